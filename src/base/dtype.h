@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/dtype.h - element types, and how a matrix lies in memory. */
+#ifndef HR_BASE_DTYPE_H
+#define HR_BASE_DTYPE_H
+
+#include <stdint.h>
+
+typedef enum { HR_F32, HR_BF16, HR_F64, HR_I32 } hr_dtype;
+
+static inline int64_t hr_dtype_bytes(hr_dtype dtype)
+{
+    static const int8_t bytes[] = { 4, 2, 8, 4 };
+    return bytes[dtype];
+}
+
+static inline const char *hr_dtype_name(hr_dtype dtype)
+{
+    static const char *const names[] = { "f32", "bf16", "f64", "i32" };
+    return names[dtype];
+}
+
+/* How the elements of a [K, N] matrix follow each other.
+ *
+ * PANEL: columns in panels of 16; a panel is K lines of 16: element (k, n) at
+ *     (n / 16) * K * 16 + k * 16 + n % 16.
+ * PANEL_PAIR: the same with two rows interleaved in a line, as vdpbf16ps and the AMX tiles read
+ *     bf16: element (k, n) at ((n / 16) * ceil(K / 2) + k / 2) * 32 + (n % 16) * 2 + k % 2.
+ * Columns past N and an odd last row are stored and hold zeros, always: weights, their gradients
+ * and their optimiser state share one order, so that an update is a pass over flat arrays. */
+typedef enum { HR_ROWS, HR_PANEL, HR_PANEL_PAIR } hr_layout;
+
+enum { HR_PANEL_WIDTH = 16 };
+
+/* Elements stored for a [K, N] matrix, the zeros included. Sizes must be checked before. */
+static inline int64_t hr_layout_elements(hr_layout layout, int64_t K, int64_t N)
+{
+    if (layout == HR_ROWS) return K * N;
+    const int64_t lines = layout == HR_PANEL ? K : (K + 1) / 2 * 2;
+    return (N + HR_PANEL_WIDTH - 1) / HR_PANEL_WIDTH * HR_PANEL_WIDTH * lines;
+}
+
+/* Where element (k, n) of a [K, N] matrix is stored. */
+static inline int64_t hr_layout_index(hr_layout layout, int64_t K, int64_t N, int64_t k, int64_t n)
+{
+    const int64_t panel = n / HR_PANEL_WIDTH, column = n % HR_PANEL_WIDTH;
+    if (layout == HR_ROWS) return k * N + n;
+    if (layout == HR_PANEL) return (panel * K + k) * HR_PANEL_WIDTH + column;
+    return (panel * ((K + 1) / 2) + k / 2) * 2 * HR_PANEL_WIDTH + column * 2 + k % 2;
+}
+
+/* The layout of a weight that matrix products of this activation type read. */
+static inline hr_layout hr_layout_for(hr_dtype activation)
+{
+    return activation == HR_BF16 ? HR_PANEL_PAIR : HR_PANEL;
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/status.c - the one place where an error sentence is formatted. */
+#include "headroom/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+hr_status hr_fail(hr_error *err, hr_status status, const char *format, ...)
+{
+    if (err) {
+        va_list list;
+        va_start(list, format);
+        vsnprintf(err->message, sizeof err->message, format, list);
+        va_end(list);
+        err->status = status;
+    }
+    return status;
+}
+
+const char *hr_status_name(hr_status status)
+{
+    switch (status) {
+    case HR_OK: return "done";
+    case HR_FAILURE: return "failure";
+    case HR_USAGE: return "usage";
+    case HR_NO_FIT: return "does not fit";
+    case HR_BROKEN: return "promise broken";
+    case HR_CORRUPT: return "corrupt content";
+    case HR_DIVERGED: return "diverged";
+    case HR_UNDECIDED: return "undecided in the time given";
+    case HR_INTERRUPTED: return "interrupted and saved";
+    }
+    return "unknown status";
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph/op.h - what the compiler knows about an operation.
+ *
+ * Operand letters are the whole semantics that passes need:
+ *   in   r  token rows, cut with the loop      w  read whole          (capital: may be left out)
+ *   out  r  token rows, written once           w  written whole
+ *        a  summed over rows into a carried value; the first write in a turn of its home clears
+ *        u  state, read and written in place                          (capital: may be left out) */
+#ifndef HR_GRAPH_OP_H
+#define HR_GRAPH_OP_H
+
+#include "graph/program.h"
+
+struct hr_derive;
+
+typedef struct hr_op {
+    const char *name;
+    const char *in, *out;            /* one letter an operand */
+    uint8_t reuse[HR_OUT_MAX];       /* bit j: output may take the bytes of input j if j dies here */
+    bool host;                       /* run by the trainer, not by a kernel: reads text, writes files */
+
+    /* Emits the steps that compute gradients of the inputs; null: nothing flows through. */
+    hr_status (*derivative)(struct hr_derive *derive, int32_t step, hr_error *err);
+
+    /* Token rows may be cut at multiples of this; null: 1. */
+    int64_t (*row_quantum)(const void *attr);
+
+    /* Scratch for the whole step, all threads together; null: none. Grows with rows, never shrinks. */
+    int64_t (*scratch_bytes)(const void *attr, int64_t rows, int32_t threads);
+
+    /* Floating-point operations of matrix products over so many rows; null: none. */
+    int64_t (*flops)(const void *attr, int64_t rows);
+} hr_op;
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention.h - causal attention that never writes scores.
+ *
+ *     o[i] = sum_j p[i,j] v[j],  p[i,.] = dropout(softmax_j(scale * q[i].k[j])), j <= i kept
+ *
+ * One chain per head and sequence. The forward pass keeps one number a row and head, the natural
+ * logarithm of the sum of exponentials; the backward pass recomputes p from it. */
+#ifndef HR_OPS_ATTENTION_H
+#define HR_OPS_ATTENTION_H
+
+#include <stdbool.h>
+
+#include "ops/call.h"
+
+/* Which pairs of 64-token blocks are computed: block I of queries, J of keys, J <= I, and
+ *   dense   all            local   I - J <= window
+ *   global  J mod stride = 0 or J = I
+ *   mixed   I - J <= window or J mod stride = 0 or J = I
+ * A dropped block costs neither time nor bytes. */
+typedef enum {
+    HR_PATTERN_DENSE,
+    HR_PATTERN_LOCAL,
+    HR_PATTERN_GLOBAL,
+    HR_PATTERN_MIXED
+} hr_pattern;
+
+typedef struct {
+    int32_t kind;           /* hr_pattern */
+    int32_t block, window, stride; /* block >= 1 tokens; window >= 0 blocks; stride >= 1 blocks */
+} hr_attention_mask;
+
+static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t query_block,
+                                      int64_t key_block)
+{
+    const bool near = query_block - key_block <= mask->window;
+    const bool column = key_block % mask->stride == 0 || key_block == query_block;
+    if (key_block > query_block) return false;
+    switch (mask->kind) {
+    case HR_PATTERN_LOCAL: return near;
+    case HR_PATTERN_GLOBAL: return column;
+    case HR_PATTERN_MIXED: return near || column;
+    default: return true;
+    }
+}
+
+/* Operands. attention      in  q r, k R, v R                              out o r, lse R
+ *           attention_bwd  in  q r, k R, v R, o r, do r, lse r            out dq r, dk R, dv R
+ *
+ * q, k, v are [rows, *] activations. When k and v are left out, all three lie in q ("fused"), and
+ * dq then receives all three gradients at the same places (every element of dq is written).
+ * o, do: [rows, H * head_width]. lse: fp32 [rows, H]; left out of the forward when nothing needs it.
+ * rows is a multiple of T except in evaluation and sampling, whose last sequence may be short
+ * (row_first is always a multiple of T).
+ *
+ * Head h of a row of q starts at q_offset + h * q_head_stride; the key-value head of query head h is
+ * h / (H / G), its k at k_offset + g * k_head_stride, and so for v. Strides and offsets in elements.
+ *
+ * Dropout (probability dropout > 0): p[i,j] is dropped when
+ *     hr_random_element(hr_random_row_key(seed, clock, site, sequence, i), h * T + j) < threshold
+ * and scaled by 1 / (1 - dropout) otherwise; lse is that of the scores before dropout.
+ *
+ * Numerics products in fp32 (bf16 operands on bf16 rungs), softmax in fp32; exp to 4e-6 relative.
+ * Repeat   a (sequence, head) is computed by one thread; its bits depend on nothing else. The first
+ *          n rows of a sequence do not depend on the rows after them.
+ * Cost     4 * head_width FLOP for each kept pair (i, j) and head forward, 10 backward.
+ * Source   Dao et al. 2022, arXiv:2205.14135 (forward, algorithm 1; backward, algorithm 4). */
+typedef struct {
+    int32_t H, G, head_width;
+    int64_t T;
+    int64_t q_width, k_width, v_width;        /* elements of a row of each input tensor */
+    int64_t q_offset, k_offset, v_offset;
+    int64_t q_head_stride, k_head_stride, v_head_stride;
+    hr_attention_mask mask;
+    float scale;
+    float dropout;
+    uint64_t site;
+} hr_attention_attr;
+
+/* Largest head width. Multiples of 16 run at full speed. */
+enum { HR_ATTENTION_HEAD_MAX = 256 };
+
+/* Pairs (i, j) with j <= i < length that the mask keeps. */
+int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length);
+
+int64_t hr_attention_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
+int64_t hr_attention_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
+
+hr_run_fn hr_attention_run;
+hr_run_fn hr_attention_bwd_run;
+
+#endif

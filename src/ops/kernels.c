@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/kernels.c - climbs the ladder for every operation. */
+#include "ops/kernels.h"
+
+void hr_kernels_fill(hr_kernels *kernels, uint32_t cpu_mask)
+{
+    hr_linear_kernels_fill(&kernels->linear, cpu_mask);
+    hr_attention_kernels_fill(&kernels->attention, cpu_mask);
+    hr_norm_kernels_fill(&kernels->norm, cpu_mask);
+    hr_embed_kernels_fill(&kernels->embed, cpu_mask);
+    hr_rope_kernels_fill(&kernels->rope, cpu_mask);
+    hr_loss_kernels_fill(&kernels->loss, cpu_mask);
+    hr_dropout_kernels_fill(&kernels->dropout, cpu_mask);
+    hr_update_kernels_fill(&kernels->update, cpu_mask);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/kernels.h - one table of function pointers: what each operation computes its inner work with.
+ *
+ * A value, not a global; filled once from a mask of CPU features (ops/kernels.c). Each operation
+ * declares its own part in its contract. */
+#ifndef HR_OPS_KERNELS_H
+#define HR_OPS_KERNELS_H
+
+#include <stdint.h>
+
+#include "ops/attention/attention_kernels.h"
+#include "ops/dropout/dropout_kernels.h"
+#include "ops/embed/embed_kernels.h"
+#include "ops/linear/linear_kernels.h"
+#include "ops/loss/loss_kernels.h"
+#include "ops/norm/norm_kernels.h"
+#include "ops/rope/rope_kernels.h"
+#include "ops/update/update_kernels.h"
+
+typedef struct hr_kernels {
+    hr_linear_kernels linear;
+    hr_attention_kernels attention;
+    hr_norm_kernels norm;
+    hr_embed_kernels embed;
+    hr_rope_kernels rope;
+    hr_loss_kernels loss;
+    hr_dropout_kernels dropout;
+    hr_update_kernels update;
+} hr_kernels;
+
+/* Fills the table for a mask of base/cpu.h: from the reference up the ladder, to the first missing
+ * rung. Any thread. */
+void hr_kernels_fill(hr_kernels *kernels, uint32_t cpu_mask);
+
+#endif

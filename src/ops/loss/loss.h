@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/loss/loss.h - cross-entropy of one chunk of logits, and its gradient in the same pass.
+ *
+ *     loss_sum += sum over rows with target >= 0 of  log(sum_v exp(logits[r,v])) - logits[r,target]
+ *     dlogits[r,v] = (softmax(logits[r])[v] - [v = target]) * scale;  0 where the target is ignored
+ *
+ * Operands. loss  in  logits r, targets r, scale W      out  loss_sum a, dlogits R
+ *
+ *   logits, dlogits  [rows, V] activations, fp32 or bf16; dlogits may be exactly logits; left out in
+ *                    evaluation
+ *   targets          [rows] int32; negative: ignored; < V checked where they are read
+ *   scale            [1] double: 1 / tokens that count in the whole batch
+ *   loss_sum         [1] double, not scaled
+ *
+ * Numerics the largest logit is taken out first; exponentials to 4e-6 relative, sums of a row in
+ *          fp32 at least (double in the reference); rows added in order in double.
+ * Phases   2: rows (one loss a row into scratch); then thread 0 adds them in order. */
+#ifndef HR_OPS_LOSS_H
+#define HR_OPS_LOSS_H
+
+#include "ops/call.h"
+
+typedef struct {
+    int64_t V;
+} hr_loss_attr;
+
+int64_t hr_loss_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
+
+hr_run_fn hr_loss_run;
+
+#endif

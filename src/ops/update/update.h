@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/update/update.h - from complete gradients to new weights.
+ *
+ *     sumsq   part   = sum of squares of a gradient (double)
+ *     clip    norm   = sqrt(sum of parts); scale = min(1, limit / (norm + 1e-6)), 1 without a limit
+ *     adamw   g = scale * gradient
+ *             m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
+ *             w = w (1 - lr * decay) - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
+ *             with t = clock + 1. Not decoupled ("adam"): g = scale * gradient + decay * w, no shrinking
+ *     sgd     g = scale * gradient + decay * w;  m = momentum m + g;  w = w - lr * m
+ *
+ * Operands. sumsq  in  gradient w                      out  part w
+ *           clip   in  parts w                         out  norm_scale w
+ *           adamw  in  gradient w, norm_scale w, lr w  out  master u, m u, v u, weight W
+ *           sgd    in  gradient w, norm_scale w, lr w  out  master u, m u, weight W
+ *
+ *   gradient, master, m, v  [elements] fp32, one order for all, padding included (zeros stay zero)
+ *   weight                  [elements] bf16 copy of the new master, rounded once; left out in fp32
+ *   parts                   [count] double;  norm_scale  [2] double: norm, scale;  lr  [1] double
+ *
+ * Numerics sumsq: double; partial sums over runs of 4,096 elements, each as 16 lanes added at its end,
+ *          the runs added in order. adamw in fp32, coefficients computed in double and rounded once.
+ * Repeat   threads take whole runs of 4,096 elements; the order of sums does not depend on them.
+ * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), adamw and sgd 1.
+ * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a bf16 copy.
+ * Source   Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2. */
+#ifndef HR_OPS_UPDATE_H
+#define HR_OPS_UPDATE_H
+
+#include <stdbool.h>
+
+#include "ops/call.h"
+
+typedef struct {
+    int64_t elements;
+} hr_sumsq_attr;
+
+typedef struct {
+    int64_t count;
+    double limit;        /* <= 0: no clipping, the norm is still computed */
+} hr_clip_attr;
+
+typedef struct {
+    int64_t elements;
+    double beta1, beta2, eps, decay; /* sgd: beta1 is the momentum */
+    bool decoupled;
+} hr_update_attr;
+
+int64_t hr_sumsq_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
+
+hr_run_fn hr_sumsq_run;
+hr_run_fn hr_clip_run;
+hr_run_fn hr_adamw_run;
+hr_run_fn hr_sgd_run;
+
+#endif
