@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headroom/config.h - everything a person can choose, as one struct of plain values.
+ *
+ * A recipe (YAML) and `key=value` on the command line set the same keys through the same table
+ * (hr_config_key), which also gives each key its type, default, unit and one line of text. */
+#ifndef HEADROOM_CONFIG_H
+#define HEADROOM_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { HR_PATH_BYTES = 1024 };
+
+typedef enum { HR_FAMILY_NEEDLE, HR_FAMILY_GPT_NEOX } hr_family;
+typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
+typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
+typedef enum { HR_OPTIMIZER_ADAM, HR_OPTIMIZER_ADAMW, HR_OPTIMIZER_SGD } hr_optimizer_kind;
+typedef enum {
+    HR_SCHEDULE_CONSTANT,
+    HR_SCHEDULE_LINEAR,
+    HR_SCHEDULE_COSINE,
+    HR_SCHEDULE_WSD /* warm-up, stable, decay */
+} hr_schedule_kind;
+
+typedef struct {
+    struct {
+        int32_t family;          /* hr_family */
+        int64_t d_model, n_layers, n_heads, d_ff, vocab_size;
+        double dropout;
+        double norm_eps;
+        double rotary_fraction;  /* gpt_neox: share of each head that rotates */
+        double rope_theta;
+        bool parallel_residual;  /* gpt_neox */
+        struct {
+            int32_t pattern;     /* hr_pattern of ops/attention: dense, local, global, mixed */
+            int64_t window, stride, block;
+        } attention;
+    } model;
+    struct {
+        char train[HR_PATH_BYTES], valid[HR_PATH_BYTES];
+        int32_t tokenizer;       /* hr_tokenizer_kind */
+        int64_t words_max;       /* distinct words that counting has room for */
+        char cache[HR_PATH_BYTES]; /* directory of token shards; empty: inside train.out */
+    } data;
+    struct {
+        int32_t format;          /* hr_format */
+        int64_t batch;           /* sequences an update */
+        int64_t seq_len;
+        int64_t steps;           /* updates; 0: as many as `epochs` gives */
+        int64_t epochs;
+        int64_t seed;
+        int64_t threads;         /* 0: as affinity and cgroup quota allow */
+        int64_t eval_every;      /* steps; 0: at the end only */
+        int64_t eval_batches;    /* micro-batches an evaluation; 0: all of data.valid */
+        int64_t checkpoint_every; /* steps; 0: at the end only */
+        int64_t sample_every;    /* steps; 0: at the end only */
+        int64_t sample_tokens;   /* 0: no sample */
+        double sample_temperature; /* 0: the likeliest token */
+        char out[HR_PATH_BYTES]; /* directory for weights; empty: nothing is written */
+        char kernels[16];        /* auto, or a rung to pretend to: ref, avx2, avx512, avx512bf16, amx */
+        struct {
+            int32_t kind;        /* hr_optimizer_kind */
+            double lr, beta1, beta2, eps, weight_decay;
+            double clip;         /* largest gradient norm; 0: no clipping */
+        } optimizer;
+        struct {
+            int32_t kind;        /* hr_schedule_kind */
+            int64_t warmup_steps;
+            double final_fraction; /* of lr, at the last step */
+            double decay_share;  /* wsd: the share of the steps that decays at the end */
+        } schedule;
+    } train;
+    struct {
+        int64_t budget;          /* bytes for the whole process; 0: unbounded */
+        int64_t micro_batch;     /* sequences; 0: auto, the largest divisor of batch that fits */
+        int64_t loss_chunk;      /* tokens; 0: auto */
+    } memory;
+} hr_config;
+
+typedef enum { HR_KEY_INTEGER, HR_KEY_REAL, HR_KEY_BOOL, HR_KEY_CHOICE, HR_KEY_BYTES, HR_KEY_TEXT } hr_key_type;
+
+/* One row of the table of keys. Strings live as long as the program. */
+typedef struct {
+    const char *name;            /* "train.optimizer.lr" */
+    hr_key_type type;
+    const char *default_text;
+    const char *unit;            /* "tokens", "sequences", "bytes"; empty: none */
+    const char *choices;         /* HR_KEY_CHOICE: "fp32 bf16", in the order of the enum */
+    const char *zero_word;       /* a word that may be written for 0: "auto"; null: none */
+    double low, high;            /* legal range of numbers */
+    const char *text;            /* one line for people */
+} hr_key;
+
+/* Row `index` of the table, null past its end. Pure. */
+const hr_key *hr_config_key(int32_t index);
+
+/* All defaults. */
+void hr_config_default(hr_config *config);
+
+/* Sets one key from text.
+ * Errors   USAGE  unknown key (names the nearest known one), wrong type, out of range: says what the key
+ *                 takes. `config` is then untouched. */
+HR_MUST_CHECK hr_status hr_config_set(hr_config *config, const char *key, const char *value,
+                                      hr_error *err);
+
+/* The present value of a key as text that hr_config_set takes back. `text` [bytes] out. */
+HR_MUST_CHECK hr_status hr_config_get(const hr_config *config, const char *key, char *text,
+                                      int64_t bytes, hr_error *err);
+
+/* Reads a recipe over the values that are there. Errors name file and line.
+ * Errors   USAGE  missing or unreadable file, not YAML, unknown key, wrong type. */
+HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_error *err);
+
+/* Checks what no single key can: heads that do not divide the width, products that overflow, a
+ * vocabulary smaller than 5 words. One sentence with both numbers.
+ * Errors   USAGE. */
+HR_MUST_CHECK hr_status hr_config_check(const hr_config *config, hr_error *err);
+
+/* Reads "700MiB", "733MB", "4GiB" or plain bytes. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err);
+
+/* "734,003,200 bytes (0.684 GiB)" into text [64]. Returns text. */
+const char *hr_bytes_print(int64_t bytes, char text[64]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
