@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/element.h - one element of an activation, fp32 or bf16: where it is, reading, writing. For
+ * references and for what happens once a row; inner loops have vectors. */
+#ifndef HR_OPS_ELEMENT_H
+#define HR_OPS_ELEMENT_H
+
+#include "base/bf16.h"
+#include "base/dtype.h"
+
+static inline void *hr_element_at(const void *base, int64_t index, hr_dtype dtype)
+{
+    return (char *)base + index * hr_dtype_bytes(dtype);
+}
+
+static inline float hr_element_get(const void *base, int64_t index, hr_dtype dtype)
+{
+    return dtype == HR_BF16 ? hr_bf16_to_f32(((const hr_bf16 *)base)[index])
+                            : ((const float *)base)[index];
+}
+
+/* Rounds to nearest even. */
+static inline void hr_element_set(void *base, int64_t index, hr_dtype dtype, float value)
+{
+    if (dtype == HR_BF16) ((hr_bf16 *)base)[index] = hr_bf16_from_f32(value);
+    else ((float *)base)[index] = value;
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/norm/norm_run.c - shares LayerNorm among threads: rows forward; backward blocks of 64 tokens,
+ * whose sums wait in scratch, then columns, which add them block after block. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "ops/element.h"
+#include "ops/kernels.h"
+#include "ops/norm/norm.h"
+
+enum { BLOCK = HR_NORM_BLOCK_TOKENS, COLUMN_UNIT = 16 /* a cache line of sums */ };
+
+void hr_norm_run(const hr_call *call)
+{
+    const hr_norm_attr *attr = call->attr;
+    const int64_t D = attr->D;
+    int64_t first, last;
+    hr_share(call->rows, call->thread, call->threads, &first, &last);
+    float *stat = call->out[1];
+    call->kernels->norm.fwd(hr_element_at(call->in[0], first * D, call->dtype), call->in[1],
+                            call->in[2], hr_element_at(call->out[0], first * D, call->dtype),
+                            stat ? stat + 2 * first : NULL, last - first, D, attr->eps,
+                            call->dtype);
+}
+
+/* Blocks are numbered through the whole batch; each sequence starts a new one. */
+static int64_t blocks_of_sequence(int64_t T)
+{
+    return (T + BLOCK - 1) / BLOCK;
+}
+
+static int64_t block_of_row(int64_t row, int64_t T)
+{
+    return row / T * blocks_of_sequence(T) + row % T / BLOCK;
+}
+
+static int64_t block_first_row(int64_t block, int64_t T)
+{
+    const int64_t count = blocks_of_sequence(T);
+    return block / count * T + block % count * BLOCK;
+}
+
+/* Two more than whole sequences and whole blocks need: wherever the rows start, a block may be cut
+ * at either end, and a short one may stand at the end of a sequence. */
+int64_t hr_norm_bwd_scratch_bytes(const void *attributes, int64_t rows, int32_t threads)
+{
+    const hr_norm_attr *attr = attributes;
+    (void)threads;
+    const int64_t blocks = rows / attr->T * blocks_of_sequence(attr->T) +
+                           blocks_of_sequence(rows % attr->T) + 2;
+    return blocks * 2 * attr->D * (int64_t)sizeof(float);
+}
+
+static void bwd_blocks(const hr_call *call, int64_t block_first, int64_t block_count)
+{
+    const hr_norm_attr *attr = call->attr;
+    const int64_t D = attr->D;
+    const float *stat = call->in[2];
+    const void *addend = call->in[4];
+    int64_t first, last;
+    hr_share(block_count, call->thread, call->threads, &first, &last);
+    for (int64_t k = first; k < last; k++) {
+        const int64_t block = block_first + k;
+        const int64_t row = hr_max(block_first_row(block, attr->T) - call->row_first, 0);
+        const int64_t end = hr_min(block_first_row(block + 1, attr->T) - call->row_first, call->rows);
+        call->kernels->norm.bwd(
+            hr_element_at(call->in[0], row * D, call->dtype),
+            hr_element_at(call->in[1], row * D, call->dtype), stat + 2 * row, call->in[3],
+            addend ? hr_element_at(addend, row * D, call->dtype) : NULL,
+            hr_element_at(call->out[0], row * D, call->dtype),
+            (float *)call->scratch + k * 2 * D, end - row, D, call->dtype);
+    }
+}
+
+/* sum[c] += partial[k][c], k in order, for this thread's columns. */
+static void add_blocks(float *sum, const float *partial, int64_t block_count, int64_t D,
+                       int64_t first, int64_t last, bool clear)
+{
+    if (clear) memset(sum + first, 0, (size_t)(last - first) * sizeof *sum);
+    for (int64_t k = 0; k < block_count; k++)
+        for (int64_t c = first; c < last; c++) sum[c] += partial[k * 2 * D + c];
+}
+
+void hr_norm_bwd_run(const hr_call *call)
+{
+    const hr_norm_attr *attr = call->attr;
+    const int64_t D = attr->D, row_last = call->row_first + call->rows - 1;
+    const int64_t block_first = block_of_row(call->row_first, attr->T);
+    const int64_t block_count =
+        call->rows > 0 ? block_of_row(row_last, attr->T) - block_first + 1 : 0;
+    if (call->phase == 0) {
+        bwd_blocks(call, block_first, block_count);
+        return;
+    }
+    int64_t first, last;
+    hr_share((D + COLUMN_UNIT - 1) / COLUMN_UNIT, call->thread, call->threads, &first, &last);
+    first *= COLUMN_UNIT;
+    last = hr_min(last * COLUMN_UNIT, D);
+    const float *partial = call->scratch;
+    if (first >= last) return;
+    add_blocks(call->out[1], partial, block_count, D, first, last, call->clear & 1u << 1);
+    if (call->out[2])
+        add_blocks(call->out[2], partial + D, block_count, D, first, last, call->clear & 1u << 2);
+}
