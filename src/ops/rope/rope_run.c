@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/rope/rope_run.c - shares rows, or positions of the table, among threads. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/element.h"
+#include "ops/kernels.h"
+#include "ops/rope/rope.h"
+
+void hr_rope_run(const hr_call *call)
+{
+    const hr_rope_attr *attr = call->attr;
+    const size_t row_bytes = (size_t)(attr->width * hr_dtype_bytes(call->dtype));
+    const float *table = call->in[1];
+    int64_t first, last;
+    hr_share(call->rows, call->thread, call->threads, &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        const void *x = hr_element_at(call->in[0], r * attr->width, call->dtype);
+        void *y = hr_element_at(call->out[0], r * attr->width, call->dtype);
+        if (y != x) memcpy(y, x, row_bytes);
+        const int64_t position = (call->row_first + r) % attr->T;
+        call->kernels->rope.rotate(y, table + position * attr->rotary, attr, call->dtype);
+    }
+}
+
+void hr_rope_table_run(const hr_call *call)
+{
+    const hr_rope_attr *attr = call->attr;
+    const int64_t rotary = attr->rotary, half = rotary / 2;
+    float *table = call->out[0];
+    int64_t first, last;
+    hr_share(attr->T, call->thread, call->threads, &first, &last);
+    for (int64_t e = 0; e < half; e++) {
+        const double period = pow(attr->theta, 2.0 * (double)e / (double)rotary);
+        for (int64_t position = first; position < last; position++) {
+            const double angle = (double)position / period;
+            table[position * rotary + e] = (float)cos(angle);
+            table[position * rotary + half + e] = (float)sin(angle);
+        }
+    }
+}
