@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/loss/loss_run.c - shares rows among threads; one thread then adds their losses in order. */
+#include <string.h>
+
+#include "ops/element.h"
+#include "ops/kernels.h"
+#include "ops/loss/loss.h"
+
+int64_t hr_loss_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
+{
+    (void)attr;
+    (void)threads;
+    return rows * (int64_t)sizeof(double);
+}
+
+static void run_rows(const hr_call *call)
+{
+    const int64_t V = ((const hr_loss_attr *)call->attr)->V;
+    const int32_t *targets = call->in[1];
+    const double *scale = call->in[2];
+    double *loss = call->scratch;
+    int64_t first, last;
+    hr_share(call->rows, call->thread, call->threads, &first, &last);
+    for (int64_t r = first; r < last; r++) {
+        const void *logits = hr_element_at(call->in[0], r * V, call->dtype);
+        void *dlogits = call->out[1] ? hr_element_at(call->out[1], r * V, call->dtype) : NULL;
+        if (targets[r] >= 0) {
+            loss[r] = call->kernels->loss.row(logits, dlogits, V, targets[r], scale ? *scale : 1,
+                                              call->dtype);
+            continue;
+        }
+        loss[r] = 0;
+        if (dlogits) memset(dlogits, 0, (size_t)(V * hr_dtype_bytes(call->dtype)));
+    }
+}
+
+void hr_loss_run(const hr_call *call)
+{
+    if (call->phase == 0) {
+        run_rows(call);
+        return;
+    }
+    if (call->thread != 0) return;
+    const double *loss = call->scratch;
+    double *sum = call->out[0];
+    if (call->clear & 1u << 0) *sum = 0;
+    for (int64_t r = 0; r < call->rows; r++) *sum += loss[r];
+}
