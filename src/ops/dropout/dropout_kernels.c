@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/dropout/dropout_kernels.c - climbs the ladder. */
+#include "ops/dropout/dropout_kernels.h"
+
+#include "base/cpu.h"
+
+void hr_dropout_kernels_fill(hr_dropout_kernels *kernels, uint32_t cpu_mask)
+{
+    (void)cpu_mask;
+    hr_dropout_fill_ref(kernels);
+}

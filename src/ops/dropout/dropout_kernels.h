@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/dropout/dropout_kernels.h - inner work of dropout: one row with its key. */
+#ifndef HR_OPS_DROPOUT_KERNELS_H
+#define HR_OPS_DROPOUT_KERNELS_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+
+/* y = residual + (hash >= threshold ? x * scale : 0); residual may be null. */
+typedef void hr_dropout_row_fn(const void *x, const void *residual, void *y, int64_t D,
+                               uint64_t key, uint32_t threshold, float scale, hr_dtype dtype);
+
+typedef struct {
+    hr_dropout_row_fn *row;
+} hr_dropout_kernels;
+
+void hr_dropout_kernels_fill(hr_dropout_kernels *kernels, uint32_t cpu_mask);
+
+/* The rungs, each in a file of its own. */
+void hr_dropout_fill_ref(hr_dropout_kernels *kernels);
+void hr_dropout_fill_avx2(hr_dropout_kernels *kernels);
+void hr_dropout_fill_avx512(hr_dropout_kernels *kernels);
+
+#endif
