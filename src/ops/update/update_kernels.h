@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/update/update_kernels.h - inner work of the update: flat arrays, one thread. */
+#ifndef HR_OPS_UPDATE_KERNELS_H
+#define HR_OPS_UPDATE_KERNELS_H
+
+#include <stdint.h>
+
+#include "base/bf16.h"
+
+enum { HR_UPDATE_RUN_ELEMENTS = 4096, HR_SUMSQ_LANES = 16 };
+
+/* g = scale gradient + pull w;  m = keep1 m + take1 g;  v = keep2 v + take2 g^2
+ * w = w - (shrink w + rate m / (sqrt(debias2 v) + eps)) */
+typedef struct {
+    float scale, pull, keep1, take1, keep2, take2, shrink, rate, debias2, eps;
+} hr_adamw_factors;
+
+/* g = scale gradient + pull w;  m = keep m + g;  w = w - rate m */
+typedef struct {
+    float scale, pull, keep, rate;
+} hr_sgd_factors;
+
+/* Sum of squares of one run of at most HR_UPDATE_RUN_ELEMENTS: element i goes to lane i % 16, the
+ * lanes are added in order. Products of floats are exact in double, so every rung gives the same. */
+typedef double hr_sumsq_fn(const float *gradient, int64_t count);
+
+/* weight may be null. */
+typedef void hr_adamw_fn(const float *gradient, float *master, float *m, float *v,
+                         hr_bf16 *weight, int64_t count, const hr_adamw_factors *factors);
+typedef void hr_sgd_fn(const float *gradient, float *master, float *m, hr_bf16 *weight,
+                       int64_t count, const hr_sgd_factors *factors);
+
+typedef struct {
+    hr_sumsq_fn *sumsq;
+    hr_adamw_fn *adamw;
+    hr_sgd_fn *sgd;
+} hr_update_kernels;
+
+void hr_update_kernels_fill(hr_update_kernels *kernels, uint32_t cpu_mask);
+
+/* The rungs, each in a file of its own. */
+void hr_update_fill_ref(hr_update_kernels *kernels);
+void hr_update_fill_avx2(hr_update_kernels *kernels);
+void hr_update_fill_avx512(hr_update_kernels *kernels);
+
+#endif

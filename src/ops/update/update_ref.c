@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/update/update_ref.c - the specification of the update's passes, in fp32. */
+#include <math.h>
+
+#include "ops/update/update_kernels.h"
+
+static double sumsq(const float *gradient, int64_t count)
+{
+    double lanes[HR_SUMSQ_LANES] = { 0 }, sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        lanes[i % HR_SUMSQ_LANES] += (double)gradient[i] * gradient[i];
+    for (int64_t i = 0; i < HR_SUMSQ_LANES; i++) sum += lanes[i];
+    return sum;
+}
+
+static void adamw(const float *gradient, float *master, float *m, float *v, hr_bf16 *weight,
+                  int64_t count, const hr_adamw_factors *f)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const float w = master[i], g = f->scale * gradient[i] + f->pull * w;
+        m[i] = f->keep1 * m[i] + f->take1 * g;
+        v[i] = f->keep2 * v[i] + f->take2 * (g * g);
+        master[i] = w - (f->shrink * w + f->rate * (m[i] / (sqrtf(f->debias2 * v[i]) + f->eps)));
+        if (weight) weight[i] = hr_bf16_from_f32(master[i]);
+    }
+}
+
+static void sgd(const float *gradient, float *master, float *m, hr_bf16 *weight, int64_t count,
+                const hr_sgd_factors *f)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const float w = master[i];
+        m[i] = f->keep * m[i] + (f->scale * gradient[i] + f->pull * w);
+        master[i] = w - f->rate * m[i];
+        if (weight) weight[i] = hr_bf16_from_f32(master[i]);
+    }
+}
+
+void hr_update_fill_ref(hr_update_kernels *kernels)
+{
+    *kernels = (hr_update_kernels){ sumsq, adamw, sgd };
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/update/update_run.c - shares flat arrays among threads in runs of 4,096 elements; factors are
+ * computed in double and rounded once. */
+#include <math.h>
+
+#include "base/checked.h"
+#include "ops/kernels.h"
+#include "ops/update/update.h"
+
+enum { RUN = HR_UPDATE_RUN_ELEMENTS };
+
+static int64_t run_count(int64_t elements)
+{
+    return (elements + RUN - 1) / RUN;
+}
+
+/* The elements of this thread's runs. */
+static void share_elements(const hr_call *call, int64_t elements, int64_t *first, int64_t *last)
+{
+    hr_share(run_count(elements), call->thread, call->threads, first, last);
+    *first *= RUN;
+    *last = hr_min(*last * RUN, elements);
+}
+
+int64_t hr_sumsq_scratch_bytes(const void *attributes, int64_t rows, int32_t threads)
+{
+    const hr_sumsq_attr *attr = attributes;
+    (void)rows;
+    (void)threads;
+    return run_count(attr->elements) * (int64_t)sizeof(double);
+}
+
+void hr_sumsq_run(const hr_call *call)
+{
+    const int64_t elements = ((const hr_sumsq_attr *)call->attr)->elements;
+    const float *gradient = call->in[0];
+    double *runs = call->scratch;
+    if (call->phase == 0) {
+        int64_t first, last;
+        share_elements(call, elements, &first, &last);
+        for (int64_t i = first; i < last; i += RUN)
+            runs[i / RUN] = call->kernels->update.sumsq(gradient + i, hr_min(RUN, last - i));
+        return;
+    }
+    if (call->thread != 0) return;
+    double sum = 0;
+    for (int64_t k = 0; k < run_count(elements); k++) sum += runs[k];
+    *(double *)call->out[0] = sum;
+}
+
+/* A norm that is not a number makes the scale one too: nothing hides a broken gradient. */
+void hr_clip_run(const hr_call *call)
+{
+    const hr_clip_attr *attr = call->attr;
+    const double *parts = call->in[0];
+    double *norm_scale = call->out[0], sum = 0;
+    if (call->thread != 0) return;
+    for (int64_t i = 0; i < attr->count; i++) sum += parts[i];
+    const double norm = sqrt(sum), ratio = attr->limit / (norm + 1e-6);
+    norm_scale[0] = norm;
+    norm_scale[1] = attr->limit <= 0 || ratio > 1 ? 1 : ratio;
+}
+
+static double gradient_scale(const hr_call *call)
+{
+    const double *norm_scale = call->in[1];
+    return norm_scale ? norm_scale[1] : 1;
+}
+
+void hr_adamw_run(const hr_call *call)
+{
+    const hr_update_attr *attr = call->attr;
+    const double lr = *(const double *)call->in[2], t = (double)call->clock + 1;
+    const hr_adamw_factors factors = {
+        .scale = (float)gradient_scale(call),
+        .pull = (float)(attr->decoupled ? 0 : attr->decay),
+        .keep1 = (float)attr->beta1,
+        .take1 = (float)(1 - attr->beta1),
+        .keep2 = (float)attr->beta2,
+        .take2 = (float)(1 - attr->beta2),
+        .shrink = (float)(attr->decoupled ? lr * attr->decay : 0),
+        .rate = (float)(lr / (1 - pow(attr->beta1, t))),
+        .debias2 = (float)(1 / (1 - pow(attr->beta2, t))),
+        .eps = (float)attr->eps,
+    };
+    const float *gradient = call->in[0];
+    float *master = call->out[0], *m = call->out[1], *v = call->out[2];
+    hr_bf16 *weight = call->out[3];
+    int64_t first, last;
+    share_elements(call, attr->elements, &first, &last);
+    if (first >= last) return;
+    call->kernels->update.adamw(gradient + first, master + first, m + first, v + first,
+                                weight ? weight + first : NULL, last - first, &factors);
+}
+
+void hr_sgd_run(const hr_call *call)
+{
+    const hr_update_attr *attr = call->attr;
+    const double lr = *(const double *)call->in[2];
+    const hr_sgd_factors factors = {
+        .scale = (float)gradient_scale(call),
+        .pull = (float)attr->decay,
+        .keep = (float)attr->beta1,
+        .rate = (float)lr,
+    };
+    const float *gradient = call->in[0];
+    float *master = call->out[0], *m = call->out[1];
+    hr_bf16 *weight = call->out[2];
+    int64_t first, last;
+    share_elements(call, attr->elements, &first, &last);
+    if (first >= last) return;
+    call->kernels->update.sgd(gradient + first, master + first, m + first,
+                              weight ? weight + first : NULL, last - first, &factors);
+}
