@@ -91,14 +91,27 @@ typedef struct {
     hr_key_type type;
     const char *default_text;
     const char *unit;            /* "tokens", "sequences", "bytes"; empty: none */
-    const char *choices;         /* HR_KEY_CHOICE: "fp32 bf16", in the order of the enum */
+    const char *choices;         /* the words it takes, "fp32 bf16", in the order of the enum; null: any */
     const char *zero_word;       /* a word that may be written for 0: "auto"; null: none */
     double low, high;            /* legal range of numbers */
+    bool below_high;             /* `high` itself is refused */
     const char *text;            /* one line for people */
 } hr_key;
 
+enum { HR_TAKES_BYTES = 192 };
+
 /* Row `index` of the table, null past its end. Pure. */
 const hr_key *hr_config_key(int32_t index);
+
+/* What a key takes, for people: "a whole number from 1 to 1024, in threads, or auto". Returns text. */
+const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES]);
+
+/* The known key that a person most likely meant. Never null. Pure. */
+const char *hr_config_nearest(const char *key);
+
+/* How many letters must be added, removed, replaced or swapped with their neighbour to make one word
+ * the other; of longer words the first 63 letters count. Pure. */
+int32_t hr_word_distance(const char *a, const char *b);
 
 /* All defaults. */
 void hr_config_default(hr_config *config);

@@ -30,7 +30,7 @@ typedef struct {
 } hr_error;
 
 #define HR_MUST_CHECK __attribute__((warn_unused_result))
-#define HR_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define HR_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 /* Writes the sentence and returns the status, so that `return hr_fail(...)` is the whole report.
  *

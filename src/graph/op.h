@@ -17,6 +17,7 @@ typedef struct hr_op {
     const char *name;
     const char *in, *out;            /* one letter an operand */
     uint8_t reuse[HR_OUT_MAX];       /* bit j: output may take the bytes of input j if j dies here */
+    uint8_t residual;                /* 1 + input that is added to output 0 unchanged; 0: none */
     bool host;                       /* run by the trainer, not by a kernel: reads text, writes files */
 
     /* Emits the steps that compute gradients of the inputs; null: nothing flows through. */

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph/builder.c - appends tensors, parameters, steps and loops to a program. */
+#include "graph/builder.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+static bool full(hr_builder *builder, int32_t count, int32_t most, const char *what)
+{
+    if (builder->status != HR_OK) return true;
+    if (count < most) return false;
+    builder->status = hr_fail(builder->err, HR_FAILURE,
+                              "the step program has room for %d %s and needs more", most, what);
+    return true;
+}
+
+static int32_t add_tensor(hr_builder *builder, const char *name, hr_tensor tensor)
+{
+    hr_program *program = builder->program;
+    if (full(builder, program->tensor_count, program->tensor_max, "tensors")) return HR_NONE;
+    snprintf(tensor.name, sizeof tensor.name, "%s", name);
+    tensor.layer = builder->layer;
+    program->tensors[program->tensor_count] = tensor;
+    return program->tensor_count++;
+}
+
+int32_t hr_build_rows(hr_builder *builder, const char *name, hr_dtype dtype, int64_t width)
+{
+    return add_tensor(builder, name,
+                      (hr_tensor){ .dtype = (uint8_t)dtype,
+                                   .role = HR_ROLE_ACTIVATION,
+                                   .layout = HR_ROWS,
+                                   .dims = { builder->rows, width },
+                                   .rows = builder->rows,
+                                   .row_bytes = width * hr_dtype_bytes(dtype),
+                                   .home = builder->loop,
+                                   .view_of = HR_NONE,
+                                   .view_loop = HR_NONE });
+}
+
+int32_t hr_build_fixed(hr_builder *builder, const char *name, hr_role role, hr_dtype dtype,
+                       hr_layout layout, int64_t K, int64_t N, int32_t home)
+{
+    const int64_t elements = N ? hr_layout_elements(layout, K, N) : K;
+    return add_tensor(builder, name,
+                      (hr_tensor){ .dtype = (uint8_t)dtype,
+                                   .role = (uint8_t)role,
+                                   .layout = (uint8_t)layout,
+                                   .dims = { K, N },
+                                   .fixed_bytes = elements * hr_dtype_bytes(dtype),
+                                   .home = home,
+                                   .view_of = HR_NONE,
+                                   .view_loop = HR_NONE });
+}
+
+int32_t hr_build_view(hr_builder *builder, const char *name, int32_t of, int64_t offset_bytes,
+                      int64_t dims0)
+{
+    if (builder->status != HR_OK) return HR_NONE;
+    hr_tensor view = builder->program->tensors[of];
+    view.dims[0] = dims0;
+    view.dims[1] = 0;
+    view.rows = view.row_bytes = 0;
+    view.fixed_bytes = dims0 * hr_dtype_bytes((hr_dtype)view.dtype);
+    view.view_of = of;
+    view.view_offset_bytes = offset_bytes;
+    return add_tensor(builder, name, view);
+}
+
+int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
+{
+    hr_program *program = builder->program;
+    if (full(builder, program->param_count, program->param_max, "parameters")) return HR_NONE;
+    hr_param *param = &program->params[program->param_count];
+    *param = (hr_param){ .dims = { shape.K, shape.N },
+                         .external_transposed = shape.transposed,
+                         .decays = shape.kind != HR_PARAM_VECTOR,
+                         .init_scale = shape.init_scale,
+                         .init_constant = shape.init_constant,
+                         .moment = { HR_NONE, HR_NONE },
+                         .gradient = HR_NONE };
+    va_list list;
+    va_start(list, name);
+    vsnprintf(param->external_name, sizeof param->external_name, name, list);
+    va_end(list);
+
+    const bool matrix = shape.kind == HR_PARAM_MATRIX;
+    const bool copied = matrix && builder->dtype == HR_BF16;
+    const hr_layout layout = matrix ? hr_layout_for(builder->dtype) : HR_ROWS;
+    param->weight = hr_build_fixed(builder, param->external_name, HR_ROLE_WEIGHT,
+                                   copied ? HR_BF16 : HR_F32, layout, shape.K, shape.N, HR_NONE);
+    param->master = param->weight;
+    if (copied)
+        param->master = hr_build_fixed(builder, param->external_name, HR_ROLE_MASTER, HR_F32,
+                                       layout, shape.K, shape.N, HR_NONE);
+    if (builder->status != HR_OK) return HR_NONE;
+    program->param_count++;
+    return param->weight;
+}
+
+hr_step *hr_build_step(hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes)
+{
+    static _Thread_local hr_step dummy;
+    hr_program *program = builder->program;
+    if (full(builder, program->step_count, program->step_max, "steps")) return &dummy;
+    HR_ASSERT(attr_bytes <= HR_ATTR_BYTES);
+    const int32_t index = program->step_count++;
+    hr_step *step = &program->steps[index];
+    *step = (hr_step){ .op = (int16_t)op,
+                       .block = builder->block,
+                       .direction = builder->direction,
+                       .layer = builder->layer,
+                       .loop = builder->loop };
+    for (int32_t i = 0; i < HR_IN_MAX; i++) step->in[i] = HR_NONE;
+    for (int32_t i = 0; i < HR_OUT_MAX; i++) step->out[i] = HR_NONE;
+    if (attr) memcpy(step->attr, attr, (size_t)attr_bytes);
+    for (int32_t l = builder->loop; l != HR_NONE; l = program->loops[l].parent) {
+        hr_loop *loop = &program->loops[l];
+        if (loop->step_last < loop->step_first) loop->step_first = index;
+        loop->step_last = index;
+    }
+    return step;
+}
+
+int32_t hr_build_loop_open(hr_builder *builder, const char *name, int64_t count)
+{
+    hr_program *program = builder->program;
+    if (full(builder, program->loop_count, program->loop_max, "loops")) return HR_NONE;
+    hr_loop loop = { .parent = builder->loop, .count = count, .step_last = -1 };
+    snprintf(loop.name, sizeof loop.name, "%s", name);
+    builder->loop = program->loop_count++;
+    program->loops[builder->loop] = loop;
+    return builder->loop;
+}
+
+void hr_build_loop_close(hr_builder *builder)
+{
+    if (builder->status != HR_OK) return;
+    builder->loop = builder->program->loops[builder->loop].parent;
+}
+
+hr_status hr_build_status(const hr_builder *builder)
+{
+    return builder->status;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph/builder.h - writes a program, step by step, and then its derivative.
+ *
+ * Families call the `hr_build_<op>` functions of the operations, which call these. The first error
+ * sticks: later calls return HR_NONE and do nothing, and hr_build_status tells it. */
+#ifndef HR_GRAPH_BUILDER_H
+#define HR_GRAPH_BUILDER_H
+
+#include "graph/op.h"
+
+typedef struct {
+    hr_program *program;
+    hr_dtype dtype;       /* of activations */
+    int64_t rows, T;      /* token rows of the section, tokens of a sequence */
+    bool training;        /* keep what the derivative will need; dropout is on */
+    int32_t loop;         /* steps are added here; it is also the home of new values */
+    int16_t layer;
+    uint8_t block, direction;
+    uint64_t site;        /* of the next random step */
+    hr_status status;
+    hr_error *err;
+} hr_builder;
+
+/* ---- tensors */
+
+/* A value of token rows: [rows, width] of `dtype`, home = the builder's loop. */
+int32_t hr_build_rows(hr_builder *builder, const char *name, hr_dtype dtype, int64_t width);
+
+/* A value of fixed size: dims of `dtype` in `layout`. */
+int32_t hr_build_fixed(hr_builder *builder, const char *name, hr_role role, hr_dtype dtype,
+                       hr_layout layout, int64_t K, int64_t N, int32_t home);
+
+/* A fixed view of `bytes` of another tensor, from `offset_bytes` on. */
+int32_t hr_build_view(hr_builder *builder, const char *name, int32_t of, int64_t offset_bytes,
+                      int64_t dims0);
+
+/* ---- parameters */
+
+/* A matrix [K, N] that products read (weight in the layout and type of the activations, fp32 master
+ * beside it in bf16), a table [K, N] read by rows, or a vector [K] (N = 0): both fp32. */
+typedef enum { HR_PARAM_MATRIX, HR_PARAM_TABLE, HR_PARAM_VECTOR } hr_param_kind;
+
+typedef struct {
+    hr_param_kind kind;
+    int64_t K, N;
+    double init_scale;
+    bool init_constant;   /* all elements are init_scale */
+    bool transposed;      /* other software stores [N, K] */
+} hr_param_shape;
+
+/* Declares a parameter; returns the tensor that forward steps read. The name is other software's. */
+int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
+    HR_PRINTF(3, 4);
+
+/* ---- steps and loops */
+
+/* Adds a step at the builder's place. `attr` is copied; may be null. Returns it for its operands
+ * to be filled in (never null: after an error a dummy). Operands start as HR_NONE. */
+hr_step *hr_build_step(hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes);
+
+/* Opens a loop below the builder's; closes it again. Steps in between are inside. */
+int32_t hr_build_loop_open(hr_builder *builder, const char *name, int64_t count);
+void hr_build_loop_close(hr_builder *builder);
+
+/* The first error, or HR_OK. */
+HR_MUST_CHECK hr_status hr_build_status(const hr_builder *builder);
+
+/* ---- derivative */
+
+/* What an operation's derivative function works with. */
+typedef struct hr_derive {
+    hr_builder *builder;
+    int32_t *gradient;    /* [tensor_max] of each forward tensor, so far; HR_NONE */
+    int32_t *producer;    /* [tensor_max] forward step that wrote it; HR_NONE: no gradient wanted */
+    int32_t *uses;        /* [tensor_max] forward steps that read it */
+} hr_derive;
+
+/* Emits the backward steps for forward steps [first, last], in reverse, at the builder's place. The
+ * gradients start with those that a step wrote beside its output (the loss). `scratch` holds three
+ * numbers a tensor while this runs.
+ * Errors   FAILURE  the program is full, or a gradient would need an addition that no step takes. */
+HR_MUST_CHECK hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last,
+                                            hr_region *scratch, hr_error *err);
+
+/* True if a gradient of this tensor is wanted: a step with a derivative wrote it. */
+bool hr_derive_wants(const hr_derive *derive, int32_t tensor);
+
+/* A new gradient for a forward tensor of rows, to be written by the step being emitted. What was
+ * collected before is returned as the addend the step must add, or HR_NONE. */
+int32_t hr_derive_emit(hr_derive *derive, int32_t tensor, int32_t *addend);
+
+/* Makes a tensor the gradient of another (the loss writes its own). */
+void hr_derive_set(hr_derive *derive, int32_t tensor, int32_t gradient);
+
+/* The accumulator of a parameter's gradient: one per use, so a weight is used once. */
+int32_t hr_derive_param(hr_derive *derive, int32_t weight);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph/derivative.c - the backward steps of a range of forward steps, emitted in reverse.
+ *
+ * Gradients of rows are written once: a step that adds to what was collected before takes it as its
+ * addend, and the plan decides whether the sum may lie in the same bytes. Where a value is added to a
+ * stream unchanged, the stream's gradient is the value's: nothing is emitted, they share. */
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "graph/builder.h"
+
+static const hr_op *op_of(const hr_derive *derive, int32_t step)
+{
+    const hr_program *program = derive->builder->program;
+    return program->ops[program->steps[step].op];
+}
+
+/* Row operand that the step adds to its output unchanged. */
+static int32_t residual_of(const hr_derive *derive, int32_t step)
+{
+    const uint8_t residual = op_of(derive, step)->residual;
+    return residual ? derive->builder->program->steps[step].in[residual - 1] : HR_NONE;
+}
+
+/* Hands the gradient of a step's output to its residual, and on through residuals that are used
+ * nowhere else, so that it is there as the addend of every step that follows. */
+static bool share(hr_derive *derive, int32_t step)
+{
+    const hr_program *program = derive->builder->program;
+    for (;;) {
+        const int32_t residual = residual_of(derive, step);
+        if (residual == HR_NONE) return true;
+        const int32_t dy = derive->gradient[program->steps[step].out[0]];
+        if (derive->gradient[residual] == dy) return true; /* handed on before */
+        if (derive->gradient[residual] != HR_NONE) return false;
+        derive->gradient[residual] = dy;
+        if (derive->uses[residual] != 1 || !hr_derive_wants(derive, residual)) return true;
+        step = derive->producer[residual];
+    }
+}
+
+static void survey(hr_derive *derive, int32_t first, int32_t last)
+{
+    const hr_program *program = derive->builder->program;
+    for (int32_t t = 0; t < program->tensor_max; t++) {
+        derive->gradient[t] = derive->producer[t] = HR_NONE;
+        derive->uses[t] = 0;
+    }
+    for (int32_t s = first; s <= last; s++) {
+        const hr_step *step = &program->steps[s];
+        for (int32_t i = 0; i < HR_IN_MAX; i++)
+            if (step->in[i] != HR_NONE) derive->uses[step->in[i]]++;
+        if (!op_of(derive, s)->derivative) continue;
+        for (int32_t i = 0; i < HR_OUT_MAX; i++)
+            if (step->out[i] != HR_NONE) derive->producer[step->out[i]] = s;
+    }
+}
+
+hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last, hr_region *scratch,
+                              hr_error *err)
+{
+    hr_program *program = builder->program;
+    const int64_t kept = scratch->used, most = program->tensor_max;
+    hr_derive derive = { builder, hr_region_take(scratch, most, sizeof(int32_t)),
+                         hr_region_take(scratch, most, sizeof(int32_t)),
+                         hr_region_take(scratch, most, sizeof(int32_t)) };
+    const int16_t layer = builder->layer;
+    const uint8_t block = builder->block;
+    hr_status status = hr_build_status(builder);
+
+    if (!derive.gradient || !derive.producer || !derive.uses)
+        status = hr_fail(err, HR_FAILURE, "the derivative needs %lld bytes more for its tables",
+                         (long long)(3 * most * (int64_t)sizeof(int32_t)));
+    if (status == HR_OK) survey(&derive, first, last);
+    builder->direction = HR_DIR_BACKWARD;
+    for (int32_t s = last; s >= first && status == HR_OK; s--) {
+        const hr_step *step = &program->steps[s];
+        const hr_op *op = op_of(&derive, s);
+        if (!op->derivative) continue;
+        builder->layer = step->layer;
+        builder->block = step->block;
+        if (!share(&derive, s))
+            return hr_fail(err, HR_FAILURE,
+                           "step %d (%s): the gradient of its residual would need an addition", s,
+                           op->name);
+        status = op->derivative(&derive, s, err);
+        if (status == HR_OK) status = hr_build_status(builder);
+    }
+    builder->direction = HR_DIR_NONE;
+    builder->layer = layer;
+    builder->block = block;
+    scratch->used = kept;
+    return status;
+}
+
+bool hr_derive_wants(const hr_derive *derive, int32_t tensor)
+{
+    return tensor != HR_NONE && derive->producer[tensor] != HR_NONE;
+}
+
+int32_t hr_derive_emit(hr_derive *derive, int32_t tensor, int32_t *addend)
+{
+    hr_builder *builder = derive->builder;
+    const hr_tensor *value = &builder->program->tensors[tensor];
+    char name[HR_NAME_BYTES];
+    snprintf(name, sizeof name, "d.%.60s", value->name);
+    *addend = derive->gradient[tensor];
+    const int32_t made = hr_build_rows(builder, name, (hr_dtype)value->dtype, value->dims[1]);
+    if (made != HR_NONE) builder->program->tensors[made].layer = value->layer;
+    derive->gradient[tensor] = made;
+    return made;
+}
+
+void hr_derive_set(hr_derive *derive, int32_t tensor, int32_t gradient)
+{
+    HR_ASSERT(derive->gradient[tensor] == HR_NONE);
+    derive->gradient[tensor] = gradient;
+}
+
+int32_t hr_derive_param(hr_derive *derive, int32_t weight)
+{
+    hr_builder *builder = derive->builder;
+    hr_program *program = builder->program;
+    if (weight == HR_NONE) return HR_NONE;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        hr_param *param = &program->params[p];
+        if (param->weight != weight) continue;
+        HR_ASSERT(param->gradient == HR_NONE);
+        const hr_tensor *tensor = &program->tensors[weight];
+        param->gradient = hr_build_fixed(builder, param->external_name, HR_ROLE_GRADIENT, HR_F32,
+                                         (hr_layout)tensor->layout, param->dims[0], param->dims[1],
+                                         0);
+        return param->gradient;
+    }
+    HR_ASSERT(!"a weight is a row of the table of parameters");
+    return HR_NONE;
+}

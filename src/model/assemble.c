@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/assemble.c - writes the sections of a run, one function each. */
+#include "model/assemble.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "model/family.h"
+#include "ops/host/host.h"
+#include "ops/last_row/last_row.h"
+#include "ops/linear/linear_build.h"
+#include "ops/list.h"
+#include "ops/loss/loss_build.h"
+#include "ops/update/update_build.h"
+
+typedef struct {
+    hr_builder builder;
+    const hr_config *config;
+    const hr_family_spec *family;
+    hr_model model;
+    int32_t ids, targets, loss_scale, lr; /* of the batch */
+    int32_t loss_sum;
+} assembly;
+
+hr_model_limits hr_model_limits_of(const hr_config *config)
+{
+    /* A layer has at most 16 parameters; each has a step in load, in save and two in update. The passes
+     * over it: forward three times (training, evaluation, sample) at most 14 steps, backward 20. */
+    const int32_t layers = (int32_t)config->model.n_layers;
+    return (hr_model_limits){ .steps = 160 * layers + 160,
+                              .tensors = 260 * layers + 260,
+                              .loops = 32,
+                              .params = 20 * layers + 20 };
+}
+
+static void open_section(assembly *a, const char *name, int64_t rows, bool training)
+{
+    a->builder.rows = rows;
+    a->builder.training = training;
+    hr_build_loop_open(&a->builder, name, 1);
+}
+
+static hr_step *host_step(assembly *a, int32_t op, int32_t param, int32_t staging_bytes)
+{
+    const hr_host_attr attr = { param, staging_bytes };
+    return hr_build_step(&a->builder, op, &attr, sizeof attr);
+}
+
+/* Token ids or targets: rows of one int32. */
+static int32_t token_rows(assembly *a, const char *name, int32_t home)
+{
+    const int32_t made = hr_build_rows(&a->builder, name, HR_I32, 1);
+    if (made == HR_NONE) return made;
+    a->builder.program->tensors[made].role = HR_ROLE_INPUT;
+    a->builder.program->tensors[made].home = home;
+    return made;
+}
+
+static int32_t scalar(assembly *a, const char *name, hr_role role)
+{
+    return hr_build_fixed(&a->builder, name, role, HR_F64, HR_ROWS, 1, 0, 0);
+}
+
+static void build_load(assembly *a)
+{
+    hr_program *program = a->builder.program;
+    const int32_t moments = a->config->train.optimizer.kind == HR_OPTIMIZER_SGD ? 1 : 2;
+    open_section(a, "load", 0, false);
+    for (int32_t p = 0; p < program->param_count && a->builder.status == HR_OK; p++) {
+        hr_param *param = &program->params[p];
+        const hr_tensor *master = &program->tensors[param->master];
+        a->builder.layer = master->layer;
+        hr_step *step = host_step(a, HR_OP_initialise, p, 0);
+        step->out[0] = param->master;
+        if (param->weight != param->master) step->out[1] = param->weight;
+        for (int32_t m = 0; m < moments; m++)
+            step->out[2 + m] = param->moment[m] =
+                hr_build_fixed(&a->builder, param->external_name, HR_ROLE_MOMENT, HR_F32,
+                               (hr_layout)master->layout, param->dims[0], param->dims[1], HR_NONE);
+    }
+    a->builder.layer = HR_NONE;
+    if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
+    hr_build_loop_close(&a->builder);
+}
+
+static void build_fetch(assembly *a)
+{
+    const int32_t run = 0;
+    open_section(a, "fetch", a->config->train.batch * a->config->train.seq_len, false);
+    a->ids = token_rows(a, "ids", run);
+    a->targets = token_rows(a, "targets", run);
+    a->loss_scale = scalar(a, "1 / real tokens", HR_ROLE_INPUT);
+    a->lr = scalar(a, "learning rate", HR_ROLE_INPUT);
+    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, HR_FETCH_STAGING_BYTES);
+    step->out[0] = a->ids;
+    step->out[1] = a->targets;
+    step->out[2] = a->loss_scale;
+    step->out[3] = a->lr;
+    hr_build_loop_close(&a->builder);
+}
+
+static void build_head(assembly *a, int32_t hidden, int32_t targets, int32_t scale, int32_t loss_sum)
+{
+    a->builder.block = HR_BLOCK_HEAD;
+    const int32_t logits = hr_build_linear(&a->builder, "logits", hidden, a->model.head, HR_NONE,
+                                           HR_ACT_NONE, HR_NONE);
+    if (loss_sum != HR_NONE) hr_build_loss(&a->builder, logits, targets, scale, loss_sum);
+    a->builder.block = HR_BLOCK_NONE;
+    if (loss_sum == HR_NONE) hr_build_step(&a->builder, HR_OP_pick, 0, 0)->in[0] = logits;
+}
+
+static void build_step(assembly *a, hr_region *scratch)
+{
+    hr_builder *builder = &a->builder;
+    open_section(a, "step", a->config->train.batch * a->config->train.seq_len, true);
+    builder->direction = HR_DIR_FORWARD;
+    const int32_t first = builder->program->step_count;
+    const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
+    a->loss_sum = scalar(a, "loss sum", HR_ROLE_SUM);
+    build_head(a, hidden, a->targets, a->loss_scale, a->loss_sum);
+    if (builder->status == HR_OK)
+        builder->status = hr_build_derivative(builder, first, builder->program->step_count - 1,
+                                              scratch, builder->err);
+    hr_build_loop_close(builder);
+}
+
+static void build_update(assembly *a)
+{
+    const hr_program *program = a->builder.program;
+    const int32_t kind = a->config->train.optimizer.kind;
+    const hr_update_rule rule = { .sgd = kind == HR_OPTIMIZER_SGD,
+                                  .attr = { .beta1 = a->config->train.optimizer.beta1,
+                                            .beta2 = a->config->train.optimizer.beta2,
+                                            .eps = a->config->train.optimizer.eps,
+                                            .decay = a->config->train.optimizer.weight_decay,
+                                            .decoupled = kind == HR_OPTIMIZER_ADAMW } };
+    open_section(a, "update", 0, false);
+    const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
+    for (int32_t p = 0; p < program->param_count; p++)
+        hr_build_update(&a->builder, p, rule, norm_scale, a->lr);
+    hr_step *step = host_step(a, HR_OP_report, HR_NONE, 0);
+    step->in[0] = a->loss_sum;
+    step->in[1] = norm_scale;
+    hr_build_loop_close(&a->builder);
+}
+
+static void build_evaluation(assembly *a, int64_t sequences)
+{
+    hr_builder *builder = &a->builder;
+    const int64_t batches = a->config->train.eval_batches;
+    open_section(a, "evaluation", sequences * a->config->train.seq_len, false);
+    const int32_t loss_sum = scalar(a, "evaluation loss sum", HR_ROLE_SUM);
+    hr_build_loop_open(builder, "evaluation batch", batches ? batches : HR_MANY);
+    const int32_t ids = token_rows(a, "evaluation ids", builder->loop);
+    const int32_t targets = token_rows(a, "evaluation targets", builder->loop);
+    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, HR_FETCH_STAGING_BYTES);
+    step->out[0] = ids;
+    step->out[1] = targets;
+    const int32_t hidden = a->family->forward(builder, a->config, &a->model, ids);
+    build_head(a, hidden, targets, HR_NONE, loss_sum);
+    hr_build_loop_close(builder);
+    step = host_step(a, HR_OP_report, HR_NONE, 0);
+    step->in[0] = loss_sum;
+    hr_build_loop_close(builder);
+}
+
+static void build_sample(assembly *a)
+{
+    hr_builder *builder = &a->builder;
+    open_section(a, "sample", a->config->train.seq_len, false);
+    hr_build_loop_open(builder, "sampled token", hr_max(a->config->train.sample_tokens, 1));
+    const int32_t ids = token_rows(a, "prompt ids", builder->loop);
+    host_step(a, HR_OP_prompt, HR_NONE, 0)->out[0] = ids;
+    const int32_t hidden = a->family->forward(builder, a->config, &a->model, ids);
+    const int32_t last = hr_build_last_row(builder, "last hidden", hidden);
+    build_head(a, last, HR_NONE, HR_NONE, HR_NONE);
+    hr_build_loop_close(builder);
+    hr_build_loop_close(builder);
+}
+
+static void build_save(assembly *a)
+{
+    const hr_program *program = a->builder.program;
+    open_section(a, "save", 0, false);
+    for (int32_t p = 0; p < program->param_count; p++)
+        host_step(a, HR_OP_save, p, HR_SAVE_STAGING_BYTES)->in[0] = program->params[p].master;
+    hr_build_loop_close(&a->builder);
+}
+
+hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
+                            hr_region *region, hr_program *program, hr_error *err)
+{
+    const hr_model_limits limits = hr_model_limits_of(config);
+    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
+                                        limits.tensors, limits.loops, limits.params, program, err);
+    if (status != HR_OK) return status;
+    assembly a = { .builder = { .program = program,
+                                .dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
+                                .T = config->train.seq_len,
+                                .layer = HR_NONE,
+                                .err = err },
+                   .config = config,
+                   .family = hr_family_of(config) };
+    const int64_t kept = region->used;
+    a.model.layers = hr_region_take(region, config->model.n_layers, sizeof *a.model.layers);
+    if (!a.model.layers)
+        return hr_fail(err, HR_FAILURE, "no room to set up %lld layers",
+                       (long long)config->model.n_layers);
+    program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
+    a.family->params(&a.builder, config, &a.model);
+    build_load(&a);
+    build_fetch(&a);
+    build_step(&a, region);
+    build_update(&a);
+    build_evaluation(&a, evaluation_sequences);
+    if (config->train.sample_tokens) build_sample(&a);
+    if (config->train.out[0]) build_save(&a);
+    region->used = kept;
+    return hr_build_status(&a.builder);
+}
+
+int32_t hr_program_loop(const hr_program *program, const char *name)
+{
+    for (int32_t l = 0; l < program->loop_count; l++)
+        if (!strcmp(program->loops[l].name, name)) return l;
+    return HR_NONE;
+}
+
+int64_t hr_program_parameters(const hr_program *program)
+{
+    int64_t count = 0;
+    for (int32_t p = 0; p < program->param_count; p++)
+        count += program->params[p].dims[0] * hr_max(program->params[p].dims[1], 1);
+    return count;
+}

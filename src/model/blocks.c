@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/blocks.c - pieces that families share. */
+#include "model/blocks.h"
+
+#include <math.h>
+
+#include "ops/dropout/dropout_build.h"
+#include "ops/linear/linear_build.h"
+
+int32_t hr_block_join(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
+                      int32_t weight, int32_t bias, int32_t residual)
+{
+    const double p = builder->training ? config->model.dropout : 0;
+    if (p == 0) return hr_build_linear(builder, name, x, weight, bias, HR_ACT_NONE, residual);
+    const int32_t branch = hr_build_linear(builder, "branch", x, weight, bias, HR_ACT_NONE, HR_NONE);
+    return hr_build_dropout(builder, name, branch, residual, p);
+}
+
+hr_attention_attr hr_block_attention(const hr_config *config)
+{
+    const int64_t head_width = config->model.d_model / config->model.n_heads;
+    return (hr_attention_attr){ .H = (int32_t)config->model.n_heads,
+                                .G = (int32_t)config->model.n_heads,
+                                .head_width = (int32_t)head_width,
+                                .q_head_stride = head_width,
+                                .k_head_stride = head_width,
+                                .v_head_stride = head_width,
+                                .mask = { config->model.attention.pattern,
+                                          (int32_t)config->model.attention.block,
+                                          (int32_t)config->model.attention.window,
+                                          (int32_t)config->model.attention.stride },
+                                .scale = (float)(1 / sqrt((double)head_width)),
+                                .dropout = (float)config->model.dropout };
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/gpt_neox.c - GPT-NeoX as Pythia uses it: one product for q, k and v (head by head), rotary on a
+ * share of each head, exact GELU, biases, an untied head without bias.
+ *
+ *     parallel    h = h + attention(LN_1(h)) + mlp(LN_2(h))
+ *     sequential  h = h + attention(LN_1(h)), then h = h + mlp(LN_2(h))
+ *
+ * Source   Black et al. 2022, arXiv:2204.06745; initialisation: Nguyen and Salazar 2019 (small_init),
+ *          Wang and Komatsuzaki 2021 (wang_init). */
+#include <math.h>
+#include <stdio.h>
+
+#include "model/blocks.h"
+#include "model/family.h"
+#include "ops/attention/attention_build.h"
+#include "ops/embed/embed_build.h"
+#include "ops/linear/linear_build.h"
+#include "ops/norm/norm_build.h"
+#include "ops/rope/rope_build.h"
+
+enum { LN_1, LN_1_BIAS, LN_2, LN_2_BIAS, QKV, QKV_BIAS, DENSE, DENSE_BIAS, UP, UP_BIAS, DOWN, DOWN_BIAS };
+
+#define LAYER "gpt_neox.layers.%lld."
+
+static int32_t vector(hr_builder *builder, int64_t K, double value, const char *name_in_layer,
+                      int64_t i)
+{
+    const hr_param_shape shape = { HR_PARAM_VECTOR, K, 0, value, true, false };
+    char name[96];
+    snprintf(name, sizeof name, LAYER "%s", (long long)i, name_in_layer);
+    return hr_build_param(builder, shape, "%s", name);
+}
+
+static int32_t matrix(hr_builder *builder, int64_t K, int64_t N, double std, const char *name_in_layer,
+                      int64_t i)
+{
+    const hr_param_shape shape = { HR_PARAM_MATRIX, K, N, std, false, true };
+    char name[96];
+    snprintf(name, sizeof name, LAYER "%s", (long long)i, name_in_layer);
+    return hr_build_param(builder, shape, "%s", name);
+}
+
+static void params(hr_builder *builder, const hr_config *config, hr_model *model)
+{
+    const int64_t D = config->model.d_model, F = config->model.d_ff, V = config->model.vocab_size;
+    const double small = sqrt(2.0 / (5.0 * (double)D));
+    const double wang = 2.0 / ((double)config->model.n_layers * sqrt((double)D));
+    model->table = hr_build_param(builder, (hr_param_shape){ HR_PARAM_TABLE, V, D, small },
+                                  "gpt_neox.embed_in.weight");
+    model->positions = HR_NONE;
+    for (int64_t i = 0; i < config->model.n_layers; i++) {
+        int32_t *w = model->layers[i];
+        builder->layer = (int16_t)i;
+        w[LN_1] = vector(builder, D, 1, "input_layernorm.weight", i);
+        w[LN_1_BIAS] = vector(builder, D, 0, "input_layernorm.bias", i);
+        w[LN_2] = vector(builder, D, 1, "post_attention_layernorm.weight", i);
+        w[LN_2_BIAS] = vector(builder, D, 0, "post_attention_layernorm.bias", i);
+        w[QKV] = matrix(builder, D, 3 * D, small, "attention.query_key_value.weight", i);
+        w[QKV_BIAS] = vector(builder, 3 * D, 0, "attention.query_key_value.bias", i);
+        w[DENSE] = matrix(builder, D, D, wang, "attention.dense.weight", i);
+        w[DENSE_BIAS] = vector(builder, D, 0, "attention.dense.bias", i);
+        w[UP] = matrix(builder, D, F, small, "mlp.dense_h_to_4h.weight", i);
+        w[UP_BIAS] = vector(builder, F, 0, "mlp.dense_h_to_4h.bias", i);
+        w[DOWN] = matrix(builder, F, D, wang, "mlp.dense_4h_to_h.weight", i);
+        w[DOWN_BIAS] = vector(builder, D, 0, "mlp.dense_4h_to_h.bias", i);
+    }
+    builder->layer = HR_NONE;
+    model->final_gain = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 1, true },
+                                       "gpt_neox.final_layer_norm.weight");
+    model->final_bias = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 0, true },
+                                       "gpt_neox.final_layer_norm.bias");
+    model->head = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, D, V, small, false, true },
+                                 "embed_out.weight");
+}
+
+/* Elements of a head that rotate: an even number. */
+static int32_t rotary(const hr_config *config)
+{
+    const int64_t head_width = config->model.d_model / config->model.n_heads;
+    return (int32_t)((double)head_width * config->model.rotary_fraction) / 2 * 2;
+}
+
+static void tables(hr_builder *builder, const hr_config *config, hr_model *model)
+{
+    model->rope_table = HR_NONE;
+    if (rotary(config) > 0)
+        model->rope_table = hr_build_rope_table(builder, config->train.seq_len, rotary(config),
+                                                config->model.rope_theta);
+}
+
+static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
+                         const int32_t *w, int32_t h, int32_t residual)
+{
+    const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
+                                       config->model.norm_eps);
+    int32_t qkv = hr_build_linear(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE, HR_NONE);
+    hr_attention_attr attr = hr_block_attention(config);
+    attr.k_offset = attr.head_width;
+    attr.v_offset = 2 * attr.head_width;
+    attr.q_head_stride = attr.k_head_stride = attr.v_head_stride = 3 * attr.head_width;
+    if (model->rope_table != HR_NONE)
+        qkv = hr_build_rope(builder, "qkv_rotated", qkv, model->rope_table,
+                            (hr_rope_attr){ .rotary = rotary(config),
+                                            .heads = attr.H,
+                                            .runs = 2,
+                                            .offset = { 0, attr.k_offset },
+                                            .head_stride = attr.q_head_stride });
+    const int32_t o = hr_build_attention(builder, "attention", qkv, HR_NONE, HR_NONE, attr);
+    return hr_block_join(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS], residual);
+}
+
+static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h,
+                   int32_t residual)
+{
+    const int32_t norm = hr_build_norm(builder, "norm_2", h, w[LN_2], w[LN_2_BIAS],
+                                       config->model.norm_eps);
+    const int32_t up = hr_build_linear(builder, "up", norm, w[UP], w[UP_BIAS], HR_ACT_GELU, HR_NONE);
+    return hr_block_join(builder, config, "layer_out", up, w[DOWN], w[DOWN_BIAS], residual);
+}
+
+static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
+                       int32_t ids)
+{
+    builder->block = HR_BLOCK_EMBED;
+    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE);
+    for (int64_t i = 0; i < config->model.n_layers; i++) {
+        const int32_t *w = model->layers[i];
+        builder->layer = (int16_t)i;
+        builder->block = HR_BLOCK_ATTENTION;
+        const int32_t after = attention(builder, config, model, w, h, h);
+        builder->block = HR_BLOCK_MLP;
+        h = mlp(builder, config, w, config->model.parallel_residual ? h : after, after);
+    }
+    builder->layer = HR_NONE;
+    builder->block = HR_BLOCK_NONE;
+    return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
+                         config->model.norm_eps);
+}
+
+const hr_family_spec hr_family_gpt_neox = {
+    .name = "gpt_neox",
+    .architecture = "GPTNeoXForCausalLM",
+    .initialisation = "embeddings, head and inner matrices normal sqrt(2 / (5 d)) (small_init); o and "
+                      "down normal 2 / (layers sqrt(d)) (wang_init); biases 0, norms 1",
+    .params = params,
+    .tables = tables,
+    .forward = forward
+};

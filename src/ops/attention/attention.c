@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention.c - what the compiler knows about attention. */
+#include "ops/attention/attention.h"
+
+#include "base/checked.h"
+#include "ops/attention/attention_build.h"
+#include "ops/list.h"
+
+int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
+                           hr_attention_attr attr)
+{
+    if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    const hr_tensor *tensors = builder->program->tensors;
+    attr.T = builder->T;
+    attr.q_width = tensors[q].dims[1];
+    attr.k_width = tensors[k == HR_NONE ? q : k].dims[1];
+    attr.v_width = tensors[v == HR_NONE ? q : v].dims[1];
+    if (!builder->training) attr.dropout = 0;
+    if (attr.dropout > 0) attr.site = builder->site++;
+    const int64_t width = (int64_t)attr.H * attr.head_width;
+    const int32_t o = hr_build_rows(builder, name, builder->dtype, width);
+    const int32_t lse = builder->training ? hr_build_rows(builder, "lse", HR_F32, attr.H) : HR_NONE;
+    hr_step *step = hr_build_step(builder, HR_OP_attention, &attr, sizeof attr);
+    step->in[0] = q;
+    step->in[1] = k;
+    step->in[2] = v;
+    step->out[0] = o;
+    step->out[1] = lse;
+    return o;
+}
+
+static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
+{
+    const hr_step step = derive->builder->program->steps[index];
+    const int32_t d_o = derive->gradient[step.out[0]];
+    if (d_o == HR_NONE) return HR_OK;
+    int32_t d_in[3] = { HR_NONE, HR_NONE, HR_NONE };
+    for (int32_t i = 0; i < 3; i++) {
+        int32_t addend = HR_NONE;
+        if (step.in[i] != HR_NONE) d_in[i] = hr_derive_emit(derive, step.in[i], &addend);
+        if (addend != HR_NONE)
+            return hr_fail(err, HR_FAILURE,
+                           "step %d (attention): queries, keys and values may have one reader",
+                           index);
+    }
+    hr_step *made = hr_build_step(derive->builder, HR_OP_attention_bwd, step.attr, HR_ATTR_BYTES);
+    for (int32_t i = 0; i < 3; i++) {
+        made->in[i] = step.in[i];
+        made->out[i] = d_in[i];
+    }
+    made->in[3] = step.out[0];
+    made->in[4] = d_o;
+    made->in[5] = step.out[1];
+    return HR_OK;
+}
+
+static int64_t row_quantum(const void *attr)
+{
+    return ((const hr_attention_attr *)attr)->T;
+}
+
+static int64_t pair_flops(const void *attr, int64_t rows, int64_t flops_each)
+{
+    const hr_attention_attr *shape = attr;
+    const int64_t whole = rows / shape->T, rest = rows % shape->T;
+    const int64_t pairs = whole * hr_attention_pairs(&shape->mask, shape->T) +
+                          (rest ? hr_attention_pairs(&shape->mask, rest) : 0);
+    return flops_each * pairs * shape->H * shape->head_width;
+}
+
+static int64_t flops(const void *attr, int64_t rows)
+{
+    return pair_flops(attr, rows, 4);
+}
+
+static int64_t flops_backward(const void *attr, int64_t rows)
+{
+    return pair_flops(attr, rows, 10);
+}
+
+const hr_op hr_attention_op = { .name = "attention",
+                                .in = "rRR",
+                                .out = "rR",
+                                .derivative = derivative,
+                                .row_quantum = row_quantum,
+                                .scratch_bytes = hr_attention_scratch_bytes,
+                                .flops = flops };
+
+const hr_op hr_attention_bwd_op = { .name = "attention_bwd",
+                                    .in = "rRRrrr",
+                                    .out = "rRR",
+                                    .row_quantum = row_quantum,
+                                    .scratch_bytes = hr_attention_bwd_scratch_bytes,
+                                    .flops = flops_backward };

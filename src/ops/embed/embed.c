@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/embed/embed.c - what the compiler knows about embeddings. */
+#include "ops/embed/embed.h"
+
+#include "ops/embed/embed_build.h"
+#include "ops/list.h"
+
+int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32_t table,
+                       int32_t positions)
+{
+    if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    const hr_tensor *rows = &builder->program->tensors[table];
+    const hr_embed_attr attr = { rows->dims[0], rows->dims[1], builder->T };
+    const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.D);
+    hr_step *step = hr_build_step(builder, HR_OP_embed, &attr, sizeof attr);
+    step->in[0] = ids;
+    step->in[1] = table;
+    step->in[2] = positions;
+    step->out[0] = y;
+    return y;
+}
+
+static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
+{
+    (void)err;
+    const hr_step step = derive->builder->program->steps[index];
+    const int32_t dy = derive->gradient[step.out[0]];
+    if (dy == HR_NONE) return HR_OK;
+    const int32_t table = hr_derive_param(derive, step.in[1]);
+    const int32_t positions = hr_derive_param(derive, step.in[2]);
+    hr_step *made = hr_build_step(derive->builder, HR_OP_embed_bwd, step.attr, HR_ATTR_BYTES);
+    made->in[0] = step.in[0];
+    made->in[1] = dy;
+    made->out[0] = table;
+    made->out[1] = positions;
+    return HR_OK;
+}
+
+const hr_op hr_embed_op = { .name = "embed", .in = "rwW", .out = "r", .derivative = derivative };
+
+const hr_op hr_embed_bwd_op = { .name = "embed_bwd", .in = "rr", .out = "aA" };

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/host/host.c - what the compiler knows about steps that the trainer runs. */
+#include "ops/host/host.h"
+
+static int64_t staging(const void *attr, int64_t rows, int32_t threads)
+{
+    (void)rows;
+    (void)threads;
+    return ((const hr_host_attr *)attr)->staging_bytes;
+}
+
+const hr_op hr_initialise_op = { .name = "initialise", .in = "", .out = "wWWW", .host = true };
+const hr_op hr_batch_op = {
+    .name = "batch", .in = "", .out = "rrWW", .host = true, .scratch_bytes = staging
+};
+const hr_op hr_prompt_op = { .name = "prompt", .in = "", .out = "r", .host = true };
+const hr_op hr_pick_op = { .name = "pick", .in = "r", .out = "", .host = true };
+const hr_op hr_report_op = { .name = "report", .in = "WWWW", .out = "", .host = true };
+const hr_op hr_save_op = {
+    .name = "save", .in = "w", .out = "", .host = true, .scratch_bytes = staging
+};

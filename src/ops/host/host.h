@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/host/host.h - steps that the trainer runs itself, between kernels: they read text, write files
+ * and hand numbers over. They are steps of the program, so that what they touch is planned.
+ *
+ *   initialise  out  master w, weight W, moment W, moment W   first values of one parameter
+ *   batch       out  ids r, targets r, scale W, lr W          the next batch of text
+ *   prompt      out  ids r                                    what a sample goes on from
+ *   pick        in   logits r                                 choose the next token
+ *   report      in   sums w ...                               numbers for the log
+ *   save        in   master w                                 one parameter into a file, by pieces
+ *
+ * save works through a scratch buffer of `staging_bytes`. */
+#ifndef HR_OPS_HOST_H
+#define HR_OPS_HOST_H
+
+#include "graph/builder.h"
+
+typedef struct {
+    int32_t param;             /* row of the table of parameters, where the step belongs to one */
+    int32_t staging_bytes;
+} hr_host_attr;
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/last_row/last_row.h - the last row there is: all that the next token needs of a prompt.
+ *
+ *     y[0] = x[rows - 1]
+ *
+ * Operands. last_row  in  x r      out  y w
+ *
+ *   x  [rows, D] activations, rows >= 1;  y  [1, D], disjoint from x */
+#ifndef HR_OPS_LAST_ROW_H
+#define HR_OPS_LAST_ROW_H
+
+#include "graph/builder.h"
+#include "ops/call.h"
+
+typedef struct {
+    int64_t D;
+} hr_last_row_attr;
+
+/* Returns y; the builder then goes on with one row. */
+int32_t hr_build_last_row(hr_builder *builder, const char *name, int32_t x);
+
+hr_run_fn hr_last_row_run;
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/linear/linear.c - what the compiler knows about matrix products. */
+#include "ops/linear/linear.h"
+
+#include "ops/linear/linear_build.h"
+#include "ops/list.h"
+
+enum { X, W, BIAS, RESIDUAL };               /* linear, in */
+enum { Y, PRE };                             /* linear, out */
+enum { DY = 0, ADDEND = 2, AUX = 3 };        /* linear_dx, in (W as above) */
+
+int32_t hr_build_linear(hr_builder *builder, const char *name, int32_t x, int32_t weight,
+                        int32_t bias, hr_act act, int32_t residual)
+{
+    if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    const hr_tensor *matrix = &builder->program->tensors[weight];
+    const hr_linear_attr attr = { matrix->dims[0], matrix->dims[1], builder->T, act };
+    const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.N);
+    const bool keeps_pre = act == HR_ACT_GELU && builder->training;
+    const int32_t pre = keeps_pre ? hr_build_rows(builder, "pre", builder->dtype, attr.N) : HR_NONE;
+    hr_step *step = hr_build_step(builder, HR_OP_linear, &attr, sizeof attr);
+    step->in[X] = x;
+    step->in[W] = weight;
+    step->in[BIAS] = bias;
+    step->in[RESIDUAL] = residual;
+    step->out[Y] = y;
+    step->out[PRE] = pre;
+    return y;
+}
+
+static const hr_linear_attr *attr_of(const hr_step *step)
+{
+    return (const hr_linear_attr *)step->attr;
+}
+
+/* The step that made x through an activation which the product's gradient can undo in its epilogue. */
+static const hr_step *activated(const hr_derive *derive, int32_t x)
+{
+    if (!hr_derive_wants(derive, x)) return 0;
+    const hr_step *step = &derive->builder->program->steps[derive->producer[x]];
+    if (step->op != HR_OP_linear || attr_of(step)->act == HR_ACT_NONE) return 0;
+    return step;
+}
+
+static void emit_dx(hr_derive *derive, const hr_step *step, int32_t dy)
+{
+    const int32_t x = step->in[X];
+    const hr_step *maker = activated(derive, x);
+    hr_linear_attr attr = *attr_of(step);
+    attr.act = maker ? attr_of(maker)->act : HR_ACT_NONE;
+    int32_t addend;
+    const int32_t dx = hr_derive_emit(derive, x, &addend);
+    hr_step *made = hr_build_step(derive->builder, HR_OP_linear_dx, &attr, sizeof attr);
+    made->in[DY] = dy;
+    made->in[W] = step->in[W];
+    made->in[ADDEND] = addend;
+    if (maker) made->in[AUX] = attr.act == HR_ACT_GELU ? maker->out[PRE] : x;
+    made->out[0] = dx;
+}
+
+static void emit_dw(hr_derive *derive, const hr_step *step, int32_t dy)
+{
+    const int32_t dw = hr_derive_param(derive, step->in[W]);
+    const int32_t db = hr_derive_param(derive, step->in[BIAS]);
+    hr_step *made = hr_build_step(derive->builder, HR_OP_linear_dw, step->attr, HR_ATTR_BYTES);
+    made->in[0] = step->in[X];
+    made->in[1] = dy;
+    made->out[0] = dw;
+    made->out[1] = db;
+}
+
+/* dx = dy W^T, dW = x^T dy. Where y went through an activation, its only reader was a product, whose
+ * gradient already multiplied by act': then dy is the gradient before the activation. */
+static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
+{
+    const hr_step step = derive->builder->program->steps[index];
+    const int32_t dy = derive->gradient[step.out[Y]];
+    if (dy == HR_NONE) return HR_OK;
+    if (attr_of(&step)->act != HR_ACT_NONE && derive->uses[step.out[Y]] != 1)
+        return hr_fail(err, HR_FAILURE,
+                       "step %d (linear): an activation must have one reader, this one has %d",
+                       index, derive->uses[step.out[Y]]);
+    emit_dw(derive, &step, dy);
+    if (hr_derive_wants(derive, step.in[X])) emit_dx(derive, &step, dy);
+    return HR_OK;
+}
+
+static int64_t flops(const void *attr, int64_t rows)
+{
+    const hr_linear_attr *shape = attr;
+    return 2 * rows * shape->K * shape->N;
+}
+
+const hr_op hr_linear_op = { .name = "linear",
+                             .in = "rwWR",
+                             .out = "rR",
+                             .reuse = { 1 << RESIDUAL },
+                             .residual = 1 + RESIDUAL,
+                             .derivative = derivative,
+                             .scratch_bytes = hr_linear_scratch_bytes,
+                             .flops = flops };
+
+const hr_op hr_linear_dx_op = { .name = "linear_dx",
+                                .in = "rwRR",
+                                .out = "r",
+                                .reuse = { 1 << ADDEND | 1 << AUX },
+                                .scratch_bytes = hr_linear_dx_scratch_bytes,
+                                .flops = flops };
+
+const hr_op hr_linear_dw_op = { .name = "linear_dw",
+                                .in = "rr",
+                                .out = "aA",
+                                .scratch_bytes = hr_linear_dw_scratch_bytes,
+                                .flops = flops };

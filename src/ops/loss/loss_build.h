@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/loss/loss_build.h - adds the loss of a chunk of logits to a program. */
+#ifndef HR_OPS_LOSS_BUILD_H
+#define HR_OPS_LOSS_BUILD_H
+
+#include "graph/builder.h"
+#include "ops/loss/loss.h"
+
+/* Adds the rows' losses to `loss_sum`. In training the gradient of the logits is written beside, times
+ * `scale`; outside, scale may be HR_NONE. */
+void hr_build_loss(hr_builder *builder, int32_t logits, int32_t targets, int32_t scale,
+                   int32_t loss_sum);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/rope/rope.c - what the compiler knows about rotary positions. */
+#include "ops/rope/rope.h"
+
+#include "ops/list.h"
+#include "ops/rope/rope_build.h"
+
+int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, double theta)
+{
+    const hr_rope_attr attr = { .T = T, .rotary = rotary, .theta = theta };
+    const int32_t table = hr_build_fixed(builder, "rotary angles", HR_ROLE_TABLE, HR_F32, HR_ROWS,
+                                         T, rotary, HR_NONE);
+    hr_step *step = hr_build_step(builder, HR_OP_rope_table, &attr, sizeof attr);
+    step->out[0] = table;
+    return table;
+}
+
+int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t table,
+                      hr_rope_attr attr)
+{
+    if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    attr.width = builder->program->tensors[x].dims[1];
+    attr.T = builder->T;
+    const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.width);
+    hr_step *step = hr_build_step(builder, HR_OP_rope, &attr, sizeof attr);
+    step->in[0] = x;
+    step->in[1] = table;
+    step->out[0] = y;
+    return y;
+}
+
+/* A rotation's gradient is the rotation backwards. */
+static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
+{
+    const hr_step step = derive->builder->program->steps[index];
+    const int32_t dy = derive->gradient[step.out[0]];
+    if (dy == HR_NONE) return HR_OK;
+    hr_rope_attr attr = *(const hr_rope_attr *)step.attr;
+    attr.inverse = !attr.inverse;
+    int32_t addend;
+    const int32_t dx = hr_derive_emit(derive, step.in[0], &addend);
+    if (addend != HR_NONE)
+        return hr_fail(err, HR_FAILURE, "step %d (rope): what is rotated may have one reader", index);
+    hr_step *made = hr_build_step(derive->builder, HR_OP_rope, &attr, sizeof attr);
+    made->in[0] = dy;
+    made->in[1] = step.in[1];
+    made->out[0] = dx;
+    return HR_OK;
+}
+
+const hr_op hr_rope_table_op = { .name = "rope_table", .in = "", .out = "w" };
+
+const hr_op hr_rope_op = { .name = "rope",
+                           .in = "rw",
+                           .out = "r",
+                           .reuse = { 1 << 0 },
+                           .derivative = derivative };

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/update/update.c - what the compiler knows about norms of gradients and updates of weights. */
+#include "ops/update/update.h"
+
+#include "ops/list.h"
+#include "ops/update/update_build.h"
+
+static int64_t elements_of(const hr_program *program, int32_t tensor)
+{
+    const hr_tensor *t = &program->tensors[tensor];
+    return hr_tensor_bytes(t) / hr_dtype_bytes((hr_dtype)t->dtype);
+}
+
+int32_t hr_build_norm_scale(hr_builder *builder, double limit)
+{
+    const hr_program *program = builder->program;
+    const int32_t run = 0;
+    const hr_clip_attr clip = { program->param_count, limit };
+    const int32_t parts = hr_build_fixed(builder, "gradient norm parts", HR_ROLE_SUM, HR_F64,
+                                         HR_ROWS, clip.count, 0, run);
+    const int32_t scale = hr_build_fixed(builder, "gradient norm and scale", HR_ROLE_SUM, HR_F64,
+                                         HR_ROWS, 2, 0, run);
+    for (int32_t p = 0; p < program->param_count && hr_build_status(builder) == HR_OK; p++) {
+        const hr_sumsq_attr attr = { elements_of(program, program->params[p].gradient) };
+        const int32_t part = hr_build_view(builder, "gradient norm part", parts,
+                                           p * (int64_t)sizeof(double), 1);
+        hr_step *step = hr_build_step(builder, HR_OP_sumsq, &attr, sizeof attr);
+        step->in[0] = program->params[p].gradient;
+        step->out[0] = part;
+    }
+    hr_step *step = hr_build_step(builder, HR_OP_clip, &clip, sizeof clip);
+    step->in[0] = parts;
+    step->out[0] = scale;
+    return scale;
+}
+
+void hr_build_update(hr_builder *builder, int32_t index, hr_update_rule rule, int32_t norm_scale,
+                     int32_t lr)
+{
+    if (hr_build_status(builder) != HR_OK) return;
+    const hr_param *param = &builder->program->params[index];
+    hr_update_attr attr = rule.attr;
+    attr.elements = elements_of(builder->program, param->gradient);
+    if (!param->decays) attr.decay = 0;
+    hr_step *step = hr_build_step(builder, rule.sgd ? HR_OP_sgd : HR_OP_adamw, &attr, sizeof attr);
+    int32_t out = 0;
+    step->in[0] = param->gradient;
+    step->in[1] = norm_scale;
+    step->in[2] = lr;
+    step->out[out++] = param->master;
+    step->out[out++] = param->moment[0];
+    if (!rule.sgd) step->out[out++] = param->moment[1];
+    if (param->weight != param->master) step->out[out] = param->weight;
+}
+
+const hr_op hr_sumsq_op = { .name = "sumsq",
+                            .in = "w",
+                            .out = "w",
+                            .scratch_bytes = hr_sumsq_scratch_bytes };
+
+const hr_op hr_clip_op = { .name = "clip", .in = "w", .out = "w" };
+
+const hr_op hr_adamw_op = { .name = "adamw", .in = "www", .out = "uuuW" };
+
+const hr_op hr_sgd_op = { .name = "sgd", .in = "www", .out = "uuW" };
