@@ -76,8 +76,9 @@ static uint32_t draw(uint64_t index)
  * cancel and round), and so small that products and sums are denormal. */
 static uint32_t draw_f32(int kind, uint64_t index)
 {
-    static const uint32_t corners[] = { 0,          1,          0x7fffff,   0x800000,  0x800001,
-                                        0x3f800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00123 };
+    static const uint32_t corners[10] = { 0,          1,          0x7fffff,   0x800000,
+                                          0x800001,   0x3f800000, 0x7f7fffff, 0x7f800000,
+                                          0x7f800001, 0x7fc00123 };
     const uint32_t bits = draw(index), sign = bits & 0x80000000u;
     switch (kind) {
     case 0: return bits;
@@ -183,8 +184,8 @@ static void whole_numbers_multiply_as_matrices(void **state)
         }
 }
 
-/* 1, then 2^-24 three times. Added one by one, 1 swallows each. Here the even chain, 1 + 2^-24, is 1;
- * the odd one is 2^-23, which 1 does not swallow. */
+/* 1, then 2^-24 three times. Added one by one, 1 swallows each. Here the even chain, 1 + 2^-24, is
+ * 1; the odd one is 2^-23, which 1 does not swallow. */
 static void even_and_odd_products_are_two_sums_until_the_end(void **state)
 {
     (void)state;

@@ -16,8 +16,8 @@
 static inline __attribute__((always_inline)) __m512 hr_dpbf16(__m512 acc, __m512i a, __m512i b)
 {
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000u);
-    const __m512 a_odd = (__m512)_mm512_and_si512(a, odd), a_even = (__m512)_mm512_slli_epi32(a, 16);
-    const __m512 b_odd = (__m512)_mm512_and_si512(b, odd), b_even = (__m512)_mm512_slli_epi32(b, 16);
+    const __m512i a_odd = _mm512_and_si512(a, odd), a_even = _mm512_slli_epi32(a, 16);
+    const __m512i b_odd = _mm512_and_si512(b, odd), b_even = _mm512_slli_epi32(b, 16);
     const unsigned own = _mm_getcsr(), fixed = 0x9fc0;
     __asm__ volatile("vldmxcsr %[fixed]\n\t"
                      "vfmadd231ps %[b_odd], %[a_odd], %[acc]\n\t"

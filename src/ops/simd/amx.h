@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/simd/amx.h - AMX tiles under our own names, so that tests can compile the same kernels over an
- * emulation (tests/emulate/amx.h) on any machine.
+/* ops/simd/amx.h - AMX tiles under our own names, so that tests can compile the same kernels over
+ * an emulation (tests/emulate/amx.h) on any machine.
  *
  * A thread has eight tiles of 16 rows of 64 bytes, numbered 0 to 7; a number must be a constant
  * where the function is called. Assembly and not the compiler's intrinsics: those of gcc 12 do not
@@ -45,7 +45,10 @@ HR_TILE_INLINE void hr_tile_zero(const int tile)
 /* Row r of the tile is read from (or written to) `stride` bytes times r past the pointer. */
 HR_TILE_INLINE void hr_tile_load(const int tile, const void *from, int64_t stride)
 {
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(tile) : "memory");
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2"
+                     :
+                     : "r"(from), "r"(stride), "i"(tile)
+                     : "memory");
 }
 
 /* The same for data that is not needed again soon: it is not kept in L1. */
@@ -59,7 +62,10 @@ HR_TILE_INLINE void hr_tile_load_stream(const int tile, const void *from, int64_
 
 HR_TILE_INLINE void hr_tile_store(const int tile, void *to, int64_t stride)
 {
-    __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(tile) : "memory");
+    __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
+                     :
+                     : "r"(to), "r"(stride), "i"(tile)
+                     : "memory");
 }
 
 /* c (16 x 16 fp32) += a (16 rows of 32 bf16) times b (16 lines of 16 pairs: line k holds elements

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ladder of kernel rungs: names, masks, and what a missing rung takes with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cpu.h"
+
+static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
+
+static void a_rung_is_named_as_it_was_asked_for(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        const int64_t mask = hr_cpu_mask_of(names[i]);
+        assert_true(mask >= 0);
+        assert_string_equal(hr_cpu_rung_name((uint32_t)mask), names[i]);
+        assert_int_equal(hr_cpu_ladder((uint32_t)mask), mask);
+    }
+}
+
+static void a_higher_rung_has_every_bit_of_a_lower_one(void **state)
+{
+    (void)state;
+    for (int i = 1; i < 5; i++) {
+        const int64_t low = hr_cpu_mask_of(names[i - 1]), high = hr_cpu_mask_of(names[i]);
+        assert_true((low & high) == low && low != high);
+    }
+}
+
+static void an_unknown_rung_has_no_mask(void **state)
+{
+    (void)state;
+    assert_true(hr_cpu_mask_of("avx") == -1);
+    assert_true(hr_cpu_mask_of("AVX2") == -1);
+    assert_true(hr_cpu_mask_of("") == -1);
+}
+
+static void a_rung_falls_with_the_one_it_stands_on(void **state)
+{
+    (void)state;
+    assert_int_equal(hr_cpu_ladder(HR_CPU_AVX512 | HR_CPU_AVX512BF16 | HR_CPU_AMX), 0);
+    assert_int_equal(hr_cpu_ladder(HR_CPU_AVX2 | HR_CPU_AVX512BF16 | HR_CPU_AMX), HR_CPU_AVX2);
+    const uint32_t no_pairs = HR_CPU_AVX2 | HR_CPU_AVX512 | HR_CPU_AMX;
+    assert_int_equal(hr_cpu_ladder(no_pairs), no_pairs); /* tiles need no vdpbf16ps */
+}
+
+static void what_was_detected_stands_on_its_own_ladder_and_stays(void **state)
+{
+    (void)state;
+    const uint32_t mask = hr_cpu_detect();
+    assert_int_equal(hr_cpu_ladder(mask), mask);
+    assert_int_equal(hr_cpu_detect(), mask);
+    print_message("this machine: %s\n", hr_cpu_rung_name(mask));
+}
+
+static void denormals_are_zero_once_flushed(void **state)
+{
+    (void)state;
+    volatile float small = 0x1p-100f, smaller = 0x1p-130f;
+    assert_true(small * 0x1p-30f != 0 && smaller * 0x1p30f != 0);
+    hr_cpu_flush_denormals();
+    assert_true(small * 0x1p-30f == 0 && smaller * 0x1p30f == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rung_is_named_as_it_was_asked_for),
+        cmocka_unit_test(a_higher_rung_has_every_bit_of_a_lower_one),
+        cmocka_unit_test(an_unknown_rung_has_no_mask),
+        cmocka_unit_test(a_rung_falls_with_the_one_it_stands_on),
+        cmocka_unit_test(what_was_detected_stands_on_its_own_ladder_and_stays),
+        cmocka_unit_test(denormals_are_zero_once_flushed),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
