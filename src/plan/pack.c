@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/pack.c - from storages to offsets: cut time into sections and parts, try orders, search.
+ *
+ * What is alive at every section lies at the bottom, where it is in nobody's way. The rest falls
+ * apart at moments that nothing crosses, and each part has to stay below the highest of them. */
+#include "plan/pack.h"
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "plan/pack_part.h"
+#include "plan/pack_sort.h"
+
+/* Everything between cutting and placing. */
+typedef struct {
+    hr_pack_item *items;    /* [count], by storage; later without the persistent, by birth */
+    int64_t *section_bytes; /* [section_count] alive */
+    int32_t count, section_count;
+    int64_t base;           /* bytes of what is alive at every section */
+    int64_t work, nodes;    /* left; tried */
+    hr_region *scratch;
+} packing;
+
+static hr_status too_small(const hr_region *scratch, hr_error *err)
+{
+    return hr_fail(err, HR_FAILURE, "packing needs more scratch than the %lld bytes it was given",
+                   (long long)scratch->bytes);
+}
+
+/* Births and deaths in the order of time, deaths first. */
+static bool sort_events(const hr_storage *storages, int32_t count, hr_region *scratch,
+                        hr_pack_key **out)
+{
+    hr_pack_key *events = hr_region_take(scratch, 2 * (int64_t)count, sizeof *events);
+    hr_pack_key *spare = hr_region_take(scratch, 2 * (int64_t)count, sizeof *spare);
+    if (!spare) return false;
+    for (int32_t i = 0; i < count; i++) {
+        events[2 * i] = (hr_pack_key){ { storages[i].step_first, 1 }, i };
+        events[2 * i + 1] = (hr_pack_key){ { (int64_t)storages[i].step_last + 1, 0 }, i };
+    }
+    hr_pack_sort_keys(events, spare, 2 * count);
+    *out = events;
+    return true;
+}
+
+/* Cuts time into sections. A section ends where something dies after something was born: only there
+ * can more be alive than before and after. */
+static void cut_time(packing *p, const hr_storage *storages, const hr_pack_key *events,
+                     hr_pack_result *result)
+{
+    int64_t live = 0;
+    bool born = false;
+    p->section_count = 0;
+    result->floor_bytes = 0;
+    result->peak_step = 0;
+    for (int32_t k = 0; k < 2 * p->count; k++) {
+        const int32_t i = events[k].index;
+        if (events[k].word[1]) {
+            live += storages[i].bytes;
+            born = true;
+            p->items[i] = (hr_pack_item){ .bytes = storages[i].bytes, .first = p->section_count,
+                                          .storage = i };
+            if (live > result->floor_bytes) {
+                result->floor_bytes = live;
+                result->peak_step = storages[i].step_first;
+            }
+            continue;
+        }
+        if (born) p->section_bytes[p->section_count++] = live;
+        born = false;
+        live -= storages[i].bytes;
+        p->items[i].last = p->section_count - 1;
+    }
+}
+
+/* Takes the tables and cuts time; what it takes stays taken. */
+static hr_status prepare(packing *p, const hr_storage *storages, hr_pack_result *result,
+                         hr_error *err)
+{
+    int64_t all = 0;
+    for (int32_t i = 0; i < p->count; i++) {
+        HR_ASSERT(storages[i].bytes > 0 && storages[i].step_first <= storages[i].step_last);
+        if (!hr_checked_add(all, storages[i].bytes, &all))
+            return hr_fail(err, HR_NO_FIT, "the storages of this plan add up to 2^63 bytes or more");
+    }
+    p->items = hr_region_take(p->scratch, p->count, sizeof *p->items);
+    p->section_bytes = hr_region_take(p->scratch, p->count, sizeof *p->section_bytes);
+    const int64_t used = p->scratch->used;
+    hr_pack_key *events;
+    if (!p->section_bytes || !sort_events(storages, p->count, p->scratch, &events))
+        return too_small(p->scratch, err);
+    cut_time(p, storages, events, result);
+    p->scratch->used = used;
+    return HR_OK;
+}
+
+/* Lays what is alive at every section at the bottom and leaves the others in `items`. */
+static void place_persistent(packing *p, hr_storage *storages)
+{
+    int32_t kept = 0;
+    for (int32_t i = 0; i < p->count; i++) {
+        const hr_pack_item item = p->items[i];
+        if (item.first > 0 || item.last < p->section_count - 1) {
+            p->items[kept++] = item;
+            continue;
+        }
+        storages[item.storage].offset = p->base;
+        p->base += item.bytes;
+    }
+    p->count = kept;
+    for (int32_t i = 0; i < p->section_count; i++) p->section_bytes[i] -= p->base;
+}
+
+/* Writes each item's load, from a tree of maxima over the sections. */
+static bool find_loads(packing *p)
+{
+    const int64_t used = p->scratch->used, n = p->section_count;
+    int64_t *tree = hr_region_take(p->scratch, 2 * n, sizeof *tree);
+    if (!tree) return false;
+    for (int64_t i = 0; i < n; i++) tree[n + i] = p->section_bytes[i];
+    for (int64_t i = n - 1; i > 0; i--) tree[i] = hr_max(tree[2 * i], tree[2 * i + 1]);
+    for (int32_t k = 0; k < p->count; k++) {
+        int64_t low = n + p->items[k].first, high = n + p->items[k].last + 1, load = 0;
+        for (; low < high; low /= 2, high /= 2) {
+            if (low & 1) load = hr_max(load, tree[low++]);
+            if (high & 1) load = hr_max(load, tree[--high]);
+        }
+        p->items[k].load = load;
+    }
+    p->scratch->used = used;
+    return true;
+}
+
+/* Sorts the items by birth, so that a part's items lie together. */
+static bool sort_by_birth(packing *p)
+{
+    const int64_t used = p->scratch->used;
+    const hr_pack_part all = { .items = p->items, .count = p->count };
+    int32_t *order = hr_region_take(p->scratch, p->count, sizeof *order);
+    hr_pack_item *copy = hr_region_take(p->scratch, p->count, sizeof *copy);
+    if (!copy || !hr_pack_sort(&all, HR_PACK_BY_BIRTH, p->scratch, order)) return false;
+    for (int32_t i = 0; i < p->count; i++) copy[i] = p->items[order[i]];
+    for (int32_t i = 0; i < p->count; i++) p->items[i] = copy[i];
+    p->scratch->used = used;
+    return true;
+}
+
+static int64_t common_unit(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t remainder = a % b;
+        a = b;
+        b = remainder;
+    }
+    return a;
+}
+
+/* The part that starts at item `from`: up to the first moment that nothing crosses. */
+static hr_pack_part next_part(const packing *p, int32_t from)
+{
+    hr_pack_part part = { .items = &p->items[from], .first = p->items[from].first };
+    part.last = part.first;
+    for (int32_t i = from; i < p->count && p->items[i].first <= part.last; i++) {
+        part.count++;
+        part.last = (int32_t)hr_max(part.last, p->items[i].last);
+        part.unit = common_unit(p->items[i].bytes, part.unit);
+    }
+    part.peak = part.first;
+    for (int32_t i = part.first; i <= part.last; i++)
+        if (p->section_bytes[i] > p->section_bytes[part.peak]) part.peak = i;
+    return part;
+}
+
+/* What is known about a part while it is being packed. */
+typedef struct {
+    int64_t height, bound;  /* found; proven */
+    int64_t *offsets, *trial;
+    int32_t *orders[HR_PACK_ORDERS];
+} attempt;
+
+static void keep_lower(attempt *a, int32_t count, int64_t height)
+{
+    if (height >= a->height) return;
+    a->height = height;
+    for (int32_t i = 0; i < count; i++) a->offsets[i] = a->trial[i];
+}
+
+/* Every order, from the bottom only and then from both ends, until one is within `target`. */
+static void try_orders(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
+{
+    for (int32_t ends = 0; ends < 2; ends++)
+        for (int32_t by = 0; by < HR_PACK_ORDERS && a->height > target; by++)
+            keep_lower(a, part->count,
+                       hr_pack_first_fit(part, a->orders[by], ends ? target : 0, p->scratch,
+                                         a->trial));
+}
+
+/* Asks the search about one capacity: all rankings in turn, each round with four times the work of
+ * the one before, since one ranking may need a thousand times what another does. */
+static hr_pack_answer ask(packing *p, const hr_pack_part *part, int64_t capacity, int64_t work,
+                          attempt *a)
+{
+    const int64_t start = p->work;
+    for (int64_t share = 64 * (int64_t)part->count; start - p->work < work; share *= 4)
+        for (int32_t by = 0; by < HR_PACK_ORDERS; by++) {
+            int64_t left = hr_min(share * part->count, work - (start - p->work));
+            const int64_t given = left;
+            const hr_pack_answer answer = hr_pack_search(part, a->orders[by], capacity, &left,
+                                                         &p->nodes, p->scratch, a->trial);
+            p->work -= given - left;
+            if (answer == HR_PACK_IMPOSSIBLE) a->bound = hr_max(a->bound, capacity + part->unit);
+            if (answer != HR_PACK_GAVE_UP) return answer;
+            if (given == left) return answer;
+        }
+    return HR_PACK_GAVE_UP;
+}
+
+static int64_t height_of(const hr_pack_part *part, const int64_t *offsets)
+{
+    int64_t height = 0;
+    for (int32_t i = 0; i < part->count; i++)
+        height = hr_max(height, offsets[i] + part->items[i].bytes);
+    return height;
+}
+
+/* Halves the distance between a capacity that failed and the height that is known, while work is
+ * left. A capacity that was given up on counts as failed here, but raises no bound. */
+static void search_part(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
+{
+    int64_t failed = target - part->unit, capacity = target / part->unit * part->unit;
+    while (a->height - failed > part->unit && p->work > 0) {
+        const hr_pack_answer answer = ask(p, part, capacity, p->work / 2 + 1, a);
+        if (answer == HR_PACK_FOUND) keep_lower(a, part->count, height_of(part, a->trial));
+        else failed = capacity;
+        capacity = failed + hr_max((a->height - failed) / part->unit / 2, 1) * part->unit;
+    }
+}
+
+/* Packs one part within `target` bytes, or as low as the work allows. */
+static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_storage *storages,
+                      attempt *a, int32_t *hard_count)
+{
+    const int64_t used = p->scratch->used;
+    *a = (attempt){ .height = INT64_MAX, .bound = p->section_bytes[part->peak] };
+    a->offsets = hr_region_take(p->scratch, part->count, sizeof *a->offsets);
+    a->trial = hr_region_take(p->scratch, part->count, sizeof *a->trial);
+    if (!a->trial) return false;
+    for (int32_t by = 0; by < HR_PACK_ORDERS; by++) {
+        a->orders[by] = hr_region_take(p->scratch, part->count, sizeof *a->orders[by]);
+        if (!a->orders[by] || !hr_pack_sort(part, by, p->scratch, a->orders[by])) return false;
+    }
+    try_orders(p, part, target, a);
+    if (a->height > target) {
+        ++*hard_count;
+        search_part(p, part, target, a);
+    }
+    for (int32_t i = 0; i < part->count; i++)
+        storages[part->items[i].storage].offset = p->base + a->offsets[i];
+    p->scratch->used = used;
+    return a->height < INT64_MAX;
+}
+
+int64_t hr_pack_scratch_bytes(int32_t count)
+{
+    /* An item takes 40 bytes, an event and its spare 128, six orders 24, offsets 16; then either
+     * first fit's stretches, at most 63 of 4 bytes, or the search's tables: 24, a section 8, a
+     * decision 32, and the trail. Each table is rounded up to 64. */
+    const int64_t n = count, tables = 96 * 64;
+    const int64_t trail = hr_min(n * n + n, (int64_t)1 << 20) * 8;
+    return tables + n * (40 + 8 + 128 + 40 + 24 + 16 + 252 + 64) + trail;
+}
+
+hr_status hr_pack_floor(const hr_storage *storages, int32_t count, hr_region *scratch,
+                        hr_pack_result *result, hr_error *err)
+{
+    const int64_t used = scratch->used;
+    packing p = { .count = count, .scratch = scratch };
+    const hr_status status = prepare(&p, storages, result, err);
+    scratch->used = used;
+    return status;
+}
+
+hr_status hr_pack(hr_storage *storages, int32_t count, int64_t work, hr_region *scratch,
+                  hr_pack_result *result, hr_error *err)
+{
+    const int64_t used = scratch->used;
+    packing p = { .count = count, .work = work, .scratch = scratch };
+    hr_pack_result r = { 0 };
+    hr_status status = prepare(&p, storages, &r, err);
+    if (status) goto done;
+    place_persistent(&p, storages);
+    if (!find_loads(&p) || !sort_by_birth(&p)) {
+        status = too_small(scratch, err);
+        goto done;
+    }
+    int64_t height = r.floor_bytes - p.base, bound = height;
+    for (int32_t from = 0; from < p.count;) {
+        const hr_pack_part part = next_part(&p, from);
+        attempt a;
+        if (!pack_part(&p, &part, height, storages, &a, &r.hard_count)) {
+            status = too_small(scratch, err);
+            goto done;
+        }
+        height = hr_max(height, a.height);
+        bound = hr_max(bound, a.bound);
+        from += part.count;
+    }
+    r.arena_bytes = p.base + height;
+    r.bound_bytes = p.base + bound;
+    r.nodes = p.nodes;
+    r.proof = r.arena_bytes == r.floor_bytes   ? HR_PACK_AT_FLOOR
+              : r.arena_bytes == r.bound_bytes ? HR_PACK_PROVEN
+                                               : HR_PACK_OPEN;
+    *result = r;
+done:
+    scratch->used = used;
+    return status;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/pack_part.h - a stretch of time whose items share nothing with other stretches.
+ *
+ * Packing works on parts. Time inside a part is counted in sections: the moments between a birth
+ * and the death that follows, the only ones at which a new set of items is alive. */
+#ifndef HR_PLAN_PACK_PART_H
+#define HR_PLAN_PACK_PART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/region.h"
+
+/* A storage as packing sees it. */
+typedef struct {
+    int64_t bytes;
+    int64_t load;           /* the most bytes alive at one section of its life */
+    int64_t offset;         /* inside the part's own space */
+    int32_t first, last;    /* sections, from 0 for the whole plan */
+    int32_t storage;
+} hr_pack_item;
+
+typedef struct {
+    hr_pack_item *items;
+    int32_t count;
+    int32_t first, last;    /* sections */
+    int32_t peak;           /* the section with the most bytes */
+    int64_t unit;           /* every size is a multiple of it */
+} hr_pack_part;
+
+/* Orders in which items are placed, or ranked by the search: the letter that matters most first. */
+typedef enum {
+    HR_PACK_BY_LOAD,        /* load, life, area */
+    HR_PACK_BY_LOAD_AREA,   /* load, area, life */
+    HR_PACK_BY_SIZE,
+    HR_PACK_BY_AREA,
+    HR_PACK_BY_LIFE,        /* life, area, load */
+    HR_PACK_BY_BIRTH,
+    HR_PACK_ORDERS
+} hr_pack_order;
+
+/* Indices of the part's items in this order: `order` out [count]. Ties go to the lower index. False:
+ * scratch is too small. */
+bool hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_region *scratch, int32_t *order);
+
+/* First fit: each item in turn at the lowest gap that holds it, or, where `ceiling` is positive and
+ * the item outlives the part's peak, at the highest gap below the ceiling (the lowest gap when there
+ * is none). Returns the height, INT64_MAX when scratch is too small.
+ *
+ *   offsets  out [count], by item
+ *
+ * Cost     items * items alive near them. */
+int64_t hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, int64_t ceiling,
+                          hr_region *scratch, int64_t *offsets);
+
+typedef enum { HR_PACK_FOUND, HR_PACK_IMPOSSIBLE, HR_PACK_GAVE_UP } hr_pack_answer;
+
+/* Is there a placement in `capacity` bytes? One depth-first search with this ranking of the items.
+ *
+ *   work     in/out: items that may be looked at
+ *   nodes    in/out: placements tried
+ *   offsets  out [count] when FOUND, else untouched */
+hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, int64_t capacity,
+                              int64_t *work, int64_t *nodes, hr_region *scratch, int64_t *offsets);
+
+#endif
