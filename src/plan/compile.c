@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/compile.c - the stages of the compiler, one after the other. */
+#include "plan/compile.h"
+
+#include "model/assemble.h"
+#include "plan/lifetimes.h"
+
+int64_t hr_compile_bytes(const hr_config *config)
+{
+    const hr_model_limits limits = hr_model_limits_of(config);
+    const int64_t storages = (int64_t)limits.tensors + limits.steps;
+    const int64_t program = limits.steps * (int64_t)sizeof(hr_step) +
+                            limits.tensors * (int64_t)sizeof(hr_tensor) +
+                            limits.loops * (int64_t)sizeof(hr_loop) +
+                            limits.params * (int64_t)sizeof(hr_param);
+    const int64_t plan = storages * (int64_t)(sizeof(hr_buffer) + sizeof(hr_storage)) +
+                         storages * 2 * (int64_t)sizeof(int32_t);
+    const int64_t scratch = limits.tensors * 32 + hr_pack_scratch_bytes((int32_t)storages);
+    const int64_t alignment = 64 << 6;
+    return program + plan + scratch + alignment;
+}
+
+/* Storages got their offsets; buffers take them over, views from where they show their root. */
+static void place_buffers(const hr_program *program, hr_plan *plan)
+{
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        hr_buffer *buffer = &plan->buffers[b];
+        buffer->offset = plan->storages[buffer->storage].offset;
+        if (buffer->view_of != HR_NONE)
+            buffer->offset = plan->buffers[buffer->view_of].offset +
+                             program->tensors[buffer->tensor].view_offset_bytes;
+    }
+}
+
+hr_status hr_compile(const hr_config *config, int64_t micro_batch, int32_t threads,
+                     hr_region *region, hr_compiled *compiled, hr_error *err)
+{
+    hr_program *program = &compiled->program;
+    hr_plan *plan = &compiled->plan;
+    compiled->strategy = hr_strategy_of(config, micro_batch);
+    hr_status status = hr_model_assemble(config, micro_batch, region, program, err);
+    if (status == HR_OK)
+        status = hr_strategy_apply(&compiled->strategy, config->train.seq_len, program, region, err);
+    if (status != HR_OK) return status;
+
+    *plan = (hr_plan){ .threads = threads, .rung = "" };
+    status = hr_lifetimes(program, region, plan, err);
+    if (status == HR_OK)
+        status = hr_pack(plan->storages, plan->storage_count, HR_PACK_WORK_DEFAULT, region,
+                         &compiled->packing, err);
+    if (status != HR_OK) return status;
+    plan->arena_bytes = compiled->packing.arena_bytes;
+    plan->floor_bytes = compiled->packing.floor_bytes;
+    plan->peak_step = compiled->packing.peak_step;
+    place_buffers(program, plan);
+    return HR_OK;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/compile.h - from a config to a packed plan: assemble, cut, derive lives, pack. */
+#ifndef HR_PLAN_COMPILE_H
+#define HR_PLAN_COMPILE_H
+
+#include "headroom/config.h"
+#include "plan/pack.h"
+#include "plan/strategy.h"
+
+typedef struct {
+    hr_program program;
+    hr_plan plan;
+    hr_strategy strategy;
+    hr_pack_result packing;
+} hr_compiled;
+
+/* Bytes that compiling such a config takes from a region, at most. */
+int64_t hr_compile_bytes(const hr_config *config);
+
+/* Compiles for so many sequences a turn. Everything lies in `region`.
+ *
+ *   threads   scratch depends on them
+ *   compiled  out; plan.process and plan.rung are left for the caller
+ *
+ * Errors   FAILURE  the region is too small. NO_FIT  a size of 2^63 bytes or more. */
+HR_MUST_CHECK hr_status hr_compile(const hr_config *config, int64_t micro_batch, int32_t threads,
+                                   hr_region *region, hr_compiled *compiled, hr_error *err);
+
+#endif

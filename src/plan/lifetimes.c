@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/lifetimes.c - derives lives, joins what may share bytes, lists buffers. */
+#include "plan/lifetimes.h"
+
+#include "base/checked.h"
+#include "graph/op.h"
+
+typedef struct {
+    int32_t first, last; /* last < first: never touched */
+} life;
+
+typedef struct {
+    const hr_program *program;
+    hr_plan *plan;
+    life *lives;           /* [tensor_count] of roots */
+    life *storage_lives;   /* [tensor_count] of roots, with those that take over their bytes */
+    int32_t *shares;       /* [tensor_count] root -> root whose bytes it takes over, or itself */
+} deriving;
+
+static void widen(deriving *d, int32_t step, int32_t tensor)
+{
+    const hr_program *program = d->program;
+    const int32_t root = hr_tensor_root(program, tensor), home = program->tensors[root].home;
+    life *l = &d->lives[root];
+    life access = { step, step };
+    if (home == HR_NONE) access = (life){ 0, program->step_count - 1 };
+    for (int32_t i = program->steps[step].loop; home != HR_NONE && i != HR_NONE && i != home;
+         i = program->loops[i].parent)
+        if (program->loops[i].count > 1)
+            access = (life){ (int32_t)hr_min(access.first, program->loops[i].step_first),
+                             (int32_t)hr_max(access.last, program->loops[i].step_last) };
+    if (l->last < l->first) *l = access;
+    l->first = (int32_t)hr_min(l->first, access.first);
+    l->last = (int32_t)hr_max(l->last, access.last);
+}
+
+static int32_t storage_root(const deriving *d, int32_t tensor)
+{
+    int32_t root = hr_tensor_root(d->program, tensor);
+    while (d->shares[root] != root) root = d->shares[root];
+    return root;
+}
+
+/* How many operands of a step lie in the storage of `root`. */
+static int32_t operands_in(const deriving *d, const hr_step *step, int32_t root)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE && storage_root(d, step->in[i]) == root) count++;
+    for (int32_t i = 0; i < HR_OUT_MAX; i++)
+        if (step->out[i] != HR_NONE && storage_root(d, step->out[i]) == root) count++;
+    return count;
+}
+
+/* Output k may take over input j: both own their bytes, of equal size, in one loop; the input dies here,
+ * in every form it has, and no other operand of the step lies in it; the output is born here. */
+static bool may_share(const deriving *d, int32_t s, int32_t in, int32_t out)
+{
+    const hr_program *program = d->program;
+    const hr_tensor *from = &program->tensors[in], *to = &program->tensors[out];
+    const int32_t storage = storage_root(d, in);
+    if (from->view_of != HR_NONE || to->view_of != HR_NONE) return false;
+    if (from->home == HR_NONE || from->home != to->home) return false;
+    if (hr_tensor_bytes(from) != hr_tensor_bytes(to)) return false;
+    if (d->lives[out].first != s || d->shares[out] != out) return false;
+    return d->storage_lives[storage].last == s && operands_in(d, &program->steps[s], storage) == 1;
+}
+
+static void join(deriving *d)
+{
+    const hr_program *program = d->program;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        const hr_op *op = program->ops[step->op];
+        for (int32_t k = 0; op->out[k]; k++)
+            for (int32_t j = 0; op->in[j] && step->out[k] != HR_NONE; j++) {
+                if (!(op->reuse[k] & 1 << j) || step->in[j] == HR_NONE) continue;
+                if (!may_share(d, s, step->in[j], step->out[k])) continue;
+                const int32_t storage = storage_root(d, step->in[j]);
+                d->shares[step->out[k]] = storage;
+                d->storage_lives[storage].last = d->lives[step->out[k]].last;
+                break;
+            }
+    }
+}
+
+static hr_status rounded(int64_t bytes, const char *what, int64_t *out, hr_error *err)
+{
+    if (bytes < 0 || bytes > INT64_MAX - HR_ARENA_ALIGN)
+        return hr_fail(err, HR_NO_FIT, "%s needs 2^63 bytes or more", what);
+    *out = hr_max(hr_round_up(bytes, HR_ARENA_ALIGN), HR_ARENA_ALIGN);
+    return HR_OK;
+}
+
+/* The buffer of a tensor, made at its first appearance; its root's comes before it. */
+static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, hr_error *err)
+{
+    hr_plan *plan = d->plan;
+    int32_t chain[8], depth = 0;
+    for (int32_t t = tensor; t != HR_NONE && plan->buffer_of_tensor[t] == HR_NONE && depth < 8;
+         t = d->program->tensors[t].view_of)
+        chain[depth++] = t;
+    while (depth-- > 0) {
+        const int32_t t = chain[depth];
+        const hr_tensor *described = &d->program->tensors[t];
+        const int32_t root = hr_tensor_root(d->program, t), storage = storage_root(d, t);
+        int64_t bytes = 0;
+        const hr_status status = rounded(hr_tensor_bytes(described), described->name, &bytes, err);
+        if (status != HR_OK) return status;
+        if (storage_of[storage] == HR_NONE) {
+            storage_of[storage] = plan->storage_count++;
+            plan->storages[storage_of[storage]] =
+                (hr_storage){ bytes, 0, d->storage_lives[storage].first,
+                              d->storage_lives[storage].last };
+        }
+        plan->buffer_of_tensor[t] = plan->buffer_count;
+        const bool view = described->view_of != HR_NONE;
+        plan->buffers[plan->buffer_count++] =
+            (hr_buffer){ .tensor = t,
+                         .storage = storage_of[storage],
+                         .view_of = view ? plan->buffer_of_tensor[described->view_of] : HR_NONE,
+                         .bytes = view ? hr_tensor_bytes(described) : bytes,
+                         .step_first = d->lives[root].first,
+                         .step_last = d->lives[root].last };
+    }
+    return HR_OK;
+}
+
+static hr_status list_scratch(deriving *d, int32_t s, hr_error *err)
+{
+    hr_plan *plan = d->plan;
+    const hr_program *program = d->program;
+    const hr_step *step = &program->steps[s];
+    const hr_op *op = program->ops[step->op];
+    int64_t rows = 0, bytes = 0;
+    if (!op->scratch_bytes) return HR_OK;
+    for (int32_t i = 0; op->in[i]; i++)
+        if (step->in[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->in[i]].rows);
+    for (int32_t i = 0; op->out[i]; i++)
+        if (step->out[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->out[i]].rows);
+    const int64_t needed = op->scratch_bytes(step->attr, rows, plan->threads);
+    if (needed == 0) return HR_OK;
+    const hr_status status = rounded(needed, op->name, &bytes, err);
+    if (status != HR_OK) return status;
+    plan->scratch_of_step[s] = plan->buffer_count;
+    plan->buffers[plan->buffer_count++] = (hr_buffer){ .tensor = HR_NONE,
+                                                       .storage = plan->storage_count,
+                                                       .view_of = HR_NONE,
+                                                       .bytes = bytes,
+                                                       .step_first = s,
+                                                       .step_last = s };
+    plan->storages[plan->storage_count++] = (hr_storage){ bytes, 0, s, s };
+    return HR_OK;
+}
+
+static hr_status list(deriving *d, int32_t *storage_of, hr_error *err)
+{
+    const hr_program *program = d->program;
+    hr_status status = HR_OK;
+    for (int32_t s = 0; s < program->step_count && status == HR_OK; s++) {
+        const hr_step *step = &program->steps[s];
+        for (int32_t i = 0; i < HR_IN_MAX && status == HR_OK; i++)
+            if (step->in[i] != HR_NONE) status = list_tensor(d, storage_of, step->in[i], err);
+        for (int32_t i = 0; i < HR_OUT_MAX && status == HR_OK; i++)
+            if (step->out[i] != HR_NONE) status = list_tensor(d, storage_of, step->out[i], err);
+        if (status == HR_OK) status = list_scratch(d, s, err);
+    }
+    return status;
+}
+
+hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *plan, hr_error *err)
+{
+    const int64_t tensors = program->tensor_count, most = tensors + program->step_count;
+    deriving d = { .program = program, .plan = plan };
+    plan->buffers = hr_region_take(region, most, sizeof *plan->buffers);
+    plan->storages = hr_region_take(region, most, sizeof *plan->storages);
+    plan->buffer_of_tensor = hr_region_take(region, tensors, sizeof *plan->buffer_of_tensor);
+    plan->scratch_of_step = hr_region_take(region, program->step_count,
+                                           sizeof *plan->scratch_of_step);
+    const int64_t kept = region->used;
+    d.lives = hr_region_take(region, tensors, sizeof *d.lives);
+    d.storage_lives = hr_region_take(region, tensors, sizeof *d.storage_lives);
+    d.shares = hr_region_take(region, tensors, sizeof *d.shares);
+    int32_t *storage_of = hr_region_take(region, tensors, sizeof *storage_of);
+    if (!plan->buffers || !plan->storages || !plan->buffer_of_tensor || !plan->scratch_of_step ||
+        !d.lives || !d.storage_lives || !d.shares || !storage_of)
+        return hr_fail(err, HR_FAILURE, "no room to plan %lld tensors", (long long)tensors);
+
+    plan->buffer_count = plan->storage_count = 0;
+    for (int32_t t = 0; t < tensors; t++) {
+        d.lives[t] = (life){ 0, -1 };
+        d.shares[t] = t;
+        storage_of[t] = plan->buffer_of_tensor[t] = HR_NONE;
+    }
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        plan->scratch_of_step[s] = HR_NONE;
+        for (int32_t i = 0; i < HR_IN_MAX; i++)
+            if (step->in[i] != HR_NONE) widen(&d, s, step->in[i]);
+        for (int32_t i = 0; i < HR_OUT_MAX; i++)
+            if (step->out[i] != HR_NONE) widen(&d, s, step->out[i]);
+    }
+    for (int32_t t = 0; t < tensors; t++) d.storage_lives[t] = d.lives[t];
+    join(&d);
+    const hr_status status = list(&d, storage_of, err);
+    region->used = kept;
+    return status;
+}
