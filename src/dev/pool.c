@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dev/pool.c - fork and join over two gates: `start` moves when there is work, `finish` when the last
+ * worker is done with it.
+ *
+ * A gate is a counter. Who waits looks at it for a while, then announces that it sleeps, looks once
+ * more and sleeps; who moves it looks for announcements afterwards. Both orders are sequentially
+ * consistent, so that one of the two sees the other and no wake-up is lost. */
+#define _GNU_SOURCE
+#include "dev/pool.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "base/cpu.h"
+#include "mem/limits.h"
+#include "mem/process.h"
+
+enum {
+    /* A look costs 20 to 45 ns (PAUSE), so a worker gives up after 0.2 to 0.4 ms: longer than the gap
+     * between two steps, shorter than reading a batch. With fewer cores than threads a spinning
+     * thread holds up the one that it waits for. */
+    SPINS = 8192,
+    SPINS_CROWDED = 128,
+    SPINS_PER_YIELD = 64
+};
+
+static void gate_wait(hr_pool *pool, hr_pool_gate *gate, unsigned seen)
+{
+    for (int32_t i = 1; i <= pool->spins; i++) {
+        if (atomic_load_explicit(&gate->turn, memory_order_acquire) != seen) return;
+        if (i % SPINS_PER_YIELD) {
+            __builtin_ia32_pause();
+        } else {
+            sched_yield();
+        }
+    }
+    pthread_mutex_lock(&pool->mutex);
+    atomic_fetch_add(&gate->asleep, 1);
+    while (atomic_load(&gate->turn) == seen) pthread_cond_wait(&gate->moved, &pool->mutex);
+    atomic_fetch_sub(&gate->asleep, 1);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static void gate_move(hr_pool *pool, hr_pool_gate *gate)
+{
+    atomic_fetch_add(&gate->turn, 1);
+    if (atomic_load(&gate->asleep) == 0) return;
+    pthread_mutex_lock(&pool->mutex);
+    pthread_cond_broadcast(&gate->moved);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static void *work(void *argument)
+{
+    const hr_pool_worker *worker = argument;
+    hr_pool *pool = worker->pool;
+    hr_cpu_flush_denormals();
+    for (unsigned turn = 0;; turn++) {
+        gate_wait(pool, &pool->start, turn);
+        if (pool->closing) return 0;
+        pool->fn(pool->context, worker->thread, pool->threads);
+        if (atomic_fetch_sub(&pool->unfinished, 1) == 1) gate_move(pool, &pool->finish);
+    }
+}
+
+/* A stack overflow must fault, not write into the next thread's stack. */
+static bool guard(uint8_t *stack, int protection)
+{
+    return mprotect(stack, (size_t)hr_page_bytes(), protection) == 0;
+}
+
+static int start_worker(hr_pool *pool, int32_t thread)
+{
+    const int64_t page = hr_page_bytes();
+    uint8_t *stack = pool->stacks + (thread - 1) * (int64_t)HR_STACK_BYTES;
+    hr_pool_worker *worker = &pool->workers[thread];
+    *worker = (hr_pool_worker){ .pool = pool, .thread = thread };
+    memset(stack, 0, HR_STACK_BYTES); /* the plan counts every page of it */
+    if (!guard(stack, PROT_NONE)) return -1;
+
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    int refused = pthread_attr_setstack(&attributes, stack + page, (size_t)(HR_STACK_BYTES - page));
+    if (!refused) refused = pthread_create(&worker->handle, &attributes, work, worker);
+    pthread_attr_destroy(&attributes);
+    if (refused) guard(stack, PROT_READ | PROT_WRITE);
+    return refused;
+}
+
+int64_t hr_pool_bytes(int32_t threads)
+{
+    HR_ASSERT(threads >= 1 && threads <= HR_POOL_THREADS_MAX);
+    return (threads - 1) * (int64_t)HR_STACK_BYTES;
+}
+
+hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes, int32_t threads, hr_error *err)
+{
+    HR_ASSERT(bytes >= hr_pool_bytes(threads));
+    HR_ASSERT((uintptr_t)memory % (uintptr_t)hr_page_bytes() == 0);
+    memset(pool, 0, sizeof *pool);
+    pool->stacks = memory;
+    pool->threads = 1;
+    pool->spins = threads <= hr_room_threads() ? SPINS : SPINS_CROWDED;
+    pthread_mutex_init(&pool->mutex, 0);
+    pthread_cond_init(&pool->start.moved, 0);
+    pthread_cond_init(&pool->finish.moved, 0);
+    hr_cpu_flush_denormals();
+
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* a new thread inherits the mask */
+    int refused = 0;
+    for (int32_t thread = 1; thread < threads && !refused; thread++) {
+        refused = start_worker(pool, thread);
+        if (!refused) pool->threads++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, 0);
+    if (!refused) return HR_OK;
+    const int32_t started = pool->threads;
+    hr_pool_close(pool);
+    return hr_fail(err, HR_FAILURE,
+                   "threads: %d needed, the system gave %d; ask for fewer with train.threads=%d",
+                   threads, started, started);
+}
+
+void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
+{
+    HR_ASSERT(pool->threads > 0);
+    HR_ASSERT(!pool->running); /* `fn` ran the pool again */
+    pool->running = true;
+    if (pool->threads == 1) {
+        fn(context, 0, 1);
+    } else {
+        const unsigned turn = atomic_load_explicit(&pool->finish.turn, memory_order_relaxed);
+        pool->fn = fn;
+        pool->context = context;
+        atomic_store_explicit(&pool->unfinished, pool->threads - 1, memory_order_relaxed);
+        gate_move(pool, &pool->start);
+        fn(context, 0, pool->threads);
+        gate_wait(pool, &pool->finish, turn);
+    }
+    pool->running = false;
+}
+
+void hr_pool_close(hr_pool *pool)
+{
+    if (!pool || pool->threads == 0) return;
+    HR_ASSERT(!pool->running);
+    pool->closing = true;
+    gate_move(pool, &pool->start);
+    for (int32_t thread = 1; thread < pool->threads; thread++) {
+        pthread_join(pool->workers[thread].handle, 0);
+        guard(pool->stacks + (thread - 1) * (int64_t)HR_STACK_BYTES, PROT_READ | PROT_WRITE);
+    }
+    pthread_cond_destroy(&pool->start.moved);
+    pthread_cond_destroy(&pool->finish.moved);
+    pthread_mutex_destroy(&pool->mutex);
+    memset(pool, 0, sizeof *pool);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mem/limits.h - what the system grants this process, asked before anything is taken.
+ *
+ * A machine, a cgroup and ulimit each set a limit; the least of them holds, and has a name. */
+#ifndef HR_MEM_LIMITS_H
+#define HR_MEM_LIMITS_H
+
+#include <stdint.h>
+
+typedef struct {
+    int64_t left_bytes;  /* that can still be taken; INT64_MAX: no limit */
+    int64_t whole_bytes; /* of the limit itself */
+    const char *name;    /* "the memory of this machine"; lives as long as the program */
+} hr_room;
+
+/* Memory that can be touched without anything being killed: the least of MemAvailable and what every
+ * cgroup above the process has left, page cache that is not mapped being counted as free. */
+hr_room hr_room_memory(void);
+
+/* Address space: the least that `ulimit -v` and `ulimit -d` leave. */
+hr_room hr_room_address(void);
+
+/* Threads that can run at one time: the cores of the affinity mask, or the whole cores of the least
+ * cgroup quota when those are fewer; at least 1. */
+int32_t hr_room_threads(void);
+
+#endif

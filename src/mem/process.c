@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mem/process.c - walks the mappings of the process, counts them and touches them. */
+#define _GNU_SOURCE
+#include "mem/process.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "mem/proc.h"
+
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+
+bool hr_process_is_exact(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer) || HAS_FEATURE(memory_sanitizer)
+    return false;
+#else
+    return true;
+#endif
+}
+
+int64_t hr_page_bytes(void)
+{
+    return sysconf(_SC_PAGESIZE);
+}
+
+static hr_status unreadable(hr_error *err)
+{
+    return hr_fail(err, HR_FAILURE, "/proc/self/maps: cannot be read: %s", strerror(errno));
+}
+
+/* Pages of the kernel's that it never counts as ours: its clock and its old system calls. */
+static bool is_kernel(const hr_mapping *mapping)
+{
+    return !strncmp(mapping->name, "[vvar", 5) || !strcmp(mapping->name, "[vsyscall]");
+}
+
+/* Shadow memory of a sanitizer has no name; the program's own anonymous pages are then lost too. */
+static bool is_image(const hr_mapping *mapping)
+{
+    if (!mapping->readable || is_kernel(mapping)) return false;
+    if (!strcmp(mapping->name, "[heap]") || !strcmp(mapping->name, "[stack]")) return false;
+    return hr_process_is_exact() || mapping->name[0] == '/';
+}
+
+static int64_t bytes_inside(const hr_mapping *mapping, const hr_span *span)
+{
+    const int64_t base = (int64_t)(uintptr_t)span->base;
+    return hr_max(0, hr_min((int64_t)mapping->end, base + span->bytes) -
+                         hr_max((int64_t)mapping->first, base));
+}
+
+hr_status hr_process_image_bytes(const hr_span *others, int32_t count, int64_t *bytes, hr_error *err)
+{
+    hr_mappings mappings;
+    hr_mapping mapping;
+    if (!hr_mappings_open(&mappings)) return unreadable(err);
+    int64_t sum = 0;
+    while (hr_mappings_next(&mappings, &mapping)) {
+        if (!is_image(&mapping)) continue;
+        sum += (int64_t)(mapping.end - mapping.first);
+        for (int32_t i = 0; i < count; i++) sum -= bytes_inside(&mapping, &others[i]);
+    }
+    hr_mappings_close(&mappings);
+    *bytes = sum;
+    return HR_OK;
+}
+
+hr_status hr_process_populate(hr_error *err)
+{
+    if (!hr_process_is_exact()) return HR_OK;
+    hr_mappings mappings;
+    hr_mapping mapping;
+    if (!hr_mappings_open(&mappings)) return unreadable(err);
+    int refused = 0;
+    while (!refused && hr_mappings_next(&mappings, &mapping)) {
+        if (!mapping.readable || is_kernel(&mapping) || !strcmp(mapping.name, "[stack]")) continue;
+        const bool own = mapping.writable && !mapping.shared;
+        const size_t bytes = mapping.end - mapping.first;
+        if (madvise((void *)mapping.first, bytes, own ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+            refused = errno;
+    }
+    hr_mappings_close(&mappings);
+    if (!refused) return HR_OK;
+    return hr_fail(err, refused == ENOMEM ? HR_NO_FIT : HR_FAILURE,
+                   "mapping %lx-%lx %s: cannot be made resident: %s", (unsigned long)mapping.first,
+                   (unsigned long)mapping.end, mapping.name, strerror(refused));
+}
+
+/* Bounds of the mapping of that name; false when there is none. */
+static bool find_mapping(const char *name, hr_mapping *mapping)
+{
+    hr_mappings mappings;
+    bool found = false;
+    if (!hr_mappings_open(&mappings)) return false;
+    while (!found && hr_mappings_next(&mappings, mapping)) found = !strcmp(mapping->name, name);
+    hr_mappings_close(&mappings);
+    return found;
+}
+
+int64_t hr_process_heap_bytes(void)
+{
+    hr_mapping heap;
+    return find_mapping("[heap]", &heap) ? (int64_t)(heap.end - heap.first) : 0;
+}
+
+/* One block as large as what is missing, taken and given back, makes the heap grow and stay. What it
+ * can take without growing, the free top of the heap, is added; libc rounds its end up to a page. */
+void hr_process_heap_fix(void)
+{
+    if (!hr_process_is_exact()) return;
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT32_MAX);
+    const int64_t missing = HR_HEAP_BYTES - hr_process_heap_bytes();
+    if (missing <= hr_page_bytes()) return;
+    mallopt(M_TOP_PAD, 0);
+    const size_t top = mallinfo2().keepcost;
+    void *volatile block = malloc((size_t)(missing - hr_page_bytes()) + top);
+    free(block);
+}
+
+/* What the environment and the frames so far take is rounded up with three quarters of a stack for
+ * what is to come; below 64 KiB that is one stack, whatever the random start of the stack. */
+int64_t hr_process_stack_bytes(void)
+{
+    hr_mapping stack;
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    int64_t above = 0;
+    if (find_mapping("[stack]", &stack) && here >= stack.first && here < stack.end)
+        above = (int64_t)(stack.end - here);
+    return hr_round_up(above + HR_STACK_BYTES / 4 * 3, HR_STACK_BYTES);
+}
+
+/* A frame as deep as any that may be missing; only pages above `last` are touched. */
+static __attribute__((noinline)) void touch_down_to(uintptr_t last, int64_t page_bytes)
+{
+    volatile char deep[2 * HR_STACK_BYTES];
+    const uintptr_t first = (uintptr_t)deep;
+    for (int64_t i = sizeof deep - page_bytes; i >= 0 && first + (uintptr_t)i >= last; i -= page_bytes)
+        deep[i] = 0;
+}
+
+hr_status hr_process_stack_touch(int64_t bytes, hr_error *err)
+{
+    hr_mapping stack;
+    if (!hr_process_is_exact() || !find_mapping("[stack]", &stack)) return HR_OK;
+    if ((int64_t)(stack.end - stack.first) > bytes)
+        return hr_fail(err, HR_BROKEN, "main stack: planned %lld bytes, grown to %lld",
+                       (long long)bytes, (long long)(stack.end - stack.first));
+    touch_down_to(stack.end - (uintptr_t)bytes, hr_page_bytes());
+    return HR_OK;
+}
+
+/* The resident set is the sum of two counters (anonymous pages, pages of files), kept per CPU and
+ * added up in batches of max(32, 2 x CPUs) pages (Linux 6.2 on), or per task in batches of 64 (before).
+ * What is not yet added up can be negative, and the figure too high, by less than a batch: page counts
+ * go down on the main thread only, since workers touch nothing that was not touched before. */
+int64_t hr_process_counter_bytes(void)
+{
+    return 2 * hr_max(64, 2 * sysconf(_SC_NPROCESSORS_CONF)) * hr_page_bytes();
+}
+
+int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads)
+{
+    const int64_t page = hr_page_bytes(), MiB = 1 << 20;
+    const int64_t entries = page / 8;        /* of a table; a huge page keeps one in reserve */
+    const int64_t tables = process_bytes / page / entries + 1;
+    const int64_t scattered = 64;            /* upper levels, and tables that small mappings half fill */
+    const int64_t thread_bytes = 48 << 10;   /* 16 KiB of stack; the task with its AMX state, 20 KiB */
+    const int64_t files_bytes = 4 * MiB;     /* read-ahead, and pages on their way to the disk */
+    return (tables + scattered) * page + threads * thread_bytes + files_bytes;
+}
+
+static int64_t status_bytes(const char *key)
+{
+    char text[4096];
+    hr_proc_text("/proc/self/status", text, sizeof text);
+    const int64_t kilobytes = hr_proc_number(text, key);
+    return kilobytes < 0 ? -1 : kilobytes * 1024;
+}
+
+int64_t hr_process_peak_bytes(void)
+{
+    return status_bytes("VmHWM:");
+}
+
+int64_t hr_process_now_bytes(void)
+{
+    return status_bytes("VmRSS:");
+}
