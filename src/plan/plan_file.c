@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/plan_file.c - the plan's tables as JSON, one record a line, and back.
+ *
+ * Each record is built, printed and released alone, so that a plan of any length is written in a
+ * few kilobytes. */
+#include "plan/plan_file.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "graph/op.h"
+
+static const char *const role_names[] = { "weight",     "master", "moment", "gradient",
+                                          "activation", "input",  "sum",    "table" };
+
+/* ---- writing */
+
+typedef struct {
+    FILE *file;
+    bool failed;
+    bool first;             /* no record of the present list is written yet */
+} writer;
+
+/* Prints one record and takes it over. */
+static void put(writer *w, json_t *record)
+{
+    if (!record || fputs(w->first ? "\n" : ",\n", w->file) < 0 ||
+        json_dumpf(record, w->file, JSON_COMPACT))
+        w->failed = true;
+    w->first = false;
+    json_decref(record);
+}
+
+static void open_list(writer *w, const char *name)
+{
+    if (fprintf(w->file, ",\n\"%s\":[", name) < 0) w->failed = true;
+    w->first = true;
+}
+
+static void close_list(writer *w)
+{
+    if (fputs("\n]", w->file) < 0) w->failed = true;
+}
+
+static void put_loops(writer *w, const hr_program *program)
+{
+    open_list(w, "loops");
+    for (int32_t l = 0; l < program->loop_count; l++) {
+        const hr_loop *loop = &program->loops[l];
+        put(w, json_pack("{ss si si si sI}", "name", loop->name, "parent", loop->parent,
+                         "step_first", loop->step_first, "step_last", loop->step_last, "repeats",
+                         (json_int_t)loop->count));
+    }
+    close_list(w);
+}
+
+static json_t *shape_of(const hr_tensor *tensor)
+{
+    const int64_t rows = tensor->rows ? tensor->rows : tensor->dims[0];
+    return tensor->dims[1] ? json_pack("[II]", (json_int_t)rows, (json_int_t)tensor->dims[1])
+                           : json_pack("[I]", (json_int_t)rows);
+}
+
+/* What a buffer holds, in words: the first half of its record. */
+static json_t *describe(const hr_program *program, const hr_buffer *buffer, int32_t *home)
+{
+    if (buffer->tensor == HR_NONE) {
+        *home = program->steps[buffer->step_first].loop;
+        char name[HR_NAME_BYTES];
+        snprintf(name, sizeof name, "scratch of step %d", buffer->step_first);
+        return json_pack("{ss ss s[I] ss}", "name", name, "dtype", "u8", "shape",
+                         (json_int_t)buffer->bytes, "role", "scratch");
+    }
+    const hr_tensor *tensor = &program->tensors[buffer->tensor];
+    *home = program->tensors[hr_tensor_root(program, buffer->tensor)].home;
+    return json_pack("{ss ss so ss}", "name", tensor->name, "dtype",
+                     hr_dtype_name((hr_dtype)tensor->dtype), "shape", shape_of(tensor), "role",
+                     role_names[tensor->role]);
+}
+
+static void put_buffers(writer *w, const hr_program *program, const hr_plan *plan)
+{
+    open_list(w, "buffers");
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const hr_buffer *buffer = &plan->buffers[b];
+        int32_t home;
+        json_t *record = describe(program, buffer, &home);
+        json_t *view_of = buffer->view_of == HR_NONE ? json_null() : json_integer(buffer->view_of);
+        json_t *place = json_pack("{sI sI si si si si so}", "bytes", (json_int_t)buffer->bytes,
+                                  "offset", (json_int_t)buffer->offset, "step_first",
+                                  buffer->step_first, "step_last", buffer->step_last, "home", home,
+                                  "storage", buffer->storage, "view_of", view_of);
+        if (!record || !place || json_object_update(record, place)) w->failed = true;
+        json_decref(place);
+        put(w, record);
+    }
+    close_list(w);
+}
+
+static const char *access_name(char letter)
+{
+    switch (letter) {
+    case 'a': case 'A': return "accumulate";
+    case 'u': case 'U': return "update";
+    default: return "write";
+    }
+}
+
+/* Most token rows that a step works on in one turn. */
+static int64_t rows_of(const hr_program *program, const hr_step *step)
+{
+    int64_t rows = 0;
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->in[i]].rows);
+    for (int32_t i = 0; i < HR_OUT_MAX; i++)
+        if (step->out[i] != HR_NONE) rows = hr_max(rows, program->tensors[step->out[i]].rows);
+    return rows;
+}
+
+static json_t *step_record(const hr_program *program, const hr_plan *plan, int32_t s)
+{
+    const hr_step *step = &program->steps[s];
+    const hr_op *op = program->ops[step->op];
+    json_t *reads = json_array(), *writes = json_array();
+    bool failed = !reads || !writes;
+    for (int32_t i = 0; op->in[i]; i++)
+        if (step->in[i] != HR_NONE)
+            failed |= json_array_append_new(
+                reads, json_integer(plan->buffer_of_tensor[step->in[i]])) != 0;
+    for (int32_t i = 0; op->out[i]; i++)
+        if (step->out[i] != HR_NONE)
+            failed |= json_array_append_new(
+                writes, json_pack("[is]", plan->buffer_of_tensor[step->out[i]],
+                                  access_name(op->out[i]))) != 0;
+    if (plan->scratch_of_step[s] != HR_NONE)
+        failed |= json_array_append_new(
+            writes, json_pack("[is]", plan->scratch_of_step[s], "write")) != 0;
+    const int64_t flops = op->flops ? op->flops(step->attr, rows_of(program, step)) : 0;
+    json_t *record = json_pack("{si si si ss so so sI}", "index", s, "loop", step->loop, "layer",
+                               step->layer, "op", op->name, "reads", reads, "writes", writes,
+                               "flops", (json_int_t)flops);
+    if (!failed) return record;
+    json_decref(record);
+    return 0;
+}
+
+static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
+{
+    json_t *machine = json_pack("{ss si sI}", "kernels", plan->rung, "threads", plan->threads,
+                                "page_bytes", (json_int_t)plan->page_bytes);
+    if (!machine || fprintf(w->file, "{\n\"version\":%d,\n\"machine\":", HR_PLAN_FILE_VERSION) < 0 ||
+        json_dumpf(machine, w->file, JSON_COMPACT))
+        w->failed = true;
+    json_decref(machine);
+    if (fprintf(w->file, ",\n\"arena_bytes\":%lld,\n\"floor_bytes\":%lld,\n\"process_bytes\":%lld",
+                (long long)plan->arena_bytes, (long long)plan->floor_bytes,
+                (long long)plan->process_bytes) < 0)
+        w->failed = true;
+    open_list(w, "process");
+    for (int32_t i = 0; i < plan->process_count; i++)
+        put(w, json_pack("{ss sI}", "name", plan->process[i].name, "bytes",
+                         (json_int_t)plan->process[i].bytes));
+    close_list(w);
+    put_loops(w, program);
+    put_buffers(w, program, plan);
+    open_list(w, "steps");
+    for (int32_t s = 0; s < program->step_count; s++) put(w, step_record(program, plan, s));
+    close_list(w);
+    if (fputs("\n}\n", w->file) < 0) w->failed = true;
+}
+
+hr_status hr_plan_file_write(const char *path, const hr_program *program, const hr_plan *plan,
+                             hr_error *err)
+{
+    char part[PATH_MAX];
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+        return hr_fail(err, HR_USAGE, "plan file: a path of %zu characters is too long",
+                       strlen(path));
+    writer w = { .file = fopen(part, "w") };
+    if (!w.file)
+        return hr_fail(err, HR_USAGE, "plan file %s cannot be written: %s", path, strerror(errno));
+    put_all(&w, program, plan);
+    if (fflush(w.file) || fsync(fileno(w.file))) w.failed = true;
+    int reason = w.failed ? errno : 0;
+    if (fclose(w.file) && !reason) reason = errno;
+    if (!reason && rename(part, path)) reason = errno;
+    if (!reason && !w.failed) return HR_OK;
+    unlink(part);
+    return hr_fail(err, reason == EISDIR ? HR_USAGE : HR_FAILURE,
+                   "plan file %s could not be written whole: %s", path,
+                   reason ? strerror(reason) : "a record could not be built");
+}
+
+/* ---- reading */
+
+typedef struct {
+    const hr_program *program;
+    hr_region *region;
+    hr_plan plan;
+    hr_error *err;
+} reader;
+
+static hr_status not_a_plan(reader *r, const char *what, int64_t index, const char *text)
+{
+    return hr_fail(r->err, HR_CORRUPT, "plan file: %s %lld: %s", what, (long long)index, text);
+}
+
+static const char *copy_text(reader *r, const char *text)
+{
+    char *copy = hr_region_take(r->region, (int64_t)strlen(text) + 1, 1);
+    return copy ? strcpy(copy, text) : 0;
+}
+
+static hr_status read_head(reader *r, json_t *root)
+{
+    json_int_t arena, floor, process, page;
+    json_t *lines, *loops, *buffers, *steps;
+    const char *rung;
+    json_error_t why;
+    int version, threads;
+    if (json_unpack_ex(root, &why, 0, "{si s{ss si sI} sI sI sI so so so so}", "version", &version,
+                       "machine", "kernels", &rung, "threads", &threads, "page_bytes", &page,
+                       "arena_bytes", &arena, "floor_bytes", &floor, "process_bytes", &process,
+                       "process", &lines, "loops", &loops, "buffers", &buffers, "steps", &steps))
+        return hr_fail(r->err, HR_CORRUPT, "plan file: %s", why.text);
+    if (version != HR_PLAN_FILE_VERSION)
+        return hr_fail(r->err, HR_CORRUPT, "plan file: version %d, this program reads version %d",
+                       version, HR_PLAN_FILE_VERSION);
+    if (json_array_size(loops) != (size_t)r->program->loop_count ||
+        json_array_size(steps) != (size_t)r->program->step_count)
+        return hr_fail(r->err, HR_CORRUPT,
+                       "plan file: %zu loops and %zu steps, the program has %d and %d",
+                       json_array_size(loops), json_array_size(steps), r->program->loop_count,
+                       r->program->step_count);
+    if (json_array_size(lines) > HR_PROCESS_LINES)
+        return hr_fail(r->err, HR_CORRUPT, "plan file: %zu lines of process, %d are possible",
+                       json_array_size(lines), HR_PROCESS_LINES);
+    hr_plan *plan = &r->plan;
+    plan->arena_bytes = arena;
+    plan->floor_bytes = floor;
+    plan->process_bytes = process;
+    plan->page_bytes = page;
+    plan->threads = threads;
+    plan->rung = copy_text(r, rung);
+    plan->process_count = (int32_t)json_array_size(lines);
+    for (int32_t i = 0; i < plan->process_count; i++) {
+        const char *name;
+        json_int_t bytes;
+        if (json_unpack_ex(json_array_get(lines, (size_t)i), &why, 0, "{ss sI}", "name", &name,
+                           "bytes", &bytes))
+            return not_a_plan(r, "line of process", i, why.text);
+        plan->process[i] = (hr_process_line){ copy_text(r, name), bytes };
+    }
+    return HR_OK;
+}
+
+/* Which tensor each buffer is: the file has buffers, the program tensors, and the steps join them. */
+static hr_status join_tensors(reader *r, json_t *steps)
+{
+    hr_plan *plan = &r->plan;
+    for (int32_t s = 0; s < r->program->step_count; s++) {
+        const hr_step *step = &r->program->steps[s];
+        const hr_op *op = r->program->ops[step->op];
+        json_t *record = json_array_get(steps, (size_t)s);
+        json_t *reads = json_object_get(record, "reads"), *writes = json_object_get(record, "writes");
+        int32_t tensors[HR_IN_MAX + HR_OUT_MAX], count = 0;
+        json_int_t buffers[HR_IN_MAX + HR_OUT_MAX + 1];
+        size_t read_count = json_array_size(reads), write_count = json_array_size(writes);
+        for (int32_t i = 0; op->in[i]; i++)
+            if (step->in[i] != HR_NONE) tensors[count++] = step->in[i];
+        const size_t in_count = (size_t)count;
+        for (int32_t i = 0; op->out[i]; i++)
+            if (step->out[i] != HR_NONE) tensors[count++] = step->out[i];
+        const size_t out_count = (size_t)count - in_count;
+        if (read_count != in_count || (write_count != out_count && write_count != out_count + 1))
+            return not_a_plan(r, "step", s, "it is not the program's step");
+        for (size_t i = 0; i < read_count; i++)
+            buffers[i] = json_integer_value(json_array_get(reads, i));
+        for (size_t i = 0; i < write_count; i++)
+            buffers[read_count + i] =
+                json_integer_value(json_array_get(json_array_get(writes, i), 0));
+        for (size_t i = 0; i < read_count + write_count; i++) {
+            if (buffers[i] < 0 || buffers[i] >= plan->buffer_count)
+                return not_a_plan(r, "step", s, "it names a buffer that is not there");
+            const int32_t b = (int32_t)buffers[i];
+            if (i < (size_t)count) {
+                plan->buffers[b].tensor = tensors[i];
+                plan->buffer_of_tensor[tensors[i]] = b;
+            } else {
+                plan->scratch_of_step[s] = b;
+            }
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status read_buffers(reader *r, json_t *buffers)
+{
+    hr_plan *plan = &r->plan;
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        hr_buffer *buffer = &plan->buffers[b];
+        json_int_t bytes, offset;
+        json_t *view_of;
+        json_error_t why;
+        if (json_unpack_ex(json_array_get(buffers, (size_t)b), &why, 0, "{sI sI si si si so}",
+                           "bytes", &bytes, "offset", &offset, "step_first", &buffer->step_first,
+                           "step_last", &buffer->step_last, "storage", &buffer->storage, "view_of",
+                           &view_of))
+            return not_a_plan(r, "buffer", b, why.text);
+        if (buffer->storage < 0 || buffer->storage >= plan->buffer_count)
+            return not_a_plan(r, "buffer", b, "its storage is out of range");
+        buffer->tensor = HR_NONE;
+        buffer->bytes = bytes;
+        buffer->offset = offset;
+        buffer->view_of = json_is_null(view_of) ? HR_NONE : (int32_t)json_integer_value(view_of);
+        plan->storage_count = (int32_t)hr_max(plan->storage_count, buffer->storage + 1);
+    }
+    return HR_OK;
+}
+
+/* A storage is as long-lived and as large as the buffers it holds in turn. */
+static void fill_storages(hr_plan *plan)
+{
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const hr_buffer *buffer = &plan->buffers[b];
+        hr_storage *storage = &plan->storages[buffer->storage];
+        if (buffer->view_of != HR_NONE) continue;
+        if (storage->bytes == 0) {
+            *storage = (hr_storage){ buffer->bytes, buffer->offset, buffer->step_first,
+                                     buffer->step_last };
+            continue;
+        }
+        storage->bytes = hr_max(storage->bytes, buffer->bytes);
+        storage->step_first = (int32_t)hr_min(storage->step_first, buffer->step_first);
+        storage->step_last = (int32_t)hr_max(storage->step_last, buffer->step_last);
+    }
+}
+
+/* The first step at which the floor is alive. `change` [step_count + 1] is zero on entry. */
+static int32_t find_peak(const hr_plan *plan, int32_t step_count, int64_t *change)
+{
+    for (int32_t i = 0; i < plan->storage_count; i++) {
+        const hr_storage *storage = &plan->storages[i];
+        if (storage->step_first < 0 || storage->step_first > storage->step_last ||
+            storage->step_last >= step_count)
+            return HR_NONE;
+        change[storage->step_first] += storage->bytes;
+        change[storage->step_last + 1] -= storage->bytes;
+    }
+    int64_t alive = 0;
+    for (int32_t s = 0; s < step_count; s++)
+        if ((alive += change[s]) == plan->floor_bytes) return s;
+    return HR_NONE;
+}
+
+static hr_status read_tables(reader *r, json_t *root)
+{
+    json_t *buffers = json_object_get(root, "buffers");
+    hr_plan *plan = &r->plan;
+    const hr_program *program = r->program;
+    if (json_array_size(buffers) > (size_t)program->tensor_count + (size_t)program->step_count)
+        return hr_fail(r->err, HR_CORRUPT,
+                       "plan file: %zu buffers, the program has %d tensors and %d steps",
+                       json_array_size(buffers), program->tensor_count, program->step_count);
+    plan->buffer_count = (int32_t)json_array_size(buffers);
+    plan->buffers = hr_region_take(r->region, plan->buffer_count, sizeof *plan->buffers);
+    plan->storages = hr_region_take(r->region, plan->buffer_count, sizeof *plan->storages);
+    plan->buffer_of_tensor = hr_region_take(r->region, program->tensor_count, sizeof(int32_t));
+    plan->scratch_of_step = hr_region_take(r->region, program->step_count, sizeof(int32_t));
+    const int64_t used = r->region->used;
+    int64_t *change = hr_region_take(r->region, program->step_count + 1, sizeof *change);
+    if (!plan->buffers || !plan->storages || !plan->buffer_of_tensor || !plan->scratch_of_step ||
+        !change || !plan->rung)
+        return hr_fail(r->err, HR_FAILURE, "plan file: the plan needs more than the %lld bytes set aside",
+                       (long long)r->region->bytes);
+    for (int32_t i = 0; i < program->tensor_count; i++) plan->buffer_of_tensor[i] = HR_NONE;
+    for (int32_t i = 0; i < program->step_count; i++) plan->scratch_of_step[i] = HR_NONE;
+    hr_status status = read_buffers(r, buffers);
+    if (!status) status = join_tensors(r, json_object_get(root, "steps"));
+    if (status) return status;
+    fill_storages(plan);
+    plan->peak_step = find_peak(plan, program->step_count, change);
+    r->region->used = used;
+    if (plan->peak_step == HR_NONE && program->step_count)
+        return hr_fail(r->err, HR_CORRUPT, "plan file: at no step are floor_bytes = %lld bytes alive",
+                       (long long)plan->floor_bytes);
+    return HR_OK;
+}
+
+hr_status hr_plan_file_read(const char *path, const hr_program *program, hr_region *region,
+                            hr_plan *plan, hr_error *err)
+{
+    FILE *file = fopen(path, "r");
+    if (!file) return hr_fail(err, HR_USAGE, "plan file %s: %s", path, strerror(errno));
+    json_error_t why;
+    json_t *root = json_loadf(file, 0, &why);
+    fclose(file);
+    if (!root)
+        return hr_fail(err, HR_CORRUPT, "plan file %s, line %d: %s", path, why.line, why.text);
+    const int64_t used = region->used;
+    reader r = { .program = program, .region = region, .err = err };
+    hr_status status = read_head(&r, root);
+    if (!status) status = read_tables(&r, root);
+    json_decref(root);
+    if (status) region->used = used;
+    else *plan = r.plan;
+    return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/plan_file.h - a plan as a JSON file that anyone can judge. docs/plan-file.md has the schema.
+ *
+ * The file holds all that is needed to derive every life again: loops, homes, reads and writes. */
+#ifndef HR_PLAN_PLAN_FILE_H
+#define HR_PLAN_PLAN_FILE_H
+
+#include "plan/plan.h"
+
+enum { HR_PLAN_FILE_VERSION = 1 };
+
+/* Writes the plan of a program to `path`. The bytes are a function of the two alone.
+ *
+ * Errors   USAGE    the directory is missing or cannot be written.
+ *          FAILURE  the disk is full or failed. Nothing half-written is left under either name. */
+HR_MUST_CHECK hr_status hr_plan_file_write(const char *path, const hr_program *program,
+                                           const hr_plan *plan, hr_error *err);
+
+/* Reads a plan back for the program that it was made from. Writing it again gives the same bytes.
+ *
+ *   region  holds the tables of the plan, its strings included
+ *   plan    out; untouched on error
+ *
+ * Errors   USAGE    no such file.
+ *          CORRUPT  not a plan, or the plan of another program: names the first buffer that differs.
+ *          FAILURE  the region is too small. */
+HR_MUST_CHECK hr_status hr_plan_file_read(const char *path, const hr_program *program,
+                                          hr_region *region, hr_plan *plan, hr_error *err);
+
+#endif
