@@ -6,6 +6,9 @@
 
 void hr_update_kernels_fill(hr_update_kernels *kernels, uint32_t cpu_mask)
 {
-    (void)cpu_mask;
     hr_update_fill_ref(kernels);
+    if (!(cpu_mask & HR_CPU_AVX2)) return;
+    hr_update_fill_avx2(kernels);
+    if (!(cpu_mask & HR_CPU_AVX512)) return;
+    hr_update_fill_avx512(kernels);
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/embed/embed_template.h - the embedding's rows over the vectors of ops/simd. One pass; bound by
+ * memory, by its latency where rows are short and the table is far. */
+#include <stddef.h>
+
+#include "ops/embed/embed_kernels.h"
+
+VEC_INLINE void fwd_step(const float *word, const float *position, void *y, int64_t c,
+                         int64_t lanes, hr_dtype dtype)
+{
+    const vec onto = position ? vec_load_f32(position + c, lanes) : vec_set(0);
+    vec_store(y, c, vec_add(vec_load_f32(word + c, lanes), onto), lanes, dtype);
+}
+
+VEC_INLINE void fwd_row(const float *word, const float *position, void *y, int64_t count,
+                        hr_dtype dtype)
+{
+    int64_t c = 0;
+    for (; c + VEC_LANES <= count; c += VEC_LANES) fwd_step(word, position, y, c, VEC_LANES, dtype);
+    if (c < count) fwd_step(word, position, y, c, count - c, dtype);
+}
+
+static void fwd(const float *word, const float *position, void *y, int64_t count, hr_dtype dtype)
+{
+    if (dtype == HR_BF16) fwd_row(word, position, y, count, HR_BF16);
+    else fwd_row(word, position, y, count, HR_F32);
+}
+
+VEC_INLINE void bwd_step(float *sum, const void *dy, int64_t c, int64_t lanes, hr_dtype dtype)
+{
+    const vec total = vec_add(vec_load_f32(sum + c, lanes), vec_load(dy, c, lanes, dtype));
+    vec_store_f32(sum + c, total, lanes);
+}
+
+VEC_INLINE void bwd_row(float *sum, const void *dy, int64_t count, hr_dtype dtype)
+{
+    int64_t c = 0;
+    for (; c + VEC_LANES <= count; c += VEC_LANES) bwd_step(sum, dy, c, VEC_LANES, dtype);
+    if (c < count) bwd_step(sum, dy, c, count - c, dtype);
+}
+
+static void bwd(float *sum, const void *dy, int64_t count, hr_dtype dtype)
+{
+    if (dtype == HR_BF16) bwd_row(sum, dy, count, HR_BF16);
+    else bwd_row(sum, dy, count, HR_F32);
+}
+
+void FILL(hr_embed_kernels *kernels)
+{
+    *kernels = (hr_embed_kernels){ fwd, bwd };
+}

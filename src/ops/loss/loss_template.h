@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/loss/loss_template.h - one row of cross-entropy over the vectors of ops/simd. Three passes: the
+ * largest logit, the sum of exponentials, the gradient. The first brings the row into the second
+ * level of cache, where the others find it. The exponentials are computed twice: that is cheaper
+ * than the bytes of keeping them. */
+#include <math.h>
+
+#include "ops/element.h"
+#include "ops/loss/loss_kernels.h"
+
+/* Sums in fp32 are added up in double every so many elements. */
+enum { SUM_ELEMENTS = 2048 };
+
+VEC_INLINE float row_max(const void *logits, int64_t V, hr_dtype dtype)
+{
+    vec even = vec_set(-INFINITY), odd = even;
+    int64_t v = 0;
+    for (; v + 2 * VEC_LANES <= V; v += 2 * VEC_LANES) {
+        even = vec_max(vec_load(logits, v, VEC_LANES, dtype), even);
+        odd = vec_max(vec_load(logits, v + VEC_LANES, VEC_LANES, dtype), odd);
+    }
+    for (; v + VEC_LANES <= V; v += VEC_LANES)
+        even = vec_max(vec_load(logits, v, VEC_LANES, dtype), even);
+    if (v < V) odd = vec_first(vec_max(vec_load(logits, v, V - v, dtype), odd), odd, V - v);
+    return vec_reduce_max(vec_max(even, odd));
+}
+
+VEC_INLINE vec exponential(const void *logits, int64_t v, vec most, int64_t lanes, hr_dtype dtype)
+{
+    return vec_exp(vec_sub(vec_load(logits, v, lanes, dtype), most));
+}
+
+VEC_INLINE float run_sum(const void *logits, int64_t first, int64_t last, vec most, hr_dtype dtype)
+{
+    vec even = vec_set(0), odd = vec_set(0);
+    int64_t v = first;
+    for (; v + 2 * VEC_LANES <= last; v += 2 * VEC_LANES) {
+        even = vec_add(even, exponential(logits, v, most, VEC_LANES, dtype));
+        odd = vec_add(odd, exponential(logits, v + VEC_LANES, most, VEC_LANES, dtype));
+    }
+    for (; v < last; v += VEC_LANES) {
+        const int64_t lanes = last - v < VEC_LANES ? last - v : VEC_LANES;
+        const vec part = exponential(logits, v, most, lanes, dtype);
+        odd = vec_add(odd, vec_first(part, vec_set(0), lanes));
+    }
+    return vec_reduce_add(vec_add(even, odd));
+}
+
+VEC_INLINE void write_gradient(const void *logits, void *dlogits, int64_t V, vec most, vec factor,
+                               hr_dtype dtype)
+{
+    int64_t v = 0;
+    for (; v + VEC_LANES <= V; v += VEC_LANES) {
+        const vec share = exponential(logits, v, most, VEC_LANES, dtype);
+        vec_store(dlogits, v, vec_mul(share, factor), VEC_LANES, dtype);
+    }
+    if (v == V) return;
+    const vec share = exponential(logits, v, most, V - v, dtype);
+    vec_store(dlogits, v, vec_mul(share, factor), V - v, dtype);
+}
+
+VEC_INLINE double loss_row(const void *logits, void *dlogits, int64_t V, int64_t target,
+                           double scale, hr_dtype dtype)
+{
+    const double logit = hr_element_get(logits, target, dtype);
+    const float most = row_max(logits, V, dtype);
+    const vec mosts = vec_set(most);
+    double sum = 0;
+    for (int64_t v = 0; v < V; v += SUM_ELEMENTS)
+        sum += run_sum(logits, v, v + SUM_ELEMENTS < V ? v + SUM_ELEMENTS : V, mosts, dtype);
+    if (dlogits) {
+        write_gradient(logits, dlogits, V, mosts, vec_set((float)(scale / sum)), dtype);
+        hr_element_set(dlogits, target, dtype, (float)((exp(logit - most) / sum - 1) * scale));
+    }
+    return log(sum) + most - logit;
+}
+
+static double row(const void *logits, void *dlogits, int64_t V, int64_t target, double scale,
+                  hr_dtype dtype)
+{
+    return dtype == HR_BF16 ? loss_row(logits, dlogits, V, target, scale, HR_BF16)
+                            : loss_row(logits, dlogits, V, target, scale, HR_F32);
+}
+
+void FILL(hr_loss_kernels *kernels)
+{
+    *kernels = (hr_loss_kernels){ row };
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/norm/norm_template.h - LayerNorm over the vectors of ops/simd. A row is read from memory once;
+ * its later passes find it in the first-level cache (D = 8,192 in fp32 is 32 KiB).
+ * Bound by memory: forward reads x and writes y; backward reads dy, x and addend and writes dx. */
+#include <math.h>
+#include <stddef.h>
+
+#include "ops/norm/norm_kernels.h"
+
+/* Two chains of additions hide their latency. */
+VEC_INLINE float row_mean(const void *x, int64_t at, int64_t D, hr_dtype dtype)
+{
+    vec even = vec_set(0), odd = vec_set(0);
+    int64_t c = 0;
+    for (; c + 2 * VEC_LANES <= D; c += 2 * VEC_LANES) {
+        even = vec_add(even, vec_load(x, at + c, VEC_LANES, dtype));
+        odd = vec_add(odd, vec_load(x, at + c + VEC_LANES, VEC_LANES, dtype));
+    }
+    for (; c + VEC_LANES <= D; c += VEC_LANES)
+        even = vec_add(even, vec_load(x, at + c, VEC_LANES, dtype));
+    if (c < D) odd = vec_add(odd, vec_load(x, at + c, D - c, dtype));
+    return vec_reduce_add(vec_add(even, odd)) / (float)D;
+}
+
+/* sum + (x - mean)^2 */
+VEC_INLINE vec add_square(vec sum, const void *x, int64_t at, vec mean, int64_t lanes,
+                          hr_dtype dtype)
+{
+    const vec centred = vec_sub(vec_load(x, at, lanes, dtype), mean);
+    return vec_first(vec_fma(centred, centred, sum), sum, lanes);
+}
+
+VEC_INLINE float row_variance(const void *x, int64_t at, float mean, int64_t D, hr_dtype dtype)
+{
+    const vec centre = vec_set(mean);
+    vec even = vec_set(0), odd = vec_set(0);
+    int64_t c = 0;
+    for (; c + 2 * VEC_LANES <= D; c += 2 * VEC_LANES) {
+        even = add_square(even, x, at + c, centre, VEC_LANES, dtype);
+        odd = add_square(odd, x, at + c + VEC_LANES, centre, VEC_LANES, dtype);
+    }
+    for (; c + VEC_LANES <= D; c += VEC_LANES)
+        even = add_square(even, x, at + c, centre, VEC_LANES, dtype);
+    if (c < D) odd = add_square(odd, x, at + c, centre, D - c, dtype);
+    return vec_reduce_add(vec_add(even, odd)) / (float)D;
+}
+
+VEC_INLINE void fwd_step(const void *x, const float *gain, const float *bias, void *y, int64_t at,
+                         int64_t c, vec mean, vec rstd, int64_t lanes, hr_dtype dtype)
+{
+    const vec h = vec_mul(vec_sub(vec_load(x, at + c, lanes, dtype), mean), rstd);
+    const vec shift = bias ? vec_load_f32(bias + c, lanes) : vec_set(0);
+    vec_store(y, at + c, vec_fma(h, vec_load_f32(gain + c, lanes), shift), lanes, dtype);
+}
+
+VEC_INLINE void fwd_rows(const void *x, const float *gain, const float *bias, void *y, float *stat,
+                         int64_t rows, int64_t D, float eps, hr_dtype dtype)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t at = r * D;
+        const float mean = row_mean(x, at, D, dtype);
+        const float rstd = 1 / sqrtf(row_variance(x, at, mean, D, dtype) + eps);
+        const vec means = vec_set(mean), rstds = vec_set(rstd);
+        int64_t c = 0;
+        for (; c + VEC_LANES <= D; c += VEC_LANES)
+            fwd_step(x, gain, bias, y, at, c, means, rstds, VEC_LANES, dtype);
+        if (c < D) fwd_step(x, gain, bias, y, at, c, means, rstds, D - c, dtype);
+        if (!stat) continue;
+        stat[2 * r] = mean;
+        stat[2 * r + 1] = rstd;
+    }
+}
+
+static void fwd(const void *x, const float *gain, const float *bias, void *y, float *stat,
+                int64_t rows, int64_t D, float eps, hr_dtype dtype)
+{
+    if (dtype == HR_BF16) fwd_rows(x, gain, bias, y, stat, rows, D, eps, HR_BF16);
+    else fwd_rows(x, gain, bias, y, stat, rows, D, eps, HR_F32);
+}
+
+/* What the first pass over a row of the gradient adds up: t and t o h, with t = dy o gain. */
+typedef struct {
+    vec t, th;
+} row_sums;
+
+VEC_INLINE row_sums bwd_sums(row_sums sums, const void *dy, const void *x, const float *gain,
+                             float *partial, int64_t at, int64_t c, int64_t D, vec mean, vec rstd,
+                             int64_t lanes, hr_dtype dtype)
+{
+    const vec slope = vec_load(dy, at + c, lanes, dtype);
+    const vec h = vec_mul(vec_sub(vec_load(x, at + c, lanes, dtype), mean), rstd);
+    const vec t = vec_mul(slope, vec_load_f32(gain + c, lanes));
+    float *dgain = partial + c, *dbias = partial + D + c;
+    vec_store_f32(dgain, vec_fma(slope, h, vec_load_f32(dgain, lanes)), lanes);
+    vec_store_f32(dbias, vec_add(slope, vec_load_f32(dbias, lanes)), lanes);
+    return (row_sums){ vec_add(sums.t, t), vec_fma(t, h, sums.th) };
+}
+
+VEC_INLINE void bwd_step(const void *dy, const void *x, const float *gain, const void *addend,
+                         void *dx, int64_t at, int64_t c, vec mean, vec rstd, vec mean_t,
+                         vec mean_th, int64_t lanes, hr_dtype dtype)
+{
+    const vec t = vec_mul(vec_load(dy, at + c, lanes, dtype), vec_load_f32(gain + c, lanes));
+    const vec h = vec_mul(vec_sub(vec_load(x, at + c, lanes, dtype), mean), rstd);
+    const vec slope = vec_sub(t, vec_fma(h, mean_th, mean_t));
+    const vec onto = addend ? vec_load(addend, at + c, lanes, dtype) : vec_set(0);
+    vec_store(dx, at + c, vec_fma(slope, rstd, onto), lanes, dtype);
+}
+
+VEC_INLINE void bwd_rows(const void *dy, const void *x, const float *stat, const float *gain,
+                         const void *addend, void *dx, float *partial, int64_t rows, int64_t D,
+                         hr_dtype dtype)
+{
+    for (int64_t c = 0; c < 2 * D; c++) partial[c] = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t at = r * D;
+        const vec mean = vec_set(stat[2 * r]), rstd = vec_set(stat[2 * r + 1]);
+        row_sums sums = { vec_set(0), vec_set(0) };
+        int64_t c = 0;
+        for (; c + VEC_LANES <= D; c += VEC_LANES)
+            sums = bwd_sums(sums, dy, x, gain, partial, at, c, D, mean, rstd, VEC_LANES, dtype);
+        if (c < D) sums = bwd_sums(sums, dy, x, gain, partial, at, c, D, mean, rstd, D - c, dtype);
+        const vec mean_t = vec_set(vec_reduce_add(sums.t) / (float)D);
+        const vec mean_th = vec_set(vec_reduce_add(sums.th) / (float)D);
+        for (c = 0; c + VEC_LANES <= D; c += VEC_LANES)
+            bwd_step(dy, x, gain, addend, dx, at, c, mean, rstd, mean_t, mean_th, VEC_LANES, dtype);
+        if (c < D)
+            bwd_step(dy, x, gain, addend, dx, at, c, mean, rstd, mean_t, mean_th, D - c, dtype);
+    }
+}
+
+static void bwd(const void *dy, const void *x, const float *stat, const float *gain,
+                const void *addend, void *dx, float *partial, int64_t rows, int64_t D,
+                hr_dtype dtype)
+{
+    if (dtype == HR_BF16) bwd_rows(dy, x, stat, gain, addend, dx, partial, rows, D, HR_BF16);
+    else bwd_rows(dy, x, stat, gain, addend, dx, partial, rows, D, HR_F32);
+}
+
+void FILL(hr_norm_kernels *kernels)
+{
+    *kernels = (hr_norm_kernels){ fwd, bwd };
+}

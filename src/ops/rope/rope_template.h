@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/rope/rope_template.h - a row's rotation over the vectors of ops/simd. One pass over what turns;
+ * the table row stays in the first-level cache. Bound by memory. */
+#include "ops/rope/rope_kernels.h"
+
+VEC_INLINE void turn_step(void *row, int64_t at, const float *table, int64_t half, int64_t e,
+                          vec sign, int64_t lanes, hr_dtype dtype)
+{
+    const vec c = vec_load_f32(table + e, lanes);
+    const vec s = vec_mul(sign, vec_load_f32(table + half + e, lanes));
+    const vec low = vec_load(row, at + e, lanes, dtype);
+    const vec high = vec_load(row, at + half + e, lanes, dtype);
+    vec_store(row, at + e, vec_fnma(high, s, vec_mul(low, c)), lanes, dtype);
+    vec_store(row, at + half + e, vec_fma(low, s, vec_mul(high, c)), lanes, dtype);
+}
+
+VEC_INLINE void turn_head(void *row, int64_t at, const float *table, int64_t half, vec sign,
+                          hr_dtype dtype)
+{
+    int64_t e = 0;
+    for (; e + VEC_LANES <= half; e += VEC_LANES)
+        turn_step(row, at, table, half, e, sign, VEC_LANES, dtype);
+    if (e < half) turn_step(row, at, table, half, e, sign, half - e, dtype);
+}
+
+VEC_INLINE void turn_row(void *row, const float *table, const hr_rope_attr *attr, hr_dtype dtype)
+{
+    const vec sign = vec_set(attr->inverse ? -1 : 1);
+    const int64_t half = attr->rotary / 2;
+    for (int32_t u = 0; u < attr->runs; u++)
+        for (int32_t h = 0; h < attr->heads; h++)
+            turn_head(row, attr->offset[u] + h * attr->head_stride, table, half, sign, dtype);
+}
+
+static void rotate(void *row, const float *table, const hr_rope_attr *attr, hr_dtype dtype)
+{
+    if (dtype == HR_BF16) turn_row(row, table, attr, HR_BF16);
+    else turn_row(row, table, attr, HR_F32);
+}
+
+void FILL(hr_rope_kernels *kernels)
+{
+    *kernels = (hr_rope_kernels){ rotate };
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/simd/vec_avx2.h - vectors of 8 floats. The same names and promises as simd/vec_avx512.h.
+ * There are no masked 16-bit accesses here: a tail of bf16 goes through a small copy. */
+#ifndef HR_OPS_SIMD_VEC_AVX2_H
+#define HR_OPS_SIMD_VEC_AVX2_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VEC_INLINE static inline __attribute__((always_inline, unused))
+
+enum { VEC_LANES = 8 };
+
+typedef __m256 vec;
+typedef __m256i vec_bits;
+
+VEC_INLINE __m256i vec_mask(int64_t lanes)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)lanes),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+VEC_INLINE vec vec_set(float value)
+{
+    return _mm256_set1_ps(value);
+}
+
+VEC_INLINE vec vec_add(vec a, vec b)
+{
+    return _mm256_add_ps(a, b);
+}
+
+VEC_INLINE vec vec_sub(vec a, vec b)
+{
+    return _mm256_sub_ps(a, b);
+}
+
+VEC_INLINE vec vec_mul(vec a, vec b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
+VEC_INLINE vec vec_div(vec a, vec b)
+{
+    return _mm256_div_ps(a, b);
+}
+
+VEC_INLINE vec vec_sqrt(vec a)
+{
+    return _mm256_sqrt_ps(a);
+}
+
+/* a b + c */
+VEC_INLINE vec vec_fma(vec a, vec b, vec c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+/* c - a b */
+VEC_INLINE vec vec_fnma(vec a, vec b, vec c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
+}
+
+/* The larger; b where either is not a number. */
+VEC_INLINE vec vec_max(vec a, vec b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+/* The first `lanes` of a, the others of b. */
+VEC_INLINE vec vec_first(vec a, vec b, int64_t lanes)
+{
+    return lanes == VEC_LANES ? a : _mm256_blendv_ps(b, a, _mm256_castsi256_ps(vec_mask(lanes)));
+}
+
+VEC_INLINE float vec_reduce_add(vec a)
+{
+    __m128 sum = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+    return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
+}
+
+VEC_INLINE float vec_reduce_max(vec a)
+{
+    __m128 most = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    most = _mm_max_ps(most, _mm_movehl_ps(most, most));
+    return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
+}
+
+VEC_INLINE vec vec_load_f32(const float *at, int64_t lanes)
+{
+    return lanes == VEC_LANES ? _mm256_loadu_ps(at) : _mm256_maskload_ps(at, vec_mask(lanes));
+}
+
+VEC_INLINE void vec_store_f32(float *at, vec value, int64_t lanes)
+{
+    if (lanes == VEC_LANES) _mm256_storeu_ps(at, value);
+    else _mm256_maskstore_ps(at, vec_mask(lanes), value);
+}
+
+VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
+{
+    uint16_t copy[VEC_LANES] = { 0 };
+    if (lanes != VEC_LANES) {
+        for (int64_t i = 0; i < lanes; i++) copy[i] = at[i];
+        at = copy;
+    }
+    const __m128i half = _mm_loadu_si128((const void *)at);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+}
+
+/* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. */
+VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
+{
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+    const __m256i whole = _mm256_srli_epi32(_mm256_blendv_epi8(up, quiet, nan), 16);
+    const __m128i half = _mm_packus_epi32(_mm256_castsi256_si128(whole),
+                                          _mm256_extracti128_si256(whole, 1));
+    if (lanes == VEC_LANES) {
+        _mm_storeu_si128((void *)at, half);
+        return;
+    }
+    uint16_t copy[VEC_LANES];
+    _mm_storeu_si128((void *)copy, half);
+    for (int64_t i = 0; i < lanes; i++) at[i] = copy[i];
+}
+
+/* a 2^n for whole n in [-126, 127]; not a number where n is not. */
+VEC_INLINE vec vec_scale_by_power(vec a, vec n)
+{
+    const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+}
+
+VEC_INLINE vec vec_round(vec a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* a where x is at least `least` or not a number, else zero. */
+VEC_INLINE vec vec_zero_below(vec a, vec x, vec least)
+{
+    return _mm256_and_ps(_mm256_cmp_ps(x, least, _CMP_NLT_UQ), a);
+}
+
+VEC_INLINE vec_bits vec_bits_set(uint32_t value)
+{
+    return _mm256_set1_epi32((int32_t)value);
+}
+
+/* first, first + 1, ... */
+VEC_INLINE vec_bits vec_bits_count(uint32_t first)
+{
+    return _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), vec_bits_set(first));
+}
+
+VEC_INLINE vec_bits vec_bits_xor(vec_bits a, vec_bits b)
+{
+    return _mm256_xor_si256(a, b);
+}
+
+VEC_INLINE vec_bits vec_bits_mul(vec_bits a, vec_bits b)
+{
+    return _mm256_mullo_epi32(a, b);
+}
+
+VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
+{
+    return _mm256_srli_epi32(a, places);
+}
+
+/* a where bits >= least as unsigned numbers, else zero. */
+VEC_INLINE vec vec_keep_from(vec a, vec_bits bits, vec_bits least)
+{
+    const __m256i keep = _mm256_cmpeq_epi32(_mm256_max_epu32(bits, least), bits);
+    return _mm256_and_ps(_mm256_castsi256_ps(keep), a);
+}
+
+/* Sixteen sums in double. */
+typedef struct {
+    __m256d quarter[4];
+} vec_sums;
+
+VEC_INLINE vec_sums vec_sums_zero(void)
+{
+    const __m256d zero = _mm256_setzero_pd();
+    return (vec_sums){ { zero, zero, zero, zero } };
+}
+
+/* sums[i] += at[i]^2 for i < lanes <= 16: the product is exact. */
+VEC_INLINE vec_sums vec_sums_add_squares(vec_sums sums, const float *at, int64_t lanes)
+{
+    for (int64_t half = 0; half < 2; half++) {
+        const int64_t left = lanes - half * VEC_LANES;
+        if (left <= 0) break;
+        const vec x = vec_load_f32(at + half * VEC_LANES, left < VEC_LANES ? left : VEC_LANES);
+        const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+        const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+        __m256d *sum = sums.quarter + 2 * half;
+        sum[0] = _mm256_fmadd_pd(low, low, sum[0]);
+        sum[1] = _mm256_fmadd_pd(high, high, sum[1]);
+    }
+    return sums;
+}
+
+VEC_INLINE void vec_sums_store(double at[16], vec_sums sums)
+{
+    for (int64_t i = 0; i < 4; i++) _mm256_storeu_pd(at + 4 * i, sums.quarter[i]);
+}
+
+#include "ops/simd/vec_common.h"
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/simd/vec_avx512.h - vectors of 16 floats. The same names as simd/vec_avx2.h, so that a kernel
+ * is written once, as a template, and included with either.
+ *
+ * Loads and stores take the number of lanes that exist. The loop over whole vectors passes
+ * VEC_LANES, a constant, and pays nothing; the tail is one masked pass that touches no byte past
+ * the end. Missing lanes load as zero. */
+#ifndef HR_OPS_SIMD_VEC_AVX512_H
+#define HR_OPS_SIMD_VEC_AVX512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VEC_INLINE static inline __attribute__((always_inline, unused))
+
+enum { VEC_LANES = 16 };
+
+typedef __m512 vec;
+typedef __m512i vec_bits;
+
+VEC_INLINE __mmask16 vec_mask(int64_t lanes)
+{
+    return (__mmask16)((1u << lanes) - 1);
+}
+
+VEC_INLINE vec vec_set(float value)
+{
+    return _mm512_set1_ps(value);
+}
+
+VEC_INLINE vec vec_add(vec a, vec b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+VEC_INLINE vec vec_sub(vec a, vec b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+VEC_INLINE vec vec_mul(vec a, vec b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+VEC_INLINE vec vec_div(vec a, vec b)
+{
+    return _mm512_div_ps(a, b);
+}
+
+VEC_INLINE vec vec_sqrt(vec a)
+{
+    return _mm512_sqrt_ps(a);
+}
+
+/* a b + c */
+VEC_INLINE vec vec_fma(vec a, vec b, vec c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+/* c - a b */
+VEC_INLINE vec vec_fnma(vec a, vec b, vec c)
+{
+    return _mm512_fnmadd_ps(a, b, c);
+}
+
+/* The larger; b where either is not a number. */
+VEC_INLINE vec vec_max(vec a, vec b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+/* The first `lanes` of a, the others of b. */
+VEC_INLINE vec vec_first(vec a, vec b, int64_t lanes)
+{
+    return lanes == VEC_LANES ? a : _mm512_mask_blend_ps(vec_mask(lanes), b, a);
+}
+
+VEC_INLINE float vec_reduce_add(vec a)
+{
+    return _mm512_reduce_add_ps(a);
+}
+
+VEC_INLINE float vec_reduce_max(vec a)
+{
+    return _mm512_reduce_max_ps(a);
+}
+
+VEC_INLINE vec vec_load_f32(const float *at, int64_t lanes)
+{
+    return lanes == VEC_LANES ? _mm512_loadu_ps(at)
+                              : _mm512_maskz_loadu_ps(vec_mask(lanes), at);
+}
+
+VEC_INLINE void vec_store_f32(float *at, vec value, int64_t lanes)
+{
+    if (lanes == VEC_LANES) _mm512_storeu_ps(at, value);
+    else _mm512_mask_storeu_ps(at, vec_mask(lanes), value);
+}
+
+VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
+{
+    const __m256i half = lanes == VEC_LANES ? _mm256_loadu_si256((const void *)at)
+                                            : _mm256_maskz_loadu_epi16(vec_mask(lanes), at);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+/* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. */
+VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
+{
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m512i whole = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
+    const __m256i half = _mm512_cvtepi32_epi16(_mm512_srli_epi32(whole, 16));
+    if (lanes == VEC_LANES) _mm256_storeu_si256((void *)at, half);
+    else _mm256_mask_storeu_epi16(at, vec_mask(lanes), half);
+}
+
+/* a 2^n for whole n in [-126, 127]; not a number where n is not. */
+VEC_INLINE vec vec_scale_by_power(vec a, vec n)
+{
+    return _mm512_scalef_ps(a, n);
+}
+
+VEC_INLINE vec vec_round(vec a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* a where x is at least `least` or not a number, else zero. */
+VEC_INLINE vec vec_zero_below(vec a, vec x, vec least)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), a);
+}
+
+VEC_INLINE vec_bits vec_bits_set(uint32_t value)
+{
+    return _mm512_set1_epi32((int32_t)value);
+}
+
+/* first, first + 1, ... */
+VEC_INLINE vec_bits vec_bits_count(uint32_t first)
+{
+    return _mm512_add_epi32(
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+        vec_bits_set(first));
+}
+
+VEC_INLINE vec_bits vec_bits_xor(vec_bits a, vec_bits b)
+{
+    return _mm512_xor_si512(a, b);
+}
+
+VEC_INLINE vec_bits vec_bits_mul(vec_bits a, vec_bits b)
+{
+    return _mm512_mullo_epi32(a, b);
+}
+
+VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
+{
+    return _mm512_srli_epi32(a, (unsigned)places);
+}
+
+/* a where bits >= least as unsigned numbers, else zero. */
+VEC_INLINE vec vec_keep_from(vec a, vec_bits bits, vec_bits least)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmpge_epu32_mask(bits, least), a);
+}
+
+/* Sixteen sums in double. */
+typedef struct {
+    __m512d low, high;
+} vec_sums;
+
+VEC_INLINE vec_sums vec_sums_zero(void)
+{
+    return (vec_sums){ _mm512_setzero_pd(), _mm512_setzero_pd() };
+}
+
+/* sums[i] += at[i]^2 for i < lanes <= 16: the product is exact. */
+VEC_INLINE vec_sums vec_sums_add_squares(vec_sums sums, const float *at, int64_t lanes)
+{
+    const vec x = vec_load_f32(at, lanes);
+    const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+    const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+    return (vec_sums){ _mm512_fmadd_pd(low, low, sums.low), _mm512_fmadd_pd(high, high, sums.high) };
+}
+
+VEC_INLINE void vec_sums_store(double at[16], vec_sums sums)
+{
+    _mm512_storeu_pd(at, sums.low);
+    _mm512_storeu_pd(at + 8, sums.high);
+}
+
+#include "ops/simd/vec_common.h"
+
+#endif

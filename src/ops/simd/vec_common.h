@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/simd/vec_common.h - what both widths of vector have in common, built on their own names.
+ * Included by them only. */
+#ifndef HR_OPS_SIMD_VEC_COMMON_H
+#define HR_OPS_SIMD_VEC_COMMON_H
+
+#include "base/dtype.h"
+
+/* Loads `lanes` activations from base[index]. A caller that passes a constant dtype pays for one. */
+VEC_INLINE vec vec_load(const void *base, int64_t index, int64_t lanes, hr_dtype dtype)
+{
+    return dtype == HR_BF16 ? vec_load_bf16((const uint16_t *)base + index, lanes)
+                            : vec_load_f32((const float *)base + index, lanes);
+}
+
+VEC_INLINE void vec_store(void *base, int64_t index, vec value, int64_t lanes, hr_dtype dtype)
+{
+    if (dtype == HR_BF16) vec_store_bf16((uint16_t *)base + index, value, lanes);
+    else vec_store_f32((float *)base + index, value, lanes);
+}
+
+/* exp(x) for x <= 88, to 2e-7 relative; zero below the smallest normal number; NaN stays NaN.
+ *
+ * x = n ln 2 + r with |r| <= ln(2) / 2. ln 2 in two parts, so that n ln 2 is exact enough; then the
+ * minimax polynomial of degree 5 for e^r (7.5e-8 relative), its constant set to 1 so that exp(0)
+ * is 1. */
+VEC_INLINE vec vec_exp(vec x)
+{
+    const vec least = vec_set(-87.336544f);
+    const vec n = vec_round(vec_mul(vec_max(least, x), vec_set(1.44269504f)));
+    vec r = vec_fnma(n, vec_set(0.693359375f), x);
+    r = vec_fnma(n, vec_set(-2.12194440e-4f), r);
+    vec p = vec_set(0.00829761947f);
+    p = vec_fma(p, r, vec_set(0.0419156293f));
+    p = vec_fma(p, r, vec_set(0.166675765f));
+    p = vec_fma(p, r, vec_set(0.499988927f));
+    p = vec_fma(p, r, vec_set(0.999999691f));
+    p = vec_fma(p, r, vec_set(1));
+    return vec_zero_below(vec_scale_by_power(p, n), x, least);
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/update/update_template.h - the update's passes over the vectors of ops/simd. One pass each, bound
+ * by memory: adamw moves 28 bytes a parameter, 30 with the bf16 copy. */
+#include <stddef.h>
+
+#include "ops/update/update_kernels.h"
+
+static double sumsq(const float *gradient, int64_t count)
+{
+    double lanes[HR_SUMSQ_LANES], sum = 0;
+    vec_sums sums = vec_sums_zero();
+    int64_t i = 0;
+    for (; i + HR_SUMSQ_LANES <= count; i += HR_SUMSQ_LANES)
+        sums = vec_sums_add_squares(sums, gradient + i, HR_SUMSQ_LANES);
+    if (i < count) sums = vec_sums_add_squares(sums, gradient + i, count - i);
+    vec_sums_store(lanes, sums);
+    for (i = 0; i < HR_SUMSQ_LANES; i++) sum += lanes[i];
+    return sum;
+}
+
+VEC_INLINE void adamw_step(const float *gradient, float *master, float *m, float *v,
+                           hr_bf16 *weight, int64_t i, const hr_adamw_factors *f, int64_t lanes)
+{
+    const vec w = vec_load_f32(master + i, lanes);
+    const vec g = vec_fma(vec_set(f->pull), w,
+                          vec_mul(vec_set(f->scale), vec_load_f32(gradient + i, lanes)));
+    const vec first = vec_fma(vec_set(f->keep1), vec_load_f32(m + i, lanes),
+                              vec_mul(vec_set(f->take1), g));
+    const vec second = vec_fma(vec_set(f->keep2), vec_load_f32(v + i, lanes),
+                               vec_mul(vec_set(f->take2), vec_mul(g, g)));
+    const vec root = vec_sqrt(vec_mul(vec_set(f->debias2), second));
+    const vec move = vec_div(first, vec_add(root, vec_set(f->eps)));
+    const vec change = vec_fma(vec_set(f->shrink), w, vec_mul(vec_set(f->rate), move));
+    const vec updated = vec_sub(w, change);
+    vec_store_f32(m + i, first, lanes);
+    vec_store_f32(v + i, second, lanes);
+    vec_store_f32(master + i, updated, lanes);
+    if (weight) vec_store_bf16(weight + i, updated, lanes);
+}
+
+static void adamw(const float *gradient, float *master, float *m, float *v, hr_bf16 *weight,
+                  int64_t count, const hr_adamw_factors *factors)
+{
+    const hr_adamw_factors f = *factors;
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        adamw_step(gradient, master, m, v, weight, i, &f, VEC_LANES);
+    if (i < count) adamw_step(gradient, master, m, v, weight, i, &f, count - i);
+}
+
+VEC_INLINE void sgd_step(const float *gradient, float *master, float *m, hr_bf16 *weight,
+                         int64_t i, const hr_sgd_factors *f, int64_t lanes)
+{
+    const vec w = vec_load_f32(master + i, lanes);
+    const vec g = vec_fma(vec_set(f->pull), w,
+                          vec_mul(vec_set(f->scale), vec_load_f32(gradient + i, lanes)));
+    const vec momentum = vec_fma(vec_set(f->keep), vec_load_f32(m + i, lanes), g);
+    const vec updated = vec_fnma(vec_set(f->rate), momentum, w);
+    vec_store_f32(m + i, momentum, lanes);
+    vec_store_f32(master + i, updated, lanes);
+    if (weight) vec_store_bf16(weight + i, updated, lanes);
+}
+
+static void sgd(const float *gradient, float *master, float *m, hr_bf16 *weight, int64_t count,
+                const hr_sgd_factors *factors)
+{
+    const hr_sgd_factors f = *factors;
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES)
+        sgd_step(gradient, master, m, weight, i, &f, VEC_LANES);
+    if (i < count) sgd_step(gradient, master, m, weight, i, &f, count - i);
+}
+
+void FILL(hr_update_kernels *kernels)
+{
+    *kernels = (hr_update_kernels){ sumsq, adamw, sgd };
+}
