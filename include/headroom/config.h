@@ -63,7 +63,7 @@ typedef struct {
         int64_t sample_tokens;   /* 0: no sample */
         double sample_temperature; /* 0: the likeliest token */
         char out[HR_PATH_BYTES]; /* directory for weights; empty: nothing is written */
-        char kernels[16];        /* auto, or a rung to pretend to: ref, avx2, avx512, avx512bf16, amx */
+        char kernels[16];        /* auto, or the highest rung to use: ref, avx2 ... */
         struct {
             int32_t kind;        /* hr_optimizer_kind */
             double lr, beta1, beta2, eps, weight_decay;
@@ -83,7 +83,14 @@ typedef struct {
     } memory;
 } hr_config;
 
-typedef enum { HR_KEY_INTEGER, HR_KEY_REAL, HR_KEY_BOOL, HR_KEY_CHOICE, HR_KEY_BYTES, HR_KEY_TEXT } hr_key_type;
+typedef enum {
+    HR_KEY_INTEGER,
+    HR_KEY_REAL,
+    HR_KEY_BOOL,
+    HR_KEY_CHOICE,
+    HR_KEY_BYTES,
+    HR_KEY_TEXT
+} hr_key_type;
 
 /* One row of the table of keys. Strings live as long as the program. */
 typedef struct {
@@ -91,7 +98,7 @@ typedef struct {
     hr_key_type type;
     const char *default_text;
     const char *unit;            /* "tokens", "sequences", "bytes"; empty: none */
-    const char *choices;         /* the words it takes, "fp32 bf16", in the order of the enum; null: any */
+    const char *choices;         /* "fp32 bf16", in the order of the enum; null: not a choice */
     const char *zero_word;       /* a word that may be written for 0: "auto"; null: none */
     double low, high;            /* legal range of numbers */
     bool below_high;             /* `high` itself is refused */
@@ -103,22 +110,23 @@ enum { HR_TAKES_BYTES = 192 };
 /* Row `index` of the table, null past its end. Pure. */
 const hr_key *hr_config_key(int32_t index);
 
-/* What a key takes, for people: "a whole number from 1 to 1024, in threads, or auto". Returns text. */
+/* What a key takes, for people: "a whole number from 0 to 1024, in threads, or auto".
+ * Returns text. */
 const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES]);
 
 /* The known key that a person most likely meant. Never null. Pure. */
 const char *hr_config_nearest(const char *key);
 
-/* How many letters must be added, removed, replaced or swapped with their neighbour to make one word
- * the other; of longer words the first 63 letters count. Pure. */
+/* How many letters must be added, removed, replaced or swapped with their neighbour to make one
+ * word the other; of longer words the first 63 letters count. Pure. */
 int32_t hr_word_distance(const char *a, const char *b);
 
 /* All defaults. */
 void hr_config_default(hr_config *config);
 
 /* Sets one key from text.
- * Errors   USAGE  unknown key (names the nearest known one), wrong type, out of range: says what the key
- *                 takes. `config` is then untouched. */
+ * Errors   USAGE  unknown key (names the nearest known one), wrong type, out of range: says what
+ *                 the key takes. `config` is then untouched. */
 HR_MUST_CHECK hr_status hr_config_set(hr_config *config, const char *key, const char *value,
                                       hr_error *err);
 
@@ -126,16 +134,21 @@ HR_MUST_CHECK hr_status hr_config_set(hr_config *config, const char *key, const 
 HR_MUST_CHECK hr_status hr_config_get(const hr_config *config, const char *key, char *text,
                                       int64_t bytes, hr_error *err);
 
-/* Reads a recipe over the values that are there. Errors name file and line.
- * Errors   USAGE  missing or unreadable file, not YAML, unknown key, wrong type. */
+/* Reads a recipe over the values that are there: YAML, mappings of keys to single values, at most
+ * 1 MiB. A key may be written nested or with its dots ("optimizer.lr: 1e-3" inside "train").
+ * Errors   USAGE  missing or unreadable file, not YAML, unknown or repeated key, wrong type, list,
+ *                 alias, anchor, tag, second document: names file and line. `config` is then
+ *                 untouched. */
 HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_error *err);
 
 /* Checks what no single key can: heads that do not divide the width, products that overflow, a
- * vocabulary smaller than 5 words. One sentence with both numbers.
+ * vocabulary too small for its tokenizer. One sentence with both numbers. Whether a text is longer
+ * than a window is not known here; a window is never longer than the positions, since
+ * train.seq_len is both.
  * Errors   USAGE. */
 HR_MUST_CHECK hr_status hr_config_check(const hr_config *config, hr_error *err);
 
-/* Reads "700MiB", "733MB", "4GiB" or plain bytes. Errors USAGE. */
+/* Reads "700MiB", "733MB", "1.5GiB" or plain bytes; a broken byte is dropped. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err);
 
 /* "734,003,200 bytes (0.684 GiB)" into text [64]. Returns text. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/number.c - strict readers and exact writers of numbers, byte sizes among them. */
+#include "base/number.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "headroom/config.h"
+
+const char *hr_real_print(double value, char text[HR_REAL_BYTES])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, HR_REAL_BYTES, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    return text;
+}
+
+bool hr_real_parse(const char *text, double *value)
+{
+    /* strtod also takes blanks, hexadecimal, "inf" and "nan"; a recipe has no use for them. */
+    if (!*text || text[strspn(text, "0123456789+-.eE")]) return false;
+    char *end;
+    const double number = strtod(text, &end);
+    if (*end || !isfinite(number)) return false;
+    *value = number;
+    return true;
+}
+
+bool hr_integer_parse(const char *text, int64_t *value)
+{
+    if (!*text || text[strspn(text, "0123456789-")]) return false;
+    char *end;
+    errno = 0;
+    const long long number = strtoll(text, &end, 10);
+    if (*end || end == text || errno) return false;
+    *value = number;
+    return true;
+}
+
+static const struct {
+    const char *name;
+    int64_t bytes;
+} units[] = { { "", 1 },
+              { "B", 1 },
+              { "kB", 1000 },
+              { "KB", 1000 },
+              { "KiB", 1024 },
+              { "MB", 1000000 },
+              { "MiB", 1048576 },
+              { "GB", 1000000000 },
+              { "GiB", 1073741824 },
+              { "TB", 1000000000000 },
+              { "TiB", 1099511627776 } };
+
+static int64_t unit_bytes(const char *name)
+{
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (!strcmp(name, units[i].name)) return units[i].bytes;
+    return 0;
+}
+
+/* Digits at *text as a whole number of at most `digits_max` digits; moves *text past them. */
+static bool take_digits(const char **text, int32_t digits_max, int64_t *value, int64_t *scale)
+{
+    *value = 0;
+    *scale = 1;
+    int32_t digits = 0;
+    for (; **text >= '0' && **text <= '9'; (*text)++, digits++) {
+        if (digits == digits_max) return false;
+        *value = *value * 10 + (**text - '0');
+        *scale *= 10;
+    }
+    return digits > 0;
+}
+
+/* Six decimals times the largest unit stay below 2^60, and 18 digits of whole units below 2^63. */
+enum { WHOLE_DIGITS_MAX = 18, DECIMALS_MAX = 6 };
+
+hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err)
+{
+    const char *at = text;
+    int64_t whole = 0, decimals = 0, scale = 1, total = 0;
+    bool good = take_digits(&at, WHOLE_DIGITS_MAX, &whole, &scale);
+    scale = 1;
+    if (good && *at == '.') {
+        at++;
+        good = take_digits(&at, DECIMALS_MAX, &decimals, &scale);
+    }
+    if (good && *at == ' ') at++;
+    const int64_t unit = good ? unit_bytes(at) : 0;
+    if (!unit || (unit == 1 && scale > 1))
+        return hr_fail(err, HR_USAGE, "\"%.40s\" is not a size: write 700MiB, 733MB, 1.5GiB or "
+                       "plain bytes", text);
+    if (!hr_checked_mul(whole, unit, &total) ||
+        !hr_checked_add(total, decimals * unit / scale, &total))
+        return hr_fail(err, HR_USAGE, "\"%.40s\" is more than the %lld bytes that can be counted",
+                       text, (long long)INT64_MAX);
+    *bytes = total;
+    return HR_OK;
+}
+
+const char *hr_bytes_print(int64_t bytes, char text[64])
+{
+    char digits[24], grouped[32];
+    const int32_t count = snprintf(digits, sizeof digits, "%llu",
+                                   bytes < 0 ? 0ULL - (unsigned long long)bytes
+                                             : (unsigned long long)bytes);
+    int32_t length = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0) grouped[length++] = ',';
+        grouped[length++] = digits[i];
+    }
+    grouped[length] = 0;
+    snprintf(text, 64, "%s%s bytes (%.3f GiB)", bytes < 0 ? "-" : "", grouped,
+             (double)bytes / 1073741824.0);
+    return text;
+}

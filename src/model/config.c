@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/config.c - one key at a time: from text into hr_config and back, by the table's row. */
+#include "headroom/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/number.h"
+#include "model/config_keys.h"
+
+/* Every member of hr_config that a key can name starts where this does. */
+typedef union {
+    int64_t integer; /* HR_KEY_INTEGER, HR_KEY_BYTES */
+    double real;
+    bool truth;
+    int32_t choice;
+    char text[HR_PATH_BYTES];
+} member;
+
+/* Index of a word among words separated by one space, -1 when it is none of them. */
+static int32_t choice_index(const char *choices, const char *word)
+{
+    const size_t bytes = strlen(word);
+    int32_t index = 0;
+    for (const char *at = choices; at; index++) {
+        const char *space = strchr(at, ' ');
+        const size_t length = space ? (size_t)(space - at) : strlen(at);
+        if (length == bytes && !memcmp(at, word, bytes)) return index;
+        at = space ? space + 1 : NULL;
+    }
+    return -1;
+}
+
+static void choice_word(const char *choices, int32_t index, char *text, int64_t bytes)
+{
+    const char *at = choices;
+    for (; index > 0; index--) at = strchr(at, ' ') + 1;
+    snprintf(text, (size_t)bytes, "%.*s", (int)strcspn(at, " "), at);
+}
+
+static bool in_range(const hr_key *key, double value)
+{
+    return value >= key->low && (key->below_high ? value < key->high : value <= key->high);
+}
+
+static bool parse_number(const hr_key *key, const char *text, member *value)
+{
+    if (key->zero_word && !strcmp(text, key->zero_word)) return true;
+    if (key->type == HR_KEY_REAL)
+        return hr_real_parse(text, &value->real) && in_range(key, value->real);
+    const bool read = key->type == HR_KEY_BYTES
+                          ? hr_bytes_parse(text, &value->integer, NULL) == HR_OK
+                          : hr_integer_parse(text, &value->integer);
+    return read && in_range(key, (double)value->integer);
+}
+
+static bool parse_text(const hr_config_row *row, const char *text, member *value)
+{
+    const size_t length = strlen(text);
+    if (row->key.choices && choice_index(row->key.choices, text) < 0) return false;
+    if (length >= (size_t)row->bytes) return false;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ') return false;
+    memcpy(value->text, text, length);
+    return true;
+}
+
+static bool parse_member(const hr_config_row *row, const char *text, member *value)
+{
+    switch (row->key.type) {
+    case HR_KEY_BOOL:
+        value->truth = !strcmp(text, "true");
+        return value->truth || !strcmp(text, "false");
+    case HR_KEY_CHOICE:
+        value->choice = choice_index(row->key.choices, text);
+        return value->choice >= 0;
+    case HR_KEY_TEXT: return parse_text(row, text, value);
+    default: return parse_number(&row->key, text, value);
+    }
+}
+
+hr_status hr_config_set(hr_config *config, const char *key, const char *value, hr_error *err)
+{
+    const int32_t index = hr_config_row_find(key);
+    if (index < 0) return hr_config_fail_unknown(key, err);
+    const hr_config_row *row = &hr_config_rows()[index];
+    member parsed = { .text = { 0 } };
+    if (!parse_member(row, value, &parsed)) {
+        char takes[HR_TAKES_BYTES], quoted[48];
+        return hr_fail(err, HR_USAGE, "%s takes %s; it was given %s", key,
+                       hr_key_takes(&row->key, takes), hr_config_quote(value, quoted));
+    }
+    memcpy((char *)config + row->offset, &parsed, (size_t)row->bytes);
+    return HR_OK;
+}
+
+hr_status hr_config_get(const hr_config *config, const char *key, char *text, int64_t bytes,
+                        hr_error *err)
+{
+    const int32_t index = hr_config_row_find(key);
+    if (index < 0) return hr_config_fail_unknown(key, err);
+    const hr_config_row *row = &hr_config_rows()[index];
+    member value = { .text = { 0 } };
+    memcpy(&value, (const char *)config + row->offset, (size_t)row->bytes);
+    char written[HR_PATH_BYTES];
+    const char *zero = row->key.zero_word;
+    switch (row->key.type) {
+    case HR_KEY_INTEGER:
+    case HR_KEY_BYTES:
+        if (zero && value.integer == 0) snprintf(written, sizeof written, "%s", zero);
+        else snprintf(written, sizeof written, "%lld", (long long)value.integer);
+        break;
+    case HR_KEY_REAL:
+        if (zero && value.real == 0) snprintf(written, sizeof written, "%s", zero);
+        else hr_real_print(value.real, written);
+        break;
+    case HR_KEY_BOOL: snprintf(written, sizeof written, value.truth ? "true" : "false"); break;
+    case HR_KEY_CHOICE:
+        choice_word(row->key.choices, value.choice, written, (int64_t)sizeof written);
+        break;
+    case HR_KEY_TEXT: memcpy(written, value.text, sizeof written); break;
+    }
+    const int64_t needed = (int64_t)strlen(written) + 1;
+    if (needed > bytes)
+        return hr_fail(err, HR_USAGE, "%s: its text needs %lld bytes, there are %lld", key,
+                       (long long)needed, (long long)bytes);
+    memcpy(text, written, (size_t)needed);
+    return HR_OK;
+}
+
+void hr_config_default(hr_config *config)
+{
+    memset(config, 0, sizeof *config);
+    for (int32_t i = 0; i < hr_config_row_count(); i++) {
+        const hr_key *key = &hr_config_rows()[i].key;
+        HR_ASSERT(hr_config_set(config, key->name, key->default_text, NULL) == HR_OK);
+    }
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/config_check.c - what no key can check alone.
+ *
+ * After this check the compiler may multiply and add sizes freely: every product it forms of these
+ * numbers stays below 2^62, with room to add a hundred of them. */
+#include "headroom/config.h"
+
+#include <stddef.h>
+
+#include "base/checked.h"
+
+enum {
+    HEAD_WIDTH_MAX = 256,  /* kernels keep a row of a head in registers */
+    BYTE_IDS = 256,
+    WORDS_LEAST = 5,       /* <pad> <unk> <sos> <eos> and one word */
+    STATE_BYTES = 16       /* fp32 weight, gradient and two moments: the most a parameter takes */
+};
+
+static hr_status check_heads(const hr_config *config, hr_error *err)
+{
+    const int64_t D = config->model.d_model, H = config->model.n_heads;
+    if (D % H)
+        return hr_fail(err, HR_USAGE, "model.n_heads %lld does not divide model.d_model %lld",
+                       (long long)H, (long long)D);
+    const int64_t K = D / H;
+    if (K > HEAD_WIDTH_MAX)
+        return hr_fail(err, HR_USAGE, "model.d_model %lld over model.n_heads %lld makes heads of "
+                       "%lld; %d is the widest: use %lld heads or more", (long long)D, (long long)H,
+                       (long long)K, HEAD_WIDTH_MAX,
+                       (long long)((D + HEAD_WIDTH_MAX - 1) / HEAD_WIDTH_MAX));
+    const int64_t rotary = (int64_t)((double)K * config->model.rotary_fraction);
+    if (config->model.family == HR_FAMILY_GPT_NEOX && rotary % 2)
+        return hr_fail(err, HR_USAGE, "model.rotary_fraction %g of a head of %lld rotates %lld "
+                       "elements; pairs rotate, so the number must be even",
+                       config->model.rotary_fraction, (long long)K, (long long)rotary);
+    return HR_OK;
+}
+
+static hr_status check_vocabulary(const hr_config *config, hr_error *err)
+{
+    const bool words = config->data.tokenizer == HR_TOKENIZER_WORDS;
+    const int64_t V = config->model.vocab_size, least = words ? WORDS_LEAST : BYTE_IDS;
+    if (V >= least) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "model.vocab_size is %lld; data.tokenizer %s needs %lld at least%s",
+                   (long long)V, words ? "words" : "bytes", (long long)least,
+                   words ? ": <pad>, <unk>, <sos>, <eos> and one word" : "");
+}
+
+static hr_status check_batch(const hr_config *config, hr_error *err)
+{
+    const int64_t batch = config->train.batch, micro = config->memory.micro_batch;
+    if (micro == 0 || batch % micro == 0) return HR_OK;
+    return hr_fail(err, HR_USAGE, "memory.micro_batch %lld does not divide train.batch %lld",
+                   (long long)micro, (long long)batch);
+}
+
+enum { FACTORS_MAX = 6 };
+
+typedef struct {
+    const char *text;
+    int64_t limit;
+    int64_t factors[FACTORS_MAX]; /* 0: no factor */
+} product;
+
+static hr_status check_product(const product *p, hr_error *err)
+{
+    int64_t value = 1;
+    for (int32_t i = 0; i < FACTORS_MAX && p->factors[i]; i++)
+        if (!hr_checked_mul(value, p->factors[i], &value) || value > p->limit)
+            return hr_fail(err, HR_USAGE, "%s is more than %lld, the largest that is counted",
+                           p->text, (long long)p->limit);
+    return HR_OK;
+}
+
+/* Bytes are bounded by 2^56 (72 petabytes), so that a hundred buffers of that size can be added;
+ * floating-point operations of one update by 2^62. */
+static hr_status check_products(const hr_config *config, hr_error *err)
+{
+    const int64_t bytes_most = INT64_C(1) << 56, flops_most = INT64_C(1) << 62;
+    const int64_t V = config->model.vocab_size, D = config->model.d_model, F = config->model.d_ff;
+    const int64_t L = config->model.n_layers, H = config->model.n_heads;
+    const int64_t B = config->train.batch, T = config->train.seq_len;
+    const int64_t passes = 8; /* two FLOP an element, forward and twice backward, and some again */
+    const product products[] = {
+        { "model.vocab_size x model.d_model x 16 bytes", bytes_most, { V, D, STATE_BYTES } },
+        { "model.n_layers x model.d_model x model.d_ff x 32 bytes", bytes_most,
+          { L, D, F, 2, STATE_BYTES } },
+        { "model.n_layers x model.d_model x model.d_model x 64 bytes", bytes_most,
+          { L, D, D, 4, STATE_BYTES } },
+        { "train.seq_len x model.d_model x 16 bytes", bytes_most, { T, D, STATE_BYTES } },
+        { "train.batch x train.seq_len x model.n_layers x model.d_model x 64 bytes", bytes_most,
+          { B, T, L, D, 64 } },
+        { "train.batch x train.seq_len x model.n_layers x model.d_ff x 16 bytes", bytes_most,
+          { B, T, L, F, 16 } },
+        { "train.batch x train.seq_len x model.vocab_size x 8 bytes", bytes_most, { B, T, V, 8 } },
+        { "train.batch x train.seq_len x model.n_heads x model.n_layers x 4 bytes", bytes_most,
+          { B, T, H, L, 4 } },
+        { "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model", flops_most,
+          { passes, B, T, V, D } },
+        { "16 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model x model.d_ff",
+          flops_most, { 2 * passes, B, T, L, D, F } },
+        { "32 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model squared",
+          flops_most, { 4 * passes, B, T, L, D, D } },
+        { "14 FLOP x train.batch x train.seq_len squared x model.n_layers x model.d_model",
+          flops_most, { 14, B, T, T, L, D } },
+        { "train.steps x train.batch x train.seq_len tokens", flops_most,
+          { hr_max(config->train.steps, 1), B, T } },
+        { "data.words_max x 64 bytes", bytes_most, { config->data.words_max, 64 } },
+    };
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        const hr_status status = check_product(&products[i], err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
+/* Dropout numbers the scores of a row, head after head, with 32 bits. */
+static hr_status check_dropout(const hr_config *config, hr_error *err)
+{
+    const int64_t H = config->model.n_heads, T = config->train.seq_len;
+    if (config->model.dropout == 0 || H * T <= UINT32_MAX) return HR_OK;
+    return hr_fail(err, HR_USAGE, "model.n_heads x train.seq_len is %lld; with dropout it may be "
+                   "%lld at most", (long long)(H * T), (long long)UINT32_MAX);
+}
+
+hr_status hr_config_check(const hr_config *config, hr_error *err)
+{
+    hr_status (*const checks[])(const hr_config *, hr_error *) = {
+        check_heads, check_vocabulary, check_batch, check_products, check_dropout
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        const hr_status status = checks[i](config, err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}

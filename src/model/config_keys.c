@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/config_keys.c - the one table of everything a person can choose.
+ *
+ * The recipe, overrides, help, completion and docs/recipe.md all come from these rows. A key's name
+ * is the path of its member in hr_config, so the two cannot part. */
+#include "model/config_keys.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/number.h"
+
+#define MEMBER(path) (int32_t)offsetof(hr_config, path), (int32_t)sizeof(((hr_config *)0)->path)
+#define INTEGER(path, value, unit, zero, low, high, text) \
+    { { #path, HR_KEY_INTEGER, value, unit, NULL, zero, low, high, false, text }, MEMBER(path) }
+#define REAL(path, value, unit, zero, low, high, text) \
+    { { #path, HR_KEY_REAL, value, unit, NULL, zero, low, high, false, text }, MEMBER(path) }
+#define SHARE(path, value, text) /* a real in [0, 1) */ \
+    { { #path, HR_KEY_REAL, value, "", NULL, NULL, 0, 1, true, text }, MEMBER(path) }
+#define BOOL(path, value, text) \
+    { { #path, HR_KEY_BOOL, value, "", NULL, NULL, 0, 1, false, text }, MEMBER(path) }
+#define CHOICE(path, value, choices, text) \
+    { { #path, HR_KEY_CHOICE, value, "", choices, NULL, 0, 0, false, text }, MEMBER(path) }
+#define BYTES(path, value, zero, low, high, text) \
+    { { #path, HR_KEY_BYTES, value, "bytes", NULL, zero, low, high, false, text }, MEMBER(path) }
+#define TEXT(path, value, choices, text) \
+    { { #path, HR_KEY_TEXT, value, "", choices, NULL, 0, 0, false, text }, MEMBER(path) }
+
+/* Upper ends of ranges. They keep indices inside the 32 bits that kernels use for them and products
+ * of two inside 64; products of more are checked one by one (config_check.c). */
+#define WIDTH_MAX 1048576.0       /* 2^20 */
+#define TOKENS_MAX 16777216.0     /* 2^24: positions are exact in fp32 up to here */
+#define WORDS_MAX 1073741824.0    /* 2^30 */
+#define STEPS_MAX 1099511627776.0 /* 2^40 */
+#define EXACT_MAX 9007199254740992.0 /* 2^53: whole numbers a double holds */
+
+static const hr_config_row rows[] = {
+    CHOICE(model.family, "gpt_neox", "needle gpt_neox", "which decoder is built"),
+    INTEGER(model.d_model, "128", "elements", NULL, 1, WIDTH_MAX, "width of the residual stream"),
+    INTEGER(model.n_layers, "4", "layers", NULL, 1, 4096, "blocks of attention and feed-forward"),
+    INTEGER(model.n_heads, "4", "heads", NULL, 1, WIDTH_MAX,
+            "attention heads; must divide d_model"),
+    INTEGER(model.d_ff, "512", "elements", NULL, 1, TOKENS_MAX, "width inside the feed-forward"),
+    INTEGER(model.vocab_size, "256", "tokens", NULL, 1, WORDS_MAX,
+            "rows of the embedding and of the head: 256 at least for bytes, 5 for words"),
+    SHARE(model.dropout, "0", "probability that an element is dropped in training"),
+    REAL(model.norm_eps, "1e-5", "", NULL, 1e-12, 1, "added to the variance in a norm"),
+    REAL(model.rotary_fraction, "0.25", "", NULL, 0, 1,
+         "gpt_neox: share of each head that rotates"),
+    REAL(model.rope_theta, "10000", "", NULL, 1, 1e12, "gpt_neox: base of the rotary wavelengths"),
+    BOOL(model.parallel_residual, "true",
+         "gpt_neox: attention and feed-forward read the same input"),
+    CHOICE(model.attention.pattern, "dense", "dense local global mixed",
+           "which blocks of keys a block of queries sees; all are causal"),
+    INTEGER(model.attention.window, "1", "blocks", NULL, 0, TOKENS_MAX,
+            "local, mixed: blocks seen before a query's own"),
+    INTEGER(model.attention.stride, "2", "blocks", NULL, 1, TOKENS_MAX,
+            "global, mixed: every so many blocks one is seen by all"),
+    INTEGER(model.attention.block, "64", "tokens", NULL, 1, TOKENS_MAX, "tokens in a block"),
+
+    TEXT(data.train, "", NULL, "text file to train on"),
+    TEXT(data.valid, "", NULL, "text file to evaluate on; empty: no evaluation"),
+    CHOICE(data.tokenizer, "bytes", "bytes words", "how text becomes token ids"),
+    INTEGER(data.words_max, "1048576", "words", NULL, 1, WORDS_MAX,
+            "distinct words that counting has room for"),
+    TEXT(data.cache, "", NULL, "directory of token shards; empty: inside train.out"),
+
+    CHOICE(train.format, "fp32", "fp32 bf16", "number format of weights and activations"),
+    INTEGER(train.batch, "16", "sequences", NULL, 1, TOKENS_MAX, "sequences in an update"),
+    INTEGER(train.seq_len, "128", "tokens", NULL, 1, TOKENS_MAX,
+            "length of a sequence, and the positions a model has"),
+    INTEGER(train.steps, "auto", "updates", "auto", 0, STEPS_MAX,
+            "updates in the run; auto: as many as train.epochs gives"),
+    INTEGER(train.epochs, "1", "passes", NULL, 1, STEPS_MAX, "passes over the training text"),
+    INTEGER(train.seed, "0", "", NULL, 0, EXACT_MAX,
+            "fixes initial weights, order of windows and dropout"),
+    INTEGER(train.threads, "auto", "threads", "auto", 0, 1024,
+            "auto: as many as affinity and cgroup quota allow"),
+    INTEGER(train.eval_every, "end", "steps", "end", 0, STEPS_MAX,
+            "steps between evaluations; end: only after the last"),
+    INTEGER(train.eval_batches, "all", "micro-batches", "all", 0, STEPS_MAX,
+            "how much of data.valid an evaluation reads"),
+    INTEGER(train.checkpoint_every, "end", "steps", "end", 0, STEPS_MAX,
+            "steps between saves of the weights; end: only after the last"),
+    INTEGER(train.sample_every, "end", "steps", "end", 0, STEPS_MAX,
+            "steps between samples of generated text; end: only after the last"),
+    INTEGER(train.sample_tokens, "none", "tokens", "none", 0, TOKENS_MAX, "length of a sample"),
+    REAL(train.sample_temperature, "0.8", "", NULL, 0, 100,
+         "divides the logits of a sample; 0: the likeliest token"),
+    TEXT(train.out, "", NULL, "directory for weights; empty: nothing is written"),
+    TEXT(train.kernels, "auto", "auto ref avx2 avx512 avx512bf16 amx",
+         "highest rung of kernels to use; auto: what the machine has"),
+
+    CHOICE(train.optimizer.kind, "adamw", "adam adamw sgd", "update rule"),
+    REAL(train.optimizer.lr, "0.001", "", NULL, 0, 1000, "learning rate after warm-up"),
+    SHARE(train.optimizer.beta1, "0.9", "decay of the first moment; sgd: momentum"),
+    SHARE(train.optimizer.beta2, "0.95", "adam, adamw: decay of the second moment"),
+    REAL(train.optimizer.eps, "1e-8", "", NULL, 1e-30, 1, "adam, adamw: added to the root"),
+    REAL(train.optimizer.weight_decay, "0.1", "", NULL, 0, 1000,
+         "decay of matrices; vectors have none"),
+    REAL(train.optimizer.clip, "1", "", "none", 0, 1e30, "largest norm of the whole gradient"),
+
+    CHOICE(train.schedule.kind, "cosine", "constant linear cosine wsd",
+           "how the learning rate falls; wsd: warm-up, stable, decay"),
+    INTEGER(train.schedule.warmup_steps, "0", "steps", NULL, 0, STEPS_MAX,
+            "steps over which the learning rate rises to lr"),
+    REAL(train.schedule.final_fraction, "0.1", "", NULL, 0, 1, "share of lr at the last step"),
+    REAL(train.schedule.decay_share, "0.2", "", NULL, 0, 1,
+         "wsd: share of the steps that decays at the end"),
+
+    BYTES(memory.budget, "none", "none", 0, EXACT_MAX, "bytes the whole process may use"),
+    INTEGER(memory.micro_batch, "auto", "sequences", "auto", 0, TOKENS_MAX,
+            "sequences in memory at once; auto: the largest divisor of the batch that fits"),
+    INTEGER(memory.loss_chunk, "auto", "tokens", "auto", 0, STEPS_MAX,
+            "tokens whose logits exist at once"),
+};
+
+enum { ROW_COUNT = sizeof rows / sizeof *rows };
+_Static_assert(sizeof rows / sizeof *rows <= HR_CONFIG_ROWS_MAX,
+               "readers keep one note for each row");
+
+const hr_config_row *hr_config_rows(void)
+{
+    return rows;
+}
+
+int32_t hr_config_row_count(void)
+{
+    return ROW_COUNT;
+}
+
+const hr_key *hr_config_key(int32_t index)
+{
+    return index >= 0 && index < ROW_COUNT ? &rows[index].key : NULL;
+}
+
+int32_t hr_config_row_find(const char *name)
+{
+    for (int32_t i = 0; i < ROW_COUNT; i++)
+        if (!strcmp(rows[i].key.name, name)) return i;
+    return -1;
+}
+
+/* Restricted Damerau-Levenshtein distance, three rows of the table at a time. */
+int32_t hr_word_distance(const char *a, const char *b)
+{
+    enum { LETTERS_MAX = 63 };
+    int32_t line[3][LETTERS_MAX + 1];
+    const int32_t a_count = (int32_t)strnlen(a, LETTERS_MAX);
+    const int32_t b_count = (int32_t)strnlen(b, LETTERS_MAX);
+    for (int32_t j = 0; j <= b_count; j++) line[0][j] = j;
+    for (int32_t i = 1; i <= a_count; i++) {
+        int32_t *now = line[i % 3];
+        const int32_t *before = line[(i + 2) % 3], *earlier = line[(i + 1) % 3];
+        now[0] = i;
+        for (int32_t j = 1; j <= b_count; j++) {
+            const int32_t replaced = before[j - 1] + (a[i - 1] != b[j - 1]);
+            int64_t least = hr_min(replaced, hr_min(before[j], now[j - 1]) + 1);
+            const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped) least = hr_min(least, earlier[j - 2] + 1);
+            now[j] = (int32_t)least;
+        }
+    }
+    return line[a_count % 3][b_count];
+}
+
+static const char *last_word(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot ? dot + 1 : name;
+}
+
+/* People forget or mistake the section more often than the word, and write "batch_size" for
+ * "batch": the last words are compared alone too, and a word that begins the other is close. */
+static int32_t key_distance(const char *wanted, const char *known)
+{
+    const char *a = last_word(wanted), *b = last_word(known);
+    const size_t shorter = (size_t)hr_min((int64_t)strlen(a), (int64_t)strlen(b));
+    const bool begins = shorter > 2 && !strncmp(a, b, shorter);
+    const int32_t words = begins && strcmp(a, b) ? 2 : hr_word_distance(a, b) + 1;
+    return (int32_t)hr_min(words, hr_word_distance(wanted, known));
+}
+
+const char *hr_config_nearest(const char *key)
+{
+    const char *nearest = rows[0].key.name;
+    int32_t least = INT32_MAX;
+    for (int32_t i = 0; i < ROW_COUNT; i++) {
+        const int32_t distance = key_distance(key, rows[i].key.name);
+        if (distance >= least) continue;
+        least = distance;
+        nearest = rows[i].key.name;
+    }
+    return nearest;
+}
+
+/* Words of a list of choices with commas between them. */
+static void list_choices(const char *choices, char *text, int32_t bytes)
+{
+    int32_t length = 0;
+    for (; *choices && length + 3 < bytes; choices++) {
+        if (*choices == ' ') text[length++] = ',';
+        text[length++] = *choices;
+    }
+    text[length] = 0;
+}
+
+const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES])
+{
+    char low[HR_REAL_BYTES], high[HR_REAL_BYTES], words[96];
+    const char *in = *key->unit ? ", in " : "";
+    const char *or_word = key->zero_word ? ", or " : "";
+    const char *zero = key->zero_word ? key->zero_word : "";
+    hr_real_print(key->low, low);
+    hr_real_print(key->high, high);
+    if (key->choices) {
+        list_choices(key->choices, words, (int32_t)sizeof words);
+        snprintf(text, HR_TAKES_BYTES, "one of %s", words);
+        return text;
+    }
+    switch (key->type) {
+    case HR_KEY_INTEGER:
+        snprintf(text, HR_TAKES_BYTES, "a whole number from %s to %s%s%s%s%s", low, high, in,
+                 key->unit, or_word, zero);
+        break;
+    case HR_KEY_REAL:
+        snprintf(text, HR_TAKES_BYTES, "a number from %s %s %s%s%s%s%s", low,
+                 key->below_high ? "to below" : "to", high, in, key->unit, or_word, zero);
+        break;
+    case HR_KEY_BOOL: snprintf(text, HR_TAKES_BYTES, "true or false"); break;
+    case HR_KEY_BYTES:
+        snprintf(text, HR_TAKES_BYTES,
+                 "a size such as 700MiB, 733MB or plain bytes, at most %.0f%s%s", key->high,
+                 or_word, zero);
+        break;
+    default: snprintf(text, HR_TAKES_BYTES, "text of at most %d bytes", HR_PATH_BYTES - 1);
+    }
+    return text;
+}
+
+const char *hr_config_quote(const char *value, char text[48])
+{
+    enum { SHOWN_MAX = 40 };
+    int32_t length = 0;
+    text[length++] = '"';
+    for (int32_t i = 0; value[i] && i < SHOWN_MAX; i++)
+        text[length++] = (unsigned char)value[i] < ' ' || value[i] == 127 ? '?' : value[i];
+    snprintf(text + length, (size_t)(48 - length), "%s\"",
+             strlen(value) > SHOWN_MAX ? "..." : "");
+    return text;
+}
+
+hr_status hr_config_fail_unknown(const char *key, hr_error *err)
+{
+    char quoted[48];
+    return hr_fail(err, HR_USAGE, "%s is not a key; the nearest is %s (headroom keys lists all)",
+                   hr_config_quote(key, quoted), hr_config_nearest(key));
+}

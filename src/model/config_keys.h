@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/config_keys.h - the rows of the table of keys, with the place of each in hr_config. */
+#ifndef HR_MODEL_CONFIG_KEYS_H
+#define HR_MODEL_CONFIG_KEYS_H
+
+#include "headroom/config.h"
+
+typedef struct {
+    hr_key key;
+    int32_t offset, bytes; /* of the member of hr_config */
+} hr_config_row;
+
+enum { HR_CONFIG_ROWS_MAX = 64 };
+
+/* Rows of the table: [hr_config_row_count()], at most HR_CONFIG_ROWS_MAX. */
+const hr_config_row *hr_config_rows(void);
+int32_t hr_config_row_count(void);
+
+/* Index of the row of that name, -1 when there is none. */
+int32_t hr_config_row_find(const char *name);
+
+/* `value` as an error may show it: in quotes, at most 40 characters, no control characters. */
+const char *hr_config_quote(const char *value, char text[48]);
+
+/* The refusal of a key that is not in the table; names the nearest that is. USAGE. */
+hr_status hr_config_fail_unknown(const char *key, hr_error *err);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/config_read.c - a recipe: YAML events to dotted keys.
+ *
+ * libyaml gives events with their lines; the table of keys is the only schema, so none is written
+ * for libcyaml. All of YAML but mappings of single values is refused by its name. */
+#include "headroom/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "model/config_keys.h"
+
+enum {
+    RECIPE_BYTES_MAX = 1048576,
+    KEY_BYTES = 128,
+    DEPTH_MAX = 8 /* known sections are three deep; unknown ones are refused before */
+};
+
+typedef struct {
+    const char *path;
+    int fd, read_errno;
+    int64_t bytes;                       /* read so far */
+} source;
+
+typedef struct {
+    hr_config config;
+    hr_error *err;
+    const char *path;
+    char key[KEY_BYTES];                 /* dotted; the part in [0, length[depth]) is the section */
+    int32_t length[DEPTH_MAX];
+    int32_t depth;                       /* open mappings; 0: the root has not begun */
+    bool value_next;                     /* a key was read, its value comes */
+    int32_t documents;
+    int64_t line;                        /* of the event at hand */
+    int64_t key_line[HR_CONFIG_ROWS_MAX]; /* where a key was set, 0: not yet */
+    int64_t section_line[HR_CONFIG_ROWS_MAX]; /* by the section's first row */
+} reader;
+
+/* "path:line: sentence"; of a long path the end is what tells. */
+static hr_status fail_at(const reader *r, const char *sentence)
+{
+    enum { PATH_SHOWN = 160 };
+    const size_t length = strlen(r->path);
+    const char *path = length > PATH_SHOWN ? r->path + length - PATH_SHOWN : r->path;
+    return hr_fail(r->err, HR_USAGE, "%s:%lld: %s", path, (long long)r->line, sentence);
+}
+
+static hr_status fail_form(const reader *r, const char *what)
+{
+    hr_error inner;
+    (void)hr_fail(&inner, HR_USAGE, "%s; a recipe is mappings of keys to single values", what);
+    return fail_at(r, inner.message);
+}
+
+static hr_status fail_unknown_key(const reader *r)
+{
+    hr_error inner;
+    (void)hr_config_fail_unknown(r->key, &inner);
+    return fail_at(r, inner.message);
+}
+
+static hr_status fail_unknown_section(const reader *r)
+{
+    char nearest[KEY_BYTES] = "", quoted[48];
+    int32_t least = INT32_MAX;
+    for (int32_t i = 0; i < hr_config_row_count(); i++) {
+        const char *name = hr_config_rows()[i].key.name;
+        for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+            char section[KEY_BYTES];
+            snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);
+            const int32_t distance = hr_word_distance(r->key, section);
+            if (distance >= least) continue;
+            least = distance;
+            memcpy(nearest, section, sizeof nearest);
+        }
+    }
+    hr_error inner;
+    (void)hr_fail(&inner, HR_USAGE, "%s is not a section; the nearest is %s",
+                  hr_config_quote(r->key, quoted), nearest);
+    return fail_at(r, inner.message);
+}
+
+static hr_status fail_repeated(const reader *r, int64_t line_before)
+{
+    hr_error inner;
+    (void)hr_fail(&inner, HR_USAGE, "%s is given twice, first in line %lld; keep one of them",
+                  r->key, (long long)line_before);
+    return fail_at(r, inner.message);
+}
+
+/* First row whose name begins with "<section>.", -1 when there is none. */
+static int32_t section_row(const char *section)
+{
+    const size_t length = strlen(section);
+    for (int32_t i = 0; i < hr_config_row_count(); i++) {
+        const char *name = hr_config_rows()[i].key.name;
+        if (!strncmp(name, section, length) && name[length] == '.') return i;
+    }
+    return -1;
+}
+
+static hr_status take_key(reader *r, const char *word)
+{
+    const int32_t base = r->length[r->depth - 1];
+    const int room = (int)sizeof r->key - base;
+    const int length = snprintf(r->key + base, (size_t)room, "%s%s", base ? "." : "", word);
+    if (length >= room) return fail_unknown_key(r);
+    r->value_next = true;
+    return HR_OK;
+}
+
+static void drop_key(reader *r)
+{
+    r->key[r->length[r->depth - 1]] = 0;
+    r->value_next = false;
+}
+
+static hr_status take_value(reader *r, const char *value, bool plain)
+{
+    const int32_t row = hr_config_row_find(r->key);
+    const bool nothing = plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null"));
+    if (row < 0) {
+        if (section_row(r->key) < 0) return fail_unknown_key(r);
+        if (!nothing) return fail_at(r, "a section takes a mapping of its keys, not a value");
+        drop_key(r); /* "data:" with nothing below it */
+        return HR_OK;
+    }
+    if (r->key_line[row]) return fail_repeated(r, r->key_line[row]);
+    if (nothing) return fail_form(r, "a key without a value: leave the line out for the default");
+    hr_error inner;
+    if (hr_config_set(&r->config, r->key, value, &inner) != HR_OK) return fail_at(r, inner.message);
+    r->key_line[row] = r->line;
+    drop_key(r);
+    return HR_OK;
+}
+
+static hr_status take_scalar(reader *r, const yaml_event_t *event)
+{
+    const char *text = (const char *)event->data.scalar.value;
+    const bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    if (event->data.scalar.anchor) return fail_form(r, "anchors (&name) are not taken");
+    if (event->data.scalar.tag) return fail_form(r, "tags (!name) are not taken");
+    if (strlen(text) != event->data.scalar.length) return fail_form(r, "a zero byte in a text");
+    if (r->depth == 0)
+        return *text ? fail_form(r, "a single value where mappings were expected") : HR_OK;
+    return r->value_next ? take_value(r, text, plain) : take_key(r, text);
+}
+
+static hr_status open_mapping(reader *r, const yaml_event_t *event)
+{
+    if (event->data.mapping_start.anchor) return fail_form(r, "anchors (&name) are not taken");
+    if (event->data.mapping_start.tag) return fail_form(r, "tags (!name) are not taken");
+    if (r->depth > 0) {
+        if (!r->value_next) return fail_form(r, "a mapping is not taken as a key");
+        const int32_t row = section_row(r->key);
+        if (hr_config_row_find(r->key) >= 0) return fail_form(r, "a mapping below a key");
+        if (row < 0) return fail_unknown_section(r);
+        if (r->section_line[row]) return fail_repeated(r, r->section_line[row]);
+        r->section_line[row] = r->line;
+    }
+    if (r->depth == DEPTH_MAX) return fail_form(r, "mappings nested more than 8 deep");
+    r->length[r->depth++] = (int32_t)strlen(r->key);
+    r->value_next = false;
+    return HR_OK;
+}
+
+static void close_mapping(reader *r)
+{
+    r->depth--;
+    if (r->depth > 0) drop_key(r);
+}
+
+static hr_status take_event(reader *r, const yaml_event_t *event)
+{
+    r->line = (int64_t)event->start_mark.line + 1;
+    switch (event->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        if (++r->documents > 1) return fail_form(r, "a second document (---) is not taken");
+        return HR_OK;
+    case YAML_ALIAS_EVENT: return fail_form(r, "aliases (*name) are not taken");
+    case YAML_SEQUENCE_START_EVENT: return fail_form(r, "lists are not taken");
+    case YAML_SCALAR_EVENT: return take_scalar(r, event);
+    case YAML_MAPPING_START_EVENT: return open_mapping(r, event);
+    case YAML_MAPPING_END_EVENT: close_mapping(r); return HR_OK;
+    default: return HR_OK;
+    }
+}
+
+static int read_some(void *data, unsigned char *buffer, size_t room, size_t *got)
+{
+    source *s = data;
+    ssize_t count;
+    do count = read(s->fd, buffer, room);
+    while (count < 0 && errno == EINTR);
+    if (count < 0) {
+        s->read_errno = errno;
+        return 0;
+    }
+    s->bytes += count;
+    *got = (size_t)count;
+    return s->bytes <= RECIPE_BYTES_MAX;
+}
+
+static hr_status fail_yaml(reader *r, const source *s, const yaml_parser_t *parser)
+{
+    hr_error inner;
+    if (s->read_errno)
+        return hr_fail(r->err, HR_USAGE, "%s cannot be read: %s", s->path, strerror(s->read_errno));
+    if (s->bytes > RECIPE_BYTES_MAX)
+        return hr_fail(r->err, HR_USAGE, "%s has more than the %d bytes that a recipe may have",
+                       s->path, RECIPE_BYTES_MAX);
+    if (parser->error == YAML_MEMORY_ERROR)
+        return hr_fail(r->err, HR_FAILURE, "%s: no memory left to read it", s->path);
+    if (parser->error == YAML_READER_ERROR)
+        return hr_fail(r->err, HR_USAGE, "%s: byte %lld: not YAML: %s", s->path,
+                       (long long)parser->problem_offset, parser->problem);
+    r->line = (int64_t)parser->problem_mark.line + 1;
+    (void)hr_fail(&inner, HR_USAGE, "not YAML: %s", parser->problem);
+    return fail_at(r, inner.message);
+}
+
+static hr_status read_events(reader *r, source *s, yaml_parser_t *parser)
+{
+    /* A byte of YAML makes two events at most: "{a}" is a key and its empty value. */
+    for (int64_t events = 0; events < 2 * RECIPE_BYTES_MAX; events++) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(parser, &event)) return fail_yaml(r, s, parser);
+        const bool last = event.type == YAML_STREAM_END_EVENT;
+        const hr_status status = take_event(r, &event);
+        yaml_event_delete(&event);
+        if (status != HR_OK || last) return status;
+    }
+    return fail_form(r, "more events than bytes");
+}
+
+static hr_status read_open(hr_config *config, source *s, hr_error *err)
+{
+    struct stat about;
+    if (fstat(s->fd, &about) == 0 && S_ISDIR(about.st_mode))
+        return hr_fail(err, HR_USAGE, "%s is a directory; a recipe is a YAML file", s->path);
+    reader r = { .config = *config, .err = err, .path = s->path };
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser))
+        return hr_fail(err, HR_FAILURE, "%s: no memory left to read it", s->path);
+    yaml_parser_set_input(&parser, read_some, s);
+    const hr_status status = read_events(&r, s, &parser);
+    yaml_parser_delete(&parser);
+    if (status == HR_OK) *config = r.config;
+    return status;
+}
+
+hr_status hr_config_read(hr_config *config, const char *path, hr_error *err)
+{
+    source s = { .path = path, .fd = open(path, O_RDONLY | O_CLOEXEC) };
+    if (s.fd < 0)
+        return hr_fail(err, HR_USAGE, "the recipe %s cannot be opened: %s", path, strerror(errno));
+    const hr_status status = read_open(config, &s, err);
+    close(s.fd);
+    return status;
+}

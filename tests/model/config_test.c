@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of keys, recipes good and bad with the text of each refusal, sizes, and the checks. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/number.h"
+#include "base/random.h"
+#include "headroom/config.h"
+#include "model/config_keys.h"
+
+static char folder[64], recipe_path[96];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/config_XXXXXX", parent ? parent : P_tmpdir);
+    if (!mkdtemp(folder)) return -1;
+    snprintf(recipe_path, sizeof recipe_path, "%s/recipe.yaml", folder);
+    return 0;
+}
+
+static int drop_folder(void **state)
+{
+    (void)state;
+    unlink(recipe_path);
+    return rmdir(folder);
+}
+
+static void write_recipe(const char *text, int64_t bytes)
+{
+    FILE *file = fopen(recipe_path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, (size_t)bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+static hr_status read_text(hr_config *config, const char *text, hr_error *err)
+{
+    write_recipe(text, (int64_t)strlen(text));
+    return hr_config_read(config, recipe_path, err);
+}
+
+static void every_default_is_what_its_row_prints(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_config_default(&config);
+    for (int32_t i = 0; hr_config_key(i); i++) {
+        const hr_key *key = hr_config_key(i);
+        hr_config again = config;
+        char text[HR_PATH_BYTES];
+        assert_int_equal(hr_config_get(&config, key->name, text, sizeof text, NULL), HR_OK);
+        assert_int_equal(hr_config_set(&again, key->name, key->default_text, NULL), HR_OK);
+        assert_memory_equal(&again, &config, sizeof config);
+        if (key->type == HR_KEY_REAL) continue; /* 1e-5 prints as 1e-05 */
+        assert_string_equal(text, key->default_text);
+    }
+}
+
+static void the_default_recipe_passes_its_own_check(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    hr_config_default(&config);
+    if (hr_config_check(&config, &err) != HR_OK) fail_msg("%s", err.message);
+}
+
+/* A random legal value of a key, as text. */
+static void random_value(const hr_key *key, uint64_t *draw, char *text, size_t bytes)
+{
+    const uint64_t bits = hr_random_mix(++*draw);
+    const double share = (double)(bits >> 11) / 9007199254740992.0;
+    const double inside = key->low + share * (key->high - key->low);
+    static const char *const rungs[] = { "auto", "ref", "avx2", "avx512", "avx512bf16", "amx" };
+    char number[HR_REAL_BYTES], word[32] = "";
+    int32_t count = 0;
+    switch (key->type) {
+    case HR_KEY_INTEGER:
+    case HR_KEY_BYTES:
+        snprintf(text, bytes, "%lld", (long long)inside);
+        return;
+    case HR_KEY_REAL:
+        snprintf(text, bytes, "%s", hr_real_print(inside, number));
+        return;
+    case HR_KEY_BOOL: snprintf(text, bytes, bits & 1 ? "true" : "false"); return;
+    case HR_KEY_CHOICE:
+        for (const char *at = key->choices; sscanf(at, "%31s", word) == 1; count++) {
+            if (hr_random_mix(bits + (uint64_t)count) % 3 == 0) break;
+            at += strlen(word) + (at[strlen(word)] == ' ');
+            if (!*at) break;
+        }
+        snprintf(text, bytes, "%s", word);
+        return;
+    case HR_KEY_TEXT:
+        if (key->choices) snprintf(text, bytes, "%s", rungs[bits % 6]);
+        else snprintf(text, bytes, "a folder/%llx: #'\"{}.txt", (unsigned long long)bits);
+        return;
+    }
+}
+
+static void what_get_writes_set_takes_back_for_every_key(void **state)
+{
+    (void)state;
+    const uint64_t seed = 20261121;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    uint64_t draw = seed;
+    for (int32_t round = 0; round < 200 * HR_COUNT; round++) {
+        for (int32_t i = 0; hr_config_key(i); i++) {
+            const hr_key *key = hr_config_key(i);
+            char text[HR_PATH_BYTES], written[HR_PATH_BYTES], again[HR_PATH_BYTES];
+            hr_config one, two;
+            hr_config_default(&one);
+            hr_config_default(&two);
+            random_value(key, &draw, text, sizeof text);
+            assert_int_equal(hr_config_set(&one, key->name, text, NULL), HR_OK);
+            assert_int_equal(hr_config_get(&one, key->name, written, sizeof written, NULL), HR_OK);
+            assert_int_equal(hr_config_set(&two, key->name, written, NULL), HR_OK);
+            assert_int_equal(hr_config_get(&two, key->name, again, sizeof again, NULL), HR_OK);
+            assert_string_equal(written, again);
+            assert_memory_equal(&one, &two, sizeof one);
+        }
+    }
+}
+
+static void the_rows_cover_the_whole_struct_once(void **state)
+{
+    (void)state;
+    char covered[sizeof(hr_config)] = { 0 };
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < hr_config_row_count(); i++) {
+        const hr_config_row *row = &hr_config_rows()[i];
+        for (int32_t j = 0; j < row->bytes; j++) assert_int_equal(covered[row->offset + j]++, 0);
+        bytes += row->bytes;
+        assert_int_equal(hr_config_row_find(row->key.name), i);
+        assert_true(strlen(row->key.text) > 0 && strlen(row->key.text) < 80);
+    }
+    /* What is left is padding: less than 8 bytes behind each narrower member. */
+    assert_true((int64_t)sizeof(hr_config) - bytes < 8 * hr_config_row_count());
+}
+
+static void get_says_how_many_bytes_its_text_needs(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    char text[4] = "old";
+    hr_config_default(&config);
+    assert_int_equal(hr_config_get(&config, "data.tokenizer", text, sizeof text, &err), HR_USAGE);
+    assert_string_equal(err.message, "data.tokenizer: its text needs 6 bytes, there are 4");
+    assert_string_equal(text, "old");
+}
+
+typedef struct {
+    const char *wrong, *right;
+} pair;
+
+static void an_unknown_key_names_the_nearest_known_one(void **state)
+{
+    (void)state;
+    static const pair pairs[] = {
+        { "model.d_modl", "model.d_model" },       { "d_model", "model.d_model" },
+        { "train.lr", "train.optimizer.lr" },      { "batch_size", "train.batch" },
+        { "train.seqlen", "train.seq_len" },       { "train.optimiser.lr", "train.optimizer.lr" },
+        { "data.vocab_size", "model.vocab_size" }, { "memory.bugdet", "memory.budget" },
+        { "epoch", "train.epochs" },               { "model.heads", "model.n_heads" },
+    };
+    hr_config config, before;
+    hr_config_default(&config);
+    before = config;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        hr_error err;
+        char expected[200];
+        assert_int_equal(hr_config_set(&config, pairs[i].wrong, "1", &err), HR_USAGE);
+        snprintf(expected, sizeof expected,
+                 "\"%s\" is not a key; the nearest is %s (headroom keys lists all)", pairs[i].wrong,
+                 pairs[i].right);
+        assert_string_equal(err.message, expected);
+    }
+    assert_memory_equal(&config, &before, sizeof config);
+}
+
+static void word_distance_counts_single_edits(void **state)
+{
+    (void)state;
+    assert_int_equal(hr_word_distance("", ""), 0);
+    assert_int_equal(hr_word_distance("", "abc"), 3);
+    assert_int_equal(hr_word_distance("kitten", "sitting"), 3);
+    assert_int_equal(hr_word_distance("plan", "paln"), 1);
+    assert_int_equal(hr_word_distance("train", "train"), 0);
+    char long_word[500];
+    memset(long_word, 'a', sizeof long_word);
+    long_word[499] = 0;
+    assert_int_equal(hr_word_distance(long_word, "a"), 62);
+}
+
+static void a_wrong_value_says_what_the_key_takes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value, *message;
+    } cases[] = {
+        { "train.batch", "0",
+          "train.batch takes a whole number from 1 to 16777216, in sequences; it was given \"0\"" },
+        { "train.epochs", "-4",
+          "train.epochs takes a whole number from 1 to 1099511627776, in passes; it was given "
+          "\"-4\"" },
+        { "train.epochs", "1e3",
+          "train.epochs takes a whole number from 1 to 1099511627776, in passes; it was given "
+          "\"1e3\"" },
+        { "train.batch", "99999999999999999999",
+          "train.batch takes a whole number from 1 to 16777216, in sequences; it was given "
+          "\"99999999999999999999\"" },
+        { "train.threads", "many",
+          "train.threads takes a whole number from 0 to 1024, in threads, or auto; it was given "
+          "\"many\"" },
+        { "model.dropout", "1",
+          "model.dropout takes a number from 0 to below 1; it was given \"1\"" },
+        { "model.dropout", "nan",
+          "model.dropout takes a number from 0 to below 1; it was given \"nan\"" },
+        { "train.optimizer.lr", "fast",
+          "train.optimizer.lr takes a number from 0 to 1000; it was given \"fast\"" },
+        { "train.optimizer.lr", "0x1p3",
+          "train.optimizer.lr takes a number from 0 to 1000; it was given \"0x1p3\"" },
+        { "train.format", "fp16", "train.format takes one of fp32, bf16; it was given \"fp16\"" },
+        { "train.format", "fp32 bf16",
+          "train.format takes one of fp32, bf16; it was given \"fp32 bf16\"" },
+        { "train.kernels", "sse",
+          "train.kernels takes one of auto, ref, avx2, avx512, avx512bf16, amx; it was given "
+          "\"sse\"" },
+        { "model.parallel_residual", "yes",
+          "model.parallel_residual takes true or false; it was given \"yes\"" },
+        { "memory.budget", "700M",
+          "memory.budget takes a size such as 700MiB, 733MB or plain bytes, at most "
+          "9007199254740992, or none; it was given \"700M\"" },
+        { "data.train", "two\nlines",
+          "data.train takes text of at most 1023 bytes; it was given \"two?lines\"" },
+        { "train.seed", "1_000",
+          "train.seed takes a whole number from 0 to 9007199254740992; it was given \"1_000\"" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_config config, before;
+        hr_error err;
+        hr_config_default(&config);
+        before = config;
+        assert_int_equal(hr_config_set(&config, cases[i].key, cases[i].value, &err), HR_USAGE);
+        assert_string_equal(err.message, cases[i].message);
+        assert_memory_equal(&config, &before, sizeof config);
+    }
+}
+
+static void a_path_of_1023_bytes_is_taken_and_of_1024_refused(void **state)
+{
+    (void)state;
+    hr_config config;
+    char path[1025];
+    hr_config_default(&config);
+    memset(path, 'p', sizeof path);
+    path[1024] = 0;
+    assert_int_equal(hr_config_set(&config, "data.train", path, NULL), HR_USAGE);
+    path[1023] = 0;
+    assert_int_equal(hr_config_set(&config, "data.train", path, NULL), HR_OK);
+    assert_string_equal(config.data.train, path);
+}
+
+static void a_recipe_nests_or_dots_its_keys(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    hr_config_default(&config);
+    const char *text = "# a recipe\n"
+                       "model:\n"
+                       "  family: needle\n"
+                       "  attention: { pattern: mixed, window: 3 }\n"
+                       "data:\n"
+                       "train:\n"
+                       "  optimizer.lr: 3e-4\n"
+                       "  batch: \"32\"\n"
+                       "  out: \"\"\n"
+                       "memory.budget: 700MiB\n";
+    if (read_text(&config, text, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_int_equal(config.model.family, HR_FAMILY_NEEDLE);
+    assert_int_equal(config.model.attention.pattern, 3);
+    assert_int_equal(config.model.attention.window, 3);
+    assert_true(config.train.optimizer.lr == 3e-4);
+    assert_int_equal(config.train.batch, 32);
+    assert_int_equal(config.memory.budget, INT64_C(700) << 20);
+    assert_int_equal(config.train.seq_len, 128);
+}
+
+static void an_empty_recipe_is_the_defaults(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "", "# nothing\n", "---\n", "{}\n" };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        hr_config config, before;
+        hr_config_default(&config);
+        before = config;
+        assert_int_equal(read_text(&config, texts[i], NULL), HR_OK);
+        assert_memory_equal(&config, &before, sizeof config);
+    }
+}
+
+/* `message` follows "path:". */
+static void assert_refused(const char *text, int64_t bytes, const char *message)
+{
+    hr_config config, before;
+    hr_error err;
+    char expected[HR_ERROR_BYTES];
+    hr_config_default(&config);
+    before = config;
+    write_recipe(text, bytes);
+    assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_USAGE);
+    snprintf(expected, sizeof expected, "%s:%s", recipe_path, message);
+    assert_string_equal(err.message, expected);
+    assert_memory_equal(&config, &before, sizeof config);
+}
+
+static void a_bad_recipe_is_refused_with_file_and_line(void **state)
+{
+    (void)state;
+    static const pair cases[] = {
+        { "train:\n  batch: 8\n  bacth: 4\n",
+          "3: \"train.bacth\" is not a key; the nearest is train.batch (headroom keys lists all)" },
+        { "modle:\n  d_model: 4\n", "2: \"modle\" is not a section; the nearest is model" },
+        { "train:\n  optimiser: {lr: 1}\n",
+          "2: \"train.optimiser\" is not a section; the nearest is train.optimizer" },
+        { "train:\n  batch: many\n",
+          "2: train.batch takes a whole number from 1 to 16777216, in sequences; it was given "
+          "\"many\"" },
+        { "train:\n  batch: 4\n  seq_len: 8\n  batch: 5\n",
+          "4: train.batch is given twice, first in line 2; keep one of them" },
+        { "train.batch: 4\ntrain:\n  batch: 5\n",
+          "3: train.batch is given twice, first in line 1; keep one of them" },
+        { "train:\n  batch: 4\ntrain:\n  seq_len: 5\n",
+          "4: train is given twice, first in line 2; keep one of them" },
+        { "train:\n  batch: [4, 5]\n",
+          "2: lists are not taken; a recipe is mappings of keys to single values" },
+        { "- train\n", "1: lists are not taken; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: &b 4\n",
+          "2: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+        { "train: &t\n  batch: 4\n",
+          "1: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: *b\n",
+          "2: aliases (*name) are not taken; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: !!int 4\n",
+          "2: tags (!name) are not taken; a recipe is mappings of keys to single values" },
+        { "train: !t {batch: 4}\n",
+          "1: tags (!name) are not taken; a recipe is mappings of keys to single values" },
+        { "train: {}\n---\nmodel: {}\n",
+          "2: a second document (---) is not taken; a recipe is mappings of keys to single "
+          "values" },
+        { "hello\n", "1: a single value where mappings were expected; a recipe is mappings of keys "
+                     "to single values" },
+        { "? {a: b}\n: 1\n",
+          "1: a mapping is not taken as a key; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: {size: 4}\n",
+          "2: a mapping below a key; a recipe is mappings of keys to single values" },
+        { "train: 4\n", "1: a section takes a mapping of its keys, not a value" },
+        { "train:\n  batch:\n", "2: a key without a value: leave the line out for the default; a "
+                                "recipe is mappings of keys to single values" },
+        { "data:\n  train: null\n", "2: a key without a value: leave the line out for the default; "
+                                    "a recipe is mappings of keys to single values" },
+        { "data:\n  train: \"a\\0b\"\n",
+          "2: a zero byte in a text; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: 4\n bad: 1\n", "3: not YAML: did not find expected key" },
+        { "train: {batch: 4\n", "2: not YAML: did not find expected ',' or '}'" },
+        { "train:\n\tbatch: 4\n",
+          "2: not YAML: found character that cannot start any token" },
+        { "{{{{{{", "1: a mapping is not taken as a key; a recipe is mappings of keys to single "
+                    "values" },
+        { "train: \xff\n", " byte 7: not YAML: invalid leading UTF-8 octet" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_refused(cases[i].wrong, (int64_t)strlen(cases[i].wrong), cases[i].right);
+}
+
+static void deep_nesting_is_refused_where_it_begins(void **state)
+{
+    (void)state;
+    enum { DEEP = 200000 };
+    char *text = malloc(DEEP);
+    assert_non_null(text);
+    memset(text, '[', DEEP);
+    assert_refused(text, DEEP,
+                   "1: lists are not taken; a recipe is mappings of keys to single values");
+    for (int32_t i = 0; i + 4 <= DEEP; i += 4) memcpy(text + i, "{a: ", 4);
+    assert_refused(text, DEEP / 4 * 4, "1: \"a\" is not a section; the nearest is data");
+    free(text);
+}
+
+static void a_key_of_any_length_is_refused_as_unknown(void **state)
+{
+    (void)state;
+    char text[900];
+    memset(text, 'k', sizeof text);
+    memcpy(text + 800, ": 4\n", 5);
+    assert_refused(text, 804,
+                   "1: \"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...\" is not a key; the nearest "
+                   "is model.attention.block (headroom keys lists all)");
+}
+
+static void a_recipe_may_have_a_mebibyte_and_not_a_byte_more(void **state)
+{
+    (void)state;
+    enum { LIMIT = 1048576 };
+    char *text = malloc(LIMIT + 1);
+    assert_non_null(text);
+    memset(text, '#', LIMIT + 1);
+    hr_config config;
+    hr_error err;
+    char expected[HR_ERROR_BYTES];
+    hr_config_default(&config);
+    write_recipe(text, LIMIT);
+    assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_OK);
+    write_recipe(text, LIMIT + 1);
+    assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_USAGE);
+    snprintf(expected, sizeof expected,
+             "%s has more than the 1048576 bytes that a recipe may have", recipe_path);
+    assert_string_equal(err.message, expected);
+    free(text);
+}
+
+static void a_missing_recipe_and_a_directory_are_refused_by_name(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    char expected[HR_ERROR_BYTES];
+    hr_config_default(&config);
+    assert_int_equal(hr_config_read(&config, "no/such/recipe.yaml", &err), HR_USAGE);
+    assert_string_equal(err.message, "the recipe no/such/recipe.yaml cannot be opened: No such "
+                                     "file or directory");
+    assert_int_equal(hr_config_read(&config, folder, &err), HR_USAGE);
+    snprintf(expected, sizeof expected, "%s is a directory; a recipe is a YAML file", folder);
+    assert_string_equal(err.message, expected);
+}
+
+static void random_bytes_never_break_the_reader(void **state)
+{
+    (void)state;
+    const uint64_t seed = 7;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    static const char letters[] = "train:batch {}[]\n\n  \"'#&*!|>-?%@,\\0123.\t\xc3\xa9";
+    for (int32_t round = 0; round < 2000 * HR_COUNT; round++) {
+        char text[120];
+        const uint64_t base = hr_random_mix(seed + (uint64_t)round);
+        const int64_t bytes = (int64_t)(base % sizeof text);
+        for (int64_t i = 0; i < bytes; i++)
+            text[i] = letters[hr_random_mix(base + (uint64_t)i) % (sizeof letters - 1)];
+        hr_config config;
+        hr_error err;
+        hr_config_default(&config);
+        write_recipe(text, bytes);
+        const hr_status status = hr_config_read(&config, recipe_path, &err);
+        assert_true(status == HR_OK || status == HR_USAGE);
+        if (status != HR_OK) assert_null(strchr(err.message, '\n'));
+    }
+}
+
+static void sizes_are_read_exactly(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } good[] = { { "0", 0 },
+                 { "1", 1 },
+                 { "700MiB", 734003200 },
+                 { "700 MiB", 734003200 },
+                 { "733MB", 733000000 },
+                 { "4GiB", 4294967296 },
+                 { "1.5GiB", 1610612736 },
+                 { "0.1KiB", 102 },
+                 { "12kB", 12000 },
+                 { "2TiB", 2199023255552 },
+                 { "7B", 7 },
+                 { "999999999999999999", 999999999999999999 } };
+    static const char *const bad[] = { "", "-1", "MiB", "1.5", "700M", "4 Gib", "1e9", "0x10",
+                                       "1_0", "1.", ".5GiB", " 1", "1  MiB", "1MiB ", "4GiB4",
+                                       "1.0000000GiB", "1000000000000000000" };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        int64_t bytes = -1;
+        assert_int_equal(hr_bytes_parse(good[i].text, &bytes, NULL), HR_OK);
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int64_t bytes = -1;
+        hr_error err;
+        assert_int_equal(hr_bytes_parse(bad[i], &bytes, &err), HR_USAGE);
+        assert_int_equal(bytes, -1);
+        assert_non_null(strstr(err.message, "is not a size: write 700MiB, 733MB, 1.5GiB or plain "
+                                            "bytes"));
+    }
+    int64_t bytes = -1;
+    hr_error err;
+    assert_int_equal(hr_bytes_parse("8388608TiB", &bytes, &err), HR_USAGE);
+    assert_string_equal(err.message, "\"8388608TiB\" is more than the 9223372036854775807 bytes "
+                                     "that can be counted");
+    assert_int_equal(hr_bytes_parse("8388607.999999TiB", &bytes, &err), HR_OK);
+}
+
+static void sizes_are_printed_exactly_with_gib_beside(void **state)
+{
+    (void)state;
+    char text[64];
+    assert_string_equal(hr_bytes_print(0, text), "0 bytes (0.000 GiB)");
+    assert_string_equal(hr_bytes_print(999, text), "999 bytes (0.000 GiB)");
+    assert_string_equal(hr_bytes_print(734003200, text), "734,003,200 bytes (0.684 GiB)");
+    assert_string_equal(hr_bytes_print(-1000, text), "-1,000 bytes (-0.000 GiB)");
+    assert_string_equal(hr_bytes_print(INT64_MAX, text),
+                        "9,223,372,036,854,775,807 bytes (8589934592.000 GiB)");
+    assert_string_equal(hr_bytes_print(INT64_MIN, text),
+                        "-9,223,372,036,854,775,808 bytes (-8589934592.000 GiB)");
+}
+
+static void the_check_names_both_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys, *message;
+    } cases[] = {
+        { "model.n_heads=3", "model.n_heads 3 does not divide model.d_model 128" },
+        { "model.d_model=4096 model.n_heads=8",
+          "model.d_model 4096 over model.n_heads 8 makes heads of 512; 256 is the widest: use 16 "
+          "heads or more" },
+        { "model.d_model=48 model.n_heads=4",
+          "model.rotary_fraction 0.25 of a head of 12 rotates 3 elements; pairs rotate, so the "
+          "number must be even" },
+        { "model.vocab_size=255",
+          "model.vocab_size is 255; data.tokenizer bytes needs 256 at least" },
+        { "data.tokenizer=words model.vocab_size=4",
+          "model.vocab_size is 4; data.tokenizer words needs 5 at least: <pad>, <unk>, <sos>, "
+          "<eos> and one word" },
+        { "memory.micro_batch=3", "memory.micro_batch 3 does not divide train.batch 16" },
+        { "memory.micro_batch=32", "memory.micro_batch 32 does not divide train.batch 16" },
+        { "model.vocab_size=1073741824 model.d_model=1048576 model.n_heads=4096",
+          "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model is more than "
+          "4611686018427387904, the largest that is counted" },
+        { "model.n_layers=4096 model.d_model=1048576 model.n_heads=4096 model.d_ff=1048576",
+          "model.n_layers x model.d_model x model.d_ff x 32 bytes is more than 72057594037927936, "
+          "the largest that is counted" },
+        { "train.batch=16777216 train.seq_len=16777216",
+          "train.batch x train.seq_len x model.n_layers x model.d_model x 64 bytes is more than "
+          "72057594037927936, the largest that is counted" },
+        { "train.seq_len=16777216 model.dropout=0.1 model.d_model=1024 model.n_heads=1024 "
+          "model.rotary_fraction=0 train.batch=1 model.n_layers=1 model.d_ff=1",
+          "model.n_heads x train.seq_len is 17179869184; with dropout it may be 4294967295 at "
+          "most" },
+        { "train.steps=1099511627776 train.batch=65536 train.seq_len=128",
+          "train.steps x train.batch x train.seq_len tokens is more than 4611686018427387904, the "
+          "largest that is counted" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_config config;
+        hr_error err;
+        char keys[300], *rest = keys;
+        hr_config_default(&config);
+        snprintf(keys, sizeof keys, "%s", cases[i].keys);
+        for (char *word; (word = strsep(&rest, " "));) {
+            char *value = strchr(word, '=');
+            *value++ = 0;
+            assert_int_equal(hr_config_set(&config, word, value, NULL), HR_OK);
+        }
+        if (hr_config_check(&config, &err) == HR_OK) fail_msg("%s passed", cases[i].keys);
+        assert_int_equal(err.status, HR_USAGE);
+        assert_string_equal(err.message, cases[i].message);
+    }
+}
+
+static void every_preset_reads_and_passes_the_check(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        int64_t vocab_size;
+    } presets[] = { { HR_SOURCE "/presets/needle-70m.yaml", 10000 },
+                    { HR_SOURCE "/presets/pythia-70m.yaml", 50304 },
+                    { HR_SOURCE "/presets/quickstart.yaml", 256 } };
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        hr_config config;
+        hr_error err;
+        hr_config_default(&config);
+        if (hr_config_read(&config, presets[i].path, &err) != HR_OK) fail_msg("%s", err.message);
+        if (hr_config_check(&config, &err) != HR_OK) fail_msg("%s", err.message);
+        assert_int_equal(config.model.vocab_size, presets[i].vocab_size);
+    }
+}
+
+static void the_documented_table_is_the_table(void **state)
+{
+    (void)state;
+    static char page[65536];
+    const int fd = open(HR_SOURCE "/docs/recipe.md", O_RDONLY);
+    assert_true(fd >= 0);
+    const ssize_t bytes = read(fd, page, sizeof page - 1);
+    assert_in_range(bytes, 1, sizeof page - 2);
+    close(fd);
+    for (int32_t i = 0; hr_config_key(i); i++) {
+        const hr_key *key = hr_config_key(i);
+        char row[400], takes[HR_TAKES_BYTES];
+        snprintf(row, sizeof row, "| `%s` | %s | %s | %s |\n", key->name,
+                 *key->default_text ? key->default_text : "(empty)", hr_key_takes(key, takes),
+                 key->text);
+        if (!strstr(page, row)) fail_msg("docs/recipe.md lacks this row:\n%s", row);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_default_is_what_its_row_prints),
+        cmocka_unit_test(the_default_recipe_passes_its_own_check),
+        cmocka_unit_test(what_get_writes_set_takes_back_for_every_key),
+        cmocka_unit_test(the_rows_cover_the_whole_struct_once),
+        cmocka_unit_test(get_says_how_many_bytes_its_text_needs),
+        cmocka_unit_test(an_unknown_key_names_the_nearest_known_one),
+        cmocka_unit_test(word_distance_counts_single_edits),
+        cmocka_unit_test(a_wrong_value_says_what_the_key_takes),
+        cmocka_unit_test(a_path_of_1023_bytes_is_taken_and_of_1024_refused),
+        cmocka_unit_test(a_recipe_nests_or_dots_its_keys),
+        cmocka_unit_test(an_empty_recipe_is_the_defaults),
+        cmocka_unit_test(a_bad_recipe_is_refused_with_file_and_line),
+        cmocka_unit_test(deep_nesting_is_refused_where_it_begins),
+        cmocka_unit_test(a_key_of_any_length_is_refused_as_unknown),
+        cmocka_unit_test(a_recipe_may_have_a_mebibyte_and_not_a_byte_more),
+        cmocka_unit_test(a_missing_recipe_and_a_directory_are_refused_by_name),
+        cmocka_unit_test(random_bytes_never_break_the_reader),
+        cmocka_unit_test(sizes_are_read_exactly),
+        cmocka_unit_test(sizes_are_printed_exactly_with_gib_beside),
+        cmocka_unit_test(the_check_names_both_numbers),
+        cmocka_unit_test(every_preset_reads_and_passes_the_check),
+        cmocka_unit_test(the_documented_table_is_the_table),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
