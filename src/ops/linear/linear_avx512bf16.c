@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/linear/linear_avx512bf16.c - bf16 matrix products by vdpbf16ps, two products a lane.
+ *
+ * Passes: a once per 512 columns, B once per 516 rows, results once. Registers: linear_zmm.h.
+ * Bound: vdpbf16ps. */
+#define LINEAR_AVX512BF16
+#include "ops/linear/linear_zmm.h"
+
+#include "ops/linear/linear_template.h"
+
+void hr_linear_mm_bf16_avx512bf16(const hr_linear_mm *mm)
+{
+    multiply(WORDS_PAIRS, mm);
+}
+
+void hr_linear_dw_bf16_avx512bf16(const hr_linear_dw *dw)
+{
+    accumulate(WORDS_PAIRS, dw);
+}

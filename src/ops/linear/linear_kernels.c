@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/linear/linear_kernels.c - climbs the ladder for matrix products. */
+#include "ops/linear/linear_kernels.h"
+
+#include "base/cpu.h"
+
+void hr_linear_kernels_fill(hr_linear_kernels *kernels, uint32_t cpu_mask)
+{
+    hr_linear_typed *f32 = &kernels->of[HR_F32], *bf16 = &kernels->of[HR_BF16];
+    *f32 = (hr_linear_typed){ hr_linear_mm_f32_ref, hr_linear_dw_f32_ref, hr_linear_db_f32_ref, 2 };
+    *bf16 = (hr_linear_typed){ hr_linear_mm_bf16_ref, hr_linear_dw_bf16_ref, hr_linear_db_bf16_ref,
+                               2 };
+    if (!(cpu_mask & HR_CPU_AVX2)) return;
+    *f32 = (hr_linear_typed){ hr_linear_mm_f32_avx2, hr_linear_dw_f32_avx2, hr_linear_db_f32_avx2,
+                              6 };
+    *bf16 = (hr_linear_typed){ hr_linear_mm_bf16_avx2, hr_linear_dw_bf16_avx2,
+                               hr_linear_db_bf16_avx2, 6 };
+    if (!(cpu_mask & HR_CPU_AVX512)) return;
+    *f32 = (hr_linear_typed){ hr_linear_mm_f32_avx512, hr_linear_dw_f32_avx512,
+                              hr_linear_db_f32_avx512, 12 };
+    *bf16 = (hr_linear_typed){ hr_linear_mm_bf16_avx512, hr_linear_dw_bf16_avx512,
+                               hr_linear_db_bf16_avx512, 12 };
+
+    /* On Intel vdpbf16ps has half the throughput of fp32 products, so it is worth taking only where
+     * AMX is not: a machine with both goes on to AMX. */
+    if (cpu_mask & HR_CPU_AVX512BF16) {
+        bf16->mm = hr_linear_mm_bf16_avx512bf16;
+        bf16->dw = hr_linear_dw_bf16_avx512bf16;
+    }
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/linear/linear_run.c - cuts a matrix product among threads and gives each its scratch.
+ *
+ * Threads form a grid over the result. No thread waits for another: what two of them need packed,
+ * both pack. */
+#include "ops/kernels.h"
+
+enum { TILE_COLUMNS = 32, ALIGN = 64 };
+
+/* ---- scratch of one thread: the same arithmetic sizes it and lays it out ---- */
+
+typedef struct {
+    int64_t sums, strip, bytes; /* offsets; the block of B is at 0 */
+} mm_layout;
+
+static mm_layout lay_out_mm(int64_t rows, int64_t K, int64_t N)
+{
+    const int64_t words = hr_min(HR_LINEAR_WORDS, hr_round_up(K, HR_PANEL_WIDTH));
+    const int64_t columns = hr_min(HR_LINEAR_COLUMNS, hr_round_up(N, TILE_COLUMNS));
+    const int64_t sum_rows = hr_min(HR_LINEAR_ROWS, hr_round_up(rows, 96)); /* any strip's height */
+    mm_layout layout;
+    layout.sums = words * columns * 4;
+    layout.strip = layout.sums + (K > HR_LINEAR_WORDS ? sum_rows * columns * 4 : 0);
+    layout.bytes = layout.strip + 32 * HR_LINEAR_STRIP_BYTES;
+    return layout;
+}
+
+typedef struct {
+    int64_t dy_block, bytes; /* offset; the block of x is at 0 */
+} dw_layout;
+
+static dw_layout lay_out_dw(int64_t K, int64_t N)
+{
+    const int64_t most = HR_LINEAR_ROWS + TILE_COLUMNS;
+    const int64_t x_columns = hr_min(most, hr_round_up(K, TILE_COLUMNS) + TILE_COLUMNS);
+    const int64_t panels = hr_min(HR_LINEAR_COLUMNS, hr_round_up(N, TILE_COLUMNS)) / HR_PANEL_WIDTH;
+    dw_layout layout;
+    layout.dy_block = x_columns * HR_LINEAR_WORDS * 4;
+    layout.bytes = layout.dy_block + panels * (HR_LINEAR_WORDS + 1) * ALIGN;
+    return layout;
+}
+
+int64_t hr_linear_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
+{
+    const hr_linear_attr *linear = attr;
+    return threads * lay_out_mm(rows, linear->K, linear->N).bytes;
+}
+
+int64_t hr_linear_dx_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
+{
+    const hr_linear_attr *linear = attr;
+    return threads * lay_out_mm(rows, linear->N, linear->K).bytes;
+}
+
+int64_t hr_linear_dw_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
+{
+    const hr_linear_attr *linear = attr;
+    (void)rows;
+    return threads * lay_out_dw(linear->K, linear->N).bytes;
+}
+
+/* ---- the grid ---- */
+
+/* One side of a result: how long, cut at multiples of what, and what a line of it costs to pack, in
+ * products of one line with one line of the other side. */
+typedef struct {
+    int64_t length, unit, packing;
+} side;
+
+typedef struct {
+    int64_t first, end;
+} share;
+
+static int64_t longest_share(side cut, int32_t parts)
+{
+    const int64_t units = (cut.length + cut.unit - 1) / cut.unit;
+    return (units + parts - 1) / parts * cut.unit;
+}
+
+static share share_of(side cut, int32_t part, int32_t parts)
+{
+    share own;
+    hr_share((cut.length + cut.unit - 1) / cut.unit, part, parts, &own.first, &own.end);
+    own.first = hr_min(own.first * cut.unit, cut.length);
+    own.end = hr_min(own.end * cut.unit, cut.length);
+    return own;
+}
+
+/* Parts that `down` is cut into, a divisor of threads: the grid whose slowest thread has least to
+ * do. */
+static int32_t parts_down(side down, side across, int32_t threads)
+{
+    int32_t best = threads;
+    int64_t best_cost = INT64_MAX;
+    for (int32_t parts = threads; parts > 0; parts--) {
+        if (threads % parts) continue;
+        const int64_t a = longest_share(down, parts), b = longest_share(across, threads / parts);
+        const int64_t cost = a * b + a * down.packing + b * across.packing;
+        if (cost >= best_cost) continue;
+        best_cost = cost;
+        best = parts;
+    }
+    return best;
+}
+
+/* ---- whole operations ---- */
+
+static const char *row(const hr_call *call, const void *array, int64_t index, int64_t width)
+{
+    return array ? (const char *)array + index * width * hr_dtype_bytes(call->dtype) : NULL;
+}
+
+/* Finishes what forward and dx have in common: operands of `mm` are those of the whole call. */
+static void run_mm(const hr_call *call, hr_linear_mm mm)
+{
+    const hr_linear_typed *kernels = &call->kernels->linear.of[call->dtype];
+    const side down = { call->rows, kernels->tile_rows, 16 };
+    const side across = { mm.N, TILE_COLUMNS, mm.transposed ? 24 : 6 };
+    const int32_t parts = parts_down(down, across, call->threads), columns = call->threads / parts;
+    const share rows = share_of(down, call->thread / columns, parts);
+    const share n = share_of(across, call->thread % columns, columns);
+    if (rows.first >= rows.end || n.first >= n.end) return;
+    const mm_layout layout = lay_out_mm(call->rows, mm.K, mm.N);
+    char *scratch = (char *)call->scratch + call->thread * layout.bytes;
+    mm.a = row(call, mm.a, rows.first, mm.K);
+    mm.residual = row(call, mm.residual, rows.first, mm.N);
+    mm.aux = row(call, mm.aux, rows.first, mm.N);
+    mm.out = (void *)row(call, mm.out, rows.first, mm.N);
+    mm.pre = (void *)row(call, mm.pre, rows.first, mm.N);
+    mm.rows = rows.end - rows.first;
+    mm.n_first = n.first;
+    mm.n_end = n.end;
+    mm.block = scratch;
+    mm.sums = (float *)(scratch + layout.sums);
+    mm.strip = scratch + layout.strip;
+    kernels->mm(&mm);
+}
+
+void hr_linear_run(const hr_call *call)
+{
+    const hr_linear_attr *attr = call->attr;
+    run_mm(call, (hr_linear_mm){ .a = call->in[0], .w = call->in[1], .K = attr->K, .N = attr->N,
+                                 .act = attr->act, .bias = call->in[2], .residual = call->in[3],
+                                 .out = call->out[0], .pre = call->out[1] });
+}
+
+void hr_linear_dx_run(const hr_call *call)
+{
+    const hr_linear_attr *attr = call->attr;
+    run_mm(call, (hr_linear_mm){ .a = call->in[0], .w = call->in[1], .K = attr->N, .N = attr->K,
+                                 .transposed = true, .act = attr->act, .residual = call->in[2],
+                                 .aux = call->in[3], .out = call->out[0] });
+}
+
+static void run_db(const hr_call *call, int64_t position)
+{
+    const hr_linear_attr *attr = call->attr;
+    const side columns = { attr->N, HR_PANEL_WIDTH, 0 };
+    const share n = share_of(columns, call->thread, call->threads);
+    const hr_linear_db db = { .dy = call->in[1], .rows = call->rows, .N = attr->N, .T = attr->T,
+                              .position = position, .n_first = n.first, .n_end = n.end,
+                              .clear = call->clear & 2, .db = call->out[1] };
+    if (n.first < n.end) call->kernels->linear.of[call->dtype].db(&db);
+}
+
+void hr_linear_dw_run(const hr_call *call)
+{
+    const hr_linear_attr *attr = call->attr;
+    const hr_linear_typed *kernels = &call->kernels->linear.of[call->dtype];
+    const int64_t position = call->row_first % attr->T;
+    const side down = { attr->K, kernels->tile_rows, 16 }, across = { attr->N, TILE_COLUMNS, 16 };
+    const int32_t parts = parts_down(down, across, call->threads), columns = call->threads / parts;
+    const share k = share_of(down, call->thread / columns, parts);
+    const share n = share_of(across, call->thread % columns, columns);
+    const dw_layout layout = lay_out_dw(attr->K, attr->N);
+    char *scratch = (char *)call->scratch + call->thread * layout.bytes;
+    const hr_linear_dw dw = { .x = call->in[0], .dy = call->in[1], .rows = call->rows,
+                              .K = attr->K, .N = attr->N, .T = attr->T, .position = position,
+                              .k_first = k.first, .k_end = k.end, .n_first = n.first,
+                              .n_end = n.end, .clear = call->clear & 1, .dw = call->out[0],
+                              .x_block = scratch, .dy_block = scratch + layout.dy_block };
+    if (call->out[1]) run_db(call, position);
+    if (k.first < k.end && n.first < n.end) kernels->dw(&dw);
+}
