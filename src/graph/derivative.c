@@ -102,7 +102,7 @@ int32_t hr_derive_emit(hr_derive *derive, int32_t tensor, int32_t *addend)
 {
     hr_builder *builder = derive->builder;
     const hr_tensor *value = &builder->program->tensors[tensor];
-    char name[HR_NAME_BYTES];
+    char name[HR_TENSOR_NAME_BYTES];
     snprintf(name, sizeof name, "d.%.60s", value->name);
     *addend = derive->gradient[tensor];
     const int32_t made = hr_build_rows(builder, name, (hr_dtype)value->dtype, value->dims[1]);

@@ -18,7 +18,7 @@ enum {
     HR_IN_MAX = 8,
     HR_OUT_MAX = 5,
     HR_ATTR_BYTES = 176,
-    HR_NAME_BYTES = 64
+    HR_TENSOR_NAME_BYTES = 64
 };
 
 /* A count that only the data decides: "more than once". */
@@ -53,7 +53,7 @@ typedef struct {
  * again. `home` decides every lifetime: the loop whose one turn the value belongs to, HR_NONE for
  * what outlives the run. */
 typedef struct {
-    char name[HR_NAME_BYTES];
+    char name[HR_TENSOR_NAME_BYTES];
     int16_t layer;          /* HR_NONE: not in a layer */
     uint8_t dtype, role, layout;
     int64_t dims[2];        /* as people think of it: [rows, width] or [K, N]; 1-D: dims[1] = 0 */

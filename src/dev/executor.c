@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dev/executor.c - the walk over steps and loops. */
+#include "dev/executor.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "mem/poison.h"
+
+int64_t hr_executor_bytes(const hr_program *program)
+{
+    return program->loop_count * (int64_t)(2 * sizeof(int64_t) + 1) + program->step_count + 4 * 64;
+}
+
+/* Sums start at the first step that writes them, in the order of the program. */
+static void find_first_writers(hr_executor *executor, uint8_t *written)
+{
+    const hr_program *program = executor->program;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        const char *letters = program->ops[step->op]->out;
+        for (int32_t k = 0; letters[k]; k++) {
+            if (step->out[k] == HR_NONE || (letters[k] != 'a' && letters[k] != 'A')) continue;
+            const int32_t root = hr_tensor_root(program, step->out[k]);
+            if (!written[root]) executor->clears[s] |= (uint8_t)(1 << k);
+            written[root] = 1;
+        }
+    }
+}
+
+hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *err)
+{
+    const hr_program *program = executor->program;
+    executor->turn = hr_region_take(region, program->loop_count, sizeof *executor->turn);
+    executor->count = hr_region_take(region, program->loop_count, sizeof *executor->count);
+    executor->open = hr_region_take(region, program->loop_count, 1);
+    executor->clears = hr_region_take(region, program->step_count, 1);
+    const int64_t kept = region->used;
+    uint8_t *written = hr_region_take(region, program->tensor_count, 1);
+    if (!executor->turn || !executor->count || !executor->open || !executor->clears || !written)
+        return hr_fail(err, HR_FAILURE, "no room to run %d steps", program->step_count);
+    for (int32_t l = 0; l < program->loop_count; l++) executor->count[l] = program->loops[l].count;
+    find_first_writers(executor, written);
+    region->used = kept;
+    executor->rows_here = INT64_MAX;
+    return HR_OK;
+}
+
+void *hr_executor_address(const hr_executor *executor, int32_t tensor)
+{
+    const hr_program *program = executor->program;
+    int64_t offset = 0;
+    for (;;) {
+        const hr_tensor *described = &program->tensors[tensor];
+        if (described->view_of == HR_NONE) break;
+        offset += described->view_offset_bytes;
+        if (described->view_loop != HR_NONE)
+            offset += executor->turn[described->view_loop] * described->view_stride_bytes;
+        tensor = described->view_of;
+    }
+    const int32_t buffer = executor->plan->buffer_of_tensor[tensor];
+    HR_ASSERT(buffer != HR_NONE);
+    return executor->memory->arena + executor->plan->buffers[buffer].offset + offset;
+}
+
+/* Rows of the present turn of a loop, and the global index of the first. A last turn may be short at
+ * every depth: it has what is left of the rows around it. */
+static int64_t rows_of_loop(const hr_executor *executor, int32_t loop, int64_t *first)
+{
+    enum { DEPTH_MOST = 16 };
+    const hr_loop *loops = executor->program->loops;
+    int32_t path[DEPTH_MOST], depth = 0;
+    for (int32_t l = loop; l != HR_NONE; l = loops[l].parent) {
+        HR_ASSERT(depth < DEPTH_MOST);
+        if (loops[l].rows > 0) path[depth++] = l;
+    }
+    int64_t held = executor->rows_here;
+    *first = 0;
+    while (depth-- > 0) {
+        const hr_loop *outer = &loops[path[depth]];
+        const int64_t begin = executor->turn[path[depth]] * outer->rows;
+        *first += begin;
+        held = hr_min(hr_min(held, outer->rows_total) - begin, outer->rows);
+    }
+    return held;
+}
+
+static bool sums_start(const hr_executor *executor, int32_t step, int32_t tensor)
+{
+    const hr_program *program = executor->program;
+    const int32_t home = program->tensors[hr_tensor_root(program, tensor)].home;
+    for (int32_t l = program->steps[step].loop; l != HR_NONE && l != home;
+         l = program->loops[l].parent)
+        if (executor->turn[l] != 0) return false;
+    return true;
+}
+
+static void *operand(hr_executor *executor, int32_t tensor)
+{
+    if (tensor == HR_NONE) return 0;
+    void *address = hr_executor_address(executor, tensor);
+    hr_arena_note(executor->memory, address, hr_tensor_bytes(&executor->program->tensors[tensor]));
+    return address;
+}
+
+/* Rows a step works on: those of its first operand of rows, or fewer where the turn is short. */
+static int64_t rows_of_step(const hr_program *program, const hr_step *step, int64_t rows)
+{
+    const hr_op *op = program->ops[step->op];
+    for (int32_t i = 0; op->in[i]; i++)
+        if (step->in[i] != HR_NONE && program->tensors[step->in[i]].rows > 0)
+            return hr_min(rows, program->tensors[step->in[i]].rows);
+    for (int32_t i = 0; op->out[i]; i++)
+        if (step->out[i] != HR_NONE && program->tensors[step->out[i]].rows > 0)
+            return hr_min(rows, program->tensors[step->out[i]].rows);
+    return 0;
+}
+
+typedef struct {
+    const hr_call *call;
+    hr_run_fn *run;
+} phase_call;
+
+static void run_phase(void *context, int32_t thread, int32_t threads)
+{
+    const phase_call *phase = context;
+    hr_call call = *phase->call;
+    call.thread = thread;
+    call.threads = threads;
+    phase->run(&call);
+}
+
+/* In builds that watch memory: every byte outside what lives at this step is forbidden. */
+static void show_what_lives(const hr_executor *executor, int32_t step)
+{
+#ifdef HR_POISONS
+    const hr_plan *plan = executor->plan;
+    hr_arena_poison(executor->memory->arena, plan->arena_bytes);
+    for (int32_t i = 0; i < plan->storage_count; i++) {
+        const hr_storage *storage = &plan->storages[i];
+        if (storage->step_first <= step && step <= storage->step_last)
+            hr_arena_unpoison(executor->memory->arena + storage->offset, storage->bytes);
+    }
+#else
+    (void)executor, (void)step;
+#endif
+}
+
+static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
+{
+    const hr_program *program = executor->program;
+    const hr_step *step = &program->steps[s];
+    const hr_op_run *run = &hr_op_run_table[step->op];
+    hr_call call = { .attr = step->attr,
+                     .kernels = executor->kernels,
+                     .clock = executor->clock,
+                     .seed = executor->seed,
+                     .dtype = executor->dtype,
+                     .threads = executor->plan->threads };
+    const int64_t rows = rows_of_loop(executor, step->loop, &call.row_first);
+    call.rows = rows_of_step(program, step, rows);
+    for (int32_t i = 0; i < HR_IN_MAX; i++) call.in[i] = operand(executor, step->in[i]);
+    for (int32_t k = 0; k < HR_OUT_MAX; k++) {
+        call.out[k] = operand(executor, step->out[k]);
+        if ((executor->clears[s] & 1 << k) && sums_start(executor, s, step->out[k]))
+            call.clear |= 1u << k;
+    }
+    const int32_t scratch = executor->plan->scratch_of_step[s];
+    if (scratch != HR_NONE) {
+        const hr_buffer *buffer = &executor->plan->buffers[scratch];
+        call.scratch = executor->memory->arena + buffer->offset;
+        hr_arena_note(executor->memory, call.scratch, buffer->bytes);
+    }
+
+    hr_status status = HR_OK;
+    show_what_lives(executor, s);
+    if (program->ops[step->op]->host)
+        status = executor->host(executor->context, executor, s, &call, err);
+    for (call.phase = 0; call.phase < run->phases; call.phase++)
+        hr_pool_run(executor->pool, run_phase, &(phase_call){ &call, run->run });
+    if (executor->watch) executor->watch(executor->context, executor, s);
+    return status;
+}
+
+static int64_t turns_of(const hr_executor *executor, int32_t loop)
+{
+    const hr_loop *described = &executor->program->loops[loop];
+    if (described->rows == 0) return executor->count[loop];
+    int64_t first;
+    const int64_t around = rows_of_loop(executor, described->parent, &first);
+    const int64_t rows = hr_min(around, described->rows_total);
+    return (rows + described->rows - 1) / described->rows;
+}
+
+/* Opens the loops that the walk has just come into. */
+static void enter(hr_executor *executor, int32_t step)
+{
+    const hr_program *program = executor->program;
+    for (int32_t l = program->steps[step].loop; l != HR_NONE && !executor->open[l];
+         l = program->loops[l].parent) {
+        executor->open[l] = 1;
+        executor->turn[l] = 0;
+    }
+}
+
+hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
+{
+    const hr_program *program = executor->program;
+    const hr_loop *section = &program->loops[loop];
+    memset(executor->open, 0, (size_t)program->loop_count);
+    memset(executor->turn, 0, (size_t)program->loop_count * sizeof *executor->turn);
+    for (int32_t l = section->parent; l != HR_NONE; l = program->loops[l].parent)
+        executor->open[l] = 1;
+    executor->rows_here = INT64_MAX;
+
+    int32_t s = section->step_first;
+    while (s <= section->step_last) {
+        enter(executor, s);
+        const hr_status status = run_step(executor, s, err);
+        if (status != HR_OK) return status;
+        int32_t next = s + 1;
+        for (int32_t l = program->steps[s].loop;
+             l != section->parent && program->loops[l].step_last == s; l = program->loops[l].parent) {
+            if (++executor->turn[l] < turns_of(executor, l)) {
+                next = program->loops[l].step_first;
+                break;
+            }
+            executor->open[l] = 0;
+        }
+        s = next;
+    }
+    return HR_OK;
+}

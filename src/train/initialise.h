@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/initialise.h - first values of a parameter, as its family names them. */
+#ifndef HR_TRAIN_INITIALISE_H
+#define HR_TRAIN_INITIALISE_H
+
+#include "graph/program.h"
+
+/* Writes master, and weight where it is another tensor. Element (k, n) is a function of (seed, index,
+ * k, n) alone: neither the layout nor the format nor the order of loading changes it. Padding is zero.
+ *
+ *   index   row of the table of parameters */
+void hr_initialise(const hr_program *program, int32_t index, uint64_t seed, float *master,
+                   void *weight);
+
+#endif
