@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mem/memory.c - mappings, and nothing but mappings: the heap is left to the libraries. */
+#define _GNU_SOURCE
+#include "mem/memory.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/checked.h"
+#include "headroom/config.h"
+#include "mem/limits.h"
+
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
+enum { HUGE_BYTES = 2 << 20 };
+
+/* The one global of the library: that memory is sealed is a property of the process. */
+static atomic_int sealed_count;
+
+bool hr_memory_is_sealed(void)
+{
+    return atomic_load(&sealed_count) > 0;
+}
+
+static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error *err)
+{
+    char needed_text[64], left_text[64], whole_text[64];
+    return hr_fail(err, HR_NO_FIT, "%s: needs %s, %s left of %s, %s; lower memory.budget to fit", name,
+                   hr_bytes_print(needed, needed_text), hr_bytes_print(room.left_bytes, left_text),
+                   hr_bytes_print(room.whole_bytes, whole_text), room.name);
+}
+
+/* Maps whole pages at a multiple of `align`, which is a multiple of a page: maps more and gives the
+ * ends back. */
+static hr_status take(const char *name, int64_t bytes, int64_t align, int advice, void **base,
+                      hr_error *err)
+{
+    const int64_t spare = align - hr_page_bytes();
+    int64_t whole;
+    if (!hr_checked_add(bytes, spare, &whole)) return refuse(name, bytes, hr_room_address(), err);
+    uint8_t *first = mmap(0, (size_t)whole, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (first == MAP_FAILED) {
+        const hr_room address = hr_room_address(), memory = hr_room_memory();
+        return refuse(name, whole, address.left_bytes < whole ? address : memory, err);
+    }
+    const int64_t before = hr_round_up((int64_t)(uintptr_t)first, align) - (int64_t)(uintptr_t)first;
+    if (before > 0) munmap(first, (size_t)before);
+    if (spare > before) munmap(first + before + bytes, (size_t)(spare - before));
+    *base = first + before;
+    madvise(*base, (size_t)bytes, advice); /* refused by a kernel without huge pages: none to advise */
+    return HR_OK;
+}
+
+static void give_back(hr_span *span)
+{
+    if (span->base) munmap((void *)span->base, (size_t)span->bytes);
+    *span = (hr_span){ 0 };
+}
+
+static hr_status make_resident(const hr_memory *memory, hr_error *err)
+{
+    hr_status status = hr_process_stack_touch(memory->main_stack_bytes, err);
+    return status ? status : hr_process_populate(err);
+}
+
+/* Everything is made resident here already, and not at the seal alone, so that the peak of planning
+ * stands on the same ground as the run and the plan can take the larger of the two. */
+hr_status hr_memory_open(hr_memory *memory, hr_error *err)
+{
+    HR_ASSERT(!hr_memory_is_sealed());
+    hr_memory fresh = { .state = HR_MEMORY_OPEN, .main_stack_bytes = hr_process_stack_bytes() };
+    hr_process_heap_fix();
+    hr_status status = make_resident(&fresh, err);
+    if (!status) status = hr_process_image_bytes(0, 0, &fresh.image_bytes, err);
+    if (status) return status;
+    *memory = fresh;
+    return HR_OK;
+}
+
+void hr_memory_account(const hr_memory *memory, int64_t planning_bytes, int64_t tables_bytes,
+                       hr_plan *plan)
+{
+    const int64_t arena = hr_round_up(plan->arena_bytes, hr_page_bytes());
+    const int64_t stacks = (plan->threads - 1) * (int64_t)HR_STACK_BYTES;
+    const hr_process_line lines[] = {
+        { "image", memory->image_bytes },
+        { "stacks", memory->main_stack_bytes + stacks },
+        { "heap", HR_HEAP_BYTES },
+        { "tables", tables_bytes },
+        { "planning", hr_max(0, planning_bytes - tables_bytes - stacks - arena) },
+        { "arena", arena },
+        { "kernel", hr_process_counter_bytes() },
+    };
+    plan->process_count = sizeof lines / sizeof *lines;
+    memcpy(plan->process, lines, sizeof lines);
+    plan->process_bytes = 0;
+    for (int32_t i = 0; i < plan->process_count; i++) plan->process_bytes += lines[i].bytes;
+}
+
+hr_status hr_memory_region_open(hr_memory *memory, const char *name, int64_t bytes, hr_region *region,
+                                hr_error *err)
+{
+    HR_ASSERT(memory->state == HR_MEMORY_OPEN && memory->region_count < HR_MEMORY_REGIONS_MAX);
+    HR_ASSERT(bytes >= 0);
+    const int64_t page = hr_page_bytes();
+    const hr_room room = hr_room_memory();
+    if (bytes > room.left_bytes || bytes > INT64_MAX - page) return refuse(name, bytes, room, err);
+    const int64_t mapped = hr_max(page, hr_round_up(bytes, page));
+    void *base;
+    hr_status status = take(name, mapped, page, MADV_NOHUGEPAGE, &base, err);
+    if (status) return status;
+    memory->regions[memory->region_count++] = (hr_span){ base, mapped };
+    memory->regions_bytes += mapped;
+    memory->regions_bytes_most = hr_max(memory->regions_bytes_most, memory->regions_bytes);
+    *region = hr_region_over(base, mapped);
+    return HR_OK;
+}
+
+static hr_span *span_of(hr_memory *memory, const hr_region *region)
+{
+    HR_ASSERT(memory->state == HR_MEMORY_OPEN);
+    for (int32_t i = 0; i < memory->region_count; i++)
+        if (memory->regions[i].base == region->base) return &memory->regions[i];
+    HR_ASSERT(!"a region of this memory");
+    return 0;
+}
+
+void hr_memory_region_trim(hr_memory *memory, hr_region *region)
+{
+    hr_span *span = span_of(memory, region);
+    const int64_t page = hr_page_bytes();
+    const int64_t kept = hr_max(page, hr_round_up(region->used, page));
+    if (kept < span->bytes) munmap(region->base + kept, (size_t)(span->bytes - kept));
+    memory->regions_bytes -= span->bytes - kept;
+    span->bytes = region->bytes = kept;
+}
+
+void hr_memory_region_close(hr_memory *memory, hr_region *region)
+{
+    if (!region->base) return;
+    hr_span *span = span_of(memory, region);
+    memory->regions_bytes -= span->bytes;
+    give_back(span);
+    *span = memory->regions[--memory->region_count];
+    *region = (hr_region){ 0 };
+}
+
+hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks, hr_error *err)
+{
+    HR_ASSERT(memory->state == HR_MEMORY_OPEN && !memory->stacks.base);
+    void *base = 0;
+    const int64_t page = hr_page_bytes();
+    HR_ASSERT(bytes % page == 0);
+    hr_status status = bytes ? take("stacks", bytes, page, MADV_NOHUGEPAGE, &base, err) : HR_OK;
+    if (status) return status;
+    memory->stacks = (hr_span){ base, bytes };
+    *stacks = base;
+    return HR_OK;
+}
+
+/* What the run still has to take must be there before any of it is touched: past the limit of a
+ * cgroup the kernel does not refuse, it kills. */
+static hr_status admit(const hr_plan *plan, hr_error *err)
+{
+    const int64_t needed = plan->process_bytes - hr_max(0, hr_process_now_bytes()) +
+                           hr_process_kernel_bytes(plan->process_bytes, plan->threads);
+    const hr_room room = hr_room_memory();
+    return needed > room.left_bytes ? refuse("run", needed, room, err) : HR_OK;
+}
+
+hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan, hr_error *err)
+{
+    HR_ASSERT(memory->state == HR_MEMORY_OPEN && !memory->arena);
+    HR_ASSERT(plan->arena_bytes > 0 && plan->process_count > 0);
+    const int64_t mapped = hr_round_up(plan->arena_bytes, hr_page_bytes());
+    void *base;
+    hr_status status = admit(plan, err);
+    if (!status) status = take("arena", mapped, HUGE_BYTES, MADV_HUGEPAGE, &base, err);
+    if (status) return status;
+    if (madvise(base, (size_t)mapped, MADV_POPULATE_WRITE)) {
+        const int refused = errno;
+        munmap(base, (size_t)mapped);
+        if (refused == ENOMEM) return refuse("arena", mapped, hr_room_memory(), err);
+        return hr_fail(err, HR_FAILURE, "arena: cannot be made resident: %s", strerror(refused));
+    }
+    memory->arena = base;
+    memory->arena_bytes = plan->arena_bytes;
+    memory->arena_bytes_used = 0;
+    return HR_OK;
+}
+
+/* What is mapped now, by our own count and the kernel's. */
+static hr_status mapped_bytes(const hr_memory *memory, int64_t *bytes, hr_error *err)
+{
+    hr_span own[HR_MEMORY_REGIONS_MAX + 2];
+    int64_t image_bytes, arena = hr_round_up(memory->arena_bytes, hr_page_bytes());
+    memcpy(own, memory->regions, sizeof memory->regions);
+    own[memory->region_count] = memory->stacks;
+    own[memory->region_count + 1] = (hr_span){ memory->arena, arena };
+    hr_status status = hr_process_image_bytes(own, memory->region_count + 2, &image_bytes, err);
+    if (status) return status;
+    if (image_bytes != memory->image_bytes)
+        return hr_fail(err, HR_BROKEN, "image: %lld bytes at the start, %lld at the seal",
+                       (long long)memory->image_bytes, (long long)image_bytes);
+    *bytes = image_bytes + memory->main_stack_bytes + memory->stacks.bytes + HR_HEAP_BYTES +
+             memory->regions_bytes + arena;
+    return HR_OK;
+}
+
+static hr_status check(const hr_memory *memory, const hr_plan *plan, hr_error *err)
+{
+    int64_t mapped;
+    hr_status status = mapped_bytes(memory, &mapped, err);
+    if (status) return status;
+    const int64_t heap = hr_process_heap_bytes(), peak = hr_process_peak_bytes();
+    if (heap > HR_HEAP_BYTES)
+        return hr_fail(err, HR_BROKEN, "heap: capped at %lld bytes, grown to %lld",
+                       (long long)HR_HEAP_BYTES, (long long)heap);
+    if (hr_max(mapped, peak) <= plan->process_bytes) return HR_OK;
+    return hr_fail(err, HR_BROKEN, "process: planned %lld bytes, %lld mapped at the seal, peak %lld",
+                   (long long)plan->process_bytes, (long long)mapped, (long long)peak);
+}
+
+hr_status hr_memory_seal(hr_memory *memory, const hr_plan *plan, hr_error *err)
+{
+    HR_ASSERT(memory->state == HR_MEMORY_OPEN);
+    hr_status status = make_resident(memory, err);
+    if (!status && hr_process_is_exact()) status = check(memory, plan, err);
+    if (status) return status;
+    memory->state = HR_MEMORY_SEALED;
+    atomic_fetch_add(&sealed_count, 1);
+    return HR_OK;
+}
+
+void hr_memory_close(hr_memory *memory)
+{
+    if (!memory || memory->state == HR_MEMORY_CLOSED) return;
+    if (memory->state == HR_MEMORY_SEALED) atomic_fetch_sub(&sealed_count, 1);
+    for (int32_t i = 0; i < memory->region_count; i++) give_back(&memory->regions[i]);
+    give_back(&memory->stacks);
+    if (memory->arena)
+        munmap(memory->arena, (size_t)hr_round_up(memory->arena_bytes, hr_page_bytes()));
+    *memory = (hr_memory){ 0 };
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mem/poison.h - bytes that nobody may touch for now. AddressSanitizer stops who does; in other
+ * builds these are nothing. Both take whole multiples of 8 bytes. */
+#ifndef HR_MEM_POISON_H
+#define HR_MEM_POISON_H
+
+#include <stdint.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HR_POISONS 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define HR_POISONS 1
+#endif
+
+#ifdef HR_POISONS
+#include <sanitizer/asan_interface.h>
+
+static inline void hr_arena_poison(const void *pointer, int64_t bytes)
+{
+    ASAN_POISON_MEMORY_REGION(pointer, (size_t)bytes);
+}
+
+static inline void hr_arena_unpoison(const void *pointer, int64_t bytes)
+{
+    ASAN_UNPOISON_MEMORY_REGION(pointer, (size_t)bytes);
+}
+#else
+static inline void hr_arena_poison(const void *pointer, int64_t bytes)
+{
+    (void)pointer, (void)bytes;
+}
+
+static inline void hr_arena_unpoison(const void *pointer, int64_t bytes)
+{
+    (void)pointer, (void)bytes;
+}
+#endif
+
+#endif

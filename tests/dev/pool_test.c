@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/dev/pool_test.c - fork and join: everybody runs, once, and all of it is seen afterwards. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xmmintrin.h>
+
+#include "base/random.h"
+#include "dev/pool.h"
+#include "mem/process.h"
+
+enum { THREADS_MOST = 8, ELEMENTS = 1000 };
+
+static hr_pool pool;
+static uint8_t *stacks;
+
+static void open_pool(int32_t threads)
+{
+    hr_error err;
+    stacks = mmap(0, (size_t)hr_pool_bytes(THREADS_MOST), PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(stacks != MAP_FAILED);
+    assert_int_equal(hr_pool_open(&pool, stacks, hr_pool_bytes(threads), threads, &err), HR_OK);
+}
+
+static void close_pool(void)
+{
+    hr_pool_close(&pool);
+    munmap(stacks, (size_t)hr_pool_bytes(THREADS_MOST));
+}
+
+typedef struct {
+    int64_t from[ELEMENTS], to[ELEMENTS];
+} job;
+
+/* Reads what another thread wrote in the run before: a lost edge of ordering shows as a data race. */
+static void shift(void *context, int32_t thread, int32_t threads)
+{
+    job *j = context;
+    for (int64_t i = thread; i < ELEMENTS; i += threads)
+        j->to[i] = j->from[(i + 1) % ELEMENTS] + 1;
+}
+
+static void unshift(void *context, int32_t thread, int32_t threads)
+{
+    job *j = context;
+    for (int64_t i = ELEMENTS * thread / threads; i < ELEMENTS * (thread + 1) / threads; i++)
+        j->from[i] = j->to[i];
+}
+
+static void runs_follow_each_other_on_any_number_of_threads(void **state)
+{
+    (void)state;
+    static job j;
+    for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
+        const int64_t rounds = 200 * HR_COUNT;
+        memset(&j, 0, sizeof j);
+        open_pool(threads);
+        for (int64_t round = 0; round < rounds; round++) {
+            hr_pool_run(&pool, shift, &j);
+            hr_pool_run(&pool, unshift, &j);
+        }
+        close_pool();
+        for (int64_t i = 0; i < ELEMENTS; i++) assert_int_equal(j.from[i], rounds);
+    }
+}
+
+/* Uneven work, so that now the caller and now a worker is the one that sleeps. */
+static void uneven(void *context, int32_t thread, int32_t threads)
+{
+    int64_t *runs = context;
+    const int64_t turn = runs[thread]++;
+    volatile uint32_t sink = 0;
+    const uint32_t burden = hr_random_element((uint64_t)turn, (uint32_t)thread) % 64;
+    for (uint32_t i = 0; i < (burden ? burden : 20000u); i++) sink += i;
+    (void)threads;
+}
+
+static void sleepers_are_woken_on_both_sides(void **state)
+{
+    (void)state;
+    open_pool(4);
+    pool.spins = 1;
+    int64_t runs[4] = { 0 };
+    for (int64_t turn = 0; turn < 2000 * HR_COUNT; turn++) hr_pool_run(&pool, uneven, runs);
+    close_pool();
+    for (int i = 0; i < 4; i++) assert_int_equal(runs[i], 2000 * HR_COUNT);
+}
+
+static void note_stack(void *context, int32_t thread, int32_t threads)
+{
+    (void)threads;
+    void **places = context;
+    places[thread] = __builtin_frame_address(0);
+}
+
+static void stacks_lie_in_the_memory_given(void **state)
+{
+    (void)state;
+    void *places[3] = { 0 };
+    open_pool(3);
+    hr_pool_run(&pool, note_stack, places);
+    for (int i = 1; i < 3; i++) {
+        const uint8_t *slot = stacks + (i - 1) * (int64_t)HR_STACK_BYTES;
+        assert_true((uint8_t *)places[i] > slot + hr_page_bytes());
+        assert_true((uint8_t *)places[i] < slot + HR_STACK_BYTES);
+    }
+    close_pool();
+}
+
+static void every_page_of_the_stacks_is_resident(void **state)
+{
+    (void)state;
+    enum { PAGES = 3 * HR_STACK_BYTES / 4096 };
+    static unsigned char resident[PAGES];
+    if (hr_page_bytes() != 4096) skip();
+    open_pool(4);
+    assert_int_equal(mincore(stacks, (size_t)hr_pool_bytes(4), resident), 0);
+    for (int i = 0; i < PAGES; i++) assert_int_equal(resident[i] & 1, 1);
+    close_pool();
+}
+
+static void note_control(void *context, int32_t thread, int32_t threads)
+{
+    (void)threads;
+    unsigned *controls = context;
+    controls[thread] = _mm_getcsr();
+}
+
+static void denormals_are_flushed_on_every_thread(void **state)
+{
+    (void)state;
+    unsigned controls[4] = { 0 };
+    _mm_setcsr(_mm_getcsr() & ~0x8040u);
+    open_pool(4);
+    hr_pool_run(&pool, note_control, controls);
+    close_pool();
+    for (int i = 0; i < 4; i++) assert_int_equal(controls[i] & 0x8040, 0x8040);
+}
+
+static void note_mask(void *context, int32_t thread, int32_t threads)
+{
+    (void)threads;
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, 0, &mask);
+    ((int *)context)[thread] = sigismember(&mask, SIGINT);
+}
+
+static void signals_go_to_the_caller(void **state)
+{
+    (void)state;
+    int blocked[2] = { -1, -1 };
+    open_pool(2);
+    hr_pool_run(&pool, note_mask, blocked);
+    close_pool();
+    assert_int_equal(blocked[0], 0);
+    assert_int_equal(blocked[1], 1);
+}
+
+static void run_again(void *context, int32_t thread, int32_t threads)
+{
+    (void)threads;
+    if (thread == *(int32_t *)context) hr_pool_run(&pool, note_stack, context);
+}
+
+/* The status of a child that runs the pool from inside the pool, on that thread. */
+static int nested_status(int32_t thread)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+        close(2);
+        open_pool(2);
+        hr_pool_run(&pool, run_again, &thread);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+static void a_run_inside_a_run_is_a_programmer_error(void **state)
+{
+    (void)state;
+    for (int32_t thread = 0; thread < 2; thread++) {
+        const int status = nested_status(thread);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    }
+}
+
+static void a_closed_pool_may_be_closed_again(void **state)
+{
+    (void)state;
+    open_pool(2);
+    hr_pool_close(&pool);
+    close_pool();
+    hr_pool_close(0);
+}
+
+static void bytes_are_stacks_of_all_but_the_caller(void **state)
+{
+    (void)state;
+    assert_int_equal(hr_pool_bytes(1), 0);
+    assert_int_equal(hr_pool_bytes(2), HR_STACK_BYTES);
+    assert_int_equal(hr_pool_bytes(HR_POOL_THREADS_MAX),
+                     (HR_POOL_THREADS_MAX - 1) * (int64_t)HR_STACK_BYTES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_follow_each_other_on_any_number_of_threads),
+        cmocka_unit_test(sleepers_are_woken_on_both_sides),
+        cmocka_unit_test(stacks_lie_in_the_memory_given),
+        cmocka_unit_test(every_page_of_the_stacks_is_resident),
+        cmocka_unit_test(denormals_are_flushed_on_every_thread),
+        cmocka_unit_test(signals_go_to_the_caller),
+        cmocka_unit_test(a_run_inside_a_run_is_a_programmer_error),
+        cmocka_unit_test(a_closed_pool_may_be_closed_again),
+        cmocka_unit_test(bytes_are_stacks_of_all_but_the_caller),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/mem/process_test.c - planned beside measured. Every measurement is a process of its own: this
+ * program, run again with the bytes of its arena and its threads, does what a training run does. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "dev/pool.h"
+#include "mem/limits.h"
+#include "mem/memory.h"
+#include "mem/proc.h"
+
+static const int64_t MiB = 1 << 20;
+
+typedef struct {
+    int64_t planned_bytes, measured_bytes;
+} outcome;
+
+static void must(hr_status status, const hr_error *err)
+{
+    if (!status) return;
+    fprintf(stderr, "%s\n", err->message);
+    _exit(status);
+}
+
+static void write_share(void *context, int32_t thread, int32_t threads)
+{
+    const hr_memory *memory = context;
+    const int64_t first = memory->arena_bytes * thread / threads;
+    const int64_t last = memory->arena_bytes * (thread + 1) / threads;
+    memset(memory->arena + first, 1, (size_t)(last - first));
+}
+
+/* Plans, prepares, seals and runs; prints planned and measured bytes. */
+static int run_once(int64_t arena_bytes, int32_t threads, int64_t planning_bytes)
+{
+    static hr_pool pool;
+    hr_memory memory;
+    hr_region planning, tables;
+    hr_error err;
+    void *stacks;
+    must(hr_memory_open(&memory, &err), &err);
+    must(hr_memory_region_open(&memory, "planning", planning_bytes, &planning, &err), &err);
+    must(hr_memory_region_open(&memory, "tables", 3 * MiB, &tables, &err), &err);
+    memset(planning.base, 1, (size_t)planning.bytes);
+    HR_ASSERT(hr_region_take(&tables, 1, MiB));
+
+    hr_plan plan = { .threads = threads, .arena_bytes = arena_bytes };
+    hr_memory_account(&memory, planning_bytes + 3 * MiB, MiB, &plan);
+    hr_memory_region_close(&memory, &planning);
+    hr_memory_region_trim(&memory, &tables);
+    must(hr_memory_stacks_open(&memory, hr_pool_bytes(threads), &stacks, &err), &err);
+    must(hr_pool_open(&pool, stacks, hr_pool_bytes(threads), threads, &err), &err);
+    must(hr_memory_arena_open(&memory, &plan, &err), &err);
+    must(hr_memory_seal(&memory, &plan, &err), &err);
+    for (int turn = 0; turn < 3; turn++) hr_pool_run(&pool, write_share, &memory);
+
+    const int64_t measured = hr_process_peak_bytes();
+    hr_pool_close(&pool);
+    hr_memory_close(&memory);
+    printf("%lld %lld\n", (long long)plan.process_bytes, (long long)measured);
+    return 0;
+}
+
+static outcome run_apart(int64_t arena_bytes, int32_t threads, int64_t planning_bytes)
+{
+    char command[256], line[128] = "";
+    snprintf(command, sizeof command, "/proc/%d/exe %lld %d %lld", (int)getpid(),
+             (long long)arena_bytes, threads, (long long)planning_bytes);
+    FILE *child = popen(command, "r");
+    assert_non_null(child);
+    assert_non_null(fgets(line, sizeof line, child));
+    assert_int_equal(pclose(child), 0);
+    outcome found = { 0 };
+    char *end;
+    found.planned_bytes = strtoll(line, &end, 10);
+    found.measured_bytes = strtoll(end, 0, 10);
+    printf("arena %lld, threads %d, planning %lld: planned %lld, measured %lld (%.2f %%)\n",
+           (long long)arena_bytes, threads, (long long)planning_bytes,
+           (long long)found.planned_bytes, (long long)found.measured_bytes,
+           100.0 * (double)found.measured_bytes / (double)found.planned_bytes);
+    return found;
+}
+
+static void expect_close(int64_t arena_bytes, int32_t threads, int64_t planning_bytes)
+{
+    const outcome found = run_apart(arena_bytes, threads, planning_bytes);
+    if (!hr_process_is_exact()) return;
+    const int64_t missing = found.planned_bytes - found.measured_bytes;
+    assert_true(missing >= 0);
+    assert_true(missing <= (found.planned_bytes > 256 * MiB ? found.planned_bytes / 100 : 4 * MiB));
+}
+
+static void a_process_uses_what_was_planned(void **state)
+{
+    (void)state;
+    expect_close(64, 1, 0);
+    expect_close(8 * MiB, 1, 2 * MiB);
+    expect_close(8 * MiB + 12345, 2, MiB);
+    expect_close(300 * MiB + 64, 2, 20 * MiB);
+#if HR_COUNT > 1
+    expect_close(1024 * MiB, 4, 20 * MiB);
+#endif
+}
+
+static void planning_counts_where_it_is_larger_than_the_arena(void **state)
+{
+    (void)state;
+    expect_close(8 * MiB, 2, 100 * MiB);
+}
+
+static void eight_stacks_are_counted(void **state)
+{
+    (void)state;
+    expect_close(4 * MiB, 8, MiB);
+}
+
+static void the_lines_sum_to_the_process(void **state)
+{
+    (void)state;
+    const hr_memory memory = { .image_bytes = 5 * MiB, .main_stack_bytes = HR_STACK_BYTES };
+    hr_plan plan = { .threads = 3, .arena_bytes = 10 * MiB + 1 };
+    hr_memory_account(&memory, 40 * MiB, 2 * MiB, &plan);
+    int64_t sum = 0, arena = 10 * MiB + hr_page_bytes();
+    for (int32_t i = 0; i < plan.process_count; i++) sum += plan.process[i].bytes;
+    assert_int_equal(sum, plan.process_bytes);
+    assert_int_equal(sum, 5 * MiB + HR_STACK_BYTES + HR_HEAP_BYTES + 40 * MiB +
+                              hr_process_counter_bytes());
+    assert_string_equal(plan.process[5].name, "arena");
+    assert_int_equal(plan.process[5].bytes, arena);
+    assert_int_equal(plan.process[4].bytes, 38 * MiB - 2 * HR_STACK_BYTES - arena);
+}
+
+static void a_number_is_found_at_the_start_of_a_line_only(void **state)
+{
+    (void)state;
+    const char *text = "total_cache 7\ncache 12 kB\nmax\n";
+    assert_int_equal(hr_proc_number(text, "cache "), 12);
+    assert_int_equal(hr_proc_number(text, "total_cache"), 7);
+    assert_int_equal(hr_proc_number(text, "max"), -1);
+    assert_int_equal(hr_proc_number("", ""), -1);
+    assert_int_equal(hr_proc_number("42\n", ""), 42);
+}
+
+static void a_file_that_is_longer_than_the_buffer_is_cut(void **state)
+{
+    (void)state;
+    char text[8];
+    assert_int_equal(hr_proc_text("/proc/self/status", text, sizeof text), 7);
+    assert_int_equal(strlen(text), 7);
+    assert_int_equal(hr_proc_text("/proc/self/no such file", text, sizeof text), -1);
+    assert_int_equal(strlen(text), 0);
+}
+
+static void the_mappings_are_ordered_and_have_a_stack(void **state)
+{
+    (void)state;
+    static hr_mappings mappings;
+    hr_mapping mapping;
+    uintptr_t end = 0;
+    bool stack = false;
+    assert_true(hr_mappings_open(&mappings));
+    while (hr_mappings_next(&mappings, &mapping)) {
+        assert_true(mapping.first >= end && mapping.first < mapping.end);
+        end = mapping.end;
+        const uintptr_t here = (uintptr_t)&mapping;
+        if (!strcmp(mapping.name, "[stack]")) stack = here >= mapping.first && here < mapping.end;
+    }
+    hr_mappings_close(&mappings);
+    assert_true(stack || !hr_process_is_exact());
+}
+
+static void the_machine_has_room_and_threads(void **state)
+{
+    (void)state;
+    const hr_room memory = hr_room_memory();
+    print_message("%lld of %lld bytes left of %s, %d threads\n", (long long)memory.left_bytes,
+                  (long long)memory.whole_bytes, memory.name, hr_room_threads());
+    assert_true(memory.left_bytes > 0 && memory.left_bytes <= memory.whole_bytes);
+    assert_true(hr_room_threads() >= 1);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4) return run_once(atoll(argv[1]), atoi(argv[2]), atoll(argv[3]));
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_uses_what_was_planned),
+        cmocka_unit_test(planning_counts_where_it_is_larger_than_the_arena),
+        cmocka_unit_test(eight_stacks_are_counted),
+        cmocka_unit_test(the_lines_sum_to_the_process),
+        cmocka_unit_test(a_number_is_found_at_the_start_of_a_line_only),
+        cmocka_unit_test(a_file_that_is_longer_than_the_buffer_is_cut),
+        cmocka_unit_test(the_mappings_are_ordered_and_have_a_stack),
+        cmocka_unit_test(the_machine_has_room_and_threads),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
