@@ -72,7 +72,7 @@ static json_t *describe(const hr_program *program, const hr_buffer *buffer, int3
 {
     if (buffer->tensor == HR_NONE) {
         *home = program->steps[buffer->step_first].loop;
-        char name[HR_NAME_BYTES];
+        char name[HR_TENSOR_NAME_BYTES];
         snprintf(name, sizeof name, "scratch of step %d", buffer->step_first);
         return json_pack("{ss ss s[I] ss}", "name", name, "dtype", "u8", "shape",
                          (json_int_t)buffer->bytes, "role", "scratch");
