@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* passes.h - what the tests of memory-bound passes share: rungs, random arrays at faulting pages,
+ * a call as the executor would make it, comparison. */
+#ifndef HR_TESTS_OPS_PASSES_H
+#define HR_TESTS_OPS_PASSES_H
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "guard.h"
+#include "ops/element.h"
+#include "ops/kernels.h"
+#include "require.h"
+
+enum { SIZE_COUNT = 10, THREADS_MOST = 4, ARRAYS_MOST = 64 };
+
+static const int64_t odd_sizes[SIZE_COUNT] = { 1, 2, 15, 16, 17, 31, 33, 100, 512, 513 };
+static const hr_dtype activations[2] = { HR_F32, HR_BF16 };
+
+/* Arrays of one case; all given back together. */
+static hr_guard arrays[ARRAYS_MOST];
+static int32_t array_count;
+
+static inline void *take(int64_t bytes)
+{
+    assert_in_range(array_count, 0, ARRAYS_MOST - 1);
+    return hr_guard_open(&arrays[array_count++], bytes);
+}
+
+static inline void release_all(void)
+{
+    while (array_count > 0) hr_guard_close(&arrays[--array_count]);
+}
+
+/* Uniform in [-1, 1). */
+static inline double draw(uint64_t *state)
+{
+    return (double)(int64_t)hr_random_mix(++*state) / 9223372036854775808.0;
+}
+
+static inline void *take_random(int64_t count, hr_dtype dtype, double scale, uint64_t *state)
+{
+    void *array = take(count * hr_dtype_bytes(dtype));
+    for (int64_t i = 0; i < count; i++)
+        hr_element_set(array, i, dtype, (float)(scale * draw(state)));
+    return array;
+}
+
+/* All bits set: not a number in every type. */
+static inline void *take_poisoned(int64_t bytes)
+{
+    return memset(take(bytes), 0xff, (size_t)bytes);
+}
+
+static inline void *take_copy(const void *from, int64_t bytes)
+{
+    void *array = take(bytes);
+    if (bytes > 0) memcpy(array, from, (size_t)bytes);
+    return array;
+}
+
+/* Runs an operation as a pool of so many threads would, one after the other. */
+static inline void run_threads(hr_call *call, hr_run_fn *run, int32_t phases, int32_t threads)
+{
+    call->threads = threads;
+    for (call->phase = 0; call->phase < phases; call->phase++)
+        for (call->thread = threads - 1; call->thread >= 0; call->thread--) run(call);
+}
+
+/* |got - expected| <= relative * (|expected| + scale): `scale` is the size of what was summed. */
+static inline void assert_close(const void *got, const void *expected, int64_t count,
+                                hr_dtype dtype, double relative, double scale)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const double a = hr_element_get(got, i, dtype), b = hr_element_get(expected, i, dtype);
+        if (fabs(a - b) <= relative * (fabs(b) + scale) || a == b || (isnan(a) && isnan(b)))
+            continue;
+        fail_msg("element %lld of %lld: %.9g, expected %.9g", (long long)i, (long long)count, a, b);
+    }
+}
+
+static inline void assert_same_bits(const void *got, const void *expected, int64_t bytes)
+{
+    if (bytes > 0) assert_memory_equal(got, expected, (size_t)bytes);
+}
+
+/* What rounding to the type may change, relatively. */
+static inline double rounding(hr_dtype dtype)
+{
+    return dtype == HR_BF16 ? 1.0 / 128 : 4e-6;
+}
+
+/* A sentence for each rung: `NAME_on_avx2` and so on call NAME with its mask of CPU features. */
+#define ON_RUNG(name, rung)                                                                       \
+    static void name##_on_##rung(void **state)                                                    \
+    {                                                                                             \
+        (void)state;                                                                              \
+        hr_test_require(#rung);                                                                   \
+        name((uint32_t)hr_cpu_mask_of(#rung));                                                    \
+    }
+#define ON_RUNGS(name) ON_RUNG(name, ref) ON_RUNG(name, avx2) ON_RUNG(name, avx512)
+#define TEST_RUNGS(name)                                                                          \
+    cmocka_unit_test(name##_on_ref), cmocka_unit_test(name##_on_avx2),                            \
+        cmocka_unit_test(name##_on_avx512)
+
+#endif
