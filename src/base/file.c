@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/file.c - open, pread, pwrite and rename, with every answer of the system looked at. */
+#define _GNU_SOURCE /* strerrordesc_np: the words of strerror without its allocation */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "headroom/config.h"
+
+static const char *reason(int code)
+{
+    const char *text = strerrordesc_np(code);
+    return text ? text : "unknown error";
+}
+
+hr_status hr_path_join(const char *directory, const char *name, char *path, int64_t bytes,
+                       hr_error *err)
+{
+    const size_t length = strlen(directory);
+    const char *slash = length && directory[length - 1] != '/' ? "/" : "";
+    const int64_t needed = (int64_t)(length + strlen(slash) + strlen(name)) + 1;
+    if (needed > bytes)
+        return hr_fail(err, HR_USAGE, "the path %.80s... needs %lld bytes, there are %lld", directory,
+                       (long long)needed, (long long)bytes);
+    snprintf(path, (size_t)bytes, "%s%s%s", directory, slash, name);
+    return HR_OK;
+}
+
+static hr_status make_one(const char *path, hr_error *err)
+{
+    struct stat there;
+    if (mkdir(path, 0777) == 0) return HR_OK;
+    const int code = errno;
+    if (stat(path, &there) != 0)
+        return hr_fail(err, HR_FAILURE, "%s: the directory cannot be made: %s", path, reason(code));
+    if (!S_ISDIR(there.st_mode))
+        return hr_fail(err, HR_USAGE, "%s: there is a file of that name, and a directory is needed",
+                       path);
+    return HR_OK;
+}
+
+hr_status hr_directory_make(const char *path, hr_error *err)
+{
+    char part[HR_PATH_BYTES];
+    hr_status status = hr_path_join(path, "", part, sizeof part, err);
+    for (char *slash = strchr(part + 1, '/'); slash && status == HR_OK;
+         slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        status = make_one(part, err);
+        *slash = '/';
+    }
+    return status;
+}
+
+bool hr_file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *err)
+{
+    struct stat what;
+    /* Without O_NONBLOCK the opening of a named pipe would wait for a writer. */
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (opened < 0 && errno == ENOENT)
+        return hr_fail(err, HR_USAGE, "%s: there is no such file", path);
+    if (opened < 0) return hr_fail(err, HR_USAGE, "%s: cannot be read: %s", path, reason(errno));
+    const int code = fstat(opened, &what) == 0 ? 0 : errno;
+    if (code == 0 && S_ISREG(what.st_mode)) {
+        *file = opened;
+        *bytes = what.st_size;
+        return HR_OK;
+    }
+    hr_file_close(&opened);
+    if (code) return hr_fail(err, HR_FAILURE, "%s: cannot be examined: %s", path, reason(code));
+    return hr_fail(err, HR_USAGE, "%s: is %s, and a file is needed", path,
+                   S_ISDIR(what.st_mode) ? "a directory" : "a device or pipe");
+}
+
+void hr_file_close(int *file)
+{
+    if (*file >= 0) close(*file);
+    *file = -1;
+}
+
+hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory, int64_t bytes,
+                       hr_error *err)
+{
+    int64_t done = 0;
+    while (done < bytes) {
+        const ssize_t got =
+            pread(file, (char *)memory + done, (size_t)(bytes - done), (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return hr_fail(err, HR_FAILURE, "%s: cannot be read: %s", path, reason(errno));
+        if (got == 0)
+            return hr_fail(err, HR_CORRUPT, "%s: ends at byte %lld, and %lld are needed", path,
+                           (long long)(offset + done), (long long)(offset + bytes));
+        done += got;
+    }
+    return HR_OK;
+}
+
+hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *name, hr_error *err)
+{
+    uint64_t token;
+    *out = (hr_file_out){ .directory = -1, .file = -1 };
+    if (!*name || strchr(name, '/') || strlen(name) >= HR_NAME_BYTES - 32)
+        return hr_fail(err, HR_USAGE, "%.80s: is no name for a file", name);
+    if (getrandom(&token, sizeof token, 0) != sizeof token)
+        return hr_fail(err, HR_FAILURE, "no random number for a temporary name: %s", reason(errno));
+    strcpy(out->name, name);
+    snprintf(out->temporary, sizeof out->temporary, "%s.partial-%016llx", name,
+             (unsigned long long)token);
+
+    const char *place = *directory ? directory : ".";
+    out->directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (out->directory < 0)
+        return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", place,
+                       reason(errno));
+    out->file = openat(out->directory, out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (out->file >= 0) return HR_OK;
+    const int code = errno;
+    hr_file_close(&out->directory);
+    return hr_fail(err, HR_FAILURE, "%s: %s cannot be written there: %s", place, name, reason(code));
+}
+
+/* The one sentence for a write, flush or rename that failed with `code`; nothing stays behind. */
+static hr_status give_up(hr_file_out *out, const char *what, int code, hr_error *err)
+{
+    const hr_status status =
+        hr_fail(err, HR_FAILURE, "%s: cannot be %s after %lld bytes, and is removed: %s", out->name,
+                what, (long long)out->bytes, reason(code));
+    hr_file_abort(out);
+    return status;
+}
+
+hr_status hr_file_rewrite(hr_file_out *out, int64_t offset, const void *memory, int64_t bytes,
+                          hr_error *err)
+{
+    HR_ASSERT(out->file >= 0 && offset >= 0 && bytes >= 0 && offset <= out->bytes);
+    int64_t done = 0;
+    while (done < bytes) {
+        const ssize_t put = pwrite(out->file, (const char *)memory + done, (size_t)(bytes - done),
+                                   (off_t)(offset + done));
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return give_up(out, "written", put < 0 ? errno : ENOSPC, err);
+        done += put;
+        if (offset + done > out->bytes) out->bytes = offset + done;
+    }
+    return HR_OK;
+}
+
+hr_status hr_file_append(hr_file_out *out, const void *memory, int64_t bytes, hr_error *err)
+{
+    return hr_file_rewrite(out, out->bytes, memory, bytes, err);
+}
+
+/* Some file systems do not flush directories and say EINVAL; there is no more to be had there. */
+static int flush(int file)
+{
+    return fsync(file) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+hr_status hr_file_commit(hr_file_out *out, hr_error *err)
+{
+    HR_ASSERT(out->file >= 0);
+    const int flushed = flush(out->file);
+    if (flushed) return give_up(out, "flushed", flushed, err);
+    const int file = out->file;
+    out->file = -1;
+    if (close(file) != 0 && errno != EINTR) return give_up(out, "closed", errno, err);
+    if (renameat(out->directory, out->temporary, out->directory, out->name) != 0)
+        return give_up(out, "renamed", errno, err);
+    const int settled = flush(out->directory);
+    hr_file_close(&out->directory);
+    if (settled)
+        return hr_fail(err, HR_FAILURE, "%s: is written, but its directory cannot be flushed: %s",
+                       out->name, reason(settled));
+    return HR_OK;
+}
+
+void hr_file_abort(hr_file_out *out)
+{
+    if (out->directory < 0) return;
+    hr_file_close(&out->file);
+    unlinkat(out->directory, out->temporary, 0);
+    hr_file_close(&out->directory);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/file.h - files read whole or not at all, and files that appear whole or not at all.
+ *
+ * Only system calls on the caller's buffers: nothing here allocates, so all of it may run after the
+ * memory is sealed. Calls that a signal cuts short are taken up again. */
+#ifndef HR_BASE_FILE_H
+#define HR_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+enum { HR_NAME_BYTES = 256 }; /* a file's name inside its directory, the null included */
+
+/* Writes `directory`/`name` into path [bytes]. Errors USAGE too long. */
+HR_MUST_CHECK hr_status hr_path_join(const char *directory, const char *name, char *path,
+                                     int64_t bytes, hr_error *err);
+
+/* Makes a directory and those above it that are missing; one that is there already is fine.
+ * Errors   USAGE    something else has that name; too long
+ *          FAILURE  the system refused. */
+HR_MUST_CHECK hr_status hr_directory_make(const char *path, hr_error *err);
+
+/* Whether something has that name. */
+bool hr_file_exists(const char *path);
+
+/* Opens a regular file for reading.
+ *
+ *   file   out; a descriptor, for hr_file_close
+ *   bytes  out; its length now
+ *
+ * Errors   USAGE  missing, unreadable, a directory or another thing that is no regular file. */
+HR_MUST_CHECK hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *err);
+
+/* Closes a descriptor and makes it -1. Accepts -1. */
+void hr_file_close(int *file);
+
+/* Reads exactly memory [bytes] from `offset` on. `path` is for the sentence.
+ * Errors   FAILURE  the system refused
+ *          CORRUPT  the file ends before. */
+HR_MUST_CHECK hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
+                                     int64_t bytes, hr_error *err);
+
+/* A file in the making. It lies under a temporary name beside its place until it is committed.
+ * After an error the temporary file is gone and the object is closed. One thread per object. */
+typedef struct {
+    int directory, file;               /* -1: closed */
+    int64_t bytes;                     /* written so far */
+    char name[HR_NAME_BYTES];
+    char temporary[HR_NAME_BYTES + 32];
+} hr_file_out;
+
+/* Errors   USAGE    the directory is missing, or the name is no name
+ *          FAILURE  the directory cannot be written. */
+HR_MUST_CHECK hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *name,
+                                      hr_error *err);
+
+/* Adds memory [bytes] at the end. Errors FAILURE, a full disk among them. */
+HR_MUST_CHECK hr_status hr_file_append(hr_file_out *out, const void *memory, int64_t bytes,
+                                       hr_error *err);
+
+/* Writes memory [bytes] at `offset` <= out->bytes, over what is there. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_file_rewrite(hr_file_out *out, int64_t offset, const void *memory,
+                                        int64_t bytes, hr_error *err);
+
+/* Flushes, renames over whatever has the name, flushes the directory, closes. */
+HR_MUST_CHECK hr_status hr_file_commit(hr_file_out *out, hr_error *err);
+
+/* Removes the temporary file and closes. Does nothing to an object that is closed. */
+void hr_file_abort(hr_file_out *out);
+
+#endif

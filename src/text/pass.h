@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text/pass.h - what every pass over a text shares: a way to stop it, and the content's identity. */
+#ifndef HR_TEXT_PASS_H
+#define HR_TEXT_PASS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+/* Identifies content: XXH3, 128 bits. */
+typedef struct {
+    uint64_t low, high;
+} hr_text_hash;
+
+static inline bool hr_text_hash_equal(hr_text_hash a, hr_text_hash b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+/* Asked every 256 KiB of a pass, by the thread that runs it. `work` says what is being done
+ * ("counting words"); the answer true ends the pass. */
+typedef struct {
+    bool (*stop)(void *context, const char *work, int64_t bytes_done, int64_t bytes_total);
+    void *context;
+} hr_text_progress;
+
+/* Asks. `progress` may be null. Errors INTERRUPTED. */
+HR_MUST_CHECK static inline hr_status hr_text_continue(const hr_text_progress *progress,
+                                                       const char *work, int64_t bytes_done,
+                                                       int64_t bytes_total, hr_error *err)
+{
+    if (!progress || !progress->stop) return HR_OK;
+    if (!progress->stop(progress->context, work, bytes_done, bytes_total)) return HR_OK;
+    return hr_fail(err, HR_INTERRUPTED,
+                   "interrupted while %s, at byte %lld of %lld; what was unfinished is removed", work,
+                   (long long)bytes_done, (long long)bytes_total);
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text/text.h - from text files to files of token ids, once, before a run takes its memory.
+ *
+ * What is made lies in a cache directory under names that hold the hash of the text's content, so
+ * the same text is never tokenized twice and a changed text never passes for the old one. */
+#ifndef HR_TEXT_TEXT_H
+#define HR_TEXT_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/config.h"
+#include "text/pass.h"
+
+/* The words of data.tokenizer=words that no text makes; their ids. */
+enum { HR_WORD_PAD, HR_WORD_UNKNOWN, HR_WORD_START, HR_WORD_END, HR_WORDS_SPECIAL };
+
+/* The vocabulary of data.tokenizer=bytes: an id is a byte. */
+enum { HR_BYTES_VOCABULARY = 256 };
+
+typedef struct {
+    const char *train, *valid;  /* paths; valid may be empty: there is none */
+    const char *cache;          /* directory, made when missing */
+    hr_tokenizer_kind tokenizer;
+    int64_t vocab_size;         /* V, the rows of the model's embedding */
+    int64_t words_max;          /* distinct words that counting has room for */
+} hr_text_desc;
+
+/* One text as token ids. */
+typedef struct {
+    char shard[HR_PATH_BYTES];  /* empty: no such text */
+    int64_t source_bytes, tokens;
+    int64_t covered;            /* tokens that are in the vocabulary; the others are <unk> */
+    bool reused;                /* the shard was there, was whole and fits the text */
+} hr_text_part;
+
+typedef struct {
+    hr_text_part train, valid;
+    char vocabulary[HR_PATH_BYTES]; /* words: for hr_vocabulary_open; bytes: empty */
+    int64_t vocabulary_used;    /* ids that mean something; rows from here to V are unused */
+    int64_t distinct_words;     /* of the training text; bytes: 0 */
+} hr_text;
+
+/* Bytes that hr_text_prepare needs: a function of the tokenizer and words_max alone. 0 when the
+ * description is out of range, which hr_text_prepare then says. Pure. */
+int64_t hr_text_prepare_bytes(const hr_text_desc *desc);
+
+/* Makes the shards, or finds them made.
+ *
+ *   memory  [bytes], bytes >= hr_text_prepare_bytes(desc); free again when this returns
+ *   text    out
+ *
+ * Align    memory to 64.
+ * Repeat   equal texts and descriptions give equal files, byte for byte.
+ * Errors   USAGE        a path that is missing or unreadable; a vocabulary too small; more distinct
+ *                       words than words_max, with both numbers
+ *          NO_FIT       `bytes` is too small
+ *          CORRUPT      a text without tokens; for words, one that is not UTF-8 (says where) or has
+ *                       a word of more than HR_WORD_BYTES; a damaged shard
+ *          FAILURE      the system refused, a full disk among others
+ *          INTERRUPTED  progress said stop. In every case nothing half-written stays behind.
+ * Cost     bytes: two passes over a new text, one over a known one; words: three and one. */
+HR_MUST_CHECK hr_status hr_text_prepare(const hr_text_desc *desc, void *memory, int64_t bytes,
+                                        const hr_text_progress *progress, hr_text *text,
+                                        hr_error *err);
+
+#endif
