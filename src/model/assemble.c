@@ -91,7 +91,7 @@ static void build_fetch(assembly *a)
     a->targets = token_rows(a, "targets", run);
     a->loss_scale = scalar(a, "1 / real tokens", HR_ROLE_INPUT);
     a->lr = scalar(a, "learning rate", HR_ROLE_INPUT);
-    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, HR_FETCH_STAGING_BYTES);
+    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, 0);
     step->out[0] = a->ids;
     step->out[1] = a->targets;
     step->out[2] = a->loss_scale;
@@ -153,7 +153,7 @@ static void build_evaluation(assembly *a, int64_t sequences)
     hr_build_loop_open(builder, "evaluation batch", batches ? batches : HR_MANY);
     const int32_t ids = token_rows(a, "evaluation ids", builder->loop);
     const int32_t targets = token_rows(a, "evaluation targets", builder->loop);
-    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, HR_FETCH_STAGING_BYTES);
+    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, 0);
     step->out[0] = ids;
     step->out[1] = targets;
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, ids);

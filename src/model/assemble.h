@@ -10,7 +10,7 @@
 #include "graph/program.h"
 #include "headroom/config.h"
 
-enum { HR_FETCH_STAGING_BYTES = 64 << 10, HR_SAVE_STAGING_BYTES = 1 << 20 };
+enum { HR_SAVE_STAGING_BYTES = 1 << 20 };
 
 /* Most steps, tensors, loops and parameters that a model of so many layers has, after all passes. */
 typedef struct {

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ckpt/weights.h - the weights of a model as a safetensors file, with the names other software gives
+ * them, and a config.json beside it.
+ *
+ * Written one parameter after the other through a small buffer, so that saving needs no second copy
+ * of the model. The fp32 masters are written: nothing is lost. */
+#ifndef HR_CKPT_WEIGHTS_H
+#define HR_CKPT_WEIGHTS_H
+
+#include "base/file.h"
+#include "graph/program.h"
+#include "headroom/config.h"
+
+typedef struct {
+    hr_file_out file;
+    const hr_program *program;
+} hr_weights_out;
+
+/* Bytes of text that hr_weights_begin and hr_weights_config need. Pure. */
+int64_t hr_weights_text_bytes(const hr_program *program);
+
+/* Begins DIR/model.safetensors: the header, with every parameter in the order of the table.
+ *
+ *   text  [bytes], bytes >= hr_weights_text_bytes(program)
+ *
+ * Errors   USAGE the directory is missing. FAILURE it cannot be written. */
+HR_MUST_CHECK hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program,
+                                         const char *directory, char *text, int64_t bytes,
+                                         hr_error *err);
+
+/* Adds the next parameter, out of the layout it has in memory.
+ *
+ *   master   fp32, in the layout of its tensor
+ *   staging  [staging_bytes], a row at least
+ *
+ * Errors   FAILURE, a full disk among them; the temporary file is then gone. */
+HR_MUST_CHECK hr_status hr_weights_add(hr_weights_out *out, int32_t param, const float *master,
+                                       void *staging, int64_t staging_bytes, hr_error *err);
+
+/* Flushes and renames; then writes config.json the same way. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_weights_commit(hr_weights_out *out, const hr_config *config,
+                                          const char *directory, char *text, int64_t bytes,
+                                          hr_error *err);
+
+/* Forgets what was begun. Accepts a closed object. */
+void hr_weights_abort(hr_weights_out *out);
+
+#endif

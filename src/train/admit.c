@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/admit.c - tries plans from the fastest down until one fits. */
+#include "train/admit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/threads.h"
+#include "graph/op.h"
+#include "mem/limits.h"
+#include "model/assemble.h"
+#include "ops/list.h"
+
+enum { CHUNKS = 5 };
+
+static const char *const packing_words[] = { [HR_PACK_AT_FLOOR] = "at floor",
+                                             [HR_PACK_PROVEN] = "proven",
+                                             [HR_PACK_OPEN] = "open" };
+
+/* The rung to use: what the machine has, or what the recipe pretends. */
+static hr_status choose_rung(const hr_config *config, uint32_t *mask, hr_error *err)
+{
+    const uint32_t machine = hr_cpu_detect();
+    if (!strcmp(config->train.kernels, "auto")) {
+        *mask = machine;
+        return HR_OK;
+    }
+    const int64_t wanted = hr_cpu_mask_of(config->train.kernels);
+    /* AMX stands on AVX-512: an Intel machine may lack the rung between. */
+    const uint32_t optional = wanted & HR_CPU_AMX ? HR_CPU_AVX512BF16 : 0;
+    if (wanted < 0 || ((uint32_t)wanted & ~optional & ~machine))
+        return hr_fail(err, HR_USAGE,
+                       "train.kernels: %s is not on this machine, whose best is %s; leave it at auto",
+                       config->train.kernels, hr_cpu_rung_name(machine));
+    *mask = (uint32_t)wanted & machine;
+    return HR_OK;
+}
+
+/* Loss chunks to try, the preferred first: the recipe's own, or 1,024 tokens and shorter ones. */
+static int32_t chunks_of(const hr_config *config, int64_t chunks[CHUNKS])
+{
+    const int64_t T = config->train.seq_len;
+    int32_t count = 0;
+    if (config->memory.loss_chunk) {
+        chunks[0] = config->memory.loss_chunk;
+        return 1;
+    }
+    for (int64_t tokens = 1024; tokens >= 64; tokens /= 2) {
+        const int64_t chunk = T % 64 == 0 ? tokens : hr_max(tokens / T, 1) * T;
+        if (count == 0 || chunk < chunks[count - 1]) chunks[count++] = chunk;
+    }
+    return count;
+}
+
+typedef struct {
+    hr_memory *memory;
+    hr_admission *admission;
+    const char *rung;
+    int32_t threads;
+    int64_t compile_bytes;
+} trial;
+
+static hr_status try_plan(const trial *t, int64_t micro_batch, int64_t chunk, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    a->region.used = 0;
+    a->config.memory.micro_batch = micro_batch;
+    a->config.memory.loss_chunk = chunk;
+    const hr_status status = hr_compile(&a->config, micro_batch, t->threads, &a->region,
+                                        &a->compiled, err);
+    if (status != HR_OK) return status;
+    const int64_t page = hr_page_bytes();
+    const int64_t program_bytes = hr_round_up(a->region.used, page);
+    a->run_bytes = hr_run_bytes(&a->config, &a->compiled.program);
+    const int64_t tables = program_bytes + hr_round_up(a->run_bytes, page);
+    const int64_t planning = hr_max(hr_round_up(t->compile_bytes, page),
+                                    program_bytes + hr_round_up(a->prepare_bytes, page));
+    hr_plan *plan = &a->compiled.plan;
+    plan->rung = t->rung;
+    plan->page_bytes = page;
+    hr_memory_account(t->memory, planning, tables, plan);
+    return HR_OK;
+}
+
+/* FLOP of training for one token, as the field counts them: three times the products of the forward pass,
+ * attention by its kept pairs, causal. */
+static int64_t flops_per_token(const hr_config *config, const hr_program *program)
+{
+    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    const int64_t T = config->train.seq_len;
+    int64_t forward = 0;
+    for (int32_t s = section->step_first; s <= section->step_last; s++) {
+        const hr_step *step = &program->steps[s];
+        const hr_op *op = program->ops[step->op];
+        if (op->flops && step->direction == HR_DIR_FORWARD) forward += op->flops(step->attr, T);
+    }
+    return 3 * forward / T;
+}
+
+static void describe(const trial *t)
+{
+    const hr_admission *a = t->admission;
+    const hr_plan *plan = &a->compiled.plan;
+    hr_plan_answer *answer = &t->admission->answer;
+    answer->process_bytes = plan->process_bytes;
+    answer->arena_bytes = plan->arena_bytes;
+    answer->floor_bytes = plan->floor_bytes;
+    answer->kernel_bytes = hr_process_kernel_bytes(plan->process_bytes, plan->threads);
+    answer->parameters = hr_program_parameters(&a->compiled.program);
+    answer->micro_batch = a->config.memory.micro_batch;
+    answer->loss_chunk = a->config.memory.loss_chunk;
+    answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);
+    answer->threads = plan->threads;
+    snprintf(answer->rung, sizeof answer->rung, "%s", plan->rung);
+    snprintf(answer->packing, sizeof answer->packing, "%s",
+             packing_words[a->compiled.packing.proof]);
+}
+
+/* What may be used: the budget, or without one what the machine has left. */
+static int64_t available(const hr_config *config)
+{
+    return config->memory.budget ? config->memory.budget : hr_room_memory().left_bytes;
+}
+
+typedef struct {
+    int64_t micro_batch, chunk;
+} choice;
+
+/* Walks the plans that the recipe leaves open, the fastest first, up to the first that fits; with
+ * `thorough` on to the end, so that the smallest of all is known. Leaves the chosen one compiled. */
+static hr_status search(const trial *t, const hr_config *config, bool thorough, bool *found,
+                        hr_error *err)
+{
+    int64_t chunks[CHUNKS];
+    const int32_t chunk_count = chunks_of(config, chunks);
+    hr_plan_answer *answer = &t->admission->answer;
+    choice least = { 0, 0 }, fits = { 0, 0 };
+    answer->minimum_bytes = INT64_MAX;
+    for (int64_t micro = config->train.batch; micro >= 1; micro--) {
+        if (config->train.batch % micro) continue;
+        if (config->memory.micro_batch && micro != config->memory.micro_batch) continue;
+        for (int32_t c = 0; c < chunk_count && (thorough || !fits.micro_batch); c++) {
+            const hr_status status = try_plan(t, micro, chunks[c], err);
+            if (status != HR_OK) return status;
+            const int64_t bytes = t->admission->compiled.plan.process_bytes;
+            if (bytes < answer->minimum_bytes) {
+                answer->minimum_bytes = bytes;
+                least = (choice){ micro, chunks[c] };
+            }
+            if (bytes <= answer->available_bytes && !fits.micro_batch)
+                fits = (choice){ micro, chunks[c] };
+        }
+    }
+    *found = fits.micro_batch != 0;
+    const choice chosen = *found ? fits : least;
+    return try_plan(t, chosen.micro_batch, chosen.chunk, err);
+}
+
+hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
+                   hr_admission *admission, hr_error *err)
+{
+    *admission = (hr_admission){ .config = *config, .prepare_bytes = hr_prepare_bytes(config) };
+    trial t = { .memory = memory,
+                .admission = admission,
+                .threads = config->train.threads ? (int32_t)config->train.threads
+                                                 : hr_threads_default(),
+                .compile_bytes = hr_compile_bytes(config) };
+    bool found = false;
+    hr_status status = hr_config_check(config, err);
+    if (status == HR_OK) status = choose_rung(config, &admission->cpu_mask, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(memory, "planning", t.compile_bytes, &admission->region, err);
+    if (status != HR_OK) return status;
+    t.rung = hr_cpu_rung_name(admission->cpu_mask);
+    admission->answer.available_bytes = available(config);
+    status = search(&t, config, thorough, &found, err);
+    if (status != HR_OK) return status;
+    describe(&t);
+    admission->answer.fits = found;
+    if (found) return HR_OK;
+    char needed[64], there[64];
+    return hr_fail(err, HR_NO_FIT, "the run needs at least %s, %s %s",
+                   hr_bytes_print(admission->answer.minimum_bytes, needed),
+                   config->memory.budget ? "the budget is" : "this machine has left",
+                   hr_bytes_print(admission->answer.available_bytes, there));
+}

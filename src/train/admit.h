@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/admit.h - from a config and this machine to a plan that fits, or a refusal that helps.
+ *
+ * The plans that are tried are every divisor of the batch as micro-batch and every loss chunk of a short
+ * list, as far as the recipe leaves them open. Each is compiled and packed for real. */
+#ifndef HR_TRAIN_ADMIT_H
+#define HR_TRAIN_ADMIT_H
+
+#include "headroom/plan.h"
+#include "mem/memory.h"
+#include "plan/compile.h"
+
+typedef struct {
+    hr_region region;       /* holds the compiled program and plan; trimmed once admitted */
+    hr_compiled compiled;
+    hr_config config;       /* loss_chunk and micro_batch as chosen */
+    uint32_t cpu_mask;
+    int64_t prepare_bytes;  /* memory for tokenizing, before the arena */
+    int64_t run_bytes;      /* tables and buffers of the run, a region of its own */
+    hr_plan_answer answer;
+} hr_admission;
+
+/* Chooses the first plan that fits: the largest micro-batch, then the largest loss chunk. Opens
+ * admission->region. When nothing fits, the smallest plan is left compiled.
+ *
+ *   thorough  go on after the first that fits, so that answer.minimum_bytes is the least of all
+ *
+ * Errors   NO_FIT  nothing fits. USAGE, FAILURE. */
+HR_MUST_CHECK hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
+                                 hr_admission *admission, hr_error *err);
+
+/* Bytes of tables and buffers that a run keeps beside program and plan. */
+int64_t hr_run_bytes(const hr_config *config, const hr_program *program);
+
+/* Bytes that preparing the text takes, before the arena. */
+int64_t hr_prepare_bytes(const hr_config *config);
+
+#endif
