@@ -6,16 +6,9 @@
 
 #include <stdint.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HR_POISONS 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define HR_POISONS 1
-#endif
+#include "mem/sanitize.h"
 
-#ifdef HR_POISONS
+#if HR_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 
 static inline void hr_arena_poison(const void *pointer, int64_t bytes)

@@ -18,20 +18,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#if defined(__has_feature)
-#define HAS_FEATURE(name) __has_feature(name)
-#else
-#define HAS_FEATURE(name) 0
-#endif
-
 bool hr_process_is_exact(void)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer) || HAS_FEATURE(memory_sanitizer)
-    return false;
-#else
-    return true;
-#endif
+    return !HR_ADDRESS_SANITIZER && !HR_THREAD_SANITIZER;
 }
 
 int64_t hr_page_bytes(void)
@@ -102,21 +91,17 @@ hr_status hr_process_populate(hr_error *err)
                    (unsigned long)mapping.end, mapping.name, strerror(refused));
 }
 
-/* Bounds of the mapping of that name; false when there is none. */
-static bool find_mapping(const char *name, hr_mapping *mapping)
-{
-    hr_mappings mappings;
-    bool found = false;
-    if (!hr_mappings_open(&mappings)) return false;
-    while (!found && hr_mappings_next(&mappings, mapping)) found = !strcmp(mapping->name, name);
-    hr_mappings_close(&mappings);
-    return found;
-}
-
+/* Several mappings can be the heap: in a forked child what is added does not join what was inherited. */
 int64_t hr_process_heap_bytes(void)
 {
-    hr_mapping heap;
-    return find_mapping("[heap]", &heap) ? (int64_t)(heap.end - heap.first) : 0;
+    hr_mappings mappings;
+    hr_mapping mapping;
+    int64_t bytes = 0;
+    if (!hr_mappings_open(&mappings)) return 0;
+    while (hr_mappings_next(&mappings, &mapping))
+        if (!strcmp(mapping.name, "[heap]")) bytes += (int64_t)(mapping.end - mapping.first);
+    hr_mappings_close(&mappings);
+    return bytes;
 }
 
 /* One block as large as what is missing, taken and given back, makes the heap grow and stay. What it
@@ -135,6 +120,16 @@ void hr_process_heap_fix(void)
     free(block);
 }
 
+static bool find_stack(hr_mapping *stack)
+{
+    hr_mappings mappings;
+    bool found = false;
+    if (!hr_mappings_open(&mappings)) return false;
+    while (!found && hr_mappings_next(&mappings, stack)) found = !strcmp(stack->name, "[stack]");
+    hr_mappings_close(&mappings);
+    return found;
+}
+
 /* What the environment and the frames so far take is rounded up with three quarters of a stack for
  * what is to come; below 64 KiB that is one stack, whatever the random start of the stack. */
 int64_t hr_process_stack_bytes(void)
@@ -142,7 +137,7 @@ int64_t hr_process_stack_bytes(void)
     hr_mapping stack;
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     int64_t above = 0;
-    if (find_mapping("[stack]", &stack) && here >= stack.first && here < stack.end)
+    if (find_stack(&stack) && here >= stack.first && here < stack.end)
         above = (int64_t)(stack.end - here);
     return hr_round_up(above + HR_STACK_BYTES / 4 * 3, HR_STACK_BYTES);
 }
@@ -152,14 +147,14 @@ static __attribute__((noinline)) void touch_down_to(uintptr_t last, int64_t page
 {
     volatile char deep[2 * HR_STACK_BYTES];
     const uintptr_t first = (uintptr_t)deep;
-    for (int64_t i = sizeof deep - page_bytes; i >= 0 && first + (uintptr_t)i >= last; i -= page_bytes)
-        deep[i] = 0;
+    int64_t i = sizeof deep - page_bytes;
+    for (; i >= 0 && first + (uintptr_t)i >= last; i -= page_bytes) deep[i] = 0;
 }
 
 hr_status hr_process_stack_touch(int64_t bytes, hr_error *err)
 {
     hr_mapping stack;
-    if (!hr_process_is_exact() || !find_mapping("[stack]", &stack)) return HR_OK;
+    if (!hr_process_is_exact() || !find_stack(&stack)) return HR_OK;
     if ((int64_t)(stack.end - stack.first) > bytes)
         return hr_fail(err, HR_BROKEN, "main stack: planned %lld bytes, grown to %lld",
                        (long long)bytes, (long long)(stack.end - stack.first));

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/mem/memory_test.c - what memory gives, what it refuses, and that it asks no more once sealed.
+ * What ends or seals a process happens in a child. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "mem/limits.h"
+#include "mem/memory.h"
+#include "mem/pattern.h"
+#include "mem/poison.h"
+
+static const int64_t MiB = 1 << 20;
+static hr_error *said; /* shared with children */
+
+/* How a child that runs `scene` ends: its status, or minus the signal. */
+static int in_child(hr_status (*scene)(void))
+{
+    *said = (hr_error){ 0 };
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+        close(2);
+        _exit(scene());
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static hr_memory memory;
+
+static hr_status open_with_arena(int64_t arena_bytes, hr_plan *plan)
+{
+    hr_status status = hr_memory_open(&memory, said);
+    if (status) return status;
+    *plan = (hr_plan){ .threads = 1, .arena_bytes = arena_bytes };
+    hr_memory_account(&memory, 0, 0, plan);
+    return hr_memory_arena_open(&memory, plan, said);
+}
+
+static hr_status seal_with_arena(int64_t arena_bytes, hr_plan *plan)
+{
+    hr_status status = open_with_arena(arena_bytes, plan);
+    return status ? status : hr_memory_seal(&memory, plan, said);
+}
+
+static void regions_come_and_go(void **state)
+{
+    (void)state;
+    hr_error err;
+    hr_region a, b;
+    const int64_t page = hr_page_bytes();
+    assert_int_equal(hr_memory_open(&memory, &err), HR_OK);
+    assert_int_equal(hr_memory_region_open(&memory, "a", 0, &a, &err), HR_OK);
+    assert_int_equal(hr_memory_region_open(&memory, "b", 5 * MiB - 1, &b, &err), HR_OK);
+    assert_int_equal(a.bytes, page);
+    assert_int_equal(b.bytes, 5 * MiB);
+    assert_int_equal(memory.regions_bytes, 5 * MiB + page);
+    assert_non_null(hr_region_take(&b, 3, page));
+    hr_memory_region_trim(&memory, &b);
+    assert_int_equal(b.bytes, 3 * page);
+    memset(b.base, 1, (size_t)b.bytes);
+    hr_memory_region_close(&memory, &a);
+    hr_memory_region_close(&memory, &a);
+    assert_null(a.base);
+    assert_int_equal(memory.regions_bytes, 3 * page);
+    hr_memory_region_close(&memory, &b);
+    assert_int_equal(memory.regions_bytes, 0);
+    assert_int_equal(memory.regions_bytes_most, 5 * MiB + page);
+    hr_memory_close(&memory);
+    hr_memory_close(&memory);
+    hr_memory_close(0);
+}
+
+static void a_region_larger_than_the_machine_is_refused_with_both_numbers(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = { INT64_C(1) << 50, INT64_MAX };
+    for (int i = 0; i < 2; i++) {
+        hr_error err;
+        hr_region region = { 0 };
+        assert_int_equal(hr_memory_open(&memory, &err), HR_OK);
+        assert_int_equal(hr_memory_region_open(&memory, "words", sizes[i], &region, &err), HR_NO_FIT);
+        assert_null(region.base);
+        assert_non_null(strstr(err.message, "words: needs "));
+        assert_non_null(strstr(err.message, " left of "));
+        hr_memory_close(&memory);
+    }
+}
+
+static hr_status arena_too_large(void)
+{
+    hr_plan plan;
+    return open_with_arena(hr_room_memory().left_bytes - MiB, &plan);
+}
+
+static void a_run_that_leaves_no_room_for_its_page_tables_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(arena_too_large), HR_NO_FIT);
+    assert_non_null(strstr(said->message, "run: needs "));
+}
+
+static hr_status arena_above_the_address_space(void)
+{
+    setrlimit(RLIMIT_AS, &(struct rlimit){ 64 << 20, 64 << 20 });
+    hr_plan plan;
+    return open_with_arena(100 * MiB, &plan);
+}
+
+static void an_arena_above_ulimit_is_refused_by_name(void **state)
+{
+    (void)state;
+    if (!hr_process_is_exact()) skip();
+    assert_int_equal(in_child(arena_above_the_address_space), HR_NO_FIT);
+    assert_non_null(strstr(said->message, "arena: needs "));
+    assert_non_null(strstr(said->message, "67,108,864 bytes"));
+    assert_non_null(strstr(said->message, "ulimit -v"));
+}
+
+static hr_status use_arena(void)
+{
+    hr_plan plan;
+    hr_status status = seal_with_arena(5 * MiB + 64, &plan);
+    if (status) return status;
+    if ((uintptr_t)memory.arena % (2 << 20)) return HR_FAILURE;
+    for (int64_t i = 0; i < memory.arena_bytes; i++)
+        if (memory.arena[i]) return HR_FAILURE;
+    memset(memory.arena, 1, (size_t)memory.arena_bytes);
+    if (!hr_memory_is_sealed()) return HR_FAILURE;
+    hr_arena_note(&memory, memory.arena + 640, 64);
+    hr_arena_note(&memory, memory.arena, 128);
+    if (memory.arena_bytes_used != 704) return HR_FAILURE;
+    hr_memory_close(&memory);
+    return hr_memory_is_sealed() ? HR_FAILURE : HR_OK;
+}
+
+static void an_arena_is_aligned_zero_and_known_to_its_highest_byte(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(use_arena), HR_OK);
+}
+
+static hr_status ask_after_the_seal(void)
+{
+    hr_plan plan;
+    hr_region region;
+    hr_status status = seal_with_arena(MiB, &plan);
+    return status ? status : hr_memory_region_open(&memory, "late", MiB, &region, said);
+}
+
+static void asking_after_the_seal_is_a_programmer_error(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(ask_after_the_seal), -SIGABRT);
+}
+
+static hr_status seal_with_a_forgotten_region(void)
+{
+    hr_plan plan;
+    hr_region region;
+    hr_status status = open_with_arena(MiB, &plan);
+    if (!status) status = hr_memory_region_open(&memory, "forgotten", 3 * MiB, &region, said);
+    return status ? status : hr_memory_seal(&memory, &plan, said);
+}
+
+static hr_status seal_with_a_stranger(void)
+{
+    hr_plan plan;
+    hr_status status = open_with_arena(MiB, &plan);
+    if (mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) return HR_OK;
+    return status ? status : hr_memory_seal(&memory, &plan, said);
+}
+
+static hr_status seal_with_a_large_heap(void)
+{
+    hr_plan plan;
+    hr_status status = open_with_arena(MiB, &plan);
+    void *volatile block = malloc((size_t)(2 * MiB));
+    if (!status) status = hr_memory_seal(&memory, &plan, said);
+    free(block);
+    return status;
+}
+
+static __attribute__((noinline)) void go_deep(void)
+{
+    volatile char deep[3 * HR_STACK_BYTES];
+    deep[0] = 0;
+    (void)deep[0];
+}
+
+static hr_status seal_with_a_deep_stack(void)
+{
+    hr_plan plan;
+    hr_status status = open_with_arena(MiB, &plan);
+    go_deep();
+    return status ? status : hr_memory_seal(&memory, &plan, said);
+}
+
+static hr_status seal_with_a_high_peak(void)
+{
+    hr_plan plan;
+    hr_region region;
+    hr_status status = hr_memory_open(&memory, said);
+    if (!status) status = hr_memory_region_open(&memory, "planning", 40 * MiB, &region, said);
+    if (status) return status;
+    memset(region.base, 1, (size_t)region.bytes);
+    hr_memory_region_close(&memory, &region);
+    plan = (hr_plan){ .threads = 1, .arena_bytes = MiB };
+    hr_memory_account(&memory, 0, 0, &plan);
+    status = hr_memory_arena_open(&memory, &plan, said);
+    return status ? status : hr_memory_seal(&memory, &plan, said);
+}
+
+static void a_seal_finds_what_the_plan_does_not_have(void **state)
+{
+    (void)state;
+    static const struct {
+        hr_status (*scene)(void);
+        const char *sentence;
+    } scenes[] = { { seal_with_a_forgotten_region, "process: planned " },
+                   { seal_with_a_stranger, "image: " },
+                   { seal_with_a_large_heap, "heap: capped at 1048576 bytes, grown to " },
+                   { seal_with_a_deep_stack, "main stack: planned " },
+                   { seal_with_a_high_peak, "process: planned " } };
+    if (!hr_process_is_exact()) skip();
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        assert_int_equal(in_child(scenes[i].scene), HR_BROKEN);
+        print_message("%s\n", said->message);
+        assert_non_null(strstr(said->message, scenes[i].sentence));
+    }
+}
+
+static hr_status write_poisoned(void)
+{
+    hr_plan plan;
+    hr_status status = seal_with_arena(MiB, &plan);
+    if (status) return status;
+    hr_arena_poison(memory.arena, memory.arena_bytes);
+    hr_arena_unpoison(memory.arena + 64, 64);
+    memory.arena[64] = memory.arena[127] = 1;
+    memory.arena[128] = 1;
+    return HR_OK;
+}
+
+static void a_poisoned_byte_stops_who_writes_it(void **state)
+{
+    (void)state;
+    const int end = in_child(write_poisoned);
+    if (HR_ADDRESS_SANITIZER) {
+        assert_int_not_equal(end, HR_OK);
+    } else {
+        assert_int_equal(end, HR_OK);
+    }
+}
+
+static void a_pattern_tells_what_was_written(void **state)
+{
+    (void)state;
+    enum { WORDS = 4096, SEED = 1 };
+    static uint64_t words[WORDS];
+    print_message("seed %d\n", SEED);
+    for (int round = 0; round < 50 * HR_COUNT; round++) {
+        int64_t untouched = WORDS * 8, end = 0;
+        hr_pattern_fill(words, sizeof words);
+        assert_int_equal(hr_pattern_end(words, sizeof words), 0);
+        for (uint32_t i = 0; i < WORDS; i++) {
+            const uint32_t draw = hr_random_element(SEED + (uint64_t)round, i);
+            if (draw % 3) continue;
+            ((uint8_t *)words)[i * 8 + draw / 3 % 8] ^= 1;
+            untouched -= 8;
+            end = (i + 1) * 8;
+        }
+        assert_int_equal(hr_pattern_end(words, sizeof words), end);
+        assert_int_equal(hr_pattern_untouched_bytes(words, 0, sizeof words), untouched);
+        assert_int_equal(hr_pattern_untouched_bytes(words, 0, 800) +
+                             hr_pattern_untouched_bytes(words, 800, sizeof words - 800),
+                         untouched);
+    }
+}
+
+int main(void)
+{
+    said = mmap(0, sizeof *said, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (said == MAP_FAILED) return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(regions_come_and_go),
+        cmocka_unit_test(a_region_larger_than_the_machine_is_refused_with_both_numbers),
+        cmocka_unit_test(a_run_that_leaves_no_room_for_its_page_tables_is_refused),
+        cmocka_unit_test(an_arena_above_ulimit_is_refused_by_name),
+        cmocka_unit_test(an_arena_is_aligned_zero_and_known_to_its_highest_byte),
+        cmocka_unit_test(asking_after_the_seal_is_a_programmer_error),
+        cmocka_unit_test(a_seal_finds_what_the_plan_does_not_have),
+        cmocka_unit_test(a_poisoned_byte_stops_who_writes_it),
+        cmocka_unit_test(a_pattern_tells_what_was_written),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
