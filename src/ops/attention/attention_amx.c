@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_amx.c - attention with AMX tiles: strips of 32 rows, products of 2 x 2
+ * tiles of 16 x 16 sums. All else is as with vdpbf16ps; rounding to bf16 needs AVX-512 alone. */
+#include "ops/simd/vec_avx512.h"
+
+#include "ops/attention/attention_transpose_avx512.h"
+#include "ops/attention/attention_words_bf16.h"
+#include "ops/simd/amx.h"
+
+enum { ROWS = 32, WIDTH_STEP = 32, REDUCE_STEP = 32, TILE = 16 };
+
+#include "ops/attention/attention_pack.h"
+
+/* Four tiles of sums, two of a, two of b. */
+enum { SUM_00, SUM_01, SUM_10, SUM_11, A_0, A_1, B_0, B_1 };
+
+/* 16 rows of 16 words of a. Words that lie along columns are turned first. */
+VEC_INLINE void load_left(const int tile, const int64_t a_row, const int64_t a_word,
+                          const uint32_t *a)
+{
+    uint32_t turned[TILE * TILE];
+    vec_bits line[TILE];
+    if (a_word == 1) {
+        hr_tile_load(tile, a, a_row * (int64_t)sizeof *a);
+        return;
+    }
+    UNROLL for (int k = 0; k < TILE; k++)
+        line[k] = (vec_bits)load_floats((const float *)(a + k * a_word));
+    transpose_words(line);
+    UNROLL for (int i = 0; i < TILE; i++) store_words(turned + i * TILE, line[i]);
+    hr_tile_load(tile, turned, TILE * (int64_t)sizeof *turned);
+}
+
+/* c (+)= a b for ROWS rows and `panels` (1 or 2) panels. Word k of row i of a is
+ * a[i * a_row + k * a_word], one of both is 1; line k of panel j of b is b[j * b_panel + k * 16]. */
+VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
+                         const int64_t a_word, int64_t words, const uint32_t *a, const uint32_t *b,
+                         int64_t b_panel, float *c, int64_t c_row)
+{
+    const int64_t c_stride = c_row * (int64_t)sizeof *c, line = TILE * (int64_t)sizeof *b;
+    float *below = c + TILE * c_row;
+    if (add) {
+        hr_tile_load(SUM_00, c, c_stride);
+        hr_tile_load(SUM_10, below, c_stride);
+        if (panels == 2) hr_tile_load(SUM_01, c + TILE, c_stride);
+        if (panels == 2) hr_tile_load(SUM_11, below + TILE, c_stride);
+    } else {
+        hr_tile_zero(SUM_00);
+        hr_tile_zero(SUM_01);
+        hr_tile_zero(SUM_10);
+        hr_tile_zero(SUM_11);
+    }
+    for (int64_t k = 0; k < words; k += TILE) {
+        load_left(A_0, a_row, a_word, a + k * a_word);
+        load_left(A_1, a_row, a_word, a + k * a_word + TILE * a_row);
+        hr_tile_load(B_0, b + k * TILE, line);
+        hr_tile_dpbf16(SUM_00, A_0, B_0);
+        hr_tile_dpbf16(SUM_10, A_1, B_0);
+        if (panels == 1) continue;
+        hr_tile_load(B_1, b + b_panel + k * TILE, line);
+        hr_tile_dpbf16(SUM_01, A_0, B_1);
+        hr_tile_dpbf16(SUM_11, A_1, B_1);
+    }
+    hr_tile_store(SUM_00, c, c_stride);
+    hr_tile_store(SUM_10, below, c_stride);
+    if (panels == 2) hr_tile_store(SUM_01, c + TILE, c_stride);
+    if (panels == 2) hr_tile_store(SUM_11, below + TILE, c_stride);
+}
+
+#include "ops/attention/attention_fwd.h"
+
+#include "ops/attention/attention_bwd.h"
+
+void hr_attention_fwd_bf16_amx(const hr_attention_task *task)
+{
+    hr_tile_config();
+    forward_head(task);
+    hr_tile_release();
+}
+
+void hr_attention_bwd_bf16_amx(const hr_attention_task *task)
+{
+    hr_tile_config();
+    backward_head(task);
+    hr_tile_release();
+}

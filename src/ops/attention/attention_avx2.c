@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_avx2.c - attention in fp32 with vectors of 8; bf16 is widened.
+ *
+ * Strips of 8 rows as two tiles of 4 x 2 vectors: 8 sums, 2 lines and a broadcast fit 16 registers. */
+#include "ops/simd/vec_avx2.h"
+
+#include "ops/attention/attention_lanes.h"
+#include "ops/attention/attention_words_f32.h"
+
+enum { WIDTH_STEP = 16, TILE_ROWS = 4, REDUCE_STEP = 8 };
+
+/* 8 x 8 words: pairs of rows, then of pairs, inside 128-bit halves; then the halves change places. */
+VEC_INLINE void transpose_words(vec_bits row[8])
+{
+    vec_bits pair[8];
+    UNROLL for (int i = 0; i < 8; i += 2) {
+        pair[i] = _mm256_unpacklo_epi32(row[i], row[i + 1]);
+        pair[i + 1] = _mm256_unpackhi_epi32(row[i], row[i + 1]);
+    }
+    UNROLL for (int i = 0; i < 8; i += 4)
+        UNROLL for (int j = 0; j < 2; j++) {
+            row[i + 2 * j] = _mm256_unpacklo_epi64(pair[i + j], pair[i + 2 + j]);
+            row[i + 2 * j + 1] = _mm256_unpackhi_epi64(pair[i + j], pair[i + 2 + j]);
+        }
+    UNROLL for (int i = 0; i < 4; i++) {
+        pair[i] = _mm256_permute2x128_si256(row[i], row[4 + i], 0x20);
+        pair[4 + i] = _mm256_permute2x128_si256(row[i], row[4 + i], 0x31);
+    }
+    UNROLL for (int i = 0; i < 8; i++) row[i] = pair[i];
+}
+
+#include "ops/attention/attention_pack.h"
+#include "ops/attention/attention_product.h"
+
+#include "ops/attention/attention_fwd.h"
+
+#include "ops/attention/attention_bwd.h"
+
+void hr_attention_fwd_avx2(const hr_attention_task *task)
+{
+    forward_head(task);
+}
+
+void hr_attention_bwd_avx2(const hr_attention_task *task)
+{
+    backward_head(task);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_bwd.h - the backward pass of one head: the template of the vector rungs.
+ *
+ *     p = exp(s - lse)   dp = keep o (dO V') / (1 - dropout)   delta = sum(dO o O)
+ *     ds = p o (dp - delta)   dQ = scale ds K   dK = scale ds' Q   dV = (keep o p)' dO / (1 - dropout)
+ *
+ * Scores are computed transposed, keys by queries: lse and delta are then vectors, and rows of p'
+ * and ds' are ready as left operands. Included after attention_fwd.h. */
+#ifndef HR_OPS_ATTENTION_BWD_H
+#define HR_OPS_ATTENTION_BWD_H
+
+enum {
+    GRADIENT_ROW = ATTENTION_QUERY_CHUNK / PAIR + ATTENTION_PAD, /* of P', dS' */
+    PAIRS_ROW = ATTENTION_QUERY_CHUNK + ATTENTION_PAD            /* of dS as pairs of keys */
+};
+
+typedef struct {
+    const hr_attention_task *task;
+    attention_bwd_scratch room;
+    int64_t width, words, lines; /* packed: elements and words of a row; lines of a panel of rows */
+    float factor;                /* turns a score into a power of two */
+} backward;
+
+/* Keys [first, last) against queries [query_first, query_last): the tile of keys begins at `base`,
+ * and its rows [row_first, row_last), whole strips, are computed. */
+typedef struct {
+    int64_t base, first, last, row_first, row_last;
+    int64_t query_first, query_last;
+} key_tile;
+
+NOINLINE void multiply_block(int64_t words, const uint32_t *rows, const uint32_t *columns, float *c)
+{
+    multiply(false, 2, STRIP_ROW, 1, words, rows, columns, words * VEC_LANES, c, PANELS);
+}
+
+VEC_INLINE void add_product(const int64_t a_row, const int64_t a_word, int64_t words,
+                            const uint32_t *a, const uint32_t *b, int64_t panel, float *c,
+                            int64_t width)
+{
+    int64_t at = 0;
+    for (; at + PANELS <= width; at += PANELS)
+        multiply(true, 2, a_row, a_word, words, a, b + at / VEC_LANES * panel, panel, c + at, width);
+    if (at < width)
+        multiply(true, 1, a_row, a_word, words, a, b + at / VEC_LANES * panel, panel, c + at, width);
+}
+
+/* dK or dV of a strip of keys += dS' Q or P' dO. */
+NOINLINE void add_by_keys(int64_t words, const uint32_t *a, const uint32_t *rows, int64_t panel,
+                          float *c, int64_t width)
+{
+    add_product(GRADIENT_ROW, 1, words, a, rows, panel, c, width);
+}
+
+/* dQ of a strip of queries += dS K. */
+NOINLINE void add_by_queries(int64_t words, const uint32_t *a, const uint32_t *rows, int64_t panel,
+                             float *c, int64_t width)
+{
+    add_product(1, PAIRS_ROW, words, a, rows, panel, c, width);
+}
+
+/* P' and dS' of a strip of keys from `row` of the tile on, against two panels of queries whose first
+ * is `query`, column `column` of the chunk. */
+VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t, int64_t row,
+                          int64_t query, int64_t column)
+{
+    const hr_attention_task *task = b->task;
+    const vec factor = vec_set(b->factor), zero = vec_set(0), keep_scale = vec_set(task->keep_scale);
+    const vec_bits threshold = vec_bits_set(task->threshold);
+    const int64_t key = t->base + row;
+    const bool edge = query < hr_max(t->query_first, key + ROWS - 1) ||
+                      query + PANELS > t->query_last || key < t->first || key + ROWS > t->last;
+    vec lse[2], delta[2];
+    for (int j = 0; j < 2; j++) {
+        lse[j] = load_floats(b->room.lse + query + j * VEC_LANES);
+        delta[j] = load_floats(b->room.delta + query + j * VEC_LANES);
+    }
+    for (int64_t i = 0; i < ROWS; i += 2) {
+        vec ds[2][2];
+        UNROLL for (int u = 0; u < 2; u++) {
+            const int64_t k = key + i + u;
+            const uint32_t element = task->element_first + (uint32_t)k;
+            const int64_t first = hr_max(t->query_first, k);
+            const int64_t last = k >= t->first && k < t->last ? t->query_last : 0;
+            vec kept[2];
+            UNROLL for (int j = 0; j < 2; j++) {
+                const int64_t at = (i + u) * PANELS + j * VEC_LANES, q = query + j * VEC_LANES;
+                vec dp = load_floats(b->room.dp + at);
+                vec p = exp2_of(vec_sub(vec_mul(load_floats(b->room.score + at), factor), lse[j]));
+                if (edge) p = select_range(p, zero, first - q, last - q);
+                kept[j] = p;
+                if (drop) {
+                    const vec_bits bits =
+                        random_of((vec_bits)load_floats((const float *)task->key_low + q),
+                                  (vec_bits)load_floats((const float *)task->key_high + q),
+                                  vec_bits_set(element));
+                    kept[j] = vec_keep_from(p, bits, threshold);
+                    dp = vec_mul(vec_keep_from(dp, bits, threshold), keep_scale);
+                }
+                ds[u][j] = vec_mul(p, vec_sub(dp, delta[j]));
+            }
+            put_panels(b->room.p + (row + i + u) * GRADIENT_ROW + column / PAIR, kept);
+        }
+        put_gradients(b->room.ds + (row + i) * GRADIENT_ROW + column / PAIR, GRADIENT_ROW,
+                      b->room.ds_pairs + (row + i) / 2 * PAIRS_ROW + column, ds);
+    }
+}
+
+NOINLINE void gradients_plain(const backward *b, const key_tile *t, int64_t row, int64_t query,
+                              int64_t column)
+{
+    gradients(false, b, t, row, query, column);
+}
+
+NOINLINE void gradients_dropped(const backward *b, const key_tile *t, int64_t row, int64_t query,
+                                int64_t column)
+{
+    gradients(true, b, t, row, query, column);
+}
+
+/* Columns of a chunk that begins at query `chunk` and that no key from `key` on sees. */
+VEC_INLINE int64_t unseen(int64_t key, int64_t chunk)
+{
+    return hr_max(0, (key - chunk) / PANELS * PANELS);
+}
+
+/* One tile of keys against queries [chunk, chunk + columns). */
+static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, int64_t columns)
+{
+    const attention_bwd_scratch *room = &b->room;
+    const int64_t panel = b->lines * VEC_LANES, width = b->width;
+    for (int64_t row = t->row_first; row < t->row_last; row += ROWS)
+        for (int64_t at = unseen(t->base + row, chunk); at < columns; at += PANELS) {
+            const int64_t packed = (chunk + at) * b->words;
+            multiply_block(b->words, room->k_strip + row * STRIP_ROW, room->q_columns + packed,
+                           room->score);
+            multiply_block(b->words, room->v_strip + row * STRIP_ROW, room->g_columns + packed,
+                           room->dp);
+            if (b->task->key_low) gradients_dropped(b, t, row, chunk + at, at);
+            else gradients_plain(b, t, row, chunk + at, at);
+        }
+    for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
+        const int64_t at = unseen(t->base + row, chunk), words = (columns - at) / PAIR;
+        const int64_t a = row * GRADIENT_ROW + at / PAIR;
+        const int64_t packed = (chunk + at) / PAIR * VEC_LANES, c = (t->base + row) * width;
+        if (words <= 0) break;
+        add_by_keys(words, room->p + a, room->g_rows + packed, panel, room->dv + c, width);
+        add_by_keys(words, room->ds + a, room->q_rows + packed, panel, room->dk + c, width);
+    }
+    const uint32_t *by_queries = PAIR == 1 ? room->ds : room->ds_pairs;
+    for (int64_t at = 0; at < columns; at += ROWS) {
+        const int64_t seen = hr_min(chunk + at + ROWS - t->base, t->row_last) - t->row_first;
+        if (seen <= 0) continue;
+        add_by_queries(seen / PAIR, by_queries + t->row_first / PAIR * PAIRS_ROW + at,
+                       room->k_rows + (t->base + t->row_first) / PAIR * VEC_LANES, panel,
+                       room->dq + (chunk + at) * width, width);
+    }
+}
+
+/* Keys [first, last) of one block of the mask, inside one tile. */
+static void backward_tile(const backward *b, int64_t first, int64_t last)
+{
+    const hr_attention_task *task = b->task;
+    const int64_t base = first / ATTENTION_KEY_TILE * ATTENTION_KEY_TILE;
+    const int64_t index = first / task->mask.block;
+    const key_tile t = { .base = base,
+                         .first = first,
+                         .last = last,
+                         .row_first = (first - base) / ROWS * ROWS,
+                         .row_last = hr_round_up(last - base, ROWS),
+                         .query_first = index * task->mask.block,
+                         .query_last = attention_queries_end(&task->mask, index, task->length) };
+    copy_rows(task, task->k, base + t.row_first, t.row_last - t.row_first,
+              b->room.k_strip + t.row_first * STRIP_ROW);
+    copy_rows(task, task->v, base + t.row_first, t.row_last - t.row_first,
+              b->room.v_strip + t.row_first * STRIP_ROW);
+    const int64_t end = attention_padded(t.query_last);
+    for (int64_t chunk = first / ATTENTION_ALIGN * ATTENTION_ALIGN; chunk < end;
+         chunk += ATTENTION_QUERY_CHUNK)
+        backward_chunk(b, &t, chunk, hr_min(ATTENTION_QUERY_CHUNK, end - chunk));
+}
+
+/* lse in powers of two and delta, side by side for vectors; zeros past the length. */
+static void row_statistics(const backward *b)
+{
+    const hr_attention_task *task = b->task;
+    const hr_dtype dtype = dtype_of(task);
+    for (int64_t row = 0; row < attention_padded(task->length); row++) {
+        const bool real = row < task->length;
+        const int64_t width = real ? task->head_width : 0;
+        vec sum = vec_set(0);
+        for (int64_t at = 0; at < width; at += VEC_LANES)
+            sum = vec_fma(load_elements(row_of(task->o, dtype, row), dtype, at, width),
+                          load_elements(row_of(task->grad_o, dtype, row), dtype, at, width), sum);
+        b->room.delta[row] = vec_reduce_add(sum);
+        b->room.lse[row] = real ? task->lse[row * task->lse_stride] * LOG2_E : 0;
+    }
+}
+
+static void clear_sums(const backward *b, float *sums)
+{
+    const int64_t count = attention_padded(b->task->length) * b->width;
+    for (int64_t i = 0; i < count; i++) sums[i] = 0;
+}
+
+static void backward_head(const hr_attention_task *task)
+{
+    backward b = { .task = task,
+                   .width = packed_width(task),
+                   .words = packed_width(task) / PAIR,
+                   .lines = attention_padded(task->length) / PAIR,
+                   .factor = task->scale * LOG2_E };
+    attention_bwd_scratch_place(task->scratch, task->length, task->head_width, &b.room);
+    if (task->first) {
+        pack_rows(task, task->k, b.room.k_rows);
+        clear_sums(&b, b.room.dk);
+        clear_sums(&b, b.room.dv);
+    }
+    pack_columns(task, task->q, b.room.q_columns);
+    pack_columns(task, task->grad_o, b.room.g_columns);
+    pack_rows(task, task->q, b.room.q_rows);
+    pack_rows(task, task->grad_o, b.room.g_rows);
+    clear_sums(&b, b.room.dq);
+    row_statistics(&b);
+    const int64_t block = task->mask.block;
+    for (int64_t first = 0, last; first < task->length; first = last) {
+        last = hr_min(task->length, (first / block + 1) * block);
+        last = hr_min(last, (first / ATTENTION_KEY_TILE + 1) * ATTENTION_KEY_TILE);
+        backward_tile(&b, first, last);
+    }
+    for (int64_t row = 0; row < task->length; row++) {
+        store_row(task, task->dq, row, b.room.dq + row * b.width, task->scale);
+        if (!task->last) continue;
+        store_row(task, task->dk, row, b.room.dk + row * b.width, task->scale);
+        store_row(task, task->dv, row, b.room.dv + row * b.width, task->keep_scale);
+    }
+}
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_fwd.h - the forward pass of one head: the template of the vector rungs.
+ *
+ * A tile of queries goes through the kept keys in chunks; a strip of ROWS queries at a time computes
+ * its scores, their exponentials under a running maximum, and adds p V to its sums. Included after
+ * attention_pack.h, multiply(), ROWS, and REDUCE_STEP: the elements a reduction is a multiple of. */
+#ifndef HR_OPS_ATTENTION_FWD_H
+#define HR_OPS_ATTENTION_FWD_H
+
+#include <math.h>
+
+#include "ops/attention/attention_pattern.h"
+
+enum {
+    PANELS = 2 * VEC_LANES,                             /* columns of a product */
+    SCORE_ROW = ATTENTION_KEY_CHUNK + ATTENTION_PAD,    /* words from row to row */
+    P_ROW = ATTENTION_KEY_CHUNK / PAIR + ATTENTION_PAD,
+    STRIP_STEP = (int)ROWS > (int)VEC_LANES ? (int)ROWS : (int)VEC_LANES, /* numbers of a strip, in whole vectors */
+    SPAN_STEP = (int)REDUCE_STEP > (int)VEC_LANES ? (int)REDUCE_STEP : (int)VEC_LANES
+};
+
+static const float SCORE_NEVER = -1e30f, LOG2_E = 1.44269504f, LN_2 = 0.69314718f;
+
+typedef struct {
+    const hr_attention_task *task;
+    attention_scratch room;
+    int64_t width, words, lines; /* packed: elements and words of a row; lines of a panel of V */
+    float factor;                /* turns a score into a power of two */
+} forward;
+
+/* A strip and the keys it sees. */
+typedef struct {
+    int64_t row, rows;
+    attention_keys keys[ATTENTION_KEYS_MAX];
+    int64_t key_ranges;
+    uint32_t *p;
+    float *scores, *sums, *most, *total;
+} strip;
+
+/* Products are functions of their own: among the constants of exp2, gcc spills their sums. */
+NOINLINE void multiply_scores(int64_t words, const uint32_t *q, const uint32_t *keys, float *scores)
+{
+    multiply(false, 2, STRIP_ROW, 1, words, q, keys, words * VEC_LANES, scores, SCORE_ROW);
+}
+
+NOINLINE void add_values(int64_t words, const uint32_t *p, const uint32_t *values, int64_t panel,
+                         float *sums, int64_t width)
+{
+    int64_t at = 0;
+    for (; at + PANELS <= width; at += PANELS)
+        multiply(true, 2, P_ROW, 1, words, p, values + at / VEC_LANES * panel, panel, sums + at,
+                 width);
+    if (at < width)
+        multiply(true, 1, P_ROW, 1, words, p, values + at / VEC_LANES * panel, panel, sums + at,
+                 width);
+}
+
+/* Columns of one range of keys that are computed. */
+VEC_INLINE int64_t span_of(const attention_keys *keys)
+{
+    return hr_round_up(keys->last - keys->base, SPAN_STEP);
+}
+
+/* Puts SCORE_NEVER where row i does not see a key; returns its largest score. */
+VEC_INLINE float mask_row(const strip *s, int64_t i)
+{
+    vec most = vec_set(SCORE_NEVER);
+    for (int64_t r = 0; r < s->key_ranges; r++) {
+        const attention_keys *keys = &s->keys[r];
+        float *score = s->scores + i * SCORE_ROW + keys->column;
+        const int64_t first = keys->first - keys->base, span = span_of(keys);
+        const int64_t last = hr_min(keys->last, s->row + i + 1) - keys->base;
+        for (int64_t j = 0; j < span; j += VEC_LANES) {
+            vec x = load_floats(score + j);
+            if (j < first || j + VEC_LANES > last) {
+                x = select_range(x, vec_set(SCORE_NEVER), first - j, last - j);
+                store_floats(score + j, x);
+            }
+            most = vec_max(most, x);
+        }
+    }
+    return vec_reduce_max(most);
+}
+
+/* Row i of p; returns the sum of exponentials. A masked score becomes an exact 0. */
+VEC_INLINE float exponentials(const bool drop, const forward *f, const strip *s, int64_t i)
+{
+    const hr_attention_task *task = f->task;
+    const int64_t row = hr_min(s->row + i, task->length - 1);
+    const vec factor = vec_set(f->factor), most = vec_set(-s->most[i]);
+    const vec_bits threshold = vec_bits_set(task->threshold);
+    vec total = vec_set(0);
+    for (int64_t r = 0; r < s->key_ranges; r++) {
+        const attention_keys *keys = &s->keys[r];
+        const int64_t span = span_of(keys);
+        for (int64_t j = 0; j < span; j += VEC_LANES) {
+            const int64_t column = keys->column + j;
+            const vec score = load_floats(s->scores + i * SCORE_ROW + column);
+            vec p = exp2_of(vec_fma(score, factor, most));
+            total = vec_add(total, p);
+            if (drop) {
+                const uint32_t element = task->element_first + (uint32_t)(keys->base + j);
+                p = vec_keep_from(p,
+                                  random_of(vec_bits_set(task->key_low[row]),
+                                            vec_bits_set(task->key_high[row]),
+                                            vec_bits_count(element)),
+                                  threshold);
+            }
+            put_words(s->p + i * P_ROW, column, p);
+        }
+    }
+    return vec_reduce_add(total);
+}
+
+/* In passes over all rows, so that the chains maximum, scale, sum of the rows overlap. */
+VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
+{
+    float most[STRIP_STEP] = { 0 }, shrink[STRIP_STEP];
+    for (int64_t i = 0; i < ROWS; i++) most[i] = mask_row(s, i);
+    for (int64_t i = 0; i < STRIP_STEP; i += VEC_LANES) {
+        const vec old = load_floats(s->most + i);
+        const vec now = vec_max(old, vec_mul(load_floats(most + i), vec_set(f->factor)));
+        store_floats(s->most + i, now);
+        store_floats(shrink + i, exp2_of(vec_sub(old, now)));
+    }
+    for (int64_t i = 0; i < ROWS; i++) {
+        float *sums = s->sums + i * f->width;
+        s->total[i] = s->total[i] * shrink[i] + exponentials(drop, f, s, i);
+        for (int64_t at = 0; at < f->width; at += VEC_LANES)
+            store_floats(sums + at, vec_mul(load_floats(sums + at), vec_set(shrink[i])));
+    }
+}
+
+NOINLINE void softmax_plain(const forward *f, const strip *s)
+{
+    softmax(false, f, s);
+}
+
+NOINLINE void softmax_dropped(const forward *f, const strip *s)
+{
+    softmax(true, f, s);
+}
+
+static void forward_strip(const forward *f, const strip *s)
+{
+    copy_rows(f->task, f->task->q, s->row, s->rows, f->room.strip);
+    for (int64_t r = 0; r < s->key_ranges; r++) {
+        const attention_keys *keys = &s->keys[r];
+        for (int64_t j = 0; j < keys->last - keys->base; j += PANELS)
+            multiply_scores(f->words, f->room.strip, f->room.keys + (keys->base + j) * f->words,
+                            s->scores + keys->column + j);
+    }
+    if (f->task->key_low) softmax_dropped(f, s);
+    else softmax_plain(f, s);
+    for (int64_t r = 0; r < s->key_ranges; r++) {
+        const attention_keys *keys = &s->keys[r];
+        const int64_t seen = hr_round_up(keys->last - keys->base, REDUCE_STEP);
+        add_values(seen / PAIR, s->p + keys->column / PAIR,
+                   f->room.values + keys->base / PAIR * VEC_LANES, f->lines * VEC_LANES, s->sums,
+                   f->width);
+    }
+}
+
+/* Queries [first, last) of one block of the mask, at most a tile. */
+static void forward_tile(const forward *f, int64_t first, int64_t last)
+{
+    const hr_attention_task *task = f->task;
+    const attention_scratch *room = &f->room;
+    attention_walk walk = attention_walk_keys(&task->mask, first / task->mask.block, last);
+    attention_keys chunk[ATTENTION_KEYS_MAX];
+    for (int64_t i = 0; i < ATTENTION_QUERY_TILE * f->width; i++) room->sums[i] = 0;
+    for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i++) {
+        room->most[i] = SCORE_NEVER;
+        room->total[i] = 0;
+    }
+    for (;;) {
+        int64_t ranges = 0, column = 0;
+        while (attention_walk_next(&walk, ATTENTION_KEY_CHUNK - column, &chunk[ranges])) {
+            chunk[ranges].column = column;
+            column += attention_padded(chunk[ranges].last - chunk[ranges].base);
+            ranges++;
+        }
+        if (ranges == 0) break;
+        for (int64_t row = first, at = 0; row < last; row += ROWS, at++) {
+            strip s = { .row = row,
+                        .rows = hr_min(ROWS, last - row),
+                        .p = room->p,
+                        .scores = room->scores,
+                        .sums = room->sums + at * ROWS * f->width,
+                        .most = room->most + at * STRIP_STEP,
+                        .total = room->total + at * STRIP_STEP };
+            const int64_t end = row + s.rows;
+            for (; s.key_ranges < ranges && chunk[s.key_ranges].first < end; s.key_ranges++) {
+                s.keys[s.key_ranges] = chunk[s.key_ranges];
+                s.keys[s.key_ranges].last = hr_min(chunk[s.key_ranges].last, end);
+            }
+            if (s.key_ranges > 0) forward_strip(f, &s);
+        }
+    }
+    for (int64_t row = first; row < last; row++) {
+        const int64_t i = row - first, at = i / ROWS * STRIP_STEP + i % ROWS;
+        const float total = room->total[at];
+        store_row(task, task->o, row, room->sums + i * f->width, task->keep_scale / total);
+        if (task->lse) task->lse[row * task->lse_stride] = room->most[at] * LN_2 + logf(total);
+    }
+}
+
+static void forward_head(const hr_attention_task *task)
+{
+    forward f = { .task = task,
+                  .width = packed_width(task),
+                  .words = packed_width(task) / PAIR,
+                  .lines = attention_padded(task->length) / PAIR,
+                  .factor = task->scale * LOG2_E };
+    attention_scratch_place(task->scratch, task->length, task->head_width, &f.room);
+    if (task->first) {
+        pack_columns(task, task->k, f.room.keys);
+        pack_rows(task, task->v, f.room.values);
+    }
+    const int64_t block = task->mask.block;
+    for (int64_t first = 0, last; first < task->length; first = last) {
+        last = hr_min(task->length, (first / block + 1) * block);
+        last = hr_min(last, first + ATTENTION_QUERY_TILE);
+        forward_tile(&f, first, last);
+    }
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_pack.h - operands of products, copied into the order that they are read in.
+ *
+ * Part of the template of the vector rungs: included after attention_words_*.h and a definition of
+ * WIDTH_STEP, the elements that a packed head width is a multiple of, and transpose_words(). */
+#ifndef HR_OPS_ATTENTION_PACK_H
+#define HR_OPS_ATTENTION_PACK_H
+
+#include "ops/attention/attention_scratch.h"
+
+enum { STRIP_ROW = HR_ATTENTION_HEAD_MAX / PAIR + ATTENTION_PAD };
+
+VEC_INLINE int64_t packed_width(const hr_attention_task *task)
+{
+    return hr_round_up(task->head_width, WIDTH_STEP);
+}
+
+VEC_INLINE void store_words(uint32_t *at, vec_bits value)
+{
+    store_floats((float *)at, (vec)value);
+}
+
+/* Rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and width. */
+static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, uint32_t *out)
+{
+    const hr_dtype dtype = dtype_of(task);
+    const int64_t words = packed_width(task) / PAIR;
+    for (int64_t row = 0; row < attention_padded(task->length); row += VEC_LANES)
+        for (int64_t at = 0; at < words; at += VEC_LANES) {
+            vec_bits line[VEC_LANES];
+            UNROLL for (int64_t i = 0; i < VEC_LANES; i++)
+                line[i] = load_words(row_of(rows, dtype, row + i), dtype, at,
+                                     row + i < task->length ? task->head_width : 0);
+            transpose_words(line);
+            UNROLL for (int64_t i = 0; i < VEC_LANES; i++)
+                if (at + i < words) store_words(out + row * words + (at + i) * VEC_LANES, line[i]);
+        }
+}
+
+/* Rows as they are, in panels: [width / lanes][length / PAIR][lanes] words; zeros past both. */
+static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, uint32_t *out)
+{
+    const hr_dtype dtype = dtype_of(task);
+    const int64_t width = packed_width(task), lines = attention_padded(task->length) / PAIR;
+    for (int64_t line = 0; line < lines; line++)
+        for (int64_t column = 0; column < width; column += VEC_LANES)
+            store_words(out + column * lines + line * VEC_LANES,
+                        load_line(rows, dtype, task->length, line, column, task->head_width));
+}
+
+/* `count` rows from `first` on, STRIP_ROW words apart; zeros past length and width. */
+static void copy_rows(const hr_attention_task *task, hr_attention_rows rows, int64_t first,
+                      int64_t count, uint32_t *out)
+{
+    const hr_dtype dtype = dtype_of(task);
+    const int64_t words = packed_width(task) / PAIR;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t at = 0; at < words; at += VEC_LANES)
+            store_words(out + i * STRIP_ROW + at,
+                        load_words(row_of(rows, dtype, first + i), dtype, at,
+                                   first + i < task->length ? task->head_width : 0));
+}
+
+/* One row of sums, scaled and rounded once. */
+VEC_INLINE void store_row(const hr_attention_task *task, hr_attention_rows rows, int64_t row,
+                          const float *sums, float scale)
+{
+    const hr_dtype dtype = dtype_of(task);
+    for (int64_t at = 0; at < task->head_width; at += VEC_LANES)
+        store_elements((void *)row_of(rows, dtype, row), dtype, at, task->head_width,
+                       vec_mul(vec_set(scale), load_floats(sums + at)));
+}
+
+#endif

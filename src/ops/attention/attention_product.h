@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_product.h - the product that attention is made of, in registers.
+ *
+ * Part of the template of the vector rungs: included after a definition of TILE_ROWS, the rows whose
+ * sums the registers hold. 8 rows of two vectors are 16 chains, more than enough to hide the latency
+ * of a multiply-add, and need 2 loads and 8 broadcasts for 16 of them. */
+#ifndef HR_OPS_ATTENTION_PRODUCT_H
+#define HR_OPS_ATTENTION_PRODUCT_H
+
+enum { ROWS = 8 };
+
+/* c (+)= a b for ROWS rows and `panels` (1 or 2) panels. Word k of row i of a is
+ * a[i * a_row + k * a_word]; line k of panel j of b is b[j * b_panel + k * lanes]. */
+VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
+                         const int64_t a_word, int64_t words, const uint32_t *a, const uint32_t *b,
+                         int64_t b_panel, float *c, int64_t c_row)
+{
+    for (int first = 0; first < ROWS; first += TILE_ROWS) {
+        const uint32_t *a_tile = a + first * a_row;
+        float *c_tile = c + first * c_row;
+        vec sum[TILE_ROWS][2];
+        UNROLL for (int i = 0; i < TILE_ROWS; i++)
+            UNROLL for (int j = 0; j < panels; j++)
+                sum[i][j] = add ? load_floats(c_tile + i * c_row + j * VEC_LANES) : vec_set(0);
+        for (int64_t k = 0; k < words; k++) {
+            vec_bits line[2];
+            UNROLL for (int j = 0; j < panels; j++)
+                line[j] = (vec_bits)load_floats((const float *)b + j * b_panel + k * VEC_LANES);
+            UNROLL for (int i = 0; i < TILE_ROWS; i++) {
+                const uint32_t word = a_tile[i * a_row + k * a_word];
+                UNROLL for (int j = 0; j < panels; j++)
+                    sum[i][j] = multiply_add(sum[i][j], line[j], word);
+            }
+        }
+        UNROLL for (int i = 0; i < TILE_ROWS; i++)
+            UNROLL for (int j = 0; j < panels; j++)
+                store_floats(c_tile + i * c_row + j * VEC_LANES, sum[i][j]);
+    }
+}
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_run.c - shares heads of sequences among threads.
+ *
+ * The unit of the forward is a head; consecutive heads of one thread share packed keys. The unit of
+ * the backward is a group of heads, whose gradients of keys and values are one sum in head order. */
+#include "base/assert.h"
+#include "base/random.h"
+#include "ops/attention/attention_pattern.h"
+#include "ops/attention/attention_scratch.h"
+#include "ops/element.h"
+#include "ops/kernels.h"
+
+int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length)
+{
+    int64_t pairs = 0;
+    const int64_t block = mask->kind == HR_PATTERN_DENSE ? length : mask->block;
+    for (int64_t first = 0, index = 0; first < length; first += block, index++) {
+        const int64_t rows = hr_min(block, length - first);
+        const attention_walk walk = attention_walk_keys(mask, index, first);
+        int64_t before = first - walk.near;
+        if (walk.column < walk.near)
+            before += (walk.near + walk.column_step - 1) / walk.column_step * block;
+        pairs += rows * before + rows * (rows + 1) / 2;
+    }
+    return pairs;
+}
+
+/* Rows of the longest sequence of a call. */
+static int64_t longest(const hr_attention_attr *attr, int64_t rows)
+{
+    return hr_min(attr->T, rows);
+}
+
+/* Words of dropout keys of a sequence, for each half. */
+static int64_t key_words(int64_t length)
+{
+    return hr_round_up(length, 64);
+}
+
+static int64_t key_bytes(int64_t length)
+{
+    return 2 * key_words(length) * (int64_t)sizeof(uint32_t);
+}
+
+static int64_t thread_bytes(const hr_attention_attr *attr, int64_t length)
+{
+    attention_scratch room;
+    return key_bytes(length) + attention_scratch_place(NULL, length, attr->head_width, &room);
+}
+
+static int64_t thread_bytes_bwd(const hr_attention_attr *attr, int64_t length)
+{
+    attention_bwd_scratch room;
+    return key_bytes(length) + attention_bwd_scratch_place(NULL, length, attr->head_width, &room);
+}
+
+int64_t hr_attention_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
+{
+    return threads * thread_bytes(attr, longest(attr, rows));
+}
+
+int64_t hr_attention_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
+{
+    return threads * thread_bytes_bwd(attr, longest(attr, rows));
+}
+
+/* One thread's part of a call. */
+typedef struct {
+    const hr_call *call;
+    const hr_attention_attr *attr;
+    bool fused;             /* k and v lie in q */
+    int64_t k_width, v_width;
+    int64_t sequences;
+    uint8_t *scratch;       /* keys of the sequence, then what the inner function needs */
+    int64_t keyed_sequence; /* whose dropout keys are there; -1: none yet */
+} share;
+
+static share share_of(const hr_call *call, int64_t bytes)
+{
+    const hr_attention_attr *attr = call->attr;
+    HR_ASSERT(attr->H >= 1 && attr->G >= 1 && attr->H % attr->G == 0);
+    HR_ASSERT(attr->head_width >= 1 && attr->head_width <= HR_ATTENTION_HEAD_MAX);
+    HR_ASSERT(attr->scale > 0 && call->row_first % attr->T == 0);
+    HR_ASSERT(!call->in[1] == !call->in[2]);
+    const bool fused = !call->in[1];
+    return (share){ .call = call,
+                    .attr = attr,
+                    .fused = fused,
+                    .k_width = fused ? attr->q_width : attr->k_width,
+                    .v_width = fused ? attr->q_width : attr->v_width,
+                    .sequences = (call->rows + attr->T - 1) / attr->T,
+                    .scratch = (uint8_t *)call->scratch + call->thread * bytes,
+                    .keyed_sequence = -1 };
+}
+
+/* Rows of a head, from row `row` and element `element` of a tensor on. */
+static hr_attention_rows rows_at(const share *s, void *tensor, int64_t width, int64_t row,
+                                 int64_t element)
+{
+    void *first = hr_element_at(tensor, row * width + element, s->call->dtype);
+    return (hr_attention_rows){ first, width };
+}
+
+/* Row keys of dropout for a sequence: one half of each in a list of its own, for vectors. */
+static void make_keys(share *s, int64_t sequence, int64_t length)
+{
+    const hr_call *call = s->call;
+    const uint64_t global = (uint64_t)(call->row_first / s->attr->T + sequence);
+    uint32_t *low = (uint32_t *)s->scratch;
+    uint32_t *high = low + key_words(longest(s->attr, call->rows));
+    for (int64_t i = 0; i < length; i++) {
+        const uint64_t key = hr_random_row_key(call->seed, (uint64_t)call->clock, s->attr->site,
+                                               global, (uint64_t)i);
+        low[i] = (uint32_t)key;
+        high[i] = (uint32_t)(key >> 32);
+    }
+    s->keyed_sequence = sequence;
+}
+
+static void add_dropout(share *s, hr_attention_task *task, int64_t sequence, int64_t head)
+{
+    const double dropout = (double)s->attr->dropout;
+    if (s->keyed_sequence != sequence) make_keys(s, sequence, task->length);
+    task->key_low = (const uint32_t *)s->scratch;
+    task->key_high = task->key_low + key_words(longest(s->attr, s->call->rows));
+    task->element_first = (uint32_t)(head * s->attr->T);
+    task->threshold = hr_random_threshold(dropout);
+    task->keep_scale = (float)(1 / (1 - dropout));
+}
+
+/* What forward and backward of one head have in common. */
+static hr_attention_task task_of(share *s, int64_t sequence, int64_t head, void *o, float *lse)
+{
+    const hr_attention_attr *attr = s->attr;
+    const hr_call *call = s->call;
+    const int64_t group = head / (attr->H / attr->G), row = sequence * attr->T;
+    hr_attention_task task = {
+        .q = rows_at(s, call->in[0], attr->q_width, row, attr->q_offset + head * attr->q_head_stride),
+        .k = rows_at(s, s->fused ? call->in[0] : call->in[1], s->k_width, row,
+                     attr->k_offset + group * attr->k_head_stride),
+        .v = rows_at(s, s->fused ? call->in[0] : call->in[2], s->v_width, row,
+                     attr->v_offset + group * attr->v_head_stride),
+        .o = rows_at(s, o, (int64_t)attr->H * attr->head_width, row, head * attr->head_width),
+        .lse = lse ? lse + row * attr->H + head : NULL,
+        .lse_stride = attr->H,
+        .length = hr_min(attr->T, call->rows - row),
+        .head_width = attr->head_width,
+        .dtype = call->dtype,
+        .mask = attr->mask,
+        .scale = attr->scale,
+        .keep_scale = 1,
+        .scratch = s->scratch + key_bytes(longest(attr, call->rows))
+    };
+    if (attr->mask.kind == HR_PATTERN_DENSE) task.mask.block = (int32_t)hr_min(attr->T, INT32_MAX);
+    if (attr->dropout > 0) add_dropout(s, &task, sequence, head);
+    return task;
+}
+
+void hr_attention_run(const hr_call *call)
+{
+    const hr_attention_attr *attr = call->attr;
+    share s = share_of(call, thread_bytes(attr, longest(attr, call->rows)));
+    const int64_t group_heads = attr->H / attr->G;
+    int64_t first, last;
+    hr_share(s.sequences * attr->H, call->thread, call->threads, &first, &last);
+    for (int64_t unit = first; unit < last; unit++) {
+        hr_attention_task task =
+            task_of(&s, unit / attr->H, unit % attr->H, call->out[0], call->out[1]);
+        task.first = unit == first || unit % group_heads == 0;
+        task.last = unit + 1 == last || (unit + 1) % group_heads == 0;
+        call->kernels->attention.fwd[call->dtype](&task);
+    }
+}
+
+/* Heads inside the rows of a tensor. */
+typedef struct {
+    int64_t offset, stride, count;
+} heads;
+
+static bool inside_heads(heads of, int64_t head_width, int64_t element)
+{
+    const int64_t at = element - of.offset, head = of.stride > 0 ? at / of.stride : 0;
+    return at >= 0 && head < of.count && at - head * of.stride < head_width;
+}
+
+/* Zeros where rows of a gradient hold no head. */
+static void clear_gaps(const share *s, void *tensor, int64_t width, int64_t sequence,
+                       const heads *lists, int list_count)
+{
+    const int64_t T = s->attr->T, head_width = s->attr->head_width;
+    const int64_t first = sequence * T, last = hr_min(first + T, s->call->rows);
+    int64_t covered = 0;
+    for (int i = 0; i < list_count; i++) covered += lists[i].count * head_width;
+    for (int64_t c = 0; covered < width && c < width; c++) {
+        bool inside = false;
+        for (int i = 0; i < list_count; i++) inside |= inside_heads(lists[i], head_width, c);
+        for (int64_t row = first; !inside && row < last; row++)
+            hr_element_set(tensor, row * width + c, s->call->dtype, 0);
+    }
+}
+
+static void clear_all_gaps(const share *s, int64_t sequence)
+{
+    const hr_attention_attr *attr = s->attr;
+    const heads lists[] = { { attr->q_offset, attr->q_head_stride, attr->H },
+                            { attr->k_offset, attr->k_head_stride, attr->G },
+                            { attr->v_offset, attr->v_head_stride, attr->G } };
+    void *const *out = s->call->out;
+    clear_gaps(s, out[0], attr->q_width, sequence, lists, s->fused ? 3 : 1);
+    if (s->fused) return;
+    clear_gaps(s, out[1], attr->k_width, sequence, lists + 1, 1);
+    clear_gaps(s, out[2], attr->v_width, sequence, lists + 2, 1);
+}
+
+void hr_attention_bwd_run(const hr_call *call)
+{
+    const hr_attention_attr *attr = call->attr;
+    share s = share_of(call, thread_bytes_bwd(attr, longest(attr, call->rows)));
+    const int64_t group_heads = attr->H / attr->G, width = (int64_t)attr->H * attr->head_width;
+    void *dk = s.fused ? call->out[0] : call->out[1], *dv = s.fused ? call->out[0] : call->out[2];
+    int64_t first, last;
+    hr_share(s.sequences * attr->G, call->thread, call->threads, &first, &last);
+    for (int64_t unit = first; unit < last; unit++) {
+        const int64_t sequence = unit / attr->G, group = unit % attr->G, row = sequence * attr->T;
+        if (group == 0) clear_all_gaps(&s, sequence);
+        for (int64_t i = 0; i < group_heads; i++) {
+            const int64_t head = group * group_heads + i;
+            hr_attention_task task = task_of(&s, sequence, head, call->in[3], call->in[5]);
+            task.grad_o = rows_at(&s, call->in[4], width, row, head * attr->head_width);
+            task.dq = rows_at(&s, call->out[0], attr->q_width, row,
+                              attr->q_offset + head * attr->q_head_stride);
+            task.dk = rows_at(&s, dk, s.k_width, row, attr->k_offset + group * attr->k_head_stride);
+            task.dv = rows_at(&s, dv, s.v_width, row, attr->v_offset + group * attr->v_head_stride);
+            task.first = i == 0;
+            task.last = i + 1 == group_heads;
+            call->kernels->attention.bwd[call->dtype](&task);
+        }
+    }
+}

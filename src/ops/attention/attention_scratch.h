@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_scratch.h - how a thread's scratch is laid out.
+ *
+ * One layout for all rungs, sized for the widest (fp32 words, strips of 32 rows): the function that
+ * counts the bytes is the one that hands out the pointers. Words are one fp32 or a pair of bf16;
+ * packed operands are panels of as many columns as a vector has lanes. */
+#ifndef HR_OPS_ATTENTION_SCRATCH_H
+#define HR_OPS_ATTENTION_SCRATCH_H
+
+#include <stddef.h>
+
+#include "base/checked.h"
+#include "ops/attention/attention.h"
+
+enum {
+    ATTENTION_ALIGN = 32,        /* columns of a product; packed lengths are multiples of it */
+    ATTENTION_STRIP_MAX = 32,    /* most rows of a strip */
+    ATTENTION_QUERY_TILE = 128,  /* forward: queries whose sums are open together */
+    ATTENTION_KEY_CHUNK = 256,   /* forward: keys between two looks at the maximum */
+    ATTENTION_KEY_TILE = 64,     /* backward: keys whose gradients are open together */
+    ATTENTION_QUERY_CHUNK = 128, /* backward: queries against them */
+    ATTENTION_PAD = 16           /* words after a row: rows do not fall into the same cache sets */
+};
+
+/* Words from row to row of a strip copied from q, k or v, where an fp32 word is an element. */
+enum { ATTENTION_STRIP_WORDS = HR_ATTENTION_HEAD_MAX + ATTENTION_PAD };
+
+typedef struct {
+    uint32_t *keys;    /* K transposed: [length / lanes][width words][lanes] */
+    uint32_t *values;  /* V by rows: [width / lanes][length words][lanes] */
+    uint32_t *strip;   /* rows of Q */
+    float *scores;     /* [strip][KEY_CHUNK + PAD] */
+    uint32_t *p;       /* their exponentials, as words along the keys; the same rows */
+    float *sums;       /* o before division: [QUERY_TILE][width] */
+    float *most, *total; /* of each row: largest score, sum of exponentials; strips apart */
+} attention_scratch;
+
+typedef struct {
+    uint32_t *q_columns, *g_columns; /* Q, dO transposed */
+    uint32_t *q_rows, *g_rows, *k_rows; /* Q, dO, K by rows */
+    float *dq, *dk, *dv;             /* [length][width] */
+    float *lse, *delta;              /* lse in powers of two; sum of dO o O */
+    uint32_t *k_strip, *v_strip;     /* [KEY_TILE] rows of K and V */
+    float *score, *dp;               /* one block: [strip][2 panels] */
+    uint32_t *p, *ds;                /* P', dS': [KEY_TILE] rows of words along the queries */
+    uint32_t *ds_pairs;              /* dS' as pairs of keys, where words are pairs */
+} attention_bwd_scratch;
+
+/* Hands out `count` words of four bytes from *at on, and moves *at past them. With a null base only
+ * the bytes are counted. */
+static inline void *attention_take(uint8_t *base, int64_t *at, int64_t count)
+{
+    void *taken = base ? base + *at : NULL;
+    *at += hr_round_up(count * (int64_t)sizeof(float), 64);
+    return taken;
+}
+
+static inline int64_t attention_padded(int64_t count)
+{
+    return hr_round_up(count, ATTENTION_ALIGN);
+}
+
+/* Lays the scratch of the forward out at `base` (64-aligned, or null); returns its bytes. */
+static inline int64_t attention_scratch_place(uint8_t *base, int64_t length, int64_t head_width,
+                                              attention_scratch *out)
+{
+    const int64_t width = attention_padded(head_width), packed = attention_padded(length) * width;
+    const int64_t row = ATTENTION_KEY_CHUNK + ATTENTION_PAD;
+    int64_t at = 0;
+    out->keys = attention_take(base, &at, packed);
+    out->values = attention_take(base, &at, packed);
+    out->strip = attention_take(base, &at, ATTENTION_STRIP_MAX * ATTENTION_STRIP_WORDS);
+    out->scores = attention_take(base, &at, ATTENTION_STRIP_MAX * row);
+    out->p = attention_take(base, &at, ATTENTION_STRIP_MAX * row);
+    out->sums = attention_take(base, &at, ATTENTION_QUERY_TILE * width);
+    out->most = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
+    out->total = attention_take(base, &at, 2 * ATTENTION_QUERY_TILE);
+    return at;
+}
+
+/* The same for the backward. */
+static inline int64_t attention_bwd_scratch_place(uint8_t *base, int64_t length,
+                                                  int64_t head_width, attention_bwd_scratch *out)
+{
+    const int64_t width = attention_padded(head_width), rows = attention_padded(length);
+    const int64_t row = ATTENTION_QUERY_CHUNK + ATTENTION_PAD;
+    int64_t at = 0;
+    out->q_columns = attention_take(base, &at, rows * width);
+    out->g_columns = attention_take(base, &at, rows * width);
+    out->q_rows = attention_take(base, &at, rows * width);
+    out->g_rows = attention_take(base, &at, rows * width);
+    out->k_rows = attention_take(base, &at, rows * width);
+    out->dq = attention_take(base, &at, rows * width);
+    out->dk = attention_take(base, &at, rows * width);
+    out->dv = attention_take(base, &at, rows * width);
+    out->lse = attention_take(base, &at, rows);
+    out->delta = attention_take(base, &at, rows);
+    out->k_strip = attention_take(base, &at, ATTENTION_KEY_TILE * ATTENTION_STRIP_WORDS);
+    out->v_strip = attention_take(base, &at, ATTENTION_KEY_TILE * ATTENTION_STRIP_WORDS);
+    out->score = attention_take(base, &at, ATTENTION_STRIP_MAX * ATTENTION_ALIGN);
+    out->dp = attention_take(base, &at, ATTENTION_STRIP_MAX * ATTENTION_ALIGN);
+    out->p = attention_take(base, &at, ATTENTION_KEY_TILE * row);
+    out->ds = attention_take(base, &at, ATTENTION_KEY_TILE * row);
+    out->ds_pairs = attention_take(base, &at, ATTENTION_KEY_TILE / 2 * row);
+    return at;
+}
+
+#endif
