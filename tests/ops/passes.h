@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/checked.h"
 #include "base/random.h"
 #include "guard.h"
 #include "ops/element.h"

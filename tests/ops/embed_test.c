@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The embedding: every rung gives the reference's bits; clearing clears whole tables; neither
+ * threads nor cuts change a bit; the gradient is the adjoint of the forward pass. */
+#include "ops/embed/embed.h"
+#include "ops/passes.h"
+
+enum { SEED = 202, V = 7 };
+
+static int32_t *take_ids(int64_t rows, uint64_t *state)
+{
+    int32_t *ids = take(rows * 4);
+    for (int64_t r = 0; r < rows; r++) ids[r] = (int32_t)((draw(state) + 1) / 2 * V);
+    return ids;
+}
+
+static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t D,
+                            hr_dtype dtype, bool positions)
+{
+    uint64_t state = SEED + (uint64_t)D;
+    const hr_embed_attr attr = { V, D, 5 };
+    const int64_t bytes = rows * D * hr_dtype_bytes(dtype);
+    void *expected = take_poisoned(bytes), *got = take_poisoned(bytes);
+    hr_call call = { .in = { take_ids(rows, &state), take_random(V * D, HR_F32, 1, &state),
+                             positions ? take_random(5 * D, HR_F32, 1, &state) : NULL },
+                     .out = { expected },
+                     .attr = &attr,
+                     .kernels = ref,
+                     .rows = rows,
+                     .row_first = 3,
+                     .dtype = dtype };
+    run_threads(&call, hr_embed_run, 1, 1);
+    call.kernels = fast;
+    call.out[0] = got;
+    run_threads(&call, hr_embed_run, 1, 3);
+    assert_same_bits(got, expected, bytes);
+    release_all();
+}
+
+static void forward_has_the_bits_of_the_reference(uint32_t mask)
+{
+    hr_kernels fast, ref;
+    hr_embed_kernels_fill(&fast.embed, mask);
+    hr_embed_kernels_fill(&ref.embed, 0);
+    for (int32_t s = 0; s < SIZE_COUNT; s++)
+        for (int32_t k = 0; k < 4; k++)
+            for (int64_t rows = 0; rows < 16; rows += 5)
+                compare_forward(&fast, &ref, rows, odd_sizes[s], activations[k & 1], k & 2);
+}
+
+/* Reference, one thread and one turn, against the rung with more threads and turns. */
+static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t D,
+                             hr_dtype dtype, int64_t turn, int32_t threads, bool positions)
+{
+    uint64_t state = SEED + (uint64_t)D;
+    const hr_embed_attr attr = { V, D, 5 };
+    const int32_t *ids = take_ids(rows, &state);
+    const void *dy = take_random(rows * D, dtype, 1, &state);
+    float *word[2], *position[2];
+    for (int32_t k = 0; k < 2; k++) {
+        word[k] = take_poisoned(V * D * 4);
+        position[k] = positions ? take_poisoned(5 * D * 4) : NULL;
+        const int64_t step = k == 0 || turn == 0 ? hr_max(rows, 1) : turn;
+        for (int64_t first = 0; first == 0 || first < rows; first += step) {
+            hr_call call = { .in = { (void *)(ids + first), hr_element_at(dy, first * D, dtype) },
+                             .out = { word[k], position[k] },
+                             .attr = &attr,
+                             .kernels = k == 0 ? ref : fast,
+                             .rows = hr_min(step, rows - first),
+                             .row_first = first,
+                             .clear = first == 0 ? 3 : 0,
+                             .dtype = dtype };
+            run_threads(&call, hr_embed_bwd_run, 1, k == 0 ? 1 : threads);
+        }
+    }
+    assert_same_bits(word[1], word[0], V * D * 4);
+    if (positions) assert_same_bits(position[1], position[0], 5 * D * 4);
+    for (int64_t i = 0; i < V * D; i++) assert_false(isnan(word[1][i]));
+    release_all();
+}
+
+static void backward_has_the_bits_of_the_reference_however_shared_and_cut(uint32_t mask)
+{
+    hr_kernels fast, ref;
+    hr_embed_kernels_fill(&fast.embed, mask);
+    hr_embed_kernels_fill(&ref.embed, 0);
+    for (int32_t s = 0; s < SIZE_COUNT; s++)
+        for (int32_t k = 0; k < 4; k++)
+            for (int32_t threads = 1; threads <= THREADS_MOST; threads++)
+                for (int64_t rows = 0; rows < 40; rows += 13)
+                    compare_backward(&fast, &ref, rows, odd_sizes[s], activations[k & 1],
+                                     7 * (threads - 1), threads, k & 2);
+}
+
+/* <dy, y(E, P)> = <dE, E> + <dP, P>, since y is linear in the tables. */
+static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 23, D = 9, T = 6 };
+    hr_kernels ref;
+    hr_embed_kernels_fill(&ref.embed, 0);
+    uint64_t state = SEED;
+    const hr_embed_attr attr = { V, D, T };
+    float *word = take_random(V * D, HR_F32, 1, &state);
+    float *position = take_random(T * D, HR_F32, 1, &state);
+    float *dy = take_random(ROWS * D, HR_F32, 1, &state), *y = take_poisoned(ROWS * D * 4);
+    float *dword = take_poisoned(V * D * 4), *dposition = take_poisoned(T * D * 4);
+    hr_call call = { .in = { take_ids(ROWS, &state), word, position },
+                     .out = { y },
+                     .attr = &attr,
+                     .kernels = &ref,
+                     .rows = ROWS,
+                     .dtype = HR_F32 };
+    run_threads(&call, hr_embed_run, 1, 1);
+    call.in[1] = dy;
+    call.out[0] = dword;
+    call.out[1] = dposition;
+    call.clear = 3;
+    run_threads(&call, hr_embed_bwd_run, 1, 1);
+    double forward = 0, backward = 0;
+    for (int64_t i = 0; i < ROWS * D; i++) forward += (double)dy[i] * y[i];
+    for (int64_t i = 0; i < V * D; i++) backward += (double)dword[i] * word[i];
+    for (int64_t i = 0; i < T * D; i++) backward += (double)dposition[i] * position[i];
+    assert_true(fabs(forward - backward) < 1e-5);
+    release_all();
+}
+
+ON_RUNGS(forward_has_the_bits_of_the_reference)
+ON_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut)
+
+int main(void)
+{
+    print_message("seed %d\n", SEED);
+    const struct CMUnitTest tests[] = {
+        TEST_RUNGS(forward_has_the_bits_of_the_reference),
+        TEST_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut),
+        cmocka_unit_test(the_gradient_is_the_adjoint_of_the_forward_pass),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cross-entropy: every rung against the reference up to the largest vocabularies, its exponentials,
+ * ignored targets, logits beyond all bounds; the reference against finite differences. */
+#include "ops/loss/loss.h"
+#include "ops/passes.h"
+
+enum { SEED = 404 };
+
+static int32_t *take_targets(int64_t rows, int64_t V, uint64_t *state)
+{
+    int32_t *targets = take(rows * 4);
+    for (int64_t r = 0; r < rows; r++)
+        targets[r] = r % 3 == 1 ? -1 - (int32_t)r : (int32_t)((draw(state) + 1) / 2 * (double)V);
+    return targets;
+}
+
+/* At its target a row holds share - 1, where a share near 1 leaves few digits: what is right there
+ * to 1e-7 absolutely becomes equal, so that the comparison of the others can be strict. */
+static void settle_targets(void *got, const void *expected, const int32_t *targets, int64_t rows,
+                           int64_t V, hr_dtype dtype)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        if (targets[r] < 0) continue;
+        const int64_t at = r * V + targets[r];
+        const float wanted = hr_element_get(expected, at, dtype);
+        const double off = fabs((double)hr_element_get(got, at, dtype) - wanted);
+        assert_true(off <= 1e-7 + rounding(dtype) * fabsf(wanted));
+        hr_element_set(got, at, dtype, wanted);
+    }
+}
+
+/* `over`: 0 separate, 1 in place, 2 evaluation. */
+static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t V,
+                          hr_dtype dtype, int32_t over)
+{
+    uint64_t state = SEED + (uint64_t)V;
+    const hr_loss_attr attr = { V };
+    const int64_t bytes = rows * V * hr_dtype_bytes(dtype);
+    void *logits = take_random(rows * V, dtype, 20, &state);
+    double scale = 0.37, expected_sum = NAN, sum = 5;
+    void *expected = take_poisoned(bytes), *got = over == 1 ? logits : take_poisoned(bytes);
+    hr_call call = { .in = { logits, take_targets(rows, V, &state), &scale },
+                     .out = { &expected_sum, expected },
+                     .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, rows, 1)),
+                     .attr = &attr,
+                     .kernels = ref,
+                     .rows = rows,
+                     .clear = 1,
+                     .dtype = dtype };
+    run_threads(&call, hr_loss_run, 2, 1);
+    call.kernels = fast;
+    call.out[0] = &sum;
+    call.out[1] = over == 2 ? NULL : got;
+    call.clear = 0;
+    run_threads(&call, hr_loss_run, 2, 2);
+    assert_true(fabs(sum - 5 - expected_sum) <= 1e-5 * (fabs(expected_sum) + 1));
+    if (over != 2) {
+        settle_targets(got, expected, call.in[1], rows, V, dtype);
+        assert_close(got, expected, rows * V, dtype, rounding(dtype), 1e-9);
+    }
+    release_all();
+}
+
+static void rows_agree_with_the_reference(uint32_t mask)
+{
+    hr_kernels fast, ref;
+    hr_loss_kernels_fill(&fast.loss, mask);
+    hr_loss_kernels_fill(&ref.loss, 0);
+    for (int32_t k = 0; k < 6; k++) {
+        for (int32_t s = 0; s < SIZE_COUNT; s++)
+            for (int64_t rows = 0; rows < 8; rows += 1 + rows)
+                compare_rungs(&fast, &ref, rows, odd_sizes[s], activations[k & 1], k / 2);
+        compare_rungs(&fast, &ref, 1, 50304, activations[k & 1], k / 2);
+        compare_rungs(&fast, &ref, 1, 200005, activations[k & 1], k / 2);
+    }
+}
+
+/* With two logits 0 and -x the second's share is e^-x / (1 + e^-x). */
+static void exponentials_are_right_to_four_millionths(uint32_t mask)
+{
+    hr_kernels kernels;
+    hr_loss_kernels_fill(&kernels.loss, mask);
+    for (int64_t i = 0; i < 87 * 64; i++) {
+        const float logits[2] = { 0, (float)-i / 64 };
+        float share[2];
+        kernels.loss.row(logits, share, 2, 0, 1, HR_F32);
+        const double power = exp(logits[1]), expected = power / (1 + power);
+        if (fabs(share[1] - expected) > 4e-6 * expected)
+            fail_msg("exp(%g): %.9g, expected %.9g", logits[1], share[1], expected);
+    }
+}
+
+static void an_ignored_target_costs_nothing_and_has_no_gradient(uint32_t mask)
+{
+    enum { ROWS = 3, V = 19 };
+    hr_kernels kernels;
+    hr_loss_kernels_fill(&kernels.loss, mask);
+    const hr_loss_attr attr = { V };
+    int32_t targets[ROWS] = { -1, -100, INT32_MIN };
+    double scale = 1, sum = NAN;
+    float *logits = take_poisoned(ROWS * V * 4), *dlogits = take_poisoned(ROWS * V * 4);
+    hr_call call = { .in = { logits, targets, &scale },
+                     .out = { &sum, dlogits },
+                     .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, ROWS, 1)),
+                     .attr = &attr,
+                     .kernels = &kernels,
+                     .rows = ROWS,
+                     .clear = 1 };
+    run_threads(&call, hr_loss_run, 2, 2);
+    assert_true(sum == 0);
+    for (int64_t i = 0; i < ROWS * V; i++) assert_true(dlogits[i] == 0);
+    release_all();
+}
+
+static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+{
+    enum { ROWS = 37, V = 100 };
+    hr_kernels kernels;
+    hr_loss_kernels_fill(&kernels.loss, mask);
+    const hr_loss_attr attr = { V };
+    uint64_t state = SEED;
+    double scale = 1.0 / 31;
+    void *logits = take_random(ROWS * V, HR_BF16, 9, &state);
+    int32_t *targets = take_targets(ROWS, V, &state);
+    double sums[THREADS_MOST + 1];
+    void *dlogits[THREADS_MOST + 1];
+    for (int32_t threads = 0; threads <= THREADS_MOST; threads++) {
+        const int64_t turn = threads == 0 ? ROWS : 5 * threads;
+        dlogits[threads] = take_poisoned(ROWS * V * 2);
+        for (int64_t first = 0; first < ROWS; first += turn) {
+            const int64_t rows = hr_min(turn, ROWS - first);
+            hr_call call = { .in = { hr_element_at(logits, first * V, HR_BF16), targets + first,
+                                     &scale },
+                             .out = { &sums[threads],
+                                      hr_element_at(dlogits[threads], first * V, HR_BF16) },
+                             .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, rows, 4)),
+                             .attr = &attr,
+                             .kernels = &kernels,
+                             .rows = rows,
+                             .clear = first == 0,
+                             .dtype = HR_BF16 };
+            run_threads(&call, hr_loss_run, 2, threads == 0 ? 1 : threads);
+        }
+        assert_same_bits(dlogits[threads], dlogits[0], ROWS * V * 2);
+        assert_same_bits(&sums[threads], &sums[0], sizeof(double));
+    }
+    release_all();
+}
+
+static void extreme_logits_give_what_they_must(uint32_t mask)
+{
+    enum { V = 37 };
+    hr_kernels kernels;
+    hr_loss_kernels_fill(&kernels.loss, mask);
+    float logits[V], dlogits[V];
+    for (int32_t v = 0; v < V; v++) logits[v] = v == 5 ? 1e30f : -1e30f;
+    assert_true(kernels.loss.row(logits, dlogits, V, 5, 2, HR_F32) == 0);
+    for (int32_t v = 0; v < V; v++) assert_true(dlogits[v] == 0);
+    for (int32_t v = 0; v < V; v++) logits[v] = v == 36 ? -1e4f : -INFINITY;
+    assert_true(kernels.loss.row(logits, dlogits, V, 36, 2, HR_F32) == 0);
+    assert_true(kernels.loss.row(logits, dlogits, V, 7, 2, HR_F32) == INFINITY);
+    assert_true(dlogits[7] == -2 && dlogits[36] == 2 && dlogits[0] == 0);
+    logits[36] = -INFINITY;
+    assert_true(isnan(kernels.loss.row(logits, dlogits, V, 7, 2, HR_F32)));
+    for (int32_t v = 0; v < V; v++) assert_true(isnan(dlogits[v]));
+    for (int32_t at = 0; at < V; at++) {
+        for (int32_t v = 0; v < V; v++) logits[v] = v == at ? NAN : 1;
+        assert_true(isnan(kernels.loss.row(logits, dlogits, V, 3, 2, HR_F32)));
+        for (int32_t v = 0; v < V; v++) assert_true(isnan(dlogits[v]));
+    }
+}
+
+static void the_gradient_is_the_slope_of_the_loss(uint32_t mask)
+{
+    enum { V = 21 };
+    hr_kernels kernels;
+    hr_loss_kernels_fill(&kernels.loss, mask);
+    uint64_t state = SEED;
+    float *logits = take_random(V, HR_F32, 3, &state), dlogits[V];
+    kernels.loss.row(logits, dlogits, V, 4, 0.5, HR_F32);
+    for (int32_t v = 0; v < V; v++) {
+        const float kept = logits[v], step = 1.0f / 64;
+        logits[v] = kept + step;
+        const double up = logits[v];
+        double slope = kernels.loss.row(logits, NULL, V, 4, 0.5, HR_F32);
+        logits[v] = kept - step;
+        slope -= kernels.loss.row(logits, NULL, V, 4, 0.5, HR_F32);
+        slope *= 0.5 / (up - logits[v]);
+        logits[v] = kept;
+        assert_true(fabs(slope - dlogits[v]) < 3e-5);
+    }
+    release_all();
+}
+
+ON_RUNGS(rows_agree_with_the_reference)
+ON_RUNGS(exponentials_are_right_to_four_millionths)
+ON_RUNGS(an_ignored_target_costs_nothing_and_has_no_gradient)
+ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
+ON_RUNGS(extreme_logits_give_what_they_must)
+ON_RUNGS(the_gradient_is_the_slope_of_the_loss)
+
+int main(void)
+{
+    print_message("seed %d\n", SEED);
+    const struct CMUnitTest tests[] = {
+        TEST_RUNGS(rows_agree_with_the_reference),
+        TEST_RUNGS(exponentials_are_right_to_four_millionths),
+        TEST_RUNGS(an_ignored_target_costs_nothing_and_has_no_gradient),
+        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
+        TEST_RUNGS(extreme_logits_give_what_they_must),
+        TEST_RUNGS(the_gradient_is_the_slope_of_the_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

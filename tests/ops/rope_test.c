@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rotary positions: every rung against the reference, in place and copying; what does not turn is
+ * copied; turning back undoes it; the table against its definition in long double. */
+#include "ops/passes.h"
+#include "ops/rope/rope.h"
+
+enum { SEED = 303, T = 7 };
+
+/* Queries and keys of 3 heads side by side, with `rest` elements of each head that do not turn and
+ * a few at the end of the row. */
+static hr_rope_attr attr_of(int32_t rotary, int32_t rest, int32_t runs)
+{
+    const int64_t stride = rotary + rest;
+    return (hr_rope_attr){ .width = runs * 3 * stride + 5,
+                           .T = T,
+                           .rotary = rotary,
+                           .heads = 3,
+                           .runs = runs,
+                           .offset = { 0, 3 * stride },
+                           .head_stride = stride,
+                           .theta = 10000 };
+}
+
+static float *take_table(hr_rope_attr *attr)
+{
+    float *table = take_poisoned(T * attr->rotary * 4);
+    hr_call call = { .out = { table }, .attr = attr };
+    run_threads(&call, hr_rope_table_run, 1, 2);
+    return table;
+}
+
+static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, hr_rope_attr attr,
+                          int64_t rows, hr_dtype dtype, bool in_place)
+{
+    uint64_t state = SEED + (uint64_t)attr.rotary;
+    const int64_t bytes = rows * attr.width * hr_dtype_bytes(dtype);
+    void *x = take_random(rows * attr.width, dtype, 1, &state);
+    void *expected = take_poisoned(bytes), *got = in_place ? x : take_poisoned(bytes);
+    hr_call call = { .in = { x, take_table(&attr) },
+                     .out = { expected },
+                     .attr = &attr,
+                     .kernels = ref,
+                     .rows = rows,
+                     .row_first = 4,
+                     .dtype = dtype };
+    run_threads(&call, hr_rope_run, 1, 1);
+    void *same = take_copy(x, bytes);
+    call.kernels = fast;
+    call.out[0] = got;
+    run_threads(&call, hr_rope_run, 1, 3);
+    assert_close(got, expected, rows * attr.width, dtype, rounding(dtype), 1);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t e = attr.runs * 3 * attr.head_stride - (attr.head_stride - attr.rotary);
+             e < attr.width; e++)
+            assert_true(hr_element_get(got, r * attr.width + e, dtype) ==
+                        hr_element_get(same, r * attr.width + e, dtype));
+    release_all();
+}
+
+static void every_head_turns_as_in_the_reference(uint32_t mask)
+{
+    hr_kernels fast, ref;
+    hr_rope_kernels_fill(&fast.rope, mask);
+    hr_rope_kernels_fill(&ref.rope, 0);
+    const int32_t widths[] = { 2, 4, 16, 30, 32, 34, 62, 64, 66, 256 };
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int32_t k = 0; k < 16; k++)
+            for (int64_t rows = 0; rows < 12; rows += 5) {
+                hr_rope_attr attr = attr_of(widths[w], k & 4 ? 3 : 0, k & 8 ? 2 : 1);
+                attr.inverse = rows == 5;
+                compare_rungs(&fast, &ref, attr, rows, activations[k & 1], k & 2);
+            }
+}
+
+/* The inverse is also the gradient: <dy, R x> = <R' dy, x>. */
+static void the_inverse_turns_back_and_is_the_adjoint(uint32_t mask)
+{
+    enum { ROWS = 9 };
+    hr_kernels kernels;
+    hr_rope_kernels_fill(&kernels.rope, mask);
+    uint64_t state = SEED;
+    hr_rope_attr attr = attr_of(34, 2, 2);
+    const int64_t count = ROWS * attr.width;
+    float *x = take_random(count, HR_F32, 1, &state), *y = take_poisoned(count * 4);
+    float *dy = take_random(count, HR_F32, 1, &state), *dx = take_poisoned(count * 4);
+    hr_call call = { .in = { x, take_table(&attr) },
+                     .out = { y },
+                     .attr = &attr,
+                     .kernels = &kernels,
+                     .rows = ROWS,
+                     .dtype = HR_F32 };
+    run_threads(&call, hr_rope_run, 1, 1);
+    attr.inverse = true;
+    call.in[0] = dy;
+    call.out[0] = dx;
+    run_threads(&call, hr_rope_run, 1, 1);
+    double forward = 0, backward = 0;
+    for (int64_t i = 0; i < count; i++) {
+        forward += (double)dy[i] * y[i];
+        backward += (double)dx[i] * x[i];
+    }
+    assert_true(fabs(forward - backward) < 1e-4);
+    call.in[0] = call.out[0] = y;
+    run_threads(&call, hr_rope_run, 1, 1);
+    assert_close(y, x, count, HR_F32, 1e-6, 1);
+    release_all();
+}
+
+static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
+{
+    enum { ROWS = 30 };
+    hr_kernels kernels;
+    hr_rope_kernels_fill(&kernels.rope, mask);
+    hr_rope_attr attr = attr_of(18, 1, 2);
+    uint64_t state = SEED;
+    const int64_t bytes = ROWS * attr.width * 2;
+    void *x = take_random(ROWS * attr.width, HR_BF16, 1, &state);
+    void *whole = take_poisoned(bytes), *cut = take_poisoned(bytes);
+    hr_call call = { .in = { x, take_table(&attr) },
+                     .out = { whole },
+                     .attr = &attr,
+                     .kernels = &kernels,
+                     .rows = ROWS,
+                     .dtype = HR_BF16 };
+    run_threads(&call, hr_rope_run, 1, 1);
+    call.rows = 6;
+    for (call.row_first = 0; call.row_first < ROWS; call.row_first += 6) {
+        call.in[0] = hr_element_at(x, call.row_first * attr.width, HR_BF16);
+        call.out[0] = hr_element_at(cut, call.row_first * attr.width, HR_BF16);
+        run_threads(&call, hr_rope_run, 1, THREADS_MOST);
+    }
+    assert_same_bits(cut, whole, bytes);
+    release_all();
+}
+
+static void the_table_holds_the_angles_of_its_definition(void **unused)
+{
+    (void)unused;
+    hr_rope_attr attr = attr_of(64, 0, 1);
+    attr.T = 4096;
+    const int64_t half = attr.rotary / 2;
+    float *table = take_poisoned(attr.T * attr.rotary * 4);
+    hr_call call = { .out = { table }, .attr = &attr };
+    run_threads(&call, hr_rope_table_run, 1, 3);
+    for (int64_t p = 0; p < attr.T; p += 5)
+        for (int64_t e = 0; e < half; e++) {
+            const long double angle = p / powl(attr.theta, 2.0L * e / attr.rotary);
+            assert_true(fabsl(table[p * attr.rotary + e] - cosl(angle)) < 1e-7L);
+            assert_true(fabsl(table[p * attr.rotary + half + e] - sinl(angle)) < 1e-7L);
+        }
+    release_all();
+}
+
+ON_RUNGS(every_head_turns_as_in_the_reference)
+ON_RUNGS(the_inverse_turns_back_and_is_the_adjoint)
+ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
+
+int main(void)
+{
+    print_message("seed %d\n", SEED);
+    const struct CMUnitTest tests[] = {
+        TEST_RUNGS(every_head_turns_as_in_the_reference),
+        TEST_RUNGS(the_inverse_turns_back_and_is_the_adjoint),
+        TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
+        cmocka_unit_test(the_table_holds_the_angles_of_its_definition),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

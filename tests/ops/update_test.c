@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The update: sums of squares are the same bits on every rung; AdamW, Adam and SGD against their
+ * definitions in double, over several steps; padding stays zero. */
+#include "ops/passes.h"
+#include "ops/update/update.h"
+
+enum { SEED = 606, STEPS = 5 };
+
+static double sumsq_of(const hr_kernels *kernels, float *gradient, int64_t elements,
+                       int32_t threads)
+{
+    const hr_sumsq_attr attr = { elements };
+    double part = NAN;
+    hr_call call = { .in = { gradient },
+                     .out = { &part },
+                     .scratch = take_poisoned(hr_sumsq_scratch_bytes(&attr, 0, threads)),
+                     .attr = &attr,
+                     .kernels = kernels };
+    run_threads(&call, hr_sumsq_run, 2, threads);
+    return part;
+}
+
+static void sums_of_squares_have_the_bits_of_the_reference(uint32_t mask)
+{
+    hr_kernels fast, ref;
+    hr_update_kernels_fill(&fast.update, mask);
+    hr_update_kernels_fill(&ref.update, 0);
+    const int64_t long_sizes[] = { 0, 4095, 4096, 4097, 3 * 4096 + 17, 100003 };
+    for (size_t s = 0; s < SIZE_COUNT + sizeof long_sizes / sizeof *long_sizes; s++) {
+        uint64_t state = SEED;
+        const int64_t elements = s < SIZE_COUNT ? odd_sizes[s] : long_sizes[s - SIZE_COUNT];
+        float *gradient = take_random(elements, HR_F32, 1e-3, &state);
+        const double expected = sumsq_of(&ref, gradient, elements, 1);
+        long double exact = 0;
+        for (int64_t i = 0; i < elements; i++) exact += (long double)gradient[i] * gradient[i];
+        assert_true(fabsl(expected - exact) <= 1e-13L * exact);
+        for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
+            const double got = sumsq_of(&fast, gradient, elements, threads);
+            assert_same_bits(&got, &expected, sizeof got);
+        }
+        release_all();
+    }
+}
+
+static void sums_of_squares_survive_extreme_gradients(uint32_t mask)
+{
+    enum { ELEMENTS = 33 };
+    hr_kernels kernels;
+    hr_update_kernels_fill(&kernels.update, mask);
+    float gradient[ELEMENTS] = { 1e30f, -1e-41f };
+    const double expected = (double)gradient[0] * gradient[0];
+    assert_true(fabs(sumsq_of(&kernels, gradient, ELEMENTS, 1) - expected) < 1e-9 * expected);
+    gradient[ELEMENTS - 1] = NAN;
+    assert_true(isnan(sumsq_of(&kernels, gradient, ELEMENTS, 1)));
+    release_all();
+}
+
+static void clipping_scales_to_the_limit_and_no_further(void **unused)
+{
+    (void)unused;
+    const struct {
+        double parts[3], limit, norm, scale;
+    } cases[] = { { { 9, 0, 16 }, 1, 5, 1 / (5 + 1e-6) },
+                  { { 9, 0, 16 }, 10, 5, 1 },
+                  { { 9, 0, 16 }, 0, 5, 1 },
+                  { { 9, 0, 16 }, -1, 5, 1 },
+                  { { 0, 0, 0 }, 1, 0, 1 },
+                  { { INFINITY, 0, 0 }, 1, INFINITY, 0 } };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const hr_clip_attr attr = { 3, cases[k].limit };
+        double norm_scale[2] = { NAN, NAN };
+        hr_call call = { .in = { (void *)cases[k].parts }, .out = { norm_scale }, .attr = &attr };
+        run_threads(&call, hr_clip_run, 1, 3);
+        assert_true(norm_scale[0] == cases[k].norm);
+        assert_true(norm_scale[1] == cases[k].scale);
+    }
+    double part = NAN, norm_scale[2];
+    const hr_clip_attr attr = { 1, 1 };
+    hr_call call = { .in = { &part }, .out = { norm_scale }, .attr = &attr };
+    run_threads(&call, hr_clip_run, 1, 1);
+    assert_true(isnan(norm_scale[0]) && isnan(norm_scale[1]));
+}
+
+typedef struct {
+    float *gradient, *master, *m, *v;
+    hr_bf16 *weight;
+} update_arrays;
+
+static update_arrays take_arrays(int64_t elements)
+{
+    uint64_t state = SEED + (uint64_t)elements;
+    return (update_arrays){ .gradient = take_random(elements, HR_F32, 1e-2, &state),
+                            .master = take_random(elements, HR_F32, 1, &state),
+                            .m = take(elements * 4),
+                            .v = take(elements * 4),
+                            .weight = take_poisoned(elements * 2) };
+}
+
+static hr_call call_of(const hr_kernels *kernels, const hr_update_attr *attr, update_arrays a,
+                       double *norm_scale, double *lr, bool sgd)
+{
+    hr_call call = { .in = { a.gradient, norm_scale, lr },
+                     .out = { a.master, a.m, sgd ? (void *)a.weight : a.v, sgd ? NULL : a.weight },
+                     .attr = attr,
+                     .kernels = kernels };
+    return call;
+}
+
+/* One step of the definition in ops/update/update.h, on doubles. */
+static void step_in_double(const hr_update_attr *attr, double lr, double scale, double t, bool sgd,
+                           float gradient, double *w, double *m, double *v)
+{
+    const bool pull = sgd || !attr->decoupled;
+    const double g = scale * gradient + (pull ? attr->decay * *w : 0);
+    if (sgd) {
+        *m = attr->beta1 * *m + g;
+        *w -= lr * *m;
+        return;
+    }
+    *m = attr->beta1 * *m + (1 - attr->beta1) * g;
+    *v = attr->beta2 * *v + (1 - attr->beta2) * g * g;
+    const double root = sqrt(*v / (1 - pow(attr->beta2, t)));
+    *w = *w * (pull ? 1 : 1 - lr * attr->decay) -
+         lr * (*m / (1 - pow(attr->beta1, t))) / (root + attr->eps);
+}
+
+/* `kind`: 0 AdamW, 1 Adam, 2 SGD. Gradients change sign and size from step to step. */
+static void compare_definition(const hr_kernels *kernels, int64_t elements, int32_t kind,
+                               bool with_copy, int32_t threads)
+{
+    const hr_update_attr attr = { elements, 0.9, 0.95, 1e-8, 0.1, kind == 0 };
+    update_arrays a = take_arrays(elements);
+    if (!with_copy) a.weight = NULL;
+    double norm_scale[2] = { 7, 0.37 }, lr = 1e-3, *w = take(elements * 8), *m = take(elements * 8);
+    double *v = take(elements * 8);
+    for (int64_t i = 0; i < elements; i++) w[i] = a.master[i];
+    for (int64_t step = 0; step < STEPS; step++) {
+        hr_call call = call_of(kernels, &attr, a, norm_scale, &lr, kind == 2);
+        call.clock = step;
+        for (int64_t i = 0; i < elements; i++) {
+            a.gradient[i] *= (i + step) % 3 == 0 ? -0.7f : 1.1f;
+            step_in_double(&attr, lr, norm_scale[1], (double)step + 1, kind == 2, a.gradient[i],
+                           &w[i], &m[i], &v[i]);
+        }
+        run_threads(&call, kind == 2 ? hr_sgd_run : hr_adamw_run, 1, threads);
+        for (int64_t i = 0; i < elements; i++) {
+            assert_true(fabs(a.master[i] - w[i]) <= 3e-7 * (fabs(w[i]) + 0.1));
+            assert_true(fabs(a.m[i] - m[i]) <= 2e-6 * (fabs(m[i]) + 0.01));
+            if (kind != 2) assert_true(fabs(a.v[i] - v[i]) <= 2e-6 * v[i] + 1e-12);
+            if (with_copy) assert_int_equal(a.weight[i], hr_bf16_from_f32(a.master[i]));
+        }
+    }
+    release_all();
+}
+
+static void updates_follow_their_definition(uint32_t mask)
+{
+    hr_kernels kernels;
+    hr_update_kernels_fill(&kernels.update, mask);
+    for (int32_t k = 0; k < 6; k++) {
+        for (int32_t s = 0; s < SIZE_COUNT; s++)
+            compare_definition(&kernels, odd_sizes[s], k % 3, k / 3, 2);
+        compare_definition(&kernels, 0, k % 3, k / 3, 2);
+        compare_definition(&kernels, 3 * 4096 + 17, k % 3, k / 3, 3);
+    }
+}
+
+/* Threads 1 to 4, and at 1 also without a scale in place of a scale of 1. */
+static void neither_threads_nor_a_scale_of_one_change_a_bit(uint32_t mask)
+{
+    enum { ELEMENTS = 5 * 4096 + 19 };
+    hr_kernels kernels;
+    hr_update_kernels_fill(&kernels.update, mask);
+    const hr_update_attr attr = { ELEMENTS, 0.9, 0.999, 1e-8, 0.01, true };
+    double norm_scale[2] = { 0.1, 1 }, lr = 3e-4;
+    for (int32_t kind = 0; kind < 2; kind++) {
+        const bool sgd = kind == 1;
+        update_arrays whole = take_arrays(ELEMENTS);
+        hr_call call = call_of(&kernels, &attr, whole, NULL, &lr, sgd);
+        run_threads(&call, sgd ? hr_sgd_run : hr_adamw_run, 1, 1);
+        for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
+            update_arrays shared = take_arrays(ELEMENTS);
+            call = call_of(&kernels, &attr, shared, norm_scale, &lr, sgd);
+            run_threads(&call, sgd ? hr_sgd_run : hr_adamw_run, 1, threads);
+            assert_same_bits(shared.master, whole.master, ELEMENTS * 4);
+            assert_same_bits(shared.m, whole.m, ELEMENTS * 4);
+            assert_same_bits(shared.v, whole.v, ELEMENTS * 4);
+            assert_same_bits(shared.weight, whole.weight, ELEMENTS * 2);
+        }
+        release_all();
+    }
+}
+
+static void padding_stays_zero(uint32_t mask)
+{
+    enum { ELEMENTS = 35 };
+    hr_kernels kernels;
+    hr_update_kernels_fill(&kernels.update, mask);
+    const hr_update_attr attr = { ELEMENTS, 0.9, 0.999, 1e-8, 0.1, false };
+    double lr = 1e-3;
+    for (int32_t kind = 0; kind < 2; kind++) {
+        update_arrays a = take_arrays(ELEMENTS);
+        memset(a.gradient, 0, ELEMENTS * 4);
+        memset(a.master, 0, ELEMENTS * 4);
+        hr_call call = call_of(&kernels, &attr, a, NULL, &lr, kind == 1);
+        run_threads(&call, kind == 1 ? hr_sgd_run : hr_adamw_run, 1, 1);
+        for (int64_t i = 0; i < ELEMENTS; i++)
+            assert_true(a.master[i] == 0 && a.m[i] == 0 && a.v[i] == 0 &&
+                        hr_bf16_to_f32(a.weight[i]) == 0);
+        release_all();
+    }
+}
+
+static void extreme_gradients_move_a_weight_by_the_rate_at_most(uint32_t mask)
+{
+    hr_kernels kernels;
+    hr_update_kernels_fill(&kernels.update, mask);
+    const float gradients[] = { 1e18f, -1e18f, 1e-41f, 1e-30f, 0 };
+    for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++) {
+        const hr_update_attr attr = { 1, 0.9, 0.95, 1e-8, 0, true };
+        float gradient = gradients[k], w = 1, m = 0, v = 0;
+        double lr = 1e-2;
+        update_arrays a = { &gradient, &w, &m, &v, NULL };
+        hr_call call = call_of(&kernels, &attr, a, NULL, &lr, false);
+        run_threads(&call, hr_adamw_run, 1, 1);
+        assert_true(fabsf(w - 1) <= 1.001e-2f);
+        if (fabsf(gradient) > 1) assert_true(fabsf(w - 1) >= 0.999e-2f);
+    }
+}
+
+ON_RUNGS(sums_of_squares_have_the_bits_of_the_reference)
+ON_RUNGS(sums_of_squares_survive_extreme_gradients)
+ON_RUNGS(updates_follow_their_definition)
+ON_RUNGS(neither_threads_nor_a_scale_of_one_change_a_bit)
+ON_RUNGS(padding_stays_zero)
+ON_RUNGS(extreme_gradients_move_a_weight_by_the_rate_at_most)
+
+int main(void)
+{
+    print_message("seed %d\n", SEED);
+    const struct CMUnitTest tests[] = {
+        TEST_RUNGS(sums_of_squares_have_the_bits_of_the_reference),
+        TEST_RUNGS(sums_of_squares_survive_extreme_gradients),
+        TEST_RUNGS(updates_follow_their_definition),
+        TEST_RUNGS(neither_threads_nor_a_scale_of_one_change_a_bit),
+        TEST_RUNGS(padding_stays_zero),
+        TEST_RUNGS(extreme_gradients_move_a_weight_by_the_rate_at_most),
+        cmocka_unit_test(clipping_scales_to_the_limit_and_no_further),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
