@@ -87,15 +87,15 @@ ALWAYS_INLINE float normal_below(float x, float *bell)
     return x < 0 ? above : 1.f - above;
 }
 
-/* 1/2 + an odd polynomial, from 0 at -4.25 to 1 at 4.25: where bf16 rounds more than this errs. */
+/* 1/2 + an odd polynomial between -4.25 and 4.25; below 0, above 1. */
 ALWAYS_INLINE float odd_step(float x, const float coefficients[9])
 {
-    float t = x < -4.25f ? -4.25f : x;
-    t = t > 4.25f ? 4.25f : t;
-    const float square = t * t;
+    const float square = x * x;
     float p = coefficients[8];
     for (int i = 7; i >= 0; i--) p = p * square + coefficients[i];
-    return p * t + 0.5f;
+    p = p * x + 0.5f;
+    p = x < -4.25f ? 0.f : p;
+    return x > 4.25f ? 1.f : p;
 }
 
 /* x Phi(x). In bf16 Phi is a minimax fit, 1.1e-5 absolute. */
