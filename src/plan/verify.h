@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/verify.h - the tables of the judge, as read from a plan file.
+ *
+ * The judge shares nothing with what makes plans: no struct, no constant, no helper. */
+#ifndef HR_PLAN_VERIFY_H
+#define HR_PLAN_VERIFY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+typedef struct {
+    const char *name;
+    int32_t parent, first, last, depth;
+    int64_t repeats;
+} hr_judged_loop;
+
+typedef struct {
+    const char *name, *role;
+    int64_t bytes, offset;
+    int32_t declared_first, declared_last;
+    int32_t first, last;          /* derived; of a view: as its root's */
+    int32_t home, storage;
+    int32_t view_of, root;        /* view_of -1: the buffer is its own root */
+    bool touched;
+} hr_judged_buffer;
+
+typedef enum { HR_JUDGED_READ, HR_JUDGED_WRITE, HR_JUDGED_ACCUMULATE, HR_JUDGED_UPDATE } hr_judged_kind;
+
+typedef struct {
+    int32_t buffer;
+    hr_judged_kind kind;
+} hr_judged_access;
+
+/* All buffers of one storage number: alive from its first buffer's first step to its last one's last. */
+typedef struct {
+    int32_t buffer;               /* the first of them; -1: the number is not used */
+    int32_t first, last;
+} hr_judged_storage;
+
+typedef struct {
+    const char *op;
+    int32_t loop;
+    int32_t access_first, access_end; /* reads first, then writes */
+} hr_judged_step;
+
+typedef struct {
+    json_t *root;                 /* owns every string */
+    int64_t arena_bytes, floor_bytes, process_bytes;
+    hr_judged_loop *loops;
+    hr_judged_buffer *buffers;
+    hr_judged_step *steps;
+    hr_judged_access *accesses;
+    hr_judged_storage *storages;     /* [buffer_count] */
+    int32_t *by_step;             /* [step_count + 1] scratch */
+    int32_t *by_buffer;           /* [buffer_count + 1] scratch */
+    int32_t *active;              /* [buffer_count + 1] scratch */
+    int64_t *change;              /* [steps + 1] scratch */
+    int32_t loop_count, buffer_count, step_count, storage_count;
+    hr_error *err;
+} hr_judged_plan;
+
+/* Reads the file and checks all that needs no lives: types, ranges, the tree of loops, sums.
+ * The plan must be closed whatever the status. */
+HR_MUST_CHECK hr_status hr_verify_open(const char *path, hr_judged_plan *plan, hr_error *err);
+void hr_verify_close(hr_judged_plan *plan);
+
+#endif

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/verify_read.c - a plan file into the judge's tables. Every number has a range, every list a
+ * limit, and every complaint names the record. */
+#include "plan/verify.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { RECORDS_MAX = 1 << 17, ACCESSES_MAX = 1 << 21, LOOP_DEPTH_MAX = 32, SHAPE_MAX = 8 };
+
+#define FILE_BYTES_MAX (INT64_C(256) << 20)
+
+/* 32 TiB: the sizes of RECORDS_MAX buffers add up without overflow. */
+#define BYTES_MAX (INT64_C(1) << 45)
+
+/* One record of a list, for complaints. */
+typedef struct {
+    json_t *object;
+    const char *what;
+    int32_t index;
+    hr_error *err;
+} record;
+
+static hr_status wrong(const record *r, const char *key, const char *need)
+{
+    return r->index < 0 ? hr_fail(r->err, HR_CORRUPT, "%s: %s must be %s", r->what, key, need)
+                        : hr_fail(r->err, HR_CORRUPT, "%s %d: %s must be %s", r->what, r->index, key,
+                                  need);
+}
+
+static hr_status integer(const record *r, const char *key, int64_t low, int64_t high, int64_t *out)
+{
+    json_t *value = json_object_get(r->object, key);
+    char need[96];
+    snprintf(need, sizeof need, "a whole number from %lld to %lld", (long long)low, (long long)high);
+    if (!json_is_integer(value)) return wrong(r, key, need);
+    const int64_t number = json_integer_value(value);
+    if (number < low || number > high) return wrong(r, key, need);
+    *out = number;
+    return HR_OK;
+}
+
+static hr_status index_of(const record *r, const char *key, int64_t low, int64_t high, int32_t *out)
+{
+    int64_t number = 0;
+    const hr_status status = integer(r, key, low, high, &number);
+    if (!status) *out = (int32_t)number;
+    return status;
+}
+
+/* Text that fits on a line: complaints print it. */
+static hr_status text(const record *r, const char *key, const char **out)
+{
+    json_t *value = json_object_get(r->object, key);
+    const char *string = json_string_value(value);
+    bool plain = string && json_string_length(value) < 128;
+    for (size_t i = 0; plain && string[i]; i++) plain = (unsigned char)string[i] >= 0x20;
+    if (!plain) return wrong(r, key, "text of fewer than 128 bytes without control characters");
+    *out = string;
+    return HR_OK;
+}
+
+static hr_status list(hr_judged_plan *plan, const char *key, int32_t low, int32_t *count, json_t **out)
+{
+    const record r = { plan->root, "plan file", -1, plan->err };
+    json_t *array = json_object_get(plan->root, key);
+    char need[64];
+    snprintf(need, sizeof need, "a list of %d to %d records", low, RECORDS_MAX);
+    if (!json_is_array(array) || json_array_size(array) < (size_t)low ||
+        json_array_size(array) > RECORDS_MAX)
+        return wrong(&r, key, need);
+    *count = (int32_t)json_array_size(array);
+    *out = array;
+    return HR_OK;
+}
+
+static bool known(const char *word, const char *const *words)
+{
+    for (; *words; words++)
+        if (!strcmp(word, *words)) return true;
+    return false;
+}
+
+/* ---- head */
+
+static hr_status read_process(hr_judged_plan *plan)
+{
+    json_t *lines;
+    int32_t count;
+    int64_t sum = 0;
+    hr_status status = list(plan, "process", 0, &count, &lines);
+    for (int32_t i = 0; i < count && !status; i++) {
+        const record r = { json_array_get(lines, (size_t)i), "process line", i, plan->err };
+        const char *name = "";
+        int64_t bytes = 0;
+        status = text(&r, "name", &name);
+        if (!status) status = integer(&r, "bytes", 0, BYTES_MAX, &bytes);
+        if (!status && !strcmp(name, "arena") && bytes < plan->arena_bytes)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "process line arena is %lld bytes, arena_bytes %lld", (long long)bytes,
+                           (long long)plan->arena_bytes);
+        if (!status && bytes > BYTES_MAX - sum) return wrong(&r, "bytes", "less");
+        sum += bytes;
+    }
+    if (!status && sum != plan->process_bytes)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "process_bytes is %lld, the lines of process add up to %lld",
+                       (long long)plan->process_bytes, (long long)sum);
+    return status;
+}
+
+static hr_status read_head(hr_judged_plan *plan)
+{
+    const record r = { plan->root, "plan file", -1, plan->err };
+    const record machine = { json_object_get(plan->root, "machine"), "machine", -1, plan->err };
+    const char *kernels;
+    int64_t unused;
+    if (!json_is_object(plan->root)) return wrong(&r, "its content", "an object");
+    hr_status status = integer(&r, "version", 1, 1, &unused);
+    if (!status && !json_is_object(machine.object)) return wrong(&r, "machine", "an object");
+    if (!status) status = text(&machine, "kernels", &kernels);
+    if (!status) status = integer(&machine, "threads", 1, 1 << 20, &unused);
+    if (!status) status = integer(&machine, "page_bytes", 1, 1 << 30, &unused);
+    if (!status) status = integer(&r, "arena_bytes", 0, BYTES_MAX, &plan->arena_bytes);
+    if (!status) status = integer(&r, "floor_bytes", 0, BYTES_MAX, &plan->floor_bytes);
+    if (!status) status = integer(&r, "process_bytes", 0, BYTES_MAX, &plan->process_bytes);
+    return status;
+}
+
+/* ---- loops */
+
+/* Depth of every loop, by climbing: a loop that never reaches the run is part of a ring. */
+static hr_status find_depths(hr_judged_plan *plan)
+{
+    for (int32_t l = 0; l < plan->loop_count; l++) {
+        hr_judged_loop *loop = &plan->loops[l];
+        for (int32_t up = l; up != 0 && loop->depth <= LOOP_DEPTH_MAX; up = plan->loops[up].parent)
+            loop->depth++;
+        if (loop->depth > LOOP_DEPTH_MAX)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "loop %d (%s) is not inside the run, or more than %d loops deep", l,
+                           loop->name, LOOP_DEPTH_MAX);
+    }
+    return HR_OK;
+}
+
+/* Paints the steps with their innermost loop, outer loops first, so that two loops that cross or a
+ * child that leaves its parent find the wrong colour below them. */
+static hr_status nest_loops(hr_judged_plan *plan)
+{
+    int32_t *colour = plan->by_step;
+    for (int32_t s = 0; s < plan->step_count; s++) colour[s] = 0;
+    for (int32_t depth = 1; depth <= LOOP_DEPTH_MAX; depth++)
+        for (int32_t l = 1; l < plan->loop_count; l++) {
+            const hr_judged_loop *loop = &plan->loops[l];
+            for (int32_t s = loop->first; s <= loop->last && loop->depth == depth; s++) {
+                if (colour[s] != loop->parent)
+                    return hr_fail(plan->err, HR_CORRUPT,
+                                   "loop %d (%s) covers step %d, which lies in loop %d (%s) and not "
+                                   "in its parent", l, loop->name, s, colour[s],
+                                   plan->loops[colour[s]].name);
+                colour[s] = l;
+            }
+        }
+    for (int32_t s = 0; s < plan->step_count; s++)
+        if (plan->steps[s].loop != colour[s])
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "step %d: loop is %d (%s), the innermost loop around it is %d (%s)", s,
+                           plan->steps[s].loop, plan->loops[plan->steps[s].loop].name, colour[s],
+                           plan->loops[colour[s]].name);
+    return HR_OK;
+}
+
+static hr_status read_loops(hr_judged_plan *plan, json_t *loops)
+{
+    for (int32_t l = 0; l < plan->loop_count; l++) {
+        const record r = { json_array_get(loops, (size_t)l), "loop", l, plan->err };
+        hr_judged_loop *loop = &plan->loops[l];
+        const int32_t low = l ? 0 : -1, high = l ? plan->loop_count - 1 : -1;
+        hr_status status = text(&r, "name", &loop->name);
+        if (!status) status = index_of(&r, "parent", low, high, &loop->parent);
+        if (!status) status = index_of(&r, "step_first", 0, plan->step_count - 1, &loop->first);
+        if (!status)
+            status = index_of(&r, "step_last", loop->first, plan->step_count - 1, &loop->last);
+        if (!status) status = integer(&r, "repeats", 1, INT64_MAX, &loop->repeats);
+        if (status) return status;
+    }
+    if (plan->loops[0].first != 0 || plan->loops[0].last != plan->step_count - 1)
+        return hr_fail(plan->err, HR_CORRUPT, "loop 0 is the run and must cover steps 0 to %d",
+                       plan->step_count - 1);
+    return find_depths(plan);
+}
+
+/* ---- buffers */
+
+static hr_status read_shape(const record *r, int64_t element_bytes, int64_t bytes)
+{
+    json_t *shape = json_object_get(r->object, "shape");
+    int64_t needed = element_bytes;
+    if (!json_is_array(shape) || json_array_size(shape) > SHAPE_MAX)
+        return wrong(r, "shape", "a list of at most 8 sizes");
+    for (size_t i = 0; i < json_array_size(shape); i++) {
+        json_t *size = json_array_get(shape, i);
+        if (!json_is_integer(size) || json_integer_value(size) < 1 ||
+            json_integer_value(size) > bytes / needed)
+            return wrong(r, "shape", "sizes of at least 1 that fit in its bytes");
+        needed *= json_integer_value(size);
+    }
+    return HR_OK;
+}
+
+static hr_status read_buffer(hr_judged_plan *plan, const record *r, hr_judged_buffer *buffer)
+{
+    static const char *const roles[] = { "weight", "master", "moment", "gradient", "activation",
+                                         "input",  "sum",    "table",  "scratch",  0 };
+    static const char *const dtypes[] = { "f32", "bf16", "f64", "i32", "u8", 0 };
+    const char *dtype = "";
+    json_t *view_of = json_object_get(r->object, "view_of");
+    const int32_t steps = plan->step_count;
+    hr_status status = text(r, "name", &buffer->name);
+    if (!status) status = text(r, "dtype", &dtype);
+    if (!status && !known(dtype, dtypes)) return wrong(r, "dtype", "f32, bf16, f64, i32 or u8");
+    if (!status) status = text(r, "role", &buffer->role);
+    if (!status && !known(buffer->role, roles)) return wrong(r, "role", "one of the nine roles");
+    if (!status) status = integer(r, "bytes", 1, BYTES_MAX, &buffer->bytes);
+    if (!status) status = integer(r, "offset", 0, BYTES_MAX, &buffer->offset);
+    if (!status) status = index_of(r, "step_first", 0, steps - 1, &buffer->declared_first);
+    if (!status)
+        status = index_of(r, "step_last", buffer->declared_first, steps - 1, &buffer->declared_last);
+    if (!status) status = index_of(r, "home", -1, plan->loop_count - 1, &buffer->home);
+    if (!status) status = index_of(r, "storage", 0, plan->buffer_count - 1, &buffer->storage);
+    buffer->view_of = -1;
+    if (!status && !json_is_null(view_of))
+        status = index_of(r, "view_of", 0, plan->buffer_count - 1, &buffer->view_of);
+    static const int8_t sizes[] = { 4, 2, 8, 4, 1 };
+    for (int32_t i = 0; dtypes[i] && !status; i++)
+        if (!strcmp(dtype, dtypes[i])) return read_shape(r, sizes[i], buffer->bytes);
+    return status;
+}
+
+/* Follows each view to the buffer that owns the bytes. */
+static hr_status find_roots(hr_judged_plan *plan)
+{
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        hr_judged_buffer *buffer = &plan->buffers[b];
+        int32_t root = b, hops = 0;
+        while (plan->buffers[root].view_of >= 0 && hops++ < LOOP_DEPTH_MAX)
+            root = plan->buffers[root].view_of;
+        const hr_judged_buffer *owner = &plan->buffers[root];
+        if (owner->view_of >= 0)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "buffer %d (%s): its chain of views reaches no buffer of its own", b,
+                           buffer->name);
+        buffer->root = root;
+        if (buffer->storage != owner->storage || buffer->home != owner->home)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "buffer %d (%s): a view has the storage and home of its buffer %d (%s)", b,
+                           buffer->name, root, owner->name);
+    }
+    return HR_OK;
+}
+
+static hr_status read_buffers(hr_judged_plan *plan, json_t *buffers)
+{
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const record r = { json_array_get(buffers, (size_t)b), "buffer", b, plan->err };
+        const hr_status status = read_buffer(plan, &r, &plan->buffers[b]);
+        if (status) return status;
+    }
+    return find_roots(plan);
+}
+
+/* ---- steps */
+
+static hr_status read_access(const hr_judged_plan *plan, const record *r, const char *key, json_t *value,
+                             hr_judged_kind kind, hr_judged_access *access)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        json_integer_value(value) >= plan->buffer_count)
+        return wrong(r, key, "buffers by their index");
+    *access = (hr_judged_access){ (int32_t)json_integer_value(value), kind };
+    return HR_OK;
+}
+
+static hr_status read_write(const hr_judged_plan *plan, const record *r, json_t *pair,
+                            hr_judged_access *access)
+{
+    const char *word = json_string_value(json_array_get(pair, 1));
+    hr_judged_kind kind = HR_JUDGED_WRITE;
+    if (json_array_size(pair) != 2 || !word) return wrong(r, "writes", "pairs [buffer, access]");
+    if (!strcmp(word, "accumulate")) kind = HR_JUDGED_ACCUMULATE;
+    else if (!strcmp(word, "update")) kind = HR_JUDGED_UPDATE;
+    else if (strcmp(word, "write")) return wrong(r, "access", "write, accumulate or update");
+    return read_access(plan, r, "writes", json_array_get(pair, 0), kind, access);
+}
+
+static hr_status read_step(hr_judged_plan *plan, const record *r, int32_t *used)
+{
+    hr_judged_step *step = &plan->steps[r->index];
+    json_t *reads = json_object_get(r->object, "reads"), *writes = json_object_get(r->object, "writes");
+    int64_t unused;
+    hr_status status = integer(r, "index", r->index, r->index, &unused);
+    if (!status) status = index_of(r, "loop", 0, plan->loop_count - 1, &step->loop);
+    if (!status) status = integer(r, "layer", -1, RECORDS_MAX, &unused);
+    if (!status) status = text(r, "op", &step->op);
+    if (!status) status = integer(r, "flops", 0, INT64_MAX, &unused);
+    if (!status && (!json_is_array(reads) || !json_is_array(writes)))
+        return wrong(r, "reads and writes", "lists");
+    step->access_first = *used;
+    for (size_t i = 0; i < json_array_size(reads) && !status; i++)
+        status = read_access(plan, r, "reads", json_array_get(reads, i), HR_JUDGED_READ,
+                             &plan->accesses[(*used)++]);
+    for (size_t i = 0; i < json_array_size(writes) && !status; i++)
+        status = read_write(plan, r, json_array_get(writes, i), &plan->accesses[(*used)++]);
+    step->access_end = *used;
+    return status;
+}
+
+static hr_status read_steps(hr_judged_plan *plan, json_t *steps)
+{
+    int32_t used = 0;
+    for (int32_t s = 0; s < plan->step_count; s++) {
+        const record r = { json_array_get(steps, (size_t)s), "step", s, plan->err };
+        const hr_status status = read_step(plan, &r, &used);
+        if (status) return status;
+    }
+    return nest_loops(plan);
+}
+
+/* ---- file */
+
+static hr_status take_tables(hr_judged_plan *plan, json_t *steps)
+{
+    size_t accesses = 0;
+    for (int32_t s = 0; s < plan->step_count; s++) {
+        json_t *step = json_array_get(steps, (size_t)s);
+        accesses += json_array_size(json_object_get(step, "reads"));
+        accesses += json_array_size(json_object_get(step, "writes"));
+    }
+    if (accesses > ACCESSES_MAX)
+        return hr_fail(plan->err, HR_CORRUPT, "plan file: %zu reads and writes, at most %d are judged",
+                       accesses, ACCESSES_MAX);
+    const size_t loops = (size_t)plan->loop_count, steps_count = (size_t)plan->step_count;
+    const size_t buffers = (size_t)plan->buffer_count;
+    plan->loops = calloc(loops, sizeof *plan->loops);
+    plan->buffers = calloc(buffers + 1, sizeof *plan->buffers);
+    plan->steps = calloc(steps_count, sizeof *plan->steps);
+    plan->accesses = calloc(accesses + 1, sizeof *plan->accesses);
+    plan->storages = calloc(buffers + 1, sizeof *plan->storages);
+    plan->by_step = calloc(steps_count + 1, sizeof *plan->by_step);
+    plan->by_buffer = calloc(buffers + 1, sizeof *plan->by_buffer);
+    plan->active = calloc(buffers + 1, sizeof *plan->active);
+    plan->change = calloc(steps_count + 1, sizeof *plan->change);
+    if (!plan->loops || !plan->buffers || !plan->steps || !plan->accesses || !plan->storages ||
+        !plan->by_step || !plan->by_buffer || !plan->active || !plan->change)
+        return hr_fail(plan->err, HR_FAILURE, "plan file: no memory for %zu buffers and %zu steps",
+                       buffers, steps_count);
+    return HR_OK;
+}
+
+static hr_status load(const char *path, hr_judged_plan *plan)
+{
+    struct stat about;
+    json_error_t why;
+    FILE *file = fopen(path, "r");
+    if (!file) return hr_fail(plan->err, HR_USAGE, "plan file %s: %s", path, strerror(errno));
+    hr_status status = HR_OK;
+    if (fstat(fileno(file), &about) || !S_ISREG(about.st_mode))
+        status = hr_fail(plan->err, HR_USAGE, "plan file %s is not a file", path);
+    else if (about.st_size > FILE_BYTES_MAX)
+        status = hr_fail(plan->err, HR_CORRUPT, "plan file %s: %lld bytes, at most %lld are judged",
+                         path, (long long)about.st_size, (long long)FILE_BYTES_MAX);
+    else if (!(plan->root = json_loadf(file, JSON_REJECT_DUPLICATES, &why)))
+        status = hr_fail(plan->err, HR_CORRUPT, "plan file %s, line %d: not JSON", path, why.line);
+    fclose(file);
+    return status;
+}
+
+hr_status hr_verify_open(const char *path, hr_judged_plan *plan, hr_error *err)
+{
+    json_t *loops, *buffers, *steps;
+    *plan = (hr_judged_plan){ .err = err };
+    hr_status status = load(path, plan);
+    if (!status) status = read_head(plan);
+    if (!status) status = list(plan, "loops", 1, &plan->loop_count, &loops);
+    if (!status) status = list(plan, "buffers", 0, &plan->buffer_count, &buffers);
+    if (!status) status = list(plan, "steps", 1, &plan->step_count, &steps);
+    if (!status) status = take_tables(plan, steps);
+    if (!status) status = read_loops(plan, loops);
+    if (!status) status = read_buffers(plan, buffers);
+    if (!status) status = read_steps(plan, steps);
+    if (!status) status = read_process(plan);
+    return status;
+}
+
+void hr_verify_close(hr_judged_plan *plan)
+{
+    json_decref(plan->root);
+    free(plan->loops);
+    free(plan->buffers);
+    free(plan->steps);
+    free(plan->accesses);
+    free(plan->storages);
+    free(plan->by_step);
+    free(plan->by_buffer);
+    free(plan->active);
+    free(plan->change);
+    *plan = (hr_judged_plan){ 0 };
+}
