@@ -103,10 +103,10 @@ static void a_region_larger_than_the_machine_is_refused_with_both_numbers(void *
 static hr_status arena_too_large(void)
 {
     hr_plan plan;
-    return open_with_arena(hr_room_memory().left_bytes - MiB, &plan);
+    return open_with_arena(hr_room_memory().left_bytes / 8 * 9, &plan);
 }
 
-static void a_run_that_leaves_no_room_for_its_page_tables_is_refused(void **state)
+static void a_run_above_the_memory_that_is_left_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(in_child(arena_too_large), HR_NO_FIT);
@@ -298,7 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_come_and_go),
         cmocka_unit_test(a_region_larger_than_the_machine_is_refused_with_both_numbers),
-        cmocka_unit_test(a_run_that_leaves_no_room_for_its_page_tables_is_refused),
+        cmocka_unit_test(a_run_above_the_memory_that_is_left_is_refused),
         cmocka_unit_test(an_arena_above_ulimit_is_refused_by_name),
         cmocka_unit_test(an_arena_is_aligned_zero_and_known_to_its_highest_byte),
         cmocka_unit_test(asking_after_the_seal_is_a_programmer_error),
