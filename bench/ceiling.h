@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ceiling.h - what the cores can do at most, measured in the same minute as what a kernel does.
+ *
+ * Time is the longest CPU time of the threads and not wall time: on a shared machine the latter
+ * says who else was there. A fraction of a ceiling is all that compares between two minutes. */
+#ifndef HR_BENCH_CEILING_H
+#define HR_BENCH_CEILING_H
+
+#include <immintrin.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/cpu.h"
+
+enum { HR_BENCH_THREADS_MOST = 64, HR_CEILING_CHAINS = 24 };
+
+/* ---- work on several threads ---- */
+
+typedef void hr_bench_fn(void *work, int32_t thread, int32_t threads);
+
+typedef struct {
+    hr_bench_fn *fn;
+    void *work;
+    pthread_barrier_t *start;
+    int32_t thread, threads;
+    double seconds;
+} hr_bench_thread;
+
+static inline double hr_bench_cpu_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static inline void *hr_bench_thread_main(void *argument)
+{
+    hr_bench_thread *own = argument;
+    hr_cpu_flush_denormals();
+    pthread_barrier_wait(own->start);
+    const double start = hr_bench_cpu_seconds();
+    own->fn(own->work, own->thread, own->threads);
+    own->seconds = hr_bench_cpu_seconds() - start;
+    return NULL;
+}
+
+/* Calls fn once on each of `threads` threads at the same time; the longest CPU time of one. */
+static inline double hr_bench_seconds(int32_t threads, hr_bench_fn *fn, void *work)
+{
+    pthread_t handles[HR_BENCH_THREADS_MOST];
+    hr_bench_thread own[HR_BENCH_THREADS_MOST];
+    pthread_barrier_t start;
+    double longest = 0;
+    pthread_barrier_init(&start, NULL, (unsigned)threads);
+    for (int32_t t = 0; t < threads; t++) {
+        own[t] = (hr_bench_thread){ fn, work, &start, t, threads, 0 };
+        if (pthread_create(&handles[t], NULL, hr_bench_thread_main, &own[t])) abort();
+    }
+    for (int32_t t = 0; t < threads; t++) {
+        pthread_join(handles[t], NULL);
+        if (own[t].seconds > longest) longest = own[t].seconds;
+    }
+    pthread_barrier_destroy(&start);
+    return longest;
+}
+
+/* ---- ceilings: 24 independent chains in registers hide any latency ---- */
+
+typedef enum { HR_CEILING_FMA_256, HR_CEILING_FMA_512, HR_CEILING_BF16, HR_CEILING_KINDS } hr_ceiling;
+
+enum { HR_CEILING_TURNS = 400000 };
+
+__attribute__((target("avx2,fma"), noinline)) static void hr_ceiling_spin_256(void)
+{
+    enum { CHAINS = 12 }; /* of 16 registers */
+    __m256 sum[CHAINS], x = _mm256_setzero_ps();
+    __asm__ volatile("" : "+x"(x));
+    for (int i = 0; i < CHAINS; i++) sum[i] = x;
+    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++) sum[i] = _mm256_fmadd_ps(x, x, sum[i]);
+        __asm__ volatile("" : "+x"(x));
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; i++) __asm__ volatile("" ::"x"(sum[i]));
+}
+
+__attribute__((target("avx512f"), noinline)) static void hr_ceiling_spin_512(void)
+{
+    __m512 sum[HR_CEILING_CHAINS], x = _mm512_setzero_ps();
+    __asm__ volatile("" : "+v"(x));
+    for (int i = 0; i < HR_CEILING_CHAINS; i++) sum[i] = x;
+    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+#pragma GCC unroll 24
+        for (int i = 0; i < HR_CEILING_CHAINS; i++) sum[i] = _mm512_fmadd_ps(x, x, sum[i]);
+        __asm__ volatile("" : "+v"(x));
+    }
+#pragma GCC unroll 24
+    for (int i = 0; i < HR_CEILING_CHAINS; i++) __asm__ volatile("" ::"v"(sum[i]));
+}
+
+__attribute__((target("avx512f,avx512bf16"), noinline)) static void hr_ceiling_spin_bf16(void)
+{
+    __m512 sum[HR_CEILING_CHAINS], x = _mm512_setzero_ps();
+    __asm__ volatile("" : "+v"(x));
+    for (int i = 0; i < HR_CEILING_CHAINS; i++) sum[i] = x;
+    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+#pragma GCC unroll 24
+        for (int i = 0; i < HR_CEILING_CHAINS; i++)
+            sum[i] = _mm512_dpbf16_ps(sum[i], (__m512bh)x, (__m512bh)x);
+        __asm__ volatile("" : "+v"(x));
+    }
+#pragma GCC unroll 24
+    for (int i = 0; i < HR_CEILING_CHAINS; i++) __asm__ volatile("" ::"v"(sum[i]));
+}
+
+static inline void hr_ceiling_work(void *kind, int32_t thread, int32_t threads)
+{
+    (void)thread;
+    (void)threads;
+    switch (*(hr_ceiling *)kind) {
+    case HR_CEILING_FMA_256: hr_ceiling_spin_256(); break;
+    case HR_CEILING_FMA_512: hr_ceiling_spin_512(); break;
+    default: hr_ceiling_spin_bf16(); break;
+    }
+}
+
+/* GFLOP/s of all threads together. The machine must have the instructions. */
+static inline double hr_ceiling_gflops(hr_ceiling kind, int32_t threads)
+{
+    static const int64_t flops_a_turn[HR_CEILING_KINDS] = { 12 * 8 * 2, HR_CEILING_CHAINS * 16 * 2,
+                                                            HR_CEILING_CHAINS * 16 * 4 };
+    const double seconds = hr_bench_seconds(threads, hr_ceiling_work, &kind);
+    return 1e-9 * (double)(threads * flops_a_turn[kind]) * HR_CEILING_TURNS / seconds;
+}
+
+/* The ceiling that products of a rung stand under: bf16 or fp32 activations, mask of base/cpu.h.
+ * AMX has its own probe: this answers for the rungs below. */
+static inline hr_ceiling hr_ceiling_of(uint32_t cpu_mask, int bf16)
+{
+    if (bf16 && (cpu_mask & HR_CPU_AVX512BF16)) return HR_CEILING_BF16;
+    return cpu_mask & HR_CPU_AVX512 ? HR_CEILING_FMA_512 : HR_CEILING_FMA_256;
+}
+
+#endif
