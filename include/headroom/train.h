@@ -30,7 +30,7 @@ typedef struct {
     double first_loss, last_loss;
     double valid_loss;         /* NaN: not evaluated */
     double seconds;
-    bool interrupted;
+    bool saved;                /* weights were written, since the last update */
 } hr_train_result;
 
 /* What the run tells as it goes. Called from the training thread; must not allocate. Any may be null. */

@@ -40,7 +40,7 @@ static void open_section(assembly *a, const char *name, int64_t rows, bool train
     hr_build_loop_open(&a->builder, name, 1);
 }
 
-static hr_step *host_step(assembly *a, int32_t op, int32_t param, int32_t staging_bytes)
+static hr_step *host_step(assembly *a, int32_t op, int32_t param, int64_t staging_bytes)
 {
     const hr_host_attr attr = { param, staging_bytes };
     return hr_build_step(&a->builder, op, &attr, sizeof attr);
@@ -136,11 +136,12 @@ static void build_update(assembly *a)
                                             .decoupled = kind == HR_OPTIMIZER_ADAMW } };
     open_section(a, "update", 0, false);
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
-    for (int32_t p = 0; p < program->param_count; p++)
-        hr_build_update(&a->builder, p, rule, norm_scale, a->lr);
+    /* The report comes before the first update, so that a loss which is not finite changes nothing. */
     hr_step *step = host_step(a, HR_OP_report, HR_NONE, 0);
     step->in[0] = a->loss_sum;
     step->in[1] = norm_scale;
+    for (int32_t p = 0; p < program->param_count; p++)
+        hr_build_update(&a->builder, p, rule, norm_scale, a->lr);
     hr_build_loop_close(&a->builder);
 }
 
@@ -182,8 +183,11 @@ static void build_save(assembly *a)
 {
     const hr_program *program = a->builder.program;
     open_section(a, "save", 0, false);
-    for (int32_t p = 0; p < program->param_count; p++)
-        host_step(a, HR_OP_save, p, HR_SAVE_STAGING_BYTES)->in[0] = program->params[p].master;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        const int64_t row_bytes = hr_max(param->dims[0], param->dims[1]) * (int64_t)sizeof(float);
+        host_step(a, HR_OP_save, p, hr_max(row_bytes, HR_SAVE_STAGING_BYTES))->in[0] = param->master;
+    }
     hr_build_loop_close(&a->builder);
 }
 

@@ -17,7 +17,7 @@
 
 typedef struct {
     int32_t param;             /* row of the table of parameters, where the step belongs to one */
-    int32_t staging_bytes;
+    int64_t staging_bytes;
 } hr_host_attr;
 
 #endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/host.c - the steps of a program that the trainer runs itself. */
+#include <math.h>
+#include <string.h>
+
+#include "base/bf16.h"
+#include "base/checked.h"
+#include "base/random.h"
+#include "ops/host/host.h"
+#include "train/initialise.h"
+#include "train/schedule.h"
+#include "train/trainer.h"
+
+/* Random sites of their own, apart from those of dropout, which count from 0. */
+enum { SAMPLE_SITE = 0x53414d50 };
+
+static bool interrupted(const hr_trainer *trainer)
+{
+    return trainer->options->interrupts && *trainer->options->interrupts > 0;
+}
+
+static void initialise(hr_trainer *trainer, int32_t step, const hr_call *call)
+{
+    const hr_program *program = trainer->executor.program;
+    const int32_t param = ((const hr_host_attr *)call->attr)->param;
+    hr_initialise(program, param, (uint64_t)trainer->config->train.seed, call->out[0], call->out[1]);
+    for (int32_t k = 2; k < 4; k++)
+        if (call->out[k])
+            memset(call->out[k], 0,
+                   (size_t)hr_tensor_bytes(&program->tensors[program->steps[step].out[k]]));
+}
+
+static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    const hr_status status = hr_batches_fill(trainer->train, trainer->step, 0,
+                                             trainer->config->train.batch, call->out[0],
+                                             call->out[1], &trainer->targets, err);
+    if (status != HR_OK) return status;
+    trainer->lr = hr_schedule_lr(trainer->config, trainer->step, trainer->steps);
+    *(double *)call->out[2] = trainer->targets ? 1.0 / (double)trainer->targets : 0;
+    *(double *)call->out[3] = trainer->lr;
+    return HR_OK;
+}
+
+static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    const hr_executor *executor = &trainer->executor;
+    int64_t targets;
+    if (interrupted(trainer)) return HR_INTERRUPTED;
+    const hr_status status = hr_batches_fill(
+        trainer->valid, executor->turn[trainer->evaluation_batch], 0,
+        call->rows / trainer->config->train.seq_len, call->out[0], call->out[1], &targets, err);
+    if (status == HR_OK) trainer->evaluated_tokens += targets;
+    return status;
+}
+
+/* The end of the text so far, as much of it as the model sees: a whole window, moved on by half when
+ * it is full, so that most tokens see at least half a window. */
+static void prompt(hr_trainer *trainer, hr_executor *executor, const hr_call *call)
+{
+    const int64_t T = trainer->config->train.seq_len, half = hr_max(T / 2, 1);
+    int64_t first = 0;
+    while (trainer->sample_count - first > T) first += half;
+    executor->rows_here = trainer->sample_count - first;
+    memcpy(call->out[0], trainer->sample_ids + first,
+           (size_t)executor->rows_here * sizeof *trainer->sample_ids);
+}
+
+static float logit(const hr_call *call, int64_t v)
+{
+    if (call->dtype == HR_F32) return ((const float *)call->in[0])[v];
+    return hr_bf16_to_f32(((const hr_bf16 *)call->in[0])[v]);
+}
+
+/* The likeliest token, or one drawn from the softmax of logits / temperature. */
+static hr_status pick(hr_trainer *trainer, const hr_call *call)
+{
+    const int64_t V = trainer->config->model.vocab_size;
+    const double temperature = trainer->config->train.sample_temperature;
+    if (interrupted(trainer)) return HR_INTERRUPTED;
+    int64_t best = 0;
+    for (int64_t v = 1; v < V; v++)
+        if (logit(call, v) > logit(call, best)) best = v;
+    if (temperature > 0) {
+        const float top = logit(call, best);
+        const uint64_t key = hr_random_row_key(call->seed, (uint64_t)call->clock, SAMPLE_SITE, 0,
+                                               (uint64_t)trainer->sample_count);
+        double sum = 0;
+        for (int64_t v = 0; v < V; v++) sum += exp((logit(call, v) - top) / temperature);
+        double left = sum * (hr_random_element(key, 0) / 4294967296.0);
+        for (int64_t v = 0; v < V; v++) {
+            left -= exp((logit(call, v) - top) / temperature);
+            if (left < 0) {
+                best = v;
+                break;
+            }
+        }
+    }
+    trainer->sample_ids[trainer->sample_count++] = (int32_t)best;
+    return HR_OK;
+}
+
+static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    trainer->loss = *(const double *)call->in[0] / (double)hr_max(trainer->targets, 1);
+    trainer->grad_norm = *(const double *)call->in[1];
+    if (isfinite(trainer->loss) && isfinite(trainer->grad_norm)) return HR_OK;
+    return hr_fail(err, HR_DIVERGED,
+                   "step %lld: the loss is %g and the gradient's norm %g; try a lower "
+                   "train.optimizer.lr, a longer train.schedule.warmup_steps, or clipping",
+                   (long long)trainer->step + 1, trainer->loss, trainer->grad_norm);
+}
+
+hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                          hr_error *err)
+{
+    hr_trainer *trainer = context;
+    const hr_host_attr *attr = call->attr;
+    const int32_t loop = executor->program->steps[step].loop;
+    switch (executor->program->steps[step].op) {
+    case HR_OP_initialise: initialise(trainer, step, call); return HR_OK;
+    case HR_OP_batch:
+        return loop == trainer->fetch ? fetch(trainer, call, err)
+                                      : fetch_evaluation(trainer, call, err);
+    case HR_OP_prompt: prompt(trainer, executor, call); return HR_OK;
+    case HR_OP_pick: return pick(trainer, call);
+    case HR_OP_report:
+        if (loop == trainer->update) return report(trainer, call, err);
+        trainer->evaluation_loss = *(const double *)call->in[0] /
+                                   (double)hr_max(trainer->evaluated_tokens, 1);
+        return HR_OK;
+    case HR_OP_save:
+        return hr_weights_add(&trainer->weights, attr->param, call->in[0], call->scratch,
+                              attr->staging_bytes, err);
+    default: return hr_fail(err, HR_FAILURE, "step %d is no step of the host", step);
+    }
+}

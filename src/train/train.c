@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/train.c - a run from its config to its last line: admit, prepare, take the memory, seal, go. */
+#include "headroom/train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "text/text.h"
+#include "train/trainer.h"
+
+/* Everything that a run opens, so that one place closes it. */
+typedef struct {
+    const hr_config *config;
+    const hr_train_options *options;
+    hr_memory memory;
+    hr_admission admission;
+    hr_region run_region;
+    hr_pool pool;
+    hr_kernels kernels;
+    hr_text text;
+    hr_trainer trainer;
+} run;
+
+static hr_text_desc describe_text(const hr_config *config)
+{
+    return (hr_text_desc){ .train = config->data.train,
+                           .valid = config->data.valid,
+                           .cache = config->data.cache[0] ? config->data.cache : config->train.out,
+                           .tokenizer = config->data.tokenizer,
+                           .vocab_size = config->model.vocab_size,
+                           .words_max = config->data.words_max };
+}
+
+int64_t hr_prepare_bytes(const hr_config *config)
+{
+    const hr_text_desc desc = describe_text(config);
+    return hr_text_prepare_bytes(&desc);
+}
+
+static bool preparing(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
+{
+    const hr_train_options *options = ((const run *)context)->options;
+    if (options->events.preparing)
+        options->events.preparing(options->events.context, work, bytes_done, bytes_total);
+    return options->interrupts && *options->interrupts > 0;
+}
+
+static hr_status check_paths(const hr_config *config, hr_error *err)
+{
+    if (!config->data.train[0])
+        return hr_fail(err, HR_USAGE, "no text to train on; give data.train=FILE");
+    if (!config->data.cache[0] && !config->train.out[0])
+        return hr_fail(err, HR_USAGE, "nowhere to keep the tokens of %s; give --out DIR or "
+                       "data.cache=DIR", config->data.train);
+    if (!config->train.out[0]) return HR_OK;
+    return hr_directory_make(config->train.out, err);
+}
+
+static hr_status prepare(run *r, hr_error *err)
+{
+    const hr_text_desc desc = describe_text(r->config);
+    const hr_text_progress progress = { preparing, r };
+    hr_region region;
+    hr_status status = hr_memory_region_open(&r->memory, "preparing the text",
+                                             r->admission.prepare_bytes, &region, err);
+    if (status != HR_OK) return status;
+    status = hr_text_prepare(&desc, region.base, region.bytes, &progress, &r->text, err);
+    hr_memory_region_close(&r->memory, &region);
+    return status;
+}
+
+static void tell_text(const run *r)
+{
+    const hr_train_events *events = &r->options->events;
+    const struct {
+        const char *name;
+        const hr_text_part *part;
+    } parts[] = { { "train", &r->text.train }, { "valid", &r->text.valid } };
+    if (!events->text) return;
+    for (int32_t i = 0; i < 2; i++) {
+        const hr_text_part *part = parts[i].part;
+        char line[256];
+        if (!part->shard[0]) continue;
+        snprintf(line, sizeof line, "%s  %lld tokens, %.2f %% in the vocabulary%s", parts[i].name,
+                 (long long)part->tokens, 100 * (double)part->covered / (double)part->tokens,
+                 part->reused ? " (tokenized before)" : "");
+        events->text(events->context, line);
+    }
+}
+
+static hr_status open_batches(run *r, hr_error *err)
+{
+    const hr_config *config = r->config;
+    hr_trainer *trainer = &r->trainer;
+    hr_batch_desc desc = { .shard = r->text.train.shard,
+                           .name = "data.train",
+                           .vocab_size = config->model.vocab_size,
+                           .T = config->train.seq_len,
+                           .batch = config->train.batch,
+                           .training = true,
+                           .seed = (uint64_t)config->train.seed };
+    hr_status status = hr_batches_open(&trainer->train,
+                                       hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc,
+                                       err);
+    if (status != HR_OK) return status;
+    const int64_t an_epoch = hr_batches_view(trainer->train)->batches;
+    trainer->steps = config->train.steps;
+    if (!trainer->steps && !hr_checked_mul(config->train.epochs, an_epoch, &trainer->steps))
+        return hr_fail(err, HR_USAGE, "train.epochs: %lld epochs of %lld steps are too many",
+                       (long long)config->train.epochs, (long long)an_epoch);
+
+    desc.shard = r->text.valid.shard;
+    desc.name = "data.valid";
+    desc.batch = r->admission.config.memory.micro_batch;
+    desc.training = false;
+    if (desc.shard[0])
+        status = hr_batches_open(&trainer->valid,
+                                 hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc, err);
+    return status;
+}
+
+/* The prompt of samples: the first tokens of a text. */
+static hr_status read_prompt(run *r, hr_error *err)
+{
+    hr_trainer *trainer = &r->trainer;
+    const hr_text_part *part = r->text.valid.shard[0] ? &r->text.valid : &r->text.train;
+    int32_t targets[HR_SAMPLE_PROMPT_TOKENS];
+    int64_t filled;
+    hr_batches *batches = 0;
+    const hr_batch_desc desc = { .shard = part->shard,
+                                 .name = "the prompt's text",
+                                 .vocab_size = r->config->model.vocab_size,
+                                 .T = hr_min(HR_SAMPLE_PROMPT_TOKENS, r->config->train.seq_len),
+                                 .batch = 1 };
+    const int64_t kept = r->run_region.used;
+    hr_status status = hr_batches_open(&batches,
+                                       hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc,
+                                       err);
+    if (status == HR_OK)
+        status = hr_batches_fill(batches, 0, 0, 1, trainer->sample_ids, targets, &filled, err);
+    hr_batches_close(&batches);
+    r->run_region.used = kept;
+    trainer->sample_count = desc.T;
+    return status;
+}
+
+static hr_status open_run(run *r, hr_error *err)
+{
+    hr_trainer *trainer = &r->trainer;
+    const hr_config *config = r->config;
+    const hr_compiled *compiled = &r->admission.compiled;
+    hr_status status = hr_memory_region_open(&r->memory, "tables of the run",
+                                             r->admission.run_bytes, &r->run_region, err);
+    if (status == HR_OK)
+        status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
+    if (status == HR_OK && config->train.sample_tokens) status = read_prompt(r, err);
+    if (status == HR_OK) status = open_batches(r, err);
+    if (status != HR_OK) return status;
+    const int64_t bytes = hr_vocabulary_bytes(config->data.tokenizer, config->model.vocab_size);
+    status = hr_vocabulary_open(&trainer->vocabulary, hr_region_take(&r->run_region, bytes, 1),
+                                config->data.tokenizer, config->model.vocab_size,
+                                r->text.vocabulary, err);
+    if (status != HR_OK) return status;
+    return hr_metrics_open(&trainer->metrics, r->options->metrics, trainer->metrics.line, err);
+}
+
+static hr_status take_memory(run *r, hr_error *err)
+{
+    const hr_plan *plan = &r->admission.compiled.plan;
+    const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
+    void *stacks;
+    hr_status status = hr_memory_stacks_open(&r->memory, stacks_bytes, &stacks, err);
+    if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
+    if (status == HR_OK) status = hr_memory_arena_open(&r->memory, plan, err);
+    if (status == HR_OK) status = hr_memory_seal(&r->memory, plan, err);
+    if (status != HR_OK) return status;
+    hr_kernels_fill(&r->kernels, r->admission.cpu_mask);
+    hr_executor *executor = &r->trainer.executor;
+    executor->plan = plan;
+    executor->memory = &r->memory;
+    executor->pool = &r->pool;
+    executor->kernels = &r->kernels;
+    executor->dtype = r->config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+    executor->seed = (uint64_t)r->config->train.seed;
+    executor->host = hr_trainer_host;
+    executor->context = &r->trainer;
+    return HR_OK;
+}
+
+/* The last line of every run, and whether the promise held. */
+static hr_status settle(run *r, hr_error *err)
+{
+    hr_train_result *result = r->trainer.result;
+    result->arena_bytes_used = r->memory.arena_bytes_used;
+    result->process_bytes_measured = hr_process_peak_bytes();
+    const hr_metrics_last last = { result->arena_bytes_planned, result->arena_bytes_used,
+                                   result->process_bytes_planned, result->process_bytes_measured,
+                                   result->valid_loss };
+    hr_status status = hr_metrics_write_last(&r->trainer.metrics, &last, err);
+    if (status == HR_OK) status = hr_metrics_close(&r->trainer.metrics, err);
+    if (status != HR_OK || !hr_process_is_exact()) return status;
+    if (result->process_bytes_measured > result->process_bytes_planned)
+        return hr_fail(err, HR_BROKEN, "the process was planned at %lld bytes and used %lld",
+                       (long long)result->process_bytes_planned,
+                       (long long)result->process_bytes_measured);
+    return HR_OK;
+}
+
+static hr_status whole_run(run *r, hr_error *err)
+{
+    hr_train_result *result = r->trainer.result;
+    const hr_train_events *events = &r->options->events;
+    hr_status status = check_paths(r->config, err);
+    if (status == HR_OK) status = hr_memory_open(&r->memory, err);
+    if (status != HR_OK) return status;
+    status = hr_admit(&r->memory, r->config, false, &r->admission, err);
+    result->plan = r->admission.answer;
+    if (status != HR_OK) return status;
+    hr_memory_region_trim(&r->memory, &r->admission.region);
+    result->arena_bytes_planned = r->admission.compiled.plan.arena_bytes;
+    result->process_bytes_planned = r->admission.compiled.plan.process_bytes;
+    if (events->planned) events->planned(events->context, &result->plan);
+
+    status = prepare(r, err);
+    if (status == HR_OK) tell_text(r);
+    if (status == HR_OK) status = open_run(r, err);
+    if (status == HR_OK) status = take_memory(r, err);
+    if (status != HR_OK) return status;
+    hr_error settled;
+    status = hr_trainer_run(&r->trainer, err);
+    const hr_status promise = settle(r, &settled);
+    if (promise == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
+    *err = settled;
+    return promise;
+}
+
+hr_status hr_train(const hr_config *config, const hr_train_options *options,
+                   hr_train_result *result, hr_error *err)
+{
+    run r = { .config = config,
+              .options = options,
+              .trainer = { .config = config, .options = options, .result = result } };
+    r.trainer.metrics.fd = -1;
+    *result = (hr_train_result){ .valid_loss = NAN };
+    const hr_status status = whole_run(&r, err);
+    hr_error ignored;
+    if (hr_metrics_close(&r.trainer.metrics, &ignored) != HR_OK) r.trainer.metrics.fd = -1;
+    hr_pool_close(&r.pool);
+    hr_batches_close(&r.trainer.train);
+    hr_batches_close(&r.trainer.valid);
+    hr_vocabulary_close(&r.trainer.vocabulary);
+    hr_memory_close(&r.memory);
+    return status;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/trainer.h - a run while it runs: what the host's steps work with, and the sections in turn. */
+#ifndef HR_TRAIN_TRAINER_H
+#define HR_TRAIN_TRAINER_H
+
+#include "ckpt/weights.h"
+#include "dev/executor.h"
+#include "headroom/train.h"
+#include "report/metrics.h"
+#include "text/batch.h"
+#include "text/vocabulary.h"
+#include "train/admit.h"
+
+enum { HR_SAMPLE_PROMPT_TOKENS = 16, HR_SAMPLE_TEXT_BYTES = 16 << 10 };
+
+typedef struct {
+    const hr_config *config;
+    const hr_train_options *options;
+    hr_train_result *result;
+    hr_executor executor;
+    hr_metrics metrics;
+    hr_batches *train, *valid;      /* valid: null without a text */
+    hr_vocabulary *vocabulary;
+    int64_t steps;                  /* of the run */
+    int64_t step;                   /* done */
+
+    int32_t load, fetch, step_section, update, evaluation, evaluation_batch, sample, save; /* loops */
+
+    int64_t targets;                /* real tokens of the present batch */
+    double lr, loss, grad_norm;     /* of the present step */
+    int64_t evaluated_tokens;
+    double evaluation_loss;
+    int32_t *sample_ids;            /* [sample_most] */
+    int64_t sample_count, sample_most;
+    char *sample_text;              /* [HR_SAMPLE_TEXT_BYTES] */
+    hr_weights_out weights;
+    char *weights_text;             /* [hr_weights_text_bytes] */
+} hr_trainer;
+
+/* Takes tables and buffers from a region of hr_run_bytes, and finds the sections. */
+HR_MUST_CHECK hr_status hr_trainer_place(hr_region *region, const hr_program *program,
+                                         hr_trainer *trainer, hr_error *err);
+
+/* The steps of the host: an hr_host_fn. */
+hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                          hr_error *err);
+
+/* Runs the sections to the end of the run, or to the first interrupt. */
+HR_MUST_CHECK hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err);
+
+#endif
