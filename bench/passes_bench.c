@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench/passes_bench.c - bytes a second of the passes that are bound by memory, on every rung, beside
+ * what a copy or a read-modify-write of as many threads gets in the same round. Five rounds, medians.
+ *
+ *     passes_bench [threads] */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cpu.h"
+#include "ops/dropout/dropout.h"
+#include "ops/element.h"
+#include "ops/embed/embed.h"
+#include "ops/kernels.h"
+#include "ops/loss/loss.h"
+#include "ops/norm/norm.h"
+#include "ops/rope/rope.h"
+#include "ops/update/update.h"
+
+enum {
+    ROUNDS = 5,
+    RUNGS = 3,
+    ROWS = 16384,
+    D = 1024,
+    T = 512,
+    V = 50304,
+    LOSS_ROWS = ROWS * D / V,
+    ELEMENTS = ROWS * D, /* 64 MiB in fp32: twice the last cache of the machines we know */
+    PASSES_MOST = 24,
+    THREADS_MOST = 64
+};
+
+typedef enum { COPY, MODIFY } bound; /* writes elsewhere, or where it has read */
+
+typedef struct {
+    const char *name;
+    hr_run_fn *run;
+    int32_t phases;
+    hr_call call;
+    double bytes; /* read plus written, once each */
+    bound bound;
+    double seconds[RUNGS][ROUNDS];
+} pass;
+
+typedef struct {
+    const pass *pass;
+    pthread_barrier_t *barrier;
+    hr_call call;
+} worker;
+
+static void *work(void *argument)
+{
+    worker *w = argument;
+    for (w->call.phase = 0; w->call.phase < w->pass->phases; w->call.phase++) {
+        pthread_barrier_wait(w->barrier);
+        w->pass->run(&w->call);
+    }
+    pthread_barrier_wait(w->barrier);
+    return NULL;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static double run_pass(const pass *p, const hr_kernels *kernels, int32_t threads)
+{
+    pthread_t ids[THREADS_MOST];
+    worker workers[THREADS_MOST];
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1);
+    for (int32_t k = 0; k < threads; k++) {
+        workers[k] = (worker){ p, &barrier, p->call };
+        workers[k].call.kernels = kernels;
+        workers[k].call.thread = k;
+        workers[k].call.threads = threads;
+        if (pthread_create(&ids[k], NULL, work, &workers[k]) != 0) exit(1);
+    }
+    const double start = now();
+    for (int32_t phase = 0; phase <= p->phases; phase++) pthread_barrier_wait(&barrier);
+    const double seconds = now() - start;
+    for (int32_t k = 0; k < threads; k++) pthread_join(ids[k], NULL);
+    pthread_barrier_destroy(&barrier);
+    return seconds;
+}
+
+static void *allocate(int64_t bytes)
+{
+    void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+    if (!memory) exit(1);
+    return memory;
+}
+
+/* Values of a step's size: neither zeros nor denormals. */
+static void *fill(int64_t count, hr_dtype dtype)
+{
+    void *array = allocate(count * hr_dtype_bytes(dtype));
+    uint32_t bits = 1;
+    for (int64_t i = 0; i < count; i++) {
+        bits = bits * 1664525u + 1013904223u;
+        hr_element_set(array, i, dtype, ((float)(bits >> 8) / 8388608 - 1) * 0.5f + 0.75f);
+    }
+    return array;
+}
+
+static void copy_run(const hr_call *call)
+{
+    int64_t first, last;
+    hr_share(ELEMENTS, call->thread, call->threads, &first, &last);
+    memcpy((float *)call->out[0] + first, (const float *)call->in[0] + first,
+           (size_t)(last - first) * 4);
+}
+
+typedef float four_floats __attribute__((vector_size(16)));
+
+static void modify_run(const hr_call *call)
+{
+    int64_t first, last;
+    hr_share(ELEMENTS / 16, call->thread, call->threads, &first, &last);
+    four_floats *x = call->out[0];
+    for (int64_t i = 4 * first; i < 4 * last; i += 4)
+        for (int64_t k = 0; k < 4; k++) x[i + k] *= 1.0001f;
+}
+
+/* The large arrays, shared by the passes: nothing of one is still cached when it runs again. */
+typedef struct {
+    void *rows[5]; /* [ROWS, D] fp32; also holds bf16 */
+    float *gain, *bias, *stat, *table;
+    int32_t *ids, *targets;
+    void *scratch;
+    double *numbers;
+    hr_bf16 *weight;
+} arrays;
+
+static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
+{
+    static const hr_norm_attr norm = { D, T, 1e-5f };
+    static const hr_rope_attr rope = { D, T, 64, D / 128, 2, { 0, D / 2 }, 64, 10000, false };
+    static const hr_loss_attr loss = { V };
+    static const hr_dropout_attr dropout = { D, T, 0.1f, 1 };
+    static const hr_embed_attr embed = { V / 4, D, T };
+    const double pass_bytes = (double)ROWS * D * (double)hr_dtype_bytes(dtype);
+    const double loss_bytes = (double)LOSS_ROWS * V * (double)hr_dtype_bytes(dtype);
+    void *const *r = a->rows;
+    const pass all[] = {
+        { "norm", hr_norm_run, 1,
+          { { r[0], a->gain, a->bias }, { r[1], a->stat }, .attr = &norm }, 2 * pass_bytes, COPY },
+        { "norm_bwd", hr_norm_bwd_run, 2,
+          { { r[0], r[1], a->stat, a->gain, r[2] }, { r[2], a->numbers, a->numbers + D },
+            .attr = &norm, .clear = 6 },
+          4 * pass_bytes, MODIFY },
+        { "rope", hr_rope_run, 1, { { r[0], a->table }, { r[0] }, .attr = &rope }, 2 * pass_bytes,
+          MODIFY },
+        { "dropout", hr_dropout_run, 1, { { r[0], r[1] }, { r[1] }, .attr = &dropout },
+          3 * pass_bytes, MODIFY },
+        { "embed", hr_embed_run, 1, { { a->ids, r[0], r[1] }, { r[2] }, .attr = &embed },
+          pass_bytes + (double)ROWS * D * 4, COPY },
+        { "embed_bwd", hr_embed_bwd_run, 1, { { a->ids, r[1] }, { r[0] }, .attr = &embed },
+          pass_bytes + (double)ROWS * D * 8, MODIFY },
+        { "loss", hr_loss_run, 2,
+          { { r[3], a->targets, a->numbers }, { a->numbers + 1, r[3] }, .attr = &loss },
+          2 * loss_bytes, MODIFY },
+        { "loss, no gradient", hr_loss_run, 2,
+          { { r[3], a->targets, a->numbers }, { a->numbers + 1 }, .attr = &loss }, loss_bytes,
+          COPY },
+    };
+    const int32_t count = sizeof all / sizeof *all;
+    for (int32_t k = 0; k < count; k++) {
+        passes[k] = all[k];
+        passes[k].call.rows = passes[k].run == hr_loss_run ? LOSS_ROWS : ROWS;
+        passes[k].call.dtype = dtype;
+        passes[k].call.scratch = a->scratch;
+    }
+    return count;
+}
+
+static int32_t add_updates(pass *passes, const arrays *a)
+{
+    static const hr_sumsq_attr sumsq = { ELEMENTS };
+    static const hr_update_attr update = { ELEMENTS, 0.9, 0.95, 1e-8, 0.1, true };
+    static double lr = 1e-6, norm_scale[2] = { 1, 1 }, part;
+    void *const *r = a->rows;
+    const double n = ELEMENTS;
+    const pass all[] = {
+        { "sumsq", hr_sumsq_run, 2,
+          { { r[0] }, { &part }, .attr = &sumsq, .scratch = a->scratch }, 4 * n, COPY },
+        { "adamw", hr_adamw_run, 1,
+          { { r[0], norm_scale, &lr }, { r[1], r[2], r[4] }, .attr = &update }, 28 * n, MODIFY },
+        { "adamw, bf16 copy", hr_adamw_run, 1,
+          { { r[0], norm_scale, &lr }, { r[1], r[2], r[4], a->weight }, .attr = &update }, 30 * n,
+          MODIFY },
+        { "sgd, bf16 copy", hr_sgd_run, 1,
+          { { r[0], norm_scale, &lr }, { r[1], r[2], a->weight }, .attr = &update }, 22 * n,
+          MODIFY },
+    };
+    memcpy(passes, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const double *seconds)
+{
+    double sorted[ROUNDS];
+    memcpy(sorted, seconds, sizeof sorted);
+    qsort(sorted, ROUNDS, sizeof *sorted, compare_doubles);
+    return sorted[ROUNDS / 2];
+}
+
+static arrays make_arrays(void)
+{
+    arrays a = { .gain = fill(D, HR_F32),
+                 .bias = fill(D, HR_F32),
+                 .stat = fill(2 * ROWS, HR_F32),
+                 .table = fill(T * 64, HR_F32),
+                 .ids = allocate(ROWS * 4),
+                 .targets = allocate(ROWS * 4),
+                 .scratch = allocate(4 << 20),
+                 .numbers = allocate(2 * D * 8),
+                 .weight = allocate(ELEMENTS * 2) };
+    for (int32_t k = 0; k < 5; k++) a.rows[k] = allocate(ELEMENTS * 4);
+    uint32_t bits = 7;
+    for (int64_t r = 0; r < ROWS; r++) {
+        bits = bits * 1664525u + 1013904223u;
+        a.ids[r] = a.targets[r] = (int32_t)((bits >> 8) % (V / 4));
+    }
+    return a;
+}
+
+/* Before each round, so that neither type reads the other's bytes as denormals or NaN. */
+static void refill(const arrays *a, hr_dtype dtype)
+{
+    void *values = fill(ELEMENTS, dtype);
+    for (int32_t k = 0; k < 5; k++)
+        memcpy(a->rows[k], values, (size_t)(ELEMENTS * hr_dtype_bytes(dtype)));
+    free(values);
+    *a->numbers = 1e-3;
+}
+
+static void measure(pass *passes, int32_t count, const arrays *a, hr_dtype dtype, int32_t threads,
+                    int32_t rungs)
+{
+    static const uint32_t masks[RUNGS] = { 0, HR_CPU_AVX2, HR_CPU_AVX2 | HR_CPU_AVX512 };
+    hr_kernels kernels[RUNGS];
+    for (int32_t k = 0; k < rungs; k++) hr_kernels_fill(&kernels[k], masks[k]);
+    refill(a, dtype);
+    for (int32_t round = 0; round < ROUNDS; round++)
+        for (int32_t p = 0; p < count; p++)
+            for (int32_t k = 0; k < rungs; k++)
+                if (k > 0 || round == 0 || rungs == 1) /* the reference is slow: once */
+                    passes[p].seconds[k][round] = run_pass(&passes[p], &kernels[k], threads);
+                else passes[p].seconds[k][round] = passes[p].seconds[k][0];
+}
+
+static void print_table(const pass *passes, int32_t count, const char *type, int32_t threads,
+                        int32_t rungs)
+{
+    double ceiling[2];
+    for (int32_t k = 0; k < 2; k++)
+        ceiling[k] = passes[k].bytes / median(passes[k].seconds[rungs - 1]) / 1e9;
+    printf("%s, %d thread%s: copy %.1f GB/s, read-modify-write %.1f GB/s\n", type, threads,
+           threads > 1 ? "s" : "", ceiling[COPY], ceiling[MODIFY]);
+    printf("  %-20s %8s %8s %8s   of its bound\n", "GB/s", "ref", "avx2", "avx512");
+    for (int32_t p = 2; p < count; p++) {
+        double speed = 0;
+        printf("  %-20s", passes[p].name);
+        for (int32_t k = 0; k < RUNGS; k++) {
+            if (k >= rungs) {
+                printf(" %8s", "-");
+                continue;
+            }
+            speed = passes[p].bytes / median(passes[p].seconds[k]) / 1e9;
+            printf(" %8.1f", speed);
+        }
+        printf("   %5.0f %%\n", 100 * speed / ceiling[passes[p].bound]);
+    }
+}
+
+int main(int count_of_arguments, char **arguments)
+{
+    static pass passes[PASSES_MOST];
+    const int32_t most = count_of_arguments > 1 ? atoi(arguments[1]) : 2;
+    const uint32_t cpu = hr_cpu_detect();
+    const int32_t rungs = 1 + !!(cpu & HR_CPU_AVX2) + !!(cpu & HR_CPU_AVX512);
+    if (most < 1 || most > THREADS_MOST) return 2;
+    const arrays a = make_arrays();
+    const double array_bytes = 4.0 * ELEMENTS;
+    passes[COPY] = (pass){ "copy", copy_run, 1, { { a.rows[0] }, { a.rows[1] } }, 2 * array_bytes };
+    passes[MODIFY] = (pass){ "modify", modify_run, 1, { .out = { a.rows[4] } }, 2 * array_bytes };
+    for (int32_t threads = 1; threads <= most; threads += threads)
+        for (hr_dtype dtype = HR_F32; dtype <= HR_BF16; dtype++) {
+            int32_t count = 2 + add_passes(passes + 2, &a, dtype);
+            if (dtype == HR_F32) count += add_updates(passes + count, &a);
+            measure(passes, count, &a, dtype, threads, rungs);
+            print_table(passes, count, hr_dtype_name(dtype), threads, rungs);
+        }
+    return 0;
+}
