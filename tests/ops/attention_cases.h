@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention_cases.h - shapes of attention with their tensors, run through a table of kernels.
+ * Every tensor and the scratch end at a page that faults; what is written is poisoned before. */
+#ifndef HR_TESTS_OPS_ATTENTION_CASES_H
+#define HR_TESTS_OPS_ATTENTION_CASES_H
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/bf16.h"
+#include "base/cpu.h"
+#include "base/random.h"
+#include "guard.h"
+#include "ops/attention/attention.h"
+#include "ops/kernels.h"
+
+/* Random numbers of the tests: a counter, mixed. */
+typedef struct {
+    uint64_t seed, drawn;
+} case_random;
+
+static inline uint64_t case_draw(case_random *random)
+{
+    return hr_random_mix(random->seed ^ hr_random_mix(++random->drawn));
+}
+
+static inline int64_t case_below(case_random *random, int64_t count)
+{
+    return (int64_t)(case_draw(random) % (uint64_t)count);
+}
+
+/* In (-1, 1). */
+static inline float case_uniform(case_random *random)
+{
+    return ((float)(case_draw(random) >> 40) + 0.5f) / (float)(1 << 23) - 1;
+}
+
+enum { CASE_Q, CASE_K, CASE_V, CASE_O, CASE_GRAD_O, CASE_LSE, CASE_DQ, CASE_DK, CASE_DV, CASE_TENSORS };
+
+static const char *const case_names[] = { "q", "k", "v", "o", "do", "lse", "dq", "dk", "dv" };
+
+typedef struct {
+    hr_attention_attr attr;
+    hr_dtype dtype;
+    int64_t rows, row_first;
+    bool fused;
+} attention_case;
+
+typedef struct {
+    void *at[CASE_TENSORS];
+    int64_t count[CASE_TENSORS];
+    hr_guard guard[CASE_TENSORS];
+} attention_tensors;
+
+/* Separate tensors with heads side by side; or fused: per head q | k | v as in GPT-NeoX where every
+ * head has its own keys, else all q, all k, all v. `gap` elements at the end of a row hold no head. */
+static inline attention_case case_of(int64_t T, int32_t H, int32_t G, int32_t head_width, bool fused,
+                                     int64_t gap)
+{
+    const int64_t w = head_width;
+    attention_case c = { .attr = { .H = H, .G = G, .head_width = head_width, .T = T },
+                         .rows = T,
+                         .fused = fused };
+    hr_attention_attr *a = &c.attr;
+    a->scale = 1 / sqrtf((float)head_width);
+    a->mask = (hr_attention_mask){ HR_PATTERN_DENSE, 64, 1, 2 };
+    a->site = 3;
+    a->q_head_stride = a->k_head_stride = a->v_head_stride = fused && H == G ? 3 * w : w;
+    a->k_offset = !fused ? 0 : H == G ? w : H * w;
+    a->v_offset = !fused ? 0 : H == G ? 2 * w : (H + G) * w;
+    a->q_width = (fused ? H + 2 * G : H) * w + gap;
+    a->k_width = a->v_width = fused ? 0 : G * w + gap;
+    return c;
+}
+
+static inline int64_t case_bytes(const attention_case *c, int tensor)
+{
+    return tensor == CASE_LSE ? 4 : hr_dtype_bytes(c->dtype);
+}
+
+static inline double case_get(const attention_case *c, const attention_tensors *t, int tensor,
+                              int64_t i)
+{
+    if (tensor == CASE_LSE || c->dtype == HR_F32) return (double)((const float *)t->at[tensor])[i];
+    return (double)hr_bf16_to_f32(((const hr_bf16 *)t->at[tensor])[i]);
+}
+
+static inline void case_set(const attention_case *c, attention_tensors *t, int tensor, int64_t i,
+                            float value)
+{
+    if (tensor == CASE_LSE || c->dtype == HR_F32) ((float *)t->at[tensor])[i] = value;
+    else ((hr_bf16 *)t->at[tensor])[i] = hr_bf16_from_f32(value);
+}
+
+/* Tensors that a case has not stay null. Inputs are random, outputs NaN. */
+static inline void case_open(const attention_case *c, attention_tensors *t, case_random random)
+{
+    const hr_attention_attr *a = &c->attr;
+    const int64_t o_width = (int64_t)a->H * a->head_width;
+    const int64_t width[] = { a->q_width, a->k_width, a->v_width, o_width,   o_width,
+                              a->H,       a->q_width, a->k_width, a->v_width };
+    for (int i = 0; i < CASE_TENSORS; i++) {
+        const bool input = i <= CASE_V || i == CASE_GRAD_O;
+        t->count[i] = c->rows * width[i];
+        t->at[i] = NULL;
+        if (t->count[i] == 0) continue;
+        t->at[i] = hr_guard_open(&t->guard[i], t->count[i] * case_bytes(c, i));
+        memset(t->at[i], 0xff, (size_t)(t->count[i] * case_bytes(c, i)));
+        for (int64_t j = 0; input && j < t->count[i]; j++)
+            case_set(c, t, i, j, case_uniform(&random));
+    }
+}
+
+static inline void case_close(attention_tensors *t)
+{
+    for (int i = 0; i < CASE_TENSORS; i++)
+        if (t->at[i]) hr_guard_close(&t->guard[i]);
+}
+
+/* One call of a run function, by `threads` threads in turn, over `rows` rows from `first` on. */
+static inline void case_call(const attention_case *c, attention_tensors *t, bool backward,
+                             uint32_t mask, int32_t threads, int64_t first, int64_t rows)
+{
+    static const int fwd[] = { CASE_Q, CASE_K, CASE_V };
+    static const int bwd[] = { CASE_Q, CASE_K, CASE_V, CASE_O, CASE_GRAD_O, CASE_LSE };
+    static const int fwd_out[] = { CASE_O, CASE_LSE }, bwd_out[] = { CASE_DQ, CASE_DK, CASE_DV };
+    const int *in = backward ? bwd : fwd, *out = backward ? bwd_out : fwd_out;
+    const int64_t bytes = backward ? hr_attention_bwd_scratch_bytes(&c->attr, rows, threads)
+                                   : hr_attention_scratch_bytes(&c->attr, rows, threads);
+    hr_kernels kernels;
+    hr_guard guard;
+    hr_call call = { .attr = &c->attr,
+                     .kernels = &kernels,
+                     .rows = rows,
+                     .row_first = c->row_first + first,
+                     .clock = 5,
+                     .seed = 7,
+                     .dtype = c->dtype,
+                     .threads = threads };
+    hr_attention_kernels_fill(&kernels.attention, mask);
+    for (int i = 0; i < (backward ? 6 : 3); i++)
+        if (t->at[in[i]])
+            call.in[i] = (char *)t->at[in[i]] +
+                         first * (t->count[in[i]] / c->rows) * case_bytes(c, in[i]);
+    for (int i = 0; i < (backward ? 3 : 2); i++)
+        if (t->at[out[i]])
+            call.out[i] = (char *)t->at[out[i]] +
+                          first * (t->count[out[i]] / c->rows) * case_bytes(c, out[i]);
+    call.scratch = hr_guard_open(&guard, bytes);
+    memset(call.scratch, 0xff, (size_t)bytes);
+    for (call.thread = 0; call.thread < threads; call.thread++)
+        (backward ? hr_attention_bwd_run : hr_attention_run)(&call);
+    hr_guard_close(&guard);
+}
+
+static inline void case_run(const attention_case *c, attention_tensors *t, uint32_t mask,
+                            int32_t threads)
+{
+    case_call(c, t, false, mask, threads, 0, c->rows);
+    case_call(c, t, true, mask, threads, 0, c->rows);
+}
+
+static inline double case_norm(const attention_case *c, const attention_tensors *t, int tensor)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < t->count[tensor]; i++)
+        sum += case_get(c, t, tensor, i) * case_get(c, t, tensor, i);
+    return sqrt(sum);
+}
+
+static inline void case_print(const attention_case *c)
+{
+    const hr_attention_attr *a = &c->attr;
+    print_message("T %d rows %d H %d G %d width %d %s %s pattern %d block %d window %d stride %d "
+                  "dropout %g\n",
+                  (int)a->T, (int)c->rows, a->H, a->G, a->head_width, hr_dtype_name(c->dtype),
+                  c->fused ? "fused" : "separate", a->mask.kind, a->mask.block, a->mask.window,
+                  a->mask.stride, (double)a->dropout);
+}
+
+/* Every tensor of `got` within `tolerance` of `want`, in the 2-norm. Gradients of scores cancel, to
+ * nothing in a row that sees one key: what they are small against is a share of dv. */
+static inline void case_close_to(const attention_case *c, const attention_tensors *got,
+                                 const attention_tensors *want, double tolerance)
+{
+    static const int outputs[] = { CASE_O, CASE_LSE, CASE_DQ, CASE_DK, CASE_DV };
+    const double floor = 0.2 * case_norm(c, want, want->at[CASE_DV] ? CASE_DV : CASE_DQ);
+    for (int k = 0; k < 5; k++) {
+        const int tensor = outputs[k];
+        double sum = 0;
+        for (int64_t i = 0; i < got->count[tensor]; i++) {
+            const double d = case_get(c, got, tensor, i) - case_get(c, want, tensor, i);
+            sum += d * d;
+        }
+        const double size = case_norm(c, want, tensor) + (tensor >= CASE_DQ ? floor : 1e-3);
+        if (sqrt(sum) <= tolerance * size) continue;
+        case_print(c);
+        fail_msg("%s is %g off, allowed %g of %g", case_names[tensor], sqrt(sum), tolerance, size);
+    }
+}
+
+/* A shape around (T, head_width): one to three sequences, the last maybe short; all else drawn. */
+static inline attention_case case_around(case_random *random, int64_t T, int32_t head_width)
+{
+    static const int32_t heads[][2] = { { 1, 1 }, { 2, 2 }, { 2, 1 }, { 4, 2 }, { 3, 1 } };
+    static const int32_t blocks[] = { 64, 8, 64, 5, 1, 48 };
+    const int32_t *pair = heads[case_below(random, head_width > 64 || T > 100 ? 3 : 5)];
+    attention_case c = case_of(T, pair[0], pair[1], head_width, case_below(random, 2) == 0,
+                               case_below(random, 3) == 0 ? 3 : 0);
+    c.attr.mask = (hr_attention_mask){ (int32_t)case_below(random, 4),
+                                       blocks[case_below(random, 6)],
+                                       (int32_t)case_below(random, 4),
+                                       1 + (int32_t)case_below(random, 3) };
+    c.attr.dropout = case_below(random, 3) == 0 ? 0.25f : 0;
+    c.rows = T + (case_below(random, 2) ? case_below(random, T) : 0);
+    c.row_first = T * case_below(random, 3);
+    return c;
+}
+
+/* Runs a case in both types on each mask and holds it against the reference. */
+static inline void case_check(attention_case c, const uint32_t *masks, int mask_count,
+                              bool bf16_only, case_random random)
+{
+    for (int type = bf16_only; type < 2; type++) {
+        attention_tensors want, got;
+        c.dtype = type ? HR_BF16 : HR_F32;
+        case_open(&c, &want, random);
+        case_run(&c, &want, 0, 1);
+        for (int i = 0; i < mask_count; i++) {
+            case_open(&c, &got, random);
+            case_run(&c, &got, masks[i], 1 + i % 3);
+            case_close_to(&c, &got, &want, type ? 6e-3 : 1e-5);
+            case_close(&got);
+        }
+        case_close(&want);
+    }
+}
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention: every rung against the reference, the reference against differences of its own
+ * definition, and what the contract promises about bits. */
+#include "attention_cases.h"
+
+#ifndef HR_COUNT
+#define HR_COUNT 1
+#endif
+
+static const uint64_t seed = 20241121;
+
+/* Masks of the rungs above the reference that this machine has. */
+static int rungs(uint32_t masks[4])
+{
+    static const char *const names[] = { "avx2", "avx512", "avx512bf16", "amx" };
+    const uint32_t here = hr_cpu_detect();
+    int count = 0;
+    for (int i = 0; i < 4; i++) {
+        const uint32_t mask = (uint32_t)hr_cpu_mask_of(names[i]);
+        if ((here & mask) == mask) masks[count++] = mask;
+        else print_message("skip: this machine has no %s\n", names[i]);
+    }
+    return count;
+}
+
+static void every_rung_computes_what_the_reference_does(void **state)
+{
+    static const int64_t lengths[] = { 1, 2, 7, 63, 64, 65, 130, 200 };
+    static const int32_t widths[] = { 1, 8, 16, 24, 64, 80, 128, 256 };
+    case_random random = { .seed = seed };
+    uint32_t masks[4];
+    const int count = rungs(masks);
+    (void)state;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    for (int turn = 0; turn < HR_COUNT; turn++)
+        for (int i = 0; i < 8; i++)
+            for (int j = 0; j < 8; j++)
+                case_check(case_around(&random, lengths[i], widths[j]), masks, count, false, random);
+}
+
+static void every_pattern_keeps_its_blocks_on_every_rung(void **state)
+{
+    case_random random = { .seed = seed + 1 };
+    uint32_t masks[4];
+    const int count = rungs(masks);
+    (void)state;
+    for (int kind = 0; kind < 4; kind++)
+        for (int small = 0; small < 2; small++) {
+            attention_case c = case_of(small ? 100 : 450, 1, 1, 16, true, 0);
+            c.attr.mask = (hr_attention_mask){ kind, small ? 8 : 64, 1, 3 };
+            c.attr.dropout = small ? 0.5f : 0;
+            case_check(c, masks, count, false, random);
+        }
+}
+
+static void pairs_are_those_that_the_mask_keeps(void **state)
+{
+    case_random random = { .seed = seed + 2 };
+    (void)state;
+    for (int turn = 0; turn < 200 * HR_COUNT; turn++) {
+        const int64_t length = case_below(&random, 150);
+        const hr_attention_mask mask = { (int32_t)case_below(&random, 4),
+                                         1 + (int32_t)case_below(&random, 20),
+                                         (int32_t)case_below(&random, 5),
+                                         1 + (int32_t)case_below(&random, 5) };
+        int64_t pairs = 0;
+        for (int64_t i = 0; i < length; i++)
+            for (int64_t j = 0; j <= i; j++)
+                pairs += hr_attention_keeps(&mask, i / mask.block, j / mask.block);
+        assert_int_equal(hr_attention_pairs(&mask, length), pairs);
+    }
+}
+
+/* sum(dO o O) of one head of one sequence, from the definition, in double. */
+static double definition(const attention_case *c, const double *x, const double *grad_o, int64_t head)
+{
+    const hr_attention_attr *a = &c->attr;
+    const int64_t w = a->head_width, block = a->mask.block;
+    double loss = 0, p[64];
+    for (int64_t i = 0; i < c->rows; i++) {
+        const uint64_t key =
+            hr_random_row_key(7, 5, a->site, (uint64_t)(c->row_first / a->T), (uint64_t)i);
+        double total = 0;
+        for (int64_t j = 0; j <= i; j++) {
+            const int64_t apart = i / block - j / block;
+            double score = 0;
+            const bool near = apart <= a->mask.window, column = j / block % a->mask.stride == 0;
+            const bool kept[] = { true, near, column || apart == 0, near || column || apart == 0 };
+            for (int64_t e = 0; e < w; e++)
+                score += x[i * a->q_width + a->q_offset + head * a->q_head_stride + e] *
+                         x[j * a->q_width + a->k_offset + head * a->k_head_stride + e];
+            p[j] = kept[a->mask.kind] ? exp((double)a->scale * score) : 0;
+            total += p[j];
+        }
+        for (int64_t j = 0; j <= i; j++) {
+            const uint32_t bits = hr_random_element(key, (uint32_t)(head * a->T + j));
+            const bool dropped = bits < hr_random_threshold((double)a->dropout);
+            const double weight = dropped ? 0 : p[j] / total / (1 - (double)a->dropout);
+            for (int64_t e = 0; e < w; e++)
+                loss += weight * grad_o[(i * a->H + head) * w + e] *
+                        x[j * a->q_width + a->v_offset + head * a->v_head_stride + e];
+        }
+    }
+    return loss;
+}
+
+static void gradients_of_the_reference_are_the_slopes_of_its_definition(void **state)
+{
+    const double step = 1e-4;
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        case_random random = { .seed = seed + 3 };
+        attention_case c = case_of(21, 2, 2, 5, true, 0);
+        attention_tensors t;
+        double x[21 * 30], grad_o[21 * 10];
+        c.attr.mask = (hr_attention_mask){ kind, 4, 1, 3 };
+        c.attr.dropout = 0.3f;
+        c.row_first = 42;
+        case_open(&c, &t, random);
+        case_run(&c, &t, 0, 1);
+        for (int64_t i = 0; i < t.count[CASE_Q]; i++) x[i] = case_get(&c, &t, CASE_Q, i);
+        for (int64_t i = 0; i < t.count[CASE_GRAD_O]; i++)
+            grad_o[i] = case_get(&c, &t, CASE_GRAD_O, i);
+        for (int64_t i = 0; i < t.count[CASE_Q]; i++) {
+            const double at = x[i];
+            double loss[2] = { 0 };
+            for (int side = 0; side < 2; side++) {
+                x[i] = side ? at + step : at - step;
+                for (int64_t head = 0; head < 2; head++) loss[side] += definition(&c, x, grad_o, head);
+            }
+            x[i] = at;
+            const double slope = (loss[1] - loss[0]) / (2 * step);
+            if (!(fabs(case_get(&c, &t, CASE_DQ, i) - slope) < 2e-6))
+                fail_msg("pattern %d element %d: %g, slope %g", kind, (int)i,
+                         case_get(&c, &t, CASE_DQ, i), slope);
+        }
+        case_close(&t);
+    }
+}
+
+static void assert_rows_equal(const attention_case *c, const attention_tensors *a,
+                              const attention_tensors *b, int tensor, int64_t rows)
+{
+    if (!a->at[tensor]) return;
+    const int64_t row_bytes = a->count[tensor] / c->rows * case_bytes(c, tensor);
+    assert_memory_equal(a->at[tensor], b->at[tensor], (size_t)(rows * row_bytes));
+}
+
+/* A few shapes on the reference and every rung, in both types. */
+static void with_shapes(void (*check)(const attention_case *c, uint32_t mask, case_random random))
+{
+    case_random random = { .seed = seed + 4 };
+    uint32_t masks[5] = { 0 };
+    const int count = 1 + rungs(masks + 1);
+    for (int i = 0; i < count; i++)
+        for (int shape = 0; shape < 6; shape++) {
+            attention_case c = case_around(&random, shape % 2 ? 64 : 77, shape < 3 ? 24 : 64);
+            c.dtype = shape % 3 == 0 ? HR_F32 : HR_BF16;
+            c.rows = 2 * c.attr.T + c.attr.T / 3;
+            check(&c, masks[i], random);
+        }
+}
+
+static void check_threads(const attention_case *c, uint32_t mask, case_random random)
+{
+    attention_tensors one, many;
+    case_open(c, &one, random);
+    case_run(c, &one, mask, 1);
+    for (int32_t threads = 2; threads <= 4; threads++) {
+        case_open(c, &many, random);
+        case_run(c, &many, mask, threads);
+        for (int i = 0; i < CASE_TENSORS; i++) assert_rows_equal(c, &one, &many, i, c->rows);
+        case_close(&many);
+    }
+    case_close(&one);
+}
+
+static void threads_do_not_change_a_bit(void **state)
+{
+    (void)state;
+    with_shapes(check_threads);
+}
+
+static void check_cuts(const attention_case *c, uint32_t mask, case_random random)
+{
+    attention_tensors whole, cut;
+    const int64_t T = c->attr.T;
+    case_open(c, &whole, random);
+    case_open(c, &cut, random);
+    case_run(c, &whole, mask, 1);
+    for (int64_t first = 0; first < c->rows; first += T)
+        for (int backward = 0; backward < 2; backward++)
+            case_call(c, &cut, backward, mask, 2, first, hr_min(T, c->rows - first));
+    for (int i = 0; i < CASE_TENSORS; i++) assert_rows_equal(c, &whole, &cut, i, c->rows);
+    case_close(&whole);
+    case_close(&cut);
+}
+
+static void cutting_the_batch_into_sequences_does_not_change_a_bit(void **state)
+{
+    (void)state;
+    with_shapes(check_cuts);
+}
+
+/* Tokens from `split` on are others in `b`; a sequence that ends there is a third run. */
+static void check_causality(const attention_case *c, uint32_t mask, case_random random)
+{
+    attention_tensors a, b, ended;
+    attention_case one = *c, early;
+    one.rows = c->attr.T;
+    early = one;
+    early.rows = 1 + case_below(&random, one.rows - 1);
+    case_open(&one, &a, random);
+    case_open(&one, &b, random);
+    case_open(&early, &ended, random);
+    for (int i = 0; i < CASE_TENSORS; i++) {
+        if (!a.at[i] || !(i <= CASE_V || i == CASE_GRAD_O)) continue;
+        const int64_t kept = early.rows * (a.count[i] / one.rows);
+        for (int64_t j = kept; j < a.count[i]; j++)
+            case_set(&one, &b, i, j, 50 * case_uniform(&random));
+        memcpy(ended.at[i], a.at[i], (size_t)(kept * case_bytes(c, i)));
+    }
+    case_run(&one, &a, mask, 1);
+    case_run(&one, &b, mask, 1);
+    case_run(&early, &ended, mask, 1);
+    for (int i = CASE_O; i < CASE_TENSORS; i++) {
+        if (i >= CASE_DK || (i == CASE_DQ && c->fused) || i == CASE_GRAD_O) continue;
+        assert_rows_equal(&one, &a, &b, i, early.rows);
+        assert_rows_equal(&one, &a, &ended, i, early.rows);
+    }
+    case_close(&a);
+    case_close(&b);
+    case_close(&ended);
+}
+
+static void later_tokens_do_not_change_a_bit_of_earlier_rows(void **state)
+{
+    (void)state;
+    with_shapes(check_causality);
+}
+
+static void large_scores_stay_finite(void **state)
+{
+    uint32_t masks[4];
+    const int count = rungs(masks);
+    (void)state;
+    attention_case c = case_of(70, 1, 1, 16, true, 0);
+    c.attr.scale = 400;
+    for (int i = 0; i < count; i++)
+        for (int type = 0; type < 2; type++) {
+            attention_tensors t;
+            c.dtype = type ? HR_BF16 : HR_F32;
+            case_open(&c, &t, (case_random){ .seed = seed + 5 });
+            case_run(&c, &t, masks[i], 1);
+            for (int tensor = CASE_O; tensor < CASE_TENSORS; tensor++)
+                for (int64_t j = 0; j < t.count[tensor]; j++)
+                    assert_true(isfinite(case_get(&c, &t, tensor, j)));
+            case_close(&t);
+        }
+}
+
+static void no_rows_are_no_work(void **state)
+{
+    attention_case c = case_of(64, 2, 1, 16, false, 0);
+    attention_tensors t;
+    (void)state;
+    case_open(&c, &t, (case_random){ .seed = seed });
+    case_call(&c, &t, false, hr_cpu_detect(), 2, 0, 0);
+    case_call(&c, &t, true, hr_cpu_detect(), 2, 0, 0);
+    assert_true(isnan(case_get(&c, &t, CASE_O, 0)) && isnan(case_get(&c, &t, CASE_DQ, 0)));
+    case_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rung_computes_what_the_reference_does),
+        cmocka_unit_test(every_pattern_keeps_its_blocks_on_every_rung),
+        cmocka_unit_test(pairs_are_those_that_the_mask_keeps),
+        cmocka_unit_test(gradients_of_the_reference_are_the_slopes_of_its_definition),
+        cmocka_unit_test(threads_do_not_change_a_bit),
+        cmocka_unit_test(cutting_the_batch_into_sequences_does_not_change_a_bit),
+        cmocka_unit_test(later_tokens_do_not_change_a_bit_of_earlier_rows),
+        cmocka_unit_test(large_scores_stay_finite),
+        cmocka_unit_test(no_rows_are_no_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
