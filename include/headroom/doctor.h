@@ -22,12 +22,12 @@ typedef struct {
     int64_t memory_bytes, memory_available_bytes, swap_bytes;
     char huge_pages[16];         /* transparent huge pages: always, madvise, never, unknown */
     int64_t cgroup_memory_bytes; /* memory.max of the control group and those above */
-    int64_t limit_address_bytes, limit_locked_bytes, limit_stack_bytes; /* ulimit -v, -l, -s */
+    int64_t limit_address_bytes, limit_locked_bytes, limit_stack_bytes; /* ulimit -v -l -s */
     int64_t page_bytes;
 } hr_machine;
 
-/* Fills `machine`. What the system does not tell is -1 or "unknown". Asks the kernel for AMX: call it
- * once, before threads start. */
+/* Fills `machine`. What the system does not tell is -1 or "unknown". Asks the kernel for AMX: call
+ * it once, before threads start. */
 void hr_machine_read(hr_machine *machine);
 
 #ifdef __cplusplus

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/cgroup.h - what the control group of this process allows it, in version 1 and 2.
+ *
+ * A group is bounded by its own files and by those of every group above it: the least counts. */
+#ifndef HR_BASE_CGROUP_H
+#define HR_BASE_CGROUP_H
+
+#include <stdint.h>
+
+typedef struct {
+    int64_t cpu_thousandths; /* of a core, -1: no quota */
+    int64_t memory_max;      /* bytes, -1: no bound */
+} hr_cgroup;
+
+/* Reads <root>/proc/self/cgroup and the groups below <root>/sys/fs/cgroup. What cannot be read
+ * bounds nothing.
+ *
+ *   root  "" for this machine; a test gives a folder
+ *
+ * Threads  any; takes no memory from the system. */
+hr_cgroup hr_cgroup_read(const char *root);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/small_file.c - files under /proc and /sys have no length: they are read until they end. */
+#include "base/small_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+int64_t hr_small_file_read(const char *path, char *text, int64_t bytes)
+{
+    int64_t length = 0;
+    *text = 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    while (length < bytes - 1) {
+        const ssize_t count = read(fd, text + length, (size_t)(bytes - 1 - length));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) length = -1;
+        if (count <= 0) break;
+        length += count;
+    }
+    close(fd);
+    text[length < 0 ? 0 : length] = 0;
+    return length;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/threads.c - cores that are online but not ours are not counted. */
+#define _GNU_SOURCE
+#include "base/threads.h"
+
+#include <sched.h>
+
+#include "base/cgroup.h"
+#include "base/checked.h"
+
+int32_t hr_threads_affinity(void)
+{
+    /* 8 sets of 1024: the call fails when the kernel knows more cores than the mask has bits. */
+    cpu_set_t sets[8];
+    CPU_ZERO_S(sizeof sets, sets);
+    if (sched_getaffinity(0, sizeof sets, sets) != 0) return 1;
+    return (int32_t)hr_max(CPU_COUNT_S(sizeof sets, sets), 1);
+}
+
+int32_t hr_threads_within(int32_t cores, int64_t cpu_thousandths)
+{
+    if (cpu_thousandths < 0) return (int32_t)hr_max(cores, 1);
+    return (int32_t)hr_max(hr_min(cores, (cpu_thousandths + 999) / 1000), 1);
+}
+
+int32_t hr_threads_default(void)
+{
+    return hr_threads_within(hr_threads_affinity(), hr_cgroup_read("").cpu_thousandths);
+}

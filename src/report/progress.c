@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/progress.c - the line is padded over the one before, so no escape codes are needed. */
+#include "report/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+static const int64_t period_ns = 200000000;
+
+hr_progress hr_progress_begin(int fd)
+{
+    return (hr_progress){ .fd = fd, .terminal = isatty(fd) == 1 };
+}
+
+/* "1:02:03", "2:03" or "?" */
+static void print_duration(double seconds, char text[24])
+{
+    const double seconds_max = 999.0 * 3600.0;
+    if (!(seconds >= 0 && seconds < seconds_max)) {
+        snprintf(text, 24, "?");
+        return;
+    }
+    const int32_t whole = (int32_t)seconds;
+    const int32_t hours = whole / 3600, minutes = whole / 60 % 60, rest = whole % 60;
+    if (hours) snprintf(text, 24, "%d:%02d:%02d", hours, minutes, rest);
+    else snprintf(text, 24, "%d:%02d", minutes, rest);
+}
+
+int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES])
+{
+    const double mebibyte = 1048576.0;
+    char left[24];
+    print_duration(line->seconds_left, left);
+    const int32_t length = snprintf(
+        text, HR_PROGRESS_BYTES,
+        "step %lld/%lld  loss %.4f  %.0f tokens/s  %s left  memory %.1f/%.1f MiB",
+        (long long)line->step, (long long)line->steps, line->loss, line->tokens_per_second, left,
+        (double)line->used_bytes / mebibyte, (double)line->planned_bytes / mebibyte);
+    return (int32_t)hr_min(length, HR_PROGRESS_BYTES - 1);
+}
+
+static int32_t terminal_columns(int fd)
+{
+    struct winsize size;
+    const bool known = ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col : 80;
+}
+
+/* Writes `\r`, the text and enough blanks to cover the line before, and then `behind`. */
+static void rewrite(hr_progress *progress, const char *text, int32_t length, const char *behind)
+{
+    char out[2 * HR_PROGRESS_BYTES + 4];
+    const int32_t blanks = (int32_t)hr_max(progress->columns_shown - length, 0);
+    const int count = snprintf(out, sizeof out, "\r%.*s%*s%s", length, text, blanks, "", behind);
+    progress->columns_shown = length;
+    if (write(progress->fd, out, (size_t)count) != count) progress->terminal = false;
+}
+
+void hr_progress_show(hr_progress *progress, const hr_progress_line *line, int64_t now_ns)
+{
+    if (!progress->terminal) return;
+    const bool soon = progress->shown_ns && now_ns - progress->shown_ns < period_ns;
+    if (soon && line->step < line->steps) return;
+    char text[HR_PROGRESS_BYTES];
+    const int32_t length = hr_progress_print(line, text);
+    /* The last column stays free: a full line would wrap, and be rewritten one line lower. */
+    rewrite(progress, text, (int32_t)hr_min(length, terminal_columns(progress->fd) - 1), "");
+    progress->shown_ns = now_ns;
+}
+
+void hr_progress_end(hr_progress *progress)
+{
+    if (progress->terminal && progress->columns_shown) rewrite(progress, "", 0, "\r");
+    progress->columns_shown = 0;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Affinity and quota: control groups of both versions are laid out as files in a folder. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/cgroup.h"
+#include "base/small_file.h"
+#include "base/threads.h"
+
+static char root[64];
+
+static int make_root(void **state)
+{
+    (void)state;
+    const char *parent = getenv("TMPDIR");
+    snprintf(root, sizeof root, "%.40s/threads_XXXXXX", parent ? parent : P_tmpdir);
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int drop_root(void **state)
+{
+    (void)state;
+    char command[96];
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    return system(command);
+}
+
+static void put(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s%s", root, name);
+    char *slash = path + strlen(root);
+    while ((slash = strchr(slash + 1, '/'))) {
+        *slash = 0;
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_machine_without_groups_is_unbounded(void **state)
+{
+    (void)state;
+    const hr_cgroup bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.cpu_thousandths, -1);
+    assert_int_equal(bounds.memory_max, -1);
+}
+
+static void the_tightest_group_on_the_way_up_counts(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "0::/outer/inner\n");
+    put("/sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
+    put("/sys/fs/cgroup/outer/inner/memory.max", "900000\n");
+    put("/sys/fs/cgroup/outer/cpu.max", "150000 100000\n");
+    put("/sys/fs/cgroup/outer/memory.max", "max\n");
+    put("/sys/fs/cgroup/cpu.max", "400000 100000\n");
+    hr_cgroup bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.cpu_thousandths, 1500);
+    assert_int_equal(bounds.memory_max, 900000);
+    put("/sys/fs/cgroup/memory.max", "700000\n");
+    bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.memory_max, 700000);
+}
+
+static void version_1_is_read_at_its_mounts(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "5:cpu,cpuacct:/job/7\n4:memory:/job/7\n1:name=systemd:/job\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "50000\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/job/7/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/job/7/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    hr_cgroup bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.cpu_thousandths, 500);
+    assert_int_equal(bounds.memory_max, -1);
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "123456\n");
+    bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.memory_max, 123456);
+}
+
+static void damaged_files_bound_nothing(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "no colons\n0:only one\n0::/bad\n::::\n");
+    put("/sys/fs/cgroup/cpu.max", "0 0\n");
+    put("/sys/fs/cgroup/memory.max", "lots\n");
+    put("/sys/fs/cgroup/bad/cpu.max", "9223372036854775807 1\n");
+    put("/sys/fs/cgroup/bad/memory.max", "");
+    const hr_cgroup bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.cpu_thousandths, -1);
+    assert_int_equal(bounds.memory_max, -1);
+}
+
+static void a_quota_is_rounded_up_and_never_below_one(void **state)
+{
+    (void)state;
+    assert_int_equal(hr_threads_within(8, -1), 8);
+    assert_int_equal(hr_threads_within(8, 1), 1);
+    assert_int_equal(hr_threads_within(8, 1000), 1);
+    assert_int_equal(hr_threads_within(8, 1001), 2);
+    assert_int_equal(hr_threads_within(2, 64000), 2);
+    assert_int_equal(hr_threads_within(0, -1), 1);
+}
+
+static void one_core_of_affinity_makes_one_thread(void **state)
+{
+    (void)state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    assert_int_equal(hr_threads_affinity(), CPU_COUNT(&before));
+    int32_t core = 0;
+    while (!CPU_ISSET(core, &before)) core++;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(hr_threads_affinity(), 1);
+    assert_int_equal(hr_threads_default(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+static void a_small_file_is_cut_to_its_buffer(void **state)
+{
+    (void)state;
+    char path[128], text[6];
+    put("/word", "abcdefgh");
+    snprintf(path, sizeof path, "%s/word", root);
+    assert_int_equal(hr_small_file_read(path, text, sizeof text), 5);
+    assert_string_equal(text, "abcde");
+    assert_int_equal(hr_small_file_read(root, text, sizeof text), -1);
+    assert_string_equal(text, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_machine_without_groups_is_unbounded, make_root,
+                                        drop_root),
+        cmocka_unit_test_setup_teardown(the_tightest_group_on_the_way_up_counts, make_root,
+                                        drop_root),
+        cmocka_unit_test_setup_teardown(version_1_is_read_at_its_mounts, make_root, drop_root),
+        cmocka_unit_test_setup_teardown(damaged_files_bound_nothing, make_root, drop_root),
+        cmocka_unit_test(a_quota_is_rounded_up_and_never_below_one),
+        cmocka_unit_test(one_core_of_affinity_makes_one_thread),
+        cmocka_unit_test_setup_teardown(a_small_file_is_cut_to_its_buffer, make_root, drop_root),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The progress line on a pseudo-terminal, and its absence on a pipe. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "report/progress.h"
+
+static const hr_progress_line middle = { 40, 300, 3.25, 18400.7, 83.9, 62000000, 62914560 };
+
+/* A terminal of so many columns; what is written to *terminal is read from the result. */
+static int open_terminal(int *terminal, unsigned short columns)
+{
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_true(master >= 0);
+    assert_int_equal(grantpt(master), 0);
+    assert_int_equal(unlockpt(master), 0);
+    *terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+    assert_true(*terminal >= 0);
+    const struct winsize size = { .ws_row = 24, .ws_col = columns };
+    assert_int_equal(ioctl(*terminal, TIOCSWINSZ, &size), 0);
+    assert_int_equal(fcntl(master, F_SETFL, O_NONBLOCK), 0);
+    return master;
+}
+
+static int64_t drain(int fd, char *text, size_t bytes)
+{
+    const ssize_t count = read(fd, text, bytes - 1);
+    text[count > 0 ? count : 0] = 0;
+    return count;
+}
+
+static void the_line_has_every_figure(void **state)
+{
+    (void)state;
+    char text[HR_PROGRESS_BYTES];
+    const int32_t length = hr_progress_print(&middle, text);
+    assert_int_equal(length, strlen(text));
+    assert_string_equal(text, "step 40/300  loss 3.2500  18401 tokens/s  1:23 left  "
+                              "memory 59.1/60.0 MiB");
+}
+
+static void extreme_figures_fit_the_line(void **state)
+{
+    (void)state;
+    const hr_progress_line lines[] = {
+        { INT64_MAX, INT64_MAX, -1e308, 1e308, 1e300, INT64_MAX, INT64_MAX },
+        { 0, 0, NAN, INFINITY, NAN, 0, 0 },
+        { 1, 2, 1, 1, 3723, 0, 0 },
+        { 1, 2, 1, 1, -1, 0, 0 },
+    };
+    char text[HR_PROGRESS_BYTES];
+    assert_int_equal(hr_progress_print(&lines[0], text), HR_PROGRESS_BYTES - 1);
+    hr_progress_print(&lines[1], text);
+    assert_non_null(strstr(text, "loss nan"));
+    assert_non_null(strstr(text, "  ? left"));
+    hr_progress_print(&lines[2], text);
+    assert_non_null(strstr(text, "  1:02:03 left"));
+    hr_progress_print(&lines[3], text);
+    assert_non_null(strstr(text, "  ? left"));
+}
+
+static void nothing_is_written_to_a_pipe(void **state)
+{
+    (void)state;
+    int ends[2];
+    char text[8];
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    hr_progress progress = hr_progress_begin(ends[1]);
+    hr_progress_show(&progress, &middle, 1000000000);
+    hr_progress_end(&progress);
+    assert_int_equal(drain(ends[0], text, sizeof text), -1);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void a_terminal_sees_one_line_that_is_wiped_at_the_end(void **state)
+{
+    (void)state;
+    int terminal;
+    char text[1024], line[HR_PROGRESS_BYTES];
+    const int master = open_terminal(&terminal, 120);
+    const int32_t length = hr_progress_print(&middle, line);
+    hr_progress progress = hr_progress_begin(terminal);
+    hr_progress_show(&progress, &middle, 1000000000);
+    drain(master, text, sizeof text);
+    assert_int_equal(text[0], '\r');
+    assert_string_equal(text + 1, line);
+    hr_progress_end(&progress);
+    assert_int_equal(drain(master, text, sizeof text), length + 2);
+    assert_int_equal(strspn(text + 1, " "), length);
+    assert_true(text[0] == '\r' && text[length + 1] == '\r');
+    hr_progress_end(&progress);
+    assert_int_equal(drain(master, text, sizeof text), -1);
+    close(terminal);
+    close(master);
+}
+
+static void a_shorter_line_covers_the_longer_one(void **state)
+{
+    (void)state;
+    int terminal;
+    char text[1024];
+    const int master = open_terminal(&terminal, 200);
+    hr_progress_line longer = middle;
+    longer.tokens_per_second = 123456789;
+    hr_progress progress = hr_progress_begin(terminal);
+    hr_progress_show(&progress, &longer, 1000000000);
+    const int64_t before = drain(master, text, sizeof text);
+    hr_progress_show(&progress, &middle, 2000000000);
+    assert_int_equal(drain(master, text, sizeof text), before);
+    close(terminal);
+    close(master);
+}
+
+static void a_narrow_terminal_gets_a_line_that_does_not_wrap(void **state)
+{
+    (void)state;
+    int terminal;
+    char text[1024];
+    const int master = open_terminal(&terminal, 20);
+    hr_progress progress = hr_progress_begin(terminal);
+    hr_progress_show(&progress, &middle, 1000000000);
+    assert_int_equal(drain(master, text, sizeof text), 1 + 19);
+    close(terminal);
+    close(master);
+}
+
+static void the_line_changes_five_times_a_second_and_at_the_last_step(void **state)
+{
+    (void)state;
+    int terminal;
+    char text[1024];
+    const int master = open_terminal(&terminal, 120);
+    hr_progress progress = hr_progress_begin(terminal);
+    int32_t shown = 0;
+    for (int64_t now_ns = 1000000000; now_ns < 2000000000; now_ns += 10000000) {
+        hr_progress_show(&progress, &middle, now_ns);
+        shown += drain(master, text, sizeof text) > 0;
+    }
+    assert_int_equal(shown, 5);
+    hr_progress_line last = middle;
+    last.step = last.steps;
+    hr_progress_show(&progress, &last, 2000000001);
+    assert_true(drain(master, text, sizeof text) > 0);
+    close(terminal);
+    close(master);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_line_has_every_figure),
+        cmocka_unit_test(extreme_figures_fit_the_line),
+        cmocka_unit_test(nothing_is_written_to_a_pipe),
+        cmocka_unit_test(a_terminal_sees_one_line_that_is_wiped_at_the_end),
+        cmocka_unit_test(a_shorter_line_covers_the_longer_one),
+        cmocka_unit_test(a_narrow_terminal_gets_a_line_that_does_not_wrap),
+        cmocka_unit_test(the_line_changes_five_times_a_second_and_at_the_last_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
