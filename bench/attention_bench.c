@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention_bench.c - forward and backward of attention: 4096 tokens, 8 heads of 64, fused as in
+ * GPT-NeoX, beside the ceiling of the instruction measured between the repetitions.
+ *
+ * Work counted: kept pairs, 4 * width FLOP each forward, 10 backward. Usage: [threads] [rung]. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "ceiling.h"
+#include "ops/attention/attention.h"
+#include "ops/kernels.h"
+
+enum { TOKENS = 4096, HEADS = 8, WIDTH = 64, REPEATS = 7 };
+
+typedef struct {
+    const char *name;
+    int64_t T;
+    hr_attention_mask mask;
+    float dropout;
+} shape;
+
+static const shape shapes[] = {
+    { "dense", 128, { HR_PATTERN_DENSE, 64, 0, 1 }, 0 },
+    { "dense", 512, { HR_PATTERN_DENSE, 64, 0, 1 }, 0 },
+    { "dense", 4096, { HR_PATTERN_DENSE, 64, 0, 1 }, 0 },
+    { "local w=1", 4096, { HR_PATTERN_LOCAL, 64, 1, 1 }, 0 },
+    { "global s=16", 4096, { HR_PATTERN_GLOBAL, 64, 0, 16 }, 0 },
+    { "mixed w=1 s=16", 4096, { HR_PATTERN_MIXED, 64, 1, 16 }, 0 },
+    { "dropout 0.1", 512, { HR_PATTERN_DENSE, 64, 0, 1 }, 0.1f },
+};
+
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+typedef struct {
+    hr_call call;
+    hr_run_fn *run;
+} job;
+
+static void work(void *argument, int32_t thread, int32_t threads)
+{
+    const job *j = argument;
+    hr_call call = j->call;
+    call.thread = thread;
+    call.threads = threads;
+    j->run(&call);
+}
+
+static void *room(int64_t bytes)
+{
+    void *memory = aligned_alloc(4096, (size_t)((bytes + 4095) / 4096 * 4096));
+    if (!memory) abort();
+    memset(memory, 0, (size_t)bytes);
+    return memory;
+}
+
+static void fill(void *at, int64_t count, hr_dtype dtype)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const float value = (float)(i * 2654435761u % 65536) / 32768 - 1;
+        if (dtype == HR_F32) ((float *)at)[i] = value;
+        else ((hr_bf16 *)at)[i] = hr_bf16_from_f32(value);
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+    qsort(values, REPEATS, sizeof *values, by_value);
+    return values[REPEATS / 2];
+}
+
+static void measure(hr_dtype dtype, uint32_t mask, int32_t threads, const hr_kernels *kernels)
+{
+    const int64_t width = HEADS * WIDTH, bytes = hr_dtype_bytes(dtype), qkv = 3 * TOKENS * width;
+    void *x = room(qkv * bytes), *o = room(qkv / 3 * bytes), *grad_o = room(qkv / 3 * bytes);
+    void *grad_x = room(qkv * bytes);
+    float *lse = room(TOKENS * HEADS * 4);
+    double dense[2] = { 0 };
+    fill(x, qkv, dtype);
+    fill(grad_o, qkv / 3, dtype);
+    for (int s = 0; s < SHAPES; s++) {
+        const hr_attention_attr attr = { .H = HEADS,
+                                         .G = HEADS,
+                                         .head_width = WIDTH,
+                                         .T = shapes[s].T,
+                                         .q_width = 3 * width,
+                                         .k_offset = WIDTH,
+                                         .v_offset = 2 * WIDTH,
+                                         .q_head_stride = 3 * WIDTH,
+                                         .k_head_stride = 3 * WIDTH,
+                                         .v_head_stride = 3 * WIDTH,
+                                         .mask = shapes[s].mask,
+                                         .scale = 0.125f,
+                                         .dropout = shapes[s].dropout };
+        void *scratch = room(hr_attention_bwd_scratch_bytes(&attr, TOKENS, threads));
+        const hr_call call = { .in = { x }, .out = { o, lse }, .scratch = scratch, .attr = &attr,
+                               .kernels = kernels, .rows = TOKENS, .dtype = dtype };
+        job fwd = { call, hr_attention_run }, bwd = { call, hr_attention_bwd_run };
+        void *const in[] = { x, NULL, NULL, o, grad_o, lse };
+        memcpy(bwd.call.in, in, sizeof in);
+        bwd.call.out[0] = grad_x;
+        bwd.call.out[1] = NULL;
+        double seconds[2][REPEATS], ceilings[REPEATS];
+        for (int r = -1; r < REPEATS; r++) { /* the first warms up */
+            const int at = r < 0 ? 0 : r;
+            seconds[0][at] = hr_bench_seconds(threads, work, &fwd);
+            seconds[1][at] = hr_bench_seconds(threads, work, &bwd);
+            ceilings[at] = hr_ceiling_gflops(hr_ceiling_of(mask, dtype == HR_BF16), threads);
+        }
+        const double pairs = (double)hr_attention_pairs(&attr.mask, attr.T) * TOKENS / (double)attr.T;
+        const double flops = pairs * HEADS * WIDTH * 1e-9, ceiling = median(ceilings);
+        const double time[2] = { median(seconds[0]), median(seconds[1]) };
+        const double rate[2] = { 4 * flops / time[0], 10 * flops / time[1] };
+        printf("%-4s %-14s T %4d: forward %7.2f ms %4.0f GFLOP/s %3.0f %%, "
+               "backward %7.2f ms %4.0f GFLOP/s %3.0f %% of %.0f",
+               hr_dtype_name(dtype), shapes[s].name, (int)attr.T, time[0] * 1e3, rate[0],
+               100 * rate[0] / ceiling, time[1] * 1e3, rate[1], 100 * rate[1] / ceiling, ceiling);
+        if (attr.T == TOKENS && attr.mask.kind == HR_PATTERN_DENSE) memcpy(dense, time, sizeof dense);
+        else if (attr.T == TOKENS)
+            printf("; %.1f %%, %.1f %% of dense", 100 * time[0] / dense[0], 100 * time[1] / dense[1]);
+        printf("\n");
+        free(scratch);
+    }
+    free(x);
+    free(o);
+    free(grad_o);
+    free(grad_x);
+    free(lse);
+}
+
+int main(int argc, char **argv)
+{
+    static hr_kernels kernels;
+    const int32_t threads = argc > 1 ? (int32_t)atoi(argv[1]) : 2;
+    const uint32_t here = hr_cpu_detect();
+    const int64_t wanted = argc > 2 ? hr_cpu_mask_of(argv[2]) : here;
+    if (wanted < 0 || threads < 1 || threads > HR_BENCH_THREADS_MOST) {
+        fprintf(stderr, "usage: %s [threads] [ref|avx2|avx512|avx512bf16|amx]\n", argv[0]);
+        return 2;
+    }
+    const uint32_t mask = here & (uint32_t)wanted;
+    hr_attention_kernels_fill(&kernels.attention, mask);
+    printf("%s, %d threads\n", hr_cpu_rung_name(mask), threads);
+    measure(HR_BF16, mask, threads, &kernels);
+    measure(HR_F32, mask, threads, &kernels);
+    return 0;
+}
