@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_test.c - files that are whole or not there, and sentences that name what is wrong. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "text/folder.h"
+
+enum { NOBODY = 65534 };
+
+static hr_folder folder;
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder = hr_folder_open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hr_folder_close(&folder);
+    return 0;
+}
+
+static void assert_refused(const char *path, hr_status status, const char *sentence)
+{
+    int file = -7;
+    int64_t bytes = -7;
+    hr_error err;
+    assert_int_equal(hr_file_open(path, &file, &bytes, &err), status);
+    assert_non_null(strstr(err.message, path));
+    assert_non_null(strstr(err.message, sentence));
+    assert_int_equal(file, -7);
+    assert_int_equal(bytes, -7);
+}
+
+static void opening_names_what_is_missing_or_no_file(void **state)
+{
+    (void)state;
+    assert_refused(hr_folder_path(&folder, "absent"), HR_USAGE, "there is no such file");
+    assert_refused(folder.path, HR_USAGE, "is a directory, and a file is needed");
+    assert_refused("/dev/null", HR_USAGE, "is a device or pipe, and a file is needed");
+    const char *pipe_path = hr_folder_path(&folder, "pipe");
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    assert_refused(pipe_path, HR_USAGE, "is a device or pipe");
+    assert_refused(hr_folder_path(&folder, "pipe/below"), HR_USAGE, "cannot be read: Not a directory");
+}
+
+static void what_others_may_not_read_or_write_is_refused(void **state)
+{
+    (void)state;
+    hr_file_out out;
+    hr_error err;
+    const char *path = hr_folder_path(&folder, "secret");
+    hr_folder_write(path, "x", 1);
+    chmod(path, 0);
+    chmod(folder.path, 0555);
+    if (geteuid() == 0 && seteuid(NOBODY) != 0) skip();
+    assert_refused(path, HR_USAGE, "cannot be read: Permission denied");
+    assert_int_equal(hr_file_begin(&out, folder.path, "new", &err), HR_FAILURE);
+    assert_non_null(strstr(err.message, "new cannot be written there: Permission denied"));
+    const char *below = hr_folder_path(&folder, "below");
+    assert_int_equal(hr_directory_make(below, &err), HR_FAILURE);
+    if (getuid() == 0) assert_int_equal(seteuid(0), 0);
+    chmod(folder.path, 0700);
+}
+
+static void a_read_is_whole_or_says_where_the_file_ends(void **state)
+{
+    (void)state;
+    char content[8] = "........";
+    int file;
+    int64_t bytes;
+    hr_error err;
+    const char *path = hr_folder_path(&folder, "six");
+    hr_folder_write(path, "abcdef", 6);
+    assert_int_equal(hr_file_open(path, &file, &bytes, &err), HR_OK);
+    assert_int_equal(bytes, 6);
+    assert_int_equal(hr_file_read(file, path, 2, content, 4, &err), HR_OK);
+    assert_memory_equal(content, "cdef....", 8);
+    assert_int_equal(hr_file_read(file, path, 2, content, 5, &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "ends at byte 6, and 7 are needed"));
+    hr_file_close(&file);
+    assert_int_equal(file, -1);
+    hr_file_close(&file);
+}
+
+static void a_file_appears_only_when_it_is_committed(void **state)
+{
+    (void)state;
+    hr_file_out out;
+    hr_error err;
+    int64_t bytes;
+    const char *path = hr_folder_path(&folder, "new");
+    hr_folder_write(path, "old", 3);
+    assert_int_equal(hr_file_begin(&out, folder.path, "new", &err), HR_OK);
+    assert_int_equal(hr_file_append(&out, "....body", 8, &err), HR_OK);
+    assert_int_equal(hr_file_rewrite(&out, 0, "head", 4, &err), HR_OK);
+    assert_int_equal(out.bytes, 8);
+    char *content = hr_folder_read(path, &bytes);
+    assert_string_equal(content, "old");
+    free(content);
+    assert_int_equal(hr_file_commit(&out, &err), HR_OK);
+    content = hr_folder_read(path, &bytes);
+    assert_string_equal(content, "headbody");
+    free(content);
+    assert_int_equal(hr_folder_count(&folder, ""), 1);
+    hr_file_abort(&out);
+    assert_true(hr_file_exists(path));
+}
+
+static void an_abort_leaves_what_was_there(void **state)
+{
+    (void)state;
+    hr_file_out out;
+    hr_error err;
+    hr_folder_write(hr_folder_path(&folder, "kept"), "old", 3);
+    assert_int_equal(hr_file_begin(&out, folder.path, "kept", &err), HR_OK);
+    assert_int_equal(hr_file_append(&out, "new", 3, &err), HR_OK);
+    assert_int_equal(hr_folder_count(&folder, ".partial-"), 1);
+    hr_file_abort(&out);
+    hr_file_abort(&out);
+    assert_int_equal(hr_folder_count(&folder, ""), 1);
+    assert_int_equal(hr_file_begin(&out, hr_folder_path(&folder, "kept"), "x", &err), HR_USAGE);
+    assert_int_equal(hr_file_begin(&out, folder.path, "a/b", &err), HR_USAGE);
+    assert_int_equal(hr_file_begin(&out, folder.path, "", &err), HR_USAGE);
+}
+
+static void a_name_that_a_directory_has_is_left_to_it(void **state)
+{
+    (void)state;
+    hr_file_out out;
+    hr_error err;
+    assert_int_equal(mkdir(hr_folder_path(&folder, "taken"), 0700), 0);
+    assert_int_equal(hr_file_begin(&out, folder.path, "taken", &err), HR_OK);
+    assert_int_equal(hr_file_commit(&out, &err), HR_FAILURE);
+    assert_non_null(strstr(err.message, "taken: cannot be renamed after 0 bytes, and is removed"));
+    assert_int_equal(hr_folder_count(&folder, ""), 1);
+}
+
+/* Writes until an error; there must be one. */
+static void fill(const char *directory, hr_error *err)
+{
+    enum { PART = 64 * 1024, PARTS = 64 };
+    static char part[PART];
+    hr_file_out out;
+    hr_status status = hr_file_begin(&out, directory, "big", err);
+    for (int i = 0; i < PARTS && status == HR_OK; i++)
+        status = hr_file_append(&out, part, sizeof part, err);
+    assert_int_equal(status, HR_FAILURE);
+    assert_int_equal(out.file, -1);
+}
+
+static void a_file_past_its_limit_is_removed(void **state)
+{
+    (void)state;
+    struct rlimit before;
+    hr_error err;
+    getrlimit(RLIMIT_FSIZE, &before);
+    const struct rlimit limit = { 100000, before.rlim_max };
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    fill(folder.path, &err);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_string_equal(err.message, "big: cannot be written after 100000 bytes, and is removed: "
+                                     "File too large");
+    assert_int_equal(hr_folder_count(&folder, ""), 0);
+}
+
+static void a_full_disk_leaves_nothing(void **state)
+{
+    (void)state;
+    hr_error err;
+    if (mount("none", folder.path, "tmpfs", 0, "size=256k") != 0) {
+        print_message("skip: this process may not mount a small file system\n");
+        skip();
+    }
+    fill(folder.path, &err);
+    const int left = hr_folder_count(&folder, "");
+    assert_int_equal(umount(folder.path), 0);
+    assert_non_null(strstr(err.message, "No space left on device"));
+    assert_int_equal(left, 0);
+}
+
+static void directories_are_made_with_those_above(void **state)
+{
+    (void)state;
+    hr_error err;
+    const char *deep = hr_folder_path(&folder, "a/b//c/");
+    assert_int_equal(hr_directory_make(deep, &err), HR_OK);
+    assert_int_equal(hr_directory_make(deep, &err), HR_OK);
+    assert_true(hr_file_exists(hr_folder_path(&folder, "a/b/c")));
+    rmdir(hr_folder_path(&folder, "a/b/c"));
+    rmdir(hr_folder_path(&folder, "a/b"));
+    hr_folder_write(hr_folder_path(&folder, "file"), "", 0);
+    assert_int_equal(hr_directory_make(hr_folder_path(&folder, "file"), &err), HR_USAGE);
+    assert_non_null(strstr(err.message, "there is a file of that name"));
+}
+
+static void paths_are_joined_within_their_bounds(void **state)
+{
+    (void)state;
+    char path[8];
+    hr_error err;
+    assert_int_equal(hr_path_join("ab", "cd", path, sizeof path, &err), HR_OK);
+    assert_string_equal(path, "ab/cd");
+    assert_int_equal(hr_path_join("ab/", "cdef", path, sizeof path, &err), HR_OK);
+    assert_string_equal(path, "ab/cdef");
+    assert_int_equal(hr_path_join("", "cd", path, sizeof path, &err), HR_OK);
+    assert_string_equal(path, "cd");
+    assert_int_equal(hr_path_join("abc", "defg", path, sizeof path, &err), HR_USAGE);
+    assert_string_equal(path, "cd");
+    assert_non_null(strstr(err.message, "needs 9 bytes, there are 8"));
+}
+
+static void the_clock_never_goes_back(void **state)
+{
+    (void)state;
+    int64_t before = hr_clock_ns();
+    for (int i = 0; i < 1000; i++) {
+        const int64_t now = hr_clock_ns();
+        assert_true(now >= before);
+        before = now;
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(opening_names_what_is_missing_or_no_file),
+        TEST(what_others_may_not_read_or_write_is_refused),
+        TEST(a_read_is_whole_or_says_where_the_file_ends),
+        TEST(a_file_appears_only_when_it_is_committed),
+        TEST(an_abort_leaves_what_was_there),
+        TEST(a_name_that_a_directory_has_is_left_to_it),
+        TEST(a_file_past_its_limit_is_removed),
+        TEST(a_full_disk_leaves_nothing),
+        TEST(directories_are_made_with_those_above),
+        cmocka_unit_test(paths_are_joined_within_their_bounds),
+        cmocka_unit_test(the_clock_never_goes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

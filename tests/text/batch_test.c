@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* batch_test.c - every window once an epoch, at a place that only (seed, step) decides. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "guard.h"
+#include "text/batch.h"
+#include "text/folder.h"
+#include "text/shard.h"
+
+static hr_folder folder;
+static hr_guard guard;
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder = hr_folder_open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hr_folder_close(&folder);
+    return 0;
+}
+
+/* A shard whose token i has id i. */
+static void write_shard(int64_t tokens)
+{
+    static uint32_t ids[1 << 17];
+    hr_shard_writer *writer = NULL;
+    hr_error err;
+    void *memory = malloc((size_t)hr_shard_writer_bytes());
+    const hr_shard_info info = { .kind = HR_TOKENIZER_WORDS };
+    for (int64_t i = 0; i < tokens; i++) ids[i] = (uint32_t)i;
+    assert_int_equal(hr_shard_begin(&writer, memory, folder.path, "ids", 1 << 17, &err), HR_OK);
+    assert_int_equal(hr_shard_append(writer, ids, tokens, &err), HR_OK);
+    assert_int_equal(hr_shard_commit(writer, &info, &err), HR_OK);
+    free(memory);
+}
+
+static hr_batch_desc describe(int64_t T, int64_t batch, bool training)
+{
+    return (hr_batch_desc){ .shard = hr_folder_path(&folder, "ids"), .name = "data.train",
+                            .vocab_size = 1 << 17, .T = T, .batch = batch, .training = training,
+                            .seed = 5 };
+}
+
+static hr_batches *open_batches(const hr_batch_desc *desc)
+{
+    hr_batches *batches = NULL;
+    hr_error err;
+    void *memory = hr_guard_open(&guard, hr_batches_bytes());
+    assert_int_equal(hr_batches_open(&batches, memory, desc, &err), HR_OK);
+    return batches;
+}
+
+static void close_batches(hr_batches *batches)
+{
+    hr_batches_close(&batches);
+    hr_guard_close(&guard);
+}
+
+static void an_order_is_a_permutation_for_every_count(void **state)
+{
+    (void)state;
+    static uint8_t seen[20000];
+    for (int64_t count = 1; count < 20000; count += 1 + count / 5) {
+        memset(seen, 0, sizeof seen);
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t to = hr_batch_order(7, 3, i, count);
+            assert_in_range(to, 0, count - 1);
+            assert_int_equal(seen[to]++, 0);
+        }
+    }
+    assert_in_range(hr_batch_order(7, 3, 0, INT64_C(1) << 40), 0, INT64_C(1) << 40);
+}
+
+/* 24 orders of 4 windows: over 24,000 epochs each comes up 1000 times, give or take 6 sigma. */
+static void all_orders_are_equally_likely(void **state)
+{
+    (void)state;
+    int counts[256] = { 0 };
+    for (int64_t epoch = 0; epoch < 24000; epoch++) {
+        int code = 0;
+        for (int64_t i = 0; i < 4; i++)
+            code = code * 4 + (int)hr_batch_order(11, epoch, i, 4);
+        counts[code]++;
+    }
+    int orders = 0;
+    for (int i = 0; i < 256; i++) {
+        if (counts[i] == 0) continue;
+        assert_in_range(counts[i], 1000 - 190, 1000 + 190);
+        orders++;
+    }
+    assert_int_equal(orders, 24);
+}
+
+static void other_seeds_and_epochs_give_other_orders(void **state)
+{
+    (void)state;
+    int same_seed = 0, same_epoch = 0;
+    for (int64_t i = 0; i < 1000; i++) {
+        const int64_t here = hr_batch_order(1, 0, i, 1000);
+        same_seed += here == hr_batch_order(2, 0, i, 1000);
+        same_epoch += here == hr_batch_order(1, 1, i, 1000);
+    }
+    assert_in_range(same_seed, 0, 10);
+    assert_in_range(same_epoch, 0, 10);
+}
+
+static void an_epoch_shows_each_window_at_most_once_and_targets_follow(void **state)
+{
+    (void)state;
+    enum { T = 8, BATCH = 6, WINDOWS = 63 };
+    int32_t ids[BATCH * T], targets[BATCH * T];
+    uint8_t seen[WINDOWS] = { 0 };
+    int64_t count;
+    hr_error err;
+    write_shard(WINDOWS * T + T); /* one token short of a 64th window */
+    const hr_batch_desc desc = describe(T, BATCH, true);
+    hr_batches *batches = open_batches(&desc);
+    assert_int_equal(hr_batches_view(batches)->windows, WINDOWS);
+    assert_int_equal(hr_batches_view(batches)->batches, 10);
+    for (int64_t step = 10; step < 20; step++) {
+        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, ids, targets, &count, &err), HR_OK);
+        assert_int_equal(count, BATCH * T);
+        for (int row = 0; row < BATCH; row++) {
+            assert_int_equal(ids[row * T] % T, 0);
+            assert_int_equal(seen[ids[row * T] / T]++, 0);
+            for (int t = 0; t < T; t++) {
+                assert_int_equal(ids[row * T + t], ids[row * T] + t);
+                assert_int_equal(targets[row * T + t], ids[row * T] + t + 1);
+            }
+        }
+    }
+    close_batches(batches);
+}
+
+static void a_run_taken_up_anywhere_in_any_pieces_sees_the_same(void **state)
+{
+    (void)state;
+    enum { T = 5, BATCH = 12, STEPS = 30 };
+    static int32_t whole[STEPS][BATCH * T], after[STEPS][BATCH * T];
+    int32_t ids[BATCH * T], targets[BATCH * T];
+    int64_t count;
+    hr_error err;
+    write_shard(1000);
+    const hr_batch_desc desc = describe(T, BATCH, true);
+    hr_batches *batches = open_batches(&desc);
+    for (int step = 0; step < STEPS; step++)
+        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, whole[step], after[step], &count,
+                                         &err), HR_OK);
+    close_batches(batches);
+    assert_memory_not_equal(whole[0], whole[16], sizeof whole[0]); /* 16 steps an epoch */
+    batches = open_batches(&desc);
+    for (int step = STEPS - 1; step >= 7; step--)
+        for (int rows = 1; rows <= BATCH; rows++) {
+            for (int row = 0; row < BATCH; row += rows) {
+                if (BATCH % rows) continue;
+                assert_int_equal(hr_batches_fill(batches, step, row, rows, ids, targets, &count,
+                                                 &err), HR_OK);
+                assert_int_equal(count, rows * T);
+                assert_memory_equal(ids, whole[step] + row * T, (size_t)count * sizeof *ids);
+                assert_memory_equal(targets, after[step] + row * T, (size_t)count * sizeof *ids);
+            }
+        }
+    close_batches(batches);
+}
+
+static void evaluation_goes_in_order_and_keeps_the_partial_batch(void **state)
+{
+    (void)state;
+    enum { T = 4, BATCH = 5 };
+    int32_t ids[BATCH * T], targets[BATCH * T];
+    int64_t count, total = 0, next = 0;
+    hr_error err;
+    write_shard(13 * T + 1);
+    const hr_batch_desc desc = describe(T, BATCH, false);
+    hr_batches *batches = open_batches(&desc);
+    assert_int_equal(hr_batches_view(batches)->windows, 13);
+    assert_int_equal(hr_batches_view(batches)->batches, 3);
+    for (int64_t step = 0; step < 4; step++) {
+        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, ids, targets, &count, &err), HR_OK);
+        for (int64_t i = 0; i < count; i++, next++) {
+            assert_int_equal(ids[i], next);
+            assert_int_equal(targets[i], next + 1);
+        }
+        for (int64_t i = count; i < BATCH * T; i++) {
+            assert_int_equal(ids[i], 0);
+            assert_int_equal(targets[i], HR_TARGET_IGNORED);
+        }
+        total += count;
+    }
+    assert_int_equal(total, 13 * T);
+    assert_int_equal(count, 0);
+    close_batches(batches);
+}
+
+static void windows_longer_than_the_staging_are_whole(void **state)
+{
+    (void)state;
+    enum { T = 50000 };
+    static int32_t ids[T], targets[T];
+    int64_t count;
+    hr_error err;
+    write_shard(2 * T + 1);
+    const hr_batch_desc desc = describe(T, 1, false);
+    hr_batches *batches = open_batches(&desc);
+    assert_int_equal(hr_batches_fill(batches, 1, 0, 1, ids, targets, &count, &err), HR_OK);
+    for (int i = 0; i < T; i++) {
+        assert_int_equal(ids[i], T + i);
+        assert_int_equal(targets[i], T + i + 1);
+    }
+    close_batches(batches);
+}
+
+static void assert_refused(int64_t tokens, const hr_batch_desc *desc, hr_status status,
+                           const char *sentence)
+{
+    static _Alignas(64) uint8_t memory[1 << 18];
+    hr_batches *batches = NULL;
+    hr_error err;
+    assert_true(hr_batches_bytes() <= (int64_t)sizeof memory);
+    write_shard(tokens);
+    assert_int_equal(hr_batches_open(&batches, memory, desc, &err), status);
+    assert_null(batches);
+    assert_string_equal(err.message, sentence);
+}
+
+static void texts_that_are_too_short_are_refused_with_both_numbers(void **state)
+{
+    (void)state;
+    hr_batch_desc desc = describe(128, 32, true);
+    assert_refused(128, &desc, HR_CORRUPT,
+                   "data.train: has 128 tokens, and one window of train.seq_len=128 needs 129: give "
+                   "a longer text or a smaller train.seq_len");
+    assert_refused(0, &desc, HR_CORRUPT,
+                   "data.train: has 0 tokens, and one window of train.seq_len=128 needs 129: give "
+                   "a longer text or a smaller train.seq_len");
+    assert_refused(128 * 31 + 1, &desc, HR_CORRUPT,
+                   "data.train: has 31 windows of train.seq_len=128, and one batch needs 32: give a "
+                   "longer text or type train.batch=31");
+    desc.vocab_size = 10000;
+    assert_refused(129 * 32, &desc, HR_USAGE,
+                   "data.train: has token ids up to 131071, and model.vocab_size=10000: type "
+                   "model.vocab_size=131072");
+}
+
+static void a_flipped_bit_is_found_when_its_window_is_read(void **state)
+{
+    (void)state;
+    int32_t ids[16], targets[16];
+    int64_t count;
+    hr_error err;
+    write_shard(5000);
+    const hr_batch_desc desc = describe(16, 1, false);
+    hr_batches *batches = open_batches(&desc);
+    FILE *file = fopen(desc.shard, "r+b");
+    const uint8_t wrong = 0x55;
+    pwrite(fileno(file), &wrong, 1, 4096 * 2 + 100); /* among tokens 1022 to 2043 */
+    fclose(file);
+    assert_int_equal(hr_batches_fill(batches, 1, 0, 1, ids, targets, &count, &err), HR_OK);
+    assert_int_equal(hr_batches_fill(batches, 64, 0, 1, ids, targets, &count, &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "block 2 (bytes 8192 to 12288) is damaged"));
+    assert_int_equal(hr_batches_fill(batches, 200, 0, 1, ids, targets, &count, &err), HR_OK);
+    close_batches(batches);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_order_is_a_permutation_for_every_count),
+        cmocka_unit_test(all_orders_are_equally_likely),
+        cmocka_unit_test(other_seeds_and_epochs_give_other_orders),
+        TEST(an_epoch_shows_each_window_at_most_once_and_targets_follow),
+        TEST(a_run_taken_up_anywhere_in_any_pieces_sees_the_same),
+        TEST(evaluation_goes_in_order_and_keeps_the_partial_batch),
+        TEST(windows_longer_than_the_staging_are_whole),
+        TEST(texts_that_are_too_short_are_refused_with_both_numbers),
+        TEST(a_flipped_bit_is_found_when_its_window_is_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scan_test.c - a text becomes the words that Python's text.lower().split() makes of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "text/folder.h"
+#include "text/scan.h"
+
+static hr_folder folder;
+static uint8_t buffer[HR_SOURCE_MARGIN + HR_SOURCE_BYTES], word[HR_WORD_BYTES];
+static char joined[1 << 20];
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder = hr_folder_open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hr_folder_close(&folder);
+    return 0;
+}
+
+/* The words of content [bytes], each followed by '|', in `joined`. */
+static hr_status scan_all(const void *content, int64_t bytes, hr_error *err)
+{
+    const char *path = hr_folder_path(&folder, "text");
+    hr_source source;
+    int64_t length = 1, used = 0;
+    hr_folder_write(path, content, bytes);
+    hr_status status = hr_source_open(&source, path, "scanning", buffer, 0, err);
+    assert_int_equal(status, HR_OK);
+    hr_scan scan = hr_scan_over(&source, word);
+    while (length > 0 && status == HR_OK) {
+        status = hr_scan_next(&scan, &length, err);
+        if (status != HR_OK || length == 0) break;
+        memcpy(joined + used, word, (size_t)length);
+        used += length;
+        joined[used++] = '|';
+    }
+    joined[used] = 0;
+    hr_source_close(&source);
+    return status;
+}
+
+static void assert_words(const char *content, const char *words)
+{
+    hr_error err;
+    assert_int_equal(scan_all(content, (int64_t)strlen(content), &err), HR_OK);
+    assert_string_equal(joined, words);
+}
+
+static void words_are_lower_cased_and_split_on_white_space(void **state)
+{
+    (void)state;
+    assert_words("", "");
+    assert_words(" \t\r\n\v\f", "");
+    assert_words("One TWO\n\n three,", "one|two|three,|");
+    assert_words(" @-@ <unk> Caf\xc3\x89 ", "@-@|<unk>|caf\xc3\xa9|");
+    assert_words("a\x1c" "b\x1d" "c\x1e" "d\x1f" "e\x1b" "f", "a|b|c|d|e\x1b" "f|");
+    assert_words("\xef\xbb\xbf" "bom", "\xef\xbb\xbf" "bom|");
+}
+
+static void unicode_white_space_separates_and_its_look_alikes_do_not(void **state)
+{
+    (void)state;
+    /* U+0085, U+00A0, U+1680, U+2000, U+200A, U+2028, U+2029, U+202F, U+205F, U+3000 */
+    assert_words("a\xc2\x85" "b\xc2\xa0" "c\xe1\x9a\x80" "d\xe2\x80\x80" "e\xe2\x80\x8a" "f\xe2\x80\xa8"
+                 "g\xe2\x80\xa9" "h\xe2\x80\xaf" "i\xe2\x81\x9f" "j\xe3\x80\x80" "k",
+                 "a|b|c|d|e|f|g|h|i|j|k|");
+    /* U+200B zero width space, U+FEFF, U+180E: not white space to Python 3 */
+    assert_words("a\xe2\x80\x8b" "b\xef\xbb\xbf" "c\xe1\xa0\x8e" "d",
+                 "a\xe2\x80\x8b" "b\xef\xbb\xbf" "c\xe1\xa0\x8e" "d|");
+}
+
+static void lower_case_may_take_more_bytes_or_fewer(void **state)
+{
+    (void)state;
+    assert_words("\xc8\xba\xd0\x96", "\xe2\xb1\xa5\xd0\xb6|"); /* U+023A, U+0416 */
+    assert_words("\xe2\x84\xaa", "k|");                        /* U+212A, the Kelvin sign */
+    assert_words("\xf0\x90\x90\x80", "\xf0\x90\x90\xa8|");     /* U+10400 */
+}
+
+static void what_is_not_utf8_is_refused_with_its_place(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "ab \x80",             /* a continuation byte alone */
+        "ab \xc0\x80",         /* overlong */
+        "ab \xe0\x80\x80",     /* overlong */
+        "ab \xed\xa0\x80",     /* a surrogate */
+        "ab \xf4\x90\x80\x80", /* past U+10FFFF */
+        "ab \xf8\x88\x80\x80", /* five bytes */
+        "ab \xff",
+        "ab \xe2\x82",         /* cut short by the end of the text */
+        "ab \xe2\x82 c",       /* cut short inside */
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        hr_error err;
+        assert_int_equal(scan_all(bad[i], (int64_t)strlen(bad[i]), &err), HR_CORRUPT);
+        assert_non_null(strstr(err.message, "byte 3 (0x"));
+        assert_non_null(strstr(err.message, "is not UTF-8"));
+        assert_string_equal(joined, "ab|");
+    }
+}
+
+static void a_word_may_have_64_kib_and_no_byte_more(void **state)
+{
+    (void)state;
+    enum { MOST = HR_WORD_BYTES };
+    static char content[MOST + 8];
+    hr_error err;
+    memset(content, 'X', sizeof content);
+    content[1] = ' ';
+    assert_int_equal(scan_all(content, MOST + 2, &err), HR_OK);
+    assert_int_equal(strlen(joined), 2 + MOST + 1);
+    assert_int_equal(scan_all(content, MOST + 3, &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "longer than the 65536 bytes"));
+    memcpy(content + MOST + 1, "\xc3\xa9", 2);
+    assert_int_equal(scan_all(content, MOST + 3, &err), HR_CORRUPT);
+}
+
+/* A two-, three- or four-byte letter, and a word, across the end of a piece at every offset. */
+static void pieces_of_the_file_do_not_cut_letters_or_words(void **state)
+{
+    (void)state;
+    static char content[HR_SOURCE_BYTES + 64];
+    for (int shift = 0; shift < 12; shift++) {
+        hr_error err;
+        memset(content, ' ', sizeof content);
+        const int64_t at = HR_SOURCE_BYTES - shift;
+        memcpy(content + at, "A\xc3\x89\xe2\x82\xac\xf0\x90\x90\x80Z", 11);
+        assert_int_equal(scan_all(content, at + 11, &err), HR_OK);
+        assert_string_equal(joined, "a\xc3\xa9\xe2\x82\xac\xf0\x90\x90\xa8z|");
+        content[at + 5] = 'x';
+        assert_int_equal(scan_all(content, at + 11, &err), HR_CORRUPT);
+        char place[32];
+        snprintf(place, sizeof place, "byte %lld ", (long long)at + 3);
+        assert_non_null(strstr(err.message, place));
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(words_are_lower_cased_and_split_on_white_space),
+        TEST(unicode_white_space_separates_and_its_look_alikes_do_not),
+        TEST(lower_case_may_take_more_bytes_or_fewer),
+        TEST(what_is_not_utf8_is_refused_with_its_place),
+        TEST(a_word_may_have_64_kib_and_no_byte_more),
+        TEST(pieces_of_the_file_do_not_cut_letters_or_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shard_test.c - ids come back as they went in, and no bit of a shard can change unseen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "guard.h"
+#include "text/blocks.h"
+#include "text/folder.h"
+#include "text/shard.h"
+
+static hr_folder folder;
+static hr_guard guard;
+static void *memory;
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder = hr_folder_open();
+    const int64_t writer = hr_shard_writer_bytes(), reader = hr_shard_bytes();
+    memory = hr_guard_open(&guard, writer > reader ? writer : reader);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hr_guard_close(&guard);
+    hr_folder_close(&folder);
+    return 0;
+}
+
+static uint32_t id_at(int64_t index, int64_t vocab_size)
+{
+    return (uint32_t)(hr_random_mix((uint64_t)index) % (uint64_t)vocab_size);
+}
+
+/* A shard of `tokens` ids made by id_at. */
+static void write_shard(const char *name, int64_t tokens, int64_t vocab_size)
+{
+    hr_shard_writer *writer = NULL;
+    hr_error err;
+    uint32_t ids[3000];
+    assert_int_equal(hr_shard_begin(&writer, memory, folder.path, name, vocab_size, &err), HR_OK);
+    for (int64_t first = 0; first < tokens; first += 3000) {
+        const int64_t count = tokens - first < 3000 ? tokens - first : 3000;
+        for (int64_t i = 0; i < count; i++) ids[i] = id_at(first + i, vocab_size);
+        assert_int_equal(hr_shard_append(writer, ids, count, &err), HR_OK);
+    }
+    const hr_shard_info info = { .covered = tokens / 2, .source_bytes = 12, .source = { 1, 2 },
+                                 .tokenizer = { 3, 4 }, .kind = HR_TOKENIZER_WORDS };
+    assert_int_equal(hr_shard_commit(writer, &info, &err), HR_OK);
+}
+
+/* Opens, reads the header and all ids. */
+static hr_status read_shard(const char *path, hr_error *err)
+{
+    hr_shard *shard = NULL;
+    hr_status status = hr_shard_open(&shard, memory, path, err);
+    if (status == HR_OK) status = hr_shard_check(shard, NULL, err);
+    hr_shard_close(&shard);
+    return status;
+}
+
+static void ids_of_each_width_come_back(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = { 1, 256, 257, 65536, 65537, 200000 };
+    static const int64_t widths[] = { 1, 1, 2, 2, 4, 4 };
+    static int32_t ids[70000];
+    for (int i = 0; i < 6; i++) {
+        hr_shard *shard = NULL;
+        hr_error err;
+        int64_t bytes;
+        const int64_t tokens = 69999, blocks = (tokens * widths[i] + 4087) / 4088;
+        const char *path = hr_folder_path(&folder, "ids");
+        write_shard("ids", tokens, sizes[i]);
+        free(hr_folder_read(path, &bytes));
+        assert_int_equal(bytes, 4096 * (1 + blocks));
+        assert_int_equal(hr_shard_open(&shard, memory, path, &err), HR_OK);
+        assert_int_equal(hr_shard_view(shard)->tokens, tokens);
+        assert_int_equal(hr_shard_view(shard)->covered, tokens / 2);
+        assert_int_equal(hr_shard_view(shard)->vocab_size, sizes[i]);
+        assert_int_equal(hr_shard_view(shard)->tokenizer.high, 4);
+        for (int64_t first = 0, count = 0; first < tokens; first += count, count = 3 * count + 1) {
+            if (count > tokens - first) count = tokens - first;
+            ids[count] = -5;
+            assert_int_equal(hr_shard_read(shard, first, count, ids, &err), HR_OK);
+            for (int64_t t = 0; t < count; t++)
+                assert_int_equal(ids[t], id_at(first + t, sizes[i]));
+            assert_int_equal(ids[count], -5);
+        }
+        assert_int_equal(hr_shard_check(shard, NULL, &err), HR_OK);
+        hr_shard_close(&shard);
+        assert_null(shard);
+    }
+}
+
+static void one_flipped_bit_anywhere_is_found(void **state)
+{
+    (void)state;
+    const uint64_t seed = 20241122;
+    int64_t bytes;
+    const char *path = hr_folder_path(&folder, "ids");
+    print_message("seed %llu\n", (unsigned long long)seed);
+    write_shard("ids", 5000, 10000);
+    char *content = hr_folder_read(path, &bytes);
+    FILE *file = fopen(path, "r+b");
+    for (int64_t i = 0; i < 4096 * HR_COUNT; i++) {
+        hr_error err;
+        /* All bits of the header's first 128 bytes, then bits anywhere. */
+        const int64_t bit = i < 1024 ? i : (int64_t)(hr_random_mix(seed + (uint64_t)i) % (uint64_t)(bytes * 8));
+        const char flipped = (char)(content[bit / 8] ^ 1 << bit % 8);
+        pwrite(fileno(file), &flipped, 1, bit / 8);
+        assert_int_equal(read_shard(path, &err), HR_CORRUPT);
+        char block[64];
+        snprintf(block, sizeof block, "%s: block %lld ", path, (long long)(bit / 8 / 4096));
+        assert_non_null(strstr(err.message, block));
+        pwrite(fileno(file), &content[bit / 8], 1, bit / 8);
+    }
+    fclose(file);
+    hr_error err;
+    assert_int_equal(read_shard(path, &err), HR_OK);
+    free(content);
+}
+
+static void blocks_that_traded_places_and_cut_files_are_found(void **state)
+{
+    (void)state;
+    int64_t bytes;
+    hr_error err;
+    const char *path = hr_folder_path(&folder, "ids");
+    write_shard("ids", 5000, 10000);
+    char *content = hr_folder_read(path, &bytes), *traded = malloc((size_t)bytes);
+    memcpy(traded, content, (size_t)bytes);
+    memcpy(traded + 4096, content + 8192, 4096);
+    memcpy(traded + 8192, content + 4096, 4096);
+    hr_folder_write(path, traded, bytes);
+    assert_int_equal(read_shard(path, &err), HR_CORRUPT);
+    for (int64_t length = 0; length < bytes; length += 512) {
+        hr_folder_write(path, content, length);
+        assert_int_equal(read_shard(path, &err), HR_CORRUPT);
+    }
+    hr_folder_write(path, content, bytes);
+    assert_int_equal(read_shard(path, &err), HR_OK);
+    assert_int_equal(read_shard(hr_folder_path(&folder, "absent"), &err), HR_USAGE);
+    assert_int_equal(read_shard(folder.path, &err), HR_USAGE);
+    free(content);
+    free(traded);
+}
+
+/* A shard with right checksums whose ids are not all below its vocabulary's size. */
+static void an_id_that_is_no_word_is_found(void **state)
+{
+    (void)state;
+    hr_shard_writer *writer = NULL;
+    hr_error err;
+    const uint8_t ids[] = { 0, 1, 2, 9 };
+    const hr_shard_info info = { .kind = HR_TOKENIZER_BYTES };
+    assert_int_equal(hr_shard_begin(&writer, memory, folder.path, "ids", 9, &err), HR_OK);
+    assert_int_equal(hr_shard_append_bytes(writer, ids, sizeof ids, &err), HR_OK);
+    assert_int_equal(hr_shard_commit(writer, &info, &err), HR_OK);
+    assert_int_equal(read_shard(hr_folder_path(&folder, "ids"), &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "token id 9 among tokens 0 to 4, and the vocabulary has 9"));
+}
+
+static void an_aborted_shard_is_not_there(void **state)
+{
+    (void)state;
+    static uint32_t ids[100000];
+    hr_shard_writer *writer = NULL;
+    hr_error err;
+    assert_int_equal(hr_shard_begin(&writer, memory, folder.path, "ids", 9, &err), HR_OK);
+    assert_int_equal(hr_shard_append(writer, ids, 100000, &err), HR_OK);
+    assert_int_equal(hr_folder_count(&folder, ""), 1);
+    hr_shard_abort(writer);
+    assert_int_equal(hr_folder_count(&folder, ""), 0);
+    hr_shard_abort(NULL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(ids_of_each_width_come_back),
+        TEST(one_flipped_bit_anywhere_is_found),
+        TEST(blocks_that_traded_places_and_cut_files_are_found),
+        TEST(an_id_that_is_no_word_is_found),
+        TEST(an_aborted_shard_is_not_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text_test.c - from files of text to files of ids: the counts, what is reused, what is refused,
+ * and that nothing half-made stays behind. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "guard.h"
+#include "text/folder.h"
+#include "text/shard.h"
+#include "text/text.h"
+#include "text/vocabulary.h"
+
+static hr_folder folder, cache;
+static char train_path[512], valid_path[512];
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder = hr_folder_open();
+    cache = hr_folder_open();
+    strcpy(train_path, hr_folder_path(&folder, "train.txt"));
+    strcpy(valid_path, hr_folder_path(&folder, "valid.txt"));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hr_folder_close(&folder);
+    hr_folder_close(&cache);
+    return 0;
+}
+
+static hr_text_desc describe(hr_tokenizer_kind kind, int64_t vocab_size, int64_t words_max)
+{
+    return (hr_text_desc){ train_path, valid_path, cache.path, kind, vocab_size, words_max };
+}
+
+static void write_texts(const char *train, const char *valid)
+{
+    hr_folder_write(train_path, train, (int64_t)strlen(train));
+    hr_folder_write(valid_path, valid, (int64_t)strlen(valid));
+}
+
+/* Prepares in exactly the planned bytes, which end where a page faults. */
+static hr_status prepare_with(const hr_text_desc *desc, const hr_text_progress *progress,
+                              hr_text *text, hr_error *err)
+{
+    hr_guard guard;
+    const int64_t bytes = hr_text_prepare_bytes(desc);
+    void *memory = hr_guard_open(&guard, bytes);
+    const hr_status status = hr_text_prepare(desc, memory, bytes, progress, text, err);
+    hr_guard_close(&guard);
+    assert_int_equal(hr_folder_count(&cache, ".partial"), 0);
+    return status;
+}
+
+static void assert_prepared(const hr_text_desc *desc, hr_text *text)
+{
+    hr_error err = { HR_OK, "" };
+    const hr_status status = prepare_with(desc, NULL, text, &err);
+    if (status != HR_OK) fail_msg("%s", err.message);
+}
+
+static void assert_refused(const hr_text_desc *desc, hr_status status, const char *sentence)
+{
+    hr_text text = { .distinct_words = -3 };
+    hr_error err = { HR_OK, "" };
+    assert_int_equal(prepare_with(desc, NULL, &text, &err), status);
+    if (!strstr(err.message, sentence)) fail_msg("\"%s\" lacks \"%s\"", err.message, sentence);
+    assert_int_equal(text.distinct_words, -3);
+}
+
+/* All ids of a shard must be these. */
+static void assert_ids(const hr_text_part *part, const int32_t *expected, int64_t count)
+{
+    static _Alignas(64) uint8_t memory[1 << 17];
+    static int32_t ids[1000];
+    hr_shard *shard = NULL;
+    hr_error err;
+    assert_int_equal(part->tokens, count);
+    assert_int_equal(hr_shard_open(&shard, memory, part->shard, &err), HR_OK);
+    assert_int_equal(hr_shard_view(shard)->tokens, count);
+    assert_int_equal(hr_shard_read(shard, 0, count, ids, &err), HR_OK);
+    assert_memory_equal(ids, expected, (size_t)count * sizeof *ids);
+    hr_shard_close(&shard);
+}
+
+static void words_get_ids_by_count_and_ties_by_first_seen(void **state)
+{
+    (void)state;
+    hr_text text;
+    write_texts("b a\nC c <unk> a  d b\n", "D c a <unk> e\n");
+    /* a, b and c twice each, then <unk> and d once: V = 8 keeps b a c <unk> */
+    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 8, 5);
+    const int32_t train[] = { 4, 5, 6, 6, 7, 5, 1, 4 }, valid[] = { 1, 6, 5, 7, 1 };
+    assert_prepared(&desc, &text);
+    assert_ids(&text.train, train, 8);
+    assert_ids(&text.valid, valid, 5);
+    assert_int_equal(text.train.covered, 7);
+    assert_int_equal(text.valid.covered, 3);
+    assert_int_equal(text.distinct_words, 5);
+    assert_int_equal(text.vocabulary_used, 8);
+    assert_int_equal(text.train.source_bytes, 21);
+}
+
+static void missing_words_leave_rows_unused(void **state)
+{
+    (void)state;
+    hr_text text;
+    write_texts("x y x", "z");
+    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 100000, 2);
+    const int32_t train[] = { 4, 5, 4 }, valid[] = { 1 };
+    assert_prepared(&desc, &text);
+    assert_int_equal(text.vocabulary_used, 6);
+    assert_ids(&text.train, train, 3);
+    assert_ids(&text.valid, valid, 1);
+}
+
+static void bytes_are_their_own_ids(void **state)
+{
+    (void)state;
+    hr_text text;
+    char content[600];
+    int32_t ids[600];
+    for (int i = 0; i < 600; i++) {
+        content[i] = (char)(i * 7);
+        ids[i] = (uint8_t)content[i];
+    }
+    hr_folder_write(train_path, content, 600);
+    hr_folder_write(valid_path, content + 1, 1);
+    const hr_text_desc desc = describe(HR_TOKENIZER_BYTES, 50304, 0);
+    assert_prepared(&desc, &text);
+    assert_ids(&text.train, ids, 600);
+    assert_ids(&text.valid, ids + 1, 1);
+    assert_int_equal(text.train.covered, 600);
+    assert_int_equal(text.vocabulary_used, 256);
+    assert_string_equal(text.vocabulary, "");
+    assert_true(hr_text_prepare_bytes(&desc) < 512 * 1024);
+}
+
+static void a_validation_text_may_be_absent(void **state)
+{
+    (void)state;
+    hr_text text;
+    write_texts("x y", "");
+    hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10, 2);
+    desc.valid = "";
+    assert_prepared(&desc, &text);
+    assert_string_equal(text.valid.shard, "");
+    assert_int_equal(text.valid.tokens, 0);
+}
+
+static void what_is_unchanged_is_reused_and_what_changed_is_not(void **state)
+{
+    (void)state;
+    hr_text text;
+    write_texts("a b a c", "a c");
+    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 6, 100);
+    assert_prepared(&desc, &text);
+    assert_false(text.train.reused || text.valid.reused);
+    assert_int_equal(hr_folder_count(&cache, ""), 3);
+    assert_prepared(&desc, &text);
+    assert_true(text.train.reused && text.valid.reused);
+    assert_int_equal(text.train.covered, 3);
+    assert_int_equal(text.valid.covered, 1);
+    write_texts("a b a c", "a b");
+    assert_prepared(&desc, &text);
+    assert_true(text.train.reused);
+    assert_false(text.valid.reused);
+    assert_int_equal(text.valid.covered, 2);
+    write_texts("c c a", "a b");
+    assert_prepared(&desc, &text);
+    assert_false(text.train.reused || text.valid.reused);
+    assert_int_equal(text.valid.covered, 1);
+    const hr_text_desc wider = describe(HR_TOKENIZER_WORDS, 7, 100);
+    assert_prepared(&wider, &text);
+    assert_false(text.train.reused || text.valid.reused);
+    const hr_text_desc bytes = describe(HR_TOKENIZER_BYTES, 256, 100);
+    assert_prepared(&bytes, &text);
+    assert_false(text.train.reused || text.valid.reused);
+}
+
+static void damage_in_the_cache_is_refused_and_mended_by_deleting(void **state)
+{
+    (void)state;
+    hr_text text;
+    write_texts("a b a c", "a c");
+    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 7, 100);
+    assert_prepared(&desc, &text);
+    const char *const made[] = { text.train.shard, text.valid.shard, text.vocabulary };
+    for (int i = 0; i < 3; i++) {
+        int64_t bytes;
+        char *content = hr_folder_read(made[i], &bytes);
+        content[4096 + 9] ^= 4;
+        hr_folder_write(made[i], content, bytes);
+        assert_refused(&desc, HR_CORRUPT, "is damaged, its checksum is wrong: delete the file");
+        hr_text again;
+        remove(made[i]);
+        assert_prepared(&desc, &again);
+        int64_t bytes_again;
+        char *mended = hr_folder_read(made[i], &bytes_again);
+        content[4096 + 9] ^= 4;
+        assert_int_equal(bytes_again, bytes);
+        assert_memory_equal(mended, content, (size_t)bytes);
+        free(content);
+        free(mended);
+    }
+}
+
+static void texts_that_cannot_be_used_are_refused(void **state)
+{
+    (void)state;
+    hr_text_desc words = describe(HR_TOKENIZER_WORDS, 10, 2);
+    const hr_text_desc bytes = describe(HR_TOKENIZER_BYTES, 256, 0);
+    assert_refused(&words, HR_USAGE, "train.txt: there is no such file");
+    write_texts("", "a");
+    assert_refused(&words, HR_CORRUPT, "train.txt: is empty, and text is needed");
+    assert_refused(&bytes, HR_CORRUPT, "train.txt: is empty, and text is needed");
+    write_texts("a", "");
+    assert_refused(&words, HR_CORRUPT, "valid.txt: is empty, and text is needed");
+    write_texts(" \n\t ", "a");
+    assert_refused(&words, HR_CORRUPT, "train.txt: has no words, only white space");
+    write_texts("a b", "\n");
+    assert_refused(&words, HR_CORRUPT, "valid.txt: has no words, only white space");
+    write_texts("ab \xff", "a");
+    assert_refused(&words, HR_CORRUPT, "train.txt: byte 3 (0xff) is not UTF-8");
+    write_texts("a b", "a \xe2\x82 b");
+    assert_refused(&words, HR_CORRUPT, "valid.txt: byte 2 (0xe2) is not UTF-8");
+    words.train = folder.path;
+    assert_refused(&words, HR_USAGE, "is a directory, and a file is needed");
+}
+
+static void descriptions_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    static _Alignas(64) uint8_t memory[64];
+    hr_text text;
+    hr_error err;
+    write_texts("a b", "a");
+    hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 4, 2);
+    assert_refused(&desc, HR_USAGE, "model.vocab_size=4: data.tokenizer=words needs 5 to 2147483647");
+    desc.vocab_size = INT64_MAX;
+    assert_refused(&desc, HR_USAGE, "model.vocab_size=9223372036854775807");
+    desc = describe(HR_TOKENIZER_BYTES, 255, 0);
+    assert_refused(&desc, HR_USAGE, "model.vocab_size=255: data.tokenizer=bytes needs 256");
+    desc = describe(HR_TOKENIZER_WORDS, 5, 0);
+    assert_refused(&desc, HR_USAGE, "data.words_max=0: must lie between 1 and 134217728");
+    desc.words_max = INT64_MAX;
+    assert_refused(&desc, HR_USAGE, "data.words_max=9223372036854775807: must lie");
+    desc.words_max = 2;
+    assert_int_equal(hr_text_prepare(&desc, memory, sizeof memory, NULL, &text, &err), HR_NO_FIT);
+    assert_non_null(strstr(err.message, "there are 64"));
+}
+
+static void more_words_than_planned_are_refused_with_both_numbers(void **state)
+{
+    (void)state;
+    hr_text text;
+    write_texts("a b c d e f g a b c", "a");
+    hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10, 3);
+    assert_refused(&desc, HR_USAGE,
+                   "train.txt: has 7 distinct words of 7 bytes, and data.words_max=3 has room for 3 "
+                   "of 48 bytes: type data.words_max=7");
+    assert_int_equal(hr_folder_count(&cache, ""), 0);
+    desc.words_max = 7;
+    assert_prepared(&desc, &text);
+    desc.words_max = 6;
+    desc.train = valid_path;
+    hr_folder_write(valid_path, "1234567890123456789012345678901234567890 "
+                                "1234567890123456789012345678901234567890x "
+                                "1234567890123456789012345678901234567890xy ", 123 + 3);
+    assert_refused(&desc, HR_USAGE,
+                   "has 3 distinct words of 123 bytes, and data.words_max=6 has room for 6 of 96 "
+                   "bytes: type data.words_max=8");
+    desc.words_max = 8;
+    assert_prepared(&desc, &text);
+}
+
+typedef struct {
+    int asked, stop_at;
+} stopper;
+
+static bool stop(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
+{
+    stopper *s = context;
+    assert_non_null(work);
+    assert_in_range(bytes_done, 0, bytes_total);
+    return s->asked++ == s->stop_at;
+}
+
+static void an_interrupt_anywhere_leaves_nothing_half_made(void **state)
+{
+    (void)state;
+    static char content[600000];
+    hr_text text;
+    hr_error err;
+    hr_status status = HR_INTERRUPTED;
+    int phases = 0;
+    for (size_t i = 0; i < sizeof content; i++) content[i] = i % 5 == 4 ? ' ' : (char)('a' + i % 3);
+    hr_folder_write(train_path, content, sizeof content);
+    hr_folder_write(valid_path, content, 300000);
+    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10, 100);
+    for (; status == HR_INTERRUPTED; phases++) {
+        stopper s = { 0, phases };
+        const hr_text_progress progress = { stop, &s };
+        hr_folder_empty(&cache);
+        status = prepare_with(&desc, &progress, &text, &err);
+        if (status == HR_INTERRUPTED)
+            assert_non_null(strstr(err.message, "; what was unfinished is removed"));
+    }
+    assert_int_equal(status, HR_OK);
+    assert_in_range(phases, 15, 40);
+    assert_int_equal(hr_folder_count(&cache, ""), 3);
+}
+
+static void a_full_disk_leaves_nothing_half_made(void **state)
+{
+    (void)state;
+    static char content[600000];
+    struct rlimit before;
+    hr_text text;
+    hr_error err;
+    memset(content, 'x', sizeof content);
+    hr_folder_write(train_path, content, sizeof content);
+    hr_folder_write(valid_path, content, 9);
+    const hr_text_desc desc = describe(HR_TOKENIZER_BYTES, 256, 0);
+    getrlimit(RLIMIT_FSIZE, &before);
+    const struct rlimit limit = { 200000, before.rlim_max };
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const hr_status status = prepare_with(&desc, NULL, &text, &err);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(status, HR_FAILURE);
+    assert_non_null(strstr(err.message, "cannot be written after 200000 bytes, and is removed"));
+    assert_int_equal(hr_folder_count(&cache, ""), 0);
+}
+
+static void ids_become_text_again(void **state)
+{
+    (void)state;
+    static const int32_t ids[] = { 4, 5, 1, 7, 0, -1, 6 };
+    hr_guard guard;
+    hr_vocabulary *vocabulary = NULL;
+    hr_text text;
+    hr_error err;
+    char out[64];
+    int64_t used;
+    write_texts("the cat the na\xc3\xafve", "a");
+    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 9, 5);
+    assert_prepared(&desc, &text);
+    void *memory = hr_guard_open(&guard, hr_vocabulary_bytes(HR_TOKENIZER_WORDS, 9));
+    assert_int_equal(hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_WORDS, 10,
+                                        text.vocabulary, &err), HR_CORRUPT);
+    assert_int_equal(hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_WORDS, 9,
+                                        text.vocabulary, &err), HR_OK);
+    assert_int_equal(hr_vocabulary_view(vocabulary)->used, 7);
+    assert_int_equal(hr_vocabulary_decode(vocabulary, ids, 7, out, 64, &used, &err), HR_OK);
+    out[used] = 0;
+    assert_string_equal(out, "the cat <unk> <unk> <pad> <unk> na\xc3\xafve");
+    assert_int_equal(hr_vocabulary_decode(vocabulary, ids, 7, out, 12, &used, &err), HR_OK);
+    assert_int_equal(used, 7);
+    hr_vocabulary_close(&vocabulary);
+    assert_int_equal(hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_BYTES, 9, "", &err), HR_OK);
+    static const int32_t raw[] = { 'h', 0xff, 256, '!' };
+    assert_int_equal(hr_vocabulary_decode(vocabulary, raw, 4, out, 64, &used, &err), HR_OK);
+    assert_int_equal(used, 4);
+    assert_memory_equal(out, "h\xff?!", 4);
+    hr_vocabulary_close(&vocabulary);
+    hr_guard_close(&guard);
+}
+
+/* All ids of a shard in one number. */
+static uint64_t digest_of(const hr_text_part *part)
+{
+    static _Alignas(64) uint8_t memory[1 << 17];
+    uint64_t digest = 0;
+    int32_t ids[1000];
+    hr_shard *shard = NULL;
+    hr_error err;
+    assert_int_equal(hr_shard_open(&shard, memory, part->shard, &err), HR_OK);
+    for (int64_t first = 0; first < part->tokens; first += 1000) {
+        const int64_t count = part->tokens - first < 1000 ? part->tokens - first : 1000;
+        assert_int_equal(hr_shard_read(shard, first, count, ids, &err), HR_OK);
+        for (int64_t i = 0; i < count; i++) digest = digest * 1000003 + (uint64_t)ids[i];
+    }
+    hr_shard_close(&shard);
+    return digest;
+}
+
+/* WikiText-2 as document 000 reads it; counts and digests are those of Python's
+ * text.lower().split() and Counter.most_common(9996). */
+static void wikitext_has_its_golden_counts(void **state)
+{
+    (void)state;
+    static const char *const words[] = { "<pad>", "<unk>", "<sos>", "<eos>", "the", ",", ".", "of",
+                                         "<unk>", "and", "in", "to", "a", "=" };
+    hr_text text;
+    hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10000, 1 << 20);
+    desc.train = HR_SHARED "/data/wikitext-2/train.txt";
+    desc.valid = HR_SHARED "/data/wikitext-2/valid.txt";
+    if (access(desc.train, R_OK) != 0) {
+        print_message("skip: no %s here\n", desc.train);
+        skip();
+    }
+    assert_prepared(&desc, &text);
+    assert_int_equal(text.train.tokens, 2051910);
+    assert_int_equal(text.valid.tokens, 213886);
+    assert_int_equal((text.train.tokens - 1) / 128, 16030);
+    assert_int_equal(text.distinct_words, 28911);
+    assert_int_equal(text.train.covered, 1939315);
+    assert_int_equal(text.valid.covered, 204047);
+    assert_int_equal(text.vocabulary_used, 10000);
+    assert_int_equal(digest_of(&text.train), UINT64_C(0x192a1d3be53fc172));
+    assert_int_equal(digest_of(&text.valid), UINT64_C(0xf1154807fd2cfe5));
+    hr_vocabulary *vocabulary = NULL;
+    hr_error err;
+    char word[64];
+    int64_t used;
+    void *memory = malloc((size_t)hr_vocabulary_bytes(HR_TOKENIZER_WORDS, 10000));
+    assert_int_equal(hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_WORDS, 10000,
+                                        text.vocabulary, &err), HR_OK);
+    for (int32_t id = 0; id < 14; id++) {
+        assert_int_equal(hr_vocabulary_decode(vocabulary, &id, 1, word, 63, &used, &err), HR_OK);
+        word[used] = 0;
+        assert_string_equal(word, words[id]);
+    }
+    const int32_t last = 9999;
+    assert_int_equal(hr_vocabulary_decode(vocabulary, &last, 1, word, 63, &used, &err), HR_OK);
+    word[used] = 0;
+    assert_string_equal(word, "outfits");
+    hr_vocabulary_close(&vocabulary);
+    free(memory);
+    desc.vocab_size = 5000;
+    desc.words_max = 10000;
+    assert_refused(&desc, HR_USAGE,
+                   "has 28911 distinct words of 206498 bytes, and data.words_max=10000 has room for "
+                   "10000 of 160000 bytes: type data.words_max=28911");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(words_get_ids_by_count_and_ties_by_first_seen),
+        TEST(missing_words_leave_rows_unused),
+        TEST(bytes_are_their_own_ids),
+        TEST(a_validation_text_may_be_absent),
+        TEST(what_is_unchanged_is_reused_and_what_changed_is_not),
+        TEST(damage_in_the_cache_is_refused_and_mended_by_deleting),
+        TEST(texts_that_cannot_be_used_are_refused),
+        TEST(descriptions_out_of_range_are_refused),
+        TEST(more_words_than_planned_are_refused_with_both_numbers),
+        TEST(an_interrupt_anywhere_leaves_nothing_half_made),
+        TEST(a_full_disk_leaves_nothing_half_made),
+        TEST(ids_become_text_again),
+        TEST(wikitext_has_its_golden_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
