@@ -186,3 +186,22 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
                    config->memory.budget ? "the budget is" : "this machine has left",
                    hr_bytes_print(admission->answer.available_bytes, there));
 }
+
+int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission)
+{
+    hr_error ignored;
+    hr_admission other = { .region = admission->region,
+                           .config = *config,
+                           .cpu_mask = admission->cpu_mask,
+                           .prepare_bytes = hr_prepare_bytes(config) };
+    const trial t = { .memory = memory,
+                      .admission = &other,
+                      .threads = config->train.threads ? (int32_t)config->train.threads
+                                                       : hr_threads_default(),
+                      .compile_bytes = hr_compile_bytes(config),
+                      .rung = hr_cpu_rung_name(other.cpu_mask) };
+    bool found;
+    if (hr_config_check(config, &ignored) != HR_OK) return INT64_MAX;
+    if (search(&t, config, true, &found, &ignored) != HR_OK) return INT64_MAX;
+    return other.answer.minimum_bytes;
+}

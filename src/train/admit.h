@@ -29,6 +29,10 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
                                  hr_admission *admission, hr_error *err);
 
+/* Process bytes of the smallest plan of another config, compiled in the region of an admission, whose
+ * own plan is overwritten. INT64_MAX when it cannot be compiled there. */
+int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission);
+
 /* Bytes of tables and buffers that a run keeps beside program and plan. */
 int64_t hr_run_bytes(const hr_config *config, const hr_program *program);
 
