@@ -201,17 +201,22 @@ static hr_status check_collisions(hr_judged_plan *plan)
 
 /* ---- places */
 
+/* A view lies inside the buffer that owns its bytes, and is in all else as that one. */
 static hr_status check_views(const hr_judged_plan *plan)
 {
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_judged_buffer *buffer = &plan->buffers[b], *owner = &plan->buffers[buffer->root];
-        if (buffer->offset >= owner->offset &&
-            buffer->offset + buffer->bytes <= owner->offset + owner->bytes)
-            continue;
-        return hr_fail(plan->err, HR_CORRUPT,
-                       "buffer %d (%s): bytes %lld to %lld lie outside buffer %d (%s), which it is a "
-                       "view of", b, buffer->name, (long long)buffer->offset,
-                       (long long)(buffer->offset + buffer->bytes), buffer->root, owner->name);
+        if (buffer->storage != owner->storage || buffer->home != owner->home)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "buffer %d (%s): a view has the storage and home of its buffer %d (%s)",
+                           b, buffer->name, buffer->root, owner->name);
+        if (buffer->offset < owner->offset ||
+            buffer->offset + buffer->bytes > owner->offset + owner->bytes)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "buffer %d (%s): bytes %lld to %lld lie outside buffer %d (%s), which it "
+                           "is a view of",
+                           b, buffer->name, (long long)buffer->offset,
+                           (long long)(buffer->offset + buffer->bytes), buffer->root, owner->name);
     }
     return HR_OK;
 }
@@ -255,6 +260,18 @@ static hr_status check_arena(const hr_judged_plan *plan)
     if (end == plan->arena_bytes) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT, "arena_bytes is %lld, the last byte of a buffer is before %lld",
                    (long long)plan->arena_bytes, (long long)end);
+}
+
+static hr_status check_process(const hr_judged_plan *plan)
+{
+    if (plan->process_sum != plan->process_bytes)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "process_bytes is %lld, the lines of process add up to %lld",
+                       (long long)plan->process_bytes, (long long)plan->process_sum);
+    if (plan->arena_line_bytes >= 0 && plan->arena_line_bytes < plan->arena_bytes)
+        return hr_fail(plan->err, HR_CORRUPT, "process line arena is %lld bytes, arena_bytes %lld",
+                       (long long)plan->arena_line_bytes, (long long)plan->arena_bytes);
+    return HR_OK;
 }
 
 static hr_status check_floor(hr_judged_plan *plan, int32_t *peak_step)
@@ -331,6 +348,7 @@ static hr_status judge(hr_judged_plan *plan, hr_verify_report *report)
     if (!status) status = check_storages(plan);
     if (!status) status = check_arena(plan);
     if (!status) status = check_floor(plan, &peak_step);
+    if (!status) status = check_process(plan);
     if (status) return status;
     *report = (hr_verify_report){ .loop_count = plan->loop_count,
                                   .buffer_count = plan->buffer_count,

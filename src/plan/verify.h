@@ -49,6 +49,7 @@ typedef struct {
 typedef struct {
     json_t *root;                 /* owns every string */
     int64_t arena_bytes, floor_bytes, process_bytes;
+    int64_t process_sum, arena_line_bytes; /* of the lines of process; -1: no line "arena" */
     hr_judged_loop *loops;
     hr_judged_buffer *buffers;
     hr_judged_step *steps;
@@ -62,7 +63,7 @@ typedef struct {
     hr_error *err;
 } hr_judged_plan;
 
-/* Reads the file and checks all that needs no lives: types, ranges, the tree of loops, sums.
+/* Reads the file and checks all that needs no lives: types, ranges, the tree of loops.
  * The plan must be closed whatever the status. */
 HR_MUST_CHECK hr_status hr_verify_open(const char *path, hr_judged_plan *plan, hr_error *err);
 void hr_verify_close(hr_judged_plan *plan);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/plan/plan_text.h - a small good plan, written by hand: a load, four micro-batches with two
+ * chunks each, an update, a save. Buffer 4 takes over the bytes of buffer 3 at step 3. */
+#ifndef HR_TESTS_PLAN_PLAN_TEXT_H
+#define HR_TESTS_PLAN_PLAN_TEXT_H
+
+static const char plan_text[] =
+    "{'version':1,"
+    "'machine':{'kernels':'avx2','threads':2,'page_bytes':4096},"
+    "'arena_bytes':1088,'floor_bytes':1088,'process_bytes':9088,"
+    "'process':[{'name':'image','bytes':8000},{'name':'arena','bytes':1088}],"
+    "'loops':["
+    "{'name':'run','parent':-1,'step_first':0,'step_last':7,'repeats':1},"
+    "{'name':'load','parent':0,'step_first':0,'step_last':0,'repeats':1},"
+    "{'name':'step','parent':0,'step_first':1,'step_last':6,'repeats':100},"
+    "{'name':'micro-batch','parent':2,'step_first':2,'step_last':5,'repeats':4},"
+    "{'name':'chunk','parent':3,'step_first':4,'step_last':4,'repeats':2},"
+    "{'name':'save','parent':0,'step_first':7,'step_last':7,'repeats':1}],"
+    "'buffers':["
+    "{'name':'w','dtype':'f32','shape':[8,8],'role':'weight','bytes':256,'offset':0,"
+    "'step_first':0,'step_last':7,'home':-1,'storage':0,'view_of':null},"
+    "{'name':'ids','dtype':'i32','shape':[64],'role':'input','bytes':256,'offset':256,"
+    "'step_first':1,'step_last':5,'home':2,'storage':1,'view_of':null},"
+    "{'name':'ids slice','dtype':'i32','shape':[16],'role':'input','bytes':64,'offset':256,"
+    "'step_first':1,'step_last':5,'home':2,'storage':1,'view_of':1},"
+    "{'name':'x','dtype':'bf16','shape':[8,8],'role':'activation','bytes':128,'offset':832,"
+    "'step_first':2,'step_last':3,'home':3,'storage':2,'view_of':null},"
+    "{'name':'y','dtype':'bf16','shape':[8,8],'role':'activation','bytes':128,'offset':832,"
+    "'step_first':3,'step_last':4,'home':3,'storage':2,'view_of':null},"
+    "{'name':'work','dtype':'u8','shape':[64],'role':'scratch','bytes':64,'offset':960,"
+    "'step_first':3,'step_last':3,'home':3,'storage':3,'view_of':null},"
+    "{'name':'y slice','dtype':'bf16','shape':[4,8],'role':'activation','bytes':64,'offset':832,"
+    "'step_first':3,'step_last':4,'home':3,'storage':2,'view_of':4},"
+    "{'name':'loss','dtype':'f64','shape':[1],'role':'sum','bytes':64,'offset':768,"
+    "'step_first':2,'step_last':6,'home':2,'storage':4,'view_of':null},"
+    "{'name':'dy','dtype':'bf16','shape':[8,8],'role':'activation','bytes':128,'offset':960,"
+    "'step_first':4,'step_last':5,'home':3,'storage':5,'view_of':null},"
+    "{'name':'dy slice','dtype':'bf16','shape':[4,8],'role':'activation','bytes':64,'offset':960,"
+    "'step_first':4,'step_last':5,'home':3,'storage':5,'view_of':8},"
+    "{'name':'dw','dtype':'f32','shape':[8,8],'role':'gradient','bytes':256,'offset':512,"
+    "'step_first':2,'step_last':6,'home':2,'storage':6,'view_of':null}],"
+    "'steps':["
+    "{'index':0,'loop':1,'layer':-1,'op':'initialise','reads':[],'writes':[[0,'write']],'flops':0},"
+    "{'index':1,'loop':2,'layer':-1,'op':'batch','reads':[],'writes':[[1,'write']],'flops':0},"
+    "{'index':2,'loop':3,'layer':-1,'op':'embed','reads':[2,0],'writes':[[3,'write']],'flops':0},"
+    "{'index':3,'loop':3,'layer':0,'op':'scale','reads':[3,0],"
+    "'writes':[[4,'write'],[5,'write']],'flops':1024},"
+    "{'index':4,'loop':4,'layer':-1,'op':'loss','reads':[6],"
+    "'writes':[[7,'accumulate'],[9,'write']],'flops':0},"
+    "{'index':5,'loop':3,'layer':0,'op':'scale_backward','reads':[8,2],"
+    "'writes':[[10,'accumulate']],'flops':1024},"
+    "{'index':6,'loop':2,'layer':-1,'op':'update','reads':[10,7],'writes':[[0,'update']],'flops':0},"
+    "{'index':7,'loop':5,'layer':-1,'op':'save','reads':[0],'writes':[],'flops':0}]}";
+
+#endif

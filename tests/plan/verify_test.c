@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge: a good plan passes; each lie that a plan file can tell is found, with its sentence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/random.h"
+#include "headroom/verify.h"
+#include "plan/plan_text.h"
+
+enum { SEED = 77 };
+
+static char path[64];
+static char good[sizeof plan_text];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "%s/headroom-verify-XXXXXX", P_tmpdir);
+    const int file = mkstemp(path);
+    for (size_t i = 0; i < sizeof plan_text; i++)
+        good[i] = plan_text[i] == '\'' ? '"' : plan_text[i];
+    printf("seed %d\n", SEED);
+    return file < 0 || close(file);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static hr_status judge_bytes(const char *bytes, size_t count, hr_verify_report *report, hr_error *err)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+    *err = (hr_error){ HR_OK, "" };
+    return hr_verify_file(path, report, err);
+}
+
+static json_t *parse(const char *text)
+{
+    char json[512];
+    snprintf(json, sizeof json, "%s", text);
+    for (char *at = json; *at; at++)
+        if (*at == '\'') *at = '"';
+    json_t *value = json_loads(json, JSON_DECODE_ANY, 0);
+    assert_non_null(value);
+    return value;
+}
+
+/* Sets the value at "buffers/3/offset"; "-" takes it away. */
+static void set(json_t *root, const char *where, const char *value)
+{
+    char parts[128], *part = parts, *slash;
+    snprintf(parts, sizeof parts, "%s", where);
+    json_t *at = root;
+    for (; (slash = strchr(part, '/')); part = slash + 1) {
+        *slash = 0;
+        at = json_is_array(at) ? json_array_get(at, (size_t)atoi(part)) : json_object_get(at, part);
+        assert_non_null(at);
+    }
+    if (!strcmp(value, "-")) {
+        assert_int_equal(json_is_array(at) ? json_array_remove(at, (size_t)atoi(part))
+                                           : json_object_del(at, part), 0);
+        return;
+    }
+    json_t *made = parse(value);
+    assert_int_equal(json_is_array(at) ? json_array_set_new(at, (size_t)atoi(part), made)
+                                       : json_object_set_new(at, part, made), 0);
+}
+
+static hr_status judge(json_t *root, hr_verify_report *report, hr_error *err)
+{
+    char *text = json_dumps(root, 0);
+    assert_non_null(text);
+    const hr_status status = judge_bytes(text, strlen(text), report, err);
+    free(text);
+    return status;
+}
+
+static json_t *good_plan(void)
+{
+    json_t *root = json_loads(good, 0, 0);
+    assert_non_null(root);
+    return root;
+}
+
+static void a_good_plan_passes_with_its_report(void **state)
+{
+    (void)state;
+    hr_verify_report report;
+    hr_error err;
+    assert_int_equal(judge_bytes(good, strlen(good), &report, &err), HR_OK);
+    assert_int_equal(report.loop_count, 6);
+    assert_int_equal(report.buffer_count, 11);
+    assert_int_equal(report.storage_count, 7);
+    assert_int_equal(report.step_count, 8);
+    assert_int_equal(report.arena_bytes, 1088);
+    assert_int_equal(report.floor_bytes, 1088);
+    assert_int_equal(report.gap_bytes, 0);
+    assert_int_equal(report.process_bytes, 9088);
+    assert_int_equal(report.peak_step, 4);
+    assert_string_equal(report.peak_op, "loss");
+    assert_int_equal(report.alive_count, 6);
+    assert_int_equal(report.alive_listed, 6);
+    assert_string_equal(report.alive[0].name, "w");
+    assert_string_equal(report.alive[3].name, "y");
+    assert_string_equal(report.alive[5].role, "sum");
+    assert_int_equal(report.alive[5].bytes, 64);
+}
+
+typedef struct {
+    const char *where, *value;
+    hr_status status;
+    const char *sentence; /* a part of it */
+} lie;
+
+static const lie lies[] = {
+    /* bytes that collide */
+    { "buffers/8/offset", "896", HR_BROKEN,
+      "buffers 4 (y) and 8 (dy) are both in use at step 4 (loss) and share bytes: 832 to 960 and 896 "
+      "to 1024" },
+    { "buffers/7/offset", "704", HR_BROKEN, "buffers 7 (loss) and 10 (dw) are both in use at step 2" },
+    { "buffers/0/offset", "64", HR_BROKEN, "buffers 0 (w) and 1 (ids) are both in use at step 1" },
+    { "buffers/5/offset", "0", HR_BROKEN, "buffers 0 (w) and 5 (work) are both in use at step 3" },
+    { "buffers/5/bytes", "1024", HR_CORRUPT, "the last byte of a buffer is before 1984" },
+    { "buffers/1/bytes", "320", HR_BROKEN, "buffers 1 (ids) and 10 (dw) are both in use at step 2" },
+    { "steps/3/reads", "[3,3]", HR_BROKEN,
+      "have one storage, but the step does not hand it over" },
+    { "steps/3/writes/0/1", "'accumulate'", HR_BROKEN, "does not hand it over" },
+    { "steps/5/reads", "[8,3]", HR_BROKEN, "buffers 3 (x) and 4 (y) are both in use at step 3" },
+    { "buffers/4/storage", "9", HR_BROKEN, "buffers 3 (x) and 4 (y) are both in use at step 3" },
+    { "loops/3", "{'name':'micro-batch','parent':2,'step_first':2,'step_last':6,'repeats':4}",
+      HR_CORRUPT, "step 6: loop is 2 (step), the innermost loop around it is 3 (micro-batch)" },
+    /* lives */
+    { "buffers/10/step_last", "5", HR_CORRUPT,
+      "buffer 10 (dw): declared alive from step 2 to 5, its reads and writes make it 2 to 6" },
+    { "buffers/10/step_first", "5", HR_CORRUPT, "declared alive from step 5 to 6" },
+    { "buffers/0/step_first", "1", HR_CORRUPT, "buffer 0 (w): declared alive from step 1 to 7" },
+    { "buffers/8/step_last", "7", HR_CORRUPT, "buffer 8 (dy): declared alive from step 4 to 7" },
+    { "buffers/6/step_last", "3", HR_CORRUPT, "buffer 6 (y slice): declared alive from step 3 to 3" },
+    { "loops/3/repeats", "1", HR_CORRUPT, "buffer 7 (loss): declared alive from step 2 to 6" },
+    { "buffers/10/home", "3", HR_CORRUPT,
+      "buffer 10 (dw): step 6 uses it outside its home, loop 3 (micro-batch)" },
+    { "buffers/7/home", "0", HR_CORRUPT, "its reads and writes make it 1 to 6" },
+    { "buffers/5/home", "-1", HR_BROKEN, "buffers 5 (work) and 8 (dy) are both in use at step 4" },
+    { "buffers/5/home", "4", HR_CORRUPT, "step 3 uses it outside its home, loop 4 (chunk)" },
+    { "buffers/2/home", "3", HR_CORRUPT, "a view has the storage and home of its buffer 1 (ids)" },
+    { "steps/6/reads", "[10]", HR_CORRUPT, "buffer 7 (loss): declared alive from step 2 to 6" },
+    /* values that nobody wrote */
+    { "steps/1/writes", "[]", HR_CORRUPT, "buffer 1 (ids): step 2 (embed) reads it before any step" },
+    { "steps/2/writes", "[]", HR_CORRUPT, "buffer 3 (x): step 3 (scale) reads it before any step of "
+                                          "its home, loop 3 (micro-batch), writes it" },
+    { "steps/5/writes/0/1", "'update'", HR_CORRUPT,
+      "buffer 10 (dw): step 5 (scale_backward) reads it before any step" },
+    { "steps/3/writes", "[[4,'write']]", HR_CORRUPT, "buffer 5 (work): no step reads or writes it" },
+    /* places */
+    { "buffers/6/offset", "768", HR_CORRUPT,
+      "buffer 6 (y slice): bytes 768 to 832 lie outside buffer 4 (y), which it is a view of" },
+    { "buffers/6/bytes", "192", HR_CORRUPT, "bytes 832 to 1024 lie outside buffer 4 (y)" },
+    { "buffers/5/offset", "961", HR_CORRUPT,
+      "buffer 5 (work): offset 961 and bytes 64 must be multiples of 64" },
+    { "buffers/3/storage", "6", HR_BROKEN, "buffers 3 (x) and 4 (y) are both in use at step 3" },
+    { "buffers/2/storage", "3", HR_CORRUPT, "a view has the storage and home" },
+    { "buffers/9/view_of", "4", HR_CORRUPT, "buffer 8 (dy): step 5 (scale_backward) reads it before" },
+    { "buffers/1/view_of", "2", HR_CORRUPT, "its chain of views reaches no buffer of its own" },
+    { "buffers/7/storage", "5", HR_CORRUPT,
+      "buffer 7 (loss) and buffer 8 (dy) have storage 5, but not the same offset and bytes" },
+    /* sums */
+    { "arena_bytes", "1024", HR_CORRUPT, "arena_bytes is 1024, the last byte of a buffer is before 1088" },
+    { "floor_bytes", "1024", HR_CORRUPT,
+      "floor_bytes is 1024, the most bytes alive at one step are 1088, at step 4" },
+    { "process_bytes", "9000", HR_CORRUPT,
+      "process_bytes is 9000, the lines of process add up to 9088" },
+    { "process/0/bytes", "8001", HR_CORRUPT, "the lines of process add up to 9089" },
+    { "process", "[{'name':'arena','bytes':1024},{'name':'image','bytes':8064}]", HR_CORRUPT,
+      "process line arena is 1024 bytes, arena_bytes 1088" },
+    /* loops */
+    { "loops/3/parent", "0", HR_CORRUPT,
+      "loop 3 (micro-batch) covers step 2, which lies in loop 2 (step) and not in its parent" },
+    { "loops/3/parent", "4", HR_CORRUPT, "is not inside the run" },
+    { "loops/0/parent", "0", HR_CORRUPT, "loop 0: parent must be a whole number from -1 to -1" },
+    { "loops/0/step_last", "6", HR_CORRUPT, "loop 0 is the run and must cover steps 0 to 7" },
+    { "loops/4/step_last", "6", HR_CORRUPT, "loop 4 (chunk) covers step 6" },
+    { "loops/5/step_first", "6", HR_CORRUPT, "loop 5 (save) covers step 6" },
+    { "loops/2/repeats", "0", HR_CORRUPT, "loop 2: repeats must be a whole number from 1" },
+    { "steps/4/loop", "3", HR_CORRUPT, "the innermost loop around it is 4 (chunk)" },
+    /* forms */
+    { "version", "2", HR_CORRUPT, "plan file: version must be a whole number from 1 to 1" },
+    { "machine", "-", HR_CORRUPT, "plan file: machine must be an object" },
+    { "machine/threads", "0", HR_CORRUPT, "machine: threads must be" },
+    { "loops", "[]", HR_CORRUPT, "plan file: loops must be a list of 1 to" },
+    { "steps", "{}", HR_CORRUPT, "plan file: steps must be a list" },
+    { "steps/2/index", "3", HR_CORRUPT, "step 2: index must be a whole number from 2 to 2" },
+    { "steps/2/reads/0", "11", HR_CORRUPT, "step 2: reads must be buffers by their index" },
+    { "steps/2/reads/0", "-1", HR_CORRUPT, "step 2: reads must be buffers by their index" },
+    { "steps/2/writes/0", "3", HR_CORRUPT, "step 2: writes must be pairs [buffer, access]" },
+    { "steps/2/writes/0/1", "'append'", HR_CORRUPT, "access must be write, accumulate or update" },
+    { "steps/2/flops", "1.5", HR_CORRUPT, "step 2: flops must be a whole number" },
+    { "buffers/3/bytes", "0", HR_CORRUPT, "buffer 3: bytes must be a whole number from 1" },
+    { "buffers/3/bytes", "'128'", HR_CORRUPT, "buffer 3: bytes must be a whole number" },
+    { "buffers/3/bytes", "4611686018427387904", HR_CORRUPT, "buffer 3: bytes must be a whole number" },
+    { "buffers/3/offset", "-64", HR_CORRUPT, "buffer 3: offset must be a whole number from 0" },
+    { "buffers/3/dtype", "'f16'", HR_CORRUPT, "buffer 3: dtype must be" },
+    { "buffers/3/role", "'thing'", HR_CORRUPT, "buffer 3: role must be one of" },
+    { "buffers/3/shape", "[8,9]", HR_CORRUPT, "buffer 3: shape must be sizes of at least 1 that fit" },
+    { "buffers/3/shape/0", "9223372036854775807", HR_CORRUPT, "buffer 3: shape must be" },
+    { "buffers/3/name", "'a\\nb'", HR_CORRUPT, "buffer 3: name must be text" },
+    { "buffers/3/step_last", "8", HR_CORRUPT, "buffer 3: step_last must be a whole number from 2 to 7" },
+    { "buffers/3/home", "6", HR_CORRUPT, "buffer 3: home must be a whole number from -1 to 5" },
+    { "buffers/3/storage", "-", HR_CORRUPT, "buffer 3: storage must be" },
+};
+
+static void each_single_lie_is_found_with_its_sentence(void **state)
+{
+    (void)state;
+    int32_t missed = 0;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        hr_verify_report report;
+        hr_error err;
+        json_t *root = good_plan();
+        set(root, lies[i].where, lies[i].value);
+        const hr_status status = judge(root, &report, &err);
+        json_decref(root);
+        assert_int_equal(err.status, status);
+        assert_null(strchr(err.message, '\n'));
+        if (status == lies[i].status && strstr(err.message, lies[i].sentence)) continue;
+        print_error("%s = %s: status %d: %s\n", lies[i].where, lies[i].value, status, err.message);
+        missed++;
+    }
+    assert_int_equal(missed, 0);
+    printf("%zu lies found\n", sizeof lies / sizeof *lies);
+}
+
+static void a_plan_that_forgot_its_loops_is_refused(void **state)
+{
+    (void)state;
+    /* Lives as if every loop turned once, and bytes used again accordingly: the labels die at step 2. */
+    json_t *root = good_plan();
+    hr_verify_report report;
+    hr_error err;
+    set(root, "buffers/1/step_last", "2");
+    set(root, "buffers/2/step_last", "2");
+    set(root, "buffers/10/offset", "256");
+    set(root, "buffers/10/step_first", "5");
+    set(root, "steps/5/reads", "[8]");
+    assert_int_equal(judge(root, &report, &err), HR_BROKEN);
+    assert_non_null(strstr(err.message, "buffers 1 (ids) and 10 (dw) are both in use at step 2"));
+    json_decref(root);
+}
+
+static void a_plan_without_reuse_is_refused(void **state)
+{
+    (void)state;
+    json_t *root = good_plan(), *buffer;
+    hr_verify_report report;
+    hr_error err;
+    size_t index;
+    int64_t offset = 0;
+    json_array_foreach(json_object_get(root, "buffers"), index, buffer) {
+        json_object_set_new(buffer, "step_first", json_integer(0));
+        json_object_set_new(buffer, "step_last", json_integer(7));
+        if (!json_is_null(json_object_get(buffer, "view_of"))) continue;
+        json_object_set_new(buffer, "storage", json_integer((json_int_t)index));
+        json_object_set_new(buffer, "offset", json_integer(offset));
+        offset += json_integer_value(json_object_get(buffer, "bytes"));
+    }
+    set(root, "buffers/6/storage", "4");
+    set(root, "buffers/9/storage", "8");
+    json_object_set_new(root, "arena_bytes", json_integer(offset));
+    json_object_set_new(root, "floor_bytes", json_integer(offset));
+    assert_int_equal(judge(root, &report, &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "buffer 1 (ids): declared alive from step 0 to 7"));
+    json_decref(root);
+}
+
+static void a_gap_above_the_floor_is_reported_and_no_error(void **state)
+{
+    (void)state;
+    json_t *root = good_plan();
+    hr_verify_report report;
+    hr_error err;
+    set(root, "buffers/5/offset", "1088");
+    set(root, "arena_bytes", "1152");
+    set(root, "process", "[{'name':'arena','bytes':9088}]");
+    assert_int_equal(judge(root, &report, &err), HR_OK);
+    assert_int_equal(report.gap_bytes, 64);
+    json_decref(root);
+}
+
+static void what_is_not_a_plan_file_is_refused(void **state)
+{
+    (void)state;
+    hr_verify_report report;
+    hr_error err;
+    assert_int_equal(hr_verify_file("no/such/plan.json", &report, &err), HR_USAGE);
+    assert_string_equal(err.message, "plan file no/such/plan.json: No such file or directory");
+    assert_int_equal(hr_verify_file(HR_SOURCE, &report, &err), HR_USAGE);
+    assert_int_equal(judge_bytes("", 0, &report, &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "not JSON"));
+    assert_int_equal(judge_bytes("[]", 2, &report, &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "its content must be an object"));
+    assert_int_equal(judge_bytes("{}", 2, &report, &err), HR_CORRUPT);
+    assert_int_equal(judge_bytes(good, strlen(good) / 2, &report, &err), HR_CORRUPT);
+    assert_int_equal(judge_bytes("{\"version\":1,\"version\":1}", 25, &report, &err), HR_CORRUPT);
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+    (void)state;
+    enum { DEPTH = 1000000 };
+    char *text = malloc(DEPTH);
+    hr_verify_report report;
+    hr_error err;
+    assert_non_null(text);
+    memset(text, '[', DEPTH);
+    assert_int_equal(judge_bytes(text, DEPTH, &report, &err), HR_CORRUPT);
+    free(text);
+}
+
+static void flipped_bytes_never_crash_the_judge(void **state)
+{
+    (void)state;
+    const size_t length = strlen(good);
+    static char text[sizeof good];
+    int32_t accepted = 0;
+    for (uint64_t i = 0; i < 4000 * (uint64_t)HR_COUNT; i++) {
+        hr_verify_report report;
+        hr_error err;
+        memcpy(text, good, sizeof good);
+        for (uint64_t k = 0; k <= i % 3; k++) {
+            const uint64_t bits = hr_random_mix(SEED + 8 * i + k);
+            /* Half of the changes keep the file JSON: a digit for a digit. */
+            const size_t at = bits % length;
+            if (text[at] >= '0' && text[at] <= '9') text[at] = (char)('0' + (bits >> 40) % 10);
+            else if (bits >> 63) text[at] = (char)(bits >> 32);
+        }
+        const hr_status status = judge_bytes(text, length, &report, &err);
+        assert_true(status == HR_OK || status == HR_BROKEN || status == HR_CORRUPT);
+        assert_int_equal(err.status, status);
+        accepted += status == HR_OK;
+    }
+    printf("%d of %d flipped files still hold a good plan\n", accepted, 4000 * HR_COUNT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_plan_passes_with_its_report),
+        cmocka_unit_test(each_single_lie_is_found_with_its_sentence),
+        cmocka_unit_test(a_plan_that_forgot_its_loops_is_refused),
+        cmocka_unit_test(a_plan_without_reuse_is_refused),
+        cmocka_unit_test(a_gap_above_the_floor_is_reported_and_no_error),
+        cmocka_unit_test(what_is_not_a_plan_file_is_refused),
+        cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(flipped_bytes_never_crash_the_judge),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
