@@ -3,7 +3,7 @@
  *
  * Passes: a once per 512 columns, B once per 516 rows, results once. Registers: 6 rows x 16 columns,
  * 12 accumulators, 2 of B, 1 of A of the 16; a word costs 12 products and 8 loads. Bound: FMA. */
-#include <immintrin.h>
+#include "ops/simd/vec_avx2.h"
 
 #include "ops/linear/linear_words.h"
 
@@ -131,6 +131,27 @@ ALWAYS_INLINE void pack_line(words_kind kind, const void *even, const void *odd,
         to[j] = kind == WORDS_F32 ? ((const uint32_t *)even)[j]
                                   : (uint32_t)((const uint16_t *)even)[j] << 16;
     for (int64_t j = columns; j < width; j++) to[j] = 0;
+}
+
+ALWAYS_INLINE void split_pairs(const float *line, float *even, float *odd)
+{
+    for (int half = 0; half < 16; half += 8, line += 16) {
+        const __m256 a = _mm256_loadu_ps(line), b = _mm256_loadu_ps(line + 8);
+        const __m256d evens = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+        const __m256d odds = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+        _mm256_storeu_ps(even + half, _mm256_castpd_ps(_mm256_permute4x64_pd(evens, 0xd8)));
+        _mm256_storeu_ps(odd + half, _mm256_castpd_ps(_mm256_permute4x64_pd(odds, 0xd8)));
+    }
+}
+
+ALWAYS_INLINE void join_pairs(const float *even, const float *odd, float *line)
+{
+    for (int half = 0; half < 16; half += 8, line += 16) {
+        const __m256 a = _mm256_loadu_ps(even + half), b = _mm256_loadu_ps(odd + half);
+        const __m256 low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
+        _mm256_storeu_ps(line, _mm256_permute2f128_ps(low, high, 0x20));
+        _mm256_storeu_ps(line + 8, _mm256_permute2f128_ps(low, high, 0x31));
+    }
 }
 
 #include "ops/linear/linear_template.h"

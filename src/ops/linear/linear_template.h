@@ -6,6 +6,8 @@
 #ifndef HR_OPS_LINEAR_LINEAR_TEMPLATE_H
 #define HR_OPS_LINEAR_LINEAR_TEMPLATE_H
 
+#include <string.h>
+
 #include "ops/linear/linear_words.h"
 
 /* The rung's file has defined enum { TILE_ROWS } and:
@@ -24,7 +26,10 @@
  * `width` words (16 or TILE_ROWS) of one packed line: elements of row `even`, and for pairs of `odd`
  * above them; null: zeros. Only `columns` are there.
  *     void pack_line(words_kind kind, const void *even, const void *odd, int64_t columns, int64_t
- *                    width, uint32_t *to); */
+ *                    width, uint32_t *to);
+ * Two rows of sixteen sums out of a line of PANEL_PAIR, and back.
+ *     void split_pairs(const float *line, float *even, float *odd);
+ *     void join_pairs(const float *even, const float *odd, float *line); */
 
 enum {
     TILE_COLUMNS = 32,
@@ -275,10 +280,7 @@ ALWAYS_INLINE void load_tile(words_kind kind, const hr_linear_dw *dw, const line
             if (kind == WORDS_F32)
                 memcpy(row, from, LINE * sizeof *row);
             else
-                for (int64_t j = 0; j < LINE; j++) {
-                    row[j] = from[2 * j];
-                    row[TILE_COLUMNS + j] = from[2 * j + 1];
-                }
+                split_pairs(from, row, row + TILE_COLUMNS);
         }
 }
 
@@ -292,10 +294,7 @@ ALWAYS_INLINE void store_tile(words_kind kind, const hr_linear_dw *dw, const lin
             if (kind == WORDS_F32)
                 memcpy(to, row, LINE * sizeof *to);
             else
-                for (int64_t j = 0; j < LINE; j++) {
-                    to[2 * j] = row[j];
-                    to[2 * j + 1] = row[TILE_COLUMNS + j];
-                }
+                join_pairs(row, row + TILE_COLUMNS, to);
         }
 }
 

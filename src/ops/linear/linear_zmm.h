@@ -9,6 +9,8 @@
 
 #include <immintrin.h>
 
+#include "ops/simd/vec_avx512.h"
+
 #include "ops/linear/linear_words.h"
 
 enum { TILE_ROWS = 12 };
@@ -150,6 +152,24 @@ ALWAYS_INLINE void pack_line(words_kind kind, const void *even, const void *odd,
         if (odd) words = _mm512_or_si512(words, _mm512_slli_epi32(load_halves(there, odd), 16));
     }
     _mm512_mask_storeu_epi32(to, all, words);
+}
+
+ALWAYS_INLINE void split_pairs(const float *line, float *even, float *odd)
+{
+    const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odds = _mm512_add_epi32(evens, _mm512_set1_epi32(1));
+    const __m512 low = _mm512_loadu_ps(line), high = _mm512_loadu_ps(line + 16);
+    _mm512_storeu_ps(even, _mm512_permutex2var_ps(low, evens, high));
+    _mm512_storeu_ps(odd, _mm512_permutex2var_ps(low, odds, high));
+}
+
+ALWAYS_INLINE void join_pairs(const float *even, const float *odd, float *line)
+{
+    const __m512i lows = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i highs = _mm512_add_epi32(lows, _mm512_set1_epi32(8));
+    const __m512 a = _mm512_loadu_ps(even), b = _mm512_loadu_ps(odd);
+    _mm512_storeu_ps(line, _mm512_permutex2var_ps(a, lows, b));
+    _mm512_storeu_ps(line + 16, _mm512_permutex2var_ps(a, highs, b));
 }
 
 #endif
