@@ -27,16 +27,16 @@ static int32_t residual_of(const hr_derive *derive, int32_t step)
 static bool share(hr_derive *derive, int32_t step)
 {
     const hr_program *program = derive->builder->program;
-    for (;;) {
+    while (!derive->shared[step]) {
         const int32_t residual = residual_of(derive, step);
+        derive->shared[step] = true;
         if (residual == HR_NONE) return true;
-        const int32_t dy = derive->gradient[program->steps[step].out[0]];
-        if (derive->gradient[residual] == dy) return true; /* handed on before */
         if (derive->gradient[residual] != HR_NONE) return false;
-        derive->gradient[residual] = dy;
+        derive->gradient[residual] = derive->gradient[program->steps[step].out[0]];
         if (derive->uses[residual] != 1 || !hr_derive_wants(derive, residual)) return true;
         step = derive->producer[residual];
     }
+    return true;
 }
 
 static void survey(hr_derive *derive, int32_t first, int32_t last)
@@ -63,14 +63,15 @@ hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last, 
     const int64_t kept = scratch->used, most = program->tensor_max;
     hr_derive derive = { builder, hr_region_take(scratch, most, sizeof(int32_t)),
                          hr_region_take(scratch, most, sizeof(int32_t)),
-                         hr_region_take(scratch, most, sizeof(int32_t)) };
+                         hr_region_take(scratch, most, sizeof(int32_t)),
+                         hr_region_take(scratch, program->step_max, sizeof(bool)) };
     const int16_t layer = builder->layer;
     const uint8_t block = builder->block;
     hr_status status = hr_build_status(builder);
 
-    if (!derive.gradient || !derive.producer || !derive.uses)
+    if (!derive.gradient || !derive.producer || !derive.uses || !derive.shared)
         status = hr_fail(err, HR_FAILURE, "the derivative needs %lld bytes more for its tables",
-                         (long long)(3 * most * (int64_t)sizeof(int32_t)));
+                         (long long)(3 * most * (int64_t)sizeof(int32_t) + program->step_max));
     if (status == HR_OK) survey(&derive, first, last);
     builder->direction = HR_DIR_BACKWARD;
     for (int32_t s = last; s >= first && status == HR_OK; s--) {
