@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dev/pool.c - fork and join over two gates: `start` moves when there is work, `finish` when the last
- * worker is done with it.
+/* dev/pool.c - fork and join over two gates: `start` moves when there is work, `finish` when the
+ * last worker is done with it.
  *
- * A gate is a counter. Who waits looks at it for a while, then announces that it sleeps, looks once
- * more and sleeps; who moves it looks for announcements afterwards. Both orders are sequentially
- * consistent, so that one of the two sees the other and no wake-up is lost. */
+ * A gate is a counter. Who waits looks at it for a while, then announces that it sleeps, looks
+ * once more and sleeps; who moves it looks for announcements afterwards. Both orders are
+ * sequentially consistent, so that one of the two sees the other and no wake-up is lost. */
 #define _GNU_SOURCE
 #include "dev/pool.h"
 
@@ -15,13 +15,13 @@
 
 #include "base/assert.h"
 #include "base/cpu.h"
-#include "mem/limits.h"
+#include "base/threads.h"
 #include "mem/process.h"
 
 enum {
-    /* A look costs 20 to 45 ns (PAUSE), so a worker gives up after 0.2 to 0.4 ms: longer than the gap
-     * between two steps, shorter than reading a batch. With fewer cores than threads a spinning
-     * thread holds up the one that it waits for. */
+    /* A look costs 20 to 45 ns (PAUSE), so a worker gives up after 0.2 to 0.4 ms: longer than the
+     * gap between two steps, shorter than reading a batch. With fewer cores than threads a
+     * spinning thread holds up the one that it waits for. */
     SPINS = 8192,
     SPINS_CROWDED = 128,
     SPINS_PER_YIELD = 64
@@ -103,7 +103,7 @@ hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes, int32_t threa
     memset(pool, 0, sizeof *pool);
     pool->stacks = memory;
     pool->threads = 1;
-    pool->spins = threads <= hr_room_threads() ? SPINS : SPINS_CROWDED;
+    pool->spins = threads <= hr_threads_default() ? SPINS : SPINS_CROWDED;
     pthread_mutex_init(&pool->mutex, 0);
     pthread_cond_init(&pool->start.moved, 0);
     pthread_cond_init(&pool->finish.moved, 0);

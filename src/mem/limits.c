@@ -7,14 +7,13 @@
 #include "mem/limits.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/checked.h"
+#include "base/small_file.h"
 #include "mem/proc.h"
 
 enum { TEXT_BYTES = 8192 };
@@ -26,29 +25,22 @@ typedef struct {
     char path[PATH_MAX];
 } cgroup;
 
-/* Lines of /proc/self/cgroup are "4:memory:/path" in version 1 and "0::/path" in version 2. A
- * controller that version 1 has is not in version 2. */
-static bool cgroup_find(const char *controller, cgroup *group)
+/* Lines of /proc/self/cgroup are "4:memory:/path" in version 1 and "0::/path" in version 2. Where
+ * version 1 has the controller, version 2 has it not. */
+static bool cgroup_find(cgroup *group)
 {
-    char text[TEXT_BYTES], key[32];
-    if (hr_proc_text("/proc/self/cgroup", text, sizeof text) < 0) return false;
-    snprintf(key, sizeof key, ":%s:", controller);
-    const char *found = strstr(text, key);
+    char text[TEXT_BYTES];
+    if (hr_small_file_read("/proc/self/cgroup", text, sizeof text) < 0) return false;
+    const char *found = strstr(text, ":memory:");
     group->unified = !found;
-    if (!found) {
-        snprintf(key, sizeof key, "0::");
-        found = strstr(text, key);
-    }
+    if (!found) found = strstr(text, "0::");
     if (!found) return false;
-    found += strlen(key);
-    const int root_bytes = snprintf(group->path, sizeof group->path, "/sys/fs/cgroup%s%s",
-                                    group->unified ? "" : "/", group->unified ? "" : controller);
-    const size_t bytes = strcspn(found, "\n");
-    group->root_bytes = (size_t)root_bytes;
-    if (bytes >= sizeof group->path - (size_t)root_bytes) return false;
-    memcpy(group->path + root_bytes, found, bytes);
-    group->path[(size_t)root_bytes + bytes] = 0;
-    return true;
+    const char *root = group->unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    const char *below = strchrnul(found, '/');
+    group->root_bytes = strlen(root);
+    const int bytes = snprintf(group->path, sizeof group->path, "%s%.*s", root,
+                               (int)strcspn(below, "\n"), below);
+    return bytes < (int)sizeof group->path;
 }
 
 static bool cgroup_up(cgroup *group)
@@ -63,7 +55,7 @@ static void cgroup_text(const cgroup *group, const char *file, char text[TEXT_BY
 {
     char path[PATH_MAX + 64];
     snprintf(path, sizeof path, "%s/%s", group->path, file);
-    hr_proc_text(path, text, TEXT_BYTES);
+    hr_small_file_read(path, text, TEXT_BYTES);
 }
 
 static int64_t cgroup_number(const cgroup *group, const char *file)
@@ -75,13 +67,16 @@ static int64_t cgroup_number(const cgroup *group, const char *file)
 
 static int64_t cgroup_reclaimable(const cgroup *group)
 {
+    static const char *const keys[2][3] = {
+        { "total_inactive_file ", "total_active_file ", "total_mapped_file " },
+        { "inactive_file ", "active_file ", "file_mapped " }
+    };
     char text[TEXT_BYTES];
+    int64_t bytes[3];
     cgroup_text(group, "memory.stat", text);
-    const bool v2 = group->unified;
-    const int64_t cached = hr_max(0, hr_proc_number(text, v2 ? "inactive_file " : "total_inactive_file ")) +
-                           hr_max(0, hr_proc_number(text, v2 ? "active_file " : "total_active_file "));
-    const int64_t mapped = hr_proc_number(text, v2 ? "file_mapped " : "total_mapped_file ");
-    return hr_max(0, cached - hr_max(0, mapped));
+    for (int i = 0; i < 3; i++)
+        bytes[i] = hr_max(0, hr_proc_number(text, keys[group->unified][i]));
+    return hr_max(0, bytes[0] + bytes[1] - bytes[2]);
 }
 
 static hr_room least(hr_room a, hr_room b)
@@ -93,14 +88,14 @@ hr_room hr_room_memory(void)
 {
     char text[TEXT_BYTES];
     hr_room room = { INT64_MAX, INT64_MAX, "the memory of this machine" };
-    hr_proc_text("/proc/meminfo", text, sizeof text);
+    hr_small_file_read("/proc/meminfo", text, sizeof text);
     const int64_t available = hr_proc_number(text, "MemAvailable:");
     if (available >= 0) {
         room.left_bytes = available * 1024;
         room.whole_bytes = hr_proc_number(text, "MemTotal:") * 1024;
     }
     cgroup group;
-    if (!cgroup_find("memory", &group)) return room;
+    if (!cgroup_find(&group)) return room;
     do {
         const int64_t limit =
             cgroup_number(&group, group.unified ? "memory.max" : "memory.limit_in_bytes");
@@ -125,37 +120,9 @@ static hr_room room_of_ulimit(int resource, int64_t used, const char *name)
 hr_room hr_room_address(void)
 {
     char text[TEXT_BYTES];
-    hr_proc_text("/proc/self/status", text, sizeof text);
+    hr_small_file_read("/proc/self/status", text, sizeof text);
     const int64_t size = hr_proc_number(text, "VmSize:") * 1024;
     const int64_t data = hr_proc_number(text, "VmData:") * 1024;
     return least(room_of_ulimit(RLIMIT_AS, size, "the address space (ulimit -v)"),
                  room_of_ulimit(RLIMIT_DATA, data, "the data size (ulimit -d)"));
-}
-
-/* "200000 100000": two cores, in microseconds of every period; "max 100000": no quota. */
-static int64_t cgroup_cores(const cgroup *group)
-{
-    char text[TEXT_BYTES];
-    if (!group->unified) {
-        const int64_t quota = cgroup_number(group, "cpu.cfs_quota_us");
-        const int64_t period = cgroup_number(group, "cpu.cfs_period_us");
-        return quota > 0 && period > 0 ? quota / period : INT32_MAX;
-    }
-    cgroup_text(group, "cpu.max", text);
-    char *end;
-    const int64_t quota = strtoll(text, &end, 10), period = strtoll(end, 0, 10);
-    return quota > 0 && period > 0 ? quota / period : INT32_MAX;
-}
-
-int32_t hr_room_threads(void)
-{
-    cpu_set_t set;
-    int64_t cores = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-    cgroup group;
-    if (cgroup_find("cpu", &group)) {
-        do {
-            cores = hr_min(cores, cgroup_cores(&group));
-        } while (cgroup_up(&group));
-    }
-    return (int32_t)hr_max(1, cores);
 }

@@ -13,15 +13,11 @@ typedef struct {
     const char *name;    /* "the memory of this machine"; lives as long as the program */
 } hr_room;
 
-/* Memory that can be touched without anything being killed: the least of MemAvailable and what every
- * cgroup above the process has left, page cache that is not mapped being counted as free. */
+/* Memory that can be touched without anything being killed: the least of MemAvailable and what
+ * every cgroup above the process has left, page cache that is not mapped being counted as free. */
 hr_room hr_room_memory(void);
 
 /* Address space: the least that `ulimit -v` and `ulimit -d` leave. */
 hr_room hr_room_address(void);
-
-/* Threads that can run at one time: the cores of the affinity mask, or the whole cores of the least
- * cgroup quota when those are fewer; at least 1. */
-int32_t hr_room_threads(void);
 
 #endif

@@ -29,8 +29,9 @@ bool hr_memory_is_sealed(void)
 static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error *err)
 {
     char needed_text[64], left_text[64], whole_text[64];
-    return hr_fail(err, HR_NO_FIT, "%s: needs %s, %s left of %s, %s; lower memory.budget to fit", name,
-                   hr_bytes_print(needed, needed_text), hr_bytes_print(room.left_bytes, left_text),
+    return hr_fail(err, HR_NO_FIT, "%s: needs %s, %s left of %s, %s; lower memory.budget to fit",
+                   name, hr_bytes_print(needed, needed_text),
+                   hr_bytes_print(room.left_bytes, left_text),
                    hr_bytes_print(room.whole_bytes, whole_text), room.name);
 }
 
@@ -48,11 +49,12 @@ static hr_status take(const char *name, int64_t bytes, int64_t align, int advice
         const hr_room address = hr_room_address(), memory = hr_room_memory();
         return refuse(name, whole, address.left_bytes < whole ? address : memory, err);
     }
-    const int64_t before = hr_round_up((int64_t)(uintptr_t)first, align) - (int64_t)(uintptr_t)first;
+    const int64_t place = (int64_t)(uintptr_t)first;
+    const int64_t before = hr_round_up(place, align) - place;
     if (before > 0) munmap(first, (size_t)before);
     if (spare > before) munmap(first + before + bytes, (size_t)(spare - before));
     *base = first + before;
-    madvise(*base, (size_t)bytes, advice); /* refused by a kernel without huge pages: none to advise */
+    madvise(*base, (size_t)bytes, advice); /* refused only where there are no huge pages */
     return HR_OK;
 }
 
@@ -73,7 +75,9 @@ static hr_status make_resident(const hr_memory *memory, hr_error *err)
 hr_status hr_memory_open(hr_memory *memory, hr_error *err)
 {
     HR_ASSERT(!hr_memory_is_sealed());
-    hr_memory fresh = { .state = HR_MEMORY_OPEN, .main_stack_bytes = hr_process_stack_bytes() };
+    hr_memory fresh = { .state = HR_MEMORY_OPEN,
+                        .main_stack_bytes = hr_process_stack_bytes(),
+                        .peak_bytes_before = hr_process_peak_bytes() };
     hr_process_heap_fix();
     hr_status status = make_resident(&fresh, err);
     if (!status) status = hr_process_image_bytes(0, 0, &fresh.image_bytes, err);
@@ -102,8 +106,8 @@ void hr_memory_account(const hr_memory *memory, int64_t planning_bytes, int64_t 
     for (int32_t i = 0; i < plan->process_count; i++) plan->process_bytes += lines[i].bytes;
 }
 
-hr_status hr_memory_region_open(hr_memory *memory, const char *name, int64_t bytes, hr_region *region,
-                                hr_error *err)
+hr_status hr_memory_region_open(hr_memory *memory, const char *name, int64_t bytes,
+                                hr_region *region, hr_error *err)
 {
     HR_ASSERT(memory->state == HR_MEMORY_OPEN && memory->region_count < HR_MEMORY_REGIONS_MAX);
     HR_ASSERT(bytes >= 0);
@@ -217,12 +221,13 @@ static hr_status check(const hr_memory *memory, const hr_plan *plan, hr_error *e
     int64_t mapped;
     hr_status status = mapped_bytes(memory, &mapped, err);
     if (status) return status;
-    const int64_t heap = hr_process_heap_bytes(), peak = hr_process_peak_bytes();
+    const int64_t heap = hr_process_heap_bytes(), peak = hr_memory_peak_bytes(memory);
     if (heap > HR_HEAP_BYTES)
         return hr_fail(err, HR_BROKEN, "heap: capped at %lld bytes, grown to %lld",
                        (long long)HR_HEAP_BYTES, (long long)heap);
     if (hr_max(mapped, peak) <= plan->process_bytes) return HR_OK;
-    return hr_fail(err, HR_BROKEN, "process: planned %lld bytes, %lld mapped at the seal, peak %lld",
+    return hr_fail(err, HR_BROKEN,
+                   "process: planned %lld bytes, %lld mapped at the seal, peak %lld",
                    (long long)plan->process_bytes, (long long)mapped, (long long)peak);
 }
 
@@ -235,6 +240,12 @@ hr_status hr_memory_seal(hr_memory *memory, const hr_plan *plan, hr_error *err)
     memory->state = HR_MEMORY_SEALED;
     atomic_fetch_add(&sealed_count, 1);
     return HR_OK;
+}
+
+int64_t hr_memory_peak_bytes(const hr_memory *memory)
+{
+    const int64_t peak = hr_process_peak_bytes();
+    return peak > memory->peak_bytes_before ? peak : hr_process_now_bytes();
 }
 
 void hr_memory_close(hr_memory *memory)

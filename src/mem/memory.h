@@ -19,6 +19,7 @@ typedef enum { HR_MEMORY_CLOSED, HR_MEMORY_OPEN, HR_MEMORY_SEALED } hr_memory_st
 typedef struct {
     hr_memory_state state;
     int64_t image_bytes, main_stack_bytes;
+    int64_t peak_bytes_before;                 /* VmHWM when it was opened */
     hr_span regions[HR_MEMORY_REGIONS_MAX];
     int32_t region_count;
     int64_t regions_bytes, regions_bytes_most; /* mapped now, and at most at one time */
@@ -28,13 +29,13 @@ typedef struct {
     int64_t arena_bytes_used;                  /* one past the highest byte that a step was given */
 } hr_memory;
 
-/* Fixes the heap and looks at what the process is made of. Call first of all, on the main thread: what
- * is mapped at this moment is the image.
+/* Fixes the heap and looks at what the process is made of. Call first of all, on the main thread:
+ * what is mapped at this moment is the image.
  * Errors  FAILURE  /proc cannot be read. */
 HR_MUST_CHECK hr_status hr_memory_open(hr_memory *memory, hr_error *err);
 
-/* Writes the lines of what the process uses, and their sum, into a plan whose threads and arena_bytes
- * are known.
+/* Writes the lines of what the process uses, and their sum, into a plan whose threads and
+ * arena_bytes are known.
  *
  *   planning_bytes  the most that regions take at one time, before the arena is taken
  *   tables_bytes    what regions take that stay for the run: each rounded up to a page */
@@ -60,8 +61,9 @@ void hr_memory_region_close(hr_memory *memory, hr_region *region);
 HR_MUST_CHECK hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
                                               hr_error *err);
 
-/* Admits the whole run of an accounted plan, or refuses it with the bytes needed and available before
- * any are touched; then takes the arena and touches all of it, in huge pages where it gets them.
+/* Admits the whole run of an accounted plan, or refuses it with the bytes needed and available
+ * before any are touched; then takes the arena and touches all of it, in huge pages where it gets
+ * them.
  *
  * Align   2 MiB
  * Errors  NO_FIT. */
@@ -72,6 +74,11 @@ HR_MUST_CHECK hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *p
  * Errors  BROKEN   more is mapped, or was resident at one time, than the plan says
  *         NO_FIT   the machine has run out in the meantime. */
 HR_MUST_CHECK hr_status hr_memory_seal(hr_memory *memory, const hr_plan *plan, hr_error *err);
+
+/* The most that the process used, to be held against the plan: VmHWM. Where it had used even more
+ * before this memory was opened, by an earlier run, VmHWM tells nothing and this is what it uses
+ * now. -1 when /proc cannot be read. */
+int64_t hr_memory_peak_bytes(const hr_memory *memory);
 
 /* Gives everything back. The pool must be closed. A closed or zeroed memory is accepted. */
 void hr_memory_close(hr_memory *memory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/poison.h - bytes that nobody may touch for now. AddressSanitizer stops who does; in other
- * builds these are nothing. Both take whole multiples of 8 bytes. */
+/* mem/poison.h - bytes that nobody may touch for now. AddressSanitizer stops who does: HR_POISONS
+ * is then defined. In other builds these are nothing. Both take whole multiples of 8 bytes. */
 #ifndef HR_MEM_POISON_H
 #define HR_MEM_POISON_H
 
@@ -10,6 +10,8 @@
 
 #if HR_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
+
+#define HR_POISONS 1
 
 static inline void hr_arena_poison(const void *pointer, int64_t bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/proc.c - reads the small files of the system, in pieces that fit the caller's buffer. */
+/* mem/proc.c - walks the lines of a text, and of a file that may be longer than its buffer. */
 #define _GNU_SOURCE
 #include "mem/proc.h"
 
@@ -8,22 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-int64_t hr_proc_text(const char *path, char *text, int64_t bytes)
-{
-    text[0] = 0;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return -1;
-    int64_t length = 0;
-    ssize_t got = 0;
-    do {
-        length += got;
-        got = read(file, text + length, (size_t)(bytes - 1 - length));
-    } while (got > 0);
-    close(file);
-    text[length] = 0;
-    return length;
-}
 
 int64_t hr_proc_number(const char *text, const char *key)
 {

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mem/proc.h - what the system says about this process, in the small files of /proc and of cgroups.
- *
- * Read with open and read into the caller's buffers: nothing here allocates, so that measuring the
- * process does not change it. */
+/* mem/proc.h - reads what the system writes about this process. Nothing here allocates, so that
+ * measuring the process does not change it. */
 #ifndef HR_MEM_PROC_H
 #define HR_MEM_PROC_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/* Reads a file from its start, at most bytes - 1 of it, and terminates the text.
- * Returns the length, -1 when it cannot be read (text is then empty). */
-int64_t hr_proc_text(const char *path, char *text, int64_t bytes);
 
 /* The number that follows `key` at the start of a line; -1 when there is none. */
 int64_t hr_proc_number(const char *text, const char *key);

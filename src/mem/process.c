@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/small_file.h"
 #include "mem/proc.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
@@ -54,7 +55,8 @@ static int64_t bytes_inside(const hr_mapping *mapping, const hr_span *span)
                          hr_max((int64_t)mapping->first, base));
 }
 
-hr_status hr_process_image_bytes(const hr_span *others, int32_t count, int64_t *bytes, hr_error *err)
+hr_status hr_process_image_bytes(const hr_span *others, int32_t count, int64_t *bytes,
+                                 hr_error *err)
 {
     hr_mappings mappings;
     hr_mapping mapping;
@@ -91,7 +93,8 @@ hr_status hr_process_populate(hr_error *err)
                    (unsigned long)mapping.end, mapping.name, strerror(refused));
 }
 
-/* Several mappings can be the heap: in a forked child what is added does not join what was inherited. */
+/* Several mappings can be the heap: in a forked child what is added does not join what was
+ * inherited. */
 int64_t hr_process_heap_bytes(void)
 {
     hr_mappings mappings;
@@ -104,8 +107,9 @@ int64_t hr_process_heap_bytes(void)
     return bytes;
 }
 
-/* One block as large as what is missing, taken and given back, makes the heap grow and stay. What it
- * can take without growing, the free top of the heap, is added; libc rounds its end up to a page. */
+/* One block as large as what is missing, taken and given back, makes the heap grow and stay. What
+ * it can take without growing, the free top of the heap, is added; libc rounds its end up to a
+ * page. */
 void hr_process_heap_fix(void)
 {
     if (!hr_process_is_exact()) return;
@@ -163,9 +167,10 @@ hr_status hr_process_stack_touch(int64_t bytes, hr_error *err)
 }
 
 /* The resident set is the sum of two counters (anonymous pages, pages of files), kept per CPU and
- * added up in batches of max(32, 2 x CPUs) pages (Linux 6.2 on), or per task in batches of 64 (before).
- * What is not yet added up can be negative, and the figure too high, by less than a batch: page counts
- * go down on the main thread only, since workers touch nothing that was not touched before. */
+ * added up in batches of max(32, 2 x CPUs) pages (Linux 6.2 on), or per task in batches of 64
+ * (before). What is not yet added up can be negative, and the figure too high, by less than a
+ * batch: page counts go down on the main thread only, since workers touch nothing that was not
+ * touched before. */
 int64_t hr_process_counter_bytes(void)
 {
     return 2 * hr_max(64, 2 * sysconf(_SC_NPROCESSORS_CONF)) * hr_page_bytes();
@@ -174,18 +179,18 @@ int64_t hr_process_counter_bytes(void)
 int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads)
 {
     const int64_t page = hr_page_bytes(), MiB = 1 << 20;
-    const int64_t entries = page / 8;        /* of a table; a huge page keeps one in reserve */
+    const int64_t entries = page / 8;      /* of a table; a huge page keeps a table in reserve */
     const int64_t tables = process_bytes / page / entries + 1;
-    const int64_t scattered = 64;            /* upper levels, and tables that small mappings half fill */
-    const int64_t thread_bytes = 48 << 10;   /* 16 KiB of stack; the task with its AMX state, 20 KiB */
-    const int64_t files_bytes = 4 * MiB;     /* read-ahead, and pages on their way to the disk */
+    const int64_t scattered = 64;          /* upper levels, and tables that are hardly filled */
+    const int64_t thread_bytes = 48 << 10; /* 16 KiB of stack; the task with AMX state, 20 KiB */
+    const int64_t files_bytes = 4 * MiB;   /* read-ahead, and pages on their way to the disk */
     return (tables + scattered) * page + threads * thread_bytes + files_bytes;
 }
 
 static int64_t status_bytes(const char *key)
 {
     char text[4096];
-    hr_proc_text("/proc/self/status", text, sizeof text);
+    hr_small_file_read("/proc/self/status", text, sizeof text);
     const int64_t kilobytes = hr_proc_number(text, key);
     return kilobytes < 0 ? -1 : kilobytes * 1024;
 }

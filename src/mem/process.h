@@ -13,8 +13,8 @@
 #include "mem/sanitize.h"
 
 enum {
-    /* Of every thread; of the main one with the environment above it. ThreadSanitizer keeps 900 KiB of
-     * its own at the top of each. */
+    /* Of every thread; of the main one with the environment above it. ThreadSanitizer keeps 900
+     * KiB of its own at the top of each. */
     HR_STACK_BYTES = HR_THREAD_SANITIZER ? 2 << 20 : 256 << 10,
 
     /* libc's, libyaml's and jansson's; below the size of a huge page. */
@@ -34,8 +34,8 @@ int64_t hr_page_bytes(void);
  * lines are computed and nothing is touched or compared. */
 bool hr_process_is_exact(void);
 
-/* Bytes of the mappings of the program and its libraries: whatever can be read and is not heap, main
- * stack, kernel clock page or one of `others` [count].
+/* Bytes of the mappings of the program and its libraries: whatever can be read and is not heap,
+ * main stack, kernel clock page or one of `others` [count].
  * Errors  FAILURE  /proc cannot be read. */
 HR_MUST_CHECK hr_status hr_process_image_bytes(const hr_span *others, int32_t count, int64_t *bytes,
                                                hr_error *err);
@@ -52,8 +52,8 @@ void hr_process_heap_fix(void);
 /* Bytes of the heap as mapped; at most HR_HEAP_BYTES if nobody asked for more. */
 int64_t hr_process_heap_bytes(void);
 
-/* Bytes to plan for the main stack: HR_STACK_BYTES, or as many of them as a large environment needs.
- * Call from main() or near it; the frame of the caller tells how much lies above. */
+/* Bytes to plan for the main stack: HR_STACK_BYTES, or as many of them as a large environment
+ * needs. Call from main() or near it; the frame of the caller tells how much lies above. */
 int64_t hr_process_stack_bytes(void);
 
 /* Touches the main stack down to `bytes` below its top.
@@ -67,7 +67,7 @@ int64_t hr_process_counter_bytes(void);
  * page cache that reading and writing files cannot do without. */
 int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads);
 
-/* The most that was ever resident (VmHWM), and what is now (VmRSS); -1 when /proc cannot be read. */
+/* The most that was ever resident (VmHWM) and what is now (VmRSS); -1 when /proc is unreadable. */
 int64_t hr_process_peak_bytes(void);
 int64_t hr_process_now_bytes(void);
 

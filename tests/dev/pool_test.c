@@ -44,7 +44,7 @@ typedef struct {
     int64_t from[ELEMENTS], to[ELEMENTS];
 } job;
 
-/* Reads what another thread wrote in the run before: a lost edge of ordering shows as a data race. */
+/* Reads what another thread wrote in the run before: an order that is lost shows as a data race. */
 static void shift(void *context, int32_t thread, int32_t threads)
 {
     job *j = context;
@@ -81,9 +81,8 @@ static void uneven(void *context, int32_t thread, int32_t threads)
 {
     int64_t *runs = context;
     const int64_t turn = runs[thread]++;
-    volatile uint32_t sink = 0;
     const uint32_t burden = hr_random_element((uint64_t)turn, (uint32_t)thread) % 64;
-    for (uint32_t i = 0; i < (burden ? burden : 20000u); i++) sink += i;
+    for (volatile uint32_t i = 0; i < (burden ? burden : 20000u);) i++;
     (void)threads;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/mem/memory_test.c - what memory gives, what it refuses, and that it asks no more once sealed.
- * What ends or seals a process happens in a child. */
+/* tests/mem/memory_test.c - what memory gives, what it refuses, and that it asks no more once
+ * sealed. What ends or seals a process happens in a child. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +92,8 @@ static void a_region_larger_than_the_machine_is_refused_with_both_numbers(void *
         hr_error err;
         hr_region region = { 0 };
         assert_int_equal(hr_memory_open(&memory, &err), HR_OK);
-        assert_int_equal(hr_memory_region_open(&memory, "words", sizes[i], &region, &err), HR_NO_FIT);
+        assert_int_equal(hr_memory_region_open(&memory, "words", sizes[i], &region, &err),
+                         HR_NO_FIT);
         assert_null(region.base);
         assert_non_null(strstr(err.message, "words: needs "));
         assert_non_null(strstr(err.message, " left of "));
@@ -196,9 +197,8 @@ static hr_status seal_with_a_large_heap(void)
 
 static __attribute__((noinline)) void go_deep(void)
 {
-    volatile char deep[3 * HR_STACK_BYTES];
-    deep[0] = 0;
-    (void)deep[0];
+    char deep[3 * HR_STACK_BYTES];
+    explicit_bzero(deep, sizeof deep);
 }
 
 static hr_status seal_with_a_deep_stack(void)
@@ -241,6 +241,24 @@ static void a_seal_finds_what_the_plan_does_not_have(void **state)
         print_message("%s\n", said->message);
         assert_non_null(strstr(said->message, scenes[i].sentence));
     }
+}
+
+static hr_status run_twice(void)
+{
+    hr_plan plan;
+    hr_status status = seal_with_arena(40 * MiB, &plan);
+    if (status) return status;
+    hr_memory_close(&memory);
+    status = seal_with_arena(MiB, &plan);
+    if (status) return status;
+    return hr_memory_peak_bytes(&memory) <= plan.process_bytes ? HR_OK : HR_BROKEN;
+}
+
+static void a_smaller_run_may_follow_in_the_same_process(void **state)
+{
+    (void)state;
+    if (!hr_process_is_exact()) skip();
+    assert_int_equal(in_child(run_twice), HR_OK);
 }
 
 static hr_status write_poisoned(void)
@@ -303,6 +321,7 @@ int main(void)
         cmocka_unit_test(an_arena_is_aligned_zero_and_known_to_its_highest_byte),
         cmocka_unit_test(asking_after_the_seal_is_a_programmer_error),
         cmocka_unit_test(a_seal_finds_what_the_plan_does_not_have),
+        cmocka_unit_test(a_smaller_run_may_follow_in_the_same_process),
         cmocka_unit_test(a_poisoned_byte_stops_who_writes_it),
         cmocka_unit_test(a_pattern_tells_what_was_written),
     };

@@ -49,8 +49,8 @@ static void check(const char *call, size_t bytes, const void *caller)
     char text[512];
     Dl_info place = { 0 };
     dladdr(caller, &place);
-    say(text, snprintf(text, sizeof text, "trap: %s(%zu) after the seal, from %s+0x%tx\n", call, bytes,
-                       place.dli_fname ? place.dli_fname : "?",
+    say(text, snprintf(text, sizeof text, "trap: %s(%zu) after the seal, from %s+0x%tx\n", call,
+                       bytes, place.dli_fname ? place.dli_fname : "?",
                        (const char *)caller - (const char *)place.dli_fbase));
     abort();
 }
