@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "headroom/config.h"
 
 static const char *reason(int code)
 {
@@ -27,8 +27,8 @@ hr_status hr_path_join(const char *directory, const char *name, char *path, int6
     const char *slash = length && directory[length - 1] != '/' ? "/" : "";
     const int64_t needed = (int64_t)(length + strlen(slash) + strlen(name)) + 1;
     if (needed > bytes)
-        return hr_fail(err, HR_USAGE, "the path %.80s... needs %lld bytes, there are %lld", directory,
-                       (long long)needed, (long long)bytes);
+        return hr_fail(err, HR_USAGE, "the path %.80s... needs %lld bytes, there are %lld",
+                       directory, (long long)needed, (long long)bytes);
     snprintf(path, (size_t)bytes, "%s%s%s", directory, slash, name);
     return HR_OK;
 }
@@ -48,7 +48,7 @@ static hr_status make_one(const char *path, hr_error *err)
 
 hr_status hr_directory_make(const char *path, hr_error *err)
 {
-    char part[HR_PATH_BYTES];
+    char part[PATH_MAX];
     hr_status status = hr_path_join(path, "", part, sizeof part, err);
     for (char *slash = strchr(part + 1, '/'); slash && status == HR_OK;
          slash = strchr(slash + 1, '/')) {
@@ -124,11 +124,13 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
     if (out->directory < 0)
         return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", place,
                        reason(errno));
-    out->file = openat(out->directory, out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    out->file = openat(out->directory, out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                       0666);
     if (out->file >= 0) return HR_OK;
     const int code = errno;
     hr_file_close(&out->directory);
-    return hr_fail(err, HR_FAILURE, "%s: %s cannot be written there: %s", place, name, reason(code));
+    return hr_fail(err, HR_FAILURE, "%s: %s cannot be written there: %s", place, name,
+                   reason(code));
 }
 
 /* The one sentence for a write, flush or rename that failed with `code`; nothing stays behind. */

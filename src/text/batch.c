@@ -70,14 +70,14 @@ static hr_status check_shape(const hr_batch_desc *desc, const hr_shard_info *inf
                        (long long)info->vocab_size);
     if (shape->windows == 0)
         return hr_fail(err, HR_CORRUPT,
-                       "%s: has %lld tokens, and one window of train.seq_len=%lld needs %lld: give a "
-                       "longer text or a smaller train.seq_len",
+                       "%s: has %lld tokens, and one window of train.seq_len=%lld needs %lld: "
+                       "give a longer text or a smaller train.seq_len",
                        desc->name, (long long)info->tokens, (long long)desc->T,
                        (long long)desc->T + 1);
     if (shape->batches == 0)
         return hr_fail(err, HR_CORRUPT,
-                       "%s: has %lld windows of train.seq_len=%lld, and one batch needs %lld: give a "
-                       "longer text or type train.batch=%lld",
+                       "%s: has %lld windows of train.seq_len=%lld, and one batch needs %lld: "
+                       "give a longer text or type train.batch=%lld",
                        desc->name, (long long)shape->windows, (long long)desc->T,
                        (long long)desc->batch, (long long)shape->windows);
     return HR_OK;

@@ -58,7 +58,8 @@ hr_status hr_blocks_append(hr_blocks_writer *writer, const void *memory, int64_t
     const uint8_t *from = memory;
     writer->payload_bytes += bytes;
     while (bytes > 0) {
-        const int64_t block = writer->used / HR_BLOCK_PAYLOAD, inside = writer->used % HR_BLOCK_PAYLOAD;
+        const int64_t block = writer->used / HR_BLOCK_PAYLOAD;
+        const int64_t inside = writer->used % HR_BLOCK_PAYLOAD;
         const int64_t part = hr_min(bytes, HR_BLOCK_PAYLOAD - inside);
         memcpy(writer->staging + block * HR_BLOCK_BYTES + 8 + inside, from, (size_t)part);
         writer->used += part;
@@ -94,8 +95,8 @@ void hr_blocks_abort(hr_blocks_writer *writer)
 static hr_status damaged(const hr_blocks *blocks, int64_t block, hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT,
-                   "%s: block %lld (bytes %lld to %lld) is damaged, its checksum is wrong: delete the "
-                   "file and run again",
+                   "%s: block %lld (bytes %lld to %lld) is damaged, its checksum is wrong: "
+                   "delete the file and run again",
                    blocks->path, (long long)block, (long long)(block * HR_BLOCK_BYTES),
                    (long long)((block + 1) * HR_BLOCK_BYTES));
 }

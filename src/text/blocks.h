@@ -8,6 +8,7 @@
 #define HR_TEXT_BLOCKS_H
 
 #include "base/file.h"
+#include "headroom/config.h"
 #include "text/pass.h"
 
 enum {
@@ -37,8 +38,8 @@ HR_MUST_CHECK hr_status hr_blocks_begin(hr_blocks_writer *writer, const char *di
                                         const char *name, uint8_t *staging, hr_error *err);
 
 /* Adds memory [bytes] to the payload. After an error nothing is left of the file. */
-HR_MUST_CHECK hr_status hr_blocks_append(hr_blocks_writer *writer, const void *memory, int64_t bytes,
-                                         hr_error *err);
+HR_MUST_CHECK hr_status hr_blocks_append(hr_blocks_writer *writer, const void *memory,
+                                         int64_t bytes, hr_error *err);
 
 /* Writes the header [bytes <= HR_BLOCK_PAYLOAD] and makes the file appear under its name. */
 HR_MUST_CHECK hr_status hr_blocks_commit(hr_blocks_writer *writer, hr_blocks_header *header,
@@ -46,7 +47,7 @@ HR_MUST_CHECK hr_status hr_blocks_commit(hr_blocks_writer *writer, hr_blocks_hea
 void hr_blocks_abort(hr_blocks_writer *writer);
 
 typedef struct {
-    char path[1024];
+    char path[HR_PATH_BYTES];
     uint8_t *staging;
     int64_t block, count;  /* staged and checked: blocks [block, block + count) */
     int64_t payload_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/pass.h - what every pass over a text shares: a way to stop it, and the content's identity. */
+/* text/pass.h - what every pass over a text shares: a way to stop it, the content's identity. */
 #ifndef HR_TEXT_PASS_H
 #define HR_TEXT_PASS_H
 
@@ -33,8 +33,8 @@ HR_MUST_CHECK static inline hr_status hr_text_continue(const hr_text_progress *p
     if (!progress || !progress->stop) return HR_OK;
     if (!progress->stop(progress->context, work, bytes_done, bytes_total)) return HR_OK;
     return hr_fail(err, HR_INTERRUPTED,
-                   "interrupted while %s, at byte %lld of %lld; what was unfinished is removed", work,
-                   (long long)bytes_done, (long long)bytes_total);
+                   "interrupted while %s, at byte %lld of %lld; what was unfinished is removed",
+                   work, (long long)bytes_done, (long long)bytes_total);
 }
 
 #endif

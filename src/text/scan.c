@@ -46,8 +46,8 @@ static long long offset_of(const hr_scan *scan)
 static hr_status too_long(const hr_scan *scan, hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT,
-                   "%s: the word that reaches byte %lld is longer than the %d bytes that a word may "
-                   "have: type data.tokenizer=bytes, or break it up",
+                   "%s: the word that reaches byte %lld is longer than the %d bytes that a "
+                   "word may have: type data.tokenizer=bytes, or break it up",
                    scan->source->path, offset_of(scan), HR_WORD_BYTES);
 }
 
@@ -80,8 +80,8 @@ static hr_status take_wide(hr_scan *scan, int64_t *length, bool *space, hr_error
     const int64_t taken = utf8proc_iterate(scan->at, scan->end - scan->at, &code);
     if (taken <= 0)
         return hr_fail(err, HR_CORRUPT,
-                       "%s: byte %lld (0x%02x) is not UTF-8, which data.tokenizer=words needs: mend "
-                       "it, or type data.tokenizer=bytes",
+                       "%s: byte %lld (0x%02x) is not UTF-8, which data.tokenizer=words needs: "
+                       "mend it, or type data.tokenizer=bytes",
                        scan->source->path, offset_of(scan), *scan->at);
     scan->at += taken;
     *space = is_space(code);

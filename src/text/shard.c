@@ -53,7 +53,8 @@ hr_status hr_shard_begin(hr_shard_writer **writer, void *memory, const char *dir
     return status;
 }
 
-hr_status hr_shard_append(hr_shard_writer *writer, const uint32_t *ids, int64_t count, hr_error *err)
+hr_status hr_shard_append(hr_shard_writer *writer, const uint32_t *ids, int64_t count,
+                          hr_error *err)
 {
     enum { NARROWED = 1024 };
     uint8_t narrow[NARROWED * 4];
@@ -118,8 +119,8 @@ hr_status hr_shard_open(hr_shard **shard, void *memory, const char *path, hr_err
         payload_bytes != opened->blocks.payload_bytes) {
         hr_blocks_close(&opened->blocks);
         return hr_fail(err, HR_CORRUPT,
-                       "%s: %lld tokens of %u bytes do not make the %lld bytes it holds: delete the "
-                       "file and run again",
+                       "%s: %lld tokens of %u bytes do not make the %lld bytes it holds: "
+                       "delete the file and run again",
                        path, (long long)header.tokens, header.token_bytes,
                        (long long)opened->blocks.payload_bytes);
     }
@@ -167,15 +168,16 @@ hr_status hr_shard_read(hr_shard *shard, int64_t first, int64_t count, int32_t *
     HR_ASSERT(first >= 0 && count >= 0 && count <= shard->info.tokens - first);
     const int64_t width = shard->token_bytes;
     uint8_t *narrow = (uint8_t *)ids + count * (4 - width);
-    const hr_status status = hr_blocks_read(&shard->blocks, first * width, narrow, count * width, err);
+    const hr_status status = hr_blocks_read(&shard->blocks, first * width, narrow, count * width,
+                                            err);
     if (status != HR_OK || count == 0) return status;
     const int64_t most = widen(ids, narrow, count, width);
     if (most < shard->info.vocab_size) return HR_OK;
     return hr_fail(err, HR_CORRUPT,
-                   "%s: token id %lld among tokens %lld to %lld, and the vocabulary has %lld: delete "
-                   "the file and run again",
-                   shard->blocks.path, (long long)most, (long long)first, (long long)(first + count),
-                   (long long)shard->info.vocab_size);
+                   "%s: token id %lld among tokens %lld to %lld, and the vocabulary has %lld: "
+                   "delete the file and run again",
+                   shard->blocks.path, (long long)most, (long long)first,
+                   (long long)(first + count), (long long)shard->info.vocab_size);
 }
 
 hr_status hr_shard_check(hr_shard *shard, const hr_text_progress *progress, hr_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/shard.h - a text as a file of token ids, 1, 2 or 4 bytes each. docs/shards.md has the format. */
+/* text/shard.h - a text as a file of token ids of 1, 2 or 4 bytes. Format: docs/shards.md. */
 #ifndef HR_TEXT_SHARD_H
 #define HR_TEXT_SHARD_H
 
@@ -24,8 +24,9 @@ int64_t hr_shard_writer_bytes(void);
 
 /* Begins `name` in `directory`, in memory [hr_shard_writer_bytes()], aligned to 64.
  * Errors   as hr_file_begin. */
-HR_MUST_CHECK hr_status hr_shard_begin(hr_shard_writer **writer, void *memory, const char *directory,
-                                       const char *name, int64_t vocab_size, hr_error *err);
+HR_MUST_CHECK hr_status hr_shard_begin(hr_shard_writer **writer, void *memory,
+                                       const char *directory, const char *name, int64_t vocab_size,
+                                       hr_error *err);
 
 /* Adds ids [count], each below vocab_size. After an error nothing is left of the file. */
 HR_MUST_CHECK hr_status hr_shard_append(hr_shard_writer *writer, const uint32_t *ids, int64_t count,
@@ -67,7 +68,8 @@ const hr_shard_info *hr_shard_view(const hr_shard *shard);
 HR_MUST_CHECK hr_status hr_shard_read(hr_shard *shard, int64_t first, int64_t count, int32_t *ids,
                                       hr_error *err);
 
-/* Reads the whole shard once, for its checksums and its ids. Errors as hr_shard_read, INTERRUPTED. */
+/* Reads the whole shard once, for its checksums and its ids.
+ * Errors  as hr_shard_read, and INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_shard_check(hr_shard *shard, const hr_text_progress *progress,
                                        hr_error *err);
 

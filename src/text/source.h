@@ -6,7 +6,7 @@
 #ifndef HR_TEXT_SOURCE_H
 #define HR_TEXT_SOURCE_H
 
-#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct, not one that the library allocates */
+#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
 #include <xxhash.h>
 
 #include "text/pass.h"

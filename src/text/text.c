@@ -26,7 +26,7 @@ typedef struct {
     hr_error *err;
     hr_source *source;
     uint8_t *buffer, *word;      /* of the source; of the scan */
-    uint8_t *shard_memory;       /* a shard's writer or reader */
+    uint8_t *shard_memory;       /* a shard's writer or reader, or staging of the vocabulary */
     uint8_t *vocabulary_memory;
     uint8_t *table_memory;
     uint32_t *order;             /* [V - 4] */
@@ -159,8 +159,8 @@ static hr_status refuse_words(prepare *p)
     const int64_t by_text = (text_bytes + HR_WORDS_TEXT_BYTES - 1) / HR_WORDS_TEXT_BYTES;
     const int64_t needed = hr_max(words, by_text) + full;
     return hr_fail(p->err, HR_USAGE,
-                   "%s: has %s%lld distinct words of %lld bytes, and data.words_max=%lld has room for "
-                   "%lld of %lld bytes: type data.words_max=%lld%s",
+                   "%s: has %s%lld distinct words of %lld bytes, and data.words_max=%lld has room "
+                   "for %lld of %lld bytes: type data.words_max=%lld%s",
                    p->desc->train, full ? "more than " : "", (long long)words,
                    (long long)text_bytes, (long long)words_max, (long long)words_max,
                    (long long)(words_max * HR_WORDS_TEXT_BYTES), (long long)needed,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text/vocabulary.c - one word a line, in checksummed blocks. */
-#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct, not one that the library allocates */
+#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
 #include "text/vocabulary.h"
 
 #include <string.h>
@@ -55,24 +55,25 @@ static hr_status find_words(hr_vocabulary *vocabulary, hr_error *err)
                 vocabulary->begin[lines] = (uint32_t)(offset + i + 1);
     }
     if (lines == vocabulary->info.used && vocabulary->begin[lines] == payload_bytes) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: does not hold the %lld words it names: delete the file and "
-                   "run again", vocabulary->blocks.path, (long long)vocabulary->info.used);
+    return hr_fail(err, HR_CORRUPT,
+                   "%s: does not hold the %lld words it names: delete the file and run again",
+                   vocabulary->blocks.path, (long long)vocabulary->info.used);
 }
 
 static hr_status open_words(hr_vocabulary *vocabulary, int64_t vocab_size, const char *path,
                             hr_error *err)
 {
     words_header header;
-    hr_status status = hr_blocks_open(&vocabulary->blocks, path, vocabulary->staging, MAGIC, VERSION,
-                                      &header, sizeof header, err);
+    hr_status status = hr_blocks_open(&vocabulary->blocks, path, vocabulary->staging, MAGIC,
+                                      VERSION, &header, sizeof header, err);
     if (status != HR_OK) return status;
     vocabulary->info = (hr_vocabulary_info){ header.vocab_size, header.used, header.distinct_words,
                                              header.source, header.words };
     if (header.vocab_size != vocab_size || header.used < HR_WORDS_SPECIAL ||
         header.used > vocab_size || vocabulary->blocks.payload_bytes > UINT32_MAX)
         status = hr_fail(err, HR_CORRUPT,
-                         "%s: holds %lld words for a vocabulary of %lld, and one of %lld is needed: "
-                         "delete the file and run again",
+                         "%s: holds %lld words for a vocabulary of %lld, and one of %lld is "
+                         "needed: delete the file and run again",
                          path, (long long)header.used, (long long)header.vocab_size,
                          (long long)vocab_size);
     if (status == HR_OK) status = find_words(vocabulary, err);

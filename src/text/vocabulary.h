@@ -47,8 +47,8 @@ const hr_vocabulary_info *hr_vocabulary_view(const hr_vocabulary *vocabulary);
  * Errors   CORRUPT, FAILURE  the file can no longer be read.
  * Threads  one thread per object. */
 HR_MUST_CHECK hr_status hr_vocabulary_decode(hr_vocabulary *vocabulary, const int32_t *ids,
-                                             int64_t count, char *text, int64_t bytes, int64_t *used,
-                                             hr_error *err);
+                                             int64_t count, char *text, int64_t bytes,
+                                             int64_t *used, hr_error *err);
 
 /* Puts every word of the text (not the special ones) into an empty table: index + 4 is its id.
  * Errors   as hr_vocabulary_decode. */

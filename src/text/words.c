@@ -50,7 +50,8 @@ uint64_t hr_words_hash(const uint8_t *word, int64_t bytes)
 }
 
 /* The slot that holds the word, or the free one where it belongs. One is always free. */
-static int64_t slot_of(const hr_word_table *table, const uint8_t *word, int64_t bytes, uint64_t hash)
+static int64_t slot_of(const hr_word_table *table, const uint8_t *word, int64_t bytes,
+                       uint64_t hash)
 {
     const int64_t mask = (INT64_C(1) << table->slot_bits) - 1;
     int64_t slot = (int64_t)(hash >> (64 - table->slot_bits));

@@ -52,7 +52,8 @@ static void opening_names_what_is_missing_or_no_file(void **state)
     const char *pipe_path = hr_folder_path(&folder, "pipe");
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
     assert_refused(pipe_path, HR_USAGE, "is a device or pipe");
-    assert_refused(hr_folder_path(&folder, "pipe/below"), HR_USAGE, "cannot be read: Not a directory");
+    assert_refused(hr_folder_path(&folder, "pipe/below"), HR_USAGE,
+                   "cannot be read: Not a directory");
 }
 
 static void what_others_may_not_read_or_write_is_refused(void **state)

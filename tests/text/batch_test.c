@@ -128,7 +128,8 @@ static void an_epoch_shows_each_window_at_most_once_and_targets_follow(void **st
     assert_int_equal(hr_batches_view(batches)->windows, WINDOWS);
     assert_int_equal(hr_batches_view(batches)->batches, 10);
     for (int64_t step = 10; step < 20; step++) {
-        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, ids, targets, &count, &err), HR_OK);
+        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, ids, targets, &count, &err),
+                         HR_OK);
         assert_int_equal(count, BATCH * T);
         for (int row = 0; row < BATCH; row++) {
             assert_int_equal(ids[row * T] % T, 0);
@@ -186,7 +187,8 @@ static void evaluation_goes_in_order_and_keeps_the_partial_batch(void **state)
     assert_int_equal(hr_batches_view(batches)->windows, 13);
     assert_int_equal(hr_batches_view(batches)->batches, 3);
     for (int64_t step = 0; step < 4; step++) {
-        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, ids, targets, &count, &err), HR_OK);
+        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, ids, targets, &count, &err),
+                         HR_OK);
         for (int64_t i = 0; i < count; i++, next++) {
             assert_int_equal(ids[i], next);
             assert_int_equal(targets[i], next + 1);
@@ -237,15 +239,17 @@ static void texts_that_are_too_short_are_refused_with_both_numbers(void **state)
 {
     (void)state;
     hr_batch_desc desc = describe(128, 32, true);
-    assert_refused(128, &desc, HR_CORRUPT,
-                   "data.train: has 128 tokens, and one window of train.seq_len=128 needs 129: give "
-                   "a longer text or a smaller train.seq_len");
+    assert_refused(
+        128, &desc, HR_CORRUPT,
+        "data.train: has 128 tokens, and one window of train.seq_len=128 needs 129: give "
+        "a longer text or a smaller train.seq_len");
     assert_refused(0, &desc, HR_CORRUPT,
                    "data.train: has 0 tokens, and one window of train.seq_len=128 needs 129: give "
                    "a longer text or a smaller train.seq_len");
-    assert_refused(128 * 31 + 1, &desc, HR_CORRUPT,
-                   "data.train: has 31 windows of train.seq_len=128, and one batch needs 32: give a "
-                   "longer text or type train.batch=31");
+    assert_refused(
+        128 * 31 + 1, &desc, HR_CORRUPT,
+        "data.train: has 31 windows of train.seq_len=128, and one batch needs 32: give a "
+        "longer text or type train.batch=31");
     desc.vocab_size = 10000;
     assert_refused(129 * 32, &desc, HR_USAGE,
                    "data.train: has token ids up to 131071, and model.vocab_size=10000: type "

@@ -71,8 +71,17 @@ static void unicode_white_space_separates_and_its_look_alikes_do_not(void **stat
 {
     (void)state;
     /* U+0085, U+00A0, U+1680, U+2000, U+200A, U+2028, U+2029, U+202F, U+205F, U+3000 */
-    assert_words("a\xc2\x85" "b\xc2\xa0" "c\xe1\x9a\x80" "d\xe2\x80\x80" "e\xe2\x80\x8a" "f\xe2\x80\xa8"
-                 "g\xe2\x80\xa9" "h\xe2\x80\xaf" "i\xe2\x81\x9f" "j\xe3\x80\x80" "k",
+    assert_words("a\xc2\x85"
+                 "b\xc2\xa0"
+                 "c\xe1\x9a\x80"
+                 "d\xe2\x80\x80"
+                 "e\xe2\x80\x8a"
+                 "f\xe2\x80\xa8"
+                 "g\xe2\x80\xa9"
+                 "h\xe2\x80\xaf"
+                 "i\xe2\x81\x9f"
+                 "j\xe3\x80\x80"
+                 "k",
                  "a|b|c|d|e|f|g|h|i|j|k|");
     /* U+200B zero width space, U+FEFF, U+180E: not white space to Python 3 */
     assert_words("a\xe2\x80\x8b" "b\xef\xbb\xbf" "c\xe1\xa0\x8e" "d",

@@ -112,7 +112,8 @@ static void one_flipped_bit_anywhere_is_found(void **state)
     for (int64_t i = 0; i < 4096 * HR_COUNT; i++) {
         hr_error err;
         /* All bits of the header's first 128 bytes, then bits anywhere. */
-        const int64_t bit = i < 1024 ? i : (int64_t)(hr_random_mix(seed + (uint64_t)i) % (uint64_t)(bytes * 8));
+        const int64_t bit =
+            i < 1024 ? i : (int64_t)(hr_random_mix(seed + (uint64_t)i) % (uint64_t)(bytes * 8));
         const char flipped = (char)(content[bit / 8] ^ 1 << bit % 8);
         pwrite(fileno(file), &flipped, 1, bit / 8);
         assert_int_equal(read_shard(path, &err), HR_CORRUPT);
@@ -164,7 +165,8 @@ static void an_id_that_is_no_word_is_found(void **state)
     assert_int_equal(hr_shard_append_bytes(writer, ids, sizeof ids, &err), HR_OK);
     assert_int_equal(hr_shard_commit(writer, &info, &err), HR_OK);
     assert_int_equal(read_shard(hr_folder_path(&folder, "ids"), &err), HR_CORRUPT);
-    assert_non_null(strstr(err.message, "token id 9 among tokens 0 to 4, and the vocabulary has 9"));
+    assert_non_null(
+        strstr(err.message, "token id 9 among tokens 0 to 4, and the vocabulary has 9"));
 }
 
 static void an_aborted_shard_is_not_there(void **state)

@@ -244,7 +244,8 @@ static void descriptions_out_of_range_are_refused(void **state)
     hr_error err;
     write_texts("a b", "a");
     hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 4, 2);
-    assert_refused(&desc, HR_USAGE, "model.vocab_size=4: data.tokenizer=words needs 5 to 2147483647");
+    assert_refused(&desc, HR_USAGE,
+                   "model.vocab_size=4: data.tokenizer=words needs 5 to 2147483647");
     desc.vocab_size = INT64_MAX;
     assert_refused(&desc, HR_USAGE, "model.vocab_size=9223372036854775807");
     desc = describe(HR_TOKENIZER_BYTES, 255, 0);
@@ -264,9 +265,10 @@ static void more_words_than_planned_are_refused_with_both_numbers(void **state)
     hr_text text;
     write_texts("a b c d e f g a b c", "a");
     hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10, 3);
-    assert_refused(&desc, HR_USAGE,
-                   "train.txt: has 7 distinct words of 7 bytes, and data.words_max=3 has room for 3 "
-                   "of 48 bytes: type data.words_max=7");
+    assert_refused(
+        &desc, HR_USAGE,
+        "train.txt: has 7 distinct words of 7 bytes, and data.words_max=3 has room for 3 "
+        "of 48 bytes: type data.words_max=7");
     assert_int_equal(hr_folder_count(&cache, ""), 0);
     desc.words_max = 7;
     assert_prepared(&desc, &text);
@@ -366,7 +368,8 @@ static void ids_become_text_again(void **state)
     assert_int_equal(hr_vocabulary_decode(vocabulary, ids, 7, out, 12, &used, &err), HR_OK);
     assert_int_equal(used, 7);
     hr_vocabulary_close(&vocabulary);
-    assert_int_equal(hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_BYTES, 9, "", &err), HR_OK);
+    assert_int_equal(hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_BYTES, 9, "", &err),
+                     HR_OK);
     static const int32_t raw[] = { 'h', 0xff, 256, '!' };
     assert_int_equal(hr_vocabulary_decode(vocabulary, raw, 4, out, 64, &used, &err), HR_OK);
     assert_int_equal(used, 4);
@@ -438,9 +441,10 @@ static void wikitext_has_its_golden_counts(void **state)
     free(memory);
     desc.vocab_size = 5000;
     desc.words_max = 10000;
-    assert_refused(&desc, HR_USAGE,
-                   "has 28911 distinct words of 206498 bytes, and data.words_max=10000 has room for "
-                   "10000 of 160000 bytes: type data.words_max=28911");
+    assert_refused(
+        &desc, HR_USAGE,
+        "has 28911 distinct words of 206498 bytes, and data.words_max=10000 has room for "
+        "10000 of 160000 bytes: type data.words_max=28911");
 }
 
 int main(void)
