@@ -245,24 +245,19 @@ static int64_t pack_groups(const hr_linear_dw *dw, bool is_x, int64_t first, int
 
 /* dW interleaves two rows in 32 floats, tiles take them one after the other. Between the first and
  * the last block of tokens a tile's part of dW holds rows; these two change it in place. */
-static void separate_rows(float *lines, int64_t rows)
+static void split_rows(float *lines, int64_t rows)
 {
-    for (int64_t k = 0; k < rows; k += 2, lines += 2 * LINE) {
-        float row[2][LINE];
-        for (int64_t j = 0; j < LINE; j++) row[0][j] = lines[2 * j], row[1][j] = lines[2 * j + 1];
-        memcpy(lines, row, sizeof row);
-    }
+    for (int64_t k = 0; k < rows; k += 2, lines += 2 * LINE)
+        split_pairs(lines, lines, lines + LINE);
 }
 
 /* Also clears the padding: NaN in x or dy has made NaN of it. */
-static void interleave_rows(float *lines, int64_t rows, int64_t columns)
+static void join_rows(float *lines, int64_t rows, int64_t columns)
 {
     for (int64_t k = 0; k < rows; k += 2, lines += 2 * LINE) {
-        float row[2][LINE];
-        memcpy(row, lines, sizeof row);
-        if (k + 1 == rows) memset(row[1], 0, sizeof row[1]);
-        for (int64_t j = columns; j < LINE; j++) row[0][j] = row[1][j] = 0;
-        for (int64_t j = 0; j < LINE; j++) lines[2 * j] = row[0][j], lines[2 * j + 1] = row[1][j];
+        if (k + 1 == rows) memset(lines + LINE, 0, LINE * sizeof *lines);
+        for (int64_t j = columns; j < LINE; j++) lines[j] = lines[LINE + j] = 0;
+        join_pairs(lines, lines + LINE, lines);
     }
 }
 
@@ -285,7 +280,7 @@ static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
     const int64_t right = panels == 1 ? 0 : whole ? panel : 2 * TILE_WORDS;
     const tile_results results = { whole ? stored : copy[0], LINE, TILE_WORDS, right };
     for (int64_t p = 0; p < panels; p++) {
-        if (tokens->first && !dw->clear) separate_rows(stored + p * panel, tile->rows);
+        if (tokens->first && !dw->clear) split_rows(stored + p * panel, tile->rows);
         if (whole) continue;
         memset(copy[p], 0, sizeof copy[p]);
         memcpy(copy[p], stored + p * panel, bytes);
@@ -299,8 +294,7 @@ static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
     for (int64_t p = 0; p < panels; p++) {
         if (!whole) memcpy(stored + p * panel, copy[p], bytes);
         if (tokens->last)
-            interleave_rows(stored + p * panel, tile->rows,
-                            hr_min(LINE, tile->columns - p * LINE));
+            join_rows(stored + p * panel, tile->rows, hr_min(LINE, tile->columns - p * LINE));
     }
 }
 
