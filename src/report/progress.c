@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/progress.c - the line is padded over the one before, so no escape codes are needed. */
-#include "report/progress.h"
+#include "headroom/progress.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/small_file.h"
 
 static const int64_t period_ns = 200000000;
 
@@ -60,20 +61,45 @@ static void rewrite(hr_progress *progress, const char *text, int32_t length, con
     if (write(progress->fd, out, (size_t)count) != count) progress->terminal = false;
 }
 
+static bool is_due(const hr_progress *progress, int64_t now_ns)
+{
+    const bool soon = progress->shown_ns && now_ns - progress->shown_ns < period_ns;
+    return progress->terminal && !soon;
+}
+
+/* The last column stays free: a full line would wrap, and be rewritten one line lower. */
+static void show(hr_progress *progress, const char *text, int64_t now_ns)
+{
+    const int64_t columns = hr_min(terminal_columns(progress->fd) - 1, HR_PROGRESS_BYTES - 1);
+    rewrite(progress, text, (int32_t)hr_min((int64_t)strlen(text), columns), "");
+    progress->shown_ns = now_ns;
+}
+
 void hr_progress_show(hr_progress *progress, const hr_progress_line *line, int64_t now_ns)
 {
-    if (!progress->terminal) return;
-    const bool soon = progress->shown_ns && now_ns - progress->shown_ns < period_ns;
-    if (soon && line->step < line->steps) return;
     char text[HR_PROGRESS_BYTES];
-    const int32_t length = hr_progress_print(line, text);
-    /* The last column stays free: a full line would wrap, and be rewritten one line lower. */
-    rewrite(progress, text, (int32_t)hr_min(length, terminal_columns(progress->fd) - 1), "");
-    progress->shown_ns = now_ns;
+    const bool last = progress->terminal && line->step >= line->steps;
+    if (!last && !is_due(progress, now_ns)) return;
+    hr_progress_print(line, text);
+    show(progress, text, now_ns);
+}
+
+void hr_progress_note(hr_progress *progress, const char *text, int64_t now_ns)
+{
+    if (is_due(progress, now_ns)) show(progress, text, now_ns);
 }
 
 void hr_progress_end(hr_progress *progress)
 {
     if (progress->terminal && progress->columns_shown) rewrite(progress, "", 0, "\r");
     progress->columns_shown = 0;
+}
+
+int64_t hr_progress_resident_bytes(void)
+{
+    char text[128];
+    long long pages, resident;
+    hr_small_file_read("/proc/self/statm", text, sizeof text);
+    if (sscanf(text, "%lld %lld", &pages, &resident) != 2) return -1;
+    return resident * sysconf(_SC_PAGESIZE);
 }

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "report/progress.h"
+#include "headroom/progress.h"
 
 static const hr_progress_line middle = { 40, 300, 3.25, 18400.7, 83.9, 62000000, 62914560 };
 
@@ -156,6 +156,33 @@ static void the_line_changes_five_times_a_second_and_at_the_last_step(void **sta
     close(master);
 }
 
+static void a_note_stands_where_the_line_will(void **state)
+{
+    (void)state;
+    int terminal;
+    char text[1024];
+    const int master = open_terminal(&terminal, 120);
+    hr_progress progress = hr_progress_begin(terminal);
+    hr_progress_note(&progress, "counting words", 1000000000);
+    hr_progress_note(&progress, "too soon", 1100000000);
+    drain(master, text, sizeof text);
+    assert_string_equal(text, "\rcounting words");
+    close(terminal);
+    close(master);
+}
+
+static void resident_bytes_grow_when_memory_is_touched(void **state)
+{
+    (void)state;
+    enum { BYTES = 8 << 20 };
+    const int64_t before = hr_progress_resident_bytes();
+    char *memory = malloc(BYTES);
+    assert_non_null(memory);
+    memset(memory, 1, BYTES);
+    assert_true(before > 0 && hr_progress_resident_bytes() >= before + BYTES / 2);
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +193,8 @@ int main(void)
         cmocka_unit_test(a_shorter_line_covers_the_longer_one),
         cmocka_unit_test(a_narrow_terminal_gets_a_line_that_does_not_wrap),
         cmocka_unit_test(the_line_changes_five_times_a_second_and_at_the_last_step),
+        cmocka_unit_test(a_note_stands_where_the_line_will),
+        cmocka_unit_test(resident_bytes_grow_when_memory_is_touched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/progress.h - one line on a terminal that is rewritten in place.
+/* headroom/progress.h - one line on a terminal that is rewritten in place.
  *
  * On anything that is not a terminal nothing is written at all. Takes no memory from the system. */
-#ifndef HR_REPORT_PROGRESS_H
-#define HR_REPORT_PROGRESS_H
+#ifndef HEADROOM_PROGRESS_H
+#define HEADROOM_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct {
     int fd;
@@ -35,7 +39,17 @@ int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BY
  * that only moves forward, and always for the last step. A write that fails ends the showing. */
 void hr_progress_show(hr_progress *progress, const hr_progress_line *line, int64_t now_ns);
 
+/* The same for any text of one line, as for work before the first step. */
+void hr_progress_note(hr_progress *progress, const char *text, int64_t now_ns);
+
 /* Wipes the line, so that what is printed next starts in an empty one. */
 void hr_progress_end(hr_progress *progress);
+
+/* Bytes of this process that are resident now, -1 when the system does not say. */
+int64_t hr_progress_resident_bytes(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/cli.h - the command line: one table of commands and options drives the parser, the help, the
+ * manual page and the completion. A file per command; all of them see include/headroom only. */
+#ifndef HR_CLI_CLI_H
+#define HR_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/config.h"
+
+typedef enum {
+    HR_OPTION_BUDGET,
+    HR_OPTION_PLAN_OUT,
+    HR_OPTION_TRAIN_OUT,
+    HR_OPTION_METRICS,
+    HR_OPTION_JSON,
+    HR_OPTION_PROGRAM,
+    HR_OPTION_MAN,
+    HR_OPTION_COMPLETION,
+    HR_OPTION_HELP,
+    HR_OPTION_COUNT
+} hr_cli_option_id;
+
+typedef struct {
+    const char *name;            /* without the dashes */
+    const char *argument;        /* "SIZE"; null: takes none */
+    const char *text;
+} hr_cli_option;
+
+typedef struct {
+    const struct hr_cli_command *command;
+    const char *values[HR_OPTION_COUNT]; /* null: not given; an empty text: given, takes none */
+    char **operands;             /* [operand_count] of argv: the recipe, then key=value */
+    int32_t operand_count;
+} hr_cli_arguments;
+
+typedef struct hr_cli_command {
+    const char *name;
+    const char *operands;        /* "RECIPE [key=value ...]" */
+    const char *text;            /* one line */
+    const char *more;            /* a few lines */
+    uint32_t options;            /* bit per hr_cli_option_id */
+    int32_t operand_least, operand_most; /* most < 0: any number of key=value behind the least */
+    int (*run)(const hr_cli_arguments *arguments);
+} hr_cli_command;
+
+/* Rows of the tables, null past their ends. */
+const hr_cli_command *hr_cli_command_at(int32_t index);
+const hr_cli_option *hr_cli_option_at(int32_t id);
+
+/* The command of that name, or null. */
+const hr_cli_command *hr_cli_command_find(const char *name);
+
+/* Whether a command takes an option. */
+bool hr_cli_takes(const hr_cli_command *command, int32_t id);
+
+/* Splits the words behind the command's name. Sorts `words` [count]: operands come first.
+ * Errors   USAGE  one sentence; the nearest option is named. */
+HR_MUST_CHECK hr_status hr_cli_parse(const hr_cli_command *command, char **words, int32_t count,
+                                     hr_cli_arguments *arguments, hr_error *err);
+
+/* Defaults, the recipe, key=value in their order, --budget and --out; and then the check. */
+HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config,
+                                      hr_error *err);
+
+/* Prints "headroom: sentence" on standard error; returns the exit code. */
+int hr_cli_fail(const hr_error *err);
+
+/* The same for a command that is not in the table; names the nearest. */
+int hr_cli_fail_command(const char *name);
+
+/* Help for one command, or the overview for null; on standard output. */
+void hr_cli_print_help(const hr_cli_command *command);
+void hr_cli_print_manual(void);
+void hr_cli_print_completion(void);
+
+int hr_cli_plan(const hr_cli_arguments *arguments);
+int hr_cli_verify(const hr_cli_arguments *arguments);
+int hr_cli_train(const hr_cli_arguments *arguments);
+int hr_cli_keys(const hr_cli_arguments *arguments);
+int hr_cli_doctor(const hr_cli_arguments *arguments);
+int hr_cli_help(const hr_cli_arguments *arguments);
+int hr_cli_version(const hr_cli_arguments *arguments);
+
+#endif

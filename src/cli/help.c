@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/help.c - headroom help: what people read first. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+static void print_options(const hr_cli_command *command)
+{
+    for (int32_t id = 0; hr_cli_option_at(id); id++) {
+        if (!hr_cli_takes(command, id)) continue;
+        const hr_cli_option *option = hr_cli_option_at(id);
+        char left[48];
+        snprintf(left, sizeof left, "--%s%s%s", option->name, option->argument ? " " : "",
+                 option->argument ? option->argument : "");
+        printf("  %-22s %s\n", left, option->text);
+    }
+}
+
+static void print_overview(void)
+{
+    printf("headroom trains language models inside a byte budget.\n\nusage:\n");
+    for (int32_t i = 0; hr_cli_command_at(i); i++) {
+        const hr_cli_command *command = hr_cli_command_at(i);
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", command->name, command->operands);
+        printf("  headroom %-30s %s\n", left, command->text);
+    }
+    printf("\nheadroom COMMAND --help lists the options of a command; presets/ has recipes to\n"
+           "start from: headroom plan presets/quickstart.yaml\n");
+}
+
+void hr_cli_print_help(const hr_cli_command *command)
+{
+    if (!command) {
+        print_overview();
+        return;
+    }
+    printf("usage: headroom %s %s%s[options]\n\n%s.\n%s\n\noptions:\n", command->name,
+           command->operands, *command->operands ? " " : "", command->text, command->more);
+    print_options(command);
+}
+
+int hr_cli_help(const hr_cli_arguments *arguments)
+{
+    const char *shell = arguments->values[HR_OPTION_COMPLETION];
+    const char *name = arguments->operand_count ? arguments->operands[0] : NULL;
+    if (shell && strcmp(shell, "bash")) {
+        hr_error err;
+        (void)hr_fail(&err, HR_USAGE, "--completion takes bash; it was given \"%.40s\"", shell);
+        return hr_cli_fail(&err);
+    }
+    if (name && !hr_cli_command_find(name)) return hr_cli_fail_command(name);
+    if (shell) hr_cli_print_completion();
+    else if (arguments->values[HR_OPTION_MAN]) hr_cli_print_manual();
+    else hr_cli_print_help(name ? hr_cli_command_find(name) : NULL);
+    return HR_OK;
+}

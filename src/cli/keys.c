@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/keys.c - headroom keys: everything a recipe can say. */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli.h"
+
+static void print_text(void)
+{
+    printf("%-30s %-10s %s\n", "key", "default", "takes");
+    for (int32_t i = 0; hr_config_key(i); i++) {
+        const hr_key *key = hr_config_key(i);
+        char takes[HR_TAKES_BYTES];
+        printf("%-30s %-10s %s\n    %s\n", key->name,
+               *key->default_text ? key->default_text : "(empty)", hr_key_takes(key, takes),
+               key->text);
+    }
+}
+
+static const char *type_name(hr_key_type type)
+{
+    static const char *const names[] = { "integer", "real", "bool", "choice", "bytes", "text" };
+    return names[type];
+}
+
+static int print_json(void)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; hr_config_key(i); i++) {
+        const hr_key *key = hr_config_key(i);
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:f, s:f, s:b, s:s}", "name",
+                            key->name, "type", type_name(key->type), "default",
+                            key->default_text, "unit", key->unit, "choices", key->choices,
+                            "zero_word", key->zero_word, "low", key->low, "high", key->high,
+                            "below_high", key->below_high, "text", key->text));
+    }
+    const int failed = json_dumpf(list, stdout, JSON_INDENT(2));
+    json_decref(list);
+    printf("\n");
+    return failed ? HR_FAILURE : HR_OK;
+}
+
+int hr_cli_keys(const hr_cli_arguments *arguments)
+{
+    if (arguments->values[HR_OPTION_JSON]) return print_json();
+    print_text();
+    return HR_OK;
+}

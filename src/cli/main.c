@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/main.c - finds the command and sees that what it printed arrived. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+int hr_cli_fail(const hr_error *err)
+{
+    fflush(stdout);
+    fprintf(stderr, "headroom: %s\n", err->message);
+    return err->status;
+}
+
+int hr_cli_fail_command(const char *name)
+{
+    const char *nearest = "";
+    int32_t least = INT32_MAX;
+    for (int32_t i = 0; hr_cli_command_at(i); i++) {
+        const int32_t distance = hr_word_distance(name, hr_cli_command_at(i)->name);
+        if (distance >= least) continue;
+        least = distance;
+        nearest = hr_cli_command_at(i)->name;
+    }
+    hr_error err;
+    (void)hr_fail(&err, HR_USAGE,
+                  "\"%.40s\" is not a command; the nearest is %s (headroom help lists all)", name,
+                  nearest);
+    return hr_cli_fail(&err);
+}
+
+static int run(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "help";
+    if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
+    if (!strcmp(name, "--version")) name = "version";
+    const hr_cli_command *command = hr_cli_command_find(name);
+    if (!command) return hr_cli_fail_command(name);
+    hr_cli_arguments arguments;
+    hr_error err;
+    const int32_t count = argc > 2 ? argc - 2 : 0;
+    if (hr_cli_parse(command, argv + argc - count, count, &arguments, &err) != HR_OK)
+        return hr_cli_fail(&err);
+    if (!arguments.values[HR_OPTION_HELP]) return command->run(&arguments);
+    hr_cli_print_help(command);
+    return HR_OK;
+}
+
+/* A reader that went away (EPIPE) knows; everybody else is told. */
+static bool output_arrived(void)
+{
+    const bool failed_before = ferror(stdout);
+    if (fflush(stdout) == 0 && !failed_before) return true;
+    if (errno != EPIPE)
+        fprintf(stderr, "headroom: standard output cannot be written: %s\n", strerror(errno));
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    /* Planned memory: stdio would take its buffer from the heap at the first line. */
+    static char buffer[16384];
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    signal(SIGPIPE, SIG_IGN);
+    const int code = run(argc, argv);
+    return output_arrived() || code != HR_OK ? code : HR_FAILURE;
+}

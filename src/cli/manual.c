@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/manual.c - the manual page and the shell completion, from the same tables as the parser. */
+#include <stdio.h>
+
+#include "cli.h"
+
+/* Text as roff takes it: backslashes and dashes escaped, no line that begins with a request. */
+static void roff(const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        const bool line_starts = at == text || at[-1] == '\n';
+        if (line_starts && (*at == '.' || *at == '\'')) printf("\\&");
+        if (*at == '\\') printf("\\e");
+        else if (*at == '-') printf("\\-");
+        else putchar(*at);
+    }
+}
+
+static void paragraph(const char *bold, const char *plain, const char *text)
+{
+    printf(".TP\n\\fB");
+    roff(bold);
+    printf("\\fR%s", *plain ? " " : "");
+    roff(plain);
+    printf("\n");
+    roff(text);
+    printf("\n");
+}
+
+static void manual_command(const hr_cli_command *command)
+{
+    printf(".SS ");
+    roff(command->name);
+    printf(" ");
+    roff(command->operands);
+    printf("\n");
+    roff(command->text);
+    printf(".\n");
+    roff(command->more);
+    printf("\n");
+    for (int32_t id = 0; hr_cli_option_at(id); id++) {
+        const hr_cli_option *option = hr_cli_option_at(id);
+        char name[32];
+        if (!hr_cli_takes(command, id)) continue;
+        snprintf(name, sizeof name, "--%s", option->name);
+        paragraph(name, option->argument ? option->argument : "", option->text);
+    }
+}
+
+void hr_cli_print_manual(void)
+{
+    static const hr_status statuses[] = { HR_OK,      HR_FAILURE,  HR_USAGE,
+                                          HR_NO_FIT,  HR_BROKEN,   HR_CORRUPT,
+                                          HR_DIVERGED, HR_UNDECIDED, HR_INTERRUPTED };
+    printf(".TH HEADROOM 1\n.SH NAME\nheadroom \\- train language models inside a byte budget\n"
+           ".SH SYNOPSIS\n.B headroom\n.I COMMAND\n[\\fIoperand\\fR ...] [\\fIoption\\fR ...]\n"
+           ".SH DESCRIPTION\nBefore a run starts headroom knows every byte the run will use. It\n"
+           "refuses what cannot fit and says what would; it takes the memory once; and then it\n"
+           "runs without asking for more.\n.SH COMMANDS\n");
+    for (int32_t i = 0; hr_cli_command_at(i); i++) manual_command(hr_cli_command_at(i));
+    printf(".SH KEYS OF A RECIPE\n");
+    for (int32_t i = 0; hr_config_key(i); i++) {
+        const hr_key *key = hr_config_key(i);
+        char takes[HR_TAKES_BYTES], text[512];
+        snprintf(text, sizeof text, "%s. Takes %s; default %s.", key->text,
+                 hr_key_takes(key, takes), *key->default_text ? key->default_text : "empty");
+        paragraph(key->name, "", text);
+    }
+    printf(".SH EXIT STATUS\n");
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        char code[16];
+        snprintf(code, sizeof code, "%d", statuses[i]);
+        paragraph(code, "", hr_status_name(statuses[i]));
+    }
+    paragraph("130, 143", "", "interrupted, nothing newer saved");
+}
+
+static void completion_options(const hr_cli_command *command)
+{
+    printf("    %s) options='", command->name);
+    for (int32_t id = 0; hr_cli_option_at(id); id++)
+        if (hr_cli_takes(command, id)) printf("--%s ", hr_cli_option_at(id)->name);
+    printf("' keys=%s;;\n", hr_cli_takes(command, HR_OPTION_BUDGET) ? "yes" : "");
+}
+
+void hr_cli_print_completion(void)
+{
+    printf("# bash completion for headroom: source this file\n"
+           "_headroom()\n{\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} options= keys=\n"
+           "    local commands='");
+    for (int32_t i = 0; hr_cli_command_at(i); i++) printf("%s ", hr_cli_command_at(i)->name);
+    printf("'\n    local all_keys='");
+    for (int32_t i = 0; hr_config_key(i); i++) printf("%s= ", hr_config_key(i)->name);
+    printf("'\n    case ${COMP_WORDS[1]} in\n");
+    for (int32_t i = 0; hr_cli_command_at(i); i++) completion_options(hr_cli_command_at(i));
+    printf("    esac\n"
+           "    if [[ $COMP_CWORD -eq 1 || ${COMP_WORDS[1]} == help && $word != -* ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$commands\" -- \"$word\"))\n"
+           "        return\n"
+           "    fi\n"
+           "    if [[ $word == -* ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+           "        return\n"
+           "    fi\n"
+           "    COMPREPLY=($(compgen -f -- \"$word\"))\n"
+           "    [[ $keys ]] && COMPREPLY+=($(compgen -W \"$all_keys\" -- \"$word\"))\n"
+           "    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n"
+           "}\n"
+           "complete -o filenames -F _headroom headroom\n");
+}

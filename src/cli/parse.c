@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/parse.c - words to options and operands, by the table. */
+#include <string.h>
+
+#include "cli.h"
+
+static hr_status fail_option(const hr_cli_command *command, const char *word, int32_t length,
+                             hr_error *err)
+{
+    const char *nearest = hr_cli_option_at(HR_OPTION_HELP)->name;
+    int32_t least = INT32_MAX;
+    char name[64] = "";
+    const char *bare = word + strspn(word, "-");
+    strncat(name, bare, sizeof name - 1);
+    name[strcspn(name, "=")] = 0;
+    for (int32_t id = 0; hr_cli_option_at(id); id++) {
+        const int32_t distance = hr_word_distance(name, hr_cli_option_at(id)->name);
+        if (!hr_cli_takes(command, id) || distance >= least) continue;
+        least = distance;
+        nearest = hr_cli_option_at(id)->name;
+    }
+    return hr_fail(err, HR_USAGE,
+                   "%.*s is not an option of %s; the nearest is --%s (headroom %s --help)", length,
+                   word, command->name, nearest, command->name);
+}
+
+/* The option that `word` [length, without what follows "="] names; -1 when there is none. */
+static int32_t option_find(const hr_cli_command *command, const char *word, int32_t length)
+{
+    if (length == 2 && !strncmp(word, "-h", 2)) return HR_OPTION_HELP;
+    if (strncmp(word, "--", 2)) return -1;
+    for (int32_t id = 0; hr_cli_option_at(id); id++) {
+        const char *name = hr_cli_option_at(id)->name;
+        if (!hr_cli_takes(command, id) || (int32_t)strlen(name) != length - 2) continue;
+        if (!strncmp(name, word + 2, (size_t)(length - 2))) return id;
+    }
+    return -1;
+}
+
+/* Takes the option at words[0], with its value there or in the next word. Returns in *used how many
+ * words that were. */
+static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t count,
+                             int32_t *used, hr_error *err)
+{
+    const int32_t length = (int32_t)strcspn(words[0], "=");
+    const int32_t id = option_find(arguments->command, words[0], length);
+    if (id < 0) return fail_option(arguments->command, words[0], length, err);
+    const hr_cli_option *option = hr_cli_option_at(id);
+    const char *value = words[0][length] ? words[0] + length + 1 : NULL;
+    if (arguments->values[id])
+        return hr_fail(err, HR_USAGE, "--%s is given twice", option->name);
+    if (!option->argument && value)
+        return hr_fail(err, HR_USAGE, "--%s takes no value; it was given \"%.40s\"", option->name,
+                       value);
+    *used = 1;
+    if (option->argument && !value) {
+        if (count < 2)
+            return hr_fail(err, HR_USAGE, "--%s needs %s", option->name, option->argument);
+        value = words[1];
+        *used = 2;
+    }
+    arguments->values[id] = value ? value : "";
+    return HR_OK;
+}
+
+static hr_status check_operands(const hr_cli_arguments *arguments, hr_error *err)
+{
+    const hr_cli_command *command = arguments->command;
+    const int32_t count = arguments->operand_count;
+    if (count < command->operand_least)
+        return hr_fail(err, HR_USAGE, "%s needs %.*s (headroom %s --help)", command->name,
+                       (int)strcspn(command->operands, " "), command->operands, command->name);
+    if (command->operand_most >= 0 && count > command->operand_most)
+        return hr_fail(err, HR_USAGE, "%s takes %d operand%s; \"%.60s\" is one too many",
+                       command->name, command->operand_most,
+                       command->operand_most == 1 ? "" : "s",
+                       arguments->operands[command->operand_most]);
+    return HR_OK;
+}
+
+hr_status hr_cli_parse(const hr_cli_command *command, char **words, int32_t count,
+                       hr_cli_arguments *arguments, hr_error *err)
+{
+    *arguments = (hr_cli_arguments){ .command = command, .operands = words };
+    bool options_end = false;
+    for (int32_t i = 0; i < count;) {
+        const bool option = !options_end && words[i][0] == '-' && words[i][1];
+        if (!option) {
+            words[arguments->operand_count++] = words[i++];
+            continue;
+        }
+        if (!strcmp(words[i], "--")) {
+            options_end = true;
+            i++;
+            continue;
+        }
+        int32_t used = 0;
+        const hr_status status = take_option(arguments, words + i, count - i, &used, err);
+        if (status != HR_OK) return status;
+        i += used;
+    }
+    if (arguments->values[HR_OPTION_HELP]) return HR_OK;
+    return check_operands(arguments, err);
+}

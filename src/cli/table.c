@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/table.c - every command and every option, once. */
+#include <string.h>
+
+#include "cli.h"
+
+#define TAKES(id) (UINT32_C(1) << HR_OPTION_##id)
+
+static const hr_cli_option options[HR_OPTION_COUNT] = {
+    [HR_OPTION_BUDGET] = { "budget", "SIZE",
+                           "bytes for the whole process: 700MiB, 733MB, 4GiB or plain bytes" },
+    [HR_OPTION_PLAN_OUT] = { "out", "FILE.json", "write the whole plan to a file" },
+    [HR_OPTION_TRAIN_OUT] = { "out", "DIR", "directory for weights and token shards" },
+    [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl", "write one JSON object for each step" },
+    [HR_OPTION_JSON] = { "json", NULL, "print JSON instead of text" },
+    [HR_OPTION_PROGRAM] = { "program", NULL, "print the step program instead of the plan" },
+    [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
+    [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
+    [HR_OPTION_HELP] = { "help", NULL, "print this help" },
+};
+
+static const hr_cli_command commands[] = {
+    { "plan", "RECIPE [key=value ...]", "say whether a run fits, what eats it and what to change",
+      "Plans every byte of a run without running it. When nothing fits, the exit code is 3 and\n"
+      "the changes that would make it fit are listed, cheapest first.",
+      TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(HELP), 1, -1,
+      hr_cli_plan },
+    { "verify", "FILE.json", "judge a plan file from the file alone",
+      "Derives lives, overlap, peak and floor from the steps of the file, believing nothing it\n"
+      "declares. When two buffers share bytes at one step the exit code is 4 and both are named.",
+      TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_verify },
+    { "train", "RECIPE [key=value ...]", "train inside the plan",
+      "Plans, takes the memory once, trains, and ends with planned beside measured bytes. The\n"
+      "first Ctrl-C saves the weights and ends with exit code 75; a second one stops at once.",
+      TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(HELP), 1, -1, hr_cli_train },
+    { "keys", "", "list every key of a recipe with default, unit and range",
+      "Each key may stand in a recipe, or behind it on the command line as key=value.",
+      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys },
+    { "doctor", "", "say what this machine has and which kernels will be used",
+      "Cores, instruction sets, memory, huge pages, and the limits of cgroup and ulimit.",
+      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_doctor },
+    { "help", "[COMMAND]", "print help, the manual page or the shell completion",
+      "Without a command: the list of commands.",
+      TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0, 1, hr_cli_help },
+    { "version", "", "print the version", "The version of the program and of the library in it.",
+      TAKES(HELP), 0, 0, hr_cli_version },
+};
+
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+const hr_cli_command *hr_cli_command_at(int32_t index)
+{
+    return index >= 0 && index < COMMAND_COUNT ? &commands[index] : NULL;
+}
+
+const hr_cli_option *hr_cli_option_at(int32_t id)
+{
+    return id >= 0 && id < HR_OPTION_COUNT ? &options[id] : NULL;
+}
+
+const hr_cli_command *hr_cli_command_find(const char *name)
+{
+    for (int32_t i = 0; i < COMMAND_COUNT; i++)
+        if (!strcmp(commands[i].name, name)) return &commands[i];
+    return NULL;
+}
+
+bool hr_cli_takes(const hr_cli_command *command, int32_t id)
+{
+    return command->options >> id & 1;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/train.c - headroom train: prints what the run tells. After the seal nothing may allocate:
+ * standard output has a buffer of its own (main.c), and the rest is system calls. */
+#include "headroom/train.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "headroom/progress.h"
+
+static volatile sig_atomic_t interrupts, last_signal;
+
+/* The first lets the run save and end; the second does not wait for that. */
+static void interrupted(int number)
+{
+    last_signal = number;
+    interrupts = interrupts + 1;
+    if (interrupts > 1) _exit(128 + number);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = interrupted };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+typedef struct {
+    hr_progress progress;
+    int64_t process_bytes;
+} screen;
+
+enum { LINES_A_RUN = 10 };
+
+static void show_preparing(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
+{
+    screen *s = context;
+    char text[HR_PROGRESS_BYTES];
+    snprintf(text, sizeof text, "%s: %.0f of %.0f MB", work, (double)bytes_done / 1e6,
+             (double)bytes_total / 1e6);
+    hr_progress_note(&s->progress, text, now_ns());
+}
+
+static void show_plan(void *context, const hr_plan_answer *plan)
+{
+    screen *s = context;
+    char process[64], arena[64];
+    s->process_bytes = plan->process_bytes;
+    printf("plan   %lld parameters, micro-batch %lld, loss chunk %lld tokens, %d thread%s, %s "
+           "kernels\n",
+           (long long)plan->parameters, (long long)plan->micro_batch, (long long)plan->loss_chunk,
+           plan->threads, plan->threads == 1 ? "" : "s", plan->rung);
+    printf("plan   process %s, of which arena %s\n", hr_bytes_print(plan->process_bytes, process),
+           hr_bytes_print(plan->arena_bytes, arena));
+    fflush(stdout);
+}
+
+static void show_text(void *context, const char *line)
+{
+    screen *s = context;
+    hr_progress_end(&s->progress);
+    printf("%s\n", line);
+    fflush(stdout);
+}
+
+/* Seconds that the steps to come take at the mean speed so far. */
+static double seconds_left(const hr_train_step *step)
+{
+    return step->seconds / (double)step->step * (double)(step->steps - step->step);
+}
+
+static void show_step(void *context, const hr_train_step *step)
+{
+    screen *s = context;
+    const hr_progress_line line = { .step = step->step,
+                                    .steps = step->steps,
+                                    .loss = step->loss,
+                                    .tokens_per_second = step->tokens_per_second,
+                                    .seconds_left = seconds_left(step),
+                                    .used_bytes = hr_progress_resident_bytes(),
+                                    .planned_bytes = s->process_bytes };
+    const int64_t every = step->steps > LINES_A_RUN ? step->steps / LINES_A_RUN : 1;
+    const bool kept = step->step == 1 || step->step % every == 0 || step->step == step->steps;
+    if (!kept) {
+        hr_progress_show(&s->progress, &line, now_ns());
+        return;
+    }
+    char text[HR_PROGRESS_BYTES];
+    hr_progress_print(&line, text);
+    show_text(context, text);
+}
+
+static void show_evaluated(void *context, int64_t step, double loss, int64_t tokens)
+{
+    char line[128];
+    snprintf(line, sizeof line, "step %lld  validation loss %.4f over %lld tokens",
+             (long long)step, loss, (long long)tokens);
+    show_text(context, line);
+}
+
+/* A model of bytes may generate any of them; those that would drive a terminal are shown as "?". */
+static void show_sample(void *context, const char *text, int64_t bytes)
+{
+    show_text(context, "sample");
+    for (int64_t i = 0; i < bytes; i++) {
+        const unsigned char byte = (unsigned char)text[i];
+        const bool control = (byte < ' ' && byte != '\n' && byte != '\t') || byte == 127;
+        putchar(control ? '?' : byte);
+    }
+    show_text(context, "");
+}
+
+static void show_saved(void *context, const char *path)
+{
+    char line[1100];
+    snprintf(line, sizeof line, "saved  %s", path);
+    show_text(context, line);
+}
+
+static void print_result(const hr_train_result *result)
+{
+    char planned[64], measured[64];
+    if (result->process_bytes_measured <= 0) return;
+    printf("memory planned  %s, arena %lld bytes\n",
+           hr_bytes_print(result->process_bytes_planned, planned),
+           (long long)result->arena_bytes_planned);
+    printf("memory measured %s, arena %lld bytes\n",
+           hr_bytes_print(result->process_bytes_measured, measured),
+           (long long)result->arena_bytes_used);
+}
+
+int hr_cli_train(const hr_cli_arguments *arguments)
+{
+    hr_config config;
+    hr_error err;
+    hr_train_result result;
+    screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
+    if (hr_cli_recipe(arguments, &config, &err) != HR_OK) return hr_cli_fail(&err);
+    const hr_train_options options = {
+        .events = { .context = &s,
+                    .preparing = show_preparing,
+                    .planned = show_plan,
+                    .text = show_text,
+                    .step = show_step,
+                    .evaluated = show_evaluated,
+                    .sample = show_sample,
+                    .saved = show_saved },
+        .metrics = arguments->values[HR_OPTION_METRICS],
+        .interrupts = &interrupts,
+    };
+    catch_signals();
+    const hr_status status = hr_train(&config, &options, &result, &err);
+    hr_progress_end(&s.progress);
+    print_result(&result);
+    if (status == HR_OK) return HR_OK;
+    fflush(stdout);
+    const int code = hr_cli_fail(&err);
+    return status == HR_INTERRUPTED && !result.saved ? 128 + (int)last_signal : code;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/verify.c - headroom verify: the judge's verdict on a plan file. */
+#include "headroom/verify.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli.h"
+
+static void print_text(const char *path, const hr_verify_report *report)
+{
+    char arena[64], floor[64], process[64];
+    printf("%s: no two buffers share a byte at any step\n", path);
+    printf("  %d steps, %d loops, %d buffers in %d storages\n", report->step_count,
+           report->loop_count, report->buffer_count, report->storage_count);
+    printf("  process  %s\n", hr_bytes_print(report->process_bytes, process));
+    printf("  arena    %s\n", hr_bytes_print(report->arena_bytes, arena));
+    printf("  floor    %s, %lld bytes below\n", hr_bytes_print(report->floor_bytes, floor),
+           (long long)report->gap_bytes);
+    printf("  peak at step %d (%s), %d alive, the largest:\n", report->peak_step, report->peak_op,
+           report->alive_count);
+    for (int32_t i = 0; i < report->alive_listed; i++) {
+        char bytes[64];
+        printf("    %-40s %-10s %s\n", report->alive[i].name, report->alive[i].role,
+               hr_bytes_print(report->alive[i].bytes, bytes));
+    }
+}
+
+static int print_json(const hr_verify_report *report)
+{
+    json_t *alive = json_array();
+    for (int32_t i = 0; i < report->alive_listed; i++)
+        json_array_append_new(alive, json_pack("{s:s, s:s, s:I}", "name", report->alive[i].name,
+                                               "role", report->alive[i].role, "bytes",
+                                               (json_int_t)report->alive[i].bytes));
+    json_t *object = json_pack(
+        "{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:i, s:s, s:i, s:o}", "loops",
+        report->loop_count, "buffers", report->buffer_count, "storages", report->storage_count,
+        "steps", report->step_count, "arena_bytes", (json_int_t)report->arena_bytes,
+        "process_bytes", (json_int_t)report->process_bytes, "floor_bytes",
+        (json_int_t)report->floor_bytes, "gap_bytes", (json_int_t)report->gap_bytes, "peak_step",
+        report->peak_step, "peak_op", report->peak_op, "alive_count", report->alive_count, "alive",
+        alive);
+    const int failed = json_dumpf(object, stdout, JSON_INDENT(2));
+    json_decref(object);
+    printf("\n");
+    return failed ? HR_FAILURE : HR_OK;
+}
+
+int hr_cli_verify(const hr_cli_arguments *arguments)
+{
+    hr_verify_report report;
+    hr_error err;
+    if (hr_verify_file(arguments->operands[0], &report, &err) != HR_OK) return hr_cli_fail(&err);
+    if (arguments->values[HR_OPTION_JSON]) return print_json(&report);
+    print_text(arguments->operands[0], &report);
+    return HR_OK;
+}
