@@ -306,11 +306,56 @@ ALWAYS_INLINE void clear_padding(const linear_dw_tile *tile, float *sums)
             sums[i * TILE_COLUMNS + j] = 0;
 }
 
+/* What will be packed next. It is asked for a few lines at a time while tiles are multiplied: read
+ * all at once it would come as slowly as memory does. */
+typedef struct {
+    const char *row;
+    int64_t row_bytes, rows, bytes, at; /* `bytes` of each of so many rows; asked for up to `at` */
+} linear_ahead;
+
+ALWAYS_INLINE linear_ahead look_ahead(words_kind kind, const hr_linear_dw *dw, const void *array,
+                                      int64_t row_elements, int64_t row, int64_t first, int64_t end)
+{
+    const int64_t rows = hr_min(HR_LINEAR_WORDS * tokens_of(kind), dw->rows - row);
+    const int64_t bytes = kind == WORDS_F32 ? 4 : 2;
+    return (linear_ahead){ element(kind, array, row * row_elements + first), row_elements * bytes,
+                           rows, (end - first) * bytes, 0 };
+}
+
+ALWAYS_INLINE int64_t lines_ahead(const linear_ahead *ahead)
+{
+    return ahead->rows * divide_up(ahead->bytes, 64);
+}
+
+ALWAYS_INLINE void ask_ahead(linear_ahead *ahead, int64_t lines)
+{
+    for (; lines > 0 && ahead->rows > 0; lines--) {
+        __builtin_prefetch(ahead->row + ahead->at, 0, 2);
+        ahead->at += 64;
+        if (ahead->at < ahead->bytes) continue;
+        ahead->at = 0;
+        ahead->row += ahead->row_bytes;
+        ahead->rows--;
+    }
+}
+
+/* Asks for the tile of dW after this one. */
+ALWAYS_INLINE void prefetch_tile(words_kind kind, const hr_linear_dw *dw,
+                                 const linear_dw_tile *tile)
+{
+    const int64_t n = tile->n + TILE_COLUMNS;
+    for (int64_t panel = 0; panel < 2 && n + panel * LINE < dw->n_end; panel++)
+        prefetch_rows((const char *)dw_line(kind, dw, tile->k, n + panel * LINE), 64, TILE_ROWS);
+}
+
 /* Packed x [k .., tokens] against packed dy [tokens, n ..]. */
 ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int64_t lines,
-                                    const linear_dw_tile *block, bool fresh)
+                                    const linear_dw_tile *block, bool fresh, linear_ahead ahead[2])
 {
     const uint32_t *x = dw->x_block;
+    const int64_t tiles = divide_up(block->rows, TILE_ROWS) * divide_up(block->columns, TILE_COLUMNS);
+    const int64_t x_share = divide_up(lines_ahead(&ahead[0]), tiles);
+    const int64_t dy_share = divide_up(lines_ahead(&ahead[1]), tiles);
     float sums[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
     for (int64_t i = 0; i < block->rows; i += TILE_ROWS, x += COLUMNS_STEP)
         for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
@@ -319,6 +364,9 @@ ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int
                                           hr_min(TILE_COLUMNS, block->columns - j) };
             const uint32_t *dy = (const uint32_t *)dw->dy_block + j / LINE * PANEL_STEP;
             if (!fresh) load_tile(kind, dw, &tile, sums);
+            prefetch_tile(kind, dw, &tile);
+            ask_ahead(&ahead[0], x_share);
+            ask_ahead(&ahead[1], dy_share);
             tile_of_columns(lines, x, dy, tile.columns > LINE ? PANEL_STEP : 0, fresh, sums);
             if (tile.rows < TILE_ROWS || tile.columns < TILE_COLUMNS) clear_padding(&tile, sums);
             store_tile(kind, dw, &tile, sums);
@@ -332,20 +380,28 @@ ALWAYS_INLINE void accumulate(words_kind kind, const hr_linear_dw *dw)
     const int64_t rows = equal_blocks(dw->k_end - dw->k_first, HR_LINEAR_ROWS, TILE_ROWS);
     const int64_t columns = equal_blocks(dw->n_end - dw->n_first, HR_LINEAR_COLUMNS, TILE_COLUMNS);
     for (int64_t n = dw->n_first; n < dw->n_end; n += columns) {
+        const int64_t n_end = hr_min(n + columns, dw->n_end);
         linear_cursor cursor = { 0, dw->position };
         bool fresh = dw->clear;
         do {
             const linear_cursor start = cursor;
-            const int64_t n_end = hr_min(n + columns, dw->n_end);
             const int64_t lines = pack_tokens(kind, dw, dw->dy, dw->N, n, n_end, LINE, PANEL_STEP,
                                               &cursor, dw->dy_block);
+            const int64_t row_next = cursor.row;
             for (int64_t k = dw->k_first; k < dw->k_end; k += rows) {
                 const int64_t k_end = hr_min(k + rows, dw->k_end);
                 const linear_dw_tile block = { k, n, k_end - k, n_end - n };
+                const bool last = k_end == dw->k_end;
+                const int64_t k_next = last ? dw->k_first : k_end;
+                linear_ahead ahead[2] = {
+                    look_ahead(kind, dw, dw->x, dw->K, last ? row_next : start.row, k_next,
+                               hr_min(k_next + rows, dw->k_end)),
+                    look_ahead(kind, dw, dw->dy, dw->N, last ? row_next : dw->rows, n, n_end)
+                };
                 cursor = start;
                 pack_tokens(kind, dw, dw->x, dw->K, k, k_end, TILE_ROWS, COLUMNS_STEP, &cursor,
                             dw->x_block);
-                accumulate_block(kind, dw, lines, &block, fresh);
+                accumulate_block(kind, dw, lines, &block, fresh, ahead);
             }
             fresh = false;
         } while (cursor.row < dw->rows);
