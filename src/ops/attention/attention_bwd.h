@@ -117,10 +117,10 @@ NOINLINE void gradients_dropped(const backward *b, const key_tile *t, int64_t ro
     gradients(true, b, t, row, query, column);
 }
 
-/* Columns of a chunk that begins at query `chunk` and that no key from `key` on sees. */
-VEC_INLINE int64_t unseen(int64_t key, int64_t chunk)
+/* Columns of a chunk that begins at query `chunk` and that see no key from `key` on, in whole steps. */
+VEC_INLINE int64_t unseen(int64_t key, int64_t chunk, int64_t step)
 {
-    return hr_max(0, (key - chunk) / PANELS * PANELS);
+    return hr_max(0, (key - chunk) / step * step);
 }
 
 /* One tile of keys against queries [chunk, chunk + columns). */
@@ -129,7 +129,7 @@ static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, 
     const attention_bwd_scratch *room = &b->room;
     const int64_t panel = b->lines * VEC_LANES, width = b->width;
     for (int64_t row = t->row_first; row < t->row_last; row += ROWS)
-        for (int64_t at = unseen(t->base + row, chunk); at < columns; at += PANELS) {
+        for (int64_t at = unseen(t->base + row, chunk, PANELS); at < columns; at += PANELS) {
             const int64_t packed = (chunk + at) * b->words;
             multiply_block(b->words, room->k_strip + row * STRIP_ROW, room->q_columns + packed,
                            room->score);
@@ -139,7 +139,8 @@ static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, 
             else gradients_plain(b, t, row, chunk + at, at);
         }
     for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
-        const int64_t at = unseen(t->base + row, chunk), words = (columns - at) / PAIR;
+        const int64_t at = unseen(t->base + row, chunk, REDUCE_STEP);
+        const int64_t words = (columns - at) / PAIR;
         const int64_t a = row * GRADIENT_ROW + at / PAIR;
         const int64_t packed = (chunk + at) / PAIR * VEC_LANES, c = (t->base + row) * width;
         if (words <= 0) break;
@@ -188,6 +189,8 @@ static void row_statistics(const backward *b)
         const bool real = row < task->length;
         const int64_t width = real ? task->head_width : 0;
         vec sum = vec_set(0);
+        expect_row(task, task->o, row + ROWS_AHEAD);
+        expect_row(task, task->grad_o, row + ROWS_AHEAD);
         for (int64_t at = 0; at < width; at += VEC_LANES)
             sum = vec_fma(load_elements(row_of(task->o, dtype, row), dtype, at, width),
                           load_elements(row_of(task->grad_o, dtype, row), dtype, at, width), sum);

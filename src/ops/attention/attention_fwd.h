@@ -31,6 +31,7 @@ typedef struct {
 /* A strip and the keys it sees. */
 typedef struct {
     int64_t row, rows;
+    bool again;                  /* not its first chunk of keys */
     attention_keys keys[ATTENTION_KEYS_MAX];
     int64_t key_ranges;
     uint32_t *p;
@@ -38,9 +39,16 @@ typedef struct {
 } strip;
 
 /* Products are functions of their own: among the constants of exp2, gcc spills their sums. */
-NOINLINE void multiply_scores(int64_t words, const uint32_t *q, const uint32_t *keys, float *scores)
+NOINLINE void multiply_scores(int64_t words, const uint32_t *q, const uint32_t *keys, float *scores,
+                              int64_t columns)
 {
-    multiply(false, 2, STRIP_ROW, 1, words, q, keys, words * VEC_LANES, scores, SCORE_ROW);
+    int64_t at = 0;
+    for (; at + VEC_LANES < columns; at += PANELS)
+        multiply(false, 2, STRIP_ROW, 1, words, q, keys + at * words, words * VEC_LANES, scores + at,
+                 SCORE_ROW);
+    if (at < columns)
+        multiply(false, 1, STRIP_ROW, 1, words, q, keys + at * words, words * VEC_LANES, scores + at,
+                 SCORE_ROW);
 }
 
 NOINLINE void add_values(int64_t words, const uint32_t *p, const uint32_t *values, int64_t panel,
@@ -103,7 +111,7 @@ VEC_INLINE float exponentials(const bool drop, const forward *f, const strip *s,
                 p = vec_keep_from(p,
                                   random_of(vec_bits_set(task->key_low[row]),
                                             vec_bits_set(task->key_high[row]),
-                                            vec_bits_count(element)),
+                                            vec_bits_add(vec_bits_count(), vec_bits_set(element))),
                                   threshold);
             }
             put_words(s->p + i * P_ROW, column, p);
@@ -126,7 +134,7 @@ VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
     for (int64_t i = 0; i < ROWS; i++) {
         float *sums = s->sums + i * f->width;
         s->total[i] = s->total[i] * shrink[i] + exponentials(drop, f, s, i);
-        for (int64_t at = 0; at < f->width; at += VEC_LANES)
+        for (int64_t at = 0; s->again && at < f->width; at += VEC_LANES)
             store_floats(sums + at, vec_mul(load_floats(sums + at), vec_set(shrink[i])));
     }
 }
@@ -146,9 +154,8 @@ static void forward_strip(const forward *f, const strip *s)
     copy_rows(f->task, f->task->q, s->row, s->rows, f->room.strip);
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
-        for (int64_t j = 0; j < keys->last - keys->base; j += PANELS)
-            multiply_scores(f->words, f->room.strip, f->room.keys + (keys->base + j) * f->words,
-                            s->scores + keys->column + j);
+        multiply_scores(f->words, f->room.strip, f->room.keys + keys->base * f->words,
+                        s->scores + keys->column, span_of(keys));
     }
     if (f->task->key_low) softmax_dropped(f, s);
     else softmax_plain(f, s);
@@ -173,7 +180,7 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
         room->most[i] = SCORE_NEVER;
         room->total[i] = 0;
     }
-    for (;;) {
+    for (bool again = false;; again = true) {
         int64_t ranges = 0, column = 0;
         while (attention_walk_next(&walk, ATTENTION_KEY_CHUNK - column, &chunk[ranges])) {
             chunk[ranges].column = column;
@@ -184,6 +191,7 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
         for (int64_t row = first, at = 0; row < last; row += ROWS, at++) {
             strip s = { .row = row,
                         .rows = hr_min(ROWS, last - row),
+                        .again = again,
                         .p = room->p,
                         .scores = room->scores,
                         .sums = room->sums + at * ROWS * f->width,
