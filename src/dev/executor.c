@@ -100,7 +100,8 @@ static void *operand(hr_executor *executor, int32_t tensor)
 {
     if (tensor == HR_NONE) return 0;
     void *address = hr_executor_address(executor, tensor);
-    hr_arena_note(executor->memory, address, hr_tensor_bytes(&executor->program->tensors[tensor]));
+    const int64_t bytes = hr_tensor_bytes(&executor->program->tensors[tensor]);
+    hr_arena_note(executor->memory, address, hr_round_up(bytes, HR_ARENA_ALIGN));
     return address;
 }
 

@@ -194,7 +194,7 @@ static hr_status settle(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     result->arena_bytes_used = r->memory.arena_bytes_used;
-    result->process_bytes_measured = hr_process_peak_bytes();
+    result->process_bytes_measured = hr_memory_peak_bytes(&r->memory);
     const hr_metrics_last last = { result->arena_bytes_planned, result->arena_bytes_used,
                                    result->process_bytes_planned, result->process_bytes_measured,
                                    result->valid_loss };

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/support/rig.h - a compiled run in ordinary memory, with batches and weights of the test's own.
+ *
+ * The program, plan, executor and kernels are those of the product; only the text and the sealed
+ * memory are replaced. */
+#ifndef HR_TESTS_SUPPORT_RIG_H
+#define HR_TESTS_SUPPORT_RIG_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bf16.h"
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/random.h"
+#include "dev/executor.h"
+#include "model/assemble.h"
+#include "ops/host/host.h"
+#include "plan/compile.h"
+#include "train/initialise.h"
+#include "train/schedule.h"
+
+typedef struct rig {
+    hr_config config;
+    void *region_memory, *arena_memory, *stacks;
+    hr_region region;
+    hr_compiled compiled;
+    hr_memory memory;
+    hr_pool pool;
+    hr_kernels kernels;
+    hr_executor executor;
+    int64_t rows;              /* of a batch: batch x seq_len */
+    int32_t *ids, *targets;    /* [rows] the batch of every step and of evaluation */
+    float *(*weights)(void *context, const char *name); /* null: initialised; file order, malloced */
+    void *context;
+    double loss, norm, evaluation_loss;
+    float *logits;             /* [rows, V] of the last evaluation */
+    double *gradients;         /* of the last step: every parameter in file order, one after another */
+    int64_t gradient_count;
+} rig;
+
+static inline void rig_must(hr_status status, const hr_error *err)
+{
+    if (status == HR_OK) return;
+    fprintf(stderr, "rig: %s\n", err->message);
+    abort();
+}
+
+static inline int64_t rig_elements(const hr_param *param)
+{
+    return param->dims[0] * hr_max(param->dims[1], 1);
+}
+
+/* Where element i of the file's order lies in memory's. */
+static inline int64_t rig_place(const rig *r, int32_t index, int64_t i)
+{
+    const hr_param *param = &r->compiled.program.params[index];
+    const hr_layout layout = (hr_layout)r->compiled.program.tensors[param->master].layout;
+    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    if (param->external_transposed) return hr_layout_index(layout, K, N, i % K, i / K);
+    return hr_layout_index(layout, K, N, i / N, i % N);
+}
+
+static inline void rig_initialise(rig *r, int32_t step, const hr_call *call)
+{
+    const hr_program *program = &r->compiled.program;
+    const int32_t index = ((const hr_host_attr *)call->attr)->param;
+    const hr_param *param = &program->params[index];
+    float *master = call->out[0];
+    for (int32_t k = 2; k < 4; k++)
+        if (call->out[k])
+            memset(call->out[k], 0,
+                   (size_t)hr_tensor_bytes(&program->tensors[program->steps[step].out[k]]));
+    hr_initialise(program, index, (uint64_t)r->config.train.seed, master, call->out[1]);
+    if (!r->weights) return;
+    float *values = r->weights(r->context, param->external_name);
+    for (int64_t i = 0; i < rig_elements(param); i++) master[rig_place(r, index, i)] = values[i];
+    const int64_t stored = hr_tensor_bytes(&program->tensors[param->master]) / 4;
+    for (int64_t i = 0; call->out[1] && i < stored; i++)
+        ((hr_bf16 *)call->out[1])[i] = hr_bf16_from_f32(master[i]);
+    free(values);
+}
+
+static inline void rig_fetch(rig *r, const hr_executor *executor, const hr_call *call)
+{
+    int64_t real = 0, first = 0;
+    if (!call->out[2]) /* evaluation takes the batch a piece at a time */
+        first = executor->turn[hr_program_loop(&r->compiled.program, "evaluation batch")] *
+                call->rows;
+    for (int64_t i = 0; i < call->rows; i++) {
+        ((int32_t *)call->out[0])[i] = r->ids[first + i];
+        ((int32_t *)call->out[1])[i] = r->targets[first + i];
+        real += r->targets[first + i] >= 0;
+    }
+    if (!call->out[2]) return;
+    *(double *)call->out[2] = 1.0 / (double)real;
+    *(double *)call->out[3] = hr_schedule_lr(&r->config, executor->clock, r->config.train.steps);
+}
+
+static inline void rig_report(rig *r, int32_t step, const hr_call *call)
+{
+    int64_t real = 0;
+    for (int64_t i = 0; i < r->rows; i++) real += r->targets[i] >= 0;
+    const double mean = *(const double *)call->in[0] / (double)real;
+    if (r->compiled.program.steps[step].in[1] == HR_NONE) {
+        r->evaluation_loss = mean;
+        return;
+    }
+    r->loss = mean;
+    r->norm = *(const double *)call->in[1];
+    int64_t at = 0;
+    for (int32_t p = 0; p < r->compiled.program.param_count; p++) {
+        const hr_param *param = &r->compiled.program.params[p];
+        const float *gradient = hr_executor_address(&r->executor, param->gradient);
+        for (int64_t i = 0; i < rig_elements(param); i++)
+            r->gradients[at++] = gradient[rig_place(r, p, i)];
+    }
+}
+
+static inline hr_status rig_host(void *context, hr_executor *executor, int32_t step,
+                                 const hr_call *call, hr_error *err)
+{
+    rig *r = context;
+    (void)err;
+    switch (executor->program->steps[step].op) {
+    case HR_OP_initialise: rig_initialise(r, step, call); break;
+    case HR_OP_batch: rig_fetch(r, executor, call); break;
+    case HR_OP_report: rig_report(r, step, call); break;
+    default: break;
+    }
+    return HR_OK;
+}
+
+/* Keeps the logits of evaluation as they pass. */
+static inline void rig_watch(void *context, const hr_executor *executor, int32_t s)
+{
+    rig *r = context;
+    const hr_program *program = executor->program;
+    const hr_step *step = &program->steps[s];
+    const hr_loop *section = &program->loops[hr_program_loop(program, "evaluation")];
+    if (step->op != HR_OP_linear || step->block != HR_BLOCK_HEAD) return;
+    if (s < section->step_first || s > section->step_last) return;
+    const int64_t V = r->config.model.vocab_size, rows = program->tensors[step->out[0]].rows;
+    const int32_t chunk = hr_program_loop(program, "evaluation loss chunk");
+    int64_t first = executor->turn[hr_program_loop(program, "evaluation batch")] *
+                    r->compiled.strategy.micro_batch * r->config.train.seq_len;
+    if (chunk != HR_NONE) first += executor->turn[chunk] * rows;
+    const void *logits = hr_executor_address(executor, step->out[0]);
+    for (int64_t i = 0; i < hr_min(rows, r->rows - first) * V; i++)
+        r->logits[first * V + i] = executor->dtype == HR_F32
+                                       ? ((const float *)logits)[i]
+                                       : hr_bf16_to_f32(((const hr_bf16 *)logits)[i]);
+}
+
+/* Compiles and runs the load section. The batch is random ids unless the test fills it before steps. */
+static inline void rig_open(rig *r, const hr_config *config, int32_t threads, uint32_t cpu_mask,
+                            float *(*weights)(void *, const char *), void *context)
+{
+    hr_error err;
+    *r = (rig){ .config = *config, .weights = weights, .context = context };
+    const int64_t micro = config->memory.micro_batch ? config->memory.micro_batch
+                                                     : config->train.batch;
+    const int64_t bytes = hr_compile_bytes(config) + (1 << 20);
+    r->region_memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
+    r->region = hr_region_over(r->region_memory, bytes);
+    rig_must(hr_config_check(config, &err), &err);
+    rig_must(hr_compile(config, micro, threads, &r->region, &r->compiled, &err), &err);
+    r->compiled.strategy.micro_batch = micro;
+    r->rows = config->train.batch * config->train.seq_len;
+    r->ids = calloc((size_t)r->rows, sizeof *r->ids);
+    r->targets = calloc((size_t)r->rows, sizeof *r->targets);
+    r->logits = calloc((size_t)(r->rows * config->model.vocab_size), sizeof *r->logits);
+    r->gradient_count = hr_program_parameters(&r->compiled.program);
+    r->gradients = calloc((size_t)r->gradient_count, sizeof *r->gradients);
+    for (int64_t i = 0; i < r->rows; i++) {
+        const uint64_t key = hr_random_row_key(7, 0, 0, 0, (uint64_t)i);
+        r->ids[i] = (int32_t)(hr_random_element(key, 0) % config->model.vocab_size);
+        r->targets[i] = (int32_t)(hr_random_element(key, 1) % config->model.vocab_size);
+        if (i % 11 == 3) r->targets[i] = -1;
+    }
+    const int64_t arena = r->compiled.plan.arena_bytes;
+    r->arena_memory = aligned_alloc(4096, (size_t)hr_round_up(arena, 4096));
+    memset(r->arena_memory, 0xff, (size_t)arena); /* NaN everywhere */
+    r->memory = (hr_memory){ .arena = r->arena_memory, .arena_bytes = arena };
+    r->stacks = aligned_alloc(4096, (size_t)hr_round_up(hr_pool_bytes(threads) + 4096, 4096));
+    rig_must(hr_pool_open(&r->pool, r->stacks, hr_pool_bytes(threads), threads, &err), &err);
+    hr_kernels_fill(&r->kernels, cpu_mask);
+    r->executor = (hr_executor){ .program = &r->compiled.program,
+                                 .plan = &r->compiled.plan,
+                                 .memory = &r->memory,
+                                 .pool = &r->pool,
+                                 .kernels = &r->kernels,
+                                 .dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
+                                 .seed = (uint64_t)config->train.seed,
+                                 .host = rig_host,
+                                 .watch = rig_watch,
+                                 .context = r };
+    rig_must(hr_executor_place(&r->region, &r->executor, &err), &err);
+    rig_must(hr_executor_run(&r->executor, hr_program_loop(&r->compiled.program, "load"), &err), &err);
+}
+
+static inline void rig_close(rig *r)
+{
+    hr_pool_close(&r->pool);
+    free(r->region_memory);
+    free(r->arena_memory);
+    free(r->stacks);
+    free(r->ids);
+    free(r->targets);
+    free(r->logits);
+    free(r->gradients);
+}
+
+static inline void rig_section(rig *r, const char *name)
+{
+    hr_error err;
+    rig_must(hr_executor_run(&r->executor, hr_program_loop(&r->compiled.program, name), &err), &err);
+}
+
+/* One update; loss, norm and gradients (before clipping) are then in the rig. */
+static inline void rig_step(rig *r)
+{
+    rig_section(r, "fetch");
+    rig_section(r, "step");
+    rig_section(r, "update");
+    r->executor.clock++;
+}
+
+/* Loss and logits of the batch as it is. */
+static inline void rig_evaluate(rig *r)
+{
+    const int64_t micro = r->compiled.strategy.micro_batch;
+    r->executor.count[hr_program_loop(&r->compiled.program, "evaluation batch")] =
+        r->config.train.batch / micro;
+    rig_section(r, "evaluation");
+}
+
+/* Element i of a parameter's master, in the file's order. */
+static inline float rig_weight(const rig *r, int32_t index, int64_t i)
+{
+    const float *master = hr_executor_address(&r->executor,
+                                              r->compiled.program.params[index].master);
+    return master[rig_place(r, index, i)];
+}
+
+#endif

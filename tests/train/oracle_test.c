@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oracle_test.c - logits, loss, every gradient and ten steps of training against PyTorch's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support/oracle.h"
+#include "support/rig.h"
+
+/* Ten times what two implementations of fp32 were seen to differ by. */
+#define LOGIT_TOLERANCE 2e-5
+#define LOSS_TOLERANCE 1e-5
+#define STEP_TOLERANCE 1e-2
+
+typedef struct {
+    const char *weights, *golden, *json, *pattern;
+    double gradient_tolerance;
+} oracle_case;
+
+static float *weight_of(void *context, const char *name)
+{
+    int64_t bytes = 0;
+    const void *found = oracle_tensor(context, "", name, &bytes);
+    if (!found) {
+        fprintf(stderr, "the oracle has no %s\n", name);
+        abort();
+    }
+    return memcpy(malloc((size_t)bytes), found, (size_t)bytes);
+}
+
+static void common(hr_config *config, int64_t T)
+{
+    hr_config_default(config);
+    config->train.batch = 2;
+    config->train.seq_len = T;
+    config->train.steps = 10;
+    config->train.format = HR_FORMAT_FP32;
+    config->train.sample_tokens = 0;
+    config->model.dropout = 0;
+    config->model.norm_eps = 1e-5;
+    config->data.tokenizer = HR_TOKENIZER_WORDS;
+    config->train.optimizer.kind = HR_OPTIMIZER_ADAMW;
+    config->train.optimizer.lr = 1e-3;
+    config->train.optimizer.beta1 = 0.9;
+    config->train.optimizer.beta2 = 0.95;
+    config->train.optimizer.eps = 1e-8;
+    config->train.optimizer.weight_decay = 0.1;
+    config->train.optimizer.clip = 1;
+    config->train.schedule.kind = HR_SCHEDULE_CONSTANT;
+    config->train.schedule.warmup_steps = 0;
+}
+
+static hr_config gpt_neox_config(void)
+{
+    hr_config config;
+    common(&config, 23);
+    config.model.family = HR_FAMILY_GPT_NEOX;
+    config.model.d_model = 48;
+    config.model.n_layers = 2;
+    config.model.n_heads = 3;
+    config.model.d_ff = 61;
+    config.model.vocab_size = 101;
+    config.model.rotary_fraction = 0.25;
+    config.model.rope_theta = 10000;
+    config.model.parallel_residual = true;
+    return config;
+}
+
+static hr_config needle_config(int32_t pattern)
+{
+    hr_config config;
+    common(&config, 40);
+    config.model.family = HR_FAMILY_NEEDLE;
+    config.model.d_model = 64;
+    config.model.n_layers = 2;
+    config.model.n_heads = 4;
+    config.model.d_ff = 128;
+    config.model.vocab_size = 97;
+    config.model.attention.pattern = pattern;
+    config.model.attention.block = 8;
+    config.model.attention.window = 1;
+    config.model.attention.stride = pattern == HR_PATTERN_MIXED ? 4 : 2;
+    return config;
+}
+
+static void take_batch(rig *r, const oracle_file *golden)
+{
+    int64_t bytes = 0;
+    const int64_t *ids = oracle_tensor(golden, "", "input_ids", &bytes);
+    const int64_t *labels = oracle_tensor(golden, "", "labels", &bytes);
+    assert_int_equal(bytes, r->rows * 8);
+    for (int64_t i = 0; i < r->rows; i++) {
+        r->ids[i] = (int32_t)ids[i];
+        r->targets[i] = labels[i] < 0 ? -1 : (int32_t)labels[i];
+    }
+}
+
+static double worst_gradient(const rig *r, const oracle_file *golden, int32_t *compared)
+{
+    double worst = 0;
+    int64_t at = 0, bytes = 0;
+    for (int32_t p = 0; p < r->compiled.program.param_count; p++) {
+        const hr_param *param = &r->compiled.program.params[p];
+        const float *want = oracle_tensor(golden, "grad.", param->external_name, &bytes);
+        for (int64_t i = 0; want && i < rig_elements(param); i++)
+            worst = fmax(worst, fabs(r->gradients[at + i] - (double)want[i]));
+        *compared += want != 0;
+        at += rig_elements(param);
+    }
+    return worst;
+}
+
+static int holds_noise(const json_t *json, const char *name)
+{
+    const json_t *list = json_object_get(json, "final_holds_rounding_noise");
+    size_t i;
+    const json_t *item;
+    json_array_foreach(list, i, item)
+        if (!strcmp(json_string_value(item), name)) return 1;
+    return 0;
+}
+
+/* How far the way that a parameter went in ten steps is from the oracle's, relative. */
+static double worst_way(const rig *r, const oracle_file *weights, const oracle_file *golden,
+                        const json_t *json)
+{
+    double worst = 0;
+    int64_t bytes = 0;
+    for (int32_t p = 0; p < r->compiled.program.param_count; p++) {
+        const hr_param *param = &r->compiled.program.params[p];
+        const float *before = oracle_tensor(weights, "", param->external_name, &bytes);
+        const float *after = oracle_tensor(golden, "final.", param->external_name, &bytes);
+        double apart = 0, way = 0;
+        if (!after || holds_noise(json, param->external_name)) continue;
+        for (int64_t i = 0; i < rig_elements(param); i++) {
+            const double want = (double)after[i] - before[i];
+            apart += pow((double)rig_weight(r, p, i) - before[i] - want, 2);
+            way += want * want;
+        }
+        worst = fmax(worst, sqrt(apart / way));
+    }
+    return worst;
+}
+
+static void judge(const oracle_case *c, const hr_config *config, uint32_t mask, int32_t threads)
+{
+    char path[512];
+    oracle_file weights, golden;
+    rig r;
+    int64_t bytes = 0;
+    snprintf(path, sizeof path, HR_SHARED "/oracles/%s", c->weights);
+    assert_true(oracle_open(&weights, path));
+    snprintf(path, sizeof path, HR_SHARED "/oracles/%s", c->golden);
+    assert_true(oracle_open(&golden, path));
+    snprintf(path, sizeof path, HR_SHARED "/oracles/%s", c->json);
+    json_t *json = json_load_file(path, 0, 0);
+    const json_t *facts = c->pattern ? json_object_get(json_object_get(json, "patterns"), c->pattern)
+                                     : json;
+    const json_t *training = json_object_get(facts, "training");
+
+    rig_open(&r, config, threads, mask, weight_of, &weights);
+    take_batch(&r, &golden);
+    rig_evaluate(&r);
+    const float *logits = oracle_tensor(&golden, "", "logits", &bytes);
+    double worst_logit = 0, worst_loss = 0, gradient = 0;
+    for (int64_t i = 0; i < bytes / 4; i++)
+        worst_logit = fmax(worst_logit, fabs((double)r.logits[i] - logits[i]));
+    const double loss = json_real_value(json_object_get(facts, "loss_float64"));
+    assert_true(fabs(r.evaluation_loss - loss) < LOSS_TOLERANCE * loss);
+
+    int32_t compared = 0;
+    for (size_t i = 0; i < 10; i++) {
+        rig_step(&r);
+        if (i == 0) gradient = worst_gradient(&r, &golden, &compared);
+        const json_t *losses = json_object_get(training, "losses_float64");
+        const double want = json_real_value(json_array_get(losses, i));
+        worst_loss = fmax(worst_loss, fabs(r.loss - want) / want);
+    }
+    const double way = worst_way(&r, &weights, &golden, json);
+    print_message("%-22s %-8s %-10s %d threads: logits %.1e, %d gradients %.1e, ten losses %.1e, "
+                  "way %.1e\n", c->golden, c->pattern ? c->pattern : "", hr_cpu_rung_name(mask),
+                  threads, worst_logit, compared, gradient, worst_loss, way);
+    assert_true(worst_logit < LOGIT_TOLERANCE);
+    assert_true(compared >= 5);
+    assert_true(gradient < c->gradient_tolerance);
+    assert_true(worst_loss < LOSS_TOLERANCE);
+    assert_true(way < STEP_TOLERANCE);
+    rig_close(&r);
+    json_decref(json);
+    oracle_close(&golden);
+    oracle_close(&weights);
+}
+
+static int shared_is_absent(void)
+{
+    FILE *probe = fopen(HR_SHARED "/oracles/README.md", "r");
+    if (probe) fclose(probe);
+    else print_message("skip: ../shared is not there\n");
+    return !probe;
+}
+
+static void on_every_rung(const oracle_case *c, const hr_config *config)
+{
+    static const char *const rungs[] = { "ref", "avx2", "avx512", "avx512bf16" };
+    const uint32_t machine = hr_cpu_detect();
+    for (size_t i = 0; i < sizeof rungs / sizeof *rungs; i++) {
+        const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[i]);
+        if ((mask & machine) == mask) judge(c, config, mask, 1 + (int32_t)i % 2);
+    }
+}
+
+static void gpt_neox_is_what_transformers_computes(void **state)
+{
+    (void)state;
+    const oracle_case c = { "hf/gpt_neox/model.safetensors", "hf/gpt_neox/golden.safetensors",
+                            "hf/gpt_neox/golden.json", 0, 1.7e-6 };
+    const hr_config config = gpt_neox_config();
+    if (shared_is_absent()) skip();
+    on_every_rung(&c, &config);
+}
+
+static void needle_is_what_pytorch_computes_with_every_pattern(void **state)
+{
+    (void)state;
+    static const char *const patterns[] = { "dense", "local", "global", "mixed" };
+    if (shared_is_absent()) skip();
+    for (int32_t i = 0; i < 4; i++) {
+        char golden[96];
+        snprintf(golden, sizeof golden, "systems/needle/golden.%s.safetensors", patterns[i]);
+        const oracle_case c = { "systems/needle/weights.safetensors", golden,
+                                "systems/needle/golden.json", patterns[i], 5.3e-7 };
+        const hr_config config = needle_config(i);
+        on_every_rung(&c, &config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpt_neox_is_what_transformers_computes),
+        cmocka_unit_test(needle_is_what_pytorch_computes_with_every_pattern),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
