@@ -91,6 +91,35 @@ static void backward_has_the_bits_of_the_reference_however_shared_and_cut(uint32
                                      7 * (threads - 1), threads, k & 2);
 }
 
+/* Every upper half of a float, with lower halves at and beside the ties; what is not a number
+ * stays so. Then back: every bf16 is read as the float it is. */
+static void every_bf16_is_rounded_to_and_read_as_in_the_reference(uint32_t mask)
+{
+    enum { HALVES = 65536 };
+    static const uint32_t lower[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
+    hr_kernels fast, ref;
+    hr_embed_kernels_fill(&fast.embed, mask);
+    hr_embed_kernels_fill(&ref.embed, 0);
+    uint32_t *word = take(HALVES * 4);
+    hr_bf16 *expected = take_poisoned(HALVES * 2), *got = take_poisoned(HALVES * 2);
+    for (size_t k = 0; k < sizeof lower / sizeof *lower; k++) {
+        for (uint32_t i = 0; i < HALVES; i++) word[i] = i << 16 | lower[k];
+        ref.embed.fwd((float *)word, NULL, expected, HALVES, HR_BF16);
+        fast.embed.fwd((float *)word, NULL, got, HALVES, HR_BF16);
+        assert_same_bits(got, expected, HALVES * 2);
+        for (int64_t i = 0; i < HALVES; i++)
+            assert_true(isnan(hr_bf16_to_f32(got[i])) == isnan(((float *)word)[i]));
+    }
+    float *sum = take(HALVES * 4);
+    for (uint32_t i = 0; i < HALVES; i++) got[i] = (hr_bf16)i;
+    fast.embed.bwd(sum, got, HALVES, HR_BF16);
+    for (int64_t i = 0; i < HALVES; i++) {
+        const float value = hr_bf16_to_f32(got[i]);
+        assert_true(sum[i] == value || (isnan(sum[i]) && isnan(value)));
+    }
+    release_all();
+}
+
 /* <dy, y(E, P)> = <dE, E> + <dP, P>, since y is linear in the tables. */
 static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
 {
@@ -124,6 +153,7 @@ static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
     release_all();
 }
 
+ON_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference)
 ON_RUNGS(forward_has_the_bits_of_the_reference)
 ON_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut)
 
@@ -133,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_RUNGS(forward_has_the_bits_of_the_reference),
         TEST_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut),
+        TEST_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference),
         cmocka_unit_test(the_gradient_is_the_adjoint_of_the_forward_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

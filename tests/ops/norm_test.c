@@ -58,7 +58,8 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
     void *dy = take_random(rows * D, dtype, 1, &state);
     void *x = take_random(rows * D, dtype, 3, &state);
     void *addend = take_random(rows * D, dtype, 1, &state);
-    float *gain = take_random(D, HR_F32, 2, &state), *stat = take_random(rows * 2, HR_F32, 1, &state);
+    float *gain = take_random(D, HR_F32, 2, &state);
+    float *stat = take_random(rows * 2, HR_F32, 1, &state);
     for (int64_t r = 0; r < rows; r++) stat[2 * r + 1] = 0.5f + fabsf(stat[2 * r + 1]);
     void *dx[2] = { take_poisoned(bytes), NULL };
     dx[1] = over == 1 ? dy : over == 2 ? x : over == 3 ? addend : take_poisoned(bytes);

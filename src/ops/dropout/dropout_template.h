@@ -6,10 +6,13 @@
 
 #include "ops/dropout/dropout_kernels.h"
 
-/* hr_random_element of base/random.h, line by line. */
+/* hr_random_element of base/random.h, line by line; the first product is one of constants plus one
+ * of scalars. */
 VEC_INLINE vec_bits random_bits(uint64_t key, uint32_t first)
 {
-    vec_bits x = vec_bits_mul(vec_bits_count(first), vec_bits_set(0x9e3779b9u));
+    const uint32_t golden = 0x9e3779b9u;
+    vec_bits x = vec_bits_mul(vec_bits_count(), vec_bits_set(golden));
+    x = vec_bits_add(x, vec_bits_set(first * golden));
     x = vec_bits_xor(x, vec_bits_set((uint32_t)key));
     x = vec_bits_xor(x, vec_bits_shift_right(x, 16));
     x = vec_bits_mul(x, vec_bits_set(0x7feb352du));

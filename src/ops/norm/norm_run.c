@@ -62,14 +62,15 @@ static void bwd_blocks(const hr_call *call, int64_t block_first, int64_t block_c
     hr_share(block_count, call->thread, call->threads, &first, &last);
     for (int64_t k = first; k < last; k++) {
         const int64_t block = block_first + k;
-        const int64_t row = hr_max(block_first_row(block, attr->T) - call->row_first, 0);
-        const int64_t end = hr_min(block_first_row(block + 1, attr->T) - call->row_first, call->rows);
+        const int64_t start = block_first_row(block, attr->T) - call->row_first;
+        const int64_t end = block_first_row(block + 1, attr->T) - call->row_first;
+        const int64_t row = hr_max(start, 0), count = hr_min(end, call->rows) - row;
         call->kernels->norm.bwd(
             hr_element_at(call->in[0], row * D, call->dtype),
             hr_element_at(call->in[1], row * D, call->dtype), stat + 2 * row, call->in[3],
             addend ? hr_element_at(addend, row * D, call->dtype) : NULL,
             hr_element_at(call->out[0], row * D, call->dtype),
-            (float *)call->scratch + k * 2 * D, end - row, D, call->dtype);
+            (float *)call->scratch + k * 2 * D, count, D, call->dtype);
     }
 }
 

@@ -153,10 +153,15 @@ VEC_INLINE vec_bits vec_bits_set(uint32_t value)
     return _mm256_set1_epi32((int32_t)value);
 }
 
-/* first, first + 1, ... */
-VEC_INLINE vec_bits vec_bits_count(uint32_t first)
+/* 0, 1, 2, ... */
+VEC_INLINE vec_bits vec_bits_count(void)
 {
-    return _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), vec_bits_set(first));
+    return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+VEC_INLINE vec_bits vec_bits_add(vec_bits a, vec_bits b)
+{
+    return _mm256_add_epi32(a, b);
 }
 
 VEC_INLINE vec_bits vec_bits_xor(vec_bits a, vec_bits b)

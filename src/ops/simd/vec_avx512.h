@@ -99,22 +99,31 @@ VEC_INLINE void vec_store_f32(float *at, vec value, int64_t lanes)
     else _mm512_mask_storeu_ps(at, vec_mask(lanes), value);
 }
 
+/* A bf16 is the upper half of a float: one permutation spreads sixteen of them over the odd halves
+ * of a vector, and one gathers them again. */
 VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
 {
+    const __m512i places = _mm512_slli_epi32(
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 16);
+    const __mmask32 odd_halves = 0xaaaaaaaa;
     const __m256i half = lanes == VEC_LANES ? _mm256_loadu_si256((const void *)at)
                                             : _mm256_maskz_loadu_epi16(vec_mask(lanes), at);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+    return _mm512_castsi512_ps(
+        _mm512_maskz_permutexvar_epi16(odd_halves, places, _mm512_castsi256_si512(half)));
 }
 
 /* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. */
 VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
 {
+    const __m512i places = _mm512_setr_epi32(0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011,
+                                             0x170015, 0x1b0019, 0x1f001d, 0, 0, 0, 0, 0, 0, 0, 0);
     const __m512i bits = _mm512_castps_si512(value);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
     const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-    const __m512i whole = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
-    const __m256i half = _mm512_cvtepi32_epi16(_mm512_srli_epi32(whole, 16));
+    __m512i up = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+    up = _mm512_mask_add_epi32(up, odd, bits, _mm512_set1_epi32(0x8000));
+    up = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
+    const __m256i half = _mm512_castsi512_si256(_mm512_permutexvar_epi16(places, up));
     if (lanes == VEC_LANES) _mm256_storeu_si256((void *)at, half);
     else _mm256_mask_storeu_epi16(at, vec_mask(lanes), half);
 }
@@ -141,12 +150,15 @@ VEC_INLINE vec_bits vec_bits_set(uint32_t value)
     return _mm512_set1_epi32((int32_t)value);
 }
 
-/* first, first + 1, ... */
-VEC_INLINE vec_bits vec_bits_count(uint32_t first)
+/* 0, 1, 2, ... */
+VEC_INLINE vec_bits vec_bits_count(void)
 {
-    return _mm512_add_epi32(
-        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-        vec_bits_set(first));
+    return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+
+VEC_INLINE vec_bits vec_bits_add(vec_bits a, vec_bits b)
+{
+    return _mm512_add_epi32(a, b);
 }
 
 VEC_INLINE vec_bits vec_bits_xor(vec_bits a, vec_bits b)
@@ -186,7 +198,9 @@ VEC_INLINE vec_sums vec_sums_add_squares(vec_sums sums, const float *at, int64_t
     const vec x = vec_load_f32(at, lanes);
     const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
     const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
-    return (vec_sums){ _mm512_fmadd_pd(low, low, sums.low), _mm512_fmadd_pd(high, high, sums.high) };
+    sums.low = _mm512_fmadd_pd(low, low, sums.low);
+    sums.high = _mm512_fmadd_pd(high, high, sums.high);
+    return sums;
 }
 
 VEC_INLINE void vec_sums_store(double at[16], vec_sums sums)

@@ -20,8 +20,8 @@ typedef struct {
     float scale, pull, keep, rate;
 } hr_sgd_factors;
 
-/* Sum of squares of one run of at most HR_UPDATE_RUN_ELEMENTS: element i goes to lane i % 16, the
- * lanes are added in order. Products of floats are exact in double, so every rung gives the same. */
+/* Sum of squares of one run of at most HR_UPDATE_RUN_ELEMENTS: element i goes to lane i % 16, and
+ * the lanes are added in order. A product of floats is exact in double: all rungs give the same. */
 typedef double hr_sumsq_fn(const float *gradient, int64_t count);
 
 /* weight may be null. */
