@@ -160,10 +160,24 @@ ALWAYS_INLINE void copy_strip(words_kind kind, const hr_linear_mm *mm, const lin
     }
 }
 
-/* Asks for a share of the next strip's lines: 64 bytes of each row a call. */
-ALWAYS_INLINE void prefetch_rows(const char *from, int64_t row_bytes, int64_t rows)
+ALWAYS_INLINE void prefetch_rows(const void *from, int64_t row_bytes, int64_t rows)
 {
-    for (int64_t i = 0; i < rows; i++) __builtin_prefetch(from + i * row_bytes, 0, 2);
+    for (int64_t i = 0; i < rows; i++)
+        __builtin_prefetch((const char *)from + i * row_bytes, 0, 2);
+}
+
+/* Asks for what the epilogue of a tile will read, before its k loop. */
+ALWAYS_INLINE void prefetch_operands(words_kind kind, const hr_linear_mm *mm, int64_t row,
+                                     int64_t rows, int64_t n)
+{
+    const void *const operands[2] = { mm->residual, mm->aux };
+    const int64_t row_bytes = mm->N * (kind == WORDS_F32 ? 4 : 2);
+    for (int k = 0; k < 2; k++) {
+        if (!operands[k]) continue;
+        const char *at = element(kind, operands[k], row * mm->N + n);
+        prefetch_rows(at, row_bytes, rows);
+        if (kind == WORDS_F32) prefetch_rows(at + 64, row_bytes, rows);
+    }
 }
 
 /* One strip against every column of the block. */
@@ -172,7 +186,8 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
 {
     const int64_t rows = hr_min(TILE_ROWS, mm->rows - row_first);
     const int64_t next_rows = hr_max(0, hr_min(TILE_ROWS, mm->rows - row_first - TILE_ROWS));
-    const int64_t row_bytes = mm->K * (kind == WORDS_F32 ? 4 : 2);
+    const int64_t element_bytes = kind == WORDS_F32 ? 4 : 2;
+    const int64_t strip_bytes = block->words * tokens_of(kind) * element_bytes;
     const char *next = element(kind, mm->a, (row_first + TILE_ROWS) * mm->K +
                                                 block->word_first * tokens_of(kind));
     const bool carried = !(block->first && block->last);
@@ -182,10 +197,12 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
     for (int64_t n = block->n_first; n < block->n_end; n += TILE_COLUMNS) {
         const int64_t columns = hr_min(TILE_COLUMNS, block->n_end - n);
         const uint32_t *panels = block->panels + (n - block->n_first) / LINE * block->panel_step;
-        float *tile = carried ? sums : here;
         const int64_t ahead = (n - block->n_first) / TILE_COLUMNS * 64;
-        if (ahead < block->words * (kind == WORDS_WIDENED ? 2 : 4)) prefetch_rows(next + ahead, row_bytes, next_rows);
-        if (!block->first) prefetch_rows((const char *)(sums + TILE_ROWS * TILE_COLUMNS), 64, 2 * TILE_ROWS);
+        float *tile = carried ? sums : here;
+        /* A line of each row of the next strip with each tile; its sums; this tile's operands. */
+        if (ahead < strip_bytes) prefetch_rows(next + ahead, mm->K * element_bytes, next_rows);
+        if (!block->first) prefetch_rows(sums + TILE_ROWS * TILE_COLUMNS, 64, 2 * TILE_ROWS);
+        if (block->last) prefetch_operands(kind, mm, row_first, rows, n);
         /* A lone last panel is read twice; its copy is not stored. */
         tile_of_strip(block->words, strip, panels, columns > LINE ? block->panel_step : 0,
                       block->first, tile);
@@ -345,7 +362,7 @@ ALWAYS_INLINE void prefetch_tile(words_kind kind, const hr_linear_dw *dw,
 {
     const int64_t n = tile->n + TILE_COLUMNS;
     for (int64_t panel = 0; panel < 2 && n + panel * LINE < dw->n_end; panel++)
-        prefetch_rows((const char *)dw_line(kind, dw, tile->k, n + panel * LINE), 64, TILE_ROWS);
+        prefetch_rows(dw_line(kind, dw, tile->k, n + panel * LINE), 64, TILE_ROWS);
 }
 
 /* Packed x [k .., tokens] against packed dy [tokens, n ..]. */
