@@ -116,7 +116,7 @@ const char *hr_bytes_print(int64_t bytes, char text[64])
         grouped[length++] = digits[i];
     }
     grouped[length] = 0;
-    snprintf(text, 64, "%s%s bytes (%.3f GiB)", bytes < 0 ? "-" : "", grouped,
-             (double)bytes / 1073741824.0);
+    snprintf(text, 64, "%s%s byte%s (%.3f GiB)", bytes < 0 ? "-" : "", grouped,
+             bytes == 1 ? "" : "s", (double)bytes / 1073741824.0);
     return text;
 }

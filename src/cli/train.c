@@ -25,7 +25,7 @@ static void interrupted(int number)
 
 static void catch_signals(void)
 {
-    struct sigaction action = { .sa_handler = interrupted };
+    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -134,12 +134,10 @@ static void print_result(const hr_train_result *result)
 {
     char planned[64], measured[64];
     if (result->process_bytes_measured <= 0) return;
-    printf("memory planned  %s, arena %lld bytes\n",
+    printf("memory planned %s, measured %s; arena planned %lld, used %lld\n",
            hr_bytes_print(result->process_bytes_planned, planned),
-           (long long)result->arena_bytes_planned);
-    printf("memory measured %s, arena %lld bytes\n",
            hr_bytes_print(result->process_bytes_measured, measured),
-           (long long)result->arena_bytes_used);
+           (long long)result->arena_bytes_planned, (long long)result->arena_bytes_used);
 }
 
 int hr_cli_train(const hr_cli_arguments *arguments)

@@ -515,6 +515,7 @@ static void sizes_are_printed_exactly_with_gib_beside(void **state)
     (void)state;
     char text[64];
     assert_string_equal(hr_bytes_print(0, text), "0 bytes (0.000 GiB)");
+    assert_string_equal(hr_bytes_print(1, text), "1 byte (0.000 GiB)");
     assert_string_equal(hr_bytes_print(999, text), "999 bytes (0.000 GiB)");
     assert_string_equal(hr_bytes_print(734003200, text), "734,003,200 bytes (0.684 GiB)");
     assert_string_equal(hr_bytes_print(-1000, text), "-1,000 bytes (-0.000 GiB)");
