@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/random.h"
 #include "plan/pack_part.h"
 #include "plan/pack_sort.h"
 
@@ -80,7 +81,8 @@ static hr_status prepare(packing *p, const hr_storage *storages, hr_pack_result 
     for (int32_t i = 0; i < p->count; i++) {
         HR_ASSERT(storages[i].bytes > 0 && storages[i].step_first <= storages[i].step_last);
         if (!hr_checked_add(all, storages[i].bytes, &all))
-            return hr_fail(err, HR_NO_FIT, "the storages of this plan add up to 2^63 bytes or more");
+            return hr_fail(err, HR_NO_FIT,
+                           "the storages of this plan add up to 2^63 bytes or more");
     }
     p->items = hr_region_take(p->scratch, p->count, sizeof *p->items);
     p->section_bytes = hr_region_take(p->scratch, p->count, sizeof *p->section_bytes);
@@ -174,7 +176,7 @@ static hr_pack_part next_part(const packing *p, int32_t from)
 typedef struct {
     int64_t height, bound;  /* found; proven */
     int64_t *offsets, *trial;
-    int32_t *orders[HR_PACK_ORDERS];
+    int32_t *orders[HR_PACK_ORDERS], *ranking;
 } attempt;
 
 static void keep_lower(attempt *a, int32_t count, int64_t height)
@@ -194,23 +196,45 @@ static void try_orders(packing *p, const hr_pack_part *part, int64_t target, att
                                          a->trial));
 }
 
-/* Asks the search about one capacity: all rankings in turn, each round with four times the work of
- * the one before, since one ranking may need a thousand times what another does. */
+/* A ranking near `order`: the first two tries of an order are the order itself, each further one lets
+ * items change places with others a little behind them once more. */
+static void shake(const int32_t *order, int32_t count, int32_t tries, int32_t *ranking)
+{
+    enum { REACH = 10 };
+    for (int32_t i = 0; i < count; i++) ranking[i] = order[i];
+    for (int32_t pass = 0; pass < (tries - 1) % 12; pass++)
+        for (int32_t i = 0; i < count; i++) {
+            const uint64_t draw = hr_random_mix((uint64_t)tries << 40 | (uint64_t)pass << 32 |
+                                                (uint64_t)i);
+            const int32_t other = (int32_t)hr_min(i + (int64_t)(draw % (REACH + 1)), count - 1);
+            const int32_t swap = ranking[i];
+            ranking[i] = ranking[other];
+            ranking[other] = swap;
+        }
+}
+
+/* Asks the search about one capacity. One ranking may need a thousand times what another does, so
+ * each try is short, the rankings take turns, and the tries grow slowly. */
 static hr_pack_answer ask(packing *p, const hr_pack_part *part, int64_t capacity, int64_t work,
                           attempt *a)
 {
-    const int64_t start = p->work;
-    for (int64_t share = 64 * (int64_t)part->count; start - p->work < work; share *= 4)
-        for (int32_t by = 0; by < HR_PACK_ORDERS; by++) {
-            int64_t left = hr_min(share * part->count, work - (start - p->work));
-            const int64_t given = left;
-            const hr_pack_answer answer = hr_pack_search(part, a->orders[by], capacity, &left,
+    enum { TRIES_A_LENGTH = 8 };
+    const int64_t stop = p->work - work;
+    int64_t length = 64 * (int64_t)part->count * part->count;
+    for (int32_t tries = 0; p->work > stop; tries++) {
+        for (int32_t by = 0; by < HR_PACK_ORDERS && p->work > stop; by++) {
+            shake(a->orders[by], part->count, tries, a->ranking);
+            const int64_t given = hr_min(length, p->work - stop);
+            int64_t left = given;
+            const hr_pack_answer answer = hr_pack_search(part, a->ranking, capacity, &left,
                                                          &p->nodes, p->scratch, a->trial);
-            p->work -= given - left;
+            p->work -= hr_max(given - left, 1);
             if (answer == HR_PACK_IMPOSSIBLE) a->bound = hr_max(a->bound, capacity + part->unit);
             if (answer != HR_PACK_GAVE_UP) return answer;
-            if (given == left) return answer;
+            if (given == left) return answer; /* too large for the search */
         }
+        length *= tries == 0 ? 4 : tries % TRIES_A_LENGTH == 0 ? 2 : 1;
+    }
     return HR_PACK_GAVE_UP;
 }
 
@@ -243,7 +267,8 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
     *a = (attempt){ .height = INT64_MAX, .bound = p->section_bytes[part->peak] };
     a->offsets = hr_region_take(p->scratch, part->count, sizeof *a->offsets);
     a->trial = hr_region_take(p->scratch, part->count, sizeof *a->trial);
-    if (!a->trial) return false;
+    a->ranking = hr_region_take(p->scratch, part->count, sizeof *a->ranking);
+    if (!a->ranking) return false;
     for (int32_t by = 0; by < HR_PACK_ORDERS; by++) {
         a->orders[by] = hr_region_take(p->scratch, part->count, sizeof *a->orders[by]);
         if (!a->orders[by] || !hr_pack_sort(part, by, p->scratch, a->orders[by])) return false;
@@ -261,12 +286,12 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
 
 int64_t hr_pack_scratch_bytes(int32_t count)
 {
-    /* An item takes 40 bytes, an event and its spare 128, six orders 24, offsets 16; then either
+    /* An item takes 40 bytes, an event and its spare 128, seven orders 28, offsets 16; then either
      * first fit's stretches, at most 63 of 4 bytes, or the search's tables: 24, a section 8, a
      * decision 32, and the trail. Each table is rounded up to 64. */
     const int64_t n = count, tables = 96 * 64;
     const int64_t trail = hr_min(n * n + n, (int64_t)1 << 20) * 8;
-    return tables + n * (40 + 8 + 128 + 40 + 24 + 16 + 252 + 64) + trail;
+    return tables + n * (40 + 8 + 128 + 40 + 28 + 16 + 252 + 64) + trail;
 }
 
 hr_status hr_pack_floor(const hr_storage *storages, int32_t count, hr_region *scratch,

@@ -39,13 +39,13 @@ typedef enum {
     HR_PACK_ORDERS
 } hr_pack_order;
 
-/* Indices of the part's items in this order: `order` out [count]. Ties go to the lower index. False:
- * scratch is too small. */
+/* Indices of the part's items in this order: `order` out [count]. Ties go to the lower index.
+ * False: scratch is too small. */
 bool hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_region *scratch, int32_t *order);
 
 /* First fit: each item in turn at the lowest gap that holds it, or, where `ceiling` is positive and
- * the item outlives the part's peak, at the highest gap below the ceiling (the lowest gap when there
- * is none). Returns the height, INT64_MAX when scratch is too small.
+ * the item outlives the part's peak, at the highest gap below the ceiling (the lowest gap when
+ * there is none). Returns the height, INT64_MAX when scratch is too small.
  *
  *   offsets  out [count], by item
  *

@@ -76,7 +76,8 @@ static bool place_index(index_of_time *index, const hr_pack_part *part, hr_regio
     return true;
 }
 
-static void insert(index_of_time *index, const hr_pack_part *part, const int64_t *offsets, int32_t id)
+static void insert(index_of_time *index, const hr_pack_part *part, const int64_t *offsets,
+                   int32_t id)
 {
     for (int32_t level = 0; level < index->levels; level++) {
         int32_t first, last;
@@ -95,10 +96,10 @@ static void insert(index_of_time *index, const hr_pack_part *part, const int64_t
     }
 }
 
-/* The lowest offset at which `item` is free of all placed ones; with a ceiling, the highest one that
- * ends at or below it, if there is any. */
-static int64_t find_gap(const index_of_time *index, const hr_pack_part *part, const int64_t *offsets,
-                        const hr_pack_item *item, int64_t ceiling)
+/* The lowest offset at which `item` is free of all placed ones; with a ceiling, the highest one
+ * that ends at or below it, if there is any. */
+static int64_t find_gap(const index_of_time *index, const hr_pack_part *part,
+                        const int64_t *offsets, const hr_pack_item *item, int64_t ceiling)
 {
     int32_t stretch = 0, first, last;
     for (int32_t level = 1; level < index->levels; level++) {

@@ -14,7 +14,8 @@ static bool comes_after(const hr_pack_key *a, const hr_pack_key *b)
     return a->word[2] > b->word[2];
 }
 
-static void merge(const hr_pack_key *from, hr_pack_key *to, int64_t low, int64_t middle, int64_t high)
+static void merge(const hr_pack_key *from, hr_pack_key *to, int64_t low, int64_t middle,
+                  int64_t high)
 {
     int64_t left = low, right = middle;
     for (int64_t i = low; i < high; i++) {

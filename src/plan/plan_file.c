@@ -154,7 +154,8 @@ static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
 {
     json_t *machine = json_pack("{ss si sI}", "kernels", plan->rung, "threads", plan->threads,
                                 "page_bytes", (json_int_t)plan->page_bytes);
-    if (!machine || fprintf(w->file, "{\n\"version\":%d,\n\"machine\":", HR_PLAN_FILE_VERSION) < 0 ||
+    if (!machine ||
+        fprintf(w->file, "{\n\"version\":%d,\n\"machine\":", HR_PLAN_FILE_VERSION) < 0 ||
         json_dumpf(machine, w->file, JSON_COMPACT))
         w->failed = true;
     json_decref(machine);
@@ -260,7 +261,7 @@ static hr_status read_head(reader *r, json_t *root)
     return HR_OK;
 }
 
-/* Which tensor each buffer is: the file has buffers, the program tensors, and the steps join them. */
+/* Which tensor each buffer is: the file has buffers, the program tensors; the steps join them. */
 static hr_status join_tensors(reader *r, json_t *steps)
 {
     hr_plan *plan = &r->plan;
@@ -268,7 +269,8 @@ static hr_status join_tensors(reader *r, json_t *steps)
         const hr_step *step = &r->program->steps[s];
         const hr_op *op = r->program->ops[step->op];
         json_t *record = json_array_get(steps, (size_t)s);
-        json_t *reads = json_object_get(record, "reads"), *writes = json_object_get(record, "writes");
+        json_t *reads = json_object_get(record, "reads");
+        json_t *writes = json_object_get(record, "writes");
         int32_t tensors[HR_IN_MAX + HR_OUT_MAX], count = 0;
         json_int_t buffers[HR_IN_MAX + HR_OUT_MAX + 1];
         size_t read_count = json_array_size(reads), write_count = json_array_size(writes);
@@ -377,7 +379,8 @@ static hr_status read_tables(reader *r, json_t *root)
     int64_t *change = hr_region_take(r->region, program->step_count + 1, sizeof *change);
     if (!plan->buffers || !plan->storages || !plan->buffer_of_tensor || !plan->scratch_of_step ||
         !change || !plan->rung)
-        return hr_fail(r->err, HR_FAILURE, "plan file: the plan needs more than the %lld bytes set aside",
+        return hr_fail(r->err, HR_FAILURE,
+                       "plan file: the plan needs more than the %lld bytes set aside",
                        (long long)r->region->bytes);
     for (int32_t i = 0; i < program->tensor_count; i++) plan->buffer_of_tensor[i] = HR_NONE;
     for (int32_t i = 0; i < program->step_count; i++) plan->scratch_of_step[i] = HR_NONE;
@@ -388,7 +391,8 @@ static hr_status read_tables(reader *r, json_t *root)
     plan->peak_step = find_peak(plan, program->step_count, change);
     r->region->used = used;
     if (plan->peak_step == HR_NONE && program->step_count)
-        return hr_fail(r->err, HR_CORRUPT, "plan file: at no step are floor_bytes = %lld bytes alive",
+        return hr_fail(r->err, HR_CORRUPT,
+                       "plan file: at no step are floor_bytes = %lld bytes alive",
                        (long long)plan->floor_bytes);
     return HR_OK;
 }

@@ -22,7 +22,7 @@ HR_MUST_CHECK hr_status hr_plan_file_write(const char *path, const hr_program *p
  *   plan    out; untouched on error
  *
  * Errors   USAGE    no such file.
- *          CORRUPT  not a plan, or the plan of another program: names the first buffer that differs.
+ *          CORRUPT  not a plan, or that of another program: names the first record that differs.
  *          FAILURE  the region is too small. */
 HR_MUST_CHECK hr_status hr_plan_file_read(const char *path, const hr_program *program,
                                           hr_region *region, hr_plan *plan, hr_error *err);

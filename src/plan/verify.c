@@ -2,7 +2,7 @@
 /* plan/verify.c - the judge: derives every life from reads, writes, loops and homes, then looks for
  * bytes that two buffers use at once, then for anything that the file says and that is not so.
  *
- * Collisions come first: whatever else is wrong with a file, its bytes are what training would use. */
+ * Collisions come first: whatever else is wrong with a file, its bytes are what would be used. */
 #include "plan/verify.h"
 
 #include <stdio.h>
@@ -56,8 +56,8 @@ static hr_status check_first_access(hr_judged_plan *plan, int32_t s, const hr_ju
     if (buffer->touched || buffer->home == OUTLIVES_RUN) return HR_OK;
     if (access->kind == HR_JUDGED_WRITE || access->kind == HR_JUDGED_ACCUMULATE) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
-                   "buffer %d (%s): step %d (%s) reads it before any step of its home, loop %d (%s), "
-                   "writes it", root, buffer->name, s, plan->steps[s].op, buffer->home,
+                   "buffer %d (%s): step %d (%s) reads it before any step of its home, "
+                   "loop %d (%s), writes it", root, buffer->name, s, plan->steps[s].op, buffer->home,
                    plan->loops[buffer->home].name);
 }
 
@@ -93,8 +93,8 @@ static hr_status check_declared_lives(const hr_judged_plan *plan)
         const hr_judged_buffer *buffer = &plan->buffers[b];
         if (buffer->declared_first != buffer->first || buffer->declared_last != buffer->last)
             return hr_fail(plan->err, HR_CORRUPT,
-                           "buffer %d (%s): declared alive from step %d to %d, its reads and writes "
-                           "make it %d to %d", b, buffer->name, buffer->declared_first,
+                           "buffer %d (%s): declared alive from step %d to %d, its reads and "
+                           "writes make it %d to %d", b, buffer->name, buffer->declared_first,
                            buffer->declared_last, buffer->first, buffer->last);
     }
     return HR_OK;
@@ -135,8 +135,8 @@ static hr_status collision(const hr_judged_plan *plan, int32_t a, int32_t b, int
 {
     const hr_judged_buffer *one = &plan->buffers[a], *two = &plan->buffers[b];
     return hr_fail(plan->err, HR_BROKEN,
-                   "buffers %d (%s) and %d (%s) are both in use at step %d (%s) and share bytes: %lld "
-                   "to %lld and %lld to %lld%s", a, one->name, b, two->name, s, plan->steps[s].op,
+                   "buffers %d (%s) and %d (%s) are both in use at step %d (%s) and share bytes: "
+                   "%lld to %lld and %lld to %lld%s", a, one->name, b, two->name, s, plan->steps[s].op,
                    (long long)one->offset, (long long)(one->offset + one->bytes),
                    (long long)two->offset, (long long)(two->offset + two->bytes),
                    one->storage == two->storage
@@ -213,8 +213,8 @@ static hr_status check_views(const hr_judged_plan *plan)
         if (buffer->offset < owner->offset ||
             buffer->offset + buffer->bytes > owner->offset + owner->bytes)
             return hr_fail(plan->err, HR_CORRUPT,
-                           "buffer %d (%s): bytes %lld to %lld lie outside buffer %d (%s), which it "
-                           "is a view of",
+                           "buffer %d (%s): bytes %lld to %lld lie outside buffer %d (%s), "
+                           "which it is a view of",
                            b, buffer->name, (long long)buffer->offset,
                            (long long)(buffer->offset + buffer->bytes), buffer->root, owner->name);
     }
@@ -258,7 +258,8 @@ static hr_status check_arena(const hr_judged_plan *plan)
         if (plan->buffers[b].offset + plan->buffers[b].bytes > end)
             end = plan->buffers[b].offset + plan->buffers[b].bytes;
     if (end == plan->arena_bytes) return HR_OK;
-    return hr_fail(plan->err, HR_CORRUPT, "arena_bytes is %lld, the last byte of a buffer is before %lld",
+    return hr_fail(plan->err, HR_CORRUPT,
+                   "arena_bytes is %lld, the last byte of a buffer is before %lld",
                    (long long)plan->arena_bytes, (long long)end);
 }
 
@@ -302,7 +303,8 @@ static int32_t holder(const hr_judged_plan *plan, int32_t storage, int32_t s)
 {
     for (int32_t b = plan->storages[storage].buffer; b < plan->buffer_count; b++) {
         const hr_judged_buffer *buffer = &plan->buffers[b];
-        if (buffer->root == b && buffer->storage == storage && buffer->first <= s && s <= buffer->last)
+        if (buffer->root == b && buffer->storage == storage && buffer->first <= s &&
+            s <= buffer->last)
             return b;
     }
     return plan->storages[storage].buffer;

@@ -27,14 +27,19 @@ typedef struct {
     bool touched;
 } hr_judged_buffer;
 
-typedef enum { HR_JUDGED_READ, HR_JUDGED_WRITE, HR_JUDGED_ACCUMULATE, HR_JUDGED_UPDATE } hr_judged_kind;
+typedef enum {
+    HR_JUDGED_READ,
+    HR_JUDGED_WRITE,
+    HR_JUDGED_ACCUMULATE,
+    HR_JUDGED_UPDATE
+} hr_judged_kind;
 
 typedef struct {
     int32_t buffer;
     hr_judged_kind kind;
 } hr_judged_access;
 
-/* All buffers of one storage number: alive from its first buffer's first step to its last one's last. */
+/* All buffers of one storage number, alive from the first step of any to the last of any. */
 typedef struct {
     int32_t buffer;               /* the first of them; -1: the number is not used */
     int32_t first, last;

@@ -27,15 +27,16 @@ typedef struct {
 static hr_status wrong(const record *r, const char *key, const char *need)
 {
     return r->index < 0 ? hr_fail(r->err, HR_CORRUPT, "%s: %s must be %s", r->what, key, need)
-                        : hr_fail(r->err, HR_CORRUPT, "%s %d: %s must be %s", r->what, r->index, key,
-                                  need);
+                        : hr_fail(r->err, HR_CORRUPT, "%s %d: %s must be %s", r->what, r->index,
+                                  key, need);
 }
 
 static hr_status integer(const record *r, const char *key, int64_t low, int64_t high, int64_t *out)
 {
     json_t *value = json_object_get(r->object, key);
     char need[96];
-    snprintf(need, sizeof need, "a whole number from %lld to %lld", (long long)low, (long long)high);
+    snprintf(need, sizeof need, "a whole number from %lld to %lld", (long long)low,
+             (long long)high);
     if (!json_is_integer(value)) return wrong(r, key, need);
     const int64_t number = json_integer_value(value);
     if (number < low || number > high) return wrong(r, key, need);
@@ -63,7 +64,8 @@ static hr_status text(const record *r, const char *key, const char **out)
     return HR_OK;
 }
 
-static hr_status list(hr_judged_plan *plan, const char *key, int32_t low, int32_t *count, json_t **out)
+static hr_status list(hr_judged_plan *plan, const char *key, int32_t low, int32_t *count,
+                      json_t **out)
 {
     const record r = { plan->root, "plan file", -1, plan->err };
     json_t *array = json_object_get(plan->root, key);
@@ -151,8 +153,8 @@ static hr_status nest_loops(hr_judged_plan *plan)
             for (int32_t s = loop->first; s <= loop->last && loop->depth == depth; s++) {
                 if (colour[s] != loop->parent)
                     return hr_fail(plan->err, HR_CORRUPT,
-                                   "loop %d (%s) covers step %d, which lies in loop %d (%s) and not "
-                                   "in its parent", l, loop->name, s, colour[s],
+                                   "loop %d (%s) covers step %d, which lies in loop %d (%s) and "
+                                   "not in its parent", l, loop->name, s, colour[s],
                                    plan->loops[colour[s]].name);
                 colour[s] = l;
             }
@@ -221,7 +223,8 @@ static hr_status read_buffer(hr_judged_plan *plan, const record *r, hr_judged_bu
     if (!status) status = integer(r, "offset", 0, BYTES_MAX, &buffer->offset);
     if (!status) status = index_of(r, "step_first", 0, steps - 1, &buffer->declared_first);
     if (!status)
-        status = index_of(r, "step_last", buffer->declared_first, steps - 1, &buffer->declared_last);
+        status = index_of(r, "step_last", buffer->declared_first, steps - 1,
+                          &buffer->declared_last);
     if (!status) status = index_of(r, "home", -1, plan->loop_count - 1, &buffer->home);
     if (!status) status = index_of(r, "storage", 0, plan->buffer_count - 1, &buffer->storage);
     buffer->view_of = -1;
@@ -263,8 +266,8 @@ static hr_status read_buffers(hr_judged_plan *plan, json_t *buffers)
 
 /* ---- steps */
 
-static hr_status read_access(const hr_judged_plan *plan, const record *r, const char *key, json_t *value,
-                             hr_judged_kind kind, hr_judged_access *access)
+static hr_status read_access(const hr_judged_plan *plan, const record *r, const char *key,
+                             json_t *value, hr_judged_kind kind, hr_judged_access *access)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0 ||
         json_integer_value(value) >= plan->buffer_count)
@@ -288,7 +291,8 @@ static hr_status read_write(const hr_judged_plan *plan, const record *r, json_t 
 static hr_status read_step(hr_judged_plan *plan, const record *r, int32_t *used)
 {
     hr_judged_step *step = &plan->steps[r->index];
-    json_t *reads = json_object_get(r->object, "reads"), *writes = json_object_get(r->object, "writes");
+    json_t *reads = json_object_get(r->object, "reads");
+    json_t *writes = json_object_get(r->object, "writes");
     int64_t unused;
     hr_status status = integer(r, "index", r->index, r->index, &unused);
     if (!status) status = index_of(r, "loop", 0, plan->loop_count - 1, &step->loop);
@@ -329,8 +333,8 @@ static hr_status take_tables(hr_judged_plan *plan, json_t *steps)
         accesses += json_array_size(json_object_get(step, "writes"));
     }
     if (accesses > ACCESSES_MAX)
-        return hr_fail(plan->err, HR_CORRUPT, "plan file: %zu reads and writes, at most %d are judged",
-                       accesses, ACCESSES_MAX);
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "plan file: %zu reads and writes, at most %d are judged", accesses, ACCESSES_MAX);
     const size_t loops = (size_t)plan->loop_count, steps_count = (size_t)plan->step_count;
     const size_t buffers = (size_t)plan->buffer_count;
     plan->loops = calloc(loops, sizeof *plan->loops);
