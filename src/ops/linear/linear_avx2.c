@@ -11,8 +11,22 @@ enum { TILE_ROWS = 6 };
 
 #define UNROLL _Pragma("GCC unroll 16")
 
+ALWAYS_INLINE void multiply_line(__m256 sum[TILE_ROWS][2], const uint32_t *a, int64_t row_step,
+                                 const uint32_t *b)
+{
+    const __m256 b0 = _mm256_loadu_ps((const float *)b);
+    const __m256 b1 = _mm256_loadu_ps((const float *)b + 8);
+    UNROLL
+    for (int i = 0; i < TILE_ROWS; i++) {
+        const __m256 word = _mm256_broadcast_ss((const float *)a + i * row_step);
+        sum[i][0] = _mm256_fmadd_ps(word, b0, sum[i][0]);
+        sum[i][1] = _mm256_fmadd_ps(word, b1, sum[i][1]);
+    }
+}
+
 ALWAYS_INLINE void half_tile(int64_t words, const uint32_t *a, int64_t row_step, int64_t word_step,
-                             const uint32_t *b, bool fresh, float *sums)
+                             const uint32_t *b, bool fresh, float *sums, const linear_ahead *ahead,
+                             int64_t asking)
 {
     __m256 sum[TILE_ROWS][2];
     UNROLL
@@ -24,16 +38,12 @@ ALWAYS_INLINE void half_tile(int64_t words, const uint32_t *a, int64_t row_step,
             sum[i][1] = _mm256_loadu_ps(sums + i * 32 + 8);
         }
     }
-    for (int64_t k = 0; k < words; k++, a += word_step, b += 16) {
-        const __m256 b0 = _mm256_loadu_ps((const float *)b);
-        const __m256 b1 = _mm256_loadu_ps((const float *)b + 8);
-        UNROLL
-        for (int i = 0; i < TILE_ROWS; i++) {
-            const __m256 word = _mm256_broadcast_ss((const float *)a + i * row_step);
-            sum[i][0] = _mm256_fmadd_ps(word, b0, sum[i][0]);
-            sum[i][1] = _mm256_fmadd_ps(word, b1, sum[i][1]);
-        }
+    for (int64_t k = 0; k < asking; k++, a += word_step, b += 16) {
+        ask_for(ahead, k);
+        multiply_line(sum, a, row_step, b);
     }
+    for (int64_t k = asking; k < words; k++, a += word_step, b += 16)
+        multiply_line(sum, a, row_step, b);
     UNROLL
     for (int i = 0; i < TILE_ROWS; i++) {
         _mm256_storeu_ps(sums + i * 32, sum[i][0]);
@@ -41,21 +51,28 @@ ALWAYS_INLINE void half_tile(int64_t words, const uint32_t *a, int64_t row_step,
     }
 }
 
+ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, int64_t word_step,
+                            const uint32_t *b, int64_t panel_step, bool fresh, float *sums,
+                            const linear_ahead *ahead)
+{
+    half_tile(words, a, row_step, word_step, b, fresh, sums, ahead, hr_min(words, ahead->count));
+    half_tile(words, a, row_step, word_step, b + panel_step, fresh, sums + 16, ahead, 0);
+}
+
 static __attribute__((noinline)) void tile_of_strip(int64_t words, const uint32_t *a,
                                                     const uint32_t *b, int64_t panel_step,
-                                                    bool fresh, float *sums)
+                                                    bool fresh, float *sums,
+                                                    const linear_ahead *ahead)
 {
-    for (int half = 0; half < 2; half++)
-        half_tile(words, a, HR_LINEAR_STRIP_BYTES / 4, 1, b + half * panel_step, fresh,
-                  sums + half * 16);
+    tile_any(words, a, HR_LINEAR_STRIP_BYTES / 4, 1, b, panel_step, fresh, sums, ahead);
 }
 
 static __attribute__((noinline)) void tile_of_columns(int64_t words, const uint32_t *a,
                                                       const uint32_t *b, int64_t panel_step,
-                                                      bool fresh, float *sums)
+                                                      bool fresh, float *sums,
+                                                      const linear_ahead *ahead)
 {
-    for (int half = 0; half < 2; half++)
-        half_tile(words, a, 1, TILE_ROWS, b + half * panel_step, fresh, sums + half * 16);
+    tile_any(words, a, 1, TILE_ROWS, b, panel_step, fresh, sums, ahead);
 }
 
 /* 8 x 8 words of lines 16 apart, at (line, column), to (column, line). */

@@ -16,7 +16,7 @@
  * a[i * STRIP_WORDS + k] of a strip, a[k * TILE_ROWS + i] of columns; line k of panel p is
  * b[p * panel_step + k * 16].
  *     void tile_of_strip(int64_t words, const uint32_t *a, const uint32_t *b, int64_t panel_step,
- *                        bool fresh, float *sums);
+ *                        bool fresh, float *sums, const linear_ahead *ahead);
  *     void tile_of_columns(the same);
  *
  * Sixteen lines of sixteen words, transposed; only `lines` (1 .. 16) are there, the others are zero.
@@ -160,23 +160,17 @@ ALWAYS_INLINE void copy_strip(words_kind kind, const hr_linear_mm *mm, const lin
     }
 }
 
-ALWAYS_INLINE void prefetch_rows(const void *from, int64_t row_bytes, int64_t rows)
-{
-    for (int64_t i = 0; i < rows; i++)
-        __builtin_prefetch((const char *)from + i * row_bytes, 0, 2);
-}
-
-/* Asks for what the epilogue of a tile will read, before its k loop. */
-ALWAYS_INLINE void prefetch_operands(words_kind kind, const hr_linear_mm *mm, int64_t row,
-                                     int64_t rows, int64_t n)
+/* What the epilogue of a tile will read. */
+ALWAYS_INLINE void look_at_operands(words_kind kind, const hr_linear_mm *mm, int64_t row,
+                                    int64_t rows, int64_t n, linear_ahead *ahead)
 {
     const void *const operands[2] = { mm->residual, mm->aux };
     const int64_t row_bytes = mm->N * (kind == WORDS_F32 ? 4 : 2);
     for (int k = 0; k < 2; k++) {
         if (!operands[k]) continue;
         const char *at = element(kind, operands[k], row * mm->N + n);
-        prefetch_rows(at, row_bytes, rows);
-        if (kind == WORDS_F32) prefetch_rows(at + 64, row_bytes, rows);
+        look_ahead(ahead, at, row_bytes, rows);
+        if (kind == WORDS_F32) look_ahead(ahead, at + 64, row_bytes, rows);
     }
 }
 
@@ -197,15 +191,15 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
     for (int64_t n = block->n_first; n < block->n_end; n += TILE_COLUMNS) {
         const int64_t columns = hr_min(TILE_COLUMNS, block->n_end - n);
         const uint32_t *panels = block->panels + (n - block->n_first) / LINE * block->panel_step;
-        const int64_t ahead = (n - block->n_first) / TILE_COLUMNS * 64;
+        const int64_t done = (n - block->n_first) / TILE_COLUMNS * 64;
         float *tile = carried ? sums : here;
-        /* A line of each row of the next strip with each tile; its sums; this tile's operands. */
-        if (ahead < strip_bytes) prefetch_rows(next + ahead, mm->K * element_bytes, next_rows);
-        if (!block->first) prefetch_rows(sums + TILE_ROWS * TILE_COLUMNS, 64, 2 * TILE_ROWS);
-        if (block->last) prefetch_operands(kind, mm, row_first, rows, n);
+        linear_ahead ahead = { .count = 0 };
+        if (block->last) look_at_operands(kind, mm, row_first, rows, n, &ahead);
+        if (!block->first) look_ahead(&ahead, sums + TILE_ROWS * TILE_COLUMNS, 64, 2 * TILE_ROWS);
+        if (done < strip_bytes) look_ahead(&ahead, next + done, mm->K * element_bytes, next_rows);
         /* A lone last panel is read twice; its copy is not stored. */
         tile_of_strip(block->words, strip, panels, columns > LINE ? block->panel_step : 0,
-                      block->first, tile);
+                      block->first, tile, &ahead);
         if (block->last) {
             const linear_tile place = { row_first, rows, n, columns, tile, TILE_COLUMNS };
             finish_tile(dtype_of(kind), mm, &place);
@@ -323,56 +317,58 @@ ALWAYS_INLINE void clear_padding(const linear_dw_tile *tile, float *sums)
             sums[i * TILE_COLUMNS + j] = 0;
 }
 
-/* What will be packed next. It is asked for a few lines at a time while tiles are multiplied: read
- * all at once it would come as slowly as memory does. */
+/* Rows of an operand that will be packed next: `bytes` of each. They are asked for a few lines with
+ * each tile: read all at once they would come as slowly as memory does. */
 typedef struct {
     const char *row;
-    int64_t row_bytes, rows, bytes, at; /* `bytes` of each of so many rows; asked for up to `at` */
-} linear_ahead;
+    int64_t row_bytes, rows, bytes, done; /* done: bytes of the first row that were asked for */
+} linear_coming;
 
-ALWAYS_INLINE linear_ahead look_ahead(words_kind kind, const hr_linear_dw *dw, const void *array,
-                                      int64_t row_elements, int64_t row, int64_t first, int64_t end)
+ALWAYS_INLINE linear_coming rows_coming(words_kind kind, const hr_linear_dw *dw, const void *array,
+                                        int64_t row_elements, int64_t row, int64_t first,
+                                        int64_t end)
 {
     const int64_t rows = hr_min(HR_LINEAR_WORDS * tokens_of(kind), dw->rows - row);
     const int64_t bytes = kind == WORDS_F32 ? 4 : 2;
-    return (linear_ahead){ element(kind, array, row * row_elements + first), row_elements * bytes,
-                           rows, (end - first) * bytes, 0 };
+    return (linear_coming){ element(kind, array, row * row_elements + first), row_elements * bytes,
+                            rows, (end - first) * bytes, 0 };
 }
 
-ALWAYS_INLINE int64_t lines_ahead(const linear_ahead *ahead)
+ALWAYS_INLINE int64_t lines_coming(const linear_coming *coming)
 {
-    return ahead->rows * divide_up(ahead->bytes, 64);
+    return coming->rows * divide_up(coming->bytes, 64);
 }
 
-ALWAYS_INLINE void ask_ahead(linear_ahead *ahead, int64_t lines)
+ALWAYS_INLINE void look_at_coming(linear_coming *coming, int64_t lines, linear_ahead *ahead)
 {
-    for (; lines > 0 && ahead->rows > 0; lines--) {
-        __builtin_prefetch(ahead->row + ahead->at, 0, 2);
-        ahead->at += 64;
-        if (ahead->at < ahead->bytes) continue;
-        ahead->at = 0;
-        ahead->row += ahead->row_bytes;
-        ahead->rows--;
+    for (; lines > 0 && coming->rows > 0; lines--) {
+        look_ahead(ahead, coming->row + coming->done, 0, 1);
+        coming->done += 64;
+        if (coming->done < coming->bytes) continue;
+        coming->done = 0;
+        coming->row += coming->row_bytes;
+        coming->rows--;
     }
 }
 
-/* Asks for the tile of dW after this one. */
-ALWAYS_INLINE void prefetch_tile(words_kind kind, const hr_linear_dw *dw,
-                                 const linear_dw_tile *tile)
+/* The tile of dW after this one. */
+ALWAYS_INLINE void look_at_next_tile(words_kind kind, const hr_linear_dw *dw,
+                                     const linear_dw_tile *tile, linear_ahead *ahead)
 {
     const int64_t n = tile->n + TILE_COLUMNS;
     for (int64_t panel = 0; panel < 2 && n + panel * LINE < dw->n_end; panel++)
-        prefetch_rows(dw_line(kind, dw, tile->k, n + panel * LINE), 64, TILE_ROWS);
+        look_ahead(ahead, dw_line(kind, dw, tile->k, n + panel * LINE), 64, TILE_ROWS);
 }
 
 /* Packed x [k .., tokens] against packed dy [tokens, n ..]. */
 ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int64_t lines,
-                                    const linear_dw_tile *block, bool fresh, linear_ahead ahead[2])
+                                    const linear_dw_tile *block, bool fresh,
+                                    linear_coming coming[2])
 {
     const uint32_t *x = dw->x_block;
     const int64_t tiles = divide_up(block->rows, TILE_ROWS) * divide_up(block->columns, TILE_COLUMNS);
-    const int64_t x_share = divide_up(lines_ahead(&ahead[0]), tiles);
-    const int64_t dy_share = divide_up(lines_ahead(&ahead[1]), tiles);
+    const int64_t x_share = divide_up(lines_coming(&coming[0]), tiles);
+    const int64_t dy_share = divide_up(lines_coming(&coming[1]), tiles);
     float sums[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
     for (int64_t i = 0; i < block->rows; i += TILE_ROWS, x += COLUMNS_STEP)
         for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
@@ -380,21 +376,45 @@ ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int
                                           hr_min(TILE_ROWS, block->rows - i),
                                           hr_min(TILE_COLUMNS, block->columns - j) };
             const uint32_t *dy = (const uint32_t *)dw->dy_block + j / LINE * PANEL_STEP;
+            linear_ahead ahead = { .count = 0 };
+            look_at_next_tile(kind, dw, &tile, &ahead);
+            look_at_coming(&coming[0], x_share, &ahead);
+            look_at_coming(&coming[1], dy_share, &ahead);
             if (!fresh) load_tile(kind, dw, &tile, sums);
-            prefetch_tile(kind, dw, &tile);
-            ask_ahead(&ahead[0], x_share);
-            ask_ahead(&ahead[1], dy_share);
-            tile_of_columns(lines, x, dy, tile.columns > LINE ? PANEL_STEP : 0, fresh, sums);
+            tile_of_columns(lines, x, dy, tile.columns > LINE ? PANEL_STEP : 0, fresh, sums,
+                            &ahead);
             if (tile.rows < TILE_ROWS || tile.columns < TILE_COLUMNS) clear_padding(&tile, sums);
             store_tile(kind, dw, &tile, sums);
         }
+}
+
+/* Every row of x against a packed block of dy. Which rows of the operands come next is known. */
+ALWAYS_INLINE void accumulate_rows(words_kind kind, const hr_linear_dw *dw, int64_t lines,
+                                     linear_cursor start, int64_t row_next, int64_t n,
+                                     int64_t n_end, bool fresh)
+{
+    const int64_t rows = equal_blocks(dw->k_end - dw->k_first, HR_LINEAR_ROWS, TILE_ROWS);
+    for (int64_t k = dw->k_first; k < dw->k_end; k += rows) {
+        const int64_t k_end = hr_min(k + rows, dw->k_end);
+        const linear_dw_tile block = { k, n, k_end - k, n_end - n };
+        const bool last = k_end == dw->k_end;
+        const int64_t k_next = last ? dw->k_first : k_end;
+        linear_coming coming[2] = {
+            rows_coming(kind, dw, dw->x, dw->K, last ? row_next : start.row, k_next,
+                        hr_min(k_next + rows, dw->k_end)),
+            rows_coming(kind, dw, dw->dy, dw->N, last ? row_next : dw->rows, n, n_end)
+        };
+        linear_cursor cursor = start;
+        pack_tokens(kind, dw, dw->x, dw->K, k, k_end, TILE_ROWS, COLUMNS_STEP, &cursor,
+                    dw->x_block);
+        accumulate_block(kind, dw, lines, &block, fresh, coming);
+    }
 }
 
 /* Tokens go round inside a block of columns of dy, so dy is packed once, x once a block. */
 ALWAYS_INLINE void accumulate(words_kind kind, const hr_linear_dw *dw)
 {
     if (dw->rows == 0 && !dw->clear) return;
-    const int64_t rows = equal_blocks(dw->k_end - dw->k_first, HR_LINEAR_ROWS, TILE_ROWS);
     const int64_t columns = equal_blocks(dw->n_end - dw->n_first, HR_LINEAR_COLUMNS, TILE_COLUMNS);
     for (int64_t n = dw->n_first; n < dw->n_end; n += columns) {
         const int64_t n_end = hr_min(n + columns, dw->n_end);
@@ -404,22 +424,7 @@ ALWAYS_INLINE void accumulate(words_kind kind, const hr_linear_dw *dw)
             const linear_cursor start = cursor;
             const int64_t lines = pack_tokens(kind, dw, dw->dy, dw->N, n, n_end, LINE, PANEL_STEP,
                                               &cursor, dw->dy_block);
-            const int64_t row_next = cursor.row;
-            for (int64_t k = dw->k_first; k < dw->k_end; k += rows) {
-                const int64_t k_end = hr_min(k + rows, dw->k_end);
-                const linear_dw_tile block = { k, n, k_end - k, n_end - n };
-                const bool last = k_end == dw->k_end;
-                const int64_t k_next = last ? dw->k_first : k_end;
-                linear_ahead ahead[2] = {
-                    look_ahead(kind, dw, dw->x, dw->K, last ? row_next : start.row, k_next,
-                               hr_min(k_next + rows, dw->k_end)),
-                    look_ahead(kind, dw, dw->dy, dw->N, last ? row_next : dw->rows, n, n_end)
-                };
-                cursor = start;
-                pack_tokens(kind, dw, dw->x, dw->K, k, k_end, TILE_ROWS, COLUMNS_STEP, &cursor,
-                            dw->x_block);
-                accumulate_block(kind, dw, lines, &block, fresh, ahead);
-            }
+            accumulate_rows(kind, dw, lines, start, cursor.row, n, n_end, fresh);
             fresh = false;
         } while (cursor.row < dw->rows);
     }

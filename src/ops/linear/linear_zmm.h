@@ -26,9 +26,23 @@ ALWAYS_INLINE __m512 multiply_words(__m512 sum, __m512i a, __m512i b)
 #endif
 }
 
-ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, int64_t word_step,
-                            const uint32_t *b, int64_t panel_step, bool fresh, float *sums)
+ALWAYS_INLINE void multiply_line(__m512 sum[TILE_ROWS][2], const uint32_t *a, int64_t row_step,
+                                 const uint32_t *b, int64_t panel_step)
 {
+    const __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + panel_step);
+    UNROLL
+    for (int i = 0; i < TILE_ROWS; i++) {
+        const __m512i word = _mm512_set1_epi32((int)a[i * row_step]);
+        sum[i][0] = multiply_words(sum[i][0], word, b0);
+        sum[i][1] = multiply_words(sum[i][1], word, b1);
+    }
+}
+
+ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, int64_t word_step,
+                            const uint32_t *b, int64_t panel_step, bool fresh, float *sums,
+                            const linear_ahead *ahead)
+{
+    const int64_t asking = hr_min(words, ahead->count);
     __m512 sum[TILE_ROWS][2];
     UNROLL
     for (int i = 0; i < TILE_ROWS; i++) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
@@ -39,15 +53,12 @@ ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, 
             sum[i][1] = _mm512_loadu_ps(sums + i * 32 + 16);
         }
     }
-    for (int64_t k = 0; k < words; k++, a += word_step, b += 16) {
-        const __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + panel_step);
-        UNROLL
-        for (int i = 0; i < TILE_ROWS; i++) {
-            const __m512i word = _mm512_set1_epi32((int)a[i * row_step]);
-            sum[i][0] = multiply_words(sum[i][0], word, b0);
-            sum[i][1] = multiply_words(sum[i][1], word, b1);
-        }
+    for (int64_t k = 0; k < asking; k++, a += word_step, b += 16) {
+        ask_for(ahead, k);
+        multiply_line(sum, a, row_step, b, panel_step);
     }
+    for (int64_t k = asking; k < words; k++, a += word_step, b += 16)
+        multiply_line(sum, a, row_step, b, panel_step);
     UNROLL
     for (int i = 0; i < TILE_ROWS; i++) {
         _mm512_storeu_ps(sums + i * 32, sum[i][0]);
@@ -58,16 +69,18 @@ ALWAYS_INLINE void tile_any(int64_t words, const uint32_t *a, int64_t row_step, 
 /* Not inlined: with the epilogue around it the accumulators would be spilled. */
 static __attribute__((noinline)) void tile_of_strip(int64_t words, const uint32_t *a,
                                                     const uint32_t *b, int64_t panel_step,
-                                                    bool fresh, float *sums)
+                                                    bool fresh, float *sums,
+                                                    const linear_ahead *ahead)
 {
-    tile_any(words, a, HR_LINEAR_STRIP_BYTES / 4, 1, b, panel_step, fresh, sums);
+    tile_any(words, a, HR_LINEAR_STRIP_BYTES / 4, 1, b, panel_step, fresh, sums, ahead);
 }
 
 static __attribute__((noinline)) void tile_of_columns(int64_t words, const uint32_t *a,
-                                                    const uint32_t *b, int64_t panel_step,
-                                                    bool fresh, float *sums)
+                                                      const uint32_t *b, int64_t panel_step,
+                                                      bool fresh, float *sums,
+                                                      const linear_ahead *ahead)
 {
-    tile_any(words, a, 1, TILE_ROWS, b, panel_step, fresh, sums);
+    tile_any(words, a, 1, TILE_ROWS, b, panel_step, fresh, sums, ahead);
 }
 
 /* Four rounds: units of 32, 64, 128 and 256 bits change places. */
