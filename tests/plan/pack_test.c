@@ -134,7 +134,7 @@ static void random_storages_never_overlap(void **state)
 {
     (void)state;
     int32_t counts[3] = { 0 }, hard = 0;
-    for (int32_t i = 0; i < 2000 * HR_COUNT; i++) {
+    for (int32_t i = 0; i < 1200 * HR_COUNT; i++) {
         const int32_t count = make_random(60);
         const hr_pack_result result = pack(count, 4000000);
         check(count, &result);
@@ -142,7 +142,7 @@ static void random_storages_never_overlap(void **state)
         hard += result.hard_count > 0;
     }
     print_counts("random lives", counts, hard);
-    assert_true(counts[HR_PACK_OPEN] * 50 <= 2000 * HR_COUNT);
+    assert_true(counts[HR_PACK_OPEN] * 50 <= 1200 * HR_COUNT);
 }
 
 static void training_steps_pack_at_their_floor(void **state)

@@ -238,7 +238,7 @@ static void every_random_plan_is_accepted_by_the_judge(void **state)
 {
     (void)state;
     int64_t steps = 0, shared = 0, gaps = 0;
-    for (int32_t i = 0; i < 300 * HR_COUNT; i++) {
+    for (int32_t i = 0; i < 200 * HR_COUNT; i++) {
         hr_region region = hr_region_over(memory, MEMORY_BYTES);
         const hr_program program = make_program(&region);
         const hr_plan plan = place(&program, lives_of(&program, &region), &region);
@@ -256,7 +256,7 @@ static void every_random_plan_is_accepted_by_the_judge(void **state)
         shared -= plan.storage_count;
     }
     printf("%d programs, %lld steps, %lld storages handed over, %lld above their floor\n",
-           300 * HR_COUNT, (long long)steps, (long long)shared, (long long)gaps);
+           200 * HR_COUNT, (long long)steps, (long long)shared, (long long)gaps);
     assert_true(shared > 0);
 }
 
@@ -275,7 +275,7 @@ static char *read_all(const char *from, size_t *bytes)
 static void a_plan_that_is_read_back_writes_the_same_bytes(void **state)
 {
     (void)state;
-    for (int32_t i = 0; i < 50 * HR_COUNT; i++) {
+    for (int32_t i = 0; i < 40 * HR_COUNT; i++) {
         hr_region region = hr_region_over(memory, MEMORY_BYTES);
         const hr_program program = make_program(&region);
         const hr_plan plan = place(&program, lives_of(&program, &region), &region);
@@ -301,7 +301,7 @@ static void plans_that_believe_no_loop_are_refused(void **state)
 {
     (void)state;
     int32_t refused = 0, different = 0;
-    for (int32_t i = 0; i < 100 * HR_COUNT; i++) {
+    for (int32_t i = 0; i < 40 * HR_COUNT; i++) {
         hr_region region = hr_region_over(memory, MEMORY_BYTES);
         hr_program program = make_program(&region);
         const hr_plan truth = lives_of(&program, &region);
@@ -331,7 +331,7 @@ static void plans_that_believe_no_loop_are_refused(void **state)
 static void plans_without_reuse_are_refused(void **state)
 {
     (void)state;
-    for (int32_t i = 0; i < 50 * HR_COUNT; i++) {
+    for (int32_t i = 0; i < 40 * HR_COUNT; i++) {
         hr_region region = hr_region_over(memory, MEMORY_BYTES);
         const hr_program program = make_program(&region);
         hr_plan plan = lives_of(&program, &region);
