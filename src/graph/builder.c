@@ -94,11 +94,25 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
                                    copied ? HR_BF16 : HR_F32, layout, shape.K, shape.N, HR_NONE);
     param->master = param->weight;
     if (copied)
-        param->master = hr_build_fixed(builder, param->external_name, HR_ROLE_MASTER, HR_F32,
-                                       layout, shape.K, shape.N, HR_NONE);
+        param->master = hr_build_state(builder, program->param_count, "master", HR_ROLE_MASTER,
+                                       HR_NONE);
     if (builder->status != HR_OK) return HR_NONE;
     program->param_count++;
     return param->weight;
+}
+
+int32_t hr_build_state(hr_builder *builder, int32_t index, const char *what, hr_role role,
+                       int32_t home)
+{
+    const hr_param *param = &builder->program->params[index];
+    char name[HR_TENSOR_NAME_BYTES];
+    if (builder->status != HR_OK) return HR_NONE;
+    const hr_tensor weight = builder->program->tensors[param->weight];
+    snprintf(name, sizeof name, "%s %.48s", what, param->external_name);
+    const int32_t made = hr_build_fixed(builder, name, role, HR_F32, (hr_layout)weight.layout,
+                                        param->dims[0], param->dims[1], home);
+    if (made != HR_NONE) builder->program->tensors[made].layer = weight.layer;
+    return made;
 }
 
 hr_step *hr_build_step(hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes)

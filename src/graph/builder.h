@@ -52,6 +52,10 @@ typedef struct {
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
     HR_PRINTF(3, 4);
 
+/* An fp32 tensor beside a parameter's weight, in its layout: "moment 1 embed_out.weight". */
+int32_t hr_build_state(hr_builder *builder, int32_t param, const char *what, hr_role role,
+                       int32_t home);
+
 /* ---- steps and loops */
 
 /* Adds a step at the builder's place. `attr` is copied; may be null. Returns it for its operands

@@ -127,10 +127,7 @@ int32_t hr_derive_param(hr_derive *derive, int32_t weight)
         hr_param *param = &program->params[p];
         if (param->weight != weight) continue;
         HR_ASSERT(param->gradient == HR_NONE);
-        const hr_tensor *tensor = &program->tensors[weight];
-        param->gradient = hr_build_fixed(builder, param->external_name, HR_ROLE_GRADIENT, HR_F32,
-                                         (hr_layout)tensor->layout, param->dims[0], param->dims[1],
-                                         0);
+        param->gradient = hr_build_state(builder, p, "grad", HR_ROLE_GRADIENT, 0);
         return param->gradient;
     }
     HR_ASSERT(!"a weight is a row of the table of parameters");

@@ -74,9 +74,8 @@ static void build_load(assembly *a)
         step->out[0] = param->master;
         if (param->weight != param->master) step->out[1] = param->weight;
         for (int32_t m = 0; m < moments; m++)
-            step->out[2 + m] = param->moment[m] =
-                hr_build_fixed(&a->builder, param->external_name, HR_ROLE_MOMENT, HR_F32,
-                               (hr_layout)master->layout, param->dims[0], param->dims[1], HR_NONE);
+            step->out[2 + m] = param->moment[m] = hr_build_state(
+                &a->builder, p, m ? "moment 2" : "moment 1", HR_ROLE_MOMENT, HR_NONE);
     }
     a->builder.layer = HR_NONE;
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
@@ -218,7 +217,7 @@ hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequence
     build_update(&a);
     build_evaluation(&a, evaluation_sequences);
     if (config->train.sample_tokens) build_sample(&a);
-    if (config->train.out[0]) build_save(&a);
+    build_save(&a);
     region->used = kept;
     return hr_build_status(&a.builder);
 }

@@ -70,13 +70,15 @@ static bool lives_at(const hr_storage *storage, int32_t step)
 void hr_explain_step(const hr_program *program, int32_t step, char text[96])
 {
     static const char *const directions[] = { "", " forward", " backward" };
+    static const char *const blocks[] = { [HR_BLOCK_EMBED] = "embedding", [HR_BLOCK_HEAD] = "head" };
     const hr_step *s = &program->steps[step];
     int32_t section = s->loop;
     while (section != 0 && program->loops[section].parent != 0)
         section = program->loops[section].parent;
+    const char *place = program->loops[section].name;
+    if (s->block == HR_BLOCK_EMBED || s->block == HR_BLOCK_HEAD) place = blocks[s->block];
     if (s->layer == HR_NONE)
-        snprintf(text, 96, "%s%s, %s", program->loops[section].name, directions[s->direction],
-                 program->ops[s->op]->name);
+        snprintf(text, 96, "%s%s, %s", place, directions[s->direction], program->ops[s->op]->name);
     else
         snprintf(text, 96, "layer %d%s, %s", s->layer, directions[s->direction],
                  program->ops[s->op]->name);

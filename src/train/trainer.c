@@ -121,7 +121,7 @@ static hr_status save(hr_trainer *trainer, hr_error *err)
     const hr_config *config = trainer->config;
     const hr_program *program = trainer->executor.program;
     const int64_t bytes = hr_weights_text_bytes(program);
-    if (trainer->save == HR_NONE || trainer->result->saved) return HR_OK;
+    if (!config->train.out[0] || trainer->result->saved) return HR_OK;
     hr_status status = hr_weights_begin(&trainer->weights, program, config->train.out,
                                         trainer->weights_text, bytes, err);
     if (status != HR_OK) return status;
