@@ -75,7 +75,59 @@ static double median(double *values)
     return values[REPEATS / 2];
 }
 
-static void measure(hr_dtype dtype, uint32_t mask, int32_t threads, const hr_kernels *kernels)
+typedef struct {
+    uint32_t mask;
+    int32_t threads;
+    hr_kernels kernels;
+} machine;
+
+static hr_attention_attr attr_of(const shape *s)
+{
+    return (hr_attention_attr){ .H = HEADS,
+                                .G = HEADS,
+                                .head_width = WIDTH,
+                                .T = s->T,
+                                .q_width = 3 * HEADS * WIDTH,
+                                .k_offset = WIDTH,
+                                .v_offset = 2 * WIDTH,
+                                .q_head_stride = 3 * WIDTH,
+                                .k_head_stride = 3 * WIDTH,
+                                .v_head_stride = 3 * WIDTH,
+                                .mask = s->mask,
+                                .scale = 0.125f,
+                                .dropout = s->dropout };
+}
+
+/* Prints one line; `dense` holds the seconds of the dense shape before, or receives its own. */
+static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call bwd, double dense[2])
+{
+    const hr_attention_attr attr = attr_of(s);
+    void *scratch = room(hr_attention_bwd_scratch_bytes(&attr, TOKENS, m->threads));
+    double seconds[2][REPEATS], ceilings[REPEATS];
+    fwd.attr = bwd.attr = &attr;
+    fwd.scratch = bwd.scratch = scratch;
+    job jobs[2] = { { fwd, hr_attention_run }, { bwd, hr_attention_bwd_run } };
+    for (int r = -1; r < REPEATS; r++) { /* the first warms up */
+        const int at = r < 0 ? 0 : r;
+        for (int i = 0; i < 2; i++) seconds[i][at] = hr_bench_seconds(m->threads, work, &jobs[i]);
+        ceilings[at] =
+            hr_ceiling_gflops(hr_ceiling_of(m->mask, fwd.dtype == HR_BF16), m->threads);
+    }
+    const int64_t pairs = hr_attention_pairs(&attr.mask, attr.T) * (TOKENS / attr.T);
+    const double flops = 1e-9 * (double)(pairs * HEADS * WIDTH), ceiling = median(ceilings);
+    const double time[2] = { median(seconds[0]), median(seconds[1]) };
+    const double rate[2] = { 4 * flops / time[0], 10 * flops / time[1] };
+    printf("%-4s %-14s T %4d: forward %7.2f ms %4.0f GFLOP/s %3.0f %%, "
+           "backward %7.2f ms %4.0f GFLOP/s %3.0f %% of %.0f",
+           hr_dtype_name(fwd.dtype), s->name, (int)attr.T, time[0] * 1e3, rate[0],
+           100 * rate[0] / ceiling, time[1] * 1e3, rate[1], 100 * rate[1] / ceiling, ceiling);
+    if (attr.mask.kind == HR_PATTERN_DENSE) memcpy(dense, time, sizeof time);
+    else printf("; %.1f %%, %.1f %% of dense", 100 * time[0] / dense[0], 100 * time[1] / dense[1]);
+    printf("\n");
+    free(scratch);
+}
+
+static void measure(const machine *m, hr_dtype dtype)
 {
     const int64_t width = HEADS * WIDTH, bytes = hr_dtype_bytes(dtype), qkv = 3 * TOKENS * width;
     void *x = room(qkv * bytes), *o = room(qkv / 3 * bytes), *grad_o = room(qkv / 3 * bytes);
@@ -84,49 +136,11 @@ static void measure(hr_dtype dtype, uint32_t mask, int32_t threads, const hr_ker
     double dense[2] = { 0 };
     fill(x, qkv, dtype);
     fill(grad_o, qkv / 3, dtype);
-    for (int s = 0; s < SHAPES; s++) {
-        const hr_attention_attr attr = { .H = HEADS,
-                                         .G = HEADS,
-                                         .head_width = WIDTH,
-                                         .T = shapes[s].T,
-                                         .q_width = 3 * width,
-                                         .k_offset = WIDTH,
-                                         .v_offset = 2 * WIDTH,
-                                         .q_head_stride = 3 * WIDTH,
-                                         .k_head_stride = 3 * WIDTH,
-                                         .v_head_stride = 3 * WIDTH,
-                                         .mask = shapes[s].mask,
-                                         .scale = 0.125f,
-                                         .dropout = shapes[s].dropout };
-        void *scratch = room(hr_attention_bwd_scratch_bytes(&attr, TOKENS, threads));
-        const hr_call call = { .in = { x }, .out = { o, lse }, .scratch = scratch, .attr = &attr,
-                               .kernels = kernels, .rows = TOKENS, .dtype = dtype };
-        job fwd = { call, hr_attention_run }, bwd = { call, hr_attention_bwd_run };
-        void *const in[] = { x, NULL, NULL, o, grad_o, lse };
-        memcpy(bwd.call.in, in, sizeof in);
-        bwd.call.out[0] = grad_x;
-        bwd.call.out[1] = NULL;
-        double seconds[2][REPEATS], ceilings[REPEATS];
-        for (int r = -1; r < REPEATS; r++) { /* the first warms up */
-            const int at = r < 0 ? 0 : r;
-            seconds[0][at] = hr_bench_seconds(threads, work, &fwd);
-            seconds[1][at] = hr_bench_seconds(threads, work, &bwd);
-            ceilings[at] = hr_ceiling_gflops(hr_ceiling_of(mask, dtype == HR_BF16), threads);
-        }
-        const double pairs = (double)hr_attention_pairs(&attr.mask, attr.T) * TOKENS / (double)attr.T;
-        const double flops = pairs * HEADS * WIDTH * 1e-9, ceiling = median(ceilings);
-        const double time[2] = { median(seconds[0]), median(seconds[1]) };
-        const double rate[2] = { 4 * flops / time[0], 10 * flops / time[1] };
-        printf("%-4s %-14s T %4d: forward %7.2f ms %4.0f GFLOP/s %3.0f %%, "
-               "backward %7.2f ms %4.0f GFLOP/s %3.0f %% of %.0f",
-               hr_dtype_name(dtype), shapes[s].name, (int)attr.T, time[0] * 1e3, rate[0],
-               100 * rate[0] / ceiling, time[1] * 1e3, rate[1], 100 * rate[1] / ceiling, ceiling);
-        if (attr.T == TOKENS && attr.mask.kind == HR_PATTERN_DENSE) memcpy(dense, time, sizeof dense);
-        else if (attr.T == TOKENS)
-            printf("; %.1f %%, %.1f %% of dense", 100 * time[0] / dense[0], 100 * time[1] / dense[1]);
-        printf("\n");
-        free(scratch);
-    }
+    const hr_call fwd = { .in = { x }, .out = { o, lse }, .kernels = &m->kernels, .rows = TOKENS,
+                          .dtype = dtype };
+    const hr_call bwd = { .in = { x, NULL, NULL, o, grad_o, lse }, .out = { grad_x },
+                          .kernels = &m->kernels, .rows = TOKENS, .dtype = dtype };
+    for (int s = 0; s < SHAPES; s++) measure_shape(m, &shapes[s], fwd, bwd, dense);
     free(x);
     free(o);
     free(grad_o);
@@ -136,18 +150,18 @@ static void measure(hr_dtype dtype, uint32_t mask, int32_t threads, const hr_ker
 
 int main(int argc, char **argv)
 {
-    static hr_kernels kernels;
-    const int32_t threads = argc > 1 ? (int32_t)atoi(argv[1]) : 2;
+    static machine m = { .threads = 2 };
     const uint32_t here = hr_cpu_detect();
     const int64_t wanted = argc > 2 ? hr_cpu_mask_of(argv[2]) : here;
-    if (wanted < 0 || threads < 1 || threads > HR_BENCH_THREADS_MOST) {
+    if (argc > 1) m.threads = (int32_t)atoi(argv[1]);
+    if (wanted < 0 || m.threads < 1 || m.threads > HR_BENCH_THREADS_MOST) {
         fprintf(stderr, "usage: %s [threads] [ref|avx2|avx512|avx512bf16|amx]\n", argv[0]);
         return 2;
     }
-    const uint32_t mask = here & (uint32_t)wanted;
-    hr_attention_kernels_fill(&kernels.attention, mask);
-    printf("%s, %d threads\n", hr_cpu_rung_name(mask), threads);
-    measure(HR_BF16, mask, threads, &kernels);
-    measure(HR_F32, mask, threads, &kernels);
+    m.mask = here & (uint32_t)wanted;
+    hr_attention_kernels_fill(&m.kernels.attention, m.mask);
+    printf("%s, %d threads\n", hr_cpu_rung_name(m.mask), m.threads);
+    measure(&m, HR_BF16);
+    measure(&m, HR_F32);
     return 0;
 }

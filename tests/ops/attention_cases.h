@@ -43,7 +43,10 @@ static inline float case_uniform(case_random *random)
     return ((float)(case_draw(random) >> 40) + 0.5f) / (float)(1 << 23) - 1;
 }
 
-enum { CASE_Q, CASE_K, CASE_V, CASE_O, CASE_GRAD_O, CASE_LSE, CASE_DQ, CASE_DK, CASE_DV, CASE_TENSORS };
+enum {
+    CASE_Q, CASE_K, CASE_V, CASE_O, CASE_GRAD_O, CASE_LSE, CASE_DQ, CASE_DK, CASE_DV,
+    CASE_TENSORS
+};
 
 static const char *const case_names[] = { "q", "k", "v", "o", "do", "lse", "dq", "dk", "dv" };
 
@@ -61,9 +64,9 @@ typedef struct {
 } attention_tensors;
 
 /* Separate tensors with heads side by side; or fused: per head q | k | v as in GPT-NeoX where every
- * head has its own keys, else all q, all k, all v. `gap` elements at the end of a row hold no head. */
-static inline attention_case case_of(int64_t T, int32_t H, int32_t G, int32_t head_width, bool fused,
-                                     int64_t gap)
+ * head has its own keys, else all q, all k, all v. `gap` elements at the end of a row hold none. */
+static inline attention_case case_of(int64_t T, int32_t H, int32_t G, int32_t head_width,
+                                     bool fused, int64_t gap)
 {
     const int64_t w = head_width;
     attention_case c = { .attr = { .H = H, .G = G, .head_width = head_width, .T = T },

@@ -61,7 +61,8 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  *
  * Numerics products in fp32 (bf16 operands on bf16 rungs), softmax in fp32; exp to 4e-6 relative.
  * Repeat   a (sequence, head) is computed by one thread; its bits depend on nothing else. The first
- *          n rows of a sequence do not depend on the rows after them.
+ *          n rows of a sequence do not depend on the rows after them, as long as those are finite.
+ * Threads  the forward is shared by heads, the backward by key-value heads: sequences * G tasks.
  * Cost     4 * head_width FLOP for each kept pair (i, j) and head forward, 10 backward.
  * Source   Dao et al. 2022, arXiv:2205.14135 (forward, algorithm 1; backward, algorithm 4). */
 typedef struct {

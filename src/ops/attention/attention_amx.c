@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_amx.c - attention with AMX tiles: strips of 32 rows, products of 2 x 2
- * tiles of 16 x 16 sums. All else is as with vdpbf16ps; rounding to bf16 needs AVX-512 alone. */
+ * tiles of 16 x 16 sums, two tiles of a and two of b. All else is as with vdpbf16ps, the rounding
+ * of p included. Bound by exponentials and rounding, not by the tiles. Speed: not measured. */
 #include "ops/simd/vec_avx512.h"
 
 #include "ops/attention/attention_transpose_avx512.h"
 #include "ops/attention/attention_words_bf16.h"
 #include "ops/simd/amx.h"
 
+/* Packed widths are multiples of WIDTH_STEP elements, reductions of REDUCE_STEP: of a tile of a. */
 enum { ROWS = 32, WIDTH_STEP = 32, REDUCE_STEP = 32, TILE = 16 };
 
 #include "ops/attention/attention_pack.h"
@@ -32,7 +34,8 @@ VEC_INLINE void load_left(const int tile, const int64_t a_row, const int64_t a_w
 }
 
 /* c (+)= a b for ROWS rows and `panels` (1 or 2) panels. Word k of row i of a is
- * a[i * a_row + k * a_word], one of both is 1; line k of panel j of b is b[j * b_panel + k * 16]. */
+ * a[i * a_row + k * a_word], one of which is 1; line k of panel j of b is
+ * b[j * b_panel + k * 16]. */
 VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
                          const int64_t a_word, int64_t words, const uint32_t *a, const uint32_t *b,
                          int64_t b_panel, float *c, int64_t c_row)

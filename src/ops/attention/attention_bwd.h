@@ -2,7 +2,8 @@
 /* ops/attention/attention_bwd.h - the backward pass of one head: the template of the vector rungs.
  *
  *     p = exp(s - lse)   dp = keep o (dO V') / (1 - dropout)   delta = sum(dO o O)
- *     ds = p o (dp - delta)   dQ = scale ds K   dK = scale ds' Q   dV = (keep o p)' dO / (1 - dropout)
+ *     ds = p o (dp - delta)
+ *     dQ = scale ds K   dK = scale ds' Q   dV = (keep o p)' dO / (1 - dropout)
  *
  * Scores are computed transposed, keys by queries: lse and delta are then vectors, and rows of p'
  * and ds' are ready as left operands. Included after attention_fwd.h. */
@@ -33,38 +34,28 @@ NOINLINE void multiply_block(int64_t words, const uint32_t *rows, const uint32_t
     multiply(false, 2, STRIP_ROW, 1, words, rows, columns, words * VEC_LANES, c, PANELS);
 }
 
-VEC_INLINE void add_product(const int64_t a_row, const int64_t a_word, int64_t words,
-                            const uint32_t *a, const uint32_t *b, int64_t panel, float *c,
-                            int64_t width)
-{
-    int64_t at = 0;
-    for (; at + PANELS <= width; at += PANELS)
-        multiply(true, 2, a_row, a_word, words, a, b + at / VEC_LANES * panel, panel, c + at, width);
-    if (at < width)
-        multiply(true, 1, a_row, a_word, words, a, b + at / VEC_LANES * panel, panel, c + at, width);
-}
-
 /* dK or dV of a strip of keys += dS' Q or P' dO. */
 NOINLINE void add_by_keys(int64_t words, const uint32_t *a, const uint32_t *rows, int64_t panel,
                           float *c, int64_t width)
 {
-    add_product(GRADIENT_ROW, 1, words, a, rows, panel, c, width);
+    multiply_panels(true, GRADIENT_ROW, 1, words, a, rows, panel, c, width, width);
 }
 
 /* dQ of a strip of queries += dS K. */
 NOINLINE void add_by_queries(int64_t words, const uint32_t *a, const uint32_t *rows, int64_t panel,
                              float *c, int64_t width)
 {
-    add_product(1, PAIRS_ROW, words, a, rows, panel, c, width);
+    multiply_panels(true, 1, PAIRS_ROW, words, a, rows, panel, c, width, width);
 }
 
-/* P' and dS' of a strip of keys from `row` of the tile on, against two panels of queries whose first
- * is `query`, column `column` of the chunk. */
+/* P' and dS' of a strip of keys, from `row` of the tile on, against two panels of queries, from
+ * `query` on, which is column `column` of the chunk. */
 VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t, int64_t row,
                           int64_t query, int64_t column)
 {
     const hr_attention_task *task = b->task;
-    const vec factor = vec_set(b->factor), zero = vec_set(0), keep_scale = vec_set(task->keep_scale);
+    const vec factor = vec_set(b->factor), zero = vec_set(0);
+    const vec keep_scale = vec_set(task->keep_scale);
     const vec_bits threshold = vec_bits_set(task->threshold);
     const int64_t key = t->base + row;
     const bool edge = query < hr_max(t->query_first, key + ROWS - 1) ||
@@ -117,7 +108,7 @@ NOINLINE void gradients_dropped(const backward *b, const key_tile *t, int64_t ro
     gradients(true, b, t, row, query, column);
 }
 
-/* Columns of a chunk that begins at query `chunk` and that see no key from `key` on, in whole steps. */
+/* Columns of a chunk, from query `chunk` on, that see no key from `key` on; in whole steps. */
 VEC_INLINE int64_t unseen(int64_t key, int64_t chunk, int64_t step)
 {
     return hr_max(0, (key - chunk) / step * step);

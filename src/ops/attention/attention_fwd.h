@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_fwd.h - the forward pass of one head: the template of the vector rungs.
  *
- * A tile of queries goes through the kept keys in chunks; a strip of ROWS queries at a time computes
+ * A tile of queries goes through the kept keys in chunks. A strip of ROWS queries at a time computes
  * its scores, their exponentials under a running maximum, and adds p V to its sums. Included after
- * attention_pack.h, multiply(), ROWS, and REDUCE_STEP: the elements a reduction is a multiple of. */
+ * attention_pack.h, multiply(), ROWS and REDUCE_STEP. */
 #ifndef HR_OPS_ATTENTION_FWD_H
 #define HR_OPS_ATTENTION_FWD_H
 
@@ -15,7 +15,7 @@ enum {
     PANELS = 2 * VEC_LANES,                             /* columns of a product */
     SCORE_ROW = ATTENTION_KEY_CHUNK + ATTENTION_PAD,    /* words from row to row */
     P_ROW = ATTENTION_KEY_CHUNK / PAIR + ATTENTION_PAD,
-    STRIP_STEP = (int)ROWS > (int)VEC_LANES ? (int)ROWS : (int)VEC_LANES, /* numbers of a strip, in whole vectors */
+    STRIP_STEP = (int)ROWS > (int)VEC_LANES ? (int)ROWS : (int)VEC_LANES, /* in whole vectors */
     SPAN_STEP = (int)REDUCE_STEP > (int)VEC_LANES ? (int)REDUCE_STEP : (int)VEC_LANES
 };
 
@@ -38,29 +38,29 @@ typedef struct {
     float *scores, *sums, *most, *total;
 } strip;
 
-/* Products are functions of their own: among the constants of exp2, gcc spills their sums. */
+/* multiply() for as many columns of c, a multiple of the lanes. */
+VEC_INLINE void multiply_panels(const bool add, const int64_t a_row, const int64_t a_word,
+                                int64_t words, const uint32_t *a, const uint32_t *b,
+                                int64_t b_panel, float *c, int64_t c_row, int64_t columns)
+{
+    int64_t at = 0;
+    for (; at + PANELS <= columns; at += PANELS, b += 2 * b_panel)
+        multiply(add, 2, a_row, a_word, words, a, b, b_panel, c + at, c_row);
+    if (at < columns) multiply(add, 1, a_row, a_word, words, a, b, b_panel, c + at, c_row);
+}
+
+/* Products are functions of their own: among the constants of exp2_of, gcc spills their sums. */
 NOINLINE void multiply_scores(int64_t words, const uint32_t *q, const uint32_t *keys, float *scores,
                               int64_t columns)
 {
-    int64_t at = 0;
-    for (; at + VEC_LANES < columns; at += PANELS)
-        multiply(false, 2, STRIP_ROW, 1, words, q, keys + at * words, words * VEC_LANES, scores + at,
-                 SCORE_ROW);
-    if (at < columns)
-        multiply(false, 1, STRIP_ROW, 1, words, q, keys + at * words, words * VEC_LANES, scores + at,
-                 SCORE_ROW);
+    multiply_panels(false, STRIP_ROW, 1, words, q, keys, words * VEC_LANES, scores, SCORE_ROW,
+                    columns);
 }
 
 NOINLINE void add_values(int64_t words, const uint32_t *p, const uint32_t *values, int64_t panel,
                          float *sums, int64_t width)
 {
-    int64_t at = 0;
-    for (; at + PANELS <= width; at += PANELS)
-        multiply(true, 2, P_ROW, 1, words, p, values + at / VEC_LANES * panel, panel, sums + at,
-                 width);
-    if (at < width)
-        multiply(true, 1, P_ROW, 1, words, p, values + at / VEC_LANES * panel, panel, sums + at,
-                 width);
+    multiply_panels(true, P_ROW, 1, words, p, values, panel, sums, width, width);
 }
 
 /* Columns of one range of keys that are computed. */

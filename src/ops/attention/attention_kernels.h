@@ -33,7 +33,7 @@ typedef struct {
     uint32_t element_first, threshold;
     float keep_scale;                  /* 1 / (1 - dropout) */
 
-    void *scratch;                     /* attention_scratch.h; what it holds is carried through a group */
+    void *scratch;                     /* attention_scratch.h; carried through a group */
 } hr_attention_task;
 
 typedef void hr_attention_fn(const hr_attention_task *task);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_lanes.h - what attention needs of a vector beyond ops/simd: powers of two,
- * ranges of lanes, dropout's numbers. Included after simd/vec_avx2.h or simd/vec_avx512.h. */
+/* ops/attention/attention_lanes.h - what attention needs of a vector beyond ops/simd: powers of
+ * two, ranges of lanes, dropout's numbers. Included after simd/vec_avx2.h or simd/vec_avx512.h. */
 #ifndef HR_OPS_ATTENTION_LANES_H
 #define HR_OPS_ATTENTION_LANES_H
 
@@ -27,9 +27,7 @@ VEC_INLINE const void *row_of(hr_attention_rows rows, hr_dtype dtype, int64_t ro
 /* Elements of a row of `width` from `at` on; zeros past it. */
 VEC_INLINE vec load_elements(const void *row, hr_dtype dtype, int64_t at, int64_t width)
 {
-    const int64_t lanes = lanes_of(width - at);
-    return dtype == HR_F32 ? vec_load_f32((const float *)row + at, lanes)
-                           : vec_load_bf16((const uint16_t *)row + at, lanes);
+    return vec_load(row, at, lanes_of(width - at), dtype);
 }
 
 VEC_INLINE vec load_floats(const float *at)
@@ -48,12 +46,13 @@ VEC_INLINE vec select_range(vec a, vec b, int64_t first, int64_t last)
     return vec_first(b, vec_first(a, b, lanes_of(last)), lanes_of(first));
 }
 
-/* 2^t, 2e-6 relative; below -127 exactly 0. Rounding by a large constant leaves the whole part in
- * the low bits of the sum, ready to be added to the exponent. */
+/* 2^t, 2e-6 relative; below -127 exactly 0; t < 128. Rounding by a large constant leaves the whole
+ * part in the low bits of the sum, ready to be added to the exponent: two thirds of vec_exp's
+ * instructions, and here the exponentials are what is left beside the products. */
 VEC_INLINE vec exp2_of(vec t)
 {
     const vec big = vec_set(12582912.f); /* 1.5 * 2^23 */
-    t = vec_max(t, vec_set(-127.f));
+    t = vec_max(vec_set(-127.f), t); /* in this order NaN stays */
     const vec sum = vec_add(t, big), f = vec_sub(t, vec_sub(sum, big));
     vec p = vec_fma(vec_set(1.33989e-3f), f, vec_set(9.61853e-3f));
     p = vec_fma(p, f, vec_set(5.550339e-2f));

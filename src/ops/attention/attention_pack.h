@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_pack.h - operands of products, copied into the order that they are read in.
+/* ops/attention/attention_pack.h - operands of products, in the order they are read in.
  *
  * Part of the template of the vector rungs: included after attention_words_*.h and a definition of
  * WIDTH_STEP, the elements that a packed head width is a multiple of, and transpose_words(). */

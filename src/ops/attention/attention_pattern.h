@@ -9,8 +9,8 @@
 #include "base/checked.h"
 #include "ops/attention/attention_scratch.h"
 
-/* Keys [first, last), computed from `base` on, a multiple of ATTENTION_ALIGN; `column` is where they
- * begin in the rows of scores. */
+/* Keys [first, last), computed from `base` on, a multiple of ATTENTION_ALIGN; `column` is where
+ * they begin in the rows of scores. */
 typedef struct {
     int64_t base, first, last, column;
 } attention_keys;

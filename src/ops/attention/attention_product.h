@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_product.h - the product that attention is made of, in registers.
  *
- * Part of the template of the vector rungs: included after a definition of TILE_ROWS, the rows whose
- * sums the registers hold. 8 rows of two vectors are 16 chains, more than enough to hide the latency
- * of a multiply-add, and need 2 loads and 8 broadcasts for 16 of them. */
+ * Part of the template of the vector rungs: included after a definition of TILE_ROWS, the rows
+ * whose sums the registers hold. 8 rows of two vectors are 16 chains, enough to hide the latency of
+ * a multiply-add, and need 2 loads and 8 broadcasts for 16 of them. */
 #ifndef HR_OPS_ATTENTION_PRODUCT_H
 #define HR_OPS_ATTENTION_PRODUCT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_ref.c - the specification of attention: every sum in double, one head at a
- * time, one row at a time. */
+/* ops/attention/attention_ref.c - the specification of attention: every sum in double, one row at a
+ * time. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -66,7 +66,8 @@ void hr_attention_fwd_ref(const hr_attention_task *task)
 }
 
 /* Adds to dk and dv what query i gives, and writes row i of dq. */
-static void backward_row(const hr_attention_task *task, int64_t i, double *dq, double *dk, double *dv)
+static void backward_row(const hr_attention_task *task, int64_t i, double *dq, double *dk,
+                         double *dv)
 {
     const int64_t width = task->head_width;
     const double delta = dot(task, task->grad_o, i, task->o, i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_run.c - shares heads of sequences among threads.
  *
- * The unit of the forward is a head; consecutive heads of one thread share packed keys. The unit of
- * the backward is a group of heads, whose gradients of keys and values are one sum in head order. */
+ * The unit of the forward is a head; consecutive heads of one thread share packed keys. The unit
+ * of the backward is a group of heads, whose dk and dv are one sum in head order. */
 #include "base/assert.h"
 #include "base/random.h"
 #include "ops/attention/attention_pattern.h"
@@ -135,7 +135,8 @@ static hr_attention_task task_of(share *s, int64_t sequence, int64_t head, void 
     const hr_call *call = s->call;
     const int64_t group = head / (attr->H / attr->G), row = sequence * attr->T;
     hr_attention_task task = {
-        .q = rows_at(s, call->in[0], attr->q_width, row, attr->q_offset + head * attr->q_head_stride),
+        .q = rows_at(s, call->in[0], attr->q_width, row,
+                     attr->q_offset + head * attr->q_head_stride),
         .k = rows_at(s, s->fused ? call->in[0] : call->in[1], s->k_width, row,
                      attr->k_offset + group * attr->k_head_stride),
         .v = rows_at(s, s->fused ? call->in[0] : call->in[2], s->v_width, row,

@@ -16,9 +16,7 @@ VEC_INLINE hr_dtype dtype_of(const hr_attention_task *task)
 
 VEC_INLINE void store_elements(void *row, hr_dtype dtype, int64_t at, int64_t width, vec value)
 {
-    const int64_t lanes = lanes_of(width - at);
-    if (dtype == HR_F32) vec_store_f32((float *)row + at, value, lanes);
-    else vec_store_bf16((uint16_t *)row + at, value, lanes);
+    vec_store(row, at, value, lanes_of(width - at), dtype);
 }
 
 /* Words of a row of `width` elements from word `at` on; zeros past it. */
