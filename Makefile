@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# Names in front of CMakePresets.json. The program is build/headroom, the library build/libheadroom.a.
+.PHONY: build check check-full full soak dev tsan bench tidy clean
+
+TEST = ctest --output-on-failure --no-tests=error --parallel $$(nproc) --timeout 7200
+
+build:
+	cmake --preset release
+	cmake --build build
+
+check:
+	./check
+
+# The same tests with larger counts, and then under the sanitizers.
+check-full: full dev tsan
+
+full soak dev tsan:
+	cmake --preset $@
+	cmake --build build/$@
+	$(TEST) --test-dir build/$@
+
+bench: build
+	for program in build/bench/*_bench; do $$program || exit 1; done
+
+tidy:
+	tools/tidy
+
+clean:
+	rm -rf build
