@@ -6,9 +6,6 @@
  * time; the pieces are solved alone, so a failure in one never repeats the work of another. */
 #include "plan/pack_part.h"
 
-#include <string.h>
-
-#include "base/assert.h"
 #include "base/checked.h"
 
 enum { PLACED = INT32_MAX, TRAIL_MAX = 1 << 20 };
