@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bits_test.c - threads, micro-batches and loss chunks change no bit of losses, gradients, weights.
+ *
+ * Each case is trained for three steps in one piece by one thread; then the same run is cut in every
+ * way that promises the same bits, and every number is compared. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "require.h"
+#include "support/rig.h"
+
+enum { STEPS = 3 };
+
+/* What a run leaves behind. */
+typedef struct {
+    double losses[STEPS], norms[STEPS];
+    double *gradients; /* of the last step */
+    float *weights;
+    int64_t count;
+    int64_t *firsts;   /* [param_count + 1] where each parameter begins */
+    int32_t param_count;
+} trace;
+
+typedef struct {
+    int64_t micro_batch, loss_chunk;
+    int32_t threads;
+} cut;
+
+#ifdef HR_EMULATE
+static const char *const rungs[] = { "avx512bf16", "amx" };
+#else
+static const char *const rungs[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
+#endif
+enum { RUNGS = sizeof rungs / sizeof *rungs };
+
+static bool has_rung(int32_t rung)
+{
+#ifdef HR_EMULATE
+    (void)rung;
+    return (hr_cpu_detect() & HR_CPU_AVX512) != 0;
+#else
+    const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
+    return (hr_cpu_detect() & mask) == mask;
+#endif
+}
+
+static hr_config config_of(int32_t family, int32_t format, int64_t T, int32_t pattern)
+{
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = family;
+    config.model.d_model = 24;
+    config.model.n_layers = 2;
+    config.model.n_heads = 2;
+    config.model.d_ff = 40;
+    config.model.vocab_size = 37;
+    config.model.rotary_fraction = 0.5;
+    config.model.dropout = 0.1;
+    config.model.parallel_residual = pattern % 2 == 0;
+    config.model.attention.pattern = pattern;
+    config.model.attention.block = 16;
+    config.model.attention.stride = 3;
+    config.data.tokenizer = HR_TOKENIZER_WORDS;
+    config.train.format = format;
+    config.train.batch = 4;
+    config.train.seq_len = T;
+    config.train.steps = STEPS;
+    config.train.seed = 11 + T;
+    config.train.optimizer.lr = 0.01;
+    config.train.schedule.warmup_steps = 2;
+    return config;
+}
+
+static trace run(const hr_config *config, cut c, uint32_t mask)
+{
+    hr_config own = *config;
+    rig r;
+    trace t = { 0 };
+    own.memory.micro_batch = c.micro_batch;
+    own.memory.loss_chunk = c.loss_chunk;
+    rig_open(&r, &own, c.threads, mask, 0, 0);
+    for (int32_t s = 0; s < STEPS; s++) {
+        rig_step(&r);
+        t.losses[s] = r.loss;
+        t.norms[s] = r.norm;
+    }
+    t.count = r.gradient_count;
+    t.param_count = r.compiled.program.param_count;
+    t.gradients = malloc((size_t)t.count * sizeof *t.gradients);
+    memcpy(t.gradients, r.gradients, (size_t)t.count * sizeof *t.gradients);
+    t.weights = malloc((size_t)t.count * sizeof *t.weights);
+    t.firsts = malloc((size_t)(t.param_count + 1) * sizeof *t.firsts);
+    int64_t at = 0;
+    for (int32_t p = 0; p < t.param_count; p++) {
+        t.firsts[p] = at;
+        for (int64_t i = 0; i < rig_elements(&r.compiled.program.params[p]); i++)
+            t.weights[at++] = rig_weight(&r, p, i);
+    }
+    t.firsts[t.param_count] = at;
+    rig_close(&r);
+    return t;
+}
+
+static void drop(trace *t)
+{
+    free(t->gradients);
+    free(t->weights);
+    free(t->firsts);
+}
+
+static bool same_bits(const trace *a, const trace *b)
+{
+    return !memcmp(a->losses, b->losses, sizeof a->losses) &&
+           !memcmp(a->norms, b->norms, sizeof a->norms) &&
+           !memcmp(a->gradients, b->gradients, (size_t)a->count * sizeof *a->gradients) &&
+           !memcmp(a->weights, b->weights, (size_t)a->count * sizeof *a->weights);
+}
+
+/* Largest ||a - b|| / ||a|| over losses, and over gradient and weights of each parameter. A gradient
+ * that is zero but for rounding (a constant added to every key cancels in the softmax) has no
+ * relative difference: below 1e-8 of the whole gradient a parameter is left out. */
+static double apart(const trace *a, const trace *b)
+{
+    double worst = 0;
+    for (int32_t s = 0; s < STEPS; s++)
+        worst = fmax(worst, fabs(a->losses[s] - b->losses[s]) / a->losses[s]);
+    const double least = 1e-8 * a->norms[STEPS - 1];
+    for (int32_t p = 0; p < a->param_count; p++) {
+        double d_gradient = 0, gradient = 0, d_weight = 0, weight = 0;
+        for (int64_t i = a->firsts[p]; i < a->firsts[p + 1]; i++) {
+            d_gradient += pow(a->gradients[i] - b->gradients[i], 2);
+            gradient += pow(a->gradients[i], 2);
+            d_weight += pow((double)a->weights[i] - b->weights[i], 2);
+            weight += pow(a->weights[i], 2);
+        }
+        if (sqrt(gradient) < least) continue;
+        worst = fmax(worst, sqrt(d_gradient / gradient));
+        if (weight > 0) worst = fmax(worst, sqrt(d_weight / weight));
+    }
+    return worst;
+}
+
+static void must_match(const trace *whole, const hr_config *config, cut c, uint32_t mask)
+{
+    trace t = run(config, c, mask);
+    if (!same_bits(whole, &t))
+        fail_msg("%s %s %s T %lld pattern %d: micro-batch %lld, loss chunk %lld, %d threads are "
+                 "apart from one piece by %.2e",
+                 config->model.family == HR_FAMILY_NEEDLE ? "needle" : "gpt_neox",
+                 config->train.format == HR_FORMAT_BF16 ? "bf16" : "fp32", hr_cpu_rung_name(mask),
+                 (long long)config->train.seq_len, config->model.attention.pattern,
+                 (long long)c.micro_batch, (long long)c.loss_chunk, c.threads, apart(whole, &t));
+    drop(&t);
+}
+
+/* Every cut that keeps its bits: whole sequences, and multiples of 64 tokens where T is one. */
+static void judge(const hr_config *config, uint32_t mask)
+{
+    const int64_t T = config->train.seq_len, batch = config->train.batch;
+    const int64_t unit = T % 64 ? T : 64, whole_chunk = batch * T;
+    trace whole = run(config, (cut){ batch, whole_chunk, 1 }, mask);
+    assert_true(isfinite(whole.losses[STEPS - 1]) && whole.norms[STEPS - 1] > 0);
+    must_match(&whole, config, (cut){ batch, whole_chunk, 1 }, mask);
+    for (int32_t threads = 2; threads <= 4; threads++)
+        must_match(&whole, config, (cut){ batch, whole_chunk, threads }, mask);
+    for (int64_t micro = 1; micro < batch; micro++)
+        if (batch % micro == 0) must_match(&whole, config, (cut){ micro, whole_chunk, 1 }, mask);
+    must_match(&whole, config, (cut){ batch, unit, 2 }, mask);
+    must_match(&whole, config, (cut){ batch / 2, unit, 1 }, mask);
+    must_match(&whole, config, (cut){ batch, 3 * unit, 3 }, mask); /* a short last turn */
+    drop(&whole);
+}
+
+static void cuts_and_threads_keep_every_bit(void **state)
+{
+    static const int64_t lengths[] = { 64, 23, 128, 77 };
+    (void)state;
+    int32_t judged = 0;
+    for (int32_t rung = 0; rung < RUNGS; rung++) {
+        if (!has_rung(rung)) continue;
+        const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
+        for (int32_t i = 0; i < 4 * hr_min(HR_COUNT, 4); i++) {
+            /* At the count of one each family and format meets one length and one pattern a rung. */
+            const int32_t family = i & 1, format = i >> 1 & 1, turn = i / 4;
+            const int32_t length = rung == 0 ? i % 2 : (i + rung + turn) % 4; /* ref is slow */
+            const hr_config config = config_of(family, format, lengths[length],
+                                               (i + 2 * rung + turn) % 4);
+            judge(&config, mask);
+            judged++;
+        }
+    }
+    print_message("%d cases\n", judged);
+    if (!judged) skip();
+}
+
+/* Sizes that pass the blocks of the products: 512 words of a reduction, and blocks of columns. */
+static void wide_layers_keep_every_bit(void **state)
+{
+    (void)state;
+    for (int32_t rung = 1; rung < RUNGS; rung++) {
+        if (!has_rung(rung)) continue;
+        for (int32_t format = 0; format < 2; format++) {
+            hr_config config = config_of(rung & 1, format, 128, HR_PATTERN_DENSE);
+            config.model.n_layers = 1;
+            config.model.d_ff = 1100;
+            config.model.vocab_size = 1203;
+            config.train.batch = 2;
+            const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
+            trace whole = run(&config, (cut){ 2, 256, 1 }, mask);
+            must_match(&whole, &config, (cut){ 1, 64, 2 }, mask);
+            must_match(&whole, &config, (cut){ 2, 192, 3 }, mask);
+            drop(&whole);
+        }
+    }
+}
+
+/* A cut inside a block of 64 tokens adds in another order. */
+static void other_cuts_agree_to_rounding(void **state)
+{
+    (void)state;
+    for (int32_t rung = 0; rung < RUNGS; rung++) {
+        if (!has_rung(rung)) continue;
+        double worst[2] = { 0, 0 };
+        for (int32_t i = 0; i < 8; i++) {
+            const int32_t format = i >> 1 & 1;
+            const int64_t T = i < 4 ? 128 : 77, chunk = i < 4 ? 48 : 37;
+            hr_config config = config_of(i & 1, format, T, i % 4);
+            /* Adam would divide the rounding of small gradients by their size. */
+            config.train.optimizer.kind = HR_OPTIMIZER_SGD;
+            const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
+            trace whole = run(&config, (cut){ 4, 4 * T, 1 }, mask);
+            trace t = run(&config, (cut){ 2, chunk, 2 }, mask);
+            worst[format] = fmax(worst[format], apart(&whole, &t));
+            drop(&whole);
+            drop(&t);
+        }
+        print_message("%s: fp32 %.1e, bf16 %.1e\n", rungs[rung], worst[0], worst[1]);
+        assert_true(worst[0] < 1e-6 && worst[1] < 1e-3);
+    }
+}
+
+static void both_formats_begin_with_the_same_weights(void **state)
+{
+    (void)state;
+    for (int32_t family = 0; family < 2; family++) {
+        rig r[2];
+        for (int32_t format = 0; format < 2; format++) {
+            const hr_config config = config_of(family, format, 23, HR_PATTERN_DENSE);
+            rig_open(&r[format], &config, 1, 0, 0, 0);
+        }
+        const hr_program *program = &r[0].compiled.program;
+        for (int32_t p = 0; p < program->param_count; p++)
+            for (int64_t i = 0; i < rig_elements(&program->params[p]); i++)
+                assert_true(rig_weight(&r[0], p, i) == rig_weight(&r[1], p, i));
+        rig_close(&r[0]);
+        rig_close(&r[1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cuts_and_threads_keep_every_bit),
+        cmocka_unit_test(wide_layers_keep_every_bit),
+        cmocka_unit_test(other_cuts_agree_to_rounding),
+        cmocka_unit_test(both_formats_begin_with_the_same_weights),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
