@@ -52,8 +52,9 @@ static int32_t operands_in(const deriving *d, const hr_step *step, int32_t root)
     return count;
 }
 
-/* Output k may take over input j: both own their bytes, of equal size, in one loop; the input dies here,
- * in every form it has, and no other operand of the step lies in it; the output is born here. */
+/* Output k may take over input j: both own their bytes, of equal size, in one loop, of which this step
+ * runs once a turn (or its next turn would read what it has written over); the input dies here, in every
+ * form it has, and no other operand of the step lies in it; the output is born here. */
 static bool may_share(const deriving *d, int32_t s, int32_t in, int32_t out)
 {
     const hr_program *program = d->program;
@@ -61,6 +62,8 @@ static bool may_share(const deriving *d, int32_t s, int32_t in, int32_t out)
     const int32_t storage = storage_root(d, in);
     if (from->view_of != HR_NONE || to->view_of != HR_NONE) return false;
     if (from->home == HR_NONE || from->home != to->home) return false;
+    for (int32_t l = program->steps[s].loop; l != from->home; l = program->loops[l].parent)
+        if (program->loops[l].count > 1) return false;
     if (hr_tensor_bytes(from) != hr_tensor_bytes(to)) return false;
     if (d->lives[out].first != s || d->shares[out] != out) return false;
     return d->storage_lives[storage].last == s && operands_in(d, &program->steps[s], storage) == 1;
