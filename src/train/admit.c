@@ -12,6 +12,7 @@
 #include "mem/limits.h"
 #include "model/assemble.h"
 #include "ops/list.h"
+#include "train/prepare.h"
 
 enum { CHUNKS = 5 };
 

@@ -36,7 +36,4 @@ int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admissio
 /* Bytes of tables and buffers that a run keeps beside program and plan. */
 int64_t hr_run_bytes(const hr_config *config, const hr_program *program);
 
-/* Bytes that preparing the text takes, before the arena. */
-int64_t hr_prepare_bytes(const hr_config *config);
-
 #endif

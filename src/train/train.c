@@ -3,11 +3,9 @@
 #include "headroom/train.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/checked.h"
-#include "text/text.h"
+#include "train/prepare.h"
 #include "train/trainer.h"
 
 /* Everything that a run opens, so that one place closes it. */
@@ -22,73 +20,6 @@ typedef struct {
     hr_text text;
     hr_trainer trainer;
 } run;
-
-static hr_text_desc describe_text(const hr_config *config)
-{
-    return (hr_text_desc){ .train = config->data.train,
-                           .valid = config->data.valid,
-                           .cache = config->data.cache[0] ? config->data.cache : config->train.out,
-                           .tokenizer = config->data.tokenizer,
-                           .vocab_size = config->model.vocab_size,
-                           .words_max = config->data.words_max };
-}
-
-int64_t hr_prepare_bytes(const hr_config *config)
-{
-    const hr_text_desc desc = describe_text(config);
-    return hr_text_prepare_bytes(&desc);
-}
-
-static bool preparing(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
-{
-    const hr_train_options *options = ((const run *)context)->options;
-    if (options->events.preparing)
-        options->events.preparing(options->events.context, work, bytes_done, bytes_total);
-    return options->interrupts && *options->interrupts > 0;
-}
-
-static hr_status check_paths(const hr_config *config, hr_error *err)
-{
-    if (!config->data.train[0])
-        return hr_fail(err, HR_USAGE, "no text to train on; give data.train=FILE");
-    if (!config->data.cache[0] && !config->train.out[0])
-        return hr_fail(err, HR_USAGE, "nowhere to keep the tokens of %s; give --out DIR or "
-                       "data.cache=DIR", config->data.train);
-    if (!config->train.out[0]) return HR_OK;
-    return hr_directory_make(config->train.out, err);
-}
-
-static hr_status prepare(run *r, hr_error *err)
-{
-    const hr_text_desc desc = describe_text(r->config);
-    const hr_text_progress progress = { preparing, r };
-    hr_region region;
-    hr_status status = hr_memory_region_open(&r->memory, "preparing the text",
-                                             r->admission.prepare_bytes, &region, err);
-    if (status != HR_OK) return status;
-    status = hr_text_prepare(&desc, region.base, region.bytes, &progress, &r->text, err);
-    hr_memory_region_close(&r->memory, &region);
-    return status;
-}
-
-static void tell_text(const run *r)
-{
-    const hr_train_events *events = &r->options->events;
-    const struct {
-        const char *name;
-        const hr_text_part *part;
-    } parts[] = { { "train", &r->text.train }, { "valid", &r->text.valid } };
-    if (!events->text) return;
-    for (int32_t i = 0; i < 2; i++) {
-        const hr_text_part *part = parts[i].part;
-        char line[256];
-        if (!part->shard[0]) continue;
-        snprintf(line, sizeof line, "%s  %lld tokens, %.2f %% in the vocabulary%s", parts[i].name,
-                 (long long)part->tokens, 100 * (double)part->covered / (double)part->tokens,
-                 part->reused ? " (tokenized before)" : "");
-        events->text(events->context, line);
-    }
-}
 
 static hr_status open_batches(run *r, hr_error *err)
 {
@@ -212,7 +143,7 @@ static hr_status whole_run(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
-    hr_status status = check_paths(r->config, err);
+    hr_status status = hr_prepare_paths(r->config, err);
     if (status == HR_OK) status = hr_memory_open(&r->memory, err);
     if (status != HR_OK) return status;
     status = hr_admit(&r->memory, r->config, false, &r->admission, err);
@@ -223,8 +154,7 @@ static hr_status whole_run(run *r, hr_error *err)
     result->process_bytes_planned = r->admission.compiled.plan.process_bytes;
     if (events->planned) events->planned(events->context, &result->plan);
 
-    status = prepare(r, err);
-    if (status == HR_OK) tell_text(r);
+    status = hr_prepare(&r->memory, r->config, r->options, &r->text, err);
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status != HR_OK) return status;
