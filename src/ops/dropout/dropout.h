@@ -3,8 +3,8 @@
  *
  *     y[r,c] = residual[r,c] + (keep(r,c) ? x[r,c] / (1 - p) : 0)
  * An element is dropped when hr_random_element(hr_random_row_key(seed, clock, site, sequence,
- * position), c) < hr_random_threshold(p). The gradient of the branch is the same operation on dy without
- * a residual; the residual's gradient is dy itself.
+ * position), c) < hr_random_threshold(p). The gradient of the branch is the same operation on dy
+ * without a residual; the residual's gradient is dy itself.
  *
  * Operands. dropout  in  x r, residual R      out  y r
  *

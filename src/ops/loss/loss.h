@@ -6,14 +6,15 @@
  *
  * Operands. loss  in  logits r, targets r, scale W      out  loss_sum a, dlogits R
  *
- *   logits, dlogits  [rows, V] activations, fp32 or bf16; dlogits may be exactly logits; left out in
- *                    evaluation
+ *   logits, dlogits  [rows, V] activations, fp32 or bf16; dlogits may be exactly logits; left
+ *                    out in evaluation
  *   targets          [rows] int32; negative: ignored; < V checked where they are read
- *   scale            [1] double: 1 / tokens that count in the whole batch
+ *   scale            [1] double: 1 / tokens that count in the whole batch; left out: 1
  *   loss_sum         [1] double, not scaled
  *
  * Numerics the largest logit is taken out first; exponentials to 4e-6 relative, sums of a row in
- *          fp32 at least (double in the reference); rows added in order in double.
+ *          fp32 at least (double in the reference); rows added in order in double. A row with a
+ *          NaN, or with no logit above -inf, has loss and gradient NaN.
  * Phases   2: rows (one loss a row into scratch); then thread 0 adds them in order. */
 #ifndef HR_OPS_LOSS_H
 #define HR_OPS_LOSS_H

@@ -10,16 +10,15 @@
  * Operands. norm      in  x r, gain w, bias W                         out  y r, stat R
  *           norm_bwd  in  dy r, x r, stat r, gain w, addend R         out  dx r, dgain a, dbias A
  *
- *   x, y, dy, dx, addend  [rows, D] activations, fp32 or bf16; y may be exactly x; dx may be exactly
- *                         dy, x or addend; else disjoint
+ *   x, y, dy, dx, addend  [rows, D] activations, fp32 or bf16; y may be exactly x; dx may be
+ *                         exactly dy, x or addend; else disjoint
  *   stat                  [rows, 2] fp32: mean, rstd
  *   gain, bias, dgain, dbias  [D] fp32
  *
- * Numerics statistics of a row in at least fp32, two passes. dgain and dbias: fp32 partial sums over
- *          blocks of 64 tokens counted from the start of each sequence (length T), added in order to
- *          the carried sum (double inside a block in the reference).
- * Repeat   as base/dtype.h and the design promise: neither threads nor cuts at multiples of 64 within a
- *          sequence change a bit.
+ * Numerics statistics of a row in at least fp32, two passes; |x| up to 1e18. dgain and dbias: fp32
+ *          partial sums over blocks of 64 tokens counted from the start of each sequence (length
+ *          T), added in order to the carried sum (double inside a block in the reference).
+ * Repeat   neither threads nor cuts at multiples of 64 within a sequence change a bit.
  * Phases   norm 1; norm_bwd 2 (rows, partial sums by block; then columns).
  * Source   Ba et al. 2016, arXiv:1607.06450, eq. 3-4. */
 #ifndef HR_OPS_NORM_H

@@ -100,7 +100,8 @@ void hr_norm_bwd_run(const hr_call *call)
     last = hr_min(last * COLUMN_UNIT, D);
     const float *partial = call->scratch;
     if (first >= last) return;
-    add_blocks(call->out[1], partial, block_count, D, first, last, call->clear & 1u << 1);
-    if (call->out[2])
-        add_blocks(call->out[2], partial + D, block_count, D, first, last, call->clear & 1u << 2);
+    for (int32_t k = 0; k < 2; k++)
+        if (call->out[1 + k])
+            add_blocks(call->out[1 + k], partial + k * D, block_count, D, first, last,
+                       call->clear & 2u << k);
 }

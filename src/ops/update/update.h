@@ -6,7 +6,8 @@
  *     adamw   g = scale * gradient
  *             m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
  *             w = w (1 - lr * decay) - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
- *             with t = clock + 1. Not decoupled ("adam"): g = scale * gradient + decay * w, no shrinking
+ *             with t = clock + 1. Not decoupled ("adam"): g = scale * gradient + decay * w,
+ *             no shrinking
  *     sgd     g = scale * gradient + decay * w;  m = momentum m + g;  w = w - lr * m
  *
  * Operands. sumsq  in  gradient w                      out  part w
@@ -14,15 +15,18 @@
  *           adamw  in  gradient w, norm_scale w, lr w  out  master u, m u, v u, weight W
  *           sgd    in  gradient w, norm_scale w, lr w  out  master u, m u, weight W
  *
- *   gradient, master, m, v  [elements] fp32, one order for all, padding included (zeros stay zero)
+ *   gradient, master, m, v  [elements] fp32, one order for all, padding included (zeros stay zero,
+ *                           eps > 0)
  *   weight                  [elements] bf16 copy of the new master, rounded once; left out in fp32
  *   parts                   [count] double;  norm_scale  [2] double: norm, scale;  lr  [1] double
  *
- * Numerics sumsq: double; partial sums over runs of 4,096 elements, each as 16 lanes added at its end,
- *          the runs added in order. adamw in fp32, coefficients computed in double and rounded once.
+ * Numerics sumsq: double; partial sums over runs of 4,096 elements, each as 16 lanes added at its
+ *          end, the runs added in order. adamw in fp32, coefficients computed in double and rounded
+ *          once.
  * Repeat   threads take whole runs of 4,096 elements; the order of sums does not depend on them.
  * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), adamw and sgd 1.
- * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a bf16 copy.
+ * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a
+ *          bf16 copy.
  * Source   Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2. */
 #ifndef HR_OPS_UPDATE_H
 #define HR_OPS_UPDATE_H
