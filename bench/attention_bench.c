@@ -99,7 +99,8 @@ static hr_attention_attr attr_of(const shape *s)
 }
 
 /* Prints one line; `dense` holds the seconds of the dense shape before, or receives its own. */
-static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call bwd, double dense[2])
+static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call bwd,
+                          double dense[2])
 {
     const hr_attention_attr attr = attr_of(s);
     void *scratch = room(hr_attention_bwd_scratch_bytes(&attr, TOKENS, m->threads));

@@ -48,12 +48,12 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  *
  * q, k, v are [rows, *] activations. When k and v are left out, all three lie in q ("fused"), and
  * dq then receives all three gradients at the same places (every element of dq is written).
- * o, do: [rows, H * head_width]. lse: fp32 [rows, H]; left out of the forward when nothing needs it.
+ * o, do: [rows, H * head_width]. lse: fp32 [rows, H]; left out of the forward when not needed.
  * rows is a multiple of T except in evaluation and sampling, whose last sequence may be short
  * (row_first is always a multiple of T).
  *
- * Head h of a row of q starts at q_offset + h * q_head_stride; the key-value head of query head h is
- * h / (H / G), its k at k_offset + g * k_head_stride, and so for v. Strides and offsets in elements.
+ * Head h of a row of q starts at q_offset + h * q_head_stride; the key-value head of query head h
+ * is h / (H / G), its k at k_offset + g * k_head_stride, and so for v. Strides, offsets: elements.
  *
  * Dropout (probability dropout > 0): p[i,j] is dropped when
  *     hr_random_element(hr_random_row_key(seed, clock, site, sequence, i), h * T + j) < threshold

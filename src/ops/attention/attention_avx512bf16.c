@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_avx512bf16.c - attention with vdpbf16ps: bf16 operands, fp32 sums.
  *
- * Reads rows of q, k, v (backward: o, dO too) once or twice from memory, writes results once. Of 32
- * registers, 16 hold sums, 2 lines of b, 1 a word of a. Bound by the multiplier when sequences are
- * long (exponentials: 15 % of the forward, 7 % of the backward), by packing and cold rows when short.
+ * Reads rows of q, k, v (backward: o, dO too) once or twice from memory, writes results once. Of
+ * 32 registers, 16 hold sums, 2 lines of b, 1 a word of a. Bound by the multiplier where sequences
+ * are long (exponentials: 15 % of the forward, 7 % of the backward), by packing and cold rows else.
  * Of the vdpbf16ps ceiling, head width 64, causal work, 2 threads of an AMD EPYC (Zen 4),
  * 2026-11-21: T = 128 forward 45 %, backward 51 %; 512: 64, 72; 4096: 76, 83. */
 #include "ops/simd/vec_avx512.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_fwd.h - the forward pass of one head: the template of the vector rungs.
  *
- * A tile of queries goes through the kept keys in chunks. A strip of ROWS queries at a time computes
- * its scores, their exponentials under a running maximum, and adds p V to its sums. Included after
+ * A tile of queries goes through the kept keys in chunks. A strip of ROWS queries computes its
+ * scores, their exponentials under a running maximum, and adds p V to its sums. Included after
  * attention_pack.h, multiply(), ROWS and REDUCE_STEP. */
 #ifndef HR_OPS_ATTENTION_FWD_H
 #define HR_OPS_ATTENTION_FWD_H

@@ -8,7 +8,11 @@
 #include "ops/attention/attention_kernels.h"
 #include "ops/element.h"
 
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
 #define NOINLINE static __attribute__((noinline))
 
 /* The same bits as vec_bits, but + and << work on lanes of 32. */
