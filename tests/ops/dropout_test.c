@@ -34,7 +34,7 @@ static double expected_at(const hr_dropout_attr *attr, const void *x, const void
 static void compare_definition(const hr_kernels *kernels, int64_t rows, int64_t D, float p,
                                hr_dtype dtype, int32_t over)
 {
-    uint64_t state = SEED + (uint64_t)D;
+    uint64_t state = start(SEED + (uint64_t)D);
     const hr_dropout_attr attr = { D, 2, p, SITE };
     const int64_t bytes = rows * D * hr_dtype_bytes(dtype);
     void *x = take_random(rows * D, dtype, 1, &state), *x_kept = take_copy(x, bytes);
@@ -74,7 +74,7 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     hr_kernels kernels;
     hr_dropout_kernels_fill(&kernels.dropout, mask);
     const hr_dropout_attr attr = { D, 7, 0.25f, SITE };
-    uint64_t state = SEED;
+    uint64_t state = start(SEED);
     void *x = take_random(ROWS * D, HR_BF16, 1, &state);
     void *whole = take_poisoned(ROWS * D * 2), *cut = take_poisoned(ROWS * D * 2);
     hr_call call = call_of(&kernels, &attr, ROWS, HR_BF16);
@@ -100,7 +100,7 @@ static void the_gradient_is_the_same_operation(uint32_t mask)
     hr_kernels kernels;
     hr_dropout_kernels_fill(&kernels.dropout, mask);
     const hr_dropout_attr attr = { D, 4, 0.3f, SITE };
-    uint64_t state = SEED;
+    uint64_t state = start(SEED);
     float *x = take_random(ROWS * D, HR_F32, 1, &state), *y = take_poisoned(ROWS * D * 4);
     float *dy = take_random(ROWS * D, HR_F32, 1, &state), *dx = take_poisoned(ROWS * D * 4);
     hr_call call = call_of(&kernels, &attr, ROWS, HR_F32);

@@ -16,7 +16,7 @@ static int32_t *take_ids(int64_t rows, uint64_t *state)
 static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t D,
                             hr_dtype dtype, bool positions)
 {
-    uint64_t state = SEED + (uint64_t)D;
+    uint64_t state = start(SEED + (uint64_t)D);
     const hr_embed_attr attr = { V, D, 5 };
     const int64_t bytes = rows * D * hr_dtype_bytes(dtype);
     void *expected = take_poisoned(bytes), *got = take_poisoned(bytes);
@@ -51,7 +51,7 @@ static void forward_has_the_bits_of_the_reference(uint32_t mask)
 static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t D,
                              hr_dtype dtype, int64_t turn, int32_t threads, bool positions)
 {
-    uint64_t state = SEED + (uint64_t)D;
+    uint64_t state = start(SEED + (uint64_t)D);
     const hr_embed_attr attr = { V, D, 5 };
     const int32_t *ids = take_ids(rows, &state);
     const void *dy = take_random(rows * D, dtype, 1, &state);
@@ -127,7 +127,7 @@ static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
     enum { ROWS = 23, D = 9, T = 6 };
     hr_kernels ref;
     hr_embed_kernels_fill(&ref.embed, 0);
-    uint64_t state = SEED;
+    uint64_t state = start(SEED);
     const hr_embed_attr attr = { V, D, T };
     float *word = take_random(V * D, HR_F32, 1, &state);
     float *position = take_random(T * D, HR_F32, 1, &state);

@@ -33,7 +33,7 @@ static void settle_targets(void *got, const void *expected, const int32_t *targe
 static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t V,
                           hr_dtype dtype, int32_t over)
 {
-    uint64_t state = SEED + (uint64_t)V;
+    uint64_t state = start(SEED + (uint64_t)V);
     const hr_loss_attr attr = { V };
     const int64_t bytes = rows * V * hr_dtype_bytes(dtype);
     void *logits = take_random(rows * V, dtype, 20, &state);
@@ -118,7 +118,7 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     hr_kernels kernels;
     hr_loss_kernels_fill(&kernels.loss, mask);
     const hr_loss_attr attr = { V };
-    uint64_t state = SEED;
+    uint64_t state = start(SEED);
     double scale = 1.0 / 31;
     void *logits = take_random(ROWS * V, HR_BF16, 9, &state);
     int32_t *targets = take_targets(ROWS, V, &state);
@@ -175,7 +175,7 @@ static void the_gradient_is_the_slope_of_the_loss(uint32_t mask)
     enum { V = 21 };
     hr_kernels kernels;
     hr_loss_kernels_fill(&kernels.loss, mask);
-    uint64_t state = SEED;
+    uint64_t state = start(SEED);
     float *logits = take_random(V, HR_F32, 3, &state), dlogits[V];
     kernels.loss.row(logits, dlogits, V, 4, 0.5, HR_F32);
     for (int32_t v = 0; v < V; v++) {

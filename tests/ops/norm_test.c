@@ -16,7 +16,7 @@ static const hr_norm_attr *attr_of(int64_t D, int64_t T)
 static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t D,
                             hr_dtype dtype, bool in_place, bool all_operands)
 {
-    uint64_t state = SEED + (uint64_t)(rows * 1000 + D);
+    uint64_t state = start(SEED + (uint64_t)(rows * 1000 + D));
     const int64_t bytes = rows * D * hr_dtype_bytes(dtype);
     void *x = take_random(rows * D, dtype, 3, &state);
     float *gain = take_random(D, HR_F32, 2, &state), *bias = take_random(D, HR_F32, 1, &state);
@@ -33,7 +33,10 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64
     call.out[0] = got;
     call.out[1] = all_operands ? stat : NULL;
     run_threads(&call, hr_norm_run, 1, 2);
-    assert_close(got, expected, rows * D, dtype, rounding(dtype), 1);
+    /* Elements that nearly agree lose digits in the subtraction of their mean. */
+    for (int64_t r = 0; r < rows; r++)
+        assert_close(hr_element_at(got, r * D, dtype), hr_element_at(expected, r * D, dtype), D,
+                     dtype, rounding(dtype), 1 + stat_expected[2 * r + 1] / 4);
     if (all_operands) assert_close(stat, stat_expected, rows * 2, HR_F32, 1e-5, 0.1);
     release_all();
 }
@@ -53,7 +56,7 @@ static void forward_agrees_with_the_reference(uint32_t mask)
 static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t D,
                              hr_dtype dtype, int32_t over)
 {
-    uint64_t state = SEED + (uint64_t)(rows * 1000 + D);
+    uint64_t state = start(SEED + (uint64_t)(rows * 1000 + D));
     const int64_t bytes = rows * D * hr_dtype_bytes(dtype), T = 70;
     void *dy = take_random(rows * D, dtype, 1, &state);
     void *x = take_random(rows * D, dtype, 3, &state);
@@ -128,7 +131,7 @@ static void run_turns(const hr_kernels *kernels, backward_arrays a, int64_t rows
 static void compare_cuts(const hr_kernels *kernels, int64_t rows, int64_t T, int64_t turn,
                          hr_dtype dtype, int32_t threads)
 {
-    uint64_t state = SEED;
+    uint64_t state = start(SEED);
     const int64_t D = 37, bytes = rows * D * hr_dtype_bytes(dtype);
     backward_arrays whole = { .dy = take_random(rows * D, dtype, 1, &state),
                               .x = take_random(rows * D, dtype, 1, &state),
@@ -175,7 +178,7 @@ static void any_cut_fits_in_its_scratch(void **unused)
     for (int64_t T = 1; T < 200; T += 13)
         for (int64_t rows = 1; rows < 300; rows += 23)
             for (int64_t first = 0; first < 2 * T; first += 7) {
-                uint64_t state = SEED;
+                uint64_t state = start(SEED);
                 float dgain[2], dbias[2], *dy = take_random(rows * D, HR_F32, 1, &state);
                 hr_call call = { .in = { dy, dy, take_random(2 * rows, HR_F32, 1, &state), dgain },
                                  .out = { dy, dgain, dbias },
@@ -211,7 +214,7 @@ static void the_gradient_is_the_slope_of_the_reference(void **unused)
     enum { ROWS = 5, D = 11 };
     hr_kernels ref;
     hr_norm_kernels_fill(&ref.norm, 0);
-    uint64_t state = SEED;
+    uint64_t state = start(SEED);
     float *x = take_random(ROWS * D, HR_F32, 1, &state), *gain = take_random(D, HR_F32, 1, &state);
     float *bias = take_random(D, HR_F32, 1, &state);
     float *weight = take_random(ROWS * D, HR_F32, 1, &state);

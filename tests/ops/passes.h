@@ -42,6 +42,14 @@ static inline void release_all(void)
     while (array_count > 0) hr_guard_close(&arrays[--array_count]);
 }
 
+/* Where the numbers of a case start; every round of HR_COUNT has others. */
+static int32_t test_round;
+
+static inline uint64_t start(uint64_t seed)
+{
+    return seed + ((uint64_t)test_round << 32);
+}
+
 /* Uniform in [-1, 1). */
 static inline double draw(uint64_t *state)
 {
@@ -100,13 +108,15 @@ static inline double rounding(hr_dtype dtype)
     return dtype == HR_BF16 ? 1.0 / 128 : 4e-6;
 }
 
-/* A sentence for each rung: `NAME_on_avx2` and so on call NAME with its mask of CPU features. */
+/* A sentence for each rung: `NAME_on_avx2` and so on call NAME with its mask of CPU features,
+ * HR_COUNT times. */
 #define ON_RUNG(name, rung)                                                                       \
     static void name##_on_##rung(void **state)                                                    \
     {                                                                                             \
         (void)state;                                                                              \
         hr_test_require(#rung);                                                                   \
-        name((uint32_t)hr_cpu_mask_of(#rung));                                                    \
+        for (test_round = 0; test_round < HR_COUNT; test_round++)                                 \
+            name((uint32_t)hr_cpu_mask_of(#rung));                                                \
     }
 #define ON_RUNGS(name) ON_RUNG(name, ref) ON_RUNG(name, avx2) ON_RUNG(name, avx512)
 #define TEST_RUNGS(name)                                                                          \

@@ -32,7 +32,7 @@ static float *take_table(hr_rope_attr *attr)
 static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, hr_rope_attr attr,
                           int64_t rows, hr_dtype dtype, bool in_place)
 {
-    uint64_t state = SEED + (uint64_t)attr.rotary;
+    uint64_t state = start(SEED + (uint64_t)attr.rotary);
     const int64_t bytes = rows * attr.width * hr_dtype_bytes(dtype);
     void *x = take_random(rows * attr.width, dtype, 1, &state);
     void *expected = take_poisoned(bytes), *got = in_place ? x : take_poisoned(bytes);
@@ -78,7 +78,7 @@ static void the_inverse_turns_back_and_is_the_adjoint(uint32_t mask)
     enum { ROWS = 9 };
     hr_kernels kernels;
     hr_rope_kernels_fill(&kernels.rope, mask);
-    uint64_t state = SEED;
+    uint64_t state = start(SEED);
     hr_rope_attr attr = attr_of(34, 2, 2);
     const int64_t count = ROWS * attr.width;
     float *x = take_random(count, HR_F32, 1, &state), *y = take_poisoned(count * 4);
@@ -112,7 +112,7 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     hr_kernels kernels;
     hr_rope_kernels_fill(&kernels.rope, mask);
     hr_rope_attr attr = attr_of(18, 1, 2);
-    uint64_t state = SEED;
+    uint64_t state = start(SEED);
     const int64_t bytes = ROWS * attr.width * 2;
     void *x = take_random(ROWS * attr.width, HR_BF16, 1, &state);
     void *whole = take_poisoned(bytes), *cut = take_poisoned(bytes);

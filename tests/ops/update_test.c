@@ -27,7 +27,7 @@ static void sums_of_squares_have_the_bits_of_the_reference(uint32_t mask)
     hr_update_kernels_fill(&ref.update, 0);
     const int64_t long_sizes[] = { 0, 4095, 4096, 4097, 3 * 4096 + 17, 100003 };
     for (size_t s = 0; s < SIZE_COUNT + sizeof long_sizes / sizeof *long_sizes; s++) {
-        uint64_t state = SEED;
+        uint64_t state = start(SEED);
         const int64_t elements = s < SIZE_COUNT ? odd_sizes[s] : long_sizes[s - SIZE_COUNT];
         float *gradient = take_random(elements, HR_F32, 1e-3, &state);
         const double expected = sumsq_of(&ref, gradient, elements, 1);
@@ -88,7 +88,7 @@ typedef struct {
 
 static update_arrays take_arrays(int64_t elements)
 {
-    uint64_t state = SEED + (uint64_t)elements;
+    uint64_t state = start(SEED + (uint64_t)elements);
     return (update_arrays){ .gradient = take_random(elements, HR_F32, 1e-2, &state),
                             .master = take_random(elements, HR_F32, 1, &state),
                             .m = take(elements * 4),
