@@ -3,7 +3,7 @@
  *
  * Memory, registers and bounds as in attention_avx512bf16.c, with words twice as wide for the same
  * work. Of the fp32 ceiling, head width 64, causal work, 2 threads of an AMD EPYC (Zen 4),
- * 2026-11-21: T = 128 forward 50 %, backward 55 %; 512: 74, 79; 4096: 86, 89. */
+ * 2026-11-21: T = 128 forward 47-50 %, backward 51-55 %; 512: 71-74, 75-79; 4096: 82-86, 83-89. */
 #include "ops/simd/vec_avx512.h"
 
 #include "ops/attention/attention_transpose_avx512.h"

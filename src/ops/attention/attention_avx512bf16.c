@@ -5,7 +5,7 @@
  * 32 registers, 16 hold sums, 2 lines of b, 1 a word of a. Bound by the multiplier where sequences
  * are long (exponentials: 15 % of the forward, 7 % of the backward), by packing and cold rows else.
  * Of the vdpbf16ps ceiling, head width 64, causal work, 2 threads of an AMD EPYC (Zen 4),
- * 2026-11-21: T = 128 forward 45 %, backward 51 %; 512: 64, 72; 4096: 76, 83. */
+ * 2026-11-21: T = 128 forward 37-45 %, backward 43-51 %; 512: 60-64, 67-72; 4096: 73-76, 79-83. */
 #include "ops/simd/vec_avx512.h"
 
 #include "ops/attention/attention_transpose_avx512.h"
