@@ -68,7 +68,12 @@ static inline double hr_bench_seconds(int32_t threads, hr_bench_fn *fn, void *wo
 
 /* ---- ceilings: 24 independent chains in registers hide any latency ---- */
 
-typedef enum { HR_CEILING_FMA_256, HR_CEILING_FMA_512, HR_CEILING_BF16, HR_CEILING_KINDS } hr_ceiling;
+typedef enum {
+    HR_CEILING_FMA_256,
+    HR_CEILING_FMA_512,
+    HR_CEILING_BF16, /* vdpbf16ps */
+    HR_CEILING_KINDS
+} hr_ceiling;
 
 enum { HR_CEILING_TURNS = 400000 };
 

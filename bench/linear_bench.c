@@ -92,10 +92,10 @@ static void measure(job *work, const int64_t shape[3], const char *name, hr_ceil
     }
     qsort(rates, (size_t)rounds, sizeof *rates, by_value);
     qsort(ratios, (size_t)rounds, sizeof *ratios, by_value);
-    printf("%5lld x %4lld x %5lld  %-4s %-17s %6.0f GFLOP/s, %5.1f %% of the ceiling, best %.1f %%\n",
-           (long long)shape[0], (long long)shape[1], (long long)shape[2],
-           hr_dtype_name(work->call.dtype), name, rates[rounds / 2], 100 * ratios[rounds / 2],
-           100 * rates[rounds - 1] / top_most);
+    printf("%5lld x %4lld x %5lld  %-4s %-17s", (long long)shape[0], (long long)shape[1],
+           (long long)shape[2], hr_dtype_name(work->call.dtype), name);
+    printf(" %6.0f GFLOP/s, %5.1f %% of the ceiling, best %.1f %%\n", rates[rounds / 2],
+           100 * ratios[rounds / 2], 100 * rates[rounds - 1] / top_most);
     fflush(stdout);
 }
 
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
     const int32_t threads = argc > 2 ? atoi(argv[2]) : 2, rounds = argc > 3 ? atoi(argv[3]) : 5;
     if (asked < 0 || threads < 1 || threads > HR_BENCH_THREADS_MOST || rounds < 1 ||
         rounds > ROUNDS_MOST) {
-        fprintf(stderr, "usage: linear_bench [ref|avx2|avx512|avx512bf16|amx [THREADS [ROUNDS]]]\n");
+        fprintf(stderr, "usage: linear_bench [RUNG [THREADS [ROUNDS]]]\n");
         return 2;
     }
     const uint32_t mask = hr_cpu_ladder((uint32_t)asked & here);

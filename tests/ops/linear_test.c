@@ -11,9 +11,11 @@ typedef struct {
 } shape;
 
 /* Tails on every side, one element, no rows, several blocks of the reduction and of the columns. */
-static const shape odd_shapes[] = { { 1, 1, 1 },    { 0, 5, 7 },     { 13, 3, 17 },  { 5, 16, 16 },
-                                    { 12, 64, 32 }, { 25, 33, 48 },  { 7, 700, 31 }, { 3, 20, 1090 },
-                                    { 26, 1041, 4 }, { 600, 530, 3 }, { 2, 1, 600 },  { 70, 31, 1 } };
+static const shape odd_shapes[] = {
+    { 1, 1, 1 },    { 0, 5, 7 },     { 13, 3, 17 },   { 5, 16, 16 },
+    { 12, 64, 32 }, { 25, 33, 48 },  { 7, 700, 31 },  { 3, 20, 1090 },
+    { 2, 1, 600 },  { 26, 1041, 4 }, { 600, 530, 3 }, { 70, 31, 1 },
+};
 
 enum { SHAPE_COUNT = sizeof odd_shapes / sizeof *odd_shapes };
 
@@ -62,7 +64,8 @@ typedef struct {
 
 enum { WITH_BIAS = 1, WITH_PRE = 2, WITH_OTHER = 4, OVER_OTHER = 8, OVER_AUX = 16 };
 
-static hr_call call_of(const hr_kernels *kernels, const product_case *at, const hr_linear_attr *attr)
+static hr_call call_of(const hr_kernels *kernels, const product_case *at,
+                       const hr_linear_attr *attr)
 {
     return (hr_call){ .attr = attr, .kernels = kernels, .rows = at->size.rows, .dtype = at->dtype };
 }
@@ -272,7 +275,8 @@ static void check_token_cuts(const hr_kernels *kernels, hr_dtype dtype, int64_t 
     const int64_t rows = cuts[cut_count - 1];
     const hr_linear_attr attr = { K, N, T, HR_ACT_NONE };
     const int64_t bytes = hr_layout_elements(hr_layout_for(dtype), K, N) * 4;
-    void *x = take_random(rows * K, dtype, 1, &state), *dy = take_random(rows * N, dtype, 1, &state);
+    void *x = take_random(rows * K, dtype, 1, &state);
+    void *dy = take_random(rows * N, dtype, 1, &state);
     void *scratch = take_scratch(hr_linear_dw_scratch_bytes(&attr, rows, 4));
     void *dw[2] = { take_poisoned(bytes), take_poisoned(bytes) };
     void *db[2] = { take_poisoned(N * 4), take_poisoned(N * 4) };
@@ -282,7 +286,8 @@ static void check_token_cuts(const hr_kernels *kernels, hr_dtype dtype, int64_t 
         call.out[0] = dw[threads > 0];
         call.out[1] = db[threads > 0];
         for (int32_t i = 0; i < parts; i++) {
-            const int64_t first = threads == 0 ? 0 : cuts[i], end = threads == 0 ? rows : cuts[i + 1];
+            const int64_t first = threads == 0 ? 0 : cuts[i];
+            const int64_t end = threads == 0 ? rows : cuts[i + 1];
             call.in[0] = hr_element_at(x, first * K, dtype);
             call.in[1] = hr_element_at(dy, first * N, dtype);
             call.rows = end - first;
@@ -323,7 +328,8 @@ static void padding_stays_zero_beside_infinity(uint32_t mask)
         uint64_t state = SEED;
         const hr_dtype dtype = activations[k];
         const hr_linear_attr attr = { K, N, 64, HR_ACT_NONE };
-        hr_call call = { .attr = &attr, .kernels = &kernels, .rows = ROWS, .dtype = dtype, .clear = 1 };
+        hr_call call = { .attr = &attr, .kernels = &kernels, .rows = ROWS, .clear = 1 };
+        call.dtype = dtype;
         call.in[0] = take_random(ROWS * K, dtype, 1, &state);
         call.in[1] = take_random(ROWS * N, dtype, 1, &state);
         for (int64_t i = 0; i < ROWS * K; i++) hr_element_set(call.in[0], i, dtype, INFINITY);
@@ -473,11 +479,12 @@ static void scratch_never_shrinks_with_rows(void **state)
 {
     (void)state;
     const hr_linear_attr attr = { 700, 90, 64, HR_ACT_NONE };
-    for (int64_t rows = 1; rows < 1200; rows++) {
-        assert_true(hr_linear_scratch_bytes(&attr, rows, 3) >= hr_linear_scratch_bytes(&attr, rows - 1, 3));
-        assert_true(hr_linear_dx_scratch_bytes(&attr, rows, 3) >= hr_linear_dx_scratch_bytes(&attr, rows - 1, 3));
-        assert_true(hr_linear_dw_scratch_bytes(&attr, rows, 3) >= hr_linear_dw_scratch_bytes(&attr, rows - 1, 3));
-    }
+    int64_t (*const bytes[3])(const void *, int64_t, int32_t) = { hr_linear_scratch_bytes,
+                                                                  hr_linear_dx_scratch_bytes,
+                                                                  hr_linear_dw_scratch_bytes };
+    for (int32_t k = 0; k < 3; k++)
+        for (int64_t rows = 1; rows < 1200; rows++)
+            assert_true(bytes[k](&attr, rows, 3) >= bytes[k](&attr, rows - 1, 3));
 }
 
 #define ON(name, rung)                                                                            \

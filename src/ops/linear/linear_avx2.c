@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/linear/linear_avx2.c - matrix products on AVX2 and FMA, bf16 operands widened when packed.
  *
- * Passes: a once per 512 columns, B once per 516 rows, results once. Registers: 6 rows x 16 columns,
- * 12 accumulators, 2 of B, 1 of A of the 16; a word costs 12 products and 8 loads. Bound: FMA. */
+ * Passes: a once per 512 columns, B once per 516 rows where it is packed, results once. Registers:
+ * 6 rows x 16 columns are 12 accumulators; with 2 of B and 1 of A 15 of the 16. A word costs 12
+ * products and 8 loads. Bound: FMA. */
 #include "ops/simd/vec_avx2.h"
 
 #include "ops/linear/linear_words.h"
@@ -127,7 +128,8 @@ ALWAYS_INLINE void transpose_four(const uint32_t *from, int64_t lines, uint32_t 
     }
     UNROLL
     for (int i = 0; i < 2; i++) {
-        _mm256_storeu_si256((__m256i *)(to + i * 16), _mm256_permute2x128_si256(t[i], t[i + 2], 0x20));
+        _mm256_storeu_si256((__m256i *)(to + i * 16),
+                            _mm256_permute2x128_si256(t[i], t[i + 2], 0x20));
         _mm256_storeu_si256((__m256i *)(to + (i + 2) * 16),
                             _mm256_permute2x128_si256(t[i], t[i + 2], 0x31));
     }

@@ -52,8 +52,8 @@ ALWAYS_INLINE vec normal_below(vec x, vec *bell)
     p = vec_fma(p, t, vec_set(-0.356563782f));
     p = vec_fma(p, t, vec_set(0.319381530f));
     const vec outside = vec_mul(vec_mul(vec_mul(p, t), vec_set(0.398942280f)), *bell);
-    const vec positive = vec_zero_below(vec_sub(vec_set(1), vec_add(outside, outside)), x, vec_set(0));
-    return vec_add(outside, positive); /* 1 - outside where x >= 0 */
+    const vec inside = vec_sub(vec_set(1), vec_add(outside, outside));
+    return vec_add(outside, vec_zero_below(inside, x, vec_set(0))); /* x >= 0: 1 - outside */
 }
 
 /* 1/2 + an odd polynomial between -4.25 and 4.25; below 0, above 1. */
@@ -95,7 +95,7 @@ typedef struct {
     int64_t sums_step;
 } linear_tile;
 
-/* out from z, which is a B: bias and act before what is added, or after it, in the backward pass. */
+/* out from z = a B. Forward, act comes before what is added; backward, act' after it. */
 ALWAYS_INLINE void finish_vector(hr_dtype dtype, bool transposed, hr_act act,
                                  const hr_linear_mm *mm, vec z, int64_t row, int64_t n,
                                  int64_t lanes)

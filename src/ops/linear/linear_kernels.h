@@ -26,8 +26,8 @@ enum {
  * Rows of a have K elements, rows of out, pre, residual and aux N; all of the activation's type. */
 typedef struct {
     const void *a, *w;
-    int64_t rows, K, N;       /* rows: of this thread; a, out, pre, residual, aux point at its first */
-    int64_t n_first, n_end;   /* this thread's columns; n_first a multiple of 32; n_end that, or N */
+    int64_t rows, K, N;       /* rows of this thread: a, out, pre, residual, aux start there */
+    int64_t n_first, n_end;   /* columns of this thread: multiples of 32, or to N */
     bool transposed;
     hr_act act;
     const float *bias;        /* [N]; may be null, as may pre, residual and aux */
@@ -52,7 +52,7 @@ typedef struct {
     float *dw;                /* whole matrix, in the layout of W */
 
     /* Scratch of this thread, 64-aligned. What it must hold: hr_linear_dw_bytes. */
-    void *x_block;            /* up to 512 columns (of 12: 516) of HR_LINEAR_WORDS words, and a pad */
+    void *x_block;            /* up to 516 columns of HR_LINEAR_WORDS words, and a line a strip */
     void *dy_block;           /* up to 512 columns of HR_LINEAR_WORDS words, and a line a panel */
 } hr_linear_dw;
 

@@ -7,23 +7,9 @@
 
 #include <math.h>
 
-#include "base/bf16.h"
+#include "ops/element.h"
 
 enum { BLOCK_TOKENS = 64 };
-
-static double load(hr_dtype dtype, const void *array, int64_t index)
-{
-    if (dtype == HR_BF16) return hr_bf16_to_f32(((const hr_bf16 *)array)[index]);
-    return ((const float *)array)[index];
-}
-
-static void store(hr_dtype dtype, void *array, int64_t index, double value)
-{
-    if (dtype == HR_BF16)
-        ((hr_bf16 *)array)[index] = hr_bf16_from_f32((float)value);
-    else
-        ((float *)array)[index] = (float)value;
-}
 
 static double normal_below(double x) /* Phi */
 {
@@ -40,6 +26,7 @@ static double activate(hr_act act, double z)
 /* d/dx [x Phi(x)] = Phi(x) + x phi(x), phi(x) = exp(-x^2 / 2) / sqrt(2 pi) */
 static double slope(hr_act act, double aux)
 {
+    if (act == HR_ACT_NONE) return 1;
     if (act == HR_ACT_RELU) return aux > 0 ? 1 : 0;
     const double inverse_sqrt_2pi = M_2_SQRTPI * M_SQRT1_2 / 2;
     return normal_below(aux) + aux * exp(-aux * aux / 2) * inverse_sqrt_2pi;
@@ -52,7 +39,8 @@ static double product(hr_dtype dtype, const hr_linear_mm *mm, int64_t row, int64
     for (int64_t k = 0; k < mm->K; k++) {
         const int64_t index = mm->transposed ? hr_layout_index(layout, mm->N, mm->K, n, k)
                                              : hr_layout_index(layout, mm->K, mm->N, k, n);
-        sum += load(dtype, mm->a, row * mm->K + k) * load(dtype, mm->w, index);
+        sum += (double)hr_element_get(mm->a, row * mm->K + k, dtype) *
+               hr_element_get(mm->w, index, dtype);
     }
     return sum;
 }
@@ -62,17 +50,17 @@ static void mm_any(hr_dtype dtype, const hr_linear_mm *mm)
     for (int64_t row = 0; row < mm->rows; row++)
         for (int64_t n = mm->n_first; n < mm->n_end; n++) {
             const int64_t index = row * mm->N + n;
-            const double other = mm->residual ? load(dtype, mm->residual, index) : 0;
+            const double other = mm->residual ? hr_element_get(mm->residual, index, dtype) : 0;
             double z = product(dtype, mm, row, n);
             if (mm->transposed) {
                 z += other;
-                if (mm->aux) z *= slope(mm->act, load(dtype, mm->aux, index));
-                store(dtype, mm->out, index, z);
+                if (mm->aux) z *= slope(mm->act, hr_element_get(mm->aux, index, dtype));
+                hr_element_set(mm->out, index, dtype, (float)z);
                 continue;
             }
             if (mm->bias) z += mm->bias[n];
-            if (mm->pre) store(dtype, mm->pre, index, z);
-            store(dtype, mm->out, index, activate(mm->act, z) + other);
+            if (mm->pre) hr_element_set(mm->pre, index, dtype, (float)z);
+            hr_element_set(mm->out, index, dtype, (float)(activate(mm->act, z) + other));
         }
 }
 
@@ -82,8 +70,8 @@ static float sum_tokens(hr_dtype dtype, const hr_linear_dw *dw, int64_t k, int64
     int64_t position = dw->position;
     double block = 0;
     for (int64_t row = 0; row < dw->rows; row++) {
-        const double x = dw->x ? load(dtype, dw->x, row * dw->K + k) : 1;
-        block += x * load(dtype, dw->dy, row * dw->N + n);
+        const double x = dw->x ? hr_element_get(dw->x, row * dw->K + k, dtype) : 1;
+        block += x * hr_element_get(dw->dy, row * dw->N + n, dtype);
         position = position + 1 == dw->T ? 0 : position + 1;
         if (position % BLOCK_TOKENS && row + 1 < dw->rows) continue;
         carried = (float)(carried + block);

@@ -19,14 +19,14 @@
  *                        bool fresh, float *sums, const linear_ahead *ahead);
  *     void tile_of_columns(the same);
  *
- * Sixteen lines of sixteen words, transposed; only `lines` (1 .. 16) are there, the others are zero.
+ * Sixteen lines of sixteen words, transposed; only `lines` (1 .. 16) are there, others are zero.
  *     void transpose_words(const uint32_t *from, int64_t lines, uint32_t *to);
  * Eight lines of sixteen pairs: the 16 x 16 bf16 in them transposed, to pairs again.
  *     void transpose_pairs(const uint32_t *from, int64_t lines, uint32_t *to);
- * `width` words (16 or TILE_ROWS) of one packed line: elements of row `even`, and for pairs of `odd`
+ * `width` words (16 or TILE_ROWS) of one packed line: elements of row `even`, and in pairs of `odd`
  * above them; null: zeros. Only `columns` are there.
- *     void pack_line(words_kind kind, const void *even, const void *odd, int64_t columns, int64_t
- *                    width, uint32_t *to);
+ *     void pack_line(words_kind kind, const void *even, const void *odd, int64_t columns,
+ *                    int64_t width, uint32_t *to);
  * Two rows of sixteen sums out of a line of PANEL_PAIR, and back.
  *     void split_pairs(const float *line, float *even, float *odd);
  *     void join_pairs(const float *even, const float *odd, float *line); */
@@ -235,7 +235,8 @@ ALWAYS_INLINE void multiply(words_kind kind, const hr_linear_mm *mm)
 /* ---- dW (+)= x^T dy ---- */
 
 enum {
-    PANEL_STEP = (HR_LINEAR_WORDS + 1) * LINE, /* a line more, or all panels meet in one set of L1 */
+    /* A line more, or all panels would meet in one set of L1. */
+    PANEL_STEP = (HR_LINEAR_WORDS + 1) * LINE,
     COLUMNS_STEP = HR_LINEAR_WORDS * TILE_ROWS + LINE
 };
 
@@ -260,7 +261,8 @@ ALWAYS_INLINE int64_t pack_tokens(words_kind kind, const hr_linear_dw *dw, const
         uint32_t *piece = to + line * width;
         for (int64_t column = first; column < end; column += width, piece += step) {
             const int64_t at = (column - first) * (kind == WORDS_F32 ? 4 : 2);
-            __builtin_prefetch(even + at + 8 * row_bytes); /* short rows: the hardware starts late */
+            /* Rows are short: by itself the hardware starts late. */
+            __builtin_prefetch(even + at + 8 * row_bytes);
             if (odd) __builtin_prefetch(odd + at + 8 * row_bytes);
             pack_line(kind, even + at, odd ? odd + at : NULL, hr_min(width, end - column), width,
                       piece);
@@ -366,7 +368,8 @@ ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int
                                     linear_coming coming[2])
 {
     const uint32_t *x = dw->x_block;
-    const int64_t tiles = divide_up(block->rows, TILE_ROWS) * divide_up(block->columns, TILE_COLUMNS);
+    const int64_t strips = divide_up(block->rows, TILE_ROWS);
+    const int64_t tiles = strips * divide_up(block->columns, TILE_COLUMNS);
     const int64_t x_share = divide_up(lines_coming(&coming[0]), tiles);
     const int64_t dy_share = divide_up(lines_coming(&coming[1]), tiles);
     float sums[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
@@ -390,8 +393,8 @@ ALWAYS_INLINE void accumulate_block(words_kind kind, const hr_linear_dw *dw, int
 
 /* Every row of x against a packed block of dy. Which rows of the operands come next is known. */
 ALWAYS_INLINE void accumulate_rows(words_kind kind, const hr_linear_dw *dw, int64_t lines,
-                                     linear_cursor start, int64_t row_next, int64_t n,
-                                     int64_t n_end, bool fresh)
+                                   linear_cursor start, int64_t row_next, int64_t n, int64_t n_end,
+                                   bool fresh)
 {
     const int64_t rows = equal_blocks(dw->k_end - dw->k_first, HR_LINEAR_ROWS, TILE_ROWS);
     for (int64_t k = dw->k_first; k < dw->k_end; k += rows) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/linear/linear_words.h - the three ways in which a rung multiplies a lane of the reduction. */
+/* ops/linear/linear_words.h - what a rung multiplies in a lane, and what it fetches meanwhile. */
 #ifndef HR_OPS_LINEAR_LINEAR_WORDS_H
 #define HR_OPS_LINEAR_LINEAR_WORDS_H
 
@@ -19,7 +19,8 @@ typedef struct {
 } linear_ahead;
 
 /* Appends `rows` lines that are row_bytes apart; those that find no room are left out. */
-ALWAYS_INLINE void look_ahead(linear_ahead *ahead, const void *from, int64_t row_bytes, int64_t rows)
+ALWAYS_INLINE void look_ahead(linear_ahead *ahead, const void *from, int64_t row_bytes,
+                              int64_t rows)
 {
     const int64_t room = (int64_t)(sizeof ahead->at / sizeof *ahead->at) - ahead->count;
     for (int64_t i = 0; i < hr_min(rows, room); i++)
