@@ -124,6 +124,9 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
     if (out->directory < 0)
         return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", place,
                        reason(errno));
+    out->file = openat(out->directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (out->file >= 0) return HR_OK;
+    out->named = true;
     out->file = openat(out->directory, out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                        0666);
     if (out->file >= 0) return HR_OK;
@@ -170,11 +173,22 @@ static int flush(int file)
     return fsync(file) == 0 || errno == EINVAL ? 0 : errno;
 }
 
+/* A file without a name cannot be renamed over another: it gets its temporary name for that. */
+static bool give_name(hr_file_out *out)
+{
+    char self[64];
+    if (out->named) return true;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", out->file);
+    out->named = linkat(AT_FDCWD, self, out->directory, out->temporary, AT_SYMLINK_FOLLOW) == 0;
+    return out->named;
+}
+
 hr_status hr_file_commit(hr_file_out *out, hr_error *err)
 {
     HR_ASSERT(out->file >= 0);
     const int flushed = flush(out->file);
     if (flushed) return give_up(out, "flushed", flushed, err);
+    if (!give_name(out)) return give_up(out, "named", errno, err);
     const int file = out->file;
     out->file = -1;
     if (close(file) != 0 && errno != EINTR) return give_up(out, "closed", errno, err);
@@ -192,6 +206,6 @@ void hr_file_abort(hr_file_out *out)
 {
     if (out->directory < 0) return;
     hr_file_close(&out->file);
-    unlinkat(out->directory, out->temporary, 0);
+    if (out->named) unlinkat(out->directory, out->temporary, 0);
     hr_file_close(&out->directory);
 }

@@ -127,7 +127,7 @@ static void an_abort_leaves_what_was_there(void **state)
     hr_folder_write(hr_folder_path(&folder, "kept"), "old", 3);
     assert_int_equal(hr_file_begin(&out, folder.path, "kept", &err), HR_OK);
     assert_int_equal(hr_file_append(&out, "new", 3, &err), HR_OK);
-    assert_int_equal(hr_folder_count(&folder, ".partial-"), 1);
+    assert_int_equal(hr_folder_count(&folder, ".partial-"), out.named ? 1 : 0);
     hr_file_abort(&out);
     hr_file_abort(&out);
     assert_int_equal(hr_folder_count(&folder, ""), 1);
