@@ -56,7 +56,7 @@ static void survey(tiling *t)
         for (int32_t i = 0; op->out[i]; i++) note(t, s, step->out[i], op->out[i]);
     }
     for (int32_t i = 0; i < program->tensor_count; i++)
-        if (program->tensors[i].home != t->outer) t->outside[i] = 1;
+        if (!hr_loop_inside(program, program->tensors[i].home, t->outer)) t->outside[i] = 1;
 }
 
 static void shrink(tiling *t, hr_tensor *tensor)
@@ -83,30 +83,27 @@ static int32_t slice_of(tiling *t, int32_t tensor)
     return t->slice[tensor] = made;
 }
 
+/* A view that an inner tile made: it moves with a loop inside the present one. */
+static bool is_inner(const tiling *t, int32_t tensor)
+{
+    const int32_t loop = t->program->tensors[tensor].view_loop;
+    return loop != HR_NONE && loop != t->loop && hr_loop_inside(t->program, loop, t->loop);
+}
+
 /* Puts one operand of a step in the range right; false when there is no room for a view. */
 static bool cut_operand(tiling *t, int32_t *operand, char letter)
 {
     hr_program *program = t->program;
     if (*operand == HR_NONE || !is_row(letter) || program->tensors[*operand].rows == 0) return true;
-    hr_tensor *tensor = &program->tensors[*operand];
-    const int32_t root = hr_tensor_root(program, *operand);
-    const bool inner = tensor->view_loop != HR_NONE &&
-                       hr_loop_inside(program, tensor->view_loop, t->loop);
-    if (!t->outside[root]) {
-        shrink(t, tensor);
+    if (!t->outside[hr_tensor_root(program, *operand)]) {
+        shrink(t, &program->tensors[*operand]);
         return true;
     }
-    if (!inner) {
-        *operand = slice_of(t, *operand);
-        return *operand != HR_NONE;
-    }
-    /* An inner tile's view: it now moves inside this loop's view. */
-    const int32_t parent = tensor->view_of;
-    if (program->tensors[parent].view_loop == t->loop) return true;
-    const int32_t slice = slice_of(t, parent);
-    if (slice == HR_NONE) return false;
-    tensor->view_of = slice;
-    return true;
+    /* Views of inner tiles stay; what the outermost of them shows now moves inside this loop's view. */
+    int32_t *shown = operand;
+    while (is_inner(t, *shown)) shown = &program->tensors[*shown].view_of;
+    if (program->tensors[*shown].view_loop != t->loop) *shown = slice_of(t, *shown);
+    return *shown != HR_NONE;
 }
 
 static void wrap(tiling *t)
@@ -195,7 +192,7 @@ hr_status hr_tile(hr_program *program, int32_t first, int32_t last, const char *
         hr_tensor *tensor = &program->tensors[i];
         if (tensor->view_of != HR_NONE || t.outside[i] || !t.cut[i]) continue;
         shrink(&t, tensor);
-        tensor->home = t.loop;
+        if (tensor->home == t.outer) tensor->home = t.loop; /* else an inner loop's own */
     }
     scratch->used = kept;
     if (room) return HR_OK;

@@ -185,7 +185,7 @@ static void cuts_and_threads_keep_every_bit(void **state)
         for (int32_t i = 0; i < 4 * hr_min(HR_COUNT, 4); i++) {
             /* At the count of one each family and format meets one length and one pattern a rung. */
             const int32_t family = i & 1, format = i >> 1 & 1, turn = i / 4;
-            const int32_t length = rung == 0 ? i % 2 : (i + rung + turn) % 4; /* ref is slow */
+            const int32_t length = rung == 0 ? (i + (i >> 1) + turn) % 2 : (i + rung + turn) % 4; /* ref is slow */
             const hr_config config = config_of(family, format, lengths[length],
                                                (i + 2 * rung + turn) % 4);
             judge(&config, mask);

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tile_test.c - what only a look from outside catches: a tile that forgets to shrink makes plans fat
+ * while every number, every bit and every verdict stays right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/random.h"
+#include "model/assemble.h"
+#include "ops/embed/embed_build.h"
+#include "ops/linear/linear_build.h"
+#include "ops/list.h"
+#include "ops/loss/loss_build.h"
+#include "plan/compile.h"
+#include "plan/lifetimes.h"
+#include "plan/plan_file.h"
+#include "plan/tile.h"
+#include "text/folder.h"
+
+static const uint64_t seed = 20250213;
+
+/* ---- confluence */
+
+static uint32_t draw(uint64_t turn, uint32_t what)
+{
+    return hr_random_element(hr_random_row_key(seed, turn, 0, 0, 0), what);
+}
+
+static int64_t between(uint64_t turn, uint32_t what, int64_t low, int64_t high)
+{
+    return low + draw(turn, what) % (high - low + 1);
+}
+
+static hr_config random_config(uint64_t turn)
+{
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = (int32_t)between(turn, 0, 0, 1);
+    config.model.n_heads = between(turn, 1, 1, 4);
+    config.model.d_model = config.model.n_heads * 8 * between(turn, 2, 1, 4);
+    config.model.n_layers = between(turn, 3, 1, 4);
+    config.model.d_ff = between(turn, 4, 1, 200);
+    config.model.vocab_size = between(turn, 5, 5, 700);
+    config.model.dropout = draw(turn, 6) % 2 ? 0.1 : 0;
+    config.model.parallel_residual = draw(turn, 7) % 2;
+    config.model.attention.pattern = (int32_t)between(turn, 8, 0, 3);
+    config.data.tokenizer = HR_TOKENIZER_WORDS;
+    config.train.format = (int32_t)between(turn, 9, 0, 1);
+    config.train.optimizer.kind = (int32_t)between(turn, 10, 0, 2);
+    config.train.batch = 2 * between(turn, 11, 1, 6);
+    config.train.seq_len = between(turn, 12, 4, 200);
+    config.train.sample_tokens = between(turn, 13, 0, 4);
+    snprintf(config.train.out, sizeof config.train.out, "%s", draw(turn, 14) % 2 ? "out" : "");
+    return config;
+}
+
+typedef struct {
+    void *memory;
+    hr_region region;
+    hr_program program;
+    hr_plan plan;
+    hr_pack_result packing;
+} compiled;
+
+static void open_region(compiled *c, int64_t bytes)
+{
+    c->memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
+    c->region = hr_region_over(c->memory, bytes);
+}
+
+static void must(hr_status status, const hr_error *err)
+{
+    if (status != HR_OK) fail_msg("%s", err->message);
+}
+
+static void plan(compiled *c, int32_t threads)
+{
+    hr_error err;
+    c->plan = (hr_plan){ .threads = threads, .rung = "ref", .page_bytes = 4096 };
+    must(hr_lifetimes(&c->program, &c->region, &c->plan, &err), &err);
+    must(hr_pack(c->plan.storages, c->plan.storage_count, HR_PACK_WORK_DEFAULT, &c->region,
+                 &c->packing, &err), &err);
+    c->plan.arena_bytes = c->packing.arena_bytes;
+    c->plan.floor_bytes = c->packing.floor_bytes;
+}
+
+static void tile_head(compiled *c, const char *section, const char *name, int64_t chunk)
+{
+    const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, section)];
+    int32_t first = -1, last = -1;
+    hr_error err;
+    for (int32_t s = loop->step_first; s <= loop->step_last; s++) {
+        if (c->program.steps[s].block != HR_BLOCK_HEAD) continue;
+        if (first < 0) first = s;
+        last = s;
+    }
+    must(hr_tile(&c->program, first, last, name, chunk, &c->region, &err), &err);
+}
+
+static void tile_batch(compiled *c, int64_t rows)
+{
+    const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, "step")];
+    hr_error err;
+    must(hr_tile(&c->program, loop->step_first, loop->step_last, "micro-batch", rows, &c->region,
+                 &err), &err);
+}
+
+/* Compiles with the cuts in one order or the other. */
+static void compile_in_order(compiled *c, const hr_config *config, hr_strategy cuts,
+                             int64_t micro_batch, bool chunk_first)
+{
+    hr_error err;
+    open_region(c, hr_compile_bytes(config) + (1 << 20));
+    must(hr_model_assemble(config, micro_batch, &c->region, &c->program, &err), &err);
+    const int64_t rows = cuts.micro_batch * config->train.seq_len;
+    if (!chunk_first && rows) tile_batch(c, rows);
+    if (cuts.loss_chunk) {
+        tile_head(c, "step", "loss chunk", cuts.loss_chunk);
+        tile_head(c, "evaluation", "evaluation loss chunk", cuts.loss_chunk);
+    }
+    if (chunk_first && rows) tile_batch(c, rows);
+    hr_tile_sort_loops(&c->program);
+    plan(c, 2);
+}
+
+/* The plan's file, as text. */
+static char *written(const compiled *c)
+{
+    const hr_folder folder = hr_folder_open();
+    const char *path = hr_folder_path(&folder, "plan.json");
+    int64_t bytes;
+    hr_error err;
+    must(hr_plan_file_write(path, &c->program, &c->plan, &err), &err);
+    char *text = hr_folder_read(path, &bytes);
+    hr_folder_close(&folder);
+    return text;
+}
+
+static void cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_byte(void **state)
+{
+    (void)state;
+    int32_t both = 0;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    for (uint64_t turn = 0; turn < 100 * HR_COUNT; turn++) {
+        hr_config config = random_config(turn);
+        const int64_t T = config.train.seq_len, batch = config.train.batch;
+        int64_t micro = between(turn, 20, 1, batch - 1);
+        while (batch % micro) micro--;
+        config.memory.loss_chunk = between(turn, 21, 1, micro * T * 5 / 4);
+        const hr_strategy cuts = hr_strategy_of(&config, micro);
+        both += cuts.micro_batch && cuts.loss_chunk;
+        compiled a, b;
+        compile_in_order(&a, &config, cuts, micro, false);
+        compile_in_order(&b, &config, cuts, micro, true);
+        char *one = written(&a), *other = written(&b);
+        if (strcmp(one, other))
+            fail_msg("turn %llu: micro-batch %lld of %lld x %lld, chunk %lld: floor %lld or %lld",
+                     (unsigned long long)turn, (long long)micro, (long long)batch, (long long)T,
+                     (long long)cuts.loss_chunk, (long long)a.plan.floor_bytes,
+                     (long long)b.plan.floor_bytes);
+        free(one);
+        free(other);
+        free(a.memory);
+        free(b.memory);
+    }
+    print_message("%d of %d with both cuts\n", both, 100 * HR_COUNT);
+    assert_true(both > 50);
+}
+
+/* ---- what no plan of a model may hold */
+
+/* Most rows of any tensor of logits, or of their gradient, that a section's plan holds. */
+static int64_t logit_rows(const compiled *c, const char *section)
+{
+    const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, section)];
+    int64_t rows = 0;
+    for (int32_t b = 0; b < c->plan.buffer_count; b++) {
+        const hr_buffer *buffer = &c->plan.buffers[b];
+        if (buffer->tensor == HR_NONE || buffer->step_first < loop->step_first ||
+            buffer->step_last > loop->step_last)
+            continue;
+        const hr_tensor *tensor = &c->program.tensors[buffer->tensor];
+        if (!strcmp(tensor->name, "logits") || !strcmp(tensor->name, "d.logits"))
+            rows = hr_max(rows, tensor->rows);
+    }
+    return rows;
+}
+
+/* Floating-point operations of a section, every turn of every loop counted as a whole one. */
+static int64_t flops_of(const compiled *c, const char *section)
+{
+    const hr_program *program = &c->program;
+    const int32_t loop = hr_program_loop(program, section);
+    int64_t sum = 0;
+    for (int32_t s = program->loops[loop].step_first; s <= program->loops[loop].step_last; s++) {
+        const hr_step *step = &program->steps[s];
+        const hr_op *op = program->ops[step->op];
+        int64_t turns = 1;
+        for (int32_t l = step->loop; l != loop; l = program->loops[l].parent)
+            turns *= program->loops[l].count;
+        if (op->flops) sum += turns * op->flops(step->attr, program->tensors[step->in[0]].rows);
+    }
+    return sum;
+}
+
+static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
+{
+    (void)state;
+    for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
+        hr_config config = random_config(turn);
+        config.train.seq_len = 8 * between(turn, 22, 1, 20);
+        const int64_t T = config.train.seq_len, batch = config.train.batch, chunk = T / 4;
+        const int64_t micro = draw(turn, 23) % 2 ? 1 : batch / 2;
+        compiled whole, cut;
+        compile_in_order(&whole, &config, (hr_strategy){ 0, 0 }, batch, false);
+        compile_in_order(&cut, &config, (hr_strategy){ micro, chunk }, micro, draw(turn, 24) % 2);
+        assert_int_equal(logit_rows(&whole, "step"), batch * T);
+        assert_int_equal(logit_rows(&cut, "step"), chunk);
+        assert_int_equal(logit_rows(&cut, "evaluation"), chunk);
+        if (config.train.sample_tokens) assert_int_equal(logit_rows(&cut, "sample"), 1);
+        assert_int_equal(flops_of(&whole, "step"), flops_of(&cut, "step"));
+        free(whole.memory);
+        free(cut.memory);
+    }
+}
+
+static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **state)
+{
+    (void)state;
+    hr_config config = random_config(0);
+    config.train.batch = 6;
+    config.train.seq_len = 64;
+    const struct {
+        int64_t micro_batch, loss_chunk;
+        hr_strategy strategy;
+    } cases[] = { { 6, 64, { 0, 64 } },  { 6, 384, { 0, 0 } }, { 6, 100000, { 0, 0 } },
+                  { 6, 383, { 0, 383 } }, { 3, 192, { 3, 0 } }, { 3, 191, { 3, 191 } },
+                  { 3, 1000, { 3, 0 } },  { 1, 64, { 1, 0 } },  { 1, 0, { 1, 0 } },
+                  { 6, 0, { 0, 0 } } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        config.memory.loss_chunk = cases[i].loss_chunk;
+        const hr_strategy strategy = hr_strategy_of(&config, cases[i].micro_batch);
+        assert_int_equal(strategy.micro_batch, cases[i].strategy.micro_batch);
+        assert_int_equal(strategy.loss_chunk, cases[i].strategy.loss_chunk);
+    }
+    config.memory.loss_chunk = 0;
+    config.train.batch = 32;
+    assert_int_equal(hr_strategy_of(&config, 32).loss_chunk, 1024);
+    config.train.seq_len = 300; /* not a multiple of 64: whole sequences */
+    assert_int_equal(hr_strategy_of(&config, 32).loss_chunk, 900);
+}
+
+/* ---- floors worked out by hand
+ *
+ * 256 token rows (R) through table [96, 32], relu(h W1) with W1 [32, 64], logits = up W2 with
+ * W2 [64, 96]; loss; a report that reads loss and gradients. fp32, no scratch. Bytes:
+ *
+ *   weights    table 96*32*4 = 12288, W1 32*64*4 = 8192, W2 64*96*4 = 24576: together 45056
+ *   gradients  the same three
+ *   rows       ids, targets 4 R, h and d.h 128 R, up and d.up 256 R, logits and d.logits 384 R
+ *   small      1/tokens 64, learning rate 64 (batch only), loss sum 64
+ *
+ * Steps: 0 batch, 1 embed h, 2 up, 3 logits, 4 loss (d.logits over logits), 5 dW2, 6 d.up (over up,
+ * which dies here), 7 dW1, 8 d.h, 9 embed_bwd, 10 report. */
+
+enum { ROWS = 256, V = 96, D = 32, F = 64 };
+enum { WEIGHTS = 45056, W1_BYTES = 8192, W2_BYTES = 24576, TABLE_BYTES = 12288, LINE = 64 };
+enum { UP_STEP = 2, LOGITS_STEP = 3, DUP_STEP = 6, FIRST = 1, LAST = 9 };
+
+static hr_op bare_ops[HR_OP_COUNT];
+static const hr_op *bare_table[HR_OP_COUNT];
+
+static int32_t weight(hr_builder *b, hr_param_kind kind, int64_t K, int64_t N, const char *name)
+{
+    return hr_build_param(b, (hr_param_shape){ .kind = kind, .K = K, .N = N }, "%s", name);
+}
+
+static void build_by_hand(compiled *c)
+{
+    enum { STEPS = 16, TENSORS = 64 };
+    hr_error err;
+    open_region(c, 1 << 20);
+    for (int32_t i = 0; i < HR_OP_COUNT; i++) {
+        bare_ops[i] = *hr_op_table[i];
+        bare_ops[i].scratch_bytes = NULL;
+        bare_table[i] = &bare_ops[i];
+    }
+    must(hr_program_place(&c->region, bare_table, HR_OP_COUNT, STEPS, TENSORS, 8, 3, &c->program,
+                          &err), &err);
+    hr_builder b = { .program = &c->program, .dtype = HR_F32, .rows = ROWS, .T = 64,
+                     .training = true, .layer = HR_NONE, .err = &err };
+    const int32_t table = weight(&b, HR_PARAM_TABLE, V, D, "table");
+    const int32_t w1 = weight(&b, HR_PARAM_MATRIX, D, F, "W1");
+    const int32_t w2 = weight(&b, HR_PARAM_MATRIX, F, V, "W2");
+    const int32_t ids = hr_build_rows(&b, "ids", HR_I32, 1);
+    const int32_t targets = hr_build_rows(&b, "targets", HR_I32, 1);
+    const int32_t scale = hr_build_fixed(&b, "scale", HR_ROLE_INPUT, HR_F64, HR_ROWS, 1, 0, 0);
+    const int32_t lr = hr_build_fixed(&b, "lr", HR_ROLE_INPUT, HR_F64, HR_ROWS, 1, 0, 0);
+    const int32_t loss = hr_build_fixed(&b, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS, 1, 0, 0);
+    hr_step *step = hr_build_step(&b, HR_OP_batch, 0, 0);
+    const int32_t fetched[] = { ids, targets, scale, lr };
+    memcpy(step->out, fetched, sizeof fetched);
+
+    hr_build_loop_open(&b, "step", 1);
+    const int32_t h = hr_build_embed(&b, "h", ids, table, HR_NONE);
+    const int32_t up = hr_build_linear(&b, "up", h, w1, HR_NONE, HR_ACT_RELU, HR_NONE);
+    const int32_t logits = hr_build_linear(&b, "logits", up, w2, HR_NONE, HR_ACT_NONE, HR_NONE);
+    hr_build_loss(&b, logits, targets, scale, loss);
+    must(hr_build_derivative(&b, FIRST, c->program.step_count - 1, &c->region, &err), &err);
+    hr_build_loop_close(&b);
+
+    step = hr_build_step(&b, HR_OP_report, 0, 0);
+    step->in[0] = loss;
+    for (int32_t p = 0; p < 3; p++) step->in[1 + p] = c->program.params[p].gradient;
+    must(hr_build_status(&b), &err);
+    assert_int_equal(c->program.step_count, 11);
+}
+
+static void cut(compiled *c, int32_t first, int32_t last, const char *name, int64_t rows)
+{
+    hr_error err;
+    must(hr_tile(&c->program, first, last, name, rows, &c->region, &err), &err);
+}
+
+static void floor_is(compiled *c, int64_t bytes)
+{
+    hr_tile_sort_loops(&c->program);
+    plan(c, 1);
+    assert_int_equal(c->plan.floor_bytes, bytes);
+    assert_int_equal(c->plan.arena_bytes, bytes);
+    free(c->memory);
+}
+
+/* Peak at step 5: weights, ids, loss, h, up, d.logits and the gradient of W2:
+ * 45056 + 1024 + 64 + 256 * (128 + 256 + 384) + 24576 = 267328. */
+static void the_floor_of_a_whole_batch_is_what_paper_says(void **state)
+{
+    (void)state;
+    compiled c;
+    build_by_hand(&c);
+    floor_is(&c, WEIGHTS + 4 * ROWS + LINE + (128 + 256 + 384) * ROWS + W2_BYTES);
+}
+
+/* Four turns of 64 rows. What the turns carry lives through all of them: gradients, loss, ids,
+ * targets, 1/tokens: 2 * 45056 + 2 * 1024 + 2 * 64. Peak at step 5: 64 rows of h, up, d.logits:
+ * 64 * 768. Together 141440. */
+static void the_floor_of_micro_batches_is_what_paper_says(void **state)
+{
+    (void)state;
+    compiled c;
+    build_by_hand(&c);
+    cut(&c, FIRST, LAST, "micro-batch", 64);
+    floor_is(&c, 2 * WEIGHTS + 2 * 4 * ROWS + 2 * LINE + 64 * (128 + 256 + 384));
+}
+
+/* Eight turns of 32 rows over steps 3 to 6: up and d.up are seen in slices and whole at once, so d.up
+ * cannot take over up; the gradient of W2 lives through all turns, gradients of the rest not yet.
+ * 45056 + ids, targets 2048 + 1/tokens, loss 128 + 256 * (128 + 256 + 256) + 32 * 384 + 24576. */
+static void the_floor_of_loss_chunks_is_what_paper_says(void **state)
+{
+    (void)state;
+    compiled c;
+    build_by_hand(&c);
+    cut(&c, LOGITS_STEP, DUP_STEP, "chunk", 32);
+    floor_is(&c, WEIGHTS + 2 * 4 * ROWS + 2 * LINE + (128 + 256 + 256) * ROWS + 32 * 384 + W2_BYTES);
+}
+
+/* A last turn may be short: 48 rows a turn are six turns, and bytes are those of a whole one. */
+static void the_floor_of_a_short_last_turn_is_that_of_a_whole_one(void **state)
+{
+    (void)state;
+    compiled c;
+    build_by_hand(&c);
+    cut(&c, LOGITS_STEP, DUP_STEP, "chunk", 48);
+    assert_int_equal(c.program.loops[hr_program_loop(&c.program, "chunk")].count, 6);
+    floor_is(&c, WEIGHTS + 2 * 4 * ROWS + 2 * LINE + (128 + 256 + 256) * ROWS + 48 * 384 + W2_BYTES);
+}
+
+/* Both: 64 rows of h, up and d.up, 32 of logits. */
+static void the_floor_of_both_is_what_paper_says_in_either_order(void **state)
+{
+    (void)state;
+    for (int32_t order = 0; order < 2; order++) {
+        compiled c;
+        build_by_hand(&c);
+        if (order) cut(&c, LOGITS_STEP, DUP_STEP, "chunk", 32);
+        cut(&c, FIRST, LAST, "micro-batch", 64);
+        if (!order) cut(&c, LOGITS_STEP, DUP_STEP, "chunk", 32);
+        floor_is(&c, 2 * WEIGHTS + 2 * 4 * ROWS + 2 * LINE + 64 * (128 + 256 + 256) + 32 * 384);
+    }
+}
+
+/* Two inner tiles in a row: up is written through the views of one and read through those of the
+ * other, and no step names it. It must shrink with the micro-batch all the same. */
+static void what_is_touched_only_through_views_shrinks_too(void **state)
+{
+    (void)state;
+    for (int32_t order = 0; order < 2; order++) {
+        compiled c;
+        build_by_hand(&c);
+        if (!order) cut(&c, FIRST, LAST, "micro-batch", 64);
+        cut(&c, FIRST, UP_STEP, "inner tile", 16);
+        cut(&c, LOGITS_STEP, DUP_STEP, "chunk", 32);
+        if (order) cut(&c, FIRST, LAST, "micro-batch", 64);
+        floor_is(&c, 2 * WEIGHTS + 2 * 4 * ROWS + 2 * LINE + 64 * (128 + 256 + 256) + 32 * 384);
+    }
+}
+
+/* Three deep, from the inside out and from the outside in. */
+static void tiles_in_tiles_in_tiles_give_one_plan(void **state)
+{
+    (void)state;
+    char *text[3];
+    for (int32_t order = 0; order < 3; order++) {
+        compiled c;
+        build_by_hand(&c);
+        if (order == 0) cut(&c, FIRST, LAST, "micro-batch", 128);
+        if (order == 2) cut(&c, LOGITS_STEP, LOGITS_STEP + 1, "inner", 16);
+        cut(&c, LOGITS_STEP, DUP_STEP, "chunk", 48);
+        if (order == 1) cut(&c, FIRST, LAST, "micro-batch", 128);
+        if (order != 2) cut(&c, LOGITS_STEP, LOGITS_STEP + 1, "inner", 16);
+        if (order == 2) cut(&c, FIRST, LAST, "micro-batch", 128);
+        hr_tile_sort_loops(&c.program);
+        plan(&c, 1);
+        text[order] = written(&c);
+        free(c.memory);
+    }
+    assert_string_equal(text[0], text[1]);
+    assert_string_equal(text[0], text[2]);
+    for (int32_t order = 0; order < 3; order++) free(text[order]);
+}
+
+static void what_has_no_room_is_refused(void **state)
+{
+    (void)state;
+    compiled c;
+    hr_error err;
+    build_by_hand(&c);
+    c.program.loop_max = c.program.loop_count;
+    assert_int_equal(hr_tile(&c.program, FIRST, LAST, "t", 64, &c.region, &err), HR_FAILURE);
+    c.program.loop_max++;
+    c.program.tensor_max = c.program.tensor_count;
+    assert_int_equal(hr_tile(&c.program, LOGITS_STEP, DUP_STEP, "t", 64, &c.region, &err),
+                     HR_FAILURE);
+    assert_non_null(strstr(err.message, "has room for"));
+    free(c.memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_byte),
+        cmocka_unit_test(no_logits_are_longer_than_a_chunk_and_no_cut_adds_work),
+        cmocka_unit_test(a_cut_that_is_not_smaller_than_the_one_around_it_is_none),
+        cmocka_unit_test(the_floor_of_a_whole_batch_is_what_paper_says),
+        cmocka_unit_test(the_floor_of_micro_batches_is_what_paper_says),
+        cmocka_unit_test(the_floor_of_loss_chunks_is_what_paper_says),
+        cmocka_unit_test(the_floor_of_a_short_last_turn_is_that_of_a_whole_one),
+        cmocka_unit_test(the_floor_of_both_is_what_paper_says_in_either_order),
+        cmocka_unit_test(what_is_touched_only_through_views_shrinks_too),
+        cmocka_unit_test(tiles_in_tiles_in_tiles_give_one_plan),
+        cmocka_unit_test(what_has_no_room_is_refused),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
