@@ -3,7 +3,8 @@
  *
  * Passes: a once per 512 columns, B once per 516 rows where it is packed, results once. Registers:
  * 6 rows x 16 columns are 12 accumulators; with 2 of B and 1 of A 15 of the 16. A word costs 12
- * products and 8 loads. Bound: FMA. */
+ * products and 8 loads. Bound: FMA. AMD Zen 4, 2 threads, d = 512, a busy machine, 2026-11: fp32
+ * forward and dx 87-90 % of it, 80-87 % where an epilogue reads two operands, dW 79-87 %. */
 #include "ops/simd/vec_avx2.h"
 
 #include "ops/linear/linear_words.h"
