@@ -10,9 +10,11 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/cpu.h"
+#include "ops/simd/amx.h"
 
 enum { HR_BENCH_THREADS_MOST = 64, HR_CEILING_CHAINS = 24 };
 
@@ -72,10 +74,16 @@ typedef enum {
     HR_CEILING_FMA_256,
     HR_CEILING_FMA_512,
     HR_CEILING_BF16, /* vdpbf16ps */
+    HR_CEILING_AMX, /* both operands streaming from L2 */
     HR_CEILING_KINDS
 } hr_ceiling;
 
-enum { HR_CEILING_TURNS = 400000 };
+enum {
+    HR_CEILING_TURNS = 400000,
+    HR_CEILING_TILE_BYTES = 1024,
+    HR_CEILING_TURN_BYTES = 4 * HR_CEILING_TILE_BYTES, /* two tiles of each operand */
+    HR_CEILING_STREAM_BYTES = 512 * 1024 /* ten times an L1, a quarter of an L2 with AMX */
+};
 
 __attribute__((target("avx2,fma"), noinline)) static void hr_ceiling_spin_256(void)
 {
@@ -121,13 +129,41 @@ __attribute__((target("avx512f,avx512bf16"), noinline)) static void hr_ceiling_s
     for (int i = 0; i < HR_CEILING_CHAINS; i++) __asm__ volatile("" ::"v"(sum[i]));
 }
 
-static inline void hr_ceiling_work(void *kind, int32_t thread, int32_t threads)
+/* A block of 2 x 2 tiles, the most that eight tiles allow, fed as a product with nothing in L1 would
+ * be: four loads for four products. Assembly throughout, so no flags are needed to compile it. */
+static __attribute__((noinline)) void hr_ceiling_stream_amx(const uint8_t *panels)
 {
+    int64_t at = 0;
+    hr_tile_config();
+    for (int64_t turn = 0; turn < HR_CEILING_TURNS; turn++) {
+        const uint8_t *tiles = panels + at;
+        hr_tile_load(4, tiles, 64);
+        hr_tile_load(5, tiles + HR_CEILING_TILE_BYTES, 64);
+        hr_tile_load(6, tiles + 2 * HR_CEILING_TILE_BYTES, 64);
+        hr_tile_load(7, tiles + 3 * HR_CEILING_TILE_BYTES, 64);
+        hr_tile_dpbf16(0, 4, 6);
+        hr_tile_dpbf16(1, 4, 7);
+        hr_tile_dpbf16(2, 5, 6);
+        hr_tile_dpbf16(3, 5, 7);
+        at = (at + HR_CEILING_TURN_BYTES) % HR_CEILING_STREAM_BYTES;
+    }
+    hr_tile_release();
+}
+
+typedef struct {
+    hr_ceiling kind;
+    const uint8_t *panels; /* AMX only */
+} hr_ceiling_probe;
+
+static inline void hr_ceiling_work(void *work, int32_t thread, int32_t threads)
+{
+    const hr_ceiling_probe *probe = work;
     (void)thread;
     (void)threads;
-    switch (*(hr_ceiling *)kind) {
+    switch (probe->kind) {
     case HR_CEILING_FMA_256: hr_ceiling_spin_256(); break;
     case HR_CEILING_FMA_512: hr_ceiling_spin_512(); break;
+    case HR_CEILING_AMX: hr_ceiling_stream_amx(probe->panels); break;
     default: hr_ceiling_spin_bf16(); break;
     }
 }
@@ -136,15 +172,24 @@ static inline void hr_ceiling_work(void *kind, int32_t thread, int32_t threads)
 static inline double hr_ceiling_gflops(hr_ceiling kind, int32_t threads)
 {
     static const int64_t flops_a_turn[HR_CEILING_KINDS] = { 12 * 8 * 2, HR_CEILING_CHAINS * 16 * 2,
-                                                            HR_CEILING_CHAINS * 16 * 4 };
-    const double seconds = hr_bench_seconds(threads, hr_ceiling_work, &kind);
+                                                            HR_CEILING_CHAINS * 16 * 4,
+                                                            4 * 16 * 16 * 32 * 2 };
+    uint8_t *panels = NULL;
+    if (kind == HR_CEILING_AMX) {
+        panels = aligned_alloc(4096, HR_CEILING_STREAM_BYTES);
+        if (!panels) abort();
+        memset(panels, 0, HR_CEILING_STREAM_BYTES); /* pages never written are all one page */
+    }
+    hr_ceiling_probe probe = { kind, panels };
+    const double seconds = hr_bench_seconds(threads, hr_ceiling_work, &probe);
+    free(panels);
     return 1e-9 * (double)(threads * flops_a_turn[kind]) * HR_CEILING_TURNS / seconds;
 }
 
-/* The ceiling that products of a rung stand under: bf16 or fp32 activations, mask of base/cpu.h.
- * AMX has its own probe: this answers for the rungs below. */
+/* The ceiling that products of a rung stand under: bf16 or fp32 activations, mask of base/cpu.h. */
 static inline hr_ceiling hr_ceiling_of(uint32_t cpu_mask, int bf16)
 {
+    if (bf16 && (cpu_mask & HR_CPU_AMX)) return HR_CEILING_AMX;
     if (bf16 && (cpu_mask & HR_CPU_AVX512BF16)) return HR_CEILING_BF16;
     return cpu_mask & HR_CPU_AVX512 ? HR_CEILING_FMA_512 : HR_CEILING_FMA_256;
 }

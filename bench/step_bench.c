@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole steps of training: tokens a second, and the fraction of a ceiling measured in between.
  *
- *     step_bench [--ops] [--rounds N] [--threads N] [--rung NAME] [RECIPE] [key=value ...]
+ *     step_bench [--ops] [--paced] [--rounds N] [--threads N] [--rung NAME] [RECIPE] [key=value ...]
  *
- * Without a recipe: the shapes of docs/speed.md. A round probes the ceiling, then runs one step of every
- * shape, so that all of them see the same minutes; medians are printed. FLOP count as a plan counts
- * them: 6 x weights in products + attention of kept blocks, a token. Time is CPU time of the thread
- * that leads (it spins while it waits), so that what else the machine does counts little. */
+ * Without a recipe: the shapes of docs/speed.md, which also says what is counted and why. --paced takes
+ * a round for each line of standard input and prints it as JSON, so that another may have its turn. */
 #include "ceiling.h"
 #include "support/rig.h"
 
-enum { SHAPES_MOST = 12, ROUNDS_MOST = 101, BUSY_PERCENT = 90 };
+enum { SHAPES_MOST = 12, ROUNDS_MOST = 101, LINE_BYTES = 64 };
 
 typedef struct {
     const char *name;
     hr_config config;
-    rig rig;
-    double flops; /* of a step */
-    double gflops[ROUNDS_MOST], fraction[ROUNDS_MOST], tokens[ROUNDS_MOST];
 } shape;
+
+/* One step, and what the cores could do before and after it. */
+typedef struct {
+    double cpu_seconds, wall_seconds, ceiling;
+} sample;
 
 typedef struct {
     int32_t rounds, threads;
-    bool ops;
+    bool ops, paced;
     uint32_t mask;
     shape shapes[SHAPES_MOST];
     int32_t count;
-    double op_seconds[HR_OP_COUNT], op_flops[HR_OP_COUNT], last_seconds;
+    rig rig; /* of the shape whose turn it is */
+    double gflop; /* of a step */
+    double op_seconds[HR_OP_COUNT], op_gflop[HR_OP_COUNT], last_seconds;
 } bench;
 
 static int ascending(const void *a, const void *b)
@@ -35,16 +37,24 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median(const double *values, int32_t count)
+static double median(double *values, int32_t count)
 {
-    double sorted[ROUNDS_MOST];
-    memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-    return sorted[count / 2];
+    qsort(values, (size_t)count, sizeof *values, ascending);
+    return values[count / 2];
 }
 
-static void needle(hr_config *config, int64_t V, int64_t T, hr_format format)
+static double wall_seconds(void)
 {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void add_needle(bench *b, const char *name, int64_t V, int64_t T, hr_format format)
+{
+    shape *s = &b->shapes[b->count++];
+    hr_config *config = &s->config;
+    s->name = name;
     hr_config_default(config);
     config->model.family = HR_FAMILY_NEEDLE;
     config->model.d_model = 512;
@@ -63,23 +73,16 @@ static void needle(hr_config *config, int64_t V, int64_t T, hr_format format)
 
 static void usual_shapes(bench *b)
 {
-    static const struct {
-        const char *name;
-        int64_t V, T;
-        hr_format format;
-    } usual[] = { { "V=10,000 T=128 bf16", 10000, 128, HR_FORMAT_BF16 },
-                  { "V=10,000 T=512 bf16", 10000, 512, HR_FORMAT_BF16 },
-                  { "V=50,304 T=128 bf16", 50304, 128, HR_FORMAT_BF16 },
-                  { "V=10,000 T=128 fp32", 10000, 128, HR_FORMAT_FP32 },
-                  { "V=10,000 T=512 fp32", 10000, 512, HR_FORMAT_FP32 } };
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        shape *s = &b->shapes[b->count++];
-        s->name = usual[i].name;
-        needle(&s->config, usual[i].V, usual[i].T, usual[i].format);
-    }
+    add_needle(b, "V=10,000 T=128 bf16", 10000, 128, HR_FORMAT_BF16);
+    add_needle(b, "V=10,000 T=512 bf16", 10000, 512, HR_FORMAT_BF16);
+    add_needle(b, "V=50,304 T=128 bf16", 50304, 128, HR_FORMAT_BF16);
+    add_needle(b, "V=50,304 T=512 bf16", 50304, 512, HR_FORMAT_BF16);
+    add_needle(b, "V=10,000 T=128 fp32", 10000, 128, HR_FORMAT_FP32);
+    add_needle(b, "V=10,000 T=512 fp32", 10000, 512, HR_FORMAT_FP32);
 }
 
-static double step_flops(const rig *r)
+/* As a plan counts: 6 x weights in products + attention of kept blocks, a token. */
+static double step_gflop(const rig *r)
 {
     const hr_program *program = &r->compiled.program;
     const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
@@ -90,7 +93,7 @@ static double step_flops(const rig *r)
         if (op->flops && step->direction == HR_DIR_FORWARD)
             flops += 3.0 * (double)op->flops(step->attr, r->rows);
     }
-    return flops;
+    return 1e-9 * flops;
 }
 
 static bench *watched;
@@ -99,32 +102,60 @@ static bench *watched;
 static void watch(void *context, const hr_executor *executor, int32_t s)
 {
     const hr_step *step = &executor->program->steps[s];
-    const double now = hr_bench_cpu_seconds();
+    const hr_op *op = executor->program->ops[step->op];
     (void)context;
-    watched->op_seconds[step->op] += now - watched->last_seconds;
-    if (executor->program->ops[step->op]->flops) {
-        int64_t rows = executor->program->tensors[step->in[0]].rows;
-        watched->op_flops[step->op] +=
-            (double)executor->program->ops[step->op]->flops(step->attr, rows);
+    watched->op_seconds[step->op] += hr_bench_cpu_seconds() - watched->last_seconds;
+    if (op->flops) {
+        const int64_t rows = executor->program->tensors[step->in[0]].rows;
+        watched->op_gflop[step->op] += 1e-9 * (double)op->flops(step->attr, rows);
     }
     watched->last_seconds = hr_bench_cpu_seconds();
 }
 
-static void run_round(bench *b, shape *s, int32_t round)
+static sample take_round(bench *b)
 {
-    const hr_ceiling kind = hr_ceiling_of(b->mask, s->config.train.format == HR_FORMAT_BF16);
+    const hr_ceiling kind = hr_ceiling_of(b->mask, b->rig.config.train.format == HR_FORMAT_BF16);
     const double before = hr_ceiling_gflops(kind, b->threads);
-    const double start = hr_bench_cpu_seconds();
-    b->last_seconds = start;
-    rig_section(&s->rig, "fetch");
-    rig_section(&s->rig, "step");
-    rig_section(&s->rig, "update");
-    const double seconds = hr_bench_cpu_seconds() - start;
-    const double after = hr_ceiling_gflops(kind, b->threads);
-    s->rig.executor.clock++;
-    s->gflops[round] = 1e-9 * s->flops / seconds;
-    s->fraction[round] = s->gflops[round] / (0.5 * (before + after));
-    s->tokens[round] = (double)s->rig.rows / seconds;
+    const double wall = wall_seconds(), cpu = hr_bench_cpu_seconds();
+    b->last_seconds = cpu;
+    rig_section(&b->rig, "fetch");
+    rig_section(&b->rig, "step");
+    rig_section(&b->rig, "update");
+    sample s = { hr_bench_cpu_seconds() - cpu, wall_seconds() - wall, 0 };
+    s.ceiling = 0.5 * (before + hr_ceiling_gflops(kind, b->threads));
+    b->rig.executor.clock++;
+    return s;
+}
+
+static void take_rounds(bench *b, const char *name)
+{
+    double cpu[ROUNDS_MOST], wall[ROUNDS_MOST], fraction[ROUNDS_MOST];
+    for (int32_t i = 0; i < b->rounds; i++) {
+        const sample s = take_round(b);
+        cpu[i] = s.cpu_seconds;
+        wall[i] = s.wall_seconds;
+        fraction[i] = b->gflop / s.cpu_seconds / s.ceiling;
+    }
+    const double seconds = median(cpu, b->rounds), tokens = (double)b->rig.rows;
+    printf("%-20s %9.0f %14.0f %9.0f %10.1f %%\n", name, tokens / median(wall, b->rounds),
+           tokens / seconds, b->gflop / seconds, 100 * median(fraction, b->rounds));
+    fflush(stdout);
+}
+
+static void take_paced_rounds(bench *b)
+{
+    char line[LINE_BYTES];
+    printf("{\"rung\": \"%s\", \"parameters\": %lld}\n", hr_cpu_rung_name(b->mask),
+           (long long)b->rig.gradient_count);
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        const sample s = take_round(b);
+        printf("{\"tokens_per_second\": %.2f, \"tokens_per_cpu_second\": %.2f, "
+               "\"gflop\": %.4f, \"tokens\": %lld, \"ceiling\": %.2f}\n",
+               (double)b->rig.rows / s.wall_seconds, (double)b->rig.rows / s.cpu_seconds, b->gflop,
+               (long long)b->rig.rows, s.ceiling);
+        fflush(stdout);
+    }
 }
 
 /* The rig copies gradients when it reports; a bench of steps does without. */
@@ -135,51 +166,69 @@ static hr_status host(void *context, hr_executor *executor, int32_t step, const 
     return rig_host(context, executor, step, call, err);
 }
 
-static void print_ops(const bench *b, const shape *s)
+static void print_ops(const bench *b)
 {
     double all = 0;
     for (int32_t op = 0; op < HR_OP_COUNT; op++) all += b->op_seconds[op];
-    printf("\n%s\n", s->name);
     for (int32_t op = 0; op < HR_OP_COUNT; op++) {
         if (b->op_seconds[op] == 0) continue;
-        printf("  %-14s %7.1f ms  %5.1f %%", hr_op_table[op]->name,
+        printf("    %-14s %8.1f ms %5.1f %%", hr_op_table[op]->name,
                1e3 * b->op_seconds[op] / b->rounds, 100 * b->op_seconds[op] / all);
-        if (b->op_flops[op] > 0)
-            printf("  %7.1f GFLOP/s", 1e-9 * b->op_flops[op] / b->op_seconds[op]);
+        if (b->op_gflop[op] > 0) printf(" %7.1f GFLOP/s", b->op_gflop[op] / b->op_seconds[op]);
         printf("\n");
     }
+}
+
+static void measure(bench *b, const shape *s)
+{
+    rig_open(&b->rig, &s->config, b->threads, b->mask, 0, 0);
+    b->rig.executor.host = host;
+    b->rig.executor.watch = 0;
+    b->gflop = step_gflop(&b->rig);
+    take_round(b); /* warms up */
+    memset(b->op_seconds, 0, sizeof b->op_seconds);
+    memset(b->op_gflop, 0, sizeof b->op_gflop);
+    if (b->ops) b->rig.executor.watch = watch;
+    if (b->paced) take_paced_rounds(b);
+    else take_rounds(b, s->name);
+    if (b->ops) print_ops(b);
+    rig_close(&b->rig);
+}
+
+/* Sets an option that takes a word. False: it is none of them. */
+static bool option(bench *b, const char *name, const char *word)
+{
+    if (!strcmp(name, "--rounds")) b->rounds = atoi(word);
+    else if (!strcmp(name, "--threads")) b->threads = atoi(word);
+    else if (!strcmp(name, "--rung")) b->mask &= (uint32_t)hr_cpu_mask_of(word);
+    else return false;
+    return true;
 }
 
 static void arguments(bench *b, int argc, char **argv)
 {
     hr_error err;
-    hr_config config;
-    bool own = false;
-    hr_config_default(&config);
+    shape *own = &b->shapes[0];
+    hr_config_default(&own->config);
+    own->config.train.steps = 1000;
     for (int i = 1; i < argc; i++) {
         char *equals = strchr(argv[i], '=');
         if (!strcmp(argv[i], "--ops")) b->ops = true;
-        else if (!strcmp(argv[i], "--rounds") && i + 1 < argc) b->rounds = atoi(argv[++i]);
-        else if (!strcmp(argv[i], "--threads") && i + 1 < argc) b->threads = atoi(argv[++i]);
-        else if (!strcmp(argv[i], "--rung") && i + 1 < argc)
-            b->mask &= (uint32_t)hr_cpu_mask_of(argv[++i]);
+        else if (!strcmp(argv[i], "--paced")) b->paced = true;
+        else if (i + 1 < argc && option(b, argv[i], argv[i + 1])) i++;
         else if (equals) {
             *equals = 0;
-            rig_must(hr_config_set(&config, argv[i], equals + 1, &err), &err);
-            own = true;
+            rig_must(hr_config_set(&own->config, argv[i], equals + 1, &err), &err);
+            own->name = "recipe";
         } else {
-            rig_must(hr_config_read(&config, argv[i], &err), &err);
-            own = true;
+            rig_must(hr_config_read(&own->config, argv[i], &err), &err);
+            own->name = "recipe";
         }
     }
     if (b->rounds < 1 || b->rounds > ROUNDS_MOST) b->rounds = 5;
-    if (!own) {
-        usual_shapes(b);
-        return;
-    }
-    if (!config.train.steps) config.train.steps = 1000;
-    b->shapes[b->count].name = "recipe";
-    b->shapes[b->count++].config = config;
+    if (b->threads < 1 || b->threads > HR_BENCH_THREADS_MOST) b->threads = 2;
+    if (own->name) b->count = 1;
+    else usual_shapes(b);
 }
 
 int main(int argc, char **argv)
@@ -188,24 +237,11 @@ int main(int argc, char **argv)
     b.mask = hr_cpu_detect();
     arguments(&b, argc, argv);
     watched = &b;
-    printf("%s, %d threads, %d rounds\n", hr_cpu_rung_name(b.mask), b.threads, b.rounds);
-    printf("%-22s %10s %10s %12s\n", "shape", "tokens/s", "GFLOP/s", "of ceiling");
-    for (int32_t i = 0; i < b.count; i++) { /* one at a time: they do not all fit beside each other */
-        shape *s = &b.shapes[i];
-        memset(b.op_seconds, 0, sizeof b.op_seconds);
-        memset(b.op_flops, 0, sizeof b.op_flops);
-        rig_open(&s->rig, &s->config, b.threads, b.mask, 0, 0);
-        s->rig.executor.host = host;
-        s->rig.executor.watch = 0;
-        s->flops = step_flops(&s->rig);
-        run_round(&b, s, 0); /* warm */
-        s->rig.executor.watch = b.ops ? watch : 0;
-        for (int32_t round = 0; round < b.rounds; round++) run_round(&b, s, round);
-        printf("%-22s %10.0f %10.1f %11.1f %%\n", s->name, median(s->tokens, b.rounds),
-               median(s->gflops, b.rounds), 100 * median(s->fraction, b.rounds));
-        fflush(stdout);
-        if (b.ops) print_ops(&b, s);
-        rig_close(&s->rig);
+    if (!b.paced) {
+        printf("%s, %d threads, medians of %d\n", hr_cpu_rung_name(b.mask), b.threads, b.rounds);
+        printf("%-20s %9s %14s %9s %12s\n", "shape", "tokens/s", "a CPU second", "GFLOP/s",
+               "of ceiling");
     }
+    for (int32_t i = 0; i < b.count; i++) measure(&b, &b.shapes[i]);
     return 0;
 }
