@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/random.h"
 #include "model/assemble.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
@@ -21,44 +20,12 @@
 #include "plan/lifetimes.h"
 #include "plan/plan_file.h"
 #include "plan/tile.h"
+#include "support/random_config.h"
 #include "text/folder.h"
 
-static const uint64_t seed = 20250213;
+enum { SEED = 20250213 };
 
 /* ---- confluence */
-
-static uint32_t draw(uint64_t turn, uint32_t what)
-{
-    return hr_random_element(hr_random_row_key(seed, turn, 0, 0, 0), what);
-}
-
-static int64_t between(uint64_t turn, uint32_t what, int64_t low, int64_t high)
-{
-    return low + draw(turn, what) % (high - low + 1);
-}
-
-static hr_config random_config(uint64_t turn)
-{
-    hr_config config;
-    hr_config_default(&config);
-    config.model.family = (int32_t)between(turn, 0, 0, 1);
-    config.model.n_heads = between(turn, 1, 1, 4);
-    config.model.d_model = config.model.n_heads * 8 * between(turn, 2, 1, 4);
-    config.model.n_layers = between(turn, 3, 1, 4);
-    config.model.d_ff = between(turn, 4, 1, 200);
-    config.model.vocab_size = between(turn, 5, 5, 700);
-    config.model.dropout = draw(turn, 6) % 2 ? 0.1 : 0;
-    config.model.parallel_residual = draw(turn, 7) % 2;
-    config.model.attention.pattern = (int32_t)between(turn, 8, 0, 3);
-    config.data.tokenizer = HR_TOKENIZER_WORDS;
-    config.train.format = (int32_t)between(turn, 9, 0, 1);
-    config.train.optimizer.kind = (int32_t)between(turn, 10, 0, 2);
-    config.train.batch = 2 * between(turn, 11, 1, 6);
-    config.train.seq_len = between(turn, 12, 4, 200);
-    config.train.sample_tokens = between(turn, 13, 0, 4);
-    snprintf(config.train.out, sizeof config.train.out, "%s", draw(turn, 14) % 2 ? "out" : "");
-    return config;
-}
 
 typedef struct {
     void *memory;
@@ -146,13 +113,13 @@ static void cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_by
 {
     (void)state;
     int32_t both = 0;
-    print_message("seed %llu\n", (unsigned long long)seed);
+    print_message("seed %d\n", SEED);
     for (uint64_t turn = 0; turn < 100 * HR_COUNT; turn++) {
-        hr_config config = random_config(turn);
+        hr_config config = random_config(SEED, turn);
         const int64_t T = config.train.seq_len, batch = config.train.batch;
-        int64_t micro = between(turn, 20, 1, batch - 1);
+        int64_t micro = between(SEED, turn, 20, 1, batch - 1);
         while (batch % micro) micro--;
-        config.memory.loss_chunk = between(turn, 21, 1, micro * T * 5 / 4);
+        config.memory.loss_chunk = between(SEED, turn, 21, 1, micro * T * 5 / 4);
         const hr_strategy cuts = hr_strategy_of(&config, micro);
         both += cuts.micro_batch && cuts.loss_chunk;
         compiled a, b;
@@ -213,13 +180,13 @@ static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
 {
     (void)state;
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
-        hr_config config = random_config(turn);
-        config.train.seq_len = 8 * between(turn, 22, 1, 20);
+        hr_config config = random_config(SEED, turn);
+        config.train.seq_len = 8 * between(SEED, turn, 22, 1, 20);
         const int64_t T = config.train.seq_len, batch = config.train.batch, chunk = T / 4;
-        const int64_t micro = draw(turn, 23) % 2 ? 1 : batch / 2;
+        const int64_t micro = draw(SEED, turn, 23) % 2 ? 1 : batch / 2;
         compiled whole, cut;
         compile_in_order(&whole, &config, (hr_strategy){ 0, 0 }, batch, false);
-        compile_in_order(&cut, &config, (hr_strategy){ micro, chunk }, micro, draw(turn, 24) % 2);
+        compile_in_order(&cut, &config, (hr_strategy){ micro, chunk }, micro, draw(SEED, turn, 24) % 2);
         assert_int_equal(logit_rows(&whole, "step"), batch * T);
         assert_int_equal(logit_rows(&cut, "step"), chunk);
         assert_int_equal(logit_rows(&cut, "evaluation"), chunk);
@@ -233,7 +200,7 @@ static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
 static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **state)
 {
     (void)state;
-    hr_config config = random_config(0);
+    hr_config config = random_config(SEED, 0);
     config.train.batch = 6;
     config.train.seq_len = 64;
     const struct {

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile_test.c - whole plans: sizes of published models, the floor, the judge, the same bytes twice,
+ * and the bytes of the presets, which change only on purpose. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "headroom/verify.h"
+#include "model/assemble.h"
+#include "plan/compile.h"
+#include "plan/plan_file.h"
+#include "support/random_config.h"
+#include "text/folder.h"
+
+enum { SEED = 20250214 };
+
+typedef struct {
+    void *memory;
+    hr_region region;
+    hr_compiled of;
+} compiled;
+
+static void must(hr_status status, const hr_error *err)
+{
+    if (status != HR_OK) fail_msg("%s", err->message);
+}
+
+/* Compiles in memory that holds `rubbish`: no plan may depend on what was there. */
+static void compile(compiled *c, const hr_config *config, int64_t micro_batch, int32_t threads,
+                    int rubbish)
+{
+    const int64_t bytes = hr_compile_bytes(config);
+    hr_error err;
+    c->memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
+    memset(c->memory, rubbish, (size_t)bytes);
+    c->region = hr_region_over(c->memory, bytes);
+    must(hr_config_check(config, &err), &err);
+    must(hr_compile(config, micro_batch, threads, &c->region, &c->of, &err), &err);
+    hr_plan *plan = &c->of.plan;
+    plan->rung = "ref";
+    plan->page_bytes = 4096;
+    plan->process[0] = (hr_process_line){ "arena", plan->arena_bytes };
+    plan->process_count = 1;
+    plan->process_bytes = plan->arena_bytes;
+}
+
+static hr_config preset(const char *name)
+{
+    hr_config config;
+    hr_error err;
+    char path[512];
+    hr_config_default(&config);
+    snprintf(path, sizeof path, HR_SOURCE "/presets/%s.yaml", name);
+    must(hr_config_read(&config, path, &err), &err);
+    return config;
+}
+
+static int64_t parameters(const hr_config *config)
+{
+    compiled c;
+    compile(&c, config, config->train.batch, 1, 0xaa);
+    const int64_t count = hr_program_parameters(&c.of.program);
+    free(c.memory);
+    return count;
+}
+
+/* ---- sizes of models */
+
+static void needle_has_the_parameters_of_its_authors(void **state)
+{
+    (void)state;
+    hr_config config = preset("needle-70m");
+    assert_int_equal(parameters(&config), 29220864);
+    config.train.seq_len = 256;
+    assert_int_equal(parameters(&config), 29286400);
+    config.train.seq_len = 128;
+    config.model.vocab_size = 50000;
+    assert_int_equal(parameters(&config), 70180864);
+}
+
+/* Table and head V D each; a layer: q, k, v and o 4 D^2 + 4 D, feed-forward 8 D^2 + 5 D, two norms
+ * 4 D; the final norm 2 D. */
+static int64_t pythia_parameters(int64_t V, int64_t L, int64_t D)
+{
+    return 2 * V * D + L * (12 * D * D + 13 * D) + 2 * D;
+}
+
+static void gpt_neox_has_the_parameters_of_every_pythia(void **state)
+{
+    static const struct {
+        int64_t L, D, H, published;
+    } sizes[] = { { 6, 128, 4, 14067712 },     { 6, 256, 8, 30494720 },
+                  { 6, 512, 8, 70426624 },     { 12, 768, 12, 162322944 },
+                  { 24, 1024, 16, 405334016 }, { 16, 2048, 8, 1011781632 },
+                  { 24, 2048, 16, 1414647808 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        hr_config config = preset("pythia-70m");
+        config.model.n_layers = sizes[i].L;
+        config.model.d_model = sizes[i].D;
+        config.model.n_heads = sizes[i].H;
+        config.model.d_ff = 4 * sizes[i].D;
+        assert_int_equal(pythia_parameters(50304, sizes[i].L, sizes[i].D), sizes[i].published);
+        assert_int_equal(parameters(&config), sizes[i].published);
+    }
+}
+
+/* ---- plans */
+
+static void presets_pack_at_their_floor(void **state)
+{
+    static const char *const names[] = { "needle-70m", "pythia-70m", "quickstart" };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int32_t format = 0; format < 2; format++) {
+            hr_config config = preset(names[i]);
+            config.train.format = format;
+            for (int64_t micro = 1; micro <= config.train.batch; micro *= 2) {
+                compiled c;
+                compile(&c, &config, micro, 2, 0);
+                assert_int_equal(c.of.plan.arena_bytes, c.of.plan.floor_bytes);
+                assert_int_equal(c.of.packing.proof, HR_PACK_AT_FLOOR);
+                free(c.memory);
+            }
+        }
+}
+
+static void the_presets_take_the_bytes_they_took(void **state)
+{
+    static const struct {
+        const char *name;
+        int32_t format;
+        int64_t micro_batch, arena_bytes;
+    } known[] = {
+        { "needle-70m", HR_FORMAT_FP32, 32, 1146769600 },
+        { "needle-70m", HR_FORMAT_FP32, 8, 692515008 },
+        { "needle-70m", HR_FORMAT_FP32, 1, 497448128 },
+        { "needle-70m", HR_FORMAT_BF16, 32, 809373888 },
+        { "needle-70m", HR_FORMAT_BF16, 1, 531604672 },
+        { "pythia-70m", HR_FORMAT_BF16, 8, 1535004864 },
+        { "pythia-70m", HR_FORMAT_BF16, 1, 1319280832 },
+        { "pythia-70m", HR_FORMAT_FP32, 8, 1938837696 },
+        { "quickstart", HR_FORMAT_FP32, 16, 78699712 },
+    };
+    (void)state;
+    int32_t moved = 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        hr_config config = preset(known[i].name);
+        config.train.format = known[i].format;
+        snprintf(config.train.out, sizeof config.train.out, "out");
+        compiled c;
+        compile(&c, &config, known[i].micro_batch, 2, 0);
+        if (c.of.plan.arena_bytes != known[i].arena_bytes)
+            print_message("%s, format %d, micro-batch %lld: %lld bytes, were %lld\n", known[i].name, known[i].format,
+                          (long long)known[i].micro_batch, (long long)c.of.plan.arena_bytes,
+                          (long long)known[i].arena_bytes);
+        moved += c.of.plan.arena_bytes != known[i].arena_bytes;
+        free(c.memory);
+    }
+    assert_int_equal(moved, 0);
+}
+
+static void random_plans_pass_the_judge_and_come_out_the_same_twice(void **state)
+{
+    (void)state;
+    const hr_folder folder = hr_folder_open();
+    int32_t at_floor = 0;
+    print_message("seed %d\n", SEED);
+    for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
+        hr_config config = random_config(SEED, turn);
+        int64_t micro = between(SEED, turn, 20, 1, config.train.batch);
+        while (config.train.batch % micro) micro--;
+        config.memory.loss_chunk = between(SEED, turn, 21, 0, 300);
+        const int32_t threads = (int32_t)between(SEED, turn, 22, 1, 3);
+        char *text[2];
+        for (int32_t twice = 0; twice < 2; twice++) {
+            const char *path = hr_folder_path(&folder, "plan.json");
+            compiled c;
+            hr_verify_report report;
+            hr_error err;
+            int64_t bytes;
+            compile(&c, &config, micro, threads, twice ? 0xff : 0x55);
+            must(hr_plan_file_write(path, &c.of.program, &c.of.plan, &err), &err);
+            must(hr_verify_file(path, &report, &err), &err);
+            assert_int_equal(report.floor_bytes, c.of.plan.floor_bytes);
+            assert_int_equal(report.arena_bytes, c.of.plan.arena_bytes);
+            assert_true(c.of.packing.proof != HR_PACK_OPEN);
+            at_floor += c.of.packing.proof == HR_PACK_AT_FLOOR;
+            text[twice] = hr_folder_read(path, &bytes);
+            free(c.memory);
+        }
+        assert_string_equal(text[0], text[1]);
+        free(text[0]);
+        free(text[1]);
+    }
+    print_message("%d of %d at their floor\n", at_floor / 2, 60 * HR_COUNT);
+    hr_folder_close(&folder);
+}
+
+static void too_little_room_is_refused_wherever_it_ends(void **state)
+{
+    (void)state;
+    const hr_config config = random_config(SEED, 3);
+    const int64_t bytes = hr_compile_bytes(&config);
+    void *memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
+    int32_t refused = 0;
+    for (int32_t part = 0; part <= 100; part++) {
+        hr_region region = hr_region_over(memory, bytes * part / 100);
+        hr_compiled c;
+        hr_error err;
+        const hr_status status = hr_compile(&config, config.train.batch, 2, &region, &c, &err);
+        assert_true(status == HR_OK || status == HR_FAILURE);
+        refused += status == HR_FAILURE;
+        if (part == 100) assert_int_equal(status, HR_OK);
+    }
+    assert_true(refused > 10);
+    free(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(needle_has_the_parameters_of_its_authors),
+        cmocka_unit_test(gpt_neox_has_the_parameters_of_every_pythia),
+        cmocka_unit_test(presets_pack_at_their_floor),
+        cmocka_unit_test(the_presets_take_the_bytes_they_took),
+        cmocka_unit_test(random_plans_pass_the_judge_and_come_out_the_same_twice),
+        cmocka_unit_test(too_little_room_is_refused_wherever_it_ends),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}

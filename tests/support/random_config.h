@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/support/random_config.h - small random recipes, a function of (seed, turn). */
+#ifndef HR_TESTS_SUPPORT_RANDOM_CONFIG_H
+#define HR_TESTS_SUPPORT_RANDOM_CONFIG_H
+
+#include <stdio.h>
+
+#include "base/random.h"
+#include "headroom/config.h"
+
+/* A number that `what` names, in case `turn`. */
+static inline uint32_t draw(uint64_t seed, uint64_t turn, uint32_t what)
+{
+    return hr_random_element(hr_random_row_key(seed, turn, 0, 0, 0), what);
+}
+
+static inline int64_t between(uint64_t seed, uint64_t turn, uint32_t what, int64_t low,
+                              int64_t high)
+{
+    return low + draw(seed, turn, what) % (high - low + 1);
+}
+
+/* A small recipe that passes hr_config_check: both families, all patterns, formats, optimisers. */
+static inline hr_config random_config(uint64_t seed, uint64_t turn)
+{
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = (int32_t)between(seed, turn, 0, 0, 1);
+    config.model.n_heads = between(seed, turn, 1, 1, 4);
+    config.model.d_model = config.model.n_heads * 8 * between(seed, turn, 2, 1, 4);
+    config.model.n_layers = between(seed, turn, 3, 1, 4);
+    config.model.d_ff = between(seed, turn, 4, 1, 200);
+    config.model.vocab_size = between(seed, turn, 5, 5, 700);
+    config.model.dropout = draw(seed, turn, 6) % 2 ? 0.1 : 0;
+    config.model.parallel_residual = draw(seed, turn, 7) % 2;
+    config.model.attention.pattern = (int32_t)between(seed, turn, 8, 0, 3);
+    config.data.tokenizer = HR_TOKENIZER_WORDS;
+    config.train.format = (int32_t)between(seed, turn, 9, 0, 1);
+    config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, 2);
+    config.train.batch = 2 * between(seed, turn, 11, 1, 6);
+    config.train.seq_len = between(seed, turn, 12, 4, 200);
+    config.train.sample_tokens = between(seed, turn, 13, 0, 4);
+    snprintf(config.train.out, sizeof config.train.out, "%s", draw(seed, turn, 14) % 2 ? "out" : "");
+    return config;
+}
+
+#endif
