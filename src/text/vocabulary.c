@@ -128,7 +128,7 @@ static int64_t decode_bytes(const int32_t *ids, int64_t count, char *text, int64
 hr_status hr_vocabulary_decode(hr_vocabulary *vocabulary, const int32_t *ids, int64_t count,
                                char *text, int64_t bytes, int64_t *used, hr_error *err)
 {
-    int64_t written = 0, length;
+    int64_t written = 0, length = 0;
     if (vocabulary->kind == HR_TOKENIZER_BYTES) {
         *used = decode_bytes(ids, count, text, bytes);
         return HR_OK;
@@ -150,7 +150,7 @@ hr_status hr_vocabulary_decode(hr_vocabulary *vocabulary, const int32_t *ids, in
 
 hr_status hr_vocabulary_load(hr_vocabulary *vocabulary, hr_word_table *table, hr_error *err)
 {
-    int64_t bytes;
+    int64_t bytes = 0;
     for (int64_t id = HR_WORDS_SPECIAL; id < vocabulary->info.used; id++) {
         const hr_status status = read_word(vocabulary, id, &bytes, err);
         if (status != HR_OK) return status;

@@ -7,12 +7,8 @@
 #include "base/checked.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/element.h"
+#include "ops/simd/unroll.h"
 
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 #define NOINLINE static __attribute__((noinline))
 
 /* The same bits as vec_bits, but + and << work on lanes of 32. */

@@ -5,13 +5,12 @@
  * 6 rows x 16 columns are 12 accumulators; with 2 of B and 1 of A 15 of the 16. A word costs 12
  * products and 8 loads. Bound: FMA. AMD Zen 4, 2 threads, d = 512, a busy machine, 2026-11: fp32
  * forward and dx 87-90 % of it, 80-87 % where an epilogue reads two operands, dW 79-87 %. */
+#include "ops/simd/unroll.h"
 #include "ops/simd/vec_avx2.h"
 
 #include "ops/linear/linear_words.h"
 
 enum { TILE_ROWS = 6 };
-
-#define UNROLL _Pragma("GCC unroll 16")
 
 ALWAYS_INLINE void multiply_line(__m256 sum[TILE_ROWS][2], const uint32_t *a, int64_t row_step,
                                  const uint32_t *b)

@@ -9,13 +9,12 @@
 
 #include <immintrin.h>
 
+#include "ops/simd/unroll.h"
 #include "ops/simd/vec_avx512.h"
 
 #include "ops/linear/linear_words.h"
 
 enum { TILE_ROWS = 12 };
-
-#define UNROLL _Pragma("GCC unroll 16")
 
 ALWAYS_INLINE __m512 multiply_words(__m512 sum, __m512i a, __m512i b)
 {
