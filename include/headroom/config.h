@@ -20,6 +20,7 @@ enum { HR_PATH_BYTES = 1024 };
 typedef enum { HR_FAMILY_NEEDLE, HR_FAMILY_GPT_NEOX } hr_family;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
+typedef enum { HR_RECOMPUTE_NONE, HR_RECOMPUTE_NORMS } hr_recompute_kind;
 typedef enum { HR_OPTIMIZER_ADAM, HR_OPTIMIZER_ADAMW, HR_OPTIMIZER_SGD } hr_optimizer_kind;
 typedef enum {
     HR_SCHEDULE_CONSTANT,
@@ -80,6 +81,7 @@ typedef struct {
         int64_t budget;          /* bytes for the whole process; 0: unbounded */
         int64_t micro_batch;     /* sequences; 0: auto, the largest divisor of batch that fits */
         int64_t loss_chunk;      /* tokens; 0: auto */
+        int32_t recompute;       /* hr_recompute_kind */
     } memory;
 } hr_config;
 

@@ -35,7 +35,11 @@ typedef enum {
     HR_ROLE_TABLE       /* made once at load: rotary angles */
 } hr_role;
 
-typedef enum { HR_DIR_NONE, HR_DIR_FORWARD, HR_DIR_BACKWARD } hr_direction;
+/* AGAIN: a clone that computes anew what the forward pass did not keep. */
+typedef enum { HR_DIR_NONE, HR_DIR_FORWARD, HR_DIR_BACKWARD, HR_DIR_AGAIN } hr_direction;
+
+/* What a value is to its layer: the address by which a strategy keeps or drops it. */
+typedef enum { HR_INTERMEDIATE_NONE, HR_INTERMEDIATE_NORM } hr_intermediate;
 
 typedef enum { HR_BLOCK_NONE, HR_BLOCK_EMBED, HR_BLOCK_ATTENTION, HR_BLOCK_MLP, HR_BLOCK_HEAD } hr_block;
 
@@ -55,7 +59,7 @@ typedef struct {
 typedef struct {
     char name[HR_TENSOR_NAME_BYTES];
     int16_t layer;          /* HR_NONE: not in a layer */
-    uint8_t dtype, role, layout;
+    uint8_t dtype, role, layout, intermediate;
     int64_t dims[2];        /* as people think of it: [rows, width] or [K, N]; 1-D: dims[1] = 0 */
     int64_t rows;           /* token rows: the part that passes cut; 0 for everything else */
     int64_t row_bytes, fixed_bytes; /* bytes = rows * row_bytes + fixed_bytes */

@@ -15,7 +15,8 @@ int64_t hr_compile_bytes(const hr_config *config)
                             limits.params * (int64_t)sizeof(hr_param);
     const int64_t plan = storages * (int64_t)(sizeof(hr_buffer) + sizeof(hr_storage)) +
                          storages * 2 * (int64_t)sizeof(int32_t);
-    const int64_t scratch = limits.tensors * 32 + hr_pack_scratch_bytes((int32_t)storages);
+    const int64_t clones = limits.steps * (int64_t)(sizeof(hr_step) + sizeof(int32_t));
+    const int64_t scratch = clones + limits.tensors * 32 + hr_pack_scratch_bytes((int32_t)storages);
     const int64_t alignment = 64 << 6;
     return program + plan + scratch + alignment;
 }

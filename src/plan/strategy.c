@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "model/assemble.h"
+#include "plan/recompute.h"
 #include "plan/tile.h"
 
 /* Logits of so many tokens: large enough that adding the head's gradient once a chunk costs little,
@@ -17,7 +18,8 @@ hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch)
     if (chunk == 0)
         chunk = T % BLOCK_TOKENS == 0 ? LOSS_CHUNK_TOKENS : hr_max(LOSS_CHUNK_TOKENS / T, 1) * T;
     return (hr_strategy){ .micro_batch = micro_batch < config->train.batch ? micro_batch : 0,
-                          .loss_chunk = chunk < micro_batch * T ? chunk : 0 };
+                          .loss_chunk = chunk < micro_batch * T ? chunk : 0,
+                          .recompute_norms = config->memory.recompute == HR_RECOMPUTE_NORMS };
 }
 
 /* The steps of the head in a section: neighbours, forward and backward. */
@@ -52,8 +54,11 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
                             hr_region *scratch, hr_error *err)
 {
     hr_status status = HR_OK;
-    if (strategy->micro_batch) {
-        const hr_loop *step = &program->loops[hr_program_loop(program, "step")];
+    const int32_t section = hr_program_loop(program, "step");
+    if (strategy->recompute_norms)
+        status = hr_recompute(program, section, 1u << HR_INTERMEDIATE_NORM, scratch, err);
+    if (status == HR_OK && strategy->micro_batch) {
+        const hr_loop *step = &program->loops[section];
         status = hr_tile(program, step->step_first, step->step_last, "micro-batch",
                          strategy->micro_batch * T, scratch, err);
     }

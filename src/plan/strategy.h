@@ -13,12 +13,13 @@
 typedef struct {
     int64_t micro_batch;  /* sequences a turn; 0: the whole batch at once */
     int64_t loss_chunk;   /* tokens of logits that exist at a time; 0: a whole micro-batch */
+    bool recompute_norms; /* outputs of the layers' norms are computed again, not kept */
 } hr_strategy;
 
 /* The strategy a recipe asks for, with `micro_batch` sequences. */
 hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch);
 
-/* Applies it to a program built at full batch: cuts, then numbers the loops in their order.
+/* Applies it to a program built at full batch: clones, cuts, then numbers the loops in their order.
  * Errors   FAILURE  the program has no room for the views. */
 HR_MUST_CHECK hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T,
                                           hr_program *program, hr_region *scratch, hr_error *err);

@@ -139,6 +139,17 @@ static int64_t rows_of_range(const tiling *t)
     return rows;
 }
 
+/* Some operations work on whole sequences: they say what rows must be a multiple of. */
+static bool may_be_cut(const tiling *t)
+{
+    for (int32_t s = t->first; s <= t->last; s++) {
+        const hr_step *step = &t->program->steps[s];
+        const hr_op *op = op_of(t, step);
+        if (op->row_quantum && t->rows % op->row_quantum(step->attr)) return false;
+    }
+    return true;
+}
+
 /* The innermost loop that holds the whole range. */
 static int32_t loop_around(const hr_program *program, int32_t first, int32_t last)
 {
@@ -167,7 +178,7 @@ hr_status hr_tile(hr_program *program, int32_t first, int32_t last, const char *
         return hr_fail(err, HR_FAILURE, "no room to cut steps %d to %d by %lld rows", first, last,
                        (long long)rows);
     const int64_t rows_total = rows_of_range(&t);
-    HR_ASSERT(rows > 0 && rows < rows_total);
+    HR_ASSERT(rows > 0 && rows < rows_total && may_be_cut(&t));
     survey(&t);
 
     hr_loop loop = { .parent = t.outer,

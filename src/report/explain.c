@@ -69,7 +69,7 @@ static bool lives_at(const hr_storage *storage, int32_t step)
 
 void hr_explain_step(const hr_program *program, int32_t step, char text[96])
 {
-    static const char *const directions[] = { "", " forward", " backward" };
+    static const char *const directions[] = { "", " forward", " backward", " again" };
     static const char *const blocks[] = { [HR_BLOCK_EMBED] = "embedding", [HR_BLOCK_HEAD] = "head" };
     const hr_step *s = &program->steps[step];
     int32_t section = s->loop;

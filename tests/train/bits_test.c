@@ -171,6 +171,9 @@ static void judge(const hr_config *config, uint32_t mask)
     must_match(&whole, config, (cut){ batch, unit, 2 }, mask);
     must_match(&whole, config, (cut){ batch / 2, unit, 1 }, mask);
     must_match(&whole, config, (cut){ batch, 3 * unit, 3 }, mask); /* a short last turn */
+    hr_config keeping = *config;
+    keeping.memory.recompute = HR_RECOMPUTE_NONE;
+    must_match(&whole, &keeping, (cut){ batch / 2, unit, 2 }, mask);
     drop(&whole);
 }
 

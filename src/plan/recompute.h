@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/recompute.h - computes a layer's intermediates again in the backward pass instead of keeping them.
+ *
+ * What is dropped dies in the forward pass; a clone of the step that made it stands before the first
+ * backward step that reads it. The clone has the same inputs and attributes, so the same bits come out.
+ * Row statistics are always kept: a clone writes only what is read again. */
+#ifndef HR_PLAN_RECOMPUTE_H
+#define HR_PLAN_RECOMPUTE_H
+
+#include "graph/program.h"
+
+/* Clones in the section `loop`, which no tile has cut yet.
+ *
+ *   dropped  bit i: tensors of layers with intermediate i are not kept
+ *
+ * Errors   FAILURE  the program has no room for the clones; scratch too small. */
+HR_MUST_CHECK hr_status hr_recompute(hr_program *program, int32_t loop, uint32_t dropped,
+                                     hr_region *scratch, hr_error *err);
+
+#endif
