@@ -96,12 +96,17 @@ static bool sums_start(const hr_executor *executor, int32_t step, int32_t tensor
     return true;
 }
 
-static void *operand(hr_executor *executor, int32_t tensor)
+/* Where an operand lies. A step is given no more than its rows: a view of a short last turn shows fewer
+ * than it was made for. Bytes count to the end of their line, as in the plan. */
+static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
 {
     if (tensor == HR_NONE) return 0;
-    void *address = hr_executor_address(executor, tensor);
-    const int64_t bytes = hr_tensor_bytes(&executor->program->tensors[tensor]);
-    hr_arena_note(executor->memory, address, hr_round_up(bytes, HR_ARENA_ALIGN));
+    const hr_tensor *described = &executor->program->tensors[tensor];
+    uint8_t *address = hr_executor_address(executor, tensor);
+    const int64_t bytes = hr_min(rows, described->rows) * described->row_bytes +
+                          described->fixed_bytes;
+    const int64_t first = address - executor->memory->arena;
+    hr_arena_note(executor->memory, address, hr_round_up(first + bytes, HR_ARENA_ALIGN) - first);
     return address;
 }
 
@@ -161,9 +166,9 @@ static hr_status run_step(hr_executor *executor, int32_t s, hr_error *err)
                      .threads = executor->plan->threads };
     const int64_t rows = rows_of_loop(executor, step->loop, &call.row_first);
     call.rows = rows_of_step(program, step, rows);
-    for (int32_t i = 0; i < HR_IN_MAX; i++) call.in[i] = operand(executor, step->in[i]);
+    for (int32_t i = 0; i < HR_IN_MAX; i++) call.in[i] = operand(executor, step->in[i], call.rows);
     for (int32_t k = 0; k < HR_OUT_MAX; k++) {
-        call.out[k] = operand(executor, step->out[k]);
+        call.out[k] = operand(executor, step->out[k], call.rows);
         if ((executor->clears[s] & 1 << k) && sums_start(executor, s, step->out[k]))
             call.clear |= 1u << k;
     }

@@ -128,6 +128,15 @@ static inline hr_status rig_host(void *context, hr_executor *executor, int32_t s
     case HR_OP_initialise: rig_initialise(r, step, call); break;
     case HR_OP_batch: rig_fetch(r, executor, call); break;
     case HR_OP_report: rig_report(r, step, call); break;
+    case HR_OP_prompt: /* of half a window: later steps work on fewer rows than planned */
+        executor->rows_here = (r->config.train.seq_len + 1) / 2;
+        memcpy(call->out[0], r->ids, (size_t)executor->rows_here * sizeof *r->ids);
+        break;
+    case HR_OP_save: {
+        const hr_host_attr *attr = call->attr;
+        memset(call->scratch, 0, (size_t)attr->staging_bytes);
+        break;
+    }
     default: break;
     }
     return HR_OK;
@@ -154,9 +163,10 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
                                        : hr_bf16_to_f32(((const hr_bf16 *)logits)[i]);
 }
 
-/* Compiles and runs the load section. The batch is random ids unless the test fills it before steps. */
-static inline void rig_open(rig *r, const hr_config *config, int32_t threads, uint32_t cpu_mask,
-                            float *(*weights)(void *, const char *), void *context)
+/* Compiles, and is ready to run the load section. The arena is all NaN. The batch is random ids unless
+ * the test fills it before steps. */
+static inline void rig_build(rig *r, const hr_config *config, int32_t threads, uint32_t cpu_mask,
+                             float *(*weights)(void *, const char *), void *context)
 {
     hr_error err;
     *r = (rig){ .config = *config, .weights = weights, .context = context };
@@ -198,7 +208,20 @@ static inline void rig_open(rig *r, const hr_config *config, int32_t threads, ui
                                  .watch = rig_watch,
                                  .context = r };
     rig_must(hr_executor_place(&r->region, &r->executor, &err), &err);
-    rig_must(hr_executor_run(&r->executor, hr_program_loop(&r->compiled.program, "load"), &err), &err);
+}
+
+static inline void rig_section(rig *r, const char *name)
+{
+    hr_error err;
+    rig_must(hr_executor_run(&r->executor, hr_program_loop(&r->compiled.program, name), &err), &err);
+}
+
+/* The same, with the load section done. */
+static inline void rig_open(rig *r, const hr_config *config, int32_t threads, uint32_t cpu_mask,
+                            float *(*weights)(void *, const char *), void *context)
+{
+    rig_build(r, config, threads, cpu_mask, weights, context);
+    rig_section(r, "load");
 }
 
 static inline void rig_close(rig *r)
@@ -211,12 +234,6 @@ static inline void rig_close(rig *r)
     free(r->targets);
     free(r->logits);
     free(r->gradients);
-}
-
-static inline void rig_section(rig *r, const char *name)
-{
-    hr_error err;
-    rig_must(hr_executor_run(&r->executor, hr_program_loop(&r->compiled.program, name), &err), &err);
 }
 
 /* One update; loss, norm and gradients (before clipping) are then in the rig. */
