@@ -174,6 +174,8 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
     if (status == HR_OK)
         status = hr_memory_region_open(memory, "planning", t.compile_bytes, &admission->region, err);
     if (status != HR_OK) return status;
+    /* Touched whole: where planning is the largest moment of a run, its line is what the process has. */
+    memset(admission->region.base, 0, (size_t)admission->region.bytes);
     t.rung = hr_cpu_rung_name(admission->cpu_mask);
     admission->answer.available_bytes = available(config);
     status = search(&t, config, thorough, &found, err);

@@ -3,6 +3,7 @@
 #include "train/prepare.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/file.h"
 
@@ -61,6 +62,7 @@ hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_
     hr_status status = hr_memory_region_open(memory, "preparing the text", hr_prepare_bytes(config),
                                              &region, err);
     if (status != HR_OK) return status;
+    memset(region.base, 0, (size_t)region.bytes); /* has what was planned, as in planning */
     status = hr_text_prepare(&desc, region.base, region.bytes, &progress, text, err);
     hr_memory_region_close(memory, &region);
     if (status != HR_OK) return status;

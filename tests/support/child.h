@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/support/child.h - a whole training run in a process of its own, and what came of it.
+ *
+ * The process is the test's own program, started anew, so that its heap holds nothing of the test. Its
+ * main() hands over to child_main when it is given a word and a number. */
+#ifndef HR_TESTS_SUPPORT_CHILD_H
+#define HR_TESTS_SUPPORT_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "headroom/train.h"
+
+enum { CHILD_STEPS = 64, CHILD_SAMPLE_BYTES = 4096 };
+
+/* What the child does beside training. Zeros: nothing. */
+typedef struct {
+    char metrics[512];
+    int64_t interrupt_after;   /* steps; -1: before anything */
+    int64_t file_bytes_most;   /* RLIMIT_FSIZE */
+    bool trapped;              /* run under the trap that HR_TRAP names; `said` is what it says */
+} child_wishes;
+
+/* Shared with the child. */
+typedef struct {
+    hr_config config;
+    child_wishes wishes;
+    hr_status status;
+    hr_error err;
+    hr_train_result result;
+    hr_train_step steps[CHILD_STEPS];
+    int32_t step_count, evaluated_count, saved_count;
+    char sample[CHILD_SAMPLE_BYTES];
+    int64_t sample_bytes;
+    char said[512];            /* on standard error */
+} child_outcome;
+
+static child_outcome *child_told;
+static volatile sig_atomic_t child_interrupts;
+
+static inline void child_step(void *context, const hr_train_step *step)
+{
+    (void)context;
+    if (child_told->step_count < CHILD_STEPS) child_told->steps[child_told->step_count] = *step;
+    child_told->step_count++;
+    if (step->step == child_told->wishes.interrupt_after) child_interrupts = 1;
+}
+
+static inline void child_evaluated(void *context, int64_t step, double loss, int64_t tokens)
+{
+    (void)context, (void)step, (void)loss, (void)tokens;
+    child_told->evaluated_count++;
+}
+
+static inline void child_sample(void *context, const char *text, int64_t bytes)
+{
+    (void)context;
+    child_told->sample_bytes = bytes;
+    memcpy(child_told->sample, text, (size_t)(bytes < CHILD_SAMPLE_BYTES ? bytes : CHILD_SAMPLE_BYTES));
+}
+
+static inline void child_saved(void *context, const char *path)
+{
+    (void)context, (void)path;
+    child_told->saved_count++;
+}
+
+static inline void child_train(void)
+{
+    const child_wishes *wishes = &child_told->wishes;
+    const hr_train_options options = { .events = { .step = child_step,
+                                                   .evaluated = child_evaluated,
+                                                   .sample = child_sample,
+                                                   .saved = child_saved },
+                                       .metrics = wishes->metrics[0] ? wishes->metrics : NULL,
+                                       .interrupts = &child_interrupts };
+    child_interrupts = wishes->interrupt_after < 0;
+    if (wishes->file_bytes_most) {
+        const rlim_t most = (rlim_t)wishes->file_bytes_most;
+        signal(SIGXFSZ, SIG_IGN);
+        if (setrlimit(RLIMIT_FSIZE, &(struct rlimit){ most, most })) abort();
+    }
+    child_told->status = hr_train(&child_told->config, &options, &child_told->result,
+                                  &child_told->err);
+}
+
+static inline void child_plan_only(void)
+{
+    const hr_plan_outputs outputs = { 0 };
+    child_told->status = hr_plan_make(&child_told->config, &outputs, &child_told->result.plan,
+                                      &child_told->err);
+}
+
+static inline void child_map(int memory)
+{
+    child_told = mmap(0, sizeof *child_told, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (child_told == MAP_FAILED) abort();
+}
+
+/* The child's main(). */
+static inline int child_main(char **argv)
+{
+    child_map(atoi(argv[2]));
+    if (!strcmp(argv[1], "plan")) child_plan_only();
+    else child_train();
+    return child_told->status;
+}
+
+/* Runs this program anew for one word of work; the outcome stays until the next call. A child that was
+ * killed ends the test. */
+static inline const child_outcome *child_run_word(const char *word, const hr_config *config,
+                                                  child_wishes wishes)
+{
+    static int memory = -1;
+    char number[16], preload[600];
+    int ends[2], status = 0;
+    if (memory < 0) {
+        memory = memfd_create("outcome", 0);
+        if (memory < 0 || ftruncate(memory, sizeof *child_told)) abort();
+        child_map(memory);
+    }
+    memset(child_told, 0, sizeof *child_told);
+    child_told->config = *config;
+    child_told->wishes = wishes;
+    snprintf(number, sizeof number, "%d", memory);
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s", wishes.trapped ? getenv("HR_TRAP") : "");
+    if (pipe(ends)) abort();
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], 2);
+        close(ends[0]);
+        close(ends[1]);
+        execle("/proc/self/exe", "child", word, number, (char *)0, (char *[]){ preload, 0 });
+        _exit(127);
+    }
+    close(ends[1]);
+    for (size_t length = 0;;) {
+        const ssize_t got = read(ends[0], child_told->said + length,
+                                 sizeof child_told->said - 1 - length);
+        if (got <= 0) break;
+        length += (size_t)got;
+    }
+    close(ends[0]);
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
+        WEXITSTATUS(status) != (int)child_told->status) {
+        fprintf(stderr, "the run ended with wait status %d: %s%s\n", status, child_told->said,
+                child_told->err.message);
+        abort();
+    }
+    return child_told;
+}
+
+static inline const child_outcome *child_run(const hr_config *config, child_wishes wishes)
+{
+    return child_run_word("train", config, wishes);
+}
+
+/* What a process of its own plans. */
+static inline const child_outcome *child_plan(const hr_config *config)
+{
+    return child_run_word("plan", config, (child_wishes){ 0 });
+}
+
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train_test.c - runs from end to end, each in a process of its own: what they leave behind, how they
+ * end when they cannot go on, and that bytes used are bytes planned. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "mem/process.h"
+#include "support/child.h"
+#include "support/oracle.h"
+#include "support/rig.h"
+#include "text/folder.h"
+
+enum { T = 24, TEXT_BYTES = 6000, VALID_BYTES = 9 * T + 7 };
+
+static hr_folder folder;
+
+static int make_texts(void **state)
+{
+    static const char *const words[] = { "the ", "red ", "cat ", "sat ", "on ", "a ", "mat.\n" };
+    static char text[TEXT_BYTES + 8];
+    (void)state;
+    folder = hr_folder_open();
+    int64_t bytes = 0;
+    for (uint64_t i = 0; bytes < TEXT_BYTES; i++) {
+        const char *word = words[(i + hr_random_mix(i) % 3 / 2) % 7];
+        memcpy(text + bytes, word, strlen(word));
+        bytes += (int64_t)strlen(word);
+    }
+    hr_folder_write(hr_folder_path(&folder, "train.txt"), text, TEXT_BYTES);
+    hr_folder_write(hr_folder_path(&folder, "valid.txt"), text + 100, VALID_BYTES);
+    return 0;
+}
+
+/* The folder of weights too. */
+static void drop_out(void)
+{
+    hr_folder out;
+    snprintf(out.path, sizeof out.path, "%.200s/out", folder.path);
+    hr_folder_close(&out);
+}
+
+static int drop_texts(void **state)
+{
+    (void)state;
+    drop_out();
+    hr_folder_close(&folder);
+    return 0;
+}
+
+static hr_config config_of(int32_t family)
+{
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = family;
+    config.model.d_model = 32;
+    config.model.n_layers = 2;
+    config.model.n_heads = 2;
+    config.model.d_ff = 64;
+    config.train.batch = 8;
+    config.train.seq_len = T;
+    config.train.steps = 30;
+    config.train.threads = 2;
+    config.train.sample_tokens = 40;
+    config.train.optimizer.lr = 0.01;
+    snprintf(config.data.train, sizeof config.data.train, "%s/train.txt", folder.path);
+    snprintf(config.data.valid, sizeof config.data.valid, "%s/valid.txt", folder.path);
+    snprintf(config.train.out, sizeof config.train.out, "%s/out", folder.path);
+    drop_out();
+    return config;
+}
+
+static bool out_has(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/out/%s", folder.path, name);
+    return access(path, F_OK) == 0;
+}
+
+/* No weights, and no temporary file that would have become weights. */
+static void no_weights_are_left(void)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/out", folder.path);
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory && (entry = readdir(directory));)
+        if (strstr(entry->d_name, "safetensors") || strstr(entry->d_name, "config"))
+            fail_msg("%s is left", entry->d_name);
+    if (directory) closedir(directory);
+}
+
+static oracle_file open_weights(void)
+{
+    char path[512];
+    oracle_file weights = { 0 };
+    snprintf(path, sizeof path, "%s/out/model.safetensors", folder.path);
+    assert_true(oracle_open(&weights, path));
+    return weights;
+}
+
+static float *weight_of(void *context, const char *name)
+{
+    int64_t bytes = 0;
+    const void *found = oracle_tensor(context, "", name, &bytes);
+    assert_non_null(found);
+    return memcpy(malloc((size_t)bytes), found, (size_t)bytes);
+}
+
+/* Every parameter is in the file under the family's name, with its bytes, and nothing else is. */
+static void weights_are_whole(const hr_config *config)
+{
+    oracle_file weights = open_weights();
+    rig r;
+    int64_t sum = 0;
+    rig_build(&r, config, 1, 0, 0, 0);
+    const hr_program *program = &r.compiled.program;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        int64_t bytes = 0;
+        const float *values = oracle_tensor(&weights, "", param->external_name, &bytes);
+        assert_non_null(values);
+        assert_int_equal(bytes, rig_elements(param) * 4);
+        for (int64_t i = 0; i < rig_elements(param); i++) assert_true(isfinite(values[i]));
+        const json_t *shape = json_object_get(json_object_get(weights.header, param->external_name),
+                                              "shape");
+        assert_int_equal(json_array_size(shape), param->dims[1] ? 2 : 1);
+        assert_int_equal(json_integer_value(json_array_get(shape, 0)),
+                         param->dims[param->external_transposed]);
+        sum += bytes;
+    }
+    const int64_t extra = json_object_get(weights.header, "__metadata__") != 0;
+    assert_int_equal((int64_t)json_object_size(weights.header) - extra, program->param_count);
+    assert_int_equal(sum, hr_program_parameters(program) * 4);
+    assert_true(out_has("config.json"));
+    rig_close(&r);
+    oracle_close(&weights);
+}
+
+static void a_run_kept_its_plan(const child_outcome *run)
+{
+    const hr_train_result *result = &run->result;
+    assert_int_equal(result->arena_bytes_used, result->arena_bytes_planned);
+    if (!hr_process_is_exact()) return;
+    assert_true(result->process_bytes_measured <= result->process_bytes_planned);
+    assert_true(result->process_bytes_planned - result->process_bytes_measured <= 4 << 20);
+}
+
+static void training_teaches_saves_and_keeps_its_plan(void **state)
+{
+    (void)state;
+    for (int32_t family = 0; family < 2; family++)
+        for (int32_t format = 0; format < 2; format++) {
+            hr_config config = config_of(family);
+            config.train.format = format;
+            config.model.dropout = 0.05;
+            const child_outcome *run = child_run(&config, (child_wishes){ 0 });
+            if (run->status != HR_OK) fail_msg("%s", run->err.message);
+            print_message("loss %.3f to %.3f, valid %.3f, arena %lld, process %lld of %lld\n",
+                          run->result.first_loss, run->result.last_loss, run->result.valid_loss,
+                          (long long)run->result.arena_bytes_used,
+                          (long long)run->result.process_bytes_measured,
+                          (long long)run->result.process_bytes_planned);
+            assert_int_equal(run->result.steps, 30);
+            assert_int_equal(run->step_count, 30);
+            assert_true(fabs(run->result.first_loss - log(256)) < 0.3);
+            assert_true(run->result.last_loss < run->result.first_loss - 2);
+            assert_true(run->result.saved && run->saved_count == 1);
+            assert_int_equal(run->evaluated_count, 1);
+            assert_true(run->sample_bytes > 0);
+            a_run_kept_its_plan(run);
+            weights_are_whole(&config);
+        }
+}
+
+/* The weights that were saved, evaluated again on every window of the validation text. */
+static void validation_is_the_mean_over_all_windows(void **state)
+{
+    (void)state;
+    for (int32_t family = 0; family < 2; family++) {
+        hr_config config = config_of(family);
+        config.train.steps = 5;
+        config.train.kernels[0] = 0;
+        snprintf(config.train.kernels, sizeof config.train.kernels, "ref");
+        const child_outcome *run = child_run(&config, (child_wishes){ 0 });
+        if (run->status != HR_OK) fail_msg("%s", run->err.message);
+        const double told = run->result.valid_loss;
+
+        const int64_t windows = (VALID_BYTES - 1) / T;
+        oracle_file weights = open_weights();
+        rig r;
+        int64_t bytes;
+        unsigned char *text = (unsigned char *)hr_folder_read(hr_folder_path(&folder, "valid.txt"),
+                                                              &bytes);
+        config.train.batch = windows;
+        rig_open(&r, &config, 1, 0, weight_of, &weights);
+        for (int64_t i = 0; i < r.rows; i++) {
+            r.ids[i] = text[i];
+            r.targets[i] = text[i + 1];
+        }
+        rig_evaluate(&r);
+        print_message("%lld windows: %.9f told, %.9f again\n", (long long)windows, told,
+                      r.evaluation_loss);
+        assert_true(fabs(told - r.evaluation_loss) < 1e-9 * told);
+        rig_close(&r);
+        oracle_close(&weights);
+        free(text);
+    }
+}
+
+static void two_equal_runs_have_equal_bits_and_metrics(void **state)
+{
+    static const char *const fields[] = { "step", "loss", "lr", "grad_norm", "tokens" };
+    static const char *const last[] = { "arena_bytes_planned", "arena_bytes_used",
+                                        "process_bytes_planned", "process_bytes_measured",
+                                        "valid_loss" };
+    (void)state;
+    json_t *lines[2][32];
+    hr_train_step steps[2][12];
+    for (int32_t twice = 0; twice < 2; twice++) {
+        child_wishes wishes = { 0 };
+        hr_config config = config_of(HR_FAMILY_GPT_NEOX);
+        config.train.steps = 12;
+        config.model.dropout = 0.1;
+        snprintf(wishes.metrics, sizeof wishes.metrics, "%s/metrics.jsonl", folder.path);
+        const child_outcome *run = child_run(&config, wishes);
+        if (run->status != HR_OK) fail_msg("%s", run->err.message);
+        memcpy(steps[twice], run->steps, sizeof steps[twice]);
+        FILE *file = fopen(wishes.metrics, "r");
+        char line[4096];
+        int32_t count = 0;
+        while (fgets(line, sizeof line, file)) {
+            assert_true(count < 13);
+            lines[twice][count] = json_loads(line, 0, 0);
+            assert_non_null(lines[twice][count++]);
+        }
+        fclose(file);
+        assert_int_equal(count, 13);
+    }
+    for (int32_t i = 0; i < 12; i++) {
+        for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
+            json_t *a = json_object_get(lines[0][i], fields[f]);
+            assert_true(json_is_number(a));
+            assert_true(json_equal(a, json_object_get(lines[1][i], fields[f])));
+        }
+        const json_t *clock = json_object_get(lines[0][i], "clock");
+        assert_true(json_is_number(json_object_get(clock, "tokens_per_second")));
+        assert_true(json_is_number(json_object_get(clock, "seconds")));
+        assert_int_equal(json_integer_value(json_object_get(lines[0][i], "step")), i + 1);
+        assert_int_equal(json_integer_value(json_object_get(lines[0][i], "tokens")),
+                         (i + 1) * 8 * T);
+        assert_true(steps[0][i].loss == steps[1][i].loss);
+        assert_true(steps[0][i].grad_norm == steps[1][i].grad_norm);
+        assert_true(json_number_value(json_object_get(lines[0][i], "loss")) == steps[0][i].loss);
+    }
+    for (size_t f = 0; f < sizeof last / sizeof *last; f++)
+        assert_true(json_is_number(json_object_get(lines[0][12], last[f])));
+    for (int32_t i = 0; i < 26; i++) json_decref(lines[i / 13][i % 13]);
+}
+
+/* ---- ends */
+
+static void an_interrupt_ends_the_step_saves_and_says_so(void **state)
+{
+    (void)state;
+    hr_config config = config_of(HR_FAMILY_NEEDLE);
+    const child_outcome *run = child_run(&config, (child_wishes){ .interrupt_after = 3 });
+    assert_int_equal(run->status, HR_INTERRUPTED);
+    assert_int_equal(run->result.steps, 3);
+    assert_true(run->result.saved);
+    assert_non_null(strstr(run->err.message, "after step 3 of 30"));
+    a_run_kept_its_plan(run);
+    weights_are_whole(&config);
+}
+
+static void an_interrupt_before_the_first_step_leaves_no_weights(void **state)
+{
+    (void)state;
+    hr_config config = config_of(HR_FAMILY_NEEDLE);
+    const child_outcome *run = child_run(&config, (child_wishes){ .interrupt_after = -1 });
+    assert_int_equal(run->status, HR_INTERRUPTED);
+    assert_int_equal(run->result.steps, 0);
+    assert_false(run->result.saved);
+    no_weights_are_left();
+}
+
+static void a_loss_that_is_not_finite_ends_the_run(void **state)
+{
+    (void)state;
+    for (int32_t kind = 0; kind < 3; kind++) {
+        hr_config config = config_of(kind % 2);
+        config.train.optimizer.kind = kind;
+        config.train.optimizer.lr = 1e30;
+        config.train.optimizer.clip = 0;
+        const child_outcome *run = child_run(&config, (child_wishes){ 0 });
+        assert_int_equal(run->status, HR_DIVERGED);
+        assert_true(run->result.steps >= 1 && run->result.steps <= 3);
+        assert_false(run->result.saved);
+        no_weights_are_left();
+    }
+}
+
+static void the_minimum_runs_and_a_page_less_is_refused(void **state)
+{
+    (void)state;
+    hr_config config = config_of(HR_FAMILY_GPT_NEOX);
+    config.train.steps = 2;
+    config.memory.budget = 1;
+    const hr_plan_answer plan = child_plan(&config)->result.plan;
+    assert_false(plan.fits);
+    config.memory.budget = plan.minimum_bytes - 4096;
+    const child_outcome *run = child_run(&config, (child_wishes){ 0 });
+    assert_int_equal(run->status, HR_NO_FIT);
+    assert_int_equal(run->result.plan.minimum_bytes, plan.minimum_bytes);
+    print_message("%s\n", run->err.message);
+    no_weights_are_left();
+    config.memory.budget = plan.minimum_bytes;
+    run = child_run(&config, (child_wishes){ 0 });
+    if (run->status != HR_OK) fail_msg("%s", run->err.message);
+    assert_int_equal(run->result.process_bytes_planned, plan.minimum_bytes);
+    a_run_kept_its_plan(run);
+}
+
+static void what_cannot_be_read_or_written_is_refused(void **state)
+{
+    (void)state;
+    hr_config config = config_of(HR_FAMILY_GPT_NEOX);
+    snprintf(config.data.train, sizeof config.data.train, "%s/nothing.txt", folder.path);
+    const child_outcome *run = child_run(&config, (child_wishes){ 0 });
+    assert_int_equal(run->status, HR_USAGE);
+    assert_non_null(strstr(run->err.message, "nothing.txt"));
+
+    config = config_of(HR_FAMILY_GPT_NEOX);
+    config.train.seq_len = TEXT_BYTES;
+    run = child_run(&config, (child_wishes){ 0 });
+    print_message("%s\n", run->err.message);
+    assert_int_equal(run->status, HR_CORRUPT);
+    no_weights_are_left();
+
+    config = config_of(HR_FAMILY_GPT_NEOX);
+    snprintf(config.train.out, sizeof config.train.out, "%s/train.txt/out", folder.path);
+    run = child_run(&config, (child_wishes){ 0 });
+    print_message("%s\n", run->err.message);
+    assert_int_equal(run->status, HR_USAGE);
+}
+
+/* Tokens fit below the limit, weights do not. */
+static void a_full_disk_leaves_no_half_of_a_file(void **state)
+{
+    (void)state;
+    hr_config config = config_of(HR_FAMILY_GPT_NEOX);
+    config.train.steps = 2;
+    const child_outcome *run = child_run(&config, (child_wishes){ .file_bytes_most = 50000 });
+    print_message("%s\n", run->err.message);
+    assert_int_equal(run->status, HR_FAILURE);
+    assert_int_equal(run->result.steps, 2);
+    assert_false(run->result.saved);
+    no_weights_are_left();
+}
+
+/* ---- schedules */
+
+static void schedules_are_what_their_page_says(void **state)
+{
+    (void)state;
+    enum { STEPS = 100, WARM = 10 };
+    hr_config config;
+    hr_config_default(&config);
+    config.train.optimizer.lr = 0.5;
+    config.train.schedule.warmup_steps = WARM;
+    config.train.schedule.final_fraction = 0.2;
+    config.train.schedule.decay_share = 0.25;
+    for (int64_t step = 0; step < STEPS; step++) {
+        const double rise = step < WARM ? (double)(step + 1) / WARM : 1;
+        const double x = (double)step / STEPS;
+        const double want[] = {
+            [HR_SCHEDULE_CONSTANT] = 0.5 * rise,
+            [HR_SCHEDULE_LINEAR] = 0.5 * rise * (1 - 0.8 * x),
+            [HR_SCHEDULE_COSINE] = 0.5 * rise * (0.2 + 0.8 * pow(cos(acos(-1) * x / 2), 2)),
+            [HR_SCHEDULE_WSD] = 0.5 * rise * (x < 0.75 ? 1 : 0.2 + 0.8 * (1 - x) / 0.25),
+        };
+        for (int32_t kind = 0; kind < 4; kind++) {
+            config.train.schedule.kind = kind;
+            assert_true(fabs(hr_schedule_lr(&config, step, STEPS) - want[kind]) < 1e-14);
+        }
+    }
+    config.train.schedule.warmup_steps = 0;
+    config.train.schedule.decay_share = 0; /* no division by it */
+    config.train.schedule.kind = HR_SCHEDULE_WSD;
+    for (int64_t step = 0; step < STEPS; step++)
+        assert_true(hr_schedule_lr(&config, step, STEPS) == 0.5);
+}
+
+/* ---- the trap */
+
+static void a_whole_run_asks_for_nothing_after_its_seal(void **state)
+{
+    (void)state;
+    if (!getenv("HR_TRAP")) {
+        print_message("skip: HR_TRAP does not name the trap\n");
+        skip();
+    }
+    for (int32_t family = 0; family < 2; family++) {
+        hr_config config = config_of(family);
+        config.train.format = family;
+        config.model.dropout = 0.1;
+        config.train.eval_every = 10;
+        config.train.sample_every = 10;
+        config.train.checkpoint_every = 10;
+        child_wishes wishes = { .trapped = true };
+        snprintf(wishes.metrics, sizeof wishes.metrics, "%s/metrics.jsonl", folder.path);
+        const child_outcome *run = child_run(&config, wishes);
+        if (run->status != HR_OK) fail_msg("%s", run->err.message);
+        assert_string_equal(run->said, "trap: no allocation after the seal\n");
+        assert_int_equal(run->evaluated_count, 3);
+        assert_int_equal(run->saved_count, 3);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3) return child_main(argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(training_teaches_saves_and_keeps_its_plan),
+        cmocka_unit_test(validation_is_the_mean_over_all_windows),
+        cmocka_unit_test(two_equal_runs_have_equal_bits_and_metrics),
+        cmocka_unit_test(an_interrupt_ends_the_step_saves_and_says_so),
+        cmocka_unit_test(an_interrupt_before_the_first_step_leaves_no_weights),
+        cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
+        cmocka_unit_test(the_minimum_runs_and_a_page_less_is_refused),
+        cmocka_unit_test(what_cannot_be_read_or_written_is_refused),
+        cmocka_unit_test(a_full_disk_leaves_no_half_of_a_file),
+        cmocka_unit_test(schedules_are_what_their_page_says),
+        cmocka_unit_test(a_whole_run_asks_for_nothing_after_its_seal),
+    };
+    return cmocka_run_group_tests(tests, make_texts, drop_texts);
+}
