@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* derivative_test.c - the gradients of whole models against differences of their losses.
+ *
+ * Each parameter is moved along random signs, v, by h times its size; with the slope g.v the loss must
+ * move by (L(w + hv) - L(w - hv)) / 2h. Rounding leaves about 1e-8 / h in that, curvature about h^2:
+ * at the best of a few h the two together are near 1e-4 of |g|. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "support/rig.h"
+
+enum { SEED = 20250216, DIRECTIONS = 2 };
+#define TOLERANCE 1e-3
+
+/* Weights large enough that every path carries a gradient. The same for a name on every call. */
+static float *weight_of(void *context, const char *name)
+{
+    enum { ELEMENTS_MOST = 4096 };
+    float *values = malloc(ELEMENTS_MOST * sizeof *values);
+    uint64_t key = SEED;
+    (void)context;
+    for (const char *c = name; *c; c++) key = hr_random_mix(key ^ (uint64_t)*c);
+    for (uint32_t i = 0; i < ELEMENTS_MOST; i++) {
+        double sum = 0; /* of uniforms: near enough to normal, sd 0.3 */
+        for (uint32_t j = 0; j < 4; j++) sum += hr_random_element(key, 4 * i + j) / 4294967296.0;
+        values[i] = (float)((sum - 2) * 0.5);
+    }
+    if (strstr(name, "ln") || strstr(name, "norm"))
+        for (uint32_t i = 0; strstr(name, "weight") && i < ELEMENTS_MOST; i++) values[i] += 1;
+    return values;
+}
+
+static hr_config config_of(int32_t family, int32_t pattern)
+{
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = family;
+    config.model.d_model = 16;
+    config.model.n_layers = 2;
+    config.model.n_heads = 2;
+    config.model.d_ff = 20;
+    config.model.vocab_size = 23;
+    config.model.dropout = 0.2;
+    config.model.rotary_fraction = 0.5;
+    config.model.parallel_residual = pattern % 2;
+    config.model.attention.pattern = pattern;
+    config.model.attention.block = 4;
+    config.model.attention.stride = 3;
+    config.data.tokenizer = HR_TOKENIZER_WORDS;
+    config.train.batch = 2;
+    config.train.seq_len = 14;
+    config.train.steps = 1;
+    config.train.optimizer.lr = 0; /* a step then only measures */
+    config.train.optimizer.weight_decay = 0;
+    config.memory.micro_batch = 1;
+    config.memory.loss_chunk = 5;
+    return config;
+}
+
+/* The loss, with the dropout of step 0. */
+static double loss_of(rig *r)
+{
+    r->executor.clock = 0;
+    rig_step(r);
+    return r->loss;
+}
+
+static double sign_of(int32_t p, int32_t direction, int64_t i)
+{
+    const uint64_t key = hr_random_row_key(SEED, (uint64_t)p, (uint64_t)direction, 0, 0);
+    return hr_random_element(key, (uint32_t)i) & 1 ? 1 : -1;
+}
+
+static void move(rig *r, int32_t p, int32_t direction, const float *from, double h)
+{
+    float *master = hr_executor_address(&r->executor, r->compiled.program.params[p].master);
+    for (int64_t i = 0; i < rig_elements(&r->compiled.program.params[p]); i++)
+        master[rig_place(r, p, i)] = (float)(from[i] + h * sign_of(p, direction, i));
+}
+
+/* How far slope and difference are apart in one direction, as a share of |g|, at the best step. `size`
+ * is the norm below which a gradient is nothing but rounding. */
+static double apart(rig *r, int32_t p, int32_t direction, const double *gradient, double size)
+{
+    static const double steps[] = { 1e-2, 3e-3, 1e-3, 3e-4 };
+    const int64_t count = rig_elements(&r->compiled.program.params[p]);
+    float *from = malloc((size_t)count * sizeof *from);
+    double slope = 0, norm = 0, best = INFINITY;
+    for (int64_t i = 0; i < count; i++) {
+        from[i] = rig_weight(r, p, i);
+        slope += gradient[i] * sign_of(p, direction, i);
+        norm += gradient[i] * gradient[i];
+    }
+    for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
+        move(r, p, direction, from, steps[k]);
+        const double above = loss_of(r);
+        move(r, p, direction, from, -steps[k]);
+        const double below = loss_of(r);
+        best = fmin(best, fabs((above - below) / (2 * steps[k]) - slope));
+    }
+    move(r, p, direction, from, 0);
+    free(from);
+    return best / fmax(sqrt(norm), size);
+}
+
+static void judge(const hr_config *config)
+{
+    rig r;
+    double worst = 0;
+    const char *worst_name = "";
+    rig_open(&r, config, 1, 0, weight_of, 0);
+    const double loss = loss_of(&r);
+    double *gradients = malloc((size_t)r.gradient_count * sizeof *gradients);
+    memcpy(gradients, r.gradients, (size_t)r.gradient_count * sizeof *gradients);
+    const double size = 0.01 * r.norm;
+    int64_t at = 0;
+    for (int32_t p = 0; p < r.compiled.program.param_count; p++) {
+        const hr_param *param = &r.compiled.program.params[p];
+        for (int32_t d = 0; d < DIRECTIONS * HR_COUNT; d++) {
+            const double share = apart(&r, p, d, gradients + at, size);
+            if (share > worst) worst_name = param->external_name;
+            worst = fmax(worst, share);
+        }
+        at += rig_elements(param);
+    }
+    assert_true(loss_of(&r) == loss); /* every weight is back */
+    print_message("%s, pattern %d: %d parameters, apart by %.1e of |g| at most (%s)\n",
+                  config->model.family == HR_FAMILY_NEEDLE ? "needle" : "gpt_neox",
+                  config->model.attention.pattern, r.compiled.program.param_count, worst,
+                  worst_name);
+    assert_true(worst < TOLERANCE);
+    free(gradients);
+    rig_close(&r);
+}
+
+static void needle_has_the_gradients_of_its_loss(void **state)
+{
+    (void)state;
+    print_message("seed %d\n", SEED);
+    for (int32_t pattern = 0; pattern < 4; pattern++) {
+        const hr_config config = config_of(HR_FAMILY_NEEDLE, pattern);
+        judge(&config);
+    }
+}
+
+static void gpt_neox_has_the_gradients_of_its_loss_with_either_residual(void **state)
+{
+    (void)state;
+    for (int32_t pattern = 0; pattern < 4; pattern++) {
+        const hr_config config = config_of(HR_FAMILY_GPT_NEOX, pattern);
+        judge(&config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(needle_has_the_gradients_of_its_loss),
+        cmocka_unit_test(gpt_neox_has_the_gradients_of_its_loss_with_either_residual),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
