@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifetimes_test.c - how long values live, and whose bytes an output may take over: one small program
+ * for each rule. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/builder.h"
+#include "ops/linear/linear.h"
+#include "ops/list.h"
+#include "plan/lifetimes.h"
+
+enum { ROWS = 64, WIDTH = 16, ADDEND = 2, AUX = 3 };
+
+typedef struct {
+    _Alignas(64) char memory[1 << 18];
+    hr_region region;
+    hr_program program;
+    hr_builder builder;
+    hr_plan plan;
+    hr_error err;
+    int32_t weight;
+} scene;
+
+static void must(hr_status status, const hr_error *err)
+{
+    if (status != HR_OK) fail_msg("%s", err->message);
+}
+
+/* A program with one weight and, as every step needs something to read, a value of rows: step 0. */
+static int32_t open_scene(scene *s)
+{
+    s->region = hr_region_over(s->memory, sizeof s->memory);
+    must(hr_program_place(&s->region, hr_op_table, HR_OP_COUNT, 32, 64, 8, 4, &s->program, &s->err),
+         &s->err);
+    s->builder = (hr_builder){ .program = &s->program, .dtype = HR_F32, .rows = ROWS, .T = ROWS,
+                               .layer = HR_NONE, .err = &s->err };
+    s->weight = hr_build_param(&s->builder, (hr_param_shape){ .K = WIDTH, .N = WIDTH }, "w");
+    const int32_t first = hr_build_rows(&s->builder, "first", HR_F32, WIDTH);
+    hr_build_step(&s->builder, HR_OP_prompt, 0, 0)->out[0] = first;
+    return first;
+}
+
+static int32_t rows(scene *s, const char *name, int64_t width)
+{
+    return hr_build_rows(&s->builder, name, HR_F32, width);
+}
+
+/* made = dy W^T + addend: the output may take the bytes of addend or aux, never those of dy. */
+static void product(scene *s, int32_t dy, int32_t addend, int32_t made)
+{
+    const hr_linear_attr attr = { WIDTH, WIDTH, ROWS, HR_ACT_NONE };
+    hr_step *step = hr_build_step(&s->builder, HR_OP_linear_dx, &attr, sizeof attr);
+    step->in[0] = dy;
+    step->in[1] = s->weight;
+    step->in[ADDEND] = addend;
+    step->out[0] = made;
+}
+
+/* Reads a value and nothing else. */
+static void look(scene *s, int32_t value)
+{
+    hr_build_step(&s->builder, HR_OP_pick, 0, 0)->in[0] = value;
+}
+
+static void derive(scene *s)
+{
+    must(hr_build_status(&s->builder), &s->err);
+    s->plan = (hr_plan){ .threads = 1 };
+    must(hr_lifetimes(&s->program, &s->region, &s->plan, &s->err), &s->err);
+}
+
+static const hr_buffer *buffer_of(const scene *s, int32_t tensor)
+{
+    return &s->plan.buffers[s->plan.buffer_of_tensor[tensor]];
+}
+
+static bool share(const scene *s, int32_t a, int32_t b)
+{
+    return buffer_of(s, a)->storage == buffer_of(s, b)->storage;
+}
+
+static void lives(const scene *s, int32_t tensor, int32_t first, int32_t last)
+{
+    assert_int_equal(buffer_of(s, tensor)->step_first, first);
+    assert_int_equal(buffer_of(s, tensor)->step_last, last);
+}
+
+static void a_value_lives_from_its_first_to_its_last_access(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH);
+    product(&s, a, HR_NONE, b);
+    look(&s, a);
+    look(&s, b);
+    derive(&s);
+    lives(&s, a, 0, 2);
+    lives(&s, b, 1, 3);
+    lives(&s, s.weight, 0, 3); /* outlives the run: every step */
+}
+
+static void a_value_from_outside_lives_through_a_loop_that_turns(void **state)
+{
+    static scene s;
+    (void)state;
+    for (int64_t count = 1; count <= 2; count++) {
+        const int32_t a = open_scene(&s);
+        hr_build_loop_open(&s.builder, "outer", 1);
+        look(&s, a); /* step 1 */
+        hr_build_loop_open(&s.builder, "inner", count);
+        const int32_t own = rows(&s, "own", WIDTH);
+        look(&s, a);                   /* step 2 */
+        product(&s, a, HR_NONE, own);  /* step 3 */
+        look(&s, own);                 /* step 4 */
+        look(&s, s.weight);            /* step 5 */
+        hr_build_loop_close(&s.builder);
+        hr_build_loop_close(&s.builder);
+        derive(&s);
+        lives(&s, a, 0, count > 1 ? 5 : 3); /* the next turn reads it again */
+        lives(&s, own, 3, 4);               /* belongs to a turn */
+    }
+}
+
+static void a_sum_is_there_from_the_first_turn_to_its_reader(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s);
+    const int32_t sum = hr_build_fixed(&s.builder, "sum", HR_ROLE_GRADIENT, HR_F32, HR_PANEL, WIDTH,
+                                       WIDTH, 0);
+    hr_build_loop_open(&s.builder, "turns", HR_MANY);
+    look(&s, a); /* step 1: the loop begins before the sum is first written */
+    const hr_linear_attr attr = { WIDTH, WIDTH, ROWS, HR_ACT_NONE };
+    hr_step *step = hr_build_step(&s.builder, HR_OP_linear_dw, &attr, sizeof attr); /* step 2 */
+    step->in[0] = step->in[1] = a;
+    step->out[0] = sum;
+    look(&s, a); /* step 3 */
+    hr_build_loop_close(&s.builder);
+    look(&s, sum); /* step 4 */
+    derive(&s);
+    lives(&s, sum, 1, 4);
+}
+
+static void an_output_takes_the_bytes_of_an_addend_that_dies(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH), c = rows(&s, "c", WIDTH);
+    product(&s, a, HR_NONE, b); /* 1 */
+    product(&s, a, b, c);       /* 2: b dies, c takes its bytes */
+    look(&s, a);
+    look(&s, c); /* 4 */
+    derive(&s);
+    assert_true(share(&s, b, c));
+    assert_false(share(&s, a, c));
+    const hr_storage *storage = &s.plan.storages[buffer_of(&s, b)->storage];
+    assert_int_equal(storage->step_first, 1);
+    assert_int_equal(storage->step_last, 4);
+}
+
+static void bytes_that_are_read_again_are_not_taken(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH), c = rows(&s, "c", WIDTH);
+    product(&s, a, HR_NONE, b);
+    product(&s, a, b, c);
+    look(&s, b);
+    look(&s, c);
+    derive(&s);
+    assert_false(share(&s, b, c));
+}
+
+/* made = dy W^T + dy: the product still reads dy where made would be written. */
+static void an_operand_that_is_used_twice_in_a_step_is_not_written_over(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), made = rows(&s, "made", WIDTH);
+    product(&s, a, a, made);
+    look(&s, made);
+    derive(&s);
+    assert_false(share(&s, a, made));
+}
+
+static void two_outputs_or_two_inputs_never_share(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH), c = rows(&s, "c", WIDTH);
+    const int32_t made = rows(&s, "made", WIDTH);
+    product(&s, a, HR_NONE, b);
+    product(&s, a, HR_NONE, c);
+    product(&s, a, b, made); /* addend and aux both die: one of them is taken */
+    s.program.steps[3].in[AUX] = c;
+    look(&s, made);
+    derive(&s);
+    assert_int_equal(share(&s, b, made) + share(&s, c, made), 1);
+    assert_false(share(&s, b, c));
+}
+
+static void bytes_of_another_size_are_not_taken(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), b = rows(&s, "b", 2 * WIDTH), c = rows(&s, "c", WIDTH);
+    product(&s, a, HR_NONE, b);
+    product(&s, a, b, c);
+    look(&s, c);
+    derive(&s);
+    assert_false(share(&s, b, c));
+}
+
+/* The addend belongs to the run, the output to a turn: the second turn needs the addend again. */
+static void bytes_of_an_outer_loop_are_not_taken(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH);
+    product(&s, a, HR_NONE, b);
+    hr_build_loop_open(&s.builder, "turns", 2);
+    const int32_t c = rows(&s, "c", WIDTH);
+    product(&s, a, b, c);
+    hr_build_loop_close(&s.builder);
+    derive(&s);
+    assert_false(share(&s, b, c));
+}
+
+/* Both belong to the run; but the step that reads one and writes the other runs twice. */
+static void no_bytes_change_hands_in_a_step_that_is_repeated(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH), c = rows(&s, "c", WIDTH);
+    product(&s, a, HR_NONE, b);
+    hr_build_loop_open(&s.builder, "turns", 2);
+    product(&s, a, b, c);
+    hr_build_loop_close(&s.builder);
+    look(&s, c);
+    derive(&s);
+    assert_false(share(&s, b, c));
+}
+
+static void a_chain_of_takers_is_one_storage(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s);
+    int32_t value[6] = { rows(&s, "v", WIDTH) };
+    product(&s, a, HR_NONE, value[0]);
+    for (int32_t i = 1; i < 6; i++) {
+        value[i] = rows(&s, "v", WIDTH);
+        product(&s, a, value[i - 1], value[i]);
+    }
+    look(&s, value[5]);
+    derive(&s);
+    for (int32_t i = 1; i < 6; i++) assert_true(share(&s, value[0], value[i]));
+    const hr_storage *storage = &s.plan.storages[buffer_of(&s, value[0])->storage];
+    assert_int_equal(storage->step_first, 1);
+    assert_int_equal(storage->step_last, 7);
+}
+
+static void scratch_lives_for_one_step_and_is_counted_in_lines(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH);
+    product(&s, a, HR_NONE, b);
+    derive(&s);
+    const int32_t scratch = s.plan.scratch_of_step[1];
+    assert_true(scratch != HR_NONE);
+    assert_int_equal(s.plan.scratch_of_step[0], HR_NONE);
+    const hr_buffer *buffer = &s.plan.buffers[scratch];
+    const hr_linear_attr attr = { WIDTH, WIDTH, ROWS, HR_ACT_NONE };
+    const int64_t needed = hr_linear_dx_scratch_bytes(&attr, ROWS, 1);
+    assert_int_equal(buffer->tensor, HR_NONE);
+    assert_int_equal(buffer->step_first, 1);
+    assert_int_equal(buffer->step_last, 1);
+    assert_true(buffer->bytes >= needed && buffer->bytes < needed + HR_ARENA_ALIGN);
+    assert_int_equal(buffer->bytes % HR_ARENA_ALIGN, 0);
+}
+
+static void what_no_step_touches_takes_no_bytes(void **state)
+{
+    static scene s;
+    (void)state;
+    const int32_t a = open_scene(&s), unused = rows(&s, "unused", 1 << 20);
+    look(&s, a);
+    derive(&s);
+    assert_int_equal(s.plan.buffer_of_tensor[unused], HR_NONE);
+    assert_int_equal(s.plan.buffer_of_tensor[s.weight], HR_NONE);
+    assert_int_equal(s.plan.storage_count, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_value_lives_from_its_first_to_its_last_access),
+        cmocka_unit_test(a_value_from_outside_lives_through_a_loop_that_turns),
+        cmocka_unit_test(a_sum_is_there_from_the_first_turn_to_its_reader),
+        cmocka_unit_test(an_output_takes_the_bytes_of_an_addend_that_dies),
+        cmocka_unit_test(bytes_that_are_read_again_are_not_taken),
+        cmocka_unit_test(an_operand_that_is_used_twice_in_a_step_is_not_written_over),
+        cmocka_unit_test(two_outputs_or_two_inputs_never_share),
+        cmocka_unit_test(bytes_of_another_size_are_not_taken),
+        cmocka_unit_test(bytes_of_an_outer_loop_are_not_taken),
+        cmocka_unit_test(no_bytes_change_hands_in_a_step_that_is_repeated),
+        cmocka_unit_test(a_chain_of_takers_is_one_storage),
+        cmocka_unit_test(scratch_lives_for_one_step_and_is_counted_in_lines),
+        cmocka_unit_test(what_no_step_touches_takes_no_bytes),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
