@@ -20,7 +20,12 @@ enum { HR_PATH_BYTES = 1024 };
 typedef enum { HR_FAMILY_NEEDLE, HR_FAMILY_GPT_NEOX } hr_family;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
-typedef enum { HR_RECOMPUTE_NONE, HR_RECOMPUTE_NORMS } hr_recompute_kind;
+typedef enum {
+    HR_RECOMPUTE_AUTO,   /* norms, and layers where nothing else fits */
+    HR_RECOMPUTE_NONE,
+    HR_RECOMPUTE_NORMS,
+    HR_RECOMPUTE_LAYERS  /* all but the residual stream */
+} hr_recompute_kind;
 typedef enum { HR_OPTIMIZER_ADAM, HR_OPTIMIZER_ADAMW, HR_OPTIMIZER_SGD } hr_optimizer_kind;
 typedef enum {
     HR_SCHEDULE_CONSTANT,

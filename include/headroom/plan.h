@@ -20,6 +20,7 @@ typedef struct {
     int64_t parameters;        /* count */
     int64_t micro_batch;       /* sequences */
     int64_t loss_chunk;        /* tokens */
+    int32_t recompute;         /* hr_recompute_kind */
     int64_t flops_per_token;   /* of training: 6 x weights in products + attention of kept blocks */
     int32_t threads;
     char rung[16];             /* kernels: ref, avx2, avx512, avx512bf16, amx */

@@ -41,6 +41,12 @@ int32_t hr_build_rows(hr_builder *builder, const char *name, hr_dtype dtype, int
                                    .view_loop = HR_NONE });
 }
 
+int32_t hr_build_mark(hr_builder *builder, int32_t tensor, hr_intermediate intermediate)
+{
+    if (tensor != HR_NONE) builder->program->tensors[tensor].intermediate = (uint8_t)intermediate;
+    return tensor;
+}
+
 int32_t hr_build_fixed(hr_builder *builder, const char *name, hr_role role, hr_dtype dtype,
                        hr_layout layout, int64_t K, int64_t N, int32_t home)
 {

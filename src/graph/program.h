@@ -39,7 +39,14 @@ typedef enum {
 typedef enum { HR_DIR_NONE, HR_DIR_FORWARD, HR_DIR_BACKWARD, HR_DIR_AGAIN } hr_direction;
 
 /* What a value is to its layer: the address by which a strategy keeps or drops it. */
-typedef enum { HR_INTERMEDIATE_NONE, HR_INTERMEDIATE_NORM } hr_intermediate;
+typedef enum {
+    HR_INTERMEDIATE_NONE,
+    HR_INTERMEDIATE_NORM,       /* output of a norm */
+    HR_INTERMEDIATE_QKV,        /* queries, keys, values, before and after rotation */
+    HR_INTERMEDIATE_ATTENTION,  /* output of attention and its log-sum-exp */
+    HR_INTERMEDIATE_UP,         /* what an activation is applied to */
+    HR_INTERMEDIATE_ACTIVATION
+} hr_intermediate;
 
 typedef enum { HR_BLOCK_NONE, HR_BLOCK_EMBED, HR_BLOCK_ATTENTION, HR_BLOCK_MLP, HR_BLOCK_HEAD } hr_block;
 

@@ -178,14 +178,18 @@ static void build_sample(assembly *a)
     hr_build_loop_close(builder);
 }
 
+/* A parameter is written by pieces of a row at least, through no more bytes than it has itself: its
+ * gradient had them, so that saving is never the peak, and a run that saves nothing uses its arena too. */
 static void build_save(assembly *a)
 {
     const hr_program *program = a->builder.program;
     open_section(a, "save", 0, false);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
-        const int64_t row_bytes = hr_max(param->dims[0], param->dims[1]) * (int64_t)sizeof(float);
-        host_step(a, HR_OP_save, p, hr_max(row_bytes, HR_SAVE_STAGING_BYTES))->in[0] = param->master;
+        const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+        const int64_t row_bytes = hr_max(K, N) * (int64_t)sizeof(float);
+        const int64_t piece_bytes = hr_min(K * N * (int64_t)sizeof(float), HR_SAVE_STAGING_BYTES);
+        host_step(a, HR_OP_save, p, hr_max(row_bytes, piece_bytes))->in[0] = param->master;
     }
     hr_build_loop_close(&a->builder);
 }

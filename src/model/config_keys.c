@@ -115,8 +115,8 @@ static const hr_config_row rows[] = {
             "sequences in memory at once; auto: the largest divisor of the batch that fits"),
     INTEGER(memory.loss_chunk, "auto", "tokens", "auto", 0, STEPS_MAX,
             "tokens whose logits exist at once"),
-    CHOICE(memory.recompute, "norms", "none norms",
-           "what layers compute again in the backward pass instead of keeping it"),
+    CHOICE(memory.recompute, "auto", "auto none norms layers",
+           "computed again, not kept, for the backward pass; auto: norms, layers at need"),
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };

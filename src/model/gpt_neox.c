@@ -94,6 +94,7 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
     int32_t qkv = hr_build_linear(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE, HR_NONE);
+    hr_build_mark(builder, qkv, HR_INTERMEDIATE_QKV);
     hr_attention_attr attr = hr_block_attention(config);
     attr.k_offset = attr.head_width;
     attr.v_offset = 2 * attr.head_width;
@@ -105,6 +106,7 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
                                             .runs = 2,
                                             .offset = { 0, attr.k_offset },
                                             .head_stride = attr.q_head_stride });
+    hr_build_mark(builder, qkv, HR_INTERMEDIATE_QKV);
     const int32_t o = hr_build_attention(builder, "attention", qkv, HR_NONE, HR_NONE, attr);
     return hr_block_join(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS], residual);
 }

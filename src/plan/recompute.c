@@ -44,25 +44,60 @@ static int32_t clone_tensor(cloning *c, int32_t tensor)
     return program->tensor_count++;
 }
 
-/* Appends a clone of the step that made `tensor`, where `reader` reads it. What the clone reads is kept:
- * norms read the layer's input or the stream. */
-static bool emit_clone(cloning *c, int32_t tensor, const hr_step *reader)
+/* A dropped tensor that a step reads and that has no clone yet; HR_NONE when it may be emitted. */
+static int32_t missing(const cloning *c, const hr_step *step)
 {
-    hr_program *program = c->program;
-    if (c->count == program->step_max) return false;
-    hr_step *made = &c->steps[c->count];
-    *made = program->steps[c->producer[tensor]];
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE && c->producer[step->in[i]] != HR_NONE &&
+            c->clone[step->in[i]] == HR_NONE)
+            return step->in[i];
+    return HR_NONE;
+}
+
+static void read_clones(const cloning *c, hr_step *step)
+{
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE && c->producer[step->in[i]] != HR_NONE)
+            step->in[i] = c->clone[step->in[i]];
+}
+
+/* Appends a clone of forward step `s`, whose inputs are there, in the block of its reader. */
+static bool append_clone(cloning *c, int32_t s, const hr_step *reader)
+{
+    if (c->count == c->program->step_max) return false;
+    hr_step *made = &c->steps[c->count++];
+    *made = c->program->steps[s];
     made->direction = HR_DIR_AGAIN;
     made->block = reader->block;
+    read_clones(c, made);
     for (int32_t k = 0; k < HR_OUT_MAX; k++) {
-        if (made->out[k] != tensor) {
-            made->out[k] = HR_NONE;
-            continue;
-        }
+        const int32_t tensor = made->out[k];
+        if (tensor == HR_NONE) continue;
+        made->out[k] = HR_NONE;
+        if (c->producer[tensor] == HR_NONE) continue;
         made->out[k] = c->clone[tensor] = clone_tensor(c, tensor);
         if (made->out[k] == HR_NONE) return false;
     }
-    c->count++;
+    return true;
+}
+
+/* Clones what makes `tensor`, and before that whatever of its own inputs was dropped. */
+static bool emit_clone(cloning *c, int32_t tensor, const hr_step *reader)
+{
+    enum { DEPTH_MOST = 16 };
+    int32_t chain[DEPTH_MOST], depth = 0;
+    chain[depth++] = tensor;
+    while (depth > 0) {
+        const int32_t s = c->producer[chain[depth - 1]];
+        const int32_t before = missing(c, &c->program->steps[s]);
+        if (before != HR_NONE) {
+            if (depth == DEPTH_MOST) return false;
+            chain[depth++] = before;
+            continue;
+        }
+        if (!append_clone(c, s, reader)) return false;
+        depth--;
+    }
     return true;
 }
 
@@ -70,10 +105,11 @@ static bool copy_step(cloning *c, int32_t s)
 {
     hr_program *program = c->program;
     hr_step step = program->steps[s];
-    for (int32_t i = 0; i < HR_IN_MAX && step.direction == HR_DIR_BACKWARD; i++) {
-        if (step.in[i] == HR_NONE || c->producer[step.in[i]] == HR_NONE) continue;
-        if (c->clone[step.in[i]] == HR_NONE && !emit_clone(c, step.in[i], &step)) return false;
-        step.in[i] = c->clone[step.in[i]];
+    if (step.direction == HR_DIR_BACKWARD) {
+        int32_t tensor;
+        while ((tensor = missing(c, &step)) != HR_NONE)
+            if (!emit_clone(c, tensor, &step)) return false;
+        read_clones(c, &step);
     }
     if (c->count == program->step_max) return false;
     c->place[s] = c->count;

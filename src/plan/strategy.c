@@ -11,6 +11,19 @@
  * small enough to be a minor part of any plan. */
 enum { LOSS_CHUNK_TOKENS = 1024, BLOCK_TOKENS = 64 };
 
+/* Norms cost a pass over memory to compute again; layers cost most of their forward pass. */
+static uint32_t dropped_of(int32_t recompute)
+{
+    const uint32_t norms = 1u << HR_INTERMEDIATE_NORM;
+    switch (recompute) {
+    case HR_RECOMPUTE_NONE: return 0;
+    case HR_RECOMPUTE_LAYERS:
+        return norms | 1u << HR_INTERMEDIATE_QKV | 1u << HR_INTERMEDIATE_ATTENTION |
+               1u << HR_INTERMEDIATE_UP | 1u << HR_INTERMEDIATE_ACTIVATION;
+    default: return norms;
+    }
+}
+
 hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch)
 {
     const int64_t T = config->train.seq_len;
@@ -19,7 +32,7 @@ hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch)
         chunk = T % BLOCK_TOKENS == 0 ? LOSS_CHUNK_TOKENS : hr_max(LOSS_CHUNK_TOKENS / T, 1) * T;
     return (hr_strategy){ .micro_batch = micro_batch < config->train.batch ? micro_batch : 0,
                           .loss_chunk = chunk < micro_batch * T ? chunk : 0,
-                          .recompute_norms = config->memory.recompute == HR_RECOMPUTE_NORMS };
+                          .dropped = dropped_of(config->memory.recompute) };
 }
 
 /* The steps of the head in a section: neighbours, forward and backward. */
@@ -55,8 +68,8 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
 {
     hr_status status = HR_OK;
     const int32_t section = hr_program_loop(program, "step");
-    if (strategy->recompute_norms)
-        status = hr_recompute(program, section, 1u << HR_INTERMEDIATE_NORM, scratch, err);
+    if (strategy->dropped)
+        status = hr_recompute(program, section, strategy->dropped, scratch, err);
     if (status == HR_OK && strategy->micro_batch) {
         const hr_loop *step = &program->loops[section];
         status = hr_tile(program, step->step_first, step->step_last, "micro-batch",

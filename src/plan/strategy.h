@@ -13,7 +13,7 @@
 typedef struct {
     int64_t micro_batch;  /* sequences a turn; 0: the whole batch at once */
     int64_t loss_chunk;   /* tokens of logits that exist at a time; 0: a whole micro-batch */
-    bool recompute_norms; /* outputs of the layers' norms are computed again, not kept */
+    uint32_t dropped;     /* bit i: intermediates i of layers are computed again, not kept */
 } hr_strategy;
 
 /* The strategy a recipe asks for, with `micro_batch` sequences. */

@@ -166,6 +166,10 @@ void hr_explain_plan(const hr_config *config, const hr_compiled *compiled,
         (long long)config->train.batch, (long long)config->train.seq_len,
         (long long)answer->micro_batch, (long long)answer->loss_chunk, answer->threads,
         answer->threads == 1 ? "" : "s", answer->rung);
+    static const char *const again[] = { [HR_RECOMPUTE_NONE] = "nothing",
+                                         [HR_RECOMPUTE_NORMS] = "norms",
+                                         [HR_RECOMPUTE_LAYERS] = "all of a layer but its input" };
+    put(&w, "  computed again in the backward pass: %s\n", again[answer->recompute]);
     put(&w, "  %.3f MFLOP a token (forward and backward)\n",
         (double)answer->flops_per_token * 1e-6);
 

@@ -63,13 +63,19 @@ typedef struct {
     int64_t compile_bytes;
 } trial;
 
-static hr_status try_plan(const trial *t, int64_t micro_batch, int64_t chunk, hr_error *err)
+typedef struct {
+    int32_t recompute;     /* hr_recompute_kind, not AUTO */
+    int64_t micro_batch, chunk;
+} choice;
+
+static hr_status try_plan(const trial *t, choice chosen, hr_error *err)
 {
     hr_admission *a = t->admission;
     a->region.used = 0;
-    a->config.memory.micro_batch = micro_batch;
-    a->config.memory.loss_chunk = chunk;
-    const hr_status status = hr_compile(&a->config, micro_batch, t->threads, &a->region,
+    a->config.memory.recompute = chosen.recompute;
+    a->config.memory.micro_batch = chosen.micro_batch;
+    a->config.memory.loss_chunk = chosen.chunk;
+    const hr_status status = hr_compile(&a->config, chosen.micro_batch, t->threads, &a->region,
                                         &a->compiled, err);
     if (status != HR_OK) return status;
     const int64_t page = hr_page_bytes();
@@ -112,6 +118,7 @@ static void describe(const trial *t)
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;
     answer->loss_chunk = a->config.memory.loss_chunk;
+    answer->recompute = a->config.memory.recompute;
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);
     answer->threads = plan->threads;
     snprintf(answer->rung, sizeof answer->rung, "%s", plan->rung);
@@ -126,37 +133,51 @@ static int64_t available(const hr_config *config)
 }
 
 typedef struct {
-    int64_t micro_batch, chunk;
-} choice;
+    const trial *trial;
+    bool thorough;
+    choice fits, least;    /* micro_batch 0: none yet */
+} searching;
 
-/* Walks the plans that the recipe leaves open, the fastest first, up to the first that fits; with
- * `thorough` on to the end, so that the smallest of all is known. Leaves the chosen one compiled. */
+/* Tries one choice, unless all that is asked for was found. */
+static hr_status consider(searching *s, choice chosen, hr_error *err)
+{
+    hr_plan_answer *answer = &s->trial->admission->answer;
+    if (s->fits.micro_batch && !s->thorough) return HR_OK;
+    const hr_status status = try_plan(s->trial, chosen, err);
+    if (status != HR_OK) return status;
+    const int64_t bytes = s->trial->admission->compiled.plan.process_bytes;
+    if (bytes <= answer->available_bytes && !s->fits.micro_batch) s->fits = chosen;
+    if (bytes < answer->minimum_bytes) {
+        answer->minimum_bytes = bytes;
+        s->least = chosen;
+    }
+    return HR_OK;
+}
+
+/* Walks the plans that the recipe leaves open, the fastest first: smaller micro-batches and chunks cost
+ * little, computing layers again costs a third. Leaves the first that fits compiled, or the smallest.
+ * With `thorough` it walks to the end, so that the smallest of all is known. */
 static hr_status search(const trial *t, const hr_config *config, bool thorough, bool *found,
                         hr_error *err)
 {
     int64_t chunks[CHUNKS];
     const int32_t chunk_count = chunks_of(config, chunks);
-    hr_plan_answer *answer = &t->admission->answer;
-    choice least = { 0, 0 }, fits = { 0, 0 };
-    answer->minimum_bytes = INT64_MAX;
-    for (int64_t micro = config->train.batch; micro >= 1; micro--) {
-        if (config->train.batch % micro) continue;
-        if (config->memory.micro_batch && micro != config->memory.micro_batch) continue;
-        for (int32_t c = 0; c < chunk_count && (thorough || !fits.micro_batch); c++) {
-            const hr_status status = try_plan(t, micro, chunks[c], err);
-            if (status != HR_OK) return status;
-            const int64_t bytes = t->admission->compiled.plan.process_bytes;
-            if (bytes < answer->minimum_bytes) {
-                answer->minimum_bytes = bytes;
-                least = (choice){ micro, chunks[c] };
-            }
-            if (bytes <= answer->available_bytes && !fits.micro_batch)
-                fits = (choice){ micro, chunks[c] };
+    const bool open = config->memory.recompute == HR_RECOMPUTE_AUTO;
+    const int32_t kinds[] = { open ? HR_RECOMPUTE_NORMS : config->memory.recompute,
+                              HR_RECOMPUTE_LAYERS };
+    searching s = { .trial = t, .thorough = thorough };
+    hr_status status = HR_OK;
+    t->admission->answer.minimum_bytes = INT64_MAX;
+    for (int32_t k = 0; k < (open ? 2 : 1); k++)
+        for (int64_t micro = config->train.batch; micro >= 1; micro--) {
+            if (config->train.batch % micro) continue;
+            if (config->memory.micro_batch && micro != config->memory.micro_batch) continue;
+            for (int32_t c = 0; c < chunk_count && status == HR_OK; c++)
+                status = consider(&s, (choice){ kinds[k], micro, chunks[c] }, err);
         }
-    }
-    *found = fits.micro_batch != 0;
-    const choice chosen = *found ? fits : least;
-    return try_plan(t, chosen.micro_batch, chosen.chunk, err);
+    if (status != HR_OK) return status;
+    *found = s.fits.micro_batch != 0;
+    return try_plan(t, *found ? s.fits : s.least, err);
 }
 
 hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,

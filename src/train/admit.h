@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train/admit.h - from a config and this machine to a plan that fits, or a refusal that helps.
  *
- * The plans that are tried are every divisor of the batch as micro-batch and every loss chunk of a short
- * list, as far as the recipe leaves them open. Each is compiled and packed for real. */
+ * The plans that are tried are every divisor of the batch as micro-batch, every loss chunk of a short
+ * list, and layers kept or computed again, as far as the recipe leaves them open. Each is compiled and packed for real. */
 #ifndef HR_TRAIN_ADMIT_H
 #define HR_TRAIN_ADMIT_H
 
@@ -13,15 +13,15 @@
 typedef struct {
     hr_region region;       /* holds the compiled program and plan; trimmed once admitted */
     hr_compiled compiled;
-    hr_config config;       /* loss_chunk and micro_batch as chosen */
+    hr_config config;       /* the keys of memory as chosen */
     uint32_t cpu_mask;
     int64_t prepare_bytes;  /* memory for tokenizing, before the arena */
     int64_t run_bytes;      /* tables and buffers of the run, a region of its own */
     hr_plan_answer answer;
 } hr_admission;
 
-/* Chooses the first plan that fits: the largest micro-batch, then the largest loss chunk. Opens
- * admission->region. When nothing fits, the smallest plan is left compiled.
+/* Chooses the first plan that fits: layers kept before computed again, then the largest micro-batch, then
+ * the largest loss chunk. Opens admission->region. When nothing fits, the smallest is left compiled.
  *
  *   thorough  go on after the first that fits, so that answer.minimum_bytes is the least of all
  *

@@ -18,6 +18,7 @@ typedef struct {
 static const change changes[] = {
     { "memory.micro_batch", "auto", 0, "a little time" },
     { "memory.loss_chunk", "auto", 0, "a little time" },
+    { "memory.recompute", "auto", 0, "time: a third of it if layers are computed again" },
     { "train.sample_tokens", "0", 0, "no sample of text" },
     { "data.words_max", 0, 65536, "refuses a text with more distinct words" },
     { "train.threads", "1", 0, "time" },

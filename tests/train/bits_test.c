@@ -174,6 +174,9 @@ static void judge(const hr_config *config, uint32_t mask)
     hr_config keeping = *config;
     keeping.memory.recompute = HR_RECOMPUTE_NONE;
     must_match(&whole, &keeping, (cut){ batch / 2, unit, 2 }, mask);
+    keeping.memory.recompute = HR_RECOMPUTE_LAYERS;
+    must_match(&whole, &keeping, (cut){ batch, whole_chunk, 1 }, mask);
+    must_match(&whole, &keeping, (cut){ batch / 2, unit, 2 }, mask);
     drop(&whole);
 }
 

@@ -20,6 +20,8 @@ int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int
     const int64_t width = (int64_t)attr.H * attr.head_width;
     const int32_t o = hr_build_rows(builder, name, builder->dtype, width);
     const int32_t lse = builder->training ? hr_build_rows(builder, "lse", HR_F32, attr.H) : HR_NONE;
+    hr_build_mark(builder, o, HR_INTERMEDIATE_ATTENTION);
+    hr_build_mark(builder, lse, HR_INTERMEDIATE_ATTENTION);
     hr_step *step = hr_build_step(builder, HR_OP_attention, &attr, sizeof attr);
     step->in[0] = q;
     step->in[1] = k;

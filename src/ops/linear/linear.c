@@ -18,6 +18,8 @@ int32_t hr_build_linear(hr_builder *builder, const char *name, int32_t x, int32_
     const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.N);
     const bool keeps_pre = act == HR_ACT_GELU && builder->training;
     const int32_t pre = keeps_pre ? hr_build_rows(builder, "pre", builder->dtype, attr.N) : HR_NONE;
+    hr_build_mark(builder, pre, HR_INTERMEDIATE_UP);
+    if (act != HR_ACT_NONE) hr_build_mark(builder, y, HR_INTERMEDIATE_ACTIVATION);
     hr_step *step = hr_build_step(builder, HR_OP_linear, &attr, sizeof attr);
     step->in[X] = x;
     step->in[W] = weight;

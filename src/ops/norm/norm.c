@@ -12,7 +12,7 @@ int32_t hr_build_norm(hr_builder *builder, const char *name, int32_t x, int32_t 
     const int64_t D = builder->program->tensors[x].dims[1];
     const hr_norm_attr attr = { D, builder->T, (float)eps };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, D);
-    if (y != HR_NONE) builder->program->tensors[y].intermediate = HR_INTERMEDIATE_NORM;
+    hr_build_mark(builder, y, HR_INTERMEDIATE_NORM);
     const int32_t stat = builder->training ? hr_build_rows(builder, "stat", HR_F32, 2) : HR_NONE;
     hr_step *step = hr_build_step(builder, HR_OP_norm, &attr, sizeof attr);
     step->in[0] = x;
