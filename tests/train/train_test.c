@@ -260,6 +260,28 @@ static void two_equal_runs_have_equal_bits_and_metrics(void **state)
     for (int32_t i = 0; i < 26; i++) json_decref(lines[i / 13][i % 13]);
 }
 
+/* Nothing is saved, and the arena is used all the same: the plan does not know about the directory. */
+static void a_run_that_saves_nothing_uses_its_whole_arena(void **state)
+{
+    (void)state;
+    for (int32_t family = 0; family < 2; family++) {
+        hr_config config = config_of(family);
+        config.model.d_model = 8;
+        config.model.rotary_fraction = 0.5;
+        config.train.steps = 2;
+        config.train.batch = 1;
+        config.train.sample_tokens = 0;
+        config.train.out[0] = 0;
+        config.data.valid[0] = 0;
+        snprintf(config.data.cache, sizeof config.data.cache, "%s", folder.path);
+        const child_outcome *run = child_run(&config, (child_wishes){ 0 });
+        if (run->status != HR_OK) fail_msg("%s", run->err.message);
+        assert_false(run->result.saved);
+        assert_true(isnan(run->result.valid_loss));
+        a_run_kept_its_plan(run);
+    }
+}
+
 /* ---- ends */
 
 static void an_interrupt_ends_the_step_saves_and_says_so(void **state)
@@ -426,6 +448,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(training_teaches_saves_and_keeps_its_plan),
         cmocka_unit_test(validation_is_the_mean_over_all_windows),
         cmocka_unit_test(two_equal_runs_have_equal_bits_and_metrics),
+        cmocka_unit_test(a_run_that_saves_nothing_uses_its_whole_arena),
         cmocka_unit_test(an_interrupt_ends_the_step_saves_and_says_so),
         cmocka_unit_test(an_interrupt_before_the_first_step_leaves_no_weights),
         cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
