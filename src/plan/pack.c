@@ -17,7 +17,8 @@ typedef struct {
     int64_t *section_bytes; /* [section_count] alive */
     int32_t count, section_count;
     int64_t base;           /* bytes of what is alive at every section */
-    int64_t work, nodes;    /* left; tried */
+    bool content;           /* with any placement within the capacity */
+    hr_pack_effort effort;
     hr_region *scratch;
 } packing;
 
@@ -58,8 +59,12 @@ static void cut_time(packing *p, const hr_storage *storages, const hr_pack_key *
         if (events[k].word[1]) {
             live += storages[i].bytes;
             born = true;
-            p->items[i] = (hr_pack_item){ .bytes = storages[i].bytes, .first = p->section_count,
-                                          .storage = i };
+            p->items[i] = (hr_pack_item){
+                .bytes = storages[i].bytes,
+                .steps = (int64_t)storages[i].step_last - storages[i].step_first + 1,
+                .first = p->section_count,
+                .storage = i
+            };
             if (live > result->floor_bytes) {
                 result->floor_bytes = live;
                 result->peak_step = storages[i].step_first;
@@ -132,6 +137,27 @@ static bool find_loads(packing *p)
     return true;
 }
 
+/* Writes each item's crowd: all items without those that died before it or were born after it. */
+static bool find_crowds(packing *p)
+{
+    const int64_t used = p->scratch->used, n = p->section_count;
+    int32_t *born = hr_region_take(p->scratch, n + 1, sizeof *born); /* in sections before */
+    int32_t *dead = hr_region_take(p->scratch, n + 1, sizeof *dead);
+    if (!dead) return false;
+    for (int32_t k = 0; k < p->count; k++) {
+        born[p->items[k].first + 1]++;
+        dead[p->items[k].last + 1]++;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        born[i + 1] += born[i];
+        dead[i + 1] += dead[i];
+    }
+    for (int32_t k = 0; k < p->count; k++)
+        p->items[k].crowd = born[p->items[k].last + 1] - dead[p->items[k].first];
+    p->scratch->used = used;
+    return true;
+}
+
 /* Sorts the items by birth, so that a part's items lie together. */
 static bool sort_by_birth(packing *p)
 {
@@ -186,23 +212,38 @@ static void keep_lower(attempt *a, int32_t count, int64_t height)
     for (int32_t i = 0; i < count; i++) a->offsets[i] = a->trial[i];
 }
 
-/* Every order, from the bottom only and then from both ends, until one is within `target`. */
-static void try_orders(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
+/* One behind the other: the placement to fall back on. */
+static void lay_out(const hr_pack_part *part, attempt *a)
 {
-    for (int32_t ends = 0; ends < 2; ends++)
-        for (int32_t by = 0; by < HR_PACK_ORDERS && a->height > target; by++)
-            keep_lower(a, part->count,
-                       hr_pack_first_fit(part, a->orders[by], ends ? target : 0, p->scratch,
-                                         a->trial));
+    a->height = 0;
+    for (int32_t i = 0; i < part->count; i++) {
+        a->offsets[i] = a->height;
+        a->height += part->items[i].bytes;
+    }
 }
 
-/* A ranking near `order`: the first two tries of an order are the order itself, each further one lets
- * items change places with others a little behind them once more. */
-static void shake(const int32_t *order, int32_t count, int32_t tries, int32_t *ranking)
+/* Every order, from the bottom only and then from both ends, until one is within `target`. */
+static bool try_orders(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
+{
+    for (int32_t ends = 0; ends < 2; ends++)
+        for (int32_t by = 0; by < HR_PACK_ORDERS && a->height > target; by++) {
+            int64_t height;
+            if (hr_pack_stopped(&p->effort)) return true;
+            if (!hr_pack_first_fit(part, a->orders[by], ends ? target : 0, &p->effort, p->scratch,
+                                   a->trial, &height))
+                return false;
+            keep_lower(a, part->count, height);
+        }
+    return true;
+}
+
+/* A ranking near `order`: in each pass items change places with others a little behind them. */
+static void shake(const int32_t *order, int32_t count, int32_t tries, int32_t passes,
+                  int32_t *ranking)
 {
     enum { REACH = 10 };
     for (int32_t i = 0; i < count; i++) ranking[i] = order[i];
-    for (int32_t pass = 0; pass < (tries - 1) % 12; pass++)
+    for (int32_t pass = 0; pass < passes; pass++)
         for (int32_t i = 0; i < count; i++) {
             const uint64_t draw = hr_random_mix((uint64_t)tries << 40 | (uint64_t)pass << 32 |
                                                 (uint64_t)i);
@@ -213,27 +254,31 @@ static void shake(const int32_t *order, int32_t count, int32_t tries, int32_t *r
         }
 }
 
-/* Asks the search about one capacity. One ranking may need a thousand times what another does, so
- * each try is short, the rankings take turns, and the tries grow slowly. */
+/* Asks the search about one capacity, with so much work. One ranking may need a thousand times what
+ * another does, so each try is short and the rankings take turns: five times as they are, each time
+ * longer, and then shaken, each dozen of turns twice as long as the one before. */
 static hr_pack_answer ask(packing *p, const hr_pack_part *part, int64_t capacity, int64_t work,
                           attempt *a)
 {
-    enum { TRIES_A_LENGTH = 8 };
-    const int64_t stop = p->work - work;
-    int64_t length = 64 * (int64_t)part->count * part->count;
-    for (int32_t tries = 0; p->work > stop; tries++) {
-        for (int32_t by = 0; by < HR_PACK_ORDERS && p->work > stop; by++) {
-            shake(a->orders[by], part->count, tries, a->ranking);
-            const int64_t given = hr_min(length, p->work - stop);
-            int64_t left = given;
-            const hr_pack_answer answer = hr_pack_search(part, a->ranking, capacity, &left,
-                                                         &p->nodes, p->scratch, a->trial);
-            p->work -= hr_max(given - left, 1);
+    enum { PLAIN_TURNS = 5, PASSES = 12 };
+    hr_pack_effort *effort = &p->effort;
+    const int64_t stop = effort->work - work;
+    int64_t length = 4 * (int64_t)part->count * part->count;
+    for (int32_t turn = 0; effort->work > stop; turn++) {
+        const int32_t passes = turn < PLAIN_TURNS ? 0 : turn % PASSES;
+        for (int32_t by = 0; by < HR_PACK_ORDERS && effort->work > stop; by++) {
+            shake(a->orders[by], part->count, turn, passes, a->ranking);
+            const int64_t before = effort->work;
+            const hr_pack_answer answer =
+                hr_pack_search(part, a->ranking, capacity, hr_min(length, before - stop), effort,
+                               p->scratch, a->trial);
             if (answer == HR_PACK_IMPOSSIBLE) a->bound = hr_max(a->bound, capacity + part->unit);
             if (answer != HR_PACK_GAVE_UP) return answer;
-            if (given == left) return answer; /* too large for the search */
+            if (effort->work == before) return answer; /* too large for the search */
         }
-        length *= tries == 0 ? 4 : tries % TRIES_A_LENGTH == 0 ? 2 : 1;
+        if (turn + 1 < PLAIN_TURNS) length *= 4;
+        else if (turn + 1 == PLAIN_TURNS) length /= 4;
+        else if (passes == 0) length *= 2;
     }
     return HR_PACK_GAVE_UP;
 }
@@ -251,8 +296,10 @@ static int64_t height_of(const hr_pack_part *part, const int64_t *offsets)
 static void search_part(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
 {
     int64_t failed = target - part->unit, capacity = target / part->unit * part->unit;
-    while (a->height - failed > part->unit && p->work > 0) {
-        const hr_pack_answer answer = ask(p, part, capacity, p->work / 2 + 1, a);
+    while (a->height - failed > part->unit && p->effort.work > 0) {
+        const int64_t work = p->content ? p->effort.work : p->effort.work / 2 + 1;
+        const hr_pack_answer answer = ask(p, part, capacity, work, a);
+        if (p->content && answer != HR_PACK_FOUND) return;
         if (answer == HR_PACK_FOUND) keep_lower(a, part->count, height_of(part, a->trial));
         else failed = capacity;
         capacity = failed + hr_max((a->height - failed) / part->unit / 2, 1) * part->unit;
@@ -264,7 +311,7 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
                       attempt *a, int32_t *hard_count)
 {
     const int64_t used = p->scratch->used;
-    *a = (attempt){ .height = INT64_MAX, .bound = p->section_bytes[part->peak] };
+    *a = (attempt){ .bound = p->section_bytes[part->peak] };
     a->offsets = hr_region_take(p->scratch, part->count, sizeof *a->offsets);
     a->trial = hr_region_take(p->scratch, part->count, sizeof *a->trial);
     a->ranking = hr_region_take(p->scratch, part->count, sizeof *a->ranking);
@@ -273,7 +320,8 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
         a->orders[by] = hr_region_take(p->scratch, part->count, sizeof *a->orders[by]);
         if (!a->orders[by] || !hr_pack_sort(part, by, p->scratch, a->orders[by])) return false;
     }
-    try_orders(p, part, target, a);
+    lay_out(part, a);
+    if (!try_orders(p, part, target, a)) return false;
     if (a->height > target) {
         ++*hard_count;
         search_part(p, part, target, a);
@@ -281,17 +329,19 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
     for (int32_t i = 0; i < part->count; i++)
         storages[part->items[i].storage].offset = p->base + a->offsets[i];
     p->scratch->used = used;
-    return a->height < INT64_MAX;
+    return true;
 }
 
 int64_t hr_pack_scratch_bytes(int32_t count)
 {
-    /* An item takes 40 bytes, an event and its spare 128, seven orders 28, offsets 16; then either
-     * first fit's stretches, at most 63 of 4 bytes, or the search's tables: 24, a section 8, a
-     * decision 32, and the trail. Each table is rounded up to 64. */
-    const int64_t n = count, tables = 96 * 64;
-    const int64_t trail = hr_min(n * n + n, (int64_t)1 << 20) * 8;
-    return tables + n * (40 + 8 + 128 + 40 + 28 + 16 + 252 + 64) + trail;
+    /* Throughout: an item and a section. At first two events and their spares; then, for each part,
+     * two offsets, a ranking and the orders, beside two keys, or first fit, or the search. Each table
+     * is rounded up to 64. */
+    const int64_t n = count, tables = 24 * 64, key = sizeof(hr_pack_key);
+    const int64_t part = n * (2 * 8 + (HR_PACK_ORDERS + 1) * 4);
+    const int64_t placing = hr_max(hr_pack_first_fit_bytes(count), hr_pack_search_bytes(count));
+    const int64_t most = hr_max(4 * n * key, part + hr_max(2 * n * key, placing));
+    return tables + n * ((int64_t)sizeof(hr_pack_item) + 8) + most;
 }
 
 hr_status hr_pack_floor(const hr_storage *storages, int32_t count, hr_region *scratch,
@@ -307,21 +357,34 @@ hr_status hr_pack_floor(const hr_storage *storages, int32_t count, hr_region *sc
 hr_status hr_pack(hr_storage *storages, int32_t count, int64_t work, hr_region *scratch,
                   hr_pack_result *result, hr_error *err)
 {
+    const hr_pack_limits limits = { .work = work };
+    return hr_pack_within(storages, count, &limits, scratch, result, err);
+}
+
+hr_status hr_pack_within(hr_storage *storages, int32_t count, const hr_pack_limits *limits,
+                         hr_region *scratch, hr_pack_result *result, hr_error *err)
+{
     const int64_t used = scratch->used;
-    packing p = { .count = count, .work = work, .scratch = scratch };
+    packing p = { .count = count,
+                  .content = limits->capacity_bytes > 0,
+                  .effort = { .work = limits->work,
+                              .stop = limits->stop,
+                              .context = limits->context },
+                  .scratch = scratch };
     hr_pack_result r = { 0 };
     hr_status status = prepare(&p, storages, &r, err);
     if (status) goto done;
     place_persistent(&p, storages);
-    if (!find_loads(&p) || !sort_by_birth(&p)) {
+    if (!find_loads(&p) || !find_crowds(&p) || !sort_by_birth(&p)) {
         status = too_small(scratch, err);
         goto done;
     }
     int64_t height = r.floor_bytes - p.base, bound = height;
+    const int64_t enough = hr_max(limits->capacity_bytes - p.base, height);
     for (int32_t from = 0; from < p.count;) {
         const hr_pack_part part = next_part(&p, from);
         attempt a;
-        if (!pack_part(&p, &part, height, storages, &a, &r.hard_count)) {
+        if (!pack_part(&p, &part, hr_max(height, enough), storages, &a, &r.hard_count)) {
             status = too_small(scratch, err);
             goto done;
         }
@@ -331,7 +394,7 @@ hr_status hr_pack(hr_storage *storages, int32_t count, int64_t work, hr_region *
     }
     r.arena_bytes = p.base + height;
     r.bound_bytes = p.base + bound;
-    r.nodes = p.nodes;
+    r.nodes = p.effort.nodes;
     r.proof = r.arena_bytes == r.floor_bytes   ? HR_PACK_AT_FLOOR
               : r.arena_bytes == r.bound_bytes ? HR_PACK_PROVEN
                                                : HR_PACK_OPEN;

@@ -6,6 +6,8 @@
 #ifndef HR_PLAN_PACK_H
 #define HR_PLAN_PACK_H
 
+#include <stdbool.h>
+
 #include "plan/plan.h"
 
 /* What is known about the arena that was found. */
@@ -16,8 +18,16 @@ typedef enum {
 } hr_pack_proof;
 
 /* How much the exact search may do, counted and never timed: equal input gives equal output. A
- * machine of 2024 looks at about 10^9 items a second. */
+ * machine of 2024 looks at about 10^8 items a second. */
 #define HR_PACK_WORK_DEFAULT INT64_C(400000000)
+
+/* When to be content, and when to end. */
+typedef struct {
+    int64_t capacity_bytes;      /* any placement within it will do; 0: as low as can be */
+    int64_t work;                /* items that the exact search may look at; 0: orders only */
+    bool (*stop)(void *context); /* asked every now and then: true ends it; null: never */
+    void *context;
+} hr_pack_limits;
 
 typedef struct {
     int64_t arena_bytes;  /* one past the last byte of any storage */
@@ -43,7 +53,7 @@ HR_MUST_CHECK hr_status hr_pack_floor(const hr_storage *storages, int32_t count,
 /* Bytes of scratch that packing so many storages needs, at most. Pure. */
 int64_t hr_pack_scratch_bytes(int32_t count);
 
-/* Places every storage.
+/* Places every storage: as low as can be, with so much work.
  *
  *   storages  in/out [count]; bytes > 0, step_first <= step_last; offset is written
  *   work      items that the exact search may look at, in all; 0: orders only
@@ -56,5 +66,14 @@ int64_t hr_pack_scratch_bytes(int32_t count);
  * Threads  one thread per region. */
 HR_MUST_CHECK hr_status hr_pack(hr_storage *storages, int32_t count, int64_t work,
                                 hr_region *scratch, hr_pack_result *result, hr_error *err);
+
+/* The same within limits. With a capacity, result->arena_bytes is at most that when a placement was
+ * found, and result->bound_bytes above it when there is none; neither: it is not known.
+ *
+ * Repeat   a function of its arguments as long as `stop` says no. Stopped before the first order
+ *          was through, it lays the storages of a part one behind the other. */
+HR_MUST_CHECK hr_status hr_pack_within(hr_storage *storages, int32_t count,
+                                       const hr_pack_limits *limits, hr_region *scratch,
+                                       hr_pack_result *result, hr_error *err);
 
 #endif

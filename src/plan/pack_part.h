@@ -16,7 +16,9 @@ typedef struct {
     int64_t bytes;
     int64_t load;           /* the most bytes alive at one section of its life */
     int64_t offset;         /* inside the part's own space */
+    int64_t steps;          /* length of its life */
     int32_t first, last;    /* sections, from 0 for the whole plan */
+    int32_t crowd;          /* items whose lives meet its own */
     int32_t storage;
 } hr_pack_item;
 
@@ -28,13 +30,17 @@ typedef struct {
     int64_t unit;           /* every size is a multiple of it */
 } hr_pack_part;
 
-/* Orders in which items are placed, or ranked by the search: the letter that matters most first. */
+/* Orders in which items are placed, or ranked by the search: the word that matters most first. Life
+ * and area count sections; steps and steps times bytes are their like on the clock of the plan. */
 typedef enum {
     HR_PACK_BY_LOAD,        /* load, life, area */
+    HR_PACK_BY_LOAD_STEPS,  /* load, steps, steps times bytes */
     HR_PACK_BY_LOAD_AREA,   /* load, area, life */
+    HR_PACK_BY_LOAD_CROWD,  /* load, crowd, steps */
     HR_PACK_BY_SIZE,
     HR_PACK_BY_AREA,
     HR_PACK_BY_LIFE,        /* life, area, load */
+    HR_PACK_BY_CROWD,       /* crowd, steps, load */
     HR_PACK_BY_BIRTH,
     HR_PACK_ORDERS
 } hr_pack_order;
@@ -43,24 +49,49 @@ typedef enum {
  * False: scratch is too small. */
 bool hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_region *scratch, int32_t *order);
 
+/* What packing may still do, and what it did. */
+typedef struct {
+    int64_t work;           /* items that searches may look at */
+    int64_t nodes;          /* placements that searches tried */
+    bool (*stop)(void *context); /* null: nobody but the work ends it */
+    void *context;
+    bool stopped;
+} hr_pack_effort;
+
+/* Asks whether to stop; once it was told so, there is no work left. */
+static inline bool hr_pack_stopped(hr_pack_effort *effort)
+{
+    if (!effort->stopped && effort->stop && effort->stop(effort->context)) {
+        effort->stopped = true;
+        effort->work = 0;
+    }
+    return effort->stopped;
+}
+
 /* First fit: each item in turn at the lowest gap that holds it, or, where `ceiling` is positive and
  * the item outlives the part's peak, at the highest gap below the ceiling (the lowest gap when
- * there is none). Returns the height, INT64_MAX when scratch is too small.
+ * there is none). False: scratch is too small.
  *
  *   offsets  out [count], by item
+ *   height   out; INT64_MAX when it was stopped
  *
  * Cost     items * items alive near them. */
-int64_t hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, int64_t ceiling,
-                          hr_region *scratch, int64_t *offsets);
+bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, int64_t ceiling,
+                       hr_pack_effort *effort, hr_region *scratch, int64_t *offsets,
+                       int64_t *height);
 
 typedef enum { HR_PACK_FOUND, HR_PACK_IMPOSSIBLE, HR_PACK_GAVE_UP } hr_pack_answer;
 
 /* Is there a placement in `capacity` bytes? One depth-first search with this ranking of the items.
  *
- *   work     in/out: items that may be looked at
- *   nodes    in/out: placements tried
+ *   work     items that this search may look at, of those that `effort` has left
  *   offsets  out [count] when FOUND, else untouched */
 hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, int64_t capacity,
-                              int64_t *work, int64_t *nodes, hr_region *scratch, int64_t *offsets);
+                              int64_t work, hr_pack_effort *effort, hr_region *scratch,
+                              int64_t *offsets);
+
+/* Bytes of scratch, at most, that first fit and the search need for so many items. Pure. */
+int64_t hr_pack_first_fit_bytes(int32_t count);
+int64_t hr_pack_search_bytes(int32_t count);
 
 #endif

@@ -8,20 +8,21 @@
 
 #include "base/checked.h"
 
-enum { PLACED = INT32_MAX, TRAIL_MAX = 1 << 20 };
+enum { TRAIL_MAX = 1 << 19, LIST_MAX = 1 << 21, CHOICES_BETWEEN_STOPS = 1 << 12 };
 
-/* What an item's low was before it was raised, or before the item was placed. */
+/* What an item's low was before it was raised. */
 typedef struct {
     int32_t item, low;
 } undo;
 
-/* One decision: which item of sections first..last comes next. */
+/* One decision: which of its items comes next. It owns list[begin, end), and behind a choice
+ * list[end, left): the items that the choice left and that are not solved yet. */
 typedef struct {
-    int32_t first, last;
-    int32_t low, rank;      /* the last choice tried; the next one comes after it */
-    int32_t roof;           /* a choice at or above this leaves a hole that an item would fit */
-    int32_t trail;          /* what to take back before another choice */
-    int32_t cursor;         /* pieces before this section are solved */
+    int32_t begin, end, left;
+    int32_t next;           /* where in the list the choices not tried yet begin */
+    int32_t roof;           /* a choice at or above this cannot end well */
+    int32_t low, rank;      /* the choice; before there is one, the choice that led here */
+    int32_t trail, placed;  /* what to take back before another choice */
     bool chosen;
 } decision;
 
@@ -29,31 +30,58 @@ typedef struct {
 typedef struct {
     int32_t count, sections, capacity;
     int32_t *first, *last, *size;
-    int32_t *low;           /* where it would rest now; PLACED */
-    int32_t *offset;        /* of placed ones */
-    int32_t *queue;         /* all items by low, nearly sorted between two checks */
+    int32_t *low;           /* where it would rest now, or rests */
+    int32_t *list;          /* items, in each decision's stretch by low, then by rank */
+    int32_t *placed;        /* items in the order of placing */
+    int32_t *spare;         /* [count] scratch */
     int32_t *rest;          /* [sections] units still to place */
-    int32_t *height;        /* [sections] scratch of the check */
+    int32_t *height;        /* [sections] scratch */
     decision *stack;
     undo *trail;
-    int32_t depth, trail_count, trail_max;
+    int32_t depth, placed_count, trail_count, trail_max, list_max;
+    bool failed;            /* the first decision ran out of choices */
 } search;
 
-static bool take_tables(search *s, hr_region *scratch)
+static int32_t least(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+static int32_t most(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t hr_pack_search_bytes(int32_t count)
+{
+    const int64_t n = count, tables = 12 * 64;
+    return tables + n * (8 * (int64_t)sizeof(int32_t) + (int64_t)sizeof(decision)) +
+           hr_min(n * n + n, TRAIL_MAX) * (int64_t)sizeof(undo) +
+           hr_min(n * n + n, LIST_MAX) * (int64_t)sizeof(int32_t);
+}
+
+static void take_tables(search *s, hr_region *scratch)
 {
     const int64_t n = s->count;
     s->trail_max = (int32_t)hr_min(n * n + n, TRAIL_MAX);
+    s->list_max = (int32_t)hr_min(n * n + n, LIST_MAX);
     s->first = hr_region_take(scratch, n, sizeof *s->first);
     s->last = hr_region_take(scratch, n, sizeof *s->last);
     s->size = hr_region_take(scratch, n, sizeof *s->size);
     s->low = hr_region_take(scratch, n, sizeof *s->low);
-    s->offset = hr_region_take(scratch, n, sizeof *s->offset);
-    s->queue = hr_region_take(scratch, n, sizeof *s->queue);
+    s->placed = hr_region_take(scratch, n, sizeof *s->placed);
+    s->spare = hr_region_take(scratch, n, sizeof *s->spare);
     s->rest = hr_region_take(scratch, s->sections, sizeof *s->rest);
     s->height = hr_region_take(scratch, s->sections, sizeof *s->height);
-    s->stack = hr_region_take(scratch, n + 1, sizeof *s->stack);
+    s->stack = hr_region_take(scratch, n, sizeof *s->stack);
     s->trail = hr_region_take(scratch, s->trail_max, sizeof *s->trail);
-    return s->trail != 0;
+    s->list = hr_region_take(scratch, s->list_max, sizeof *s->list);
+}
+
+/* Adds an item's size to what its sections still have to hold, or takes it away. */
+static void weigh(search *s, int32_t item, int32_t size)
+{
+    for (int32_t i = s->first[item]; i <= s->last[item]; i++) s->rest[i] += size;
 }
 
 static void fill_tables(search *s, const hr_pack_part *part, const int32_t *order)
@@ -63,180 +91,222 @@ static void fill_tables(search *s, const hr_pack_part *part, const int32_t *orde
         s->first[rank] = item->first - part->first;
         s->last[rank] = item->last - part->first;
         s->size[rank] = (int32_t)(item->bytes / part->unit);
-        s->queue[rank] = rank;
-        for (int32_t i = s->first[rank]; i <= s->last[rank]; i++) s->rest[i] += s->size[rank];
+        s->list[rank] = rank;
+        weigh(s, rank, s->size[rank]);
     }
 }
 
-static void remember(search *s, int32_t item)
+static void take_back(search *s, decision *d)
 {
-    s->trail[s->trail_count++] = (undo){ item, s->low[item] };
-}
-
-static void take_back(search *s, int32_t mark)
-{
-    while (s->trail_count > mark) {
+    while (s->trail_count > d->trail) {
         const undo u = s->trail[--s->trail_count];
-        if (s->low[u.item] == PLACED)
-            for (int32_t i = s->first[u.item]; i <= s->last[u.item]; i++)
-                s->rest[i] += s->size[u.item];
         s->low[u.item] = u.low;
     }
+    while (s->placed_count > d->placed) {
+        const int32_t item = s->placed[--s->placed_count];
+        weigh(s, item, s->size[item]);
+    }
+    d->chosen = false;
 }
 
-/* Puts `item` down and lifts what is above it. False when something no longer fits. */
-static bool place(search *s, int32_t item)
+/* Merges spare[0, raised), which lie at `top` now, into list[begin, begin + kept). */
+static void merge(search *s, int32_t begin, int32_t kept, int32_t raised, int32_t top)
+{
+    int32_t *list = &s->list[begin];
+    while (raised > 0) {
+        const int32_t other = kept > 0 ? list[kept - 1] : 0, item = s->spare[raised - 1];
+        const bool after =
+            kept > 0 && (s->low[other] > top || (s->low[other] == top && other > item));
+        if (after) kept--;
+        else raised--;
+        list[kept + raised] = after ? other : item;
+    }
+}
+
+/* Puts `item` down, lifts what has to be above it, and lists what is left behind the decision's
+ * items. Few are lifted, so the list is sorted by merging. False when one no longer fits. */
+static bool place(search *s, const decision *d, int32_t item)
 {
     const int32_t first = s->first[item], last = s->last[item];
     const int32_t top = s->low[item] + s->size[item];
-    remember(s, item);
-    s->offset[item] = s->low[item];
-    s->low[item] = PLACED;
-    for (int32_t i = first; i <= last; i++) s->rest[i] -= s->size[item];
-    bool fits = true;
-    for (int32_t other = 0; other < s->count; other++) {
-        if (s->low[other] >= top || s->first[other] > last || s->last[other] < first) continue;
-        remember(s, other);
+    int32_t kept = 0, raised = 0;
+    for (int32_t k = d->begin; k < d->end; k++) {
+        const int32_t other = s->list[k];
+        if (other == item) continue;
+        if (s->low[other] >= top || s->first[other] > last || s->last[other] < first) {
+            s->list[d->end + kept++] = other;
+            continue;
+        }
+        if (s->size[other] > s->capacity - top) return false;
+        s->trail[s->trail_count++] = (undo){ other, s->low[other] };
         s->low[other] = top;
-        if (s->size[other] > s->capacity - top) fits = false;
+        int32_t j = raised++;
+        for (; j > 0 && s->spare[j - 1] > other; j--) s->spare[j] = s->spare[j - 1];
+        s->spare[j] = other;
     }
-    return fits;
+    merge(s, d->end, kept, raised, top);
+    s->placed[s->placed_count++] = item;
+    weigh(s, item, -s->size[item]);
+    return true;
 }
 
-/* Sorts the queue by low. Few items have moved since the last time. */
-static void sort_queue(search *s)
+/* Can the items of list[begin, end) still be stacked in sections from..to, each section for itself?
+ * A section's items, taken in the order of the lowest offset that each may have, need at least the
+ * height that this loop builds. Nothing goes below `low` any more. */
+static bool check(search *s, int32_t begin, int32_t end, int32_t low, int32_t from, int32_t to)
 {
-    for (int32_t i = 1; i < s->count; i++) {
-        const int32_t item = s->queue[i], low = s->low[item];
-        int32_t j = i;
-        for (; j > 0 && s->low[s->queue[j - 1]] > low; j--) s->queue[j] = s->queue[j - 1];
-        s->queue[j] = item;
-    }
-}
-
-/* Can the items of sections first..last that are not placed still be stacked, each section for
- * itself? A section's items, taken in the order of the lowest offset that each may have, need at
- * least the height that this loop builds. Nothing goes below `low` any more. */
-static bool check(search *s, int32_t first, int32_t last, int32_t low)
-{
-    sort_queue(s);
-    for (int32_t i = first; i <= last; i++) s->height[i] = low;
-    for (int32_t k = 0; k < s->count; k++) {
-        const int32_t item = s->queue[k];
-        if (s->low[item] == PLACED) break;
-        if (s->first[item] < first || s->last[item] > last) continue;
-        int32_t most = 0;
-        for (int32_t i = s->first[item]; i <= s->last[item]; i++) {
-            const int32_t from = s->height[i] > s->low[item] ? s->height[i] : s->low[item];
-            s->height[i] = from + s->size[item];
-            most = most > s->height[i] ? most : s->height[i];
+    for (int32_t i = from; i <= to; i++) s->height[i] = low;
+    for (int32_t k = begin; k < end; k++) {
+        const int32_t item = s->list[k], at = s->low[item], size = s->size[item];
+        const int32_t first = most(s->first[item], from), last = least(s->last[item], to);
+        int32_t highest = 0;
+        for (int32_t i = first; i <= last; i++) {
+            s->height[i] = most(s->height[i], at) + size;
+            highest = most(highest, s->height[i]);
         }
-        if (most > s->capacity) return false;
+        if (highest > s->capacity) return false;
     }
     return true;
 }
 
-/* Opens a decision over sections first..last, going on after the choice (low, rank). */
-static void open_decision(search *s, int32_t first, int32_t last, int32_t low, int32_t rank)
+/* Checks the sections in which something moved. In all others only `low` rose, and of that the roof
+ * took care. */
+static bool check_moved(search *s, const decision *d, int32_t item)
 {
-    int32_t roof = INT32_MAX;
-    for (int32_t item = 0; item < s->count; item++) {
-        if (s->low[item] == PLACED || s->first[item] < first || s->last[item] > last) continue;
-        const int32_t top = s->low[item] + s->size[item];
-        if (top < roof) roof = top;
+    int32_t from = s->first[item], to = s->last[item];
+    for (int32_t k = d->trail; k < s->trail_count; k++) {
+        from = least(from, s->first[s->trail[k].item]);
+        to = most(to, s->last[s->trail[k].item]);
     }
-    s->stack[s->depth++] = (decision){ first, last, low, rank, roof, s->trail_count, first, false };
+    return check(s, d->end, d->left, d->low, from, to);
 }
 
-/* The next item to try: the least (low, rank) after the last one. HR_NONE: no more. */
-static int32_t next_choice(const search *s, const decision *d)
+/* Moves the first piece in time of list[begin, end) to the back; returns where it begins. The height
+ * of a section serves as the last section that an item born there reaches. */
+static int32_t split(search *s, int32_t begin, int32_t end)
 {
-    int32_t best = -1, best_low = d->roof;
-    for (int32_t item = 0; item < s->count; item++) {
-        const int32_t low = s->low[item];
-        if (low >= best_low || low < d->low || (low == d->low && item <= d->rank)) continue;
-        if (s->first[item] < d->first || s->last[item] > d->last) continue;
-        best = item;
-        best_low = low;
+    int32_t *reach = s->height, from = s->sections;
+    for (int32_t k = begin; k < end; k++) from = least(from, s->first[s->list[k]]);
+    for (int32_t i = from; i < s->sections; i++) reach[i] = 0;
+    for (int32_t k = begin; k < end; k++) {
+        const int32_t item = s->list[k];
+        reach[s->first[item]] = most(reach[s->first[item]], s->last[item]);
     }
-    return best;
+    int32_t to = from, kept = begin, moved = 0;
+    for (int32_t i = from; i <= to; i++) to = most(to, reach[i]);
+    for (int32_t k = begin; k < end; k++) {
+        const int32_t item = s->list[k];
+        if (s->first[item] > to) s->list[kept++] = item;
+        else s->spare[moved++] = item;
+    }
+    for (int32_t k = 0; k < moved; k++) s->list[kept + k] = s->spare[k];
+    return kept;
 }
 
-/* The next piece of the decision's sections that still holds items. False: all are placed. */
-static bool next_piece(const search *s, const decision *d, int32_t *first, int32_t *last)
+/* Opens a decision over list[begin, end), a piece; its choices come after (low, rank).
+ *
+ * A choice at or above the top that another item would have leaves a hole that this item fits; that
+ * placement is found elsewhere. And all that a section still has to hold goes above the choice. */
+static void open_decision(search *s, int32_t begin, int32_t end, int32_t low, int32_t rank)
 {
-    int32_t from = d->cursor;
-    while (from <= d->last && s->rest[from] == 0) from++;
-    if (from > d->last) return false;
-    int32_t to = from;
-    for (bool grew = true; grew;) {
-        grew = false;
-        for (int32_t item = 0; item < s->count; item++) {
-            if (s->low[item] == PLACED || s->last[item] <= to) continue;
-            if (s->first[item] > to || s->first[item] < from) continue;
-            to = s->last[item];
-            grew = true;
-        }
+    int32_t roof = INT32_MAX, from = s->sections, to = 0, rest = 0;
+    for (int32_t k = begin; k < end; k++) {
+        const int32_t item = s->list[k];
+        roof = least(roof, s->low[item] + s->size[item]);
+        from = least(from, s->first[item]);
+        to = most(to, s->last[item]);
     }
-    *first = from;
-    *last = to;
-    return true;
+    for (int32_t i = from; i <= to; i++) rest = most(rest, s->rest[i]);
+    s->stack[s->depth++] = (decision){ .begin = begin,
+                                       .end = end,
+                                       .next = begin,
+                                       .roof = least(roof, s->capacity - rest + 1),
+                                       .low = low,
+                                       .rank = rank,
+                                       .trail = s->trail_count,
+                                       .placed = s->placed_count };
 }
 
-/* One step of the search on the decision on top. */
-static void advance(search *s, int64_t *nodes)
+/* The next item to try: the least (low, rank) after the last one. Negative: no more. */
+static int32_t next_choice(search *s, decision *d)
 {
-    decision *d = &s->stack[s->depth - 1];
-    if (d->chosen) {
-        int32_t first, last;
-        if (!next_piece(s, d, &first, &last)) {
-            s->depth--;                          /* solved: what it placed stays */
-            return;
-        }
-        d->cursor = last + 1;
-        open_decision(s, first, last, d->low, d->rank);
+    while (d->next < d->end) {
+        const int32_t item = s->list[d->next++], low = s->low[item];
+        if (low >= d->roof) break;
+        if (low > d->low || (low == d->low && item > d->rank)) return item;
+    }
+    return -1;
+}
+
+/* Goes on with what a choice left: the next piece, or back to the decision before. */
+static void descend(search *s, decision *d)
+{
+    if (d->left == d->end) {
+        s->depth--;                              /* solved: what it placed stays */
         return;
     }
+    const int32_t end = d->left;
+    d->left = split(s, d->end, end);
+    open_decision(s, d->left, end, d->low, d->rank);
+}
+
+/* Tries the next choice of the decision on top, or gives it up, and with it the one that led here. */
+static void choose(search *s, decision *d)
+{
     const int32_t item = next_choice(s, d);
-    if (item < 0) {                              /* failed: so did the choice that led here */
-        if (--s->depth == 0) return;
-        decision *parent = &s->stack[s->depth - 1];
-        take_back(s, parent->trail);
-        parent->chosen = false;
+    if (item < 0) {
+        s->failed = --s->depth == 0;
+        if (!s->failed) take_back(s, &s->stack[s->depth - 1]);
         return;
     }
-    ++*nodes;
     d->low = s->low[item];
     d->rank = item;
-    d->cursor = d->first;
-    d->chosen = place(s, item) && check(s, d->first, d->last, d->low);
-    if (!d->chosen) take_back(s, d->trail);
+    d->left = d->end + (d->end - d->begin) - 1;
+    d->chosen = place(s, d, item) && check_moved(s, d, item);
+    if (!d->chosen) take_back(s, d);
+}
+
+/* False: the work ran out, or the tables. */
+static bool run(search *s, int64_t work, hr_pack_effort *effort)
+{
+    const int64_t end = effort->work - hr_min(work, effort->work);
+    for (int64_t choices = 0; !s->failed && s->depth > 0;) {
+        decision *d = &s->stack[s->depth - 1];
+        if (d->chosen) {
+            descend(s, d);
+            continue;
+        }
+        const int32_t items = d->end - d->begin;
+        if (s->trail_count + items > s->trail_max || d->end + items > s->list_max) return false;
+        if (choices++ % CHOICES_BETWEEN_STOPS == 0 && hr_pack_stopped(effort)) return false;
+        if (effort->work <= end) return false;
+        effort->work -= items;
+        effort->nodes++;
+        choose(s, d);
+    }
+    return true;
 }
 
 hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, int64_t capacity,
-                              int64_t *work, int64_t *nodes, hr_region *scratch, int64_t *offsets)
+                              int64_t work, hr_pack_effort *effort, hr_region *scratch,
+                              int64_t *offsets)
 {
     const int64_t used = scratch->used, units = capacity / part->unit;
     search s = { .count = part->count, .sections = part->last - part->first + 1 };
     hr_pack_answer answer = HR_PACK_GAVE_UP;
     for (int32_t i = 0; i < part->count; i++)
         if (part->items[i].load > capacity) return HR_PACK_IMPOSSIBLE;
-    if (units > INT32_MAX / 2 || !take_tables(&s, scratch)) goto done;
+    if (units > INT32_MAX / 2 || hr_pack_search_bytes(s.count) > scratch->bytes - used) goto done;
+    take_tables(&s, scratch);
     s.capacity = (int32_t)units;
     fill_tables(&s, part, order);
-    open_decision(&s, 0, s.sections - 1, 0, -1);
-    bool failed = !check(&s, 0, s.sections - 1, 0);
-    while (!failed && s.depth > 0) {
-        if (*work <= 0 || s.trail_count + s.count > s.trail_max) goto done;
-        *work -= s.count;
-        const bool only = s.depth == 1 && !s.stack[0].chosen;
-        advance(&s, nodes);
-        failed = only && s.depth == 0;
-    }
-    answer = failed ? HR_PACK_IMPOSSIBLE : HR_PACK_FOUND;
-    if (!failed)
+    open_decision(&s, 0, s.count, 0, -1);
+    s.failed = !check(&s, 0, s.count, 0, 0, s.sections - 1);
+    if (!run(&s, work, effort)) goto done;
+    answer = s.failed ? HR_PACK_IMPOSSIBLE : HR_PACK_FOUND;
+    if (!s.failed)
         for (int32_t rank = 0; rank < s.count; rank++)
-            offsets[order[rank]] = s.offset[rank] * part->unit;
+            offsets[order[rank]] = s.low[rank] * part->unit;
 done:
     scratch->used = used;
     return answer;
