@@ -64,8 +64,8 @@ void *hr_executor_address(const hr_executor *executor, int32_t tensor)
     return executor->memory->arena + executor->plan->buffers[buffer].offset + offset;
 }
 
-/* Rows of the present turn of a loop, and the global index of the first. A last turn may be short at
- * every depth: it has what is left of the rows around it. */
+/* Rows of the present turn of a loop, and the global index of the first. A last turn may be
+ * short at every depth: it has what is left of the rows around it. */
 static int64_t rows_of_loop(const hr_executor *executor, int32_t loop, int64_t *first)
 {
     enum { DEPTH_MOST = 16 };
@@ -96,8 +96,8 @@ static bool sums_start(const hr_executor *executor, int32_t step, int32_t tensor
     return true;
 }
 
-/* Where an operand lies. A step is given no more than its rows: a view of a short last turn shows fewer
- * than it was made for. Bytes count to the end of their line, as in the plan. */
+/* Where an operand lies. A step is given no more than its rows: a view of a short last turn
+ * shows fewer than it was made for. Bytes count to the end of their line, as in the plan. */
 static void *operand(hr_executor *executor, int32_t tensor, int64_t rows)
 {
     if (tensor == HR_NONE) return 0;
@@ -227,7 +227,8 @@ hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
         if (status != HR_OK) return status;
         int32_t next = s + 1;
         for (int32_t l = program->steps[s].loop;
-             l != section->parent && program->loops[l].step_last == s; l = program->loops[l].parent) {
+             l != section->parent && program->loops[l].step_last == s;
+             l = program->loops[l].parent) {
             if (++executor->turn[l] < turns_of(executor, l)) {
                 next = program->loops[l].step_first;
                 break;

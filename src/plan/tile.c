@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/tile.c - wraps steps in a loop over rows.
  *
- * A tensor belongs to the range if every access of its bytes, through any view, lies in it. The trap is
- * a tensor that is touched only through the views of an inner tile: it must shrink all the same, or
- * the plan grows fat while everything still computes the right numbers. */
+ * A tensor belongs to the range if every access of its bytes, through any view, lies in it. The
+ * trap is a tensor that is touched only through the views of an inner tile: it must shrink all
+ * the same, or the plan grows fat while everything still computes the right numbers. */
 #include "plan/tile.h"
 
 #include <stdio.h>
@@ -17,9 +17,9 @@ typedef struct {
     int32_t first, last;
     int32_t outer, loop;
     int64_t rows;
-    uint8_t *cut;      /* [tensor_max] roots: rows of it are cut in the range */
-    uint8_t *outside;  /* [tensor_max] roots: touched outside the range too */
-    int32_t *slice;    /* [tensor_max] the view that stands for a tensor in the range */
+    uint8_t *cut;     /* [tensor_max] roots: rows of it are cut in the range */
+    uint8_t *outside; /* [tensor_max] roots: touched outside the range too */
+    int32_t *slice;   /* [tensor_max] the view that stands for a tensor in the range */
 } tiling;
 
 static bool inside(const tiling *t, int32_t step)
@@ -99,7 +99,8 @@ static bool cut_operand(tiling *t, int32_t *operand, char letter)
         shrink(t, &program->tensors[*operand]);
         return true;
     }
-    /* Views of inner tiles stay; what the outermost of them shows now moves inside this loop's view. */
+    /* Views of inner tiles stay; what the outermost of them shows now moves inside this loop's
+     * view. */
     int32_t *shown = operand;
     while (is_inner(t, *shown)) shown = &program->tensors[*shown].view_of;
     if (program->tensors[*shown].view_loop != t->loop) *shown = slice_of(t, *shown);
@@ -155,8 +156,8 @@ static int32_t loop_around(const hr_program *program, int32_t first, int32_t las
 {
     int32_t loop = program->steps[first].loop;
     while (program->loops[loop].step_last < last || program->loops[loop].step_first > first ||
-           (loop != 0 && program->loops[loop].rows > 0 && program->loops[loop].step_first == first &&
-            program->loops[loop].step_last <= last))
+           (loop != 0 && program->loops[loop].rows > 0 &&
+            program->loops[loop].step_first == first && program->loops[loop].step_last <= last))
         loop = program->loops[loop].parent;
     return loop;
 }

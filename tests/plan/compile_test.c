@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compile_test.c - whole plans: sizes of published models, the floor, the judge, the same bytes twice,
- * and the bytes of the presets, which change only on purpose. */
+/* compile_test.c - whole plans: sizes of published models, the floor, the judge, the same bytes
+ * twice, and the bytes of the presets, which change only on purpose. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,9 +156,9 @@ static void the_presets_take_the_bytes_they_took(void **state)
         compiled c;
         compile(&c, &config, known[i].micro_batch, 2, 0);
         if (c.of.plan.arena_bytes != known[i].arena_bytes)
-            print_message("%s, format %d, micro-batch %lld: %lld bytes, were %lld\n", known[i].name, known[i].format,
-                          (long long)known[i].micro_batch, (long long)c.of.plan.arena_bytes,
-                          (long long)known[i].arena_bytes);
+            print_message("%s, format %d, micro-batch %lld: %lld bytes, were %lld\n", known[i].name,
+                          known[i].format, (long long)known[i].micro_batch,
+                          (long long)c.of.plan.arena_bytes, (long long)known[i].arena_bytes);
         moved += c.of.plan.arena_bytes != known[i].arena_bytes;
         free(c.memory);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifetimes_test.c - how long values live, and whose bytes an output may take over: one small program
- * for each rule. */
+/* lifetimes_test.c - how long values live, and whose bytes an output may take over: one small
+ * program for each rule. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,8 +37,12 @@ static int32_t open_scene(scene *s)
     s->region = hr_region_over(s->memory, sizeof s->memory);
     must(hr_program_place(&s->region, hr_op_table, HR_OP_COUNT, 32, 64, 8, 4, &s->program, &s->err),
          &s->err);
-    s->builder = (hr_builder){ .program = &s->program, .dtype = HR_F32, .rows = ROWS, .T = ROWS,
-                               .layer = HR_NONE, .err = &s->err };
+    s->builder = (hr_builder){ .program = &s->program,
+                               .dtype = HR_F32,
+                               .rows = ROWS,
+                               .T = ROWS,
+                               .layer = HR_NONE,
+                               .err = &s->err };
     s->weight = hr_build_param(&s->builder, (hr_param_shape){ .K = WIDTH, .N = WIDTH }, "w");
     const int32_t first = hr_build_rows(&s->builder, "first", HR_F32, WIDTH);
     hr_build_step(&s->builder, HR_OP_prompt, 0, 0)->out[0] = first;
@@ -114,10 +118,10 @@ static void a_value_from_outside_lives_through_a_loop_that_turns(void **state)
         look(&s, a); /* step 1 */
         hr_build_loop_open(&s.builder, "inner", count);
         const int32_t own = rows(&s, "own", WIDTH);
-        look(&s, a);                   /* step 2 */
-        product(&s, a, HR_NONE, own);  /* step 3 */
-        look(&s, own);                 /* step 4 */
-        look(&s, s.weight);            /* step 5 */
+        look(&s, a);                  /* step 2 */
+        product(&s, a, HR_NONE, own); /* step 3 */
+        look(&s, own);                /* step 4 */
+        look(&s, s.weight);           /* step 5 */
         hr_build_loop_close(&s.builder);
         hr_build_loop_close(&s.builder);
         derive(&s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tile_test.c - what only a look from outside catches: a tile that forgets to shrink makes plans fat
- * while every number, every bit and every verdict stays right. */
+/* tile_test.c - what only a look from outside catches: a tile that forgets to shrink makes plans
+ * fat while every number, every bit and every verdict stays right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,8 @@ static void plan(compiled *c, int32_t threads)
     c->plan = (hr_plan){ .threads = threads, .rung = "ref", .page_bytes = 4096 };
     must(hr_lifetimes(&c->program, &c->region, &c->plan, &err), &err);
     must(hr_pack(c->plan.storages, c->plan.storage_count, HR_PACK_WORK_DEFAULT, &c->region,
-                 &c->packing, &err), &err);
+                 &c->packing, &err),
+         &err);
     c->plan.arena_bytes = c->packing.arena_bytes;
     c->plan.floor_bytes = c->packing.floor_bytes;
 }
@@ -75,7 +76,8 @@ static void tile_batch(compiled *c, int64_t rows)
     const hr_loop *loop = &c->program.loops[hr_program_loop(&c->program, "step")];
     hr_error err;
     must(hr_tile(&c->program, loop->step_first, loop->step_last, "micro-batch", rows, &c->region,
-                 &err), &err);
+                 &err),
+         &err);
 }
 
 /* Compiles with the cuts in one order or the other. */
@@ -186,7 +188,8 @@ static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
         const int64_t micro = draw(SEED, turn, 23) % 2 ? 1 : batch / 2;
         compiled whole, cut;
         compile_in_order(&whole, &config, (hr_strategy){ 0, 0 }, batch, false);
-        compile_in_order(&cut, &config, (hr_strategy){ micro, chunk }, micro, draw(SEED, turn, 24) % 2);
+        compile_in_order(&cut, &config, (hr_strategy){ micro, chunk }, micro,
+                         draw(SEED, turn, 24) % 2);
         assert_int_equal(logit_rows(&whole, "step"), batch * T);
         assert_int_equal(logit_rows(&cut, "step"), chunk);
         assert_int_equal(logit_rows(&cut, "evaluation"), chunk);
@@ -206,7 +209,7 @@ static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **stat
     const struct {
         int64_t micro_batch, loss_chunk;
         hr_strategy strategy;
-    } cases[] = { { 6, 64, { 0, 64 } },  { 6, 384, { 0, 0 } }, { 6, 100000, { 0, 0 } },
+    } cases[] = { { 6, 64, { 0, 64 } },   { 6, 384, { 0, 0 } }, { 6, 100000, { 0, 0 } },
                   { 6, 383, { 0, 383 } }, { 3, 192, { 3, 0 } }, { 3, 191, { 3, 191 } },
                   { 3, 1000, { 3, 0 } },  { 1, 64, { 1, 0 } },  { 1, 0, { 1, 0 } },
                   { 6, 0, { 0, 0 } } };
@@ -259,9 +262,15 @@ static void build_by_hand(compiled *c)
         bare_table[i] = &bare_ops[i];
     }
     must(hr_program_place(&c->region, bare_table, HR_OP_COUNT, STEPS, TENSORS, 8, 3, &c->program,
-                          &err), &err);
-    hr_builder b = { .program = &c->program, .dtype = HR_F32, .rows = ROWS, .T = 64,
-                     .training = true, .layer = HR_NONE, .err = &err };
+                          &err),
+         &err);
+    hr_builder b = { .program = &c->program,
+                     .dtype = HR_F32,
+                     .rows = ROWS,
+                     .T = 64,
+                     .training = true,
+                     .layer = HR_NONE,
+                     .err = &err };
     const int32_t table = weight(&b, HR_PARAM_TABLE, V, D, "table");
     const int32_t w1 = weight(&b, HR_PARAM_MATRIX, D, F, "W1");
     const int32_t w2 = weight(&b, HR_PARAM_MATRIX, F, V, "W2");
@@ -326,16 +335,18 @@ static void the_floor_of_micro_batches_is_what_paper_says(void **state)
     floor_is(&c, 2 * WEIGHTS + 2 * 4 * ROWS + 2 * LINE + 64 * (128 + 256 + 384));
 }
 
-/* Eight turns of 32 rows over steps 3 to 6: up and d.up are seen in slices and whole at once, so d.up
- * cannot take over up; the gradient of W2 lives through all turns, gradients of the rest not yet.
- * 45056 + ids, targets 2048 + 1/tokens, loss 128 + 256 * (128 + 256 + 256) + 32 * 384 + 24576. */
+/* Eight turns of 32 rows over steps 3 to 6: up and d.up are seen in slices and whole at once, so
+ * d.up cannot take over up; the gradient of W2 lives through all turns, gradients of the rest
+ * not yet. 45056 + ids, targets 2048 + 1/tokens, loss 128 + 256 * (128 + 256 + 256) + 32 * 384 +
+ * 24576. */
 static void the_floor_of_loss_chunks_is_what_paper_says(void **state)
 {
     (void)state;
     compiled c;
     build_by_hand(&c);
     cut(&c, LOGITS_STEP, DUP_STEP, "chunk", 32);
-    floor_is(&c, WEIGHTS + 2 * 4 * ROWS + 2 * LINE + (128 + 256 + 256) * ROWS + 32 * 384 + W2_BYTES);
+    floor_is(&c,
+             WEIGHTS + 2 * 4 * ROWS + 2 * LINE + (128 + 256 + 256) * ROWS + 32 * 384 + W2_BYTES);
 }
 
 /* A last turn may be short: 48 rows a turn are six turns, and bytes are those of a whole one. */
@@ -346,7 +357,8 @@ static void the_floor_of_a_short_last_turn_is_that_of_a_whole_one(void **state)
     build_by_hand(&c);
     cut(&c, LOGITS_STEP, DUP_STEP, "chunk", 48);
     assert_int_equal(c.program.loops[hr_program_loop(&c.program, "chunk")].count, 6);
-    floor_is(&c, WEIGHTS + 2 * 4 * ROWS + 2 * LINE + (128 + 256 + 256) * ROWS + 48 * 384 + W2_BYTES);
+    floor_is(&c,
+             WEIGHTS + 2 * 4 * ROWS + 2 * LINE + (128 + 256 + 256) * ROWS + 48 * 384 + W2_BYTES);
 }
 
 /* Both: 64 rows of h, up and d.up, 32 of logits. */

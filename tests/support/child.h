@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/support/child.h - a whole training run in a process of its own, and what came of it.
  *
- * The process is the test's own program, started anew, so that its heap holds nothing of the test. Its
- * main() hands over to child_main when it is given a word and a number. */
+ * The process is the test's own program, started anew, so that its heap holds nothing of the
+ * test. Its main() hands over to child_main when it is given a word and a number. */
 #ifndef HR_TESTS_SUPPORT_CHILD_H
 #define HR_TESTS_SUPPORT_CHILD_H
 
@@ -23,9 +23,9 @@ enum { CHILD_STEPS = 64, CHILD_SAMPLE_BYTES = 4096 };
 /* What the child does beside training. Zeros: nothing. */
 typedef struct {
     char metrics[512];
-    int64_t interrupt_after;   /* steps; -1: before anything */
-    int64_t file_bytes_most;   /* RLIMIT_FSIZE */
-    bool trapped;              /* run under the trap that HR_TRAP names; `said` is what it says */
+    int64_t interrupt_after; /* steps; -1: before anything */
+    int64_t file_bytes_most; /* RLIMIT_FSIZE */
+    bool trapped;            /* run under the trap that HR_TRAP names; `said` is what it says */
 } child_wishes;
 
 /* Shared with the child. */
@@ -39,7 +39,7 @@ typedef struct {
     int32_t step_count, evaluated_count, saved_count;
     char sample[CHILD_SAMPLE_BYTES];
     int64_t sample_bytes;
-    char said[512];            /* on standard error */
+    char said[512]; /* on standard error */
 } child_outcome;
 
 static child_outcome *child_told;
@@ -63,7 +63,8 @@ static inline void child_sample(void *context, const char *text, int64_t bytes)
 {
     (void)context;
     child_told->sample_bytes = bytes;
-    memcpy(child_told->sample, text, (size_t)(bytes < CHILD_SAMPLE_BYTES ? bytes : CHILD_SAMPLE_BYTES));
+    memcpy(child_told->sample, text,
+           (size_t)(bytes < CHILD_SAMPLE_BYTES ? bytes : CHILD_SAMPLE_BYTES));
 }
 
 static inline void child_saved(void *context, const char *path)
@@ -113,8 +114,8 @@ static inline int child_main(char **argv)
     return child_told->status;
 }
 
-/* Runs this program anew for one word of work; the outcome stays until the next call. A child that was
- * killed ends the test. */
+/* Runs this program anew for one word of work; the outcome stays until the next call. A child
+ * that was killed ends the test. */
 static inline const child_outcome *child_run_word(const char *word, const hr_config *config,
                                                   child_wishes wishes)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/oracle.h - reads golden files: safetensors and JSON, with libraries of their own. */
+/* tests/support/oracle.h - reads golden files: safetensors and JSON, with libraries of their
+ * own. */
 #ifndef HR_TESTS_SUPPORT_ORACLE_H
 #define HR_TESTS_SUPPORT_ORACLE_H
 
@@ -39,8 +40,8 @@ static inline void oracle_close(oracle_file *file)
 }
 
 /* The bytes of a tensor, and how many; null when it is not there. */
-static inline const void *oracle_tensor(const oracle_file *file, const char *prefix, const char *name,
-                                        int64_t *bytes)
+static inline const void *oracle_tensor(const oracle_file *file, const char *prefix,
+                                        const char *name, int64_t *bytes)
 {
     char whole[256];
     snprintf(whole, sizeof whole, "%s%s", prefix, name);

@@ -40,7 +40,8 @@ static inline hr_config random_config(uint64_t seed, uint64_t turn)
     config.train.batch = 2 * between(seed, turn, 11, 1, 6);
     config.train.seq_len = between(seed, turn, 12, 4, 200);
     config.train.sample_tokens = between(seed, turn, 13, 0, 4);
-    snprintf(config.train.out, sizeof config.train.out, "%s", draw(seed, turn, 14) % 2 ? "out" : "");
+    snprintf(config.train.out, sizeof config.train.out, "%s",
+             draw(seed, turn, 14) % 2 ? "out" : "");
     return config;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/rig.h - a compiled run in ordinary memory, with batches and weights of the test's own.
+/* tests/support/rig.h - a compiled run in ordinary memory, with batches and weights of the
+ * test's own.
  *
  * The program, plan, executor and kernels are those of the product; only the text and the sealed
  * memory are replaced. */
@@ -31,13 +32,14 @@ typedef struct rig {
     hr_pool pool;
     hr_kernels kernels;
     hr_executor executor;
-    int64_t rows;              /* of a batch: batch x seq_len */
-    int32_t *ids, *targets;    /* [rows] the batch of every step and of evaluation */
-    float *(*weights)(void *context, const char *name); /* null: initialised; file order, malloced */
+    int64_t rows;           /* of a batch: batch x seq_len */
+    int32_t *ids, *targets; /* [rows] the batch of every step and of evaluation */
+    float *(*weights)(void *context,
+                      const char *name); /* null: initialised; file order, malloced */
     void *context;
     double loss, norm, evaluation_loss;
-    float *logits;             /* [rows, V] of the last evaluation */
-    double *gradients;         /* of the last step: every parameter in file order, one after another */
+    float *logits;     /* [rows, V] of the last evaluation */
+    double *gradients; /* of the last step: every parameter in file order, one after another */
     int64_t gradient_count;
 } rig;
 
@@ -163,8 +165,8 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
                                        : hr_bf16_to_f32(((const hr_bf16 *)logits)[i]);
 }
 
-/* Compiles, and is ready to run the load section. The arena is all NaN. The batch is random ids unless
- * the test fills it before steps. */
+/* Compiles, and is ready to run the load section. The arena is all NaN. The batch is random ids
+ * unless the test fills it before steps. */
 static inline void rig_build(rig *r, const hr_config *config, int32_t threads, uint32_t cpu_mask,
                              float *(*weights)(void *, const char *), void *context)
 {
@@ -213,7 +215,8 @@ static inline void rig_build(rig *r, const hr_config *config, int32_t threads, u
 static inline void rig_section(rig *r, const char *name)
 {
     hr_error err;
-    rig_must(hr_executor_run(&r->executor, hr_program_loop(&r->compiled.program, name), &err), &err);
+    rig_must(hr_executor_run(&r->executor, hr_program_loop(&r->compiled.program, name), &err),
+             &err);
 }
 
 /* The same, with the load section done. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena_test.c - the arena as it is after a run: its end is the planned one by the pointers that steps
- * were given and by the bytes that were written, and nothing below it was planned in vain. */
+/* arena_test.c - the arena as it is after a run: its end is the planned one by the pointers that
+ * steps were given and by the bytes that were written, and nothing below it was planned in vain. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "mem/pattern.h"
+#include "mem/poison.h"
 #include "require.h"
 #include "support/random_config.h"
 #include "support/rig.h"
@@ -104,8 +105,9 @@ static hr_config small_preset(const char *name)
     return config;
 }
 
-/* Prints the buffers that hold bytes nobody wrote, and returns how many there are in the arena. What is
- * left is the padding inside the scratch of products, whose blocks are made for the largest tile. */
+/* Prints the buffers that hold bytes nobody wrote, and returns how many there are in the arena.
+ * What is left is the padding inside the scratch of products, whose blocks are made for the
+ * largest tile. */
 static int64_t list_untouched(const rig *r)
 {
     const hr_plan *plan = &r->compiled.plan;
@@ -115,14 +117,13 @@ static int64_t list_untouched(const rig *r)
         const int64_t bytes = hr_pattern_untouched_bytes(r->arena_memory, buffer->offset,
                                                          buffer->bytes);
         if (bytes > plan->arena_bytes / 10000)
-            print_message("  %lld of %lld bytes of %s, steps %d to %d (%s)\n", (long long)bytes,
-                          (long long)buffer->bytes,
-                          buffer->tensor == HR_NONE
-                              ? "scratch"
-                              : r->compiled.program.tensors[buffer->tensor].name,
-                          buffer->step_first, buffer->step_last,
-                          r->compiled.program.ops[r->compiled.program.steps[buffer->step_first].op]
-                              ->name);
+            print_message(
+                "  %lld of %lld bytes of %s, steps %d to %d (%s)\n", (long long)bytes,
+                (long long)buffer->bytes,
+                buffer->tensor == HR_NONE ? "scratch"
+                                          : r->compiled.program.tensors[buffer->tensor].name,
+                buffer->step_first, buffer->step_last,
+                r->compiled.program.ops[r->compiled.program.steps[buffer->step_first].op]->name);
     }
     return hr_pattern_untouched_bytes(r->arena_memory, 0, plan->arena_bytes);
 }
@@ -140,6 +141,7 @@ static void memory_itself_shows_the_planned_end(void **state)
             const int64_t arena = r.compiled.plan.arena_bytes;
             hr_pattern_fill(r.arena_memory, arena);
             run_all(&r);
+            hr_arena_unpoison(r.arena_memory, arena);
             const int64_t untouched = list_untouched(&r);
             print_message("%s %s: %lld bytes, %lld (%.3f %%) never written\n", names[i],
                           format ? "bf16" : "fp32", (long long)arena, (long long)untouched,

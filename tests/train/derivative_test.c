@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* derivative_test.c - the gradients of whole models against differences of their losses.
  *
- * Each parameter is moved along random signs, v, by h times its size; with the slope g.v the loss must
- * move by (L(w + hv) - L(w - hv)) / 2h. Rounding leaves about 1e-8 / h in that, curvature about h^2:
- * at the best of a few h the two together are near 1e-4 of |g|. */
+ * Each parameter is moved along random signs, v, by h times its size; with the slope g.v the
+ * loss must move by (L(w + hv) - L(w - hv)) / 2h. Rounding leaves about 1e-8 / h in that,
+ * curvature about h^2: at the best of a few h the two together are near 1e-4 of |g|. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,8 +81,8 @@ static void move(rig *r, int32_t p, int32_t direction, const float *from, double
         master[rig_place(r, p, i)] = (float)(from[i] + h * sign_of(p, direction, i));
 }
 
-/* How far slope and difference are apart in one direction, as a share of |g|, at the best step. `size`
- * is the norm below which a gradient is nothing but rounding. */
+/* How far slope and difference are apart in one direction, as a share of |g|, at the best step.
+ * `size` is the norm below which a gradient is nothing but rounding. */
 static double apart(rig *r, int32_t p, int32_t direction, const double *gradient, double size)
 {
     static const double steps[] = { 1e-2, 3e-3, 1e-3, 3e-4 };

@@ -119,8 +119,7 @@ static int holds_noise(const json_t *json, const char *name)
     const json_t *list = json_object_get(json, "final_holds_rounding_noise");
     size_t i;
     const json_t *item;
-    json_array_foreach(list, i, item)
-        if (!strcmp(json_string_value(item), name)) return 1;
+    json_array_foreach(list, i, item) if (!strcmp(json_string_value(item), name)) return 1;
     return 0;
 }
 
@@ -162,9 +161,10 @@ static void sum_up(const rig *r, int32_t index, int64_t first, bool final, doubl
     of[1] = sqrt(of[1]);
 }
 
-/* How far the sums of every tensor are from the oracle's, as a share of what is allowed: ten times the
- * largest difference of an element that two runs of PyTorch had, of random sign (its root of n in sums).
- * After ten steps one element more may have strayed: 7.1e-6, where a gradient is near Adam's epsilon. */
+/* How far the sums of every tensor are from the oracle's, as a share of what is allowed: ten
+ * times the largest difference of an element that two runs of PyTorch had, of random sign (its
+ * root of n in sums). After ten steps one element more may have strayed: 7.1e-6, where a
+ * gradient is near Adam's epsilon. */
 static double worst_sum(const rig *r, const json_t *facts, bool final)
 {
     const json_t *sums = json_object_get(facts, final ? "checksum_final" : "checksum_grad");
@@ -205,8 +205,9 @@ static void judge(const oracle_case *c, const hr_config *config, uint32_t mask, 
     assert_true(oracle_open(&golden, path));
     snprintf(path, sizeof path, HR_SHARED "/oracles/%s", c->json);
     json_t *json = json_load_file(path, 0, 0);
-    const json_t *facts = c->pattern ? json_object_get(json_object_get(json, "patterns"), c->pattern)
-                                     : json;
+    const json_t *facts = c->pattern
+                              ? json_object_get(json_object_get(json, "patterns"), c->pattern)
+                              : json;
     const json_t *training = json_object_get(facts, "training");
 
     rig_open(&r, config, threads, mask, weight_of, &weights);
@@ -232,9 +233,9 @@ static void judge(const oracle_case *c, const hr_config *config, uint32_t mask, 
     const double way = worst_way(&r, &weights, &golden, json);
     const double final_sums = worst_sum(&r, facts, true);
     print_message("%-22s %-8s %-10s %d threads: logits %.1e, %d gradients %.1e, ten losses %.1e, "
-                  "way %.1e; of what sums may differ %.2f, after ten steps %.2f\n", c->golden,
-                  c->pattern ? c->pattern : "", hr_cpu_rung_name(mask), threads, worst_logit,
-                  compared, gradient, worst_loss, way, sums, final_sums);
+                  "way %.1e; of what sums may differ %.2f, after ten steps %.2f\n",
+                  c->golden, c->pattern ? c->pattern : "", hr_cpu_rung_name(mask), threads,
+                  worst_logit, compared, gradient, worst_loss, way, sums, final_sums);
     assert_true(worst_logit < LOGIT_TOLERANCE);
     assert_true(compared >= 5);
     assert_true(gradient < c->gradient_tolerance);
@@ -305,8 +306,9 @@ static void needle_is_what_pytorch_computes_with_every_pattern(void **state)
     }
 }
 
-/* bf16 keeps 8 bits: a rounding is 2^-9, and rounding errors of a sum grow with its root. Over a layer's
- * dozen roundings that is about 1 % of a gradient's norm; loss and updates average it out. */
+/* bf16 keeps 8 bits: a rounding is 2^-9, and rounding errors of a sum grow with its root. Over a
+ * layer's dozen roundings that is about 1 % of a gradient's norm; loss and updates average it
+ * out. */
 static void bf16_follows_the_oracle(void **state)
 {
     (void)state;

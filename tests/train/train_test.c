@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_test.c - runs from end to end, each in a process of its own: what they leave behind, how they
- * end when they cannot go on, and that bytes used are bytes planned. */
+/* train_test.c - runs from end to end, each in a process of its own: what they leave behind, how
+ * they end when they cannot go on, and that bytes used are bytes planned. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -260,7 +260,8 @@ static void two_equal_runs_have_equal_bits_and_metrics(void **state)
     for (int32_t i = 0; i < 26; i++) json_decref(lines[i / 13][i % 13]);
 }
 
-/* Nothing is saved, and the arena is used all the same: the plan does not know about the directory. */
+/* Nothing is saved, and the arena is used all the same: the plan does not know about the
+ * directory. */
 static void a_run_that_saves_nothing_uses_its_whole_arena(void **state)
 {
     (void)state;
