@@ -13,6 +13,9 @@ typedef enum {
     HR_OPTION_BUDGET,
     HR_OPTION_PLAN_OUT,
     HR_OPTION_TRAIN_OUT,
+    HR_OPTION_PACK_OUT,
+    HR_OPTION_CAPACITY,
+    HR_OPTION_SECONDS,
     HR_OPTION_METRICS,
     HR_OPTION_JSON,
     HR_OPTION_PROGRAM,
@@ -23,24 +26,24 @@ typedef enum {
 } hr_cli_option_id;
 
 typedef struct {
-    const char *name;            /* without the dashes */
-    const char *argument;        /* "SIZE"; null: takes none */
+    const char *name;     /* without the dashes */
+    const char *argument; /* "SIZE"; null: takes none */
     const char *text;
 } hr_cli_option;
 
 typedef struct {
     const struct hr_cli_command *command;
     const char *values[HR_OPTION_COUNT]; /* null: not given; an empty text: given, takes none */
-    char **operands;             /* [operand_count] of argv: the recipe, then key=value */
+    char **operands;                     /* [operand_count] of argv: the recipe, then key=value */
     int32_t operand_count;
 } hr_cli_arguments;
 
 typedef struct hr_cli_command {
     const char *name;
-    const char *operands;        /* "RECIPE [key=value ...]" */
-    const char *text;            /* one line */
-    const char *more;            /* a few lines */
-    uint32_t options;            /* bit per hr_cli_option_id */
+    const char *operands;                /* "RECIPE [key=value ...]" */
+    const char *text;                    /* one line */
+    const char *more;                    /* a few lines */
+    uint32_t options;                    /* bit per hr_cli_option_id */
     int32_t operand_least, operand_most; /* most < 0: any number of key=value behind the least */
     int (*run)(const hr_cli_arguments *arguments);
 } hr_cli_command;
@@ -78,6 +81,7 @@ void hr_cli_print_completion(void);
 int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_verify(const hr_cli_arguments *arguments);
 int hr_cli_train(const hr_cli_arguments *arguments);
+int hr_cli_pack(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);
 int hr_cli_doctor(const hr_cli_arguments *arguments);
 int hr_cli_help(const hr_cli_arguments *arguments);

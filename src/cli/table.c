@@ -11,6 +11,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                            "bytes for the whole process: 700MiB, 733MB, 4GiB or plain bytes" },
     [HR_OPTION_PLAN_OUT] = { "out", "FILE.json", "write the whole plan to a file" },
     [HR_OPTION_TRAIN_OUT] = { "out", "DIR", "directory for weights and token shards" },
+    [HR_OPTION_PACK_OUT] = { "out", "FILE.csv", "write the rows with their offsets to a file" },
+    [HR_OPTION_CAPACITY] = { "capacity", "SIZE", "be content with any placement in so many bytes" },
+    [HR_OPTION_SECONDS] = { "seconds", "N", "stop packing after so many seconds (10)" },
     [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl", "write one JSON object for each step" },
     [HR_OPTION_JSON] = { "json", NULL, "print JSON instead of text" },
     [HR_OPTION_PROGRAM] = { "program", NULL, "print the step program instead of the plan" },
@@ -33,6 +36,12 @@ static const hr_cli_command commands[] = {
       "Plans, takes the memory once, trains, and ends with planned beside measured bytes. The\n"
       "first Ctrl-C saves the weights and ends with exit code 75; a second one stops at once.",
       TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(HELP), 1, -1, hr_cli_train },
+    { "pack", "FILE.csv", "give the rows of a packing instance their offsets",
+      "Reads id,lower,upper,size, alive from lower up to but not including upper; at most 1048576\n"
+      "rows. Without a capacity the arena is as low as can be. The exit code is 3 when no\n"
+      "placement in the capacity exists, 7 when the time ran out before that was known.",
+      TAKES(CAPACITY) | TAKES(SECONDS) | TAKES(PACK_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1,
+      hr_cli_pack },
     { "keys", "", "list every key of a recipe with default, unit and range",
       "Each key may stand in a recipe, or behind it on the command line as key=value.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys },
@@ -40,8 +49,8 @@ static const hr_cli_command commands[] = {
       "Cores, instruction sets, memory, huge pages, and the limits of cgroup and ulimit.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_doctor },
     { "help", "[COMMAND]", "print help, the manual page or the shell completion",
-      "Without a command: the list of commands.",
-      TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0, 1, hr_cli_help },
+      "Without a command: the list of commands.", TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0,
+      1, hr_cli_help },
     { "version", "", "print the version", "The version of the program and of the library in it.",
       TAKES(HELP), 0, 0, hr_cli_version },
 };

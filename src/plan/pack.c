@@ -16,8 +16,8 @@ typedef struct {
     hr_pack_item *items;    /* [count], by storage; later without the persistent, by birth */
     int64_t *section_bytes; /* [section_count] alive */
     int32_t count, section_count;
-    int64_t base;           /* bytes of what is alive at every section */
-    bool content;           /* with any placement within the capacity */
+    int64_t base; /* bytes of what is alive at every section */
+    bool content; /* with any placement within the capacity */
     hr_pack_effort effort;
     hr_region *scratch;
 } packing;
@@ -59,12 +59,11 @@ static void cut_time(packing *p, const hr_storage *storages, const hr_pack_key *
         if (events[k].word[1]) {
             live += storages[i].bytes;
             born = true;
-            p->items[i] = (hr_pack_item){
-                .bytes = storages[i].bytes,
-                .steps = (int64_t)storages[i].step_last - storages[i].step_first + 1,
-                .first = p->section_count,
-                .storage = i
-            };
+            p->items[i] = (hr_pack_item){ .bytes = storages[i].bytes,
+                                          .steps = (int64_t)storages[i].step_last -
+                                                   storages[i].step_first + 1,
+                                          .first = p->section_count,
+                                          .storage = i };
             if (live > result->floor_bytes) {
                 result->floor_bytes = live;
                 result->peak_step = storages[i].step_first;
@@ -200,7 +199,7 @@ static hr_pack_part next_part(const packing *p, int32_t from)
 
 /* What is known about a part while it is being packed. */
 typedef struct {
-    int64_t height, bound;  /* found; proven */
+    int64_t height, bound; /* found; proven */
     int64_t *offsets, *trial;
     int32_t *orders[HR_PACK_ORDERS], *ranking;
 } attempt;
@@ -212,16 +211,6 @@ static void keep_lower(attempt *a, int32_t count, int64_t height)
     for (int32_t i = 0; i < count; i++) a->offsets[i] = a->trial[i];
 }
 
-/* One behind the other: the placement to fall back on. */
-static void lay_out(const hr_pack_part *part, attempt *a)
-{
-    a->height = 0;
-    for (int32_t i = 0; i < part->count; i++) {
-        a->offsets[i] = a->height;
-        a->height += part->items[i].bytes;
-    }
-}
-
 /* Every order, from the bottom only and then from both ends, until one is within `target`. */
 static bool try_orders(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
 {
@@ -229,6 +218,7 @@ static bool try_orders(packing *p, const hr_pack_part *part, int64_t target, att
         for (int32_t by = 0; by < HR_PACK_ORDERS && a->height > target; by++) {
             int64_t height;
             if (hr_pack_stopped(&p->effort)) return true;
+            if (!ends && !hr_pack_sort(part, by, p->scratch, a->orders[by])) return false;
             if (!hr_pack_first_fit(part, a->orders[by], ends ? target : 0, &p->effort, p->scratch,
                                    a->trial, &height))
                 return false;
@@ -269,9 +259,9 @@ static hr_pack_answer ask(packing *p, const hr_pack_part *part, int64_t capacity
         for (int32_t by = 0; by < HR_PACK_ORDERS && effort->work > stop; by++) {
             shake(a->orders[by], part->count, turn, passes, a->ranking);
             const int64_t before = effort->work;
-            const hr_pack_answer answer =
-                hr_pack_search(part, a->ranking, capacity, hr_min(length, before - stop), effort,
-                               p->scratch, a->trial);
+            const hr_pack_answer answer = hr_pack_search(part, a->ranking, capacity,
+                                                         hr_min(length, before - stop), effort,
+                                                         p->scratch, a->trial);
             if (answer == HR_PACK_IMPOSSIBLE) a->bound = hr_max(a->bound, capacity + part->unit);
             if (answer != HR_PACK_GAVE_UP) return answer;
             if (effort->work == before) return answer; /* too large for the search */
@@ -318,10 +308,10 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
     if (!a->ranking) return false;
     for (int32_t by = 0; by < HR_PACK_ORDERS; by++) {
         a->orders[by] = hr_region_take(p->scratch, part->count, sizeof *a->orders[by]);
-        if (!a->orders[by] || !hr_pack_sort(part, by, p->scratch, a->orders[by])) return false;
+        if (!a->orders[by]) return false;
     }
-    lay_out(part, a);
-    if (!try_orders(p, part, target, a)) return false;
+    if (!hr_pack_reuse(part, p->scratch, a->offsets, &a->height) || !try_orders(p, part, target, a))
+        return false;
     if (a->height > target) {
         ++*hard_count;
         search_part(p, part, target, a);
@@ -334,9 +324,9 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
 
 int64_t hr_pack_scratch_bytes(int32_t count)
 {
-    /* Throughout: an item and a section. At first two events and their spares; then, for each part,
-     * two offsets, a ranking and the orders, beside two keys, or first fit, or the search. Each table
-     * is rounded up to 64. */
+    /* Throughout: an item and a section. At first two events and their spares; then, for each
+     * part, two offsets, a ranking and the orders, beside two keys, or first fit, or the search.
+     * Each table is rounded up to 64. */
     const int64_t n = count, tables = 24 * 64, key = sizeof(hr_pack_key);
     const int64_t part = n * (2 * 8 + (HR_PACK_ORDERS + 1) * 4);
     const int64_t placing = hr_max(hr_pack_first_fit_bytes(count), hr_pack_search_bytes(count));
@@ -365,15 +355,16 @@ hr_status hr_pack_within(hr_storage *storages, int32_t count, const hr_pack_limi
                          hr_region *scratch, hr_pack_result *result, hr_error *err)
 {
     const int64_t used = scratch->used;
-    packing p = { .count = count,
-                  .content = limits->capacity_bytes > 0,
-                  .effort = { .work = limits->work,
-                              .stop = limits->stop,
-                              .context = limits->context },
-                  .scratch = scratch };
+    packing p = {
+        .count = count,
+        .content = limits->capacity_bytes > 0,
+        .effort = { .work = limits->work, .stop = limits->stop, .context = limits->context },
+        .scratch = scratch
+    };
     hr_pack_result r = { 0 };
     hr_status status = prepare(&p, storages, &r, err);
     if (status) goto done;
+    if (p.content && limits->capacity_bytes < r.floor_bytes) p.effort.work = 0; /* no use */
     place_persistent(&p, storages);
     if (!find_loads(&p) || !find_crowds(&p) || !sort_by_birth(&p)) {
         status = too_small(scratch, err);

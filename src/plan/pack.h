@@ -30,13 +30,13 @@ typedef struct {
 } hr_pack_limits;
 
 typedef struct {
-    int64_t arena_bytes;  /* one past the last byte of any storage */
-    int64_t floor_bytes;  /* the most bytes alive at one step */
-    int64_t bound_bytes;  /* no placement is lower; >= floor_bytes */
-    int32_t peak_step;    /* first step at which floor_bytes are alive */
+    int64_t arena_bytes; /* one past the last byte of any storage */
+    int64_t floor_bytes; /* the most bytes alive at one step */
+    int64_t bound_bytes; /* no placement is lower; >= floor_bytes */
+    int32_t peak_step;   /* first step at which floor_bytes are alive */
     hr_pack_proof proof;
-    int32_t hard_count;   /* parts in time that needed the exact search */
-    int64_t nodes;        /* placements the exact search tried */
+    int32_t hard_count; /* parts in time that needed the exact search */
+    int64_t nodes;      /* placements the exact search tried */
 } hr_pack_result;
 
 /* The most bytes alive at one step; HR_NO_FIT when they exceed an int64_t.

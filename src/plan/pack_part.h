@@ -14,33 +14,33 @@
 /* A storage as packing sees it. */
 typedef struct {
     int64_t bytes;
-    int64_t load;           /* the most bytes alive at one section of its life */
-    int64_t offset;         /* inside the part's own space */
-    int64_t steps;          /* length of its life */
-    int32_t first, last;    /* sections, from 0 for the whole plan */
-    int32_t crowd;          /* items whose lives meet its own */
+    int64_t load;        /* the most bytes alive at one section of its life */
+    int64_t offset;      /* inside the part's own space */
+    int64_t steps;       /* length of its life */
+    int32_t first, last; /* sections, from 0 for the whole plan */
+    int32_t crowd;       /* items whose lives meet its own */
     int32_t storage;
 } hr_pack_item;
 
 typedef struct {
     hr_pack_item *items;
     int32_t count;
-    int32_t first, last;    /* sections */
-    int32_t peak;           /* the section with the most bytes */
-    int64_t unit;           /* every size is a multiple of it */
+    int32_t first, last; /* sections */
+    int32_t peak;        /* the section with the most bytes */
+    int64_t unit;        /* every size is a multiple of it */
 } hr_pack_part;
 
 /* Orders in which items are placed, or ranked by the search: the word that matters most first. Life
  * and area count sections; steps and steps times bytes are their like on the clock of the plan. */
 typedef enum {
-    HR_PACK_BY_LOAD,        /* load, life, area */
-    HR_PACK_BY_LOAD_STEPS,  /* load, steps, steps times bytes */
-    HR_PACK_BY_LOAD_AREA,   /* load, area, life */
-    HR_PACK_BY_LOAD_CROWD,  /* load, crowd, steps */
+    HR_PACK_BY_LOAD,       /* load, life, area */
+    HR_PACK_BY_LOAD_STEPS, /* load, steps, steps times bytes */
+    HR_PACK_BY_LOAD_AREA,  /* load, area, life */
+    HR_PACK_BY_LOAD_CROWD, /* load, crowd, steps */
     HR_PACK_BY_SIZE,
     HR_PACK_BY_AREA,
-    HR_PACK_BY_LIFE,        /* life, area, load */
-    HR_PACK_BY_CROWD,       /* crowd, steps, load */
+    HR_PACK_BY_LIFE,  /* life, area, load */
+    HR_PACK_BY_CROWD, /* crowd, steps, load */
     HR_PACK_BY_BIRTH,
     HR_PACK_ORDERS
 } hr_pack_order;
@@ -51,8 +51,8 @@ bool hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_region *scratch
 
 /* What packing may still do, and what it did. */
 typedef struct {
-    int64_t work;           /* items that searches may look at */
-    int64_t nodes;          /* placements that searches tried */
+    int64_t work;                /* items that searches may look at */
+    int64_t nodes;               /* placements that searches tried */
     bool (*stop)(void *context); /* null: nobody but the work ends it */
     void *context;
     bool stopped;
@@ -67,6 +67,15 @@ static inline bool hr_pack_stopped(hr_pack_effort *effort)
     }
     return effort->stopped;
 }
+
+/* One pass over the births: each item takes the place of a dead one of about its size, or a new one
+ * on top. Far from the floor, but there in no time, however many items there are. False: scratch is
+ * too small.
+ *
+ *   part     its items in the order of birth
+ *   offsets  out [count], by item
+ *   height   out */
+bool hr_pack_reuse(const hr_pack_part *part, hr_region *scratch, int64_t *offsets, int64_t *height);
 
 /* First fit: each item in turn at the lowest gap that holds it, or, where `ceiling` is positive and
  * the item outlives the part's peak, at the highest gap below the ceiling (the lowest gap when

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/pack_place.c - orders, and first fit.
  *
- * First fit asks which placed items are alive during a life, in the order of their offsets. Time is
- * halved again and again; each stretch lists what is alive in it, and a life is looked up in the
- * smallest stretch around it. */
+ * First fit asks which placed items are alive during a life, in the order of their offsets. Time
+ * is halved again and again; each stretch lists what is alive in it, and a life is looked up in the
+ * one or two shortest stretches that hold it. */
 #include "plan/pack_part.h"
 
 #include <string.h>
@@ -13,15 +13,19 @@
 
 enum {
     LEVELS_MAX = 20,
-    ENTRIES_MAX = 24,       /* per item, over all stretches: finer ones are not worth their upkeep */
-    ITEMS_BETWEEN_STOPS = 64
+    ENTRIES_MAX = 24, /* per item, over all stretches: finer ones cost more than they save */
+    ITEMS_BETWEEN_STOPS = 64,
+    SIZES_AN_OCTAVE = 8,
+    SIZE_CLASSES = 64 * SIZES_AN_OCTAVE,
+    NOBODY = -1
 };
 
 /* Level 0 is the whole part; a stretch of level k is 2^(shift - k) sections long. */
 typedef struct {
-    int32_t *begin;         /* [stretches + 1] where each one's ids begin */
-    int32_t *count;         /* [stretches] */
-    int32_t *ids;           /* by offset */
+    int32_t *begin;   /* [stretches + 1] where each one's ids begin */
+    int32_t *count;   /* [stretches] */
+    int32_t *ids;     /* by offset */
+    int32_t coarsest; /* the finest level at which two stretches hold any life */
     int32_t levels, shift;
 } index_of_time;
 
@@ -90,24 +94,44 @@ int64_t hr_pack_first_fit_bytes(int32_t count)
     return tables + n * (ENTRIES_MAX + 2 * 4) * (int64_t)sizeof(int32_t) + 2 * sizeof(int32_t);
 }
 
-static void place_index(index_of_time *index, const hr_pack_part *part, hr_region *scratch)
+/* The finest level, of those before `levels`, at which two stretches hold the life. */
+static int32_t level_of(const index_of_time *index, const hr_pack_part *part,
+                        const hr_pack_item *item, int32_t levels)
+{
+    int32_t level = levels - 1, first, last;
+    for (stretches(index, level, part, item, &first, &last); last - first > 1; level--)
+        stretches(index, level - 1, part, item, &first, &last);
+    return level;
+}
+
+/* Which levels there are: from the coarsest that a life needs, as many finer ones as may be. */
+static int64_t choose_levels(index_of_time *index, const hr_pack_part *part)
 {
     const int32_t sections = part->last - part->first + 1;
-    *index = (index_of_time){ 0 };
     while ((int64_t)1 << index->shift < sections) index->shift++;
+    const int32_t all = (int32_t)hr_min(index->shift + 1, LEVELS_MAX);
+    index->coarsest = all - 1;
+    for (int32_t i = 0; i < part->count; i++)
+        index->coarsest = level_of(index, part, &part->items[i], index->coarsest + 1);
     int64_t entries = 0;
     const int64_t most = (int64_t)part->count * ENTRIES_MAX;
-    while (index->levels <= index->shift && index->levels < LEVELS_MAX) {
+    for (index->levels = index->coarsest; index->levels < all; index->levels++) {
         const int64_t more = entries_of(index, index->levels, part);
         if (entries + more > most) break;
         entries += more;
-        index->levels++;
     }
+    return entries;
+}
+
+static void place_index(index_of_time *index, const hr_pack_part *part, hr_region *scratch)
+{
+    *index = (index_of_time){ 0 };
+    const int64_t entries = choose_levels(index, part);
     const int32_t all = (1 << index->levels) - 1;
     index->begin = hr_region_take(scratch, all + 1, sizeof *index->begin);
     index->count = hr_region_take(scratch, all, sizeof *index->count);
     index->ids = hr_region_take(scratch, entries, sizeof *index->ids);
-    for (int32_t level = 0; level < index->levels; level++)
+    for (int32_t level = index->coarsest; level < index->levels; level++)
         for (int32_t i = 0; i < part->count; i++) {
             int32_t first, last;
             stretches(index, level, part, &part->items[i], &first, &last);
@@ -119,7 +143,7 @@ static void place_index(index_of_time *index, const hr_pack_part *part, hr_regio
 static void insert(index_of_time *index, const hr_pack_part *part, const int64_t *offsets,
                    int32_t id)
 {
-    for (int32_t level = 0; level < index->levels; level++) {
+    for (int32_t level = index->coarsest; level < index->levels; level++) {
         int32_t first, last;
         stretches(index, level, part, &part->items[id], &first, &last);
         for (int32_t k = first; k <= last; k++) {
@@ -137,20 +161,22 @@ static void insert(index_of_time *index, const hr_pack_part *part, const int64_t
 }
 
 /* The lowest offset at which `item` is free of all placed ones; with a ceiling, the highest one
- * that ends at or below it, if there is any. */
+ * that ends at or below it, if there is any. Who is listed in both stretches is met twice, which
+ * changes nothing. */
 static int64_t find_gap(const index_of_time *index, const hr_pack_part *part,
                         const int64_t *offsets, const hr_pack_item *item, int64_t ceiling)
 {
-    int32_t stretch = 0, first, last;
-    for (int32_t level = 1; level < index->levels; level++) {
-        stretches(index, level, part, item, &first, &last);
-        if (first != last) break;
-        stretch = first;
-    }
-    const int32_t *ids = &index->ids[index->begin[stretch]];
+    int32_t first, last;
+    stretches(index, level_of(index, part, item, index->levels), part, item, &first, &last);
+    const int32_t *left = &index->ids[index->begin[first]];
+    const int32_t *right = &index->ids[index->begin[last]];
+    const int32_t *left_end = left + index->count[first];
+    const int32_t *right_end = first == last ? right : right + index->count[last];
     int64_t free_from = 0, highest = -1;
-    for (int32_t k = 0; k < index->count[stretch]; k++) {
-        const int32_t id = ids[k];
+    while (left < left_end || right < right_end) {
+        const bool take_left = right == right_end ||
+                               (left < left_end && offsets[*left] <= offsets[*right]);
+        const int32_t id = take_left ? *left++ : *right++;
         const hr_pack_item *other = &part->items[id];
         if (other->first > item->last || other->last < item->first) continue;
         if (offsets[id] - free_from >= item->bytes) {
@@ -161,6 +187,72 @@ static int64_t find_gap(const index_of_time *index, const hr_pack_part *part,
     }
     if (ceiling - free_from >= item->bytes) highest = ceiling - item->bytes;
     return highest >= 0 ? highest : free_from;
+}
+
+/* Classes of sizes, eight to an octave; `bytes` is positive. */
+static int32_t size_class(int64_t bytes)
+{
+    const int32_t octave = 63 - __builtin_clzll((uint64_t)bytes);
+    const int64_t eighths = octave < 3 ? bytes << (3 - octave) : bytes >> (octave - 3);
+    return octave * SIZES_AN_OCTAVE + (int32_t)(eighths & (SIZES_AN_OCTAVE - 1));
+}
+
+/* Places of one part, each known by the item that made it and as large as that one. */
+typedef struct {
+    const hr_pack_part *part;
+    int32_t *holds; /* [count] the place of each item */
+    int32_t *next;  /* [count] in the list of the dying, then, of a place, of the free */
+    int32_t *dying; /* [sections] items whose last section this is */
+    int32_t free[SIZE_CLASSES + 1];
+} places;
+
+static void release(places *p, int32_t section)
+{
+    for (int32_t i = p->dying[section], after; i != NOBODY; i = after) {
+        const int32_t place = p->holds[i], kind = size_class(p->part->items[place].bytes);
+        after = p->next[i];
+        p->next[place] = p->free[kind];
+        p->free[kind] = place;
+    }
+}
+
+/* A free place for item `i`: the first of its own class, or of the next, where all are large
+ * enough. NOBODY: there is none. */
+static int32_t take_place(places *p, int32_t i)
+{
+    const int64_t bytes = p->part->items[i].bytes;
+    int32_t kind = size_class(bytes);
+    if (p->free[kind] == NOBODY || p->part->items[p->free[kind]].bytes < bytes) kind++;
+    const int32_t place = p->free[kind];
+    if (place != NOBODY) p->free[kind] = p->next[place];
+    return place;
+}
+
+bool hr_pack_reuse(const hr_pack_part *part, hr_region *scratch, int64_t *offsets, int64_t *height)
+{
+    const int64_t used = scratch->used;
+    const int32_t sections = part->last - part->first + 1;
+    if (hr_pack_first_fit_bytes(part->count) > scratch->bytes - used) return false;
+    places p = { .part = part };
+    p.holds = hr_region_take(scratch, part->count, sizeof *p.holds);
+    p.next = hr_region_take(scratch, part->count, sizeof *p.next);
+    p.dying = hr_region_take(scratch, sections, sizeof *p.dying);
+    for (int32_t k = 0; k < sections; k++) p.dying[k] = NOBODY;
+    for (int32_t k = 0; k <= SIZE_CLASSES; k++) p.free[k] = NOBODY;
+    int32_t section = 0;
+    *height = 0;
+    for (int32_t i = 0; i < part->count; i++) {
+        const hr_pack_item *item = &part->items[i];
+        for (; section < item->first - part->first; section++) release(&p, section);
+        const int32_t place = take_place(&p, i), last = item->last - part->first;
+        p.holds[i] = place == NOBODY ? i : place;
+        offsets[i] = place == NOBODY ? *height : offsets[place];
+        if (place == NOBODY) *height += item->bytes;
+        p.next[i] = p.dying[last];
+        p.dying[last] = i;
+    }
+    scratch->used = used;
+    return true;
 }
 
 bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, int64_t ceiling,

@@ -19,10 +19,10 @@ typedef struct {
  * list[end, left): the items that the choice left and that are not solved yet. */
 typedef struct {
     int32_t begin, end, left;
-    int32_t next;           /* where in the list the choices not tried yet begin */
-    int32_t roof;           /* a choice at or above this cannot end well */
-    int32_t low, rank;      /* the choice; before there is one, the choice that led here */
-    int32_t trail, placed;  /* what to take back before another choice */
+    int32_t next;          /* where in the list the choices not tried yet begin */
+    int32_t roof;          /* a choice at or above this cannot end well */
+    int32_t low, rank;     /* the choice; before there is one, the choice that led here */
+    int32_t trail, placed; /* what to take back before another choice */
     bool chosen;
 } decision;
 
@@ -30,16 +30,16 @@ typedef struct {
 typedef struct {
     int32_t count, sections, capacity;
     int32_t *first, *last, *size;
-    int32_t *low;           /* where it would rest now, or rests */
-    int32_t *list;          /* items, in each decision's stretch by low, then by rank */
-    int32_t *placed;        /* items in the order of placing */
-    int32_t *spare;         /* [count] scratch */
-    int32_t *rest;          /* [sections] units still to place */
-    int32_t *height;        /* [sections] scratch */
+    int32_t *low;    /* where it would rest now, or rests */
+    int32_t *list;   /* items, in each decision's stretch by low, then by rank */
+    int32_t *placed; /* items in the order of placing */
+    int32_t *spare;  /* [count] scratch */
+    int32_t *rest;   /* [sections] units still to place */
+    int32_t *height; /* [sections] scratch */
     decision *stack;
     undo *trail;
     int32_t depth, placed_count, trail_count, trail_max, list_max;
-    bool failed;            /* the first decision ran out of choices */
+    bool failed; /* the first decision ran out of choices */
 } search;
 
 static int32_t least(int32_t a, int32_t b)
@@ -115,8 +115,8 @@ static void merge(search *s, int32_t begin, int32_t kept, int32_t raised, int32_
     int32_t *list = &s->list[begin];
     while (raised > 0) {
         const int32_t other = kept > 0 ? list[kept - 1] : 0, item = s->spare[raised - 1];
-        const bool after =
-            kept > 0 && (s->low[other] > top || (s->low[other] == top && other > item));
+        const bool after = kept > 0 &&
+                           (s->low[other] > top || (s->low[other] == top && other > item));
         if (after) kept--;
         else raised--;
         list[kept + raised] = after ? other : item;
@@ -181,8 +181,8 @@ static bool check_moved(search *s, const decision *d, int32_t item)
     return check(s, d->end, d->left, d->low, from, to);
 }
 
-/* Moves the first piece in time of list[begin, end) to the back; returns where it begins. The height
- * of a section serves as the last section that an item born there reaches. */
+/* Moves the first piece in time of list[begin, end) to the back; returns where it begins. A
+ * section's height serves as the last section that an item born there reaches. */
 static int32_t split(search *s, int32_t begin, int32_t end)
 {
     int32_t *reach = s->height, from = s->sections;
@@ -242,7 +242,7 @@ static int32_t next_choice(search *s, decision *d)
 static void descend(search *s, decision *d)
 {
     if (d->left == d->end) {
-        s->depth--;                              /* solved: what it placed stays */
+        s->depth--; /* solved: what it placed stays */
         return;
     }
     const int32_t end = d->left;
@@ -250,7 +250,7 @@ static void descend(search *s, decision *d)
     open_decision(s, d->left, end, d->low, d->rank);
 }
 
-/* Tries the next choice of the decision on top, or gives it up, and with it the one that led here. */
+/* Tries the next choice of the decision on top, or gives up, also the choice that led here. */
 static void choose(search *s, decision *d)
 {
     const int32_t item = next_choice(s, d);

@@ -19,8 +19,8 @@ static void merge(const hr_pack_key *from, hr_pack_key *to, int64_t low, int64_t
 {
     int64_t left = low, right = middle;
     for (int64_t i = low; i < high; i++) {
-        const bool take_left =
-            left < middle && (right == high || !comes_after(&from[left], &from[right]));
+        const bool take_left = left < middle &&
+                               (right == high || !comes_after(&from[left], &from[right]));
         to[i] = take_left ? from[left++] : from[right++];
     }
 }

@@ -8,7 +8,7 @@
 /* Ascending by the first word, then the second, then the third. */
 typedef struct {
     int64_t word[3];
-    int32_t index;          /* goes along */
+    int32_t index; /* goes along */
 } hr_pack_key;
 
 /* Sorts keys [count]; equal keys keep their order. `spare` [count] is scratch. */

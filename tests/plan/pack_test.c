@@ -83,8 +83,8 @@ static void check(int32_t count, const hr_pack_result *result)
 
 static void add(int32_t *count, int64_t first, int64_t last, int64_t units)
 {
-    storages[(*count)++] =
-        (hr_storage){ units * HR_ARENA_ALIGN, -1, (int32_t)first, (int32_t)last };
+    storages[(*count)++] = (hr_storage){ units * HR_ARENA_ALIGN, -1, (int32_t)first,
+                                         (int32_t)last };
 }
 
 /* Lives without any order: the hardest kind. */
@@ -126,8 +126,8 @@ static int32_t make_training(int32_t layers, int32_t loss_steps)
 static void print_counts(const char *what, const int32_t counts[3], int32_t hard)
 {
     const int32_t all = counts[0] + counts[1] + counts[2];
-    printf("%s: %d of %d at the floor (%.1f %%), %d above with proof, %d open; %d needed the search\n",
-           what, counts[HR_PACK_AT_FLOOR], all, 100.0 * counts[HR_PACK_AT_FLOOR] / all,
+    printf("%s: %d of %d at the floor (%.1f %%), %d above with proof, %d open; %d searched\n", what,
+           counts[HR_PACK_AT_FLOOR], all, 100.0 * counts[HR_PACK_AT_FLOOR] / all,
            counts[HR_PACK_PROVEN], counts[HR_PACK_OPEN], hard);
 }
 
@@ -194,8 +194,8 @@ static void a_floor_that_cannot_be_reached_is_proven_so(void **state)
     assert_int_equal(result.proof, HR_PACK_PROVEN);
 }
 
-/* The least height over all orders in which storages can be put on top of each other. Every placement
- * that cannot be pushed down is one of these. */
+/* The least height over all orders in which storages can be put on top of each other. Every
+ * placement that cannot be pushed down is one of these. */
 static int64_t least_height(int32_t count)
 {
     int32_t order[8];
@@ -257,8 +257,7 @@ static void equal_input_gives_equal_output(void **state)
         memcpy(again, storages, sizeof again);
         const hr_pack_result second = pack(count, 100000);
         assert_memory_equal(&first, &second, sizeof first);
-        for (int32_t k = 0; k < count; k++)
-            assert_int_equal(storages[k].offset, again[k].offset);
+        for (int32_t k = 0; k < count; k++) assert_int_equal(storages[k].offset, again[k].offset);
     }
 }
 
@@ -362,9 +361,9 @@ static void public_instances_fit_their_capacity(void **state)
     static const struct {
         const char *name;
         int64_t capacity; /* 0: the floor */
-    } instances[] = { { "A.1048576.csv", 1048576 },     { "B.1048576.csv", 1048576 },
-                      { "C.1048576.csv", 1048576 },     { "D.1048576.csv", 1048576 },
-                      { "E.1048576.csv", 1048576 },     { "C.1048576.csv", 0 },
+    } instances[] = { { "A.1048576.csv", 1048576 },  { "B.1048576.csv", 1048576 },
+                      { "C.1048576.csv", 1048576 },  { "D.1048576.csv", 1048576 },
+                      { "E.1048576.csv", 1048576 },  { "C.1048576.csv", 0 },
                       { "resnet50-training.csv", 0 } };
     for (size_t i = 0; i < sizeof instances / sizeof *instances; i++) {
         const int32_t count = read_instance(instances[i].name);
