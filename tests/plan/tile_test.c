@@ -19,6 +19,7 @@
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
 #include "plan/plan_file.h"
+#include "plan/recompute.h"
 #include "plan/tile.h"
 #include "support/random_config.h"
 #include "text/folder.h"
@@ -87,6 +88,10 @@ static void compile_in_order(compiled *c, const hr_config *config, hr_strategy c
     hr_error err;
     open_region(c, hr_compile_bytes(config) + (1 << 20));
     must(hr_model_assemble(config, micro_batch, &c->region, &c->program, &err), &err);
+    if (cuts.dropped)
+        must(hr_recompute(&c->program, hr_program_loop(&c->program, "step"), cuts.dropped,
+                          &c->region, &err),
+             &err);
     const int64_t rows = cuts.micro_batch * config->train.seq_len;
     if (!chunk_first && rows) tile_batch(c, rows);
     if (cuts.loss_chunk) {
@@ -186,9 +191,10 @@ static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
         config.train.seq_len = 8 * between(SEED, turn, 22, 1, 20);
         const int64_t T = config.train.seq_len, batch = config.train.batch, chunk = T / 4;
         const int64_t micro = draw(SEED, turn, 23) % 2 ? 1 : batch / 2;
+        const uint32_t dropped = hr_strategy_of(&config, batch).dropped;
         compiled whole, cut;
-        compile_in_order(&whole, &config, (hr_strategy){ 0, 0 }, batch, false);
-        compile_in_order(&cut, &config, (hr_strategy){ micro, chunk }, micro,
+        compile_in_order(&whole, &config, (hr_strategy){ 0, 0, dropped }, batch, false);
+        compile_in_order(&cut, &config, (hr_strategy){ micro, chunk, dropped }, micro,
                          draw(SEED, turn, 24) % 2);
         assert_int_equal(logit_rows(&whole, "step"), batch * T);
         assert_int_equal(logit_rows(&cut, "step"), chunk);

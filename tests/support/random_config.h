@@ -39,6 +39,7 @@ static inline hr_config random_config(uint64_t seed, uint64_t turn)
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, 2);
     config.train.batch = 2 * between(seed, turn, 11, 1, 6);
     config.train.seq_len = between(seed, turn, 12, 4, 200);
+    config.memory.recompute = (int32_t)between(seed, turn, 15, 0, 3);
     config.train.sample_tokens = between(seed, turn, 13, 0, 4);
     snprintf(config.train.out, sizeof config.train.out, "%s",
              draw(seed, turn, 14) % 2 ? "out" : "");
