@@ -20,7 +20,7 @@ full soak dev tsan:
 	$(TEST) --test-dir build/$@
 
 bench: build
-	for program in build/bench/*_bench; do $$program || exit 1; done
+	bench/run
 
 tidy:
 	tools/tidy

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "model/family.h"
 #include "ops/host/host.h"
-#include "ops/last_row/last_row.h"
+#include "ops/last_row/last_row_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"

@@ -2,6 +2,7 @@
 /* ops/last_row/last_row.c - what the compiler knows about taking the last row. */
 #include "ops/last_row/last_row.h"
 
+#include "ops/last_row/last_row_build.h"
 #include "ops/list.h"
 
 int32_t hr_build_last_row(hr_builder *builder, const char *name, int32_t x)

@@ -9,15 +9,11 @@
 #ifndef HR_OPS_LAST_ROW_H
 #define HR_OPS_LAST_ROW_H
 
-#include "graph/builder.h"
 #include "ops/call.h"
 
 typedef struct {
     int64_t D;
 } hr_last_row_attr;
-
-/* Returns y; the builder then goes on with one row. */
-int32_t hr_build_last_row(hr_builder *builder, const char *name, int32_t x);
 
 hr_run_fn hr_last_row_run;
 
