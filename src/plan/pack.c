@@ -11,6 +11,8 @@
 #include "plan/pack_part.h"
 #include "plan/pack_sort.h"
 
+enum { PRESS_LEAST = 512, PRESS_ROUNDS = 4 };
+
 /* Everything between cutting and placing. */
 typedef struct {
     hr_pack_item *items;    /* [count], by storage; later without the persistent, by birth */
@@ -201,7 +203,7 @@ static hr_pack_part next_part(const packing *p, int32_t from)
 typedef struct {
     int64_t height, bound; /* found; proven */
     int64_t *offsets, *trial;
-    int32_t *orders[HR_PACK_ORDERS], *ranking;
+    int32_t *orders[HR_PACK_ORDERS], *ranking, *spare;
 } attempt;
 
 static void keep_lower(attempt *a, int32_t count, int64_t height)
@@ -244,28 +246,70 @@ static void shake(const int32_t *order, int32_t count, int32_t tries, int32_t pa
         }
 }
 
+static bool stands_out(const hr_pack_part *part, const attempt *a, int32_t item, int64_t target)
+{
+    return a->trial[item] + part->items[item].bytes > target;
+}
+
+/* Moves what stands above the target halfway to the front of the ranking. */
+static void promote(const hr_pack_part *part, int64_t target, attempt *a)
+{
+    const int32_t count = part->count;
+    for (int32_t k = 0; k < count; k++) a->spare[k] = a->ranking[k];
+    for (int32_t k = 0, up = 0, rest = 0; k < count; k++) {
+        while (up < count && !stands_out(part, a, a->spare[up], target)) up++;
+        while (rest < count && stands_out(part, a, a->spare[rest], target)) rest++;
+        const bool first = up < count && (rest == count || up / 2 <= rest);
+        a->ranking[k] = a->spare[first ? up++ : rest++];
+    }
+}
+
+/* First fit again and again; what did not fit below the target has its turn earlier the next time.
+ * Cheaper than the search where items are many: its nodes cost as much as there are items. The
+ * first round starts from the three best orders, later ones from all, shaken. */
+static bool press(packing *p, const hr_pack_part *part, int64_t target, int32_t round, attempt *a)
+{
+    enum { ORDERS = 3, TURNS = 20, WORK_AN_ITEM = 96 };
+    const int32_t orders = round ? HR_PACK_ORDERS : ORDERS;
+    for (int32_t trial = 0; trial < 2 * orders; trial++) {
+        shake(a->orders[trial / 2], part->count, round, round, a->ranking);
+        for (int32_t turn = 0; turn < TURNS && a->height > target && p->effort.work > 0; turn++) {
+            int64_t height;
+            if (!hr_pack_first_fit(part, a->ranking, trial % 2 ? target : 0, &p->effort, p->scratch,
+                                   a->trial, &height))
+                return false;
+            keep_lower(a, part->count, height);
+            promote(part, target, a);
+            p->effort.work -= WORK_AN_ITEM * (int64_t)part->count;
+        }
+    }
+    return true;
+}
+
 /* Asks the search about one capacity, with so much work. One ranking may need a thousand times what
  * another does, so each try is short and the rankings take turns: five times as they are, each time
  * longer, and then shaken, each dozen of turns twice as long as the one before. */
 static hr_pack_answer ask(packing *p, const hr_pack_part *part, int64_t capacity, int64_t work,
                           attempt *a)
 {
-    enum { PLAIN_TURNS = 5, PASSES = 12 };
+    enum { PLAIN_TURNS = 5, PASSES = 12, SET_UP_WORK = 16 };
     hr_pack_effort *effort = &p->effort;
     const int64_t stop = effort->work - work;
     int64_t length = 4 * (int64_t)part->count * part->count;
     for (int32_t turn = 0; effort->work > stop; turn++) {
         const int32_t passes = turn < PLAIN_TURNS ? 0 : turn % PASSES;
+        int32_t too_large = 0;
         for (int32_t by = 0; by < HR_PACK_ORDERS && effort->work > stop; by++) {
             shake(a->orders[by], part->count, turn, passes, a->ranking);
-            const int64_t before = effort->work;
             const hr_pack_answer answer = hr_pack_search(part, a->ranking, capacity,
-                                                         hr_min(length, before - stop), effort,
-                                                         p->scratch, a->trial);
+                                                         hr_min(length, effort->work - stop),
+                                                         effort, p->scratch, a->trial);
+            effort->work -= SET_UP_WORK * (int64_t)part->count;
+            too_large += answer == HR_PACK_TOO_LARGE;
             if (answer == HR_PACK_IMPOSSIBLE) a->bound = hr_max(a->bound, capacity + part->unit);
-            if (answer != HR_PACK_GAVE_UP) return answer;
-            if (effort->work == before) return answer; /* too large for the search */
+            if (answer == HR_PACK_FOUND || answer == HR_PACK_IMPOSSIBLE) return answer;
         }
+        if (too_large == HR_PACK_ORDERS) return HR_PACK_TOO_LARGE;
         if (turn + 1 < PLAIN_TURNS) length *= 4;
         else if (turn + 1 == PLAIN_TURNS) length /= 4;
         else if (passes == 0) length *= 2;
@@ -290,6 +334,7 @@ static void search_part(packing *p, const hr_pack_part *part, int64_t target, at
         const int64_t work = p->content ? p->effort.work : p->effort.work / 2 + 1;
         const hr_pack_answer answer = ask(p, part, capacity, work, a);
         if (p->content && answer != HR_PACK_FOUND) return;
+        if (answer == HR_PACK_TOO_LARGE) return;
         if (answer == HR_PACK_FOUND) keep_lower(a, part->count, height_of(part, a->trial));
         else failed = capacity;
         capacity = failed + hr_max((a->height - failed) / part->unit / 2, 1) * part->unit;
@@ -305,7 +350,8 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
     a->offsets = hr_region_take(p->scratch, part->count, sizeof *a->offsets);
     a->trial = hr_region_take(p->scratch, part->count, sizeof *a->trial);
     a->ranking = hr_region_take(p->scratch, part->count, sizeof *a->ranking);
-    if (!a->ranking) return false;
+    a->spare = hr_region_take(p->scratch, part->count, sizeof *a->spare);
+    if (!a->spare) return false;
     for (int32_t by = 0; by < HR_PACK_ORDERS; by++) {
         a->orders[by] = hr_region_take(p->scratch, part->count, sizeof *a->orders[by]);
         if (!a->orders[by]) return false;
@@ -314,7 +360,11 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
         return false;
     if (a->height > target) {
         ++*hard_count;
+        const int32_t rounds = part->count < PRESS_LEAST ? 0 : PRESS_ROUNDS;
+        if (rounds && !press(p, part, target, 0, a)) return false;
         search_part(p, part, target, a);
+        for (int32_t k = 1; k < rounds && a->height > target && a->bound <= target; k++)
+            if (!press(p, part, target, k, a)) return false;
     }
     for (int32_t i = 0; i < part->count; i++)
         storages[part->items[i].storage].offset = p->base + a->offsets[i];
@@ -325,10 +375,10 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
 int64_t hr_pack_scratch_bytes(int32_t count)
 {
     /* Throughout: an item and a section. At first two events and their spares; then, for each
-     * part, two offsets, a ranking and the orders, beside two keys, or first fit, or the search.
+     * part, two offsets, two rankings and the orders, beside two keys, or first fit, or the search.
      * Each table is rounded up to 64. */
     const int64_t n = count, tables = 24 * 64, key = sizeof(hr_pack_key);
-    const int64_t part = n * (2 * 8 + (HR_PACK_ORDERS + 1) * 4);
+    const int64_t part = n * (2 * 8 + (HR_PACK_ORDERS + 2) * 4);
     const int64_t placing = hr_max(hr_pack_first_fit_bytes(count), hr_pack_search_bytes(count));
     const int64_t most = hr_max(4 * n * key, part + hr_max(2 * n * key, placing));
     return tables + n * ((int64_t)sizeof(hr_pack_item) + 8) + most;

@@ -266,8 +266,7 @@ static void choose(search *s, decision *d)
     if (!d->chosen) take_back(s, d);
 }
 
-/* False: the work ran out, or the tables. */
-static bool run(search *s, int64_t work, hr_pack_effort *effort)
+static hr_pack_answer run(search *s, int64_t work, hr_pack_effort *effort)
 {
     const int64_t end = effort->work - hr_min(work, effort->work);
     for (int64_t choices = 0; !s->failed && s->depth > 0;) {
@@ -277,14 +276,16 @@ static bool run(search *s, int64_t work, hr_pack_effort *effort)
             continue;
         }
         const int32_t items = d->end - d->begin;
-        if (s->trail_count + items > s->trail_max || d->end + items > s->list_max) return false;
-        if (choices++ % CHOICES_BETWEEN_STOPS == 0 && hr_pack_stopped(effort)) return false;
-        if (effort->work <= end) return false;
+        if (s->trail_count + items > s->trail_max || d->end + items > s->list_max)
+            return HR_PACK_TOO_LARGE;
+        if (choices++ % CHOICES_BETWEEN_STOPS == 0 && hr_pack_stopped(effort))
+            return HR_PACK_GAVE_UP;
+        if (effort->work <= end) return HR_PACK_GAVE_UP;
         effort->work -= items;
         effort->nodes++;
         choose(s, d);
     }
-    return true;
+    return s->failed ? HR_PACK_IMPOSSIBLE : HR_PACK_FOUND;
 }
 
 hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, int64_t capacity,
@@ -293,7 +294,7 @@ hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, in
 {
     const int64_t used = scratch->used, units = capacity / part->unit;
     search s = { .count = part->count, .sections = part->last - part->first + 1 };
-    hr_pack_answer answer = HR_PACK_GAVE_UP;
+    hr_pack_answer answer = HR_PACK_TOO_LARGE;
     for (int32_t i = 0; i < part->count; i++)
         if (part->items[i].load > capacity) return HR_PACK_IMPOSSIBLE;
     if (units > INT32_MAX / 2 || hr_pack_search_bytes(s.count) > scratch->bytes - used) goto done;
@@ -302,9 +303,8 @@ hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, in
     fill_tables(&s, part, order);
     open_decision(&s, 0, s.count, 0, -1);
     s.failed = !check(&s, 0, s.count, 0, 0, s.sections - 1);
-    if (!run(&s, work, effort)) goto done;
-    answer = s.failed ? HR_PACK_IMPOSSIBLE : HR_PACK_FOUND;
-    if (!s.failed)
+    answer = run(&s, work, effort);
+    if (answer == HR_PACK_FOUND)
         for (int32_t rank = 0; rank < s.count; rank++)
             offsets[order[rank]] = s.low[rank] * part->unit;
 done:
