@@ -5,6 +5,10 @@
 #include "model/assemble.h"
 #include "plan/lifetimes.h"
 
+/* Items that the packer's exact search may look at for one plan: a third of a second. Admission tries
+ * many plans, and the orders alone reach the floor of nearly all. */
+enum { PACK_WORK = 30000000 };
+
 int64_t hr_compile_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
@@ -33,8 +37,8 @@ static void place_buffers(const hr_program *program, hr_plan *plan)
     }
 }
 
-hr_status hr_compile(const hr_config *config, int64_t micro_batch, int32_t threads,
-                     hr_region *region, hr_compiled *compiled, hr_error *err)
+hr_status hr_compile_floor(const hr_config *config, int64_t micro_batch, int32_t threads,
+                           hr_region *region, hr_compiled *compiled, hr_error *err)
 {
     hr_program *program = &compiled->program;
     hr_plan *plan = &compiled->plan;
@@ -47,12 +51,27 @@ hr_status hr_compile(const hr_config *config, int64_t micro_batch, int32_t threa
     *plan = (hr_plan){ .threads = threads, .rung = "" };
     status = hr_lifetimes(program, region, plan, err);
     if (status == HR_OK)
-        status = hr_pack(plan->storages, plan->storage_count, HR_PACK_WORK_DEFAULT, region,
-                         &compiled->packing, err);
+        status = hr_pack_floor(plan->storages, plan->storage_count, region, &compiled->packing, err);
+    if (status != HR_OK) return status;
+    plan->arena_bytes = plan->floor_bytes = compiled->packing.floor_bytes;
+    plan->peak_step = compiled->packing.peak_step;
+    return HR_OK;
+}
+
+hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *err)
+{
+    hr_plan *plan = &compiled->plan;
+    const hr_status status = hr_pack(plan->storages, plan->storage_count, PACK_WORK, region,
+                                     &compiled->packing, err);
     if (status != HR_OK) return status;
     plan->arena_bytes = compiled->packing.arena_bytes;
-    plan->floor_bytes = compiled->packing.floor_bytes;
-    plan->peak_step = compiled->packing.peak_step;
-    place_buffers(program, plan);
+    place_buffers(&compiled->program, plan);
     return HR_OK;
+}
+
+hr_status hr_compile(const hr_config *config, int64_t micro_batch, int32_t threads,
+                     hr_region *region, hr_compiled *compiled, hr_error *err)
+{
+    const hr_status status = hr_compile_floor(config, micro_batch, threads, region, compiled, err);
+    return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
 }

@@ -17,6 +17,14 @@ typedef struct {
 /* Bytes that compiling such a config takes from a region, at most. */
 int64_t hr_compile_bytes(const hr_config *config);
 
+/* The first half of compiling, without packing: the floor stands for the arena, which is never less. */
+HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, int64_t micro_batch,
+                                         int32_t threads, hr_region *region, hr_compiled *compiled,
+                                         hr_error *err);
+
+/* The second half: gives every buffer its place. */
+HR_MUST_CHECK hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *err);
+
 /* Compiles for so many sequences a turn. Everything lies in `region`.
  *
  *   threads   scratch depends on them

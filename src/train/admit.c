@@ -68,16 +68,10 @@ typedef struct {
     int64_t micro_batch, chunk;
 } choice;
 
-static hr_status try_plan(const trial *t, choice chosen, hr_error *err)
+/* What the whole process comes to with the plan that is compiled now. */
+static int64_t account(const trial *t)
 {
     hr_admission *a = t->admission;
-    a->region.used = 0;
-    a->config.memory.recompute = chosen.recompute;
-    a->config.memory.micro_batch = chosen.micro_batch;
-    a->config.memory.loss_chunk = chosen.chunk;
-    const hr_status status = hr_compile(&a->config, chosen.micro_batch, t->threads, &a->region,
-                                        &a->compiled, err);
-    if (status != HR_OK) return status;
     const int64_t page = hr_page_bytes();
     const int64_t program_bytes = hr_round_up(a->region.used, page);
     a->run_bytes = hr_run_bytes(&a->config, &a->compiled.program);
@@ -88,7 +82,29 @@ static hr_status try_plan(const trial *t, choice chosen, hr_error *err)
     plan->rung = t->rung;
     plan->page_bytes = page;
     hr_memory_account(t->memory, planning, tables, plan);
-    return HR_OK;
+    return plan->process_bytes;
+}
+
+/* Compiles a choice as far as its floor. `bytes` out: the process uses no less. */
+static hr_status bound_plan(const trial *t, choice chosen, int64_t *bytes, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    a->region.used = 0;
+    a->config.memory.recompute = chosen.recompute;
+    a->config.memory.micro_batch = chosen.micro_batch;
+    a->config.memory.loss_chunk = chosen.chunk;
+    const hr_status status = hr_compile_floor(&a->config, chosen.micro_batch, t->threads, &a->region,
+                                              &a->compiled, err);
+    if (status == HR_OK) *bytes = account(t);
+    return status;
+}
+
+/* Packs what was compiled. `bytes` out: what the process uses. */
+static hr_status pack_plan(const trial *t, int64_t *bytes, hr_error *err)
+{
+    const hr_status status = hr_compile_pack(&t->admission->region, &t->admission->compiled, err);
+    if (status == HR_OK) *bytes = account(t);
+    return status;
 }
 
 /* FLOP of training for one token, as the field counts them: three times the products of the forward pass,
@@ -134,50 +150,84 @@ static int64_t available(const hr_config *config)
 
 typedef struct {
     const trial *trial;
-    bool thorough;
+    const hr_config *config;
     choice fits, least;    /* micro_batch 0: none yet */
+    int64_t least_bound;   /* of `least` */
+    bool exact;            /* second walk: pack whatever may be smaller than the smallest so far */
 } searching;
 
-/* Tries one choice, unless all that is asked for was found. */
 static hr_status consider(searching *s, choice chosen, hr_error *err)
 {
     hr_plan_answer *answer = &s->trial->admission->answer;
-    if (s->fits.micro_batch && !s->thorough) return HR_OK;
-    const hr_status status = try_plan(s->trial, chosen, err);
+    int64_t bytes;
+    hr_status status = bound_plan(s->trial, chosen, &bytes, err);
     if (status != HR_OK) return status;
-    const int64_t bytes = s->trial->admission->compiled.plan.process_bytes;
-    if (bytes <= answer->available_bytes && !s->fits.micro_batch) s->fits = chosen;
-    if (bytes < answer->minimum_bytes) {
-        answer->minimum_bytes = bytes;
+    if (s->exact) {
+        if (bytes < answer->minimum_bytes) status = pack_plan(s->trial, &bytes, err);
+        if (status == HR_OK && bytes < answer->minimum_bytes) {
+            answer->minimum_bytes = bytes;
+            s->least = chosen;
+        }
+        return status;
+    }
+    if (bytes < s->least_bound) {
+        s->least_bound = bytes;
         s->least = chosen;
     }
-    return HR_OK;
+    if (bytes > answer->available_bytes || s->fits.micro_batch) return HR_OK;
+    status = pack_plan(s->trial, &bytes, err);
+    if (status == HR_OK && bytes <= answer->available_bytes) s->fits = chosen;
+    return status;
 }
 
 /* Walks the plans that the recipe leaves open, the fastest first: smaller micro-batches and chunks cost
- * little, computing layers again costs a third. Leaves the first that fits compiled, or the smallest.
- * With `thorough` it walks to the end, so that the smallest of all is known. */
-static hr_status search(const trial *t, const hr_config *config, bool thorough, bool *found,
-                        hr_error *err)
+ * little, computing layers again costs a third. Ends at the first that fits unless `thorough`. */
+static hr_status walk(searching *s, bool thorough, hr_error *err)
 {
+    const hr_config *config = s->config;
     int64_t chunks[CHUNKS];
     const int32_t chunk_count = chunks_of(config, chunks);
     const bool open = config->memory.recompute == HR_RECOMPUTE_AUTO;
     const int32_t kinds[] = { open ? HR_RECOMPUTE_NORMS : config->memory.recompute,
                               HR_RECOMPUTE_LAYERS };
-    searching s = { .trial = t, .thorough = thorough };
     hr_status status = HR_OK;
-    t->admission->answer.minimum_bytes = INT64_MAX;
     for (int32_t k = 0; k < (open ? 2 : 1); k++)
         for (int64_t micro = config->train.batch; micro >= 1; micro--) {
             if (config->train.batch % micro) continue;
             if (config->memory.micro_batch && micro != config->memory.micro_batch) continue;
-            for (int32_t c = 0; c < chunk_count && status == HR_OK; c++)
-                status = consider(&s, (choice){ kinds[k], micro, chunks[c] }, err);
+            for (int32_t c = 0; c < chunk_count && status == HR_OK; c++) {
+                if (s->fits.micro_batch && !thorough) return HR_OK;
+                status = consider(s, (choice){ kinds[k], micro, chunks[c] }, err);
+            }
         }
+    return status;
+}
+
+/* Leaves the first plan that fits compiled and packed, or the smallest. The smallest of all is that with
+ * the lowest floor, if it packs there; else it is looked for among those whose floors are lower. */
+static hr_status search(const trial *t, const hr_config *config, bool thorough, bool *found,
+                        hr_error *err)
+{
+    hr_plan_answer *answer = &t->admission->answer;
+    searching s = { .trial = t, .config = config, .least_bound = INT64_MAX };
+    int64_t bytes = INT64_MAX;
+    hr_status status = walk(&s, thorough, err);
+    if (status == HR_OK && (thorough || !s.fits.micro_batch)) {
+        status = bound_plan(t, s.least, &bytes, err);
+        if (status == HR_OK) status = pack_plan(t, &bytes, err);
+        answer->minimum_bytes = bytes;
+        s.exact = true;
+        if (status == HR_OK && bytes > s.least_bound) {
+            const choice fits = s.fits;
+            s.fits.micro_batch = 0;
+            status = walk(&s, true, err);
+            s.fits = fits;
+        }
+    }
     if (status != HR_OK) return status;
     *found = s.fits.micro_batch != 0;
-    return try_plan(t, *found ? s.fits : s.least, err);
+    status = bound_plan(t, *found ? s.fits : s.least, &bytes, err);
+    return status == HR_OK ? pack_plan(t, &bytes, err) : status;
 }
 
 hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
