@@ -78,7 +78,7 @@ typedef struct {
         struct {
             int32_t kind;        /* hr_schedule_kind */
             int64_t warmup_steps;
-            double final_fraction; /* of lr, at the last step */
+            double final_fraction; /* of lr, that the schedule falls to */
             double decay_share;  /* wsd: the share of the steps that decays at the end */
         } schedule;
     } train;

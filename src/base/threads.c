@@ -25,5 +25,7 @@ int32_t hr_threads_within(int32_t cores, int64_t cpu_thousandths)
 
 int32_t hr_threads_default(void)
 {
-    return hr_threads_within(hr_threads_affinity(), hr_cgroup_read("").cpu_thousandths);
+    const int32_t allowed = hr_threads_within(hr_threads_affinity(),
+                                              hr_cgroup_read("").cpu_thousandths);
+    return (int32_t)hr_min(allowed, HR_THREADS_MOST);
 }

@@ -12,7 +12,9 @@ int32_t hr_threads_affinity(void);
  * Rounded up, because the part of a core that is left over is worth a thread. Pure. */
 int32_t hr_threads_within(int32_t cores, int64_t cpu_thousandths);
 
-/* What affinity and the quota of the control group allow, at least 1. */
+enum { HR_THREADS_MOST = 256 }; /* of a pool */
+
+/* What affinity and the quota of the control group allow, from 1 to HR_THREADS_MOST. */
 int32_t hr_threads_default(void);
 
 #endif

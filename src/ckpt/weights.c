@@ -113,6 +113,7 @@ static void put_gpt_neox(writer *w, const hr_config *config)
 
 static void put_config(writer *w, const hr_config *config)
 {
+    static const char *const patterns[] = { "dense", "local", "global", "mixed" };
     const hr_family_spec *family = hr_family_of(config);
     put(w, "{\n");
     if (family->architecture) put(w, "  \"architectures\": [\"%s\"],\n", family->architecture);
@@ -126,25 +127,26 @@ static void put_config(writer *w, const hr_config *config)
         (long long)config->model.d_ff, (long long)config->train.seq_len, config->model.norm_eps);
     if (config->model.family == HR_FAMILY_GPT_NEOX) put_gpt_neox(w, config);
     else
-        put(w,
-            "  \"hidden_act\": \"relu\",\n  \"dropout\": %.17g,\n  \"attention_block\": %lld,\n"
-            "  \"attention_window\": %lld,\n  \"attention_stride\": %lld,\n",
-            config->model.dropout, (long long)config->model.attention.block,
-            (long long)config->model.attention.window, (long long)config->model.attention.stride);
+        put(w, "  \"hidden_act\": \"relu\",\n  \"dropout\": %.17g,\n", config->model.dropout);
+    put(w,
+        "  \"attention_pattern\": \"%s\",\n  \"attention_block\": %lld,\n"
+        "  \"attention_window\": %lld,\n  \"attention_stride\": %lld,\n",
+        patterns[config->model.attention.pattern], (long long)config->model.attention.block,
+        (long long)config->model.attention.window, (long long)config->model.attention.stride);
     put(w, "  \"torch_dtype\": \"float32\"\n}\n");
 }
 
+/* The config goes first: weights never stand beside another model's. */
 hr_status hr_weights_commit(hr_weights_out *out, const hr_config *config, const char *directory,
                             char *text, int64_t bytes, hr_error *err)
 {
     writer w = { text, bytes, 0 };
     hr_file_out file;
-    hr_status status = hr_file_commit(&out->file, err);
-    if (status != HR_OK) return status;
     put_config(&w, config);
-    status = hr_file_begin(&file, directory, "config.json", err);
+    hr_status status = hr_file_begin(&file, directory, "config.json", err);
     if (status == HR_OK) status = hr_file_append(&file, text, w.used, err);
     if (status == HR_OK) status = hr_file_commit(&file, err);
+    if (status == HR_OK) status = hr_file_commit(&out->file, err);
     return status;
 }
 

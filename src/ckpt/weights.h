@@ -37,7 +37,7 @@ HR_MUST_CHECK hr_status hr_weights_begin(hr_weights_out *out, const hr_program *
 HR_MUST_CHECK hr_status hr_weights_add(hr_weights_out *out, int32_t param, const float *master,
                                        void *staging, int64_t staging_bytes, hr_error *err);
 
-/* Flushes and renames; then writes config.json the same way. Errors FAILURE. */
+/* Writes config.json, then flushes and renames the weights. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_weights_commit(hr_weights_out *out, const hr_config *config,
                                           const char *directory, char *text, int64_t bytes,
                                           hr_error *err);

@@ -11,9 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/threads.h"
 #include "headroom/status.h"
 
-enum { HR_POOL_THREADS_MAX = 256 };
+enum { HR_POOL_THREADS_MAX = HR_THREADS_MOST };
 
 typedef void hr_pool_fn(void *context, int32_t thread, int32_t threads);
 

@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/number.h"
+#include "base/threads.h"
 
 #define MEMBER(path) (int32_t)offsetof(hr_config, path), (int32_t)sizeof(((hr_config *)0)->path)
 #define INTEGER(path, value, unit, zero, low, high, text) \
@@ -76,7 +77,7 @@ static const hr_config_row rows[] = {
     INTEGER(train.epochs, "1", "passes", NULL, 1, STEPS_MAX, "passes over the training text"),
     INTEGER(train.seed, "0", "", NULL, 0, EXACT_MAX,
             "fixes initial weights, order of windows and dropout"),
-    INTEGER(train.threads, "auto", "threads", "auto", 0, 1024,
+    INTEGER(train.threads, "auto", "threads", "auto", 0, HR_THREADS_MOST,
             "auto: as many as affinity and cgroup quota allow"),
     INTEGER(train.eval_every, "end", "steps", "end", 0, STEPS_MAX,
             "steps between evaluations; end: only after the last"),
@@ -106,7 +107,7 @@ static const hr_config_row rows[] = {
            "how the learning rate falls; wsd: warm-up, stable, decay"),
     INTEGER(train.schedule.warmup_steps, "0", "steps", NULL, 0, STEPS_MAX,
             "steps over which the learning rate rises to lr"),
-    REAL(train.schedule.final_fraction, "0.1", "", NULL, 0, 1, "share of lr at the last step"),
+    REAL(train.schedule.final_fraction, "0.1", "", NULL, 0, 1, "share of lr that the schedule falls to"),
     REAL(train.schedule.decay_share, "0.2", "", NULL, 0, 1,
          "wsd: share of the steps that decays at the end"),
 

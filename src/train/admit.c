@@ -142,12 +142,6 @@ static void describe(const trial *t)
              packing_words[a->compiled.packing.proof]);
 }
 
-/* What may be used: the budget, or without one what the machine has left. */
-static int64_t available(const hr_config *config)
-{
-    return config->memory.budget ? config->memory.budget : hr_room_memory().left_bytes;
-}
-
 typedef struct {
     const trial *trial;
     const hr_config *config;
@@ -155,6 +149,20 @@ typedef struct {
     int64_t least_bound;   /* of `least` */
     bool exact;            /* second walk: pack whatever may be smaller than the smallest so far */
 } searching;
+
+/* What may be used: the budget, or without one what the machine has left. */
+static int64_t available(const hr_config *config)
+{
+    return config->memory.budget ? config->memory.budget : hr_room_memory().left_bytes;
+}
+
+/* A budget is for the process; a machine also has to hold the page tables. */
+static bool fits(const searching *s, int64_t bytes)
+{
+    const int64_t beside = s->config->memory.budget
+                               ? 0 : hr_process_kernel_bytes(bytes, s->trial->threads);
+    return bytes + beside <= s->trial->admission->answer.available_bytes;
+}
 
 static hr_status consider(searching *s, choice chosen, hr_error *err)
 {
@@ -174,9 +182,9 @@ static hr_status consider(searching *s, choice chosen, hr_error *err)
         s->least_bound = bytes;
         s->least = chosen;
     }
-    if (bytes > answer->available_bytes || s->fits.micro_batch) return HR_OK;
+    if (!fits(s, bytes) || s->fits.micro_batch) return HR_OK;
     status = pack_plan(s->trial, &bytes, err);
-    if (status == HR_OK && bytes <= answer->available_bytes) s->fits = chosen;
+    if (status == HR_OK && fits(s, bytes)) s->fits = chosen;
     return status;
 }
 

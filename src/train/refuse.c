@@ -96,5 +96,5 @@ void hr_refuse(hr_memory *memory, const hr_config *config, hr_admission *admissi
     }
     if (!found) put(&w, "  no single change does; ask for --budget %lld\n",
                     (long long)answer->minimum_bytes);
-    else put(&w, "  --budget %-23lld nothing else changes\n", (long long)answer->minimum_bytes);
+    else put(&w, "  --budget %-23lld the smallest plan: time, nothing else\n", (long long)answer->minimum_bytes);
 }

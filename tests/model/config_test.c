@@ -221,7 +221,7 @@ static void a_wrong_value_says_what_the_key_takes(void **state)
           "train.batch takes a whole number from 1 to 16777216, in sequences; it was given "
           "\"99999999999999999999\"" },
         { "train.threads", "many",
-          "train.threads takes a whole number from 0 to 1024, in threads, or auto; it was given "
+          "train.threads takes a whole number from 0 to 256, in threads, or auto; it was given "
           "\"many\"" },
         { "model.dropout", "1",
           "model.dropout takes a number from 0 to below 1; it was given \"1\"" },
