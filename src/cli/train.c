@@ -58,6 +58,7 @@ static void show_plan(void *context, const hr_plan_answer *plan)
 {
     screen *s = context;
     char process[64], arena[64];
+    catch_signals(); /* until here nothing was begun: a signal may simply end the process */
     s->process_bytes = plan->process_bytes;
     printf("plan   %lld parameters, micro-batch %lld, loss chunk %lld tokens, %d thread%s, %s "
            "kernels\n",
@@ -159,7 +160,6 @@ int hr_cli_train(const hr_cli_arguments *arguments)
         .metrics = arguments->values[HR_OPTION_METRICS],
         .interrupts = &interrupts,
     };
-    catch_signals();
     const hr_status status = hr_train(&config, &options, &result, &err);
     hr_progress_end(&s.progress);
     print_result(&result);
