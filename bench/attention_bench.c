@@ -111,8 +111,7 @@ static void measure_shape(const machine *m, const shape *s, hr_call fwd, hr_call
     for (int r = -1; r < REPEATS; r++) { /* the first warms up */
         const int at = r < 0 ? 0 : r;
         for (int i = 0; i < 2; i++) seconds[i][at] = hr_bench_seconds(m->threads, work, &jobs[i]);
-        ceilings[at] =
-            hr_ceiling_gflops(hr_ceiling_of(m->mask, fwd.dtype == HR_BF16), m->threads);
+        ceilings[at] = hr_ceiling_gflops(hr_ceiling_of(m->mask, fwd.dtype == HR_BF16), m->threads);
     }
     const int64_t pairs = hr_attention_pairs(&attr.mask, attr.T) * (TOKENS / attr.T);
     const double flops = 1e-9 * (double)(pairs * HEADS * WIDTH), ceiling = median(ceilings);
@@ -137,10 +136,14 @@ static void measure(const machine *m, hr_dtype dtype)
     double dense[2] = { 0 };
     fill(x, qkv, dtype);
     fill(grad_o, qkv / 3, dtype);
-    const hr_call fwd = { .in = { x }, .out = { o, lse }, .kernels = &m->kernels, .rows = TOKENS,
+    const hr_call fwd = {
+        .in = { x }, .out = { o, lse }, .kernels = &m->kernels, .rows = TOKENS, .dtype = dtype
+    };
+    const hr_call bwd = { .in = { x, NULL, NULL, o, grad_o, lse },
+                          .out = { grad_x },
+                          .kernels = &m->kernels,
+                          .rows = TOKENS,
                           .dtype = dtype };
-    const hr_call bwd = { .in = { x, NULL, NULL, o, grad_o, lse }, .out = { grad_x },
-                          .kernels = &m->kernels, .rows = TOKENS, .dtype = dtype };
     for (int s = 0; s < SHAPES; s++) measure_shape(m, &shapes[s], fwd, bwd, dense);
     free(x);
     free(o);

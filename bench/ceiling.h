@@ -74,7 +74,7 @@ typedef enum {
     HR_CEILING_FMA_256,
     HR_CEILING_FMA_512,
     HR_CEILING_BF16, /* vdpbf16ps */
-    HR_CEILING_AMX, /* both operands streaming from L2 */
+    HR_CEILING_AMX,  /* both operands streaming from L2 */
     HR_CEILING_KINDS
 } hr_ceiling;
 
@@ -129,8 +129,9 @@ __attribute__((target("avx512f,avx512bf16"), noinline)) static void hr_ceiling_s
     for (int i = 0; i < HR_CEILING_CHAINS; i++) __asm__ volatile("" ::"v"(sum[i]));
 }
 
-/* A block of 2 x 2 tiles, the most that eight tiles allow, fed as a product with nothing in L1 would
- * be: four loads for four products. Assembly throughout, so no flags are needed to compile it. */
+/* A block of 2 x 2 tiles, the most that eight tiles allow, fed as a product with nothing in L1
+ * would be: four loads for four products. Assembly throughout, so no flags are needed to compile
+ * it. */
 static __attribute__((noinline)) void hr_ceiling_stream_amx(const uint8_t *panels)
 {
     int64_t at = 0;

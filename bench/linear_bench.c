@@ -30,8 +30,9 @@ static const product products[] = {
     { "dw+db", hr_linear_dw_run, HR_ACT_NONE, true, false, false },
 };
 
-static const int64_t shapes[][3] = { /* M, K, N */
-    { 4096, 512, 512 },  { 4096, 512, 2048 },  { 4096, 2048, 512 }, { 1024, 512, 512 },
+static const int64_t shapes[][3] = {
+    /* M, K, N */
+    { 4096, 512, 512 },  { 4096, 512, 2048 }, { 4096, 2048, 512 },  { 1024, 512, 512 },
     { 1024, 512, 2048 }, { 1024, 2048, 512 }, { 1024, 512, 10000 },
 };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole steps of training: tokens a second, and the fraction of a ceiling measured in between.
  *
- *     step_bench [--ops] [--paced] [--rounds N] [--threads N] [--rung NAME] [RECIPE] [key=value ...]
+ *     step_bench [--ops] [--paced] [--rounds N] [--threads N] [--rung NAME] [RECIPE]
+ *                [key=value ...]
  *
- * Without a recipe: the shapes of docs/speed.md, which also says what is counted and why. --paced takes
- * a round for each line of standard input and prints it as JSON, so that another may have its turn. */
+ * Without a recipe: the shapes of docs/speed.md, which also says what is counted and why.
+ * --paced takes a round for each line of standard input and prints it as JSON, so that another
+ * may have its turn. */
 #include "ceiling.h"
 #include "support/rig.h"
 
@@ -26,7 +28,7 @@ typedef struct {
     uint32_t mask;
     shape shapes[SHAPES_MOST];
     int32_t count;
-    rig rig; /* of the shape whose turn it is */
+    rig rig;      /* of the shape whose turn it is */
     double gflop; /* of a step */
     double op_seconds[HR_OP_COUNT], op_gflop[HR_OP_COUNT], last_seconds;
 } bench;

@@ -21,10 +21,10 @@ typedef enum { HR_FAMILY_NEEDLE, HR_FAMILY_GPT_NEOX } hr_family;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
 typedef enum {
-    HR_RECOMPUTE_AUTO,   /* norms, and layers where nothing else fits */
+    HR_RECOMPUTE_AUTO, /* norms, and layers where nothing else fits */
     HR_RECOMPUTE_NONE,
     HR_RECOMPUTE_NORMS,
-    HR_RECOMPUTE_LAYERS  /* all but the residual stream */
+    HR_RECOMPUTE_LAYERS /* all but the residual stream */
 } hr_recompute_kind;
 typedef enum { HR_OPTIMIZER_ADAM, HR_OPTIMIZER_ADAMW, HR_OPTIMIZER_SGD } hr_optimizer_kind;
 typedef enum {
@@ -36,57 +36,57 @@ typedef enum {
 
 typedef struct {
     struct {
-        int32_t family;          /* hr_family */
+        int32_t family; /* hr_family */
         int64_t d_model, n_layers, n_heads, d_ff, vocab_size;
         double dropout;
         double norm_eps;
-        double rotary_fraction;  /* gpt_neox: share of each head that rotates */
+        double rotary_fraction; /* gpt_neox: share of each head that rotates */
         double rope_theta;
-        bool parallel_residual;  /* gpt_neox */
+        bool parallel_residual; /* gpt_neox */
         struct {
-            int32_t pattern;     /* hr_pattern of ops/attention: dense, local, global, mixed */
+            int32_t pattern; /* hr_pattern of ops/attention: dense, local, global, mixed */
             int64_t window, stride, block;
         } attention;
     } model;
     struct {
         char train[HR_PATH_BYTES], valid[HR_PATH_BYTES];
-        int32_t tokenizer;       /* hr_tokenizer_kind */
-        int64_t words_max;       /* distinct words that counting has room for */
+        int32_t tokenizer;         /* hr_tokenizer_kind */
+        int64_t words_max;         /* distinct words that counting has room for */
         char cache[HR_PATH_BYTES]; /* directory of token shards; empty: inside train.out */
     } data;
     struct {
-        int32_t format;          /* hr_format */
-        int64_t batch;           /* sequences an update */
+        int32_t format; /* hr_format */
+        int64_t batch;  /* sequences an update */
         int64_t seq_len;
-        int64_t steps;           /* updates; 0: as many as `epochs` gives */
+        int64_t steps; /* updates; 0: as many as `epochs` gives */
         int64_t epochs;
         int64_t seed;
-        int64_t threads;         /* 0: as affinity and cgroup quota allow */
-        int64_t eval_every;      /* steps; 0: at the end only */
-        int64_t eval_batches;    /* micro-batches an evaluation; 0: all of data.valid */
-        int64_t checkpoint_every; /* steps; 0: at the end only */
-        int64_t sample_every;    /* steps; 0: at the end only */
-        int64_t sample_tokens;   /* 0: no sample */
+        int64_t threads;           /* 0: as affinity and cgroup quota allow */
+        int64_t eval_every;        /* steps; 0: at the end only */
+        int64_t eval_batches;      /* micro-batches an evaluation; 0: all of data.valid */
+        int64_t checkpoint_every;  /* steps; 0: at the end only */
+        int64_t sample_every;      /* steps; 0: at the end only */
+        int64_t sample_tokens;     /* 0: no sample */
         double sample_temperature; /* 0: the likeliest token */
-        char out[HR_PATH_BYTES]; /* directory for weights; empty: nothing is written */
-        char kernels[16];        /* auto, or the highest rung to use: ref, avx2 ... */
+        char out[HR_PATH_BYTES];   /* directory for weights; empty: nothing is written */
+        char kernels[16];          /* auto, or the highest rung to use: ref, avx2 ... */
         struct {
-            int32_t kind;        /* hr_optimizer_kind */
+            int32_t kind; /* hr_optimizer_kind */
             double lr, beta1, beta2, eps, weight_decay;
-            double clip;         /* largest gradient norm; 0: no clipping */
+            double clip; /* largest gradient norm; 0: no clipping */
         } optimizer;
         struct {
-            int32_t kind;        /* hr_schedule_kind */
+            int32_t kind; /* hr_schedule_kind */
             int64_t warmup_steps;
             double final_fraction; /* of lr, that the schedule falls to */
-            double decay_share;  /* wsd: the share of the steps that decays at the end */
+            double decay_share;    /* wsd: the share of the steps that decays at the end */
         } schedule;
     } train;
     struct {
-        int64_t budget;          /* bytes for the whole process; 0: unbounded */
-        int64_t micro_batch;     /* sequences; 0: auto, the largest divisor of batch that fits */
-        int64_t loss_chunk;      /* tokens; 0: auto */
-        int32_t recompute;       /* hr_recompute_kind */
+        int64_t budget;      /* bytes for the whole process; 0: unbounded */
+        int64_t micro_batch; /* sequences; 0: auto, the largest divisor of batch that fits */
+        int64_t loss_chunk;  /* tokens; 0: auto */
+        int32_t recompute;   /* hr_recompute_kind */
     } memory;
 } hr_config;
 
@@ -101,15 +101,15 @@ typedef enum {
 
 /* One row of the table of keys. Strings live as long as the program. */
 typedef struct {
-    const char *name;            /* "train.optimizer.lr" */
+    const char *name; /* "train.optimizer.lr" */
     hr_key_type type;
     const char *default_text;
-    const char *unit;            /* "tokens", "sequences", "bytes"; empty: none */
-    const char *choices;         /* "fp32 bf16", in the order of the enum; null: not a choice */
-    const char *zero_word;       /* a word that may be written for 0: "auto"; null: none */
-    double low, high;            /* legal range of numbers */
-    bool below_high;             /* `high` itself is refused */
-    const char *text;            /* one line for people */
+    const char *unit;      /* "tokens", "sequences", "bytes"; empty: none */
+    const char *choices;   /* "fp32 bf16", in the order of the enum; null: not a choice */
+    const char *zero_word; /* a word that may be written for 0: "auto"; null: none */
+    double low, high;      /* legal range of numbers */
+    bool below_high;       /* `high` itself is refused */
+    const char *text;      /* one line for people */
 } hr_key;
 
 enum { HR_TAKES_BYTES = 192 };

@@ -12,13 +12,13 @@ extern "C" {
 
 /* Sizes in bytes; -1: no bound, or not known. */
 typedef struct {
-    char processor[96];          /* the name it gives itself; often masked on shared machines */
-    char kernel[96];             /* release of the operating system's kernel */
+    char processor[96]; /* the name it gives itself; often masked on shared machines */
+    char kernel[96];    /* release of the operating system's kernel */
     int32_t cores_online, cores_allowed; /* of the machine; by the affinity mask */
-    int64_t cpu_thousandths;     /* quota of the control group in thousandths of a core */
-    int32_t threads_default;     /* what train.threads auto means here */
-    bool avx2, avx512, avx512bf16, amx; /* usable: the processor has it and the system allows it */
-    char rung[16];               /* highest rung of kernels: ref, avx2, avx512, avx512bf16, amx */
+    int64_t cpu_thousandths;             /* quota of the control group in thousandths of a core */
+    int32_t threads_default;             /* what train.threads auto means here */
+    bool avx2, avx512, avx512bf16, amx;  /* usable: the processor has it and the system allows it */
+    char rung[16]; /* highest rung of kernels: ref, avx2, avx512, avx512bf16, amx */
     int64_t memory_bytes, memory_available_bytes, swap_bytes;
     char huge_pages[16];         /* transparent huge pages: always, madvise, never, unknown */
     int64_t cgroup_memory_bytes; /* memory.max of the control group and those above */

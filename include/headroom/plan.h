@@ -12,32 +12,33 @@ extern "C" {
 /* What a plan comes to. All in bytes unless it says otherwise. */
 typedef struct {
     bool fits;
-    int64_t process_bytes;     /* of the plan chosen; of the smallest one when nothing fits */
-    int64_t minimum_bytes;     /* process bytes of the smallest plan over all divisors and chunks */
-    int64_t available_bytes;   /* the budget, or what the machine has left */
+    int64_t process_bytes;   /* of the plan chosen; of the smallest one when nothing fits */
+    int64_t minimum_bytes;   /* process bytes of the smallest plan over all divisors and chunks */
+    int64_t available_bytes; /* the budget, or what the machine has left */
     int64_t arena_bytes, floor_bytes;
-    int64_t kernel_bytes;      /* page tables and kernel: what a cgroup is charged beside the process */
-    int64_t parameters;        /* count */
-    int64_t micro_batch;       /* sequences */
-    int64_t loss_chunk;        /* tokens */
-    int32_t recompute;         /* hr_recompute_kind */
-    int64_t flops_per_token;   /* of training: 6 x weights in products + attention of kept blocks */
+    int64_t kernel_bytes; /* page tables and kernel: what a cgroup is charged beside the process */
+    int64_t parameters;   /* count */
+    int64_t micro_batch;  /* sequences */
+    int64_t loss_chunk;   /* tokens */
+    int32_t recompute;    /* hr_recompute_kind */
+    int64_t flops_per_token; /* of training: 6 x weights in products + attention of kept blocks */
     int32_t threads;
-    char rung[16];             /* kernels: ref, avx2, avx512, avx512bf16, amx */
-    char packing[16];          /* at floor, proven, open */
+    char rung[16];    /* kernels: ref, avx2, avx512, avx512bf16, amx */
+    char packing[16]; /* at floor, proven, open */
 } hr_plan_answer;
 
 /* What else to write. Everything may be left null. */
 typedef struct {
-    const char *file;          /* the whole plan as JSON: docs/plan-file.md */
-    char *text;                /* [text_bytes] out: the plan, or the refusal, for people */
+    const char *file; /* the whole plan as JSON: docs/plan-file.md */
+    char *text;       /* [text_bytes] out: the plan, or the refusal, for people */
     int64_t text_bytes;
-    bool program;              /* text is the step program instead */
+    bool program; /* text is the step program instead */
 } hr_plan_outputs;
 
 /* Plans a run of this config.
  *
- * Errors   NO_FIT  says bytes needed and available, the largest part, and the first change that would
+ * Errors   NO_FIT  says bytes needed and available, the largest part, and the first change that
+ * would
  *                  make it fit; `answer` and text are written all the same
  *          USAGE   the config contradicts itself. FAILURE  the file cannot be written.
  * Threads  one call at a time in a process: it measures the process. */

@@ -15,15 +15,15 @@ extern "C" {
 typedef struct {
     int fd;
     bool terminal;
-    int32_t columns_shown;   /* of the line that stands there, 0: none */
-    int64_t shown_ns;        /* when; 0: never */
+    int32_t columns_shown; /* of the line that stands there, 0: none */
+    int64_t shown_ns;      /* when; 0: never */
 } hr_progress;
 
 typedef struct {
-    int64_t step, steps;     /* done; in the run */
+    int64_t step, steps; /* done; in the run */
     double loss;
     double tokens_per_second;
-    double seconds_left;     /* negative: not known yet */
+    double seconds_left; /* negative: not known yet */
     int64_t used_bytes, planned_bytes;
 } hr_progress_line;
 

@@ -12,14 +12,14 @@ extern "C" {
 
 typedef enum {
     HR_OK = 0,
-    HR_FAILURE = 1,       /* the system refused: a write, a thread, a device */
-    HR_USAGE = 2,         /* command line, recipe, or a path that is missing or unreadable */
-    HR_NO_FIT = 3,        /* the bytes needed are more than the bytes allowed */
-    HR_BROKEN = 4,        /* a promise broken: overlap in a plan, measured above planned */
-    HR_CORRUPT = 5,       /* content that is damaged or cannot be used */
-    HR_DIVERGED = 6,      /* a loss or gradient that is not finite */
-    HR_UNDECIDED = 7,     /* the time given ran out */
-    HR_INTERRUPTED = 75   /* interrupted, and everything saved */
+    HR_FAILURE = 1,     /* the system refused: a write, a thread, a device */
+    HR_USAGE = 2,       /* command line, recipe, or a path that is missing or unreadable */
+    HR_NO_FIT = 3,      /* the bytes needed are more than the bytes allowed */
+    HR_BROKEN = 4,      /* a promise broken: overlap in a plan, measured above planned */
+    HR_CORRUPT = 5,     /* content that is damaged or cannot be used */
+    HR_DIVERGED = 6,    /* a loss or gradient that is not finite */
+    HR_UNDECIDED = 7,   /* the time given ran out */
+    HR_INTERRUPTED = 75 /* interrupted, and everything saved */
 } hr_status;
 
 enum { HR_ERROR_BYTES = 640 };

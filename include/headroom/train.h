@@ -14,12 +14,12 @@ extern "C" {
 
 /* One update. */
 typedef struct {
-    int64_t step, steps;       /* from 1 */
-    double loss;               /* nats, mean over the real tokens of the batch, before the update */
-    double lr, grad_norm;      /* norm before clipping */
-    int64_t tokens;            /* real tokens so far */
-    double seconds;            /* since the first step began */
-    double tokens_per_second;  /* of this step */
+    int64_t step, steps;      /* from 1 */
+    double loss;              /* nats, mean over the real tokens of the batch, before the update */
+    double lr, grad_norm;     /* norm before clipping */
+    int64_t tokens;           /* real tokens so far */
+    double seconds;           /* since the first step began */
+    double tokens_per_second; /* of this step */
 } hr_train_step;
 
 typedef struct {
@@ -28,12 +28,13 @@ typedef struct {
     int64_t process_bytes_planned, process_bytes_measured;
     int64_t steps, tokens;
     double first_loss, last_loss;
-    double valid_loss;         /* NaN: not evaluated */
+    double valid_loss; /* NaN: not evaluated */
     double seconds;
-    bool saved;                /* weights were written, since the last update */
+    bool saved; /* weights were written, since the last update */
 } hr_train_result;
 
-/* What the run tells as it goes. Called from the training thread; must not allocate. Any may be null. */
+/* What the run tells as it goes. Called from the training thread; must not allocate. Any may be
+ * null. */
 typedef struct {
     void *context;
     void (*preparing)(void *context, const char *work, int64_t bytes_done, int64_t bytes_total);
@@ -47,15 +48,18 @@ typedef struct {
 
 typedef struct {
     hr_train_events events;
-    const char *metrics;       /* JSON lines, one a step; null: none */
-    const volatile sig_atomic_t *interrupts; /* signals so far: 1 ends the run after saving; null: none */
+    const char *metrics; /* JSON lines, one a step; null: none */
+    const volatile sig_atomic_t
+        *interrupts; /* signals so far: 1 ends the run after saving; null: none */
 } hr_train_options;
 
-/* Trains from the beginning. The first interrupt ends the present step, saves and gives INTERRUPTED.
+/* Trains from the beginning. The first interrupt ends the present step, saves and gives
+ * INTERRUPTED.
  *
  *   result  out; written as far as the run got
  *
- * Errors   as hr_plan_make; USAGE text or output directory; CORRUPT text; DIVERGED a loss that is not
+ * Errors   as hr_plan_make; USAGE text or output directory; CORRUPT text; DIVERGED a loss that is
+ * not
  *          finite; BROKEN measured above planned; INTERRUPTED; FAILURE the system. */
 HR_MUST_CHECK hr_status hr_train(const hr_config *config, const hr_train_options *options,
                                  hr_train_result *result, hr_error *err);

@@ -25,11 +25,11 @@ typedef struct {
 typedef struct {
     int32_t loop_count, buffer_count, storage_count, step_count;
     int64_t arena_bytes, process_bytes;
-    int64_t floor_bytes;          /* derived */
-    int64_t gap_bytes;            /* arena_bytes - floor_bytes */
-    int32_t peak_step;            /* the first at which floor_bytes are alive */
+    int64_t floor_bytes; /* derived */
+    int64_t gap_bytes;   /* arena_bytes - floor_bytes */
+    int32_t peak_step;   /* the first at which floor_bytes are alive */
     char peak_op[64];
-    int32_t alive_count;          /* storages alive there, of which the largest follow */
+    int32_t alive_count; /* storages alive there, of which the largest follow */
     int32_t alive_listed;
     hr_verify_alive alive[HR_VERIFY_ALIVE_MAX];
 } hr_verify_report;

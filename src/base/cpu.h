@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 enum {
-    HR_CPU_AVX2 = 1,        /* AVX2 and FMA, state saved by the system */
-    HR_CPU_AVX512 = 2,      /* AVX-512 F, BW, DQ, VL, state saved by the system */
-    HR_CPU_AVX512BF16 = 4,  /* vdpbf16ps and conversions */
-    HR_CPU_AMX = 8          /* AMX tiles with bf16 products, permitted by the system */
+    HR_CPU_AVX2 = 1,       /* AVX2 and FMA, state saved by the system */
+    HR_CPU_AVX512 = 2,     /* AVX-512 F, BW, DQ, VL, state saved by the system */
+    HR_CPU_AVX512BF16 = 4, /* vdpbf16ps and conversions */
+    HR_CPU_AMX = 8         /* AMX tiles with bf16 products, permitted by the system */
 };
 
 /* Bits of this machine. Asks the kernel for permission to use AMX (once, before threads start);
@@ -30,7 +30,8 @@ const char *hr_cpu_rung_name(uint32_t mask);
 /* Mask for a rung's name (and all below it); -1 for an unknown name. */
 int64_t hr_cpu_mask_of(const char *rung_name);
 
-/* Flush-to-zero and denormals-are-zero for the calling thread: denormals made bf16 GELU 9x slower. */
+/* Flush-to-zero and denormals-are-zero for the calling thread: denormals made bf16 GELU 9x
+ * slower. */
 void hr_cpu_flush_denormals(void);
 
 #endif

@@ -95,8 +95,8 @@ hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
 {
     int64_t done = 0;
     while (done < bytes) {
-        const ssize_t got =
-            pread(file, (char *)memory + done, (size_t)(bytes - done), (off_t)(offset + done));
+        const ssize_t got = pread(file, (char *)memory + done, (size_t)(bytes - done),
+                                  (off_t)(offset + done));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return hr_fail(err, HR_FAILURE, "%s: cannot be read: %s", path, reason(errno));
         if (got == 0)
@@ -139,9 +139,9 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
 /* The one sentence for a write, flush or rename that failed with `code`; nothing stays behind. */
 static hr_status give_up(hr_file_out *out, const char *what, int code, hr_error *err)
 {
-    const hr_status status =
-        hr_fail(err, HR_FAILURE, "%s: cannot be %s after %lld bytes, and is removed: %s", out->name,
-                what, (long long)out->bytes, reason(code));
+    const hr_status status = hr_fail(err, HR_FAILURE,
+                                     "%s: cannot be %s after %lld bytes, and is removed: %s",
+                                     out->name, what, (long long)out->bytes, reason(code));
     hr_file_abort(out);
     return status;
 }

@@ -42,12 +42,13 @@ void hr_file_close(int *file);
 HR_MUST_CHECK hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
                                      int64_t bytes, hr_error *err);
 
-/* A file in the making. Until it is committed it has no name, so that a process that is killed leaves
- * nothing behind; where a file system cannot do that, a temporary one beside its place. After an error the temporary file is gone and the object is closed. One thread per object. */
+/* A file in the making. Until it is committed it has no name, so that a process that is killed
+ * leaves nothing behind; where a file system cannot do that, a temporary one beside its place.
+ * After an error the temporary file is gone and the object is closed. One thread per object. */
 typedef struct {
-    int directory, file;               /* -1: closed */
-    int64_t bytes;                     /* written so far */
-    bool named;                        /* lies under its temporary name */
+    int directory, file; /* -1: closed */
+    int64_t bytes;       /* written so far */
+    bool named;          /* lies under its temporary name */
     char name[HR_NAME_BYTES];
     char temporary[HR_NAME_BYTES + 32];
 } hr_file_out;

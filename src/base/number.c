@@ -94,8 +94,10 @@ hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err)
     if (good && *at == ' ') at++;
     const int64_t unit = good ? unit_bytes(at) : 0;
     if (!unit || (unit == 1 && scale > 1))
-        return hr_fail(err, HR_USAGE, "\"%.40s\" is not a size: write 700MiB, 733MB, 1.5GiB or "
-                       "plain bytes", text);
+        return hr_fail(err, HR_USAGE,
+                       "\"%.40s\" is not a size: write 700MiB, 733MB, 1.5GiB or "
+                       "plain bytes",
+                       text);
     if (!hr_checked_mul(whole, unit, &total) ||
         !hr_checked_add(total, decimals * unit / scale, &total))
         return hr_fail(err, HR_USAGE, "\"%.40s\" is more than the %lld bytes that can be counted",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/region.h - a bounded stretch of the caller's memory, handed out from the front.
  *
- * Set-up tables live here. Nothing is ever freed singly: a caller remembers `used` and puts it back. */
+ * Set-up tables live here. Nothing is ever freed singly: a caller remembers `used` and puts it
+ * back. */
 #ifndef HR_BASE_REGION_H
 #define HR_BASE_REGION_H
 
@@ -9,9 +10,9 @@
 
 typedef struct {
     uint8_t *base;
-    int64_t bytes;      /* in all */
+    int64_t bytes; /* in all */
     int64_t used;
-    int64_t used_most;  /* the most that `used` has ever been */
+    int64_t used_most; /* the most that `used` has ever been */
 } hr_region;
 
 static inline hr_region hr_region_over(void *memory, int64_t bytes)

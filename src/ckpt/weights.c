@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/weights.c - header, tensors, config: text by snprintf into the caller's buffer, since all of it
- * runs after the seal. */
+/* ckpt/weights.c - header, tensors, config: text by snprintf into the caller's buffer, since all
+ * of it runs after the seal. */
 #include "ckpt/weights.h"
 
 #include <stdarg.h>
@@ -83,7 +83,8 @@ hr_status hr_weights_add(hr_weights_out *out, int32_t index, const float *master
     const hr_param *param = &out->program->params[index];
     const hr_layout layout = (hr_layout)out->program->tensors[param->master].layout;
     if (layout == HR_ROWS)
-        return hr_file_append(&out->file, master, elements_of(param) * (int64_t)sizeof *master, err);
+        return hr_file_append(&out->file, master, elements_of(param) * (int64_t)sizeof *master,
+                              err);
     const int64_t rows = param->dims[param->external_transposed ? 1 : 0];
     const int64_t width = param->dims[param->external_transposed ? 0 : 1];
     const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
@@ -126,8 +127,7 @@ static void put_config(writer *w, const hr_config *config)
         (long long)config->model.n_layers, (long long)config->model.n_heads,
         (long long)config->model.d_ff, (long long)config->train.seq_len, config->model.norm_eps);
     if (config->model.family == HR_FAMILY_GPT_NEOX) put_gpt_neox(w, config);
-    else
-        put(w, "  \"hidden_act\": \"relu\",\n  \"dropout\": %.17g,\n", config->model.dropout);
+    else put(w, "  \"hidden_act\": \"relu\",\n  \"dropout\": %.17g,\n", config->model.dropout);
     put(w,
         "  \"attention_pattern\": \"%s\",\n  \"attention_block\": %lld,\n"
         "  \"attention_window\": %lld,\n  \"attention_stride\": %lld,\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/weights.h - the weights of a model as a safetensors file, with the names other software gives
- * them, and a config.json beside it.
+/* ckpt/weights.h - the weights of a model as a safetensors file, with the names other software
+ * gives them, and a config.json beside it.
  *
  * Written one parameter after the other through a small buffer, so that saving needs no second copy
  * of the model. The fp32 masters are written: nothing is lost. */

@@ -19,8 +19,7 @@ static void print_text(const hr_machine *machine)
     printf("%-20s %d online, %d allowed by affinity\n", "cores", machine->cores_online,
            machine->cores_allowed);
     if (machine->cpu_thousandths < 0) printf("%-20s none\n", "cgroup cpu quota");
-    else
-        printf("%-20s %.3f cores\n", "cgroup cpu quota", (double)machine->cpu_thousandths / 1000);
+    else printf("%-20s %.3f cores\n", "cgroup cpu quota", (double)machine->cpu_thousandths / 1000);
     printf("%-20s %d\n", "threads by default", machine->threads_default);
     printf("%-20s AVX2 %s, AVX-512 %s, AVX512-BF16 %s, AMX %s\n", "instructions",
            machine->avx2 ? "yes" : "no", machine->avx512 ? "yes" : "no",

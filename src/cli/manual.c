@@ -49,8 +49,8 @@ static void manual_command(const hr_cli_command *command)
 
 void hr_cli_print_manual(void)
 {
-    static const hr_status statuses[] = { HR_OK,      HR_FAILURE,  HR_USAGE,
-                                          HR_NO_FIT,  HR_BROKEN,   HR_CORRUPT,
+    static const hr_status statuses[] = { HR_OK,       HR_FAILURE,   HR_USAGE,
+                                          HR_NO_FIT,   HR_BROKEN,    HR_CORRUPT,
                                           HR_DIVERGED, HR_UNDECIDED, HR_INTERRUPTED };
     printf(".TH HEADROOM 1\n.SH NAME\nheadroom \\- train language models inside a byte budget\n"
            ".SH SYNOPSIS\n.B headroom\n.I COMMAND\n[\\fIoperand\\fR ...] [\\fIoption\\fR ...]\n"

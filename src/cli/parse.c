@@ -47,8 +47,7 @@ static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t 
     if (id < 0) return fail_option(arguments->command, words[0], length, err);
     const hr_cli_option *option = hr_cli_option_at(id);
     const char *value = words[0][length] ? words[0] + length + 1 : NULL;
-    if (arguments->values[id])
-        return hr_fail(err, HR_USAGE, "--%s is given twice", option->name);
+    if (arguments->values[id]) return hr_fail(err, HR_USAGE, "--%s is given twice", option->name);
     if (!option->argument && value)
         return hr_fail(err, HR_USAGE, "--%s takes no value; it was given \"%.40s\"", option->name,
                        value);
@@ -72,8 +71,7 @@ static hr_status check_operands(const hr_cli_arguments *arguments, hr_error *err
                        (int)strcspn(command->operands, " "), command->operands, command->name);
     if (command->operand_most >= 0 && count > command->operand_most)
         return hr_fail(err, HR_USAGE, "%s takes %d operand%s; \"%.60s\" is one too many",
-                       command->name, command->operand_most,
-                       command->operand_most == 1 ? "" : "s",
+                       command->name, command->operand_most, command->operand_most == 1 ? "" : "s",
                        arguments->operands[command->operand_most]);
     return HR_OK;
 }

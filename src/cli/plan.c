@@ -25,9 +25,9 @@ static void print_json(const hr_plan_answer *answer)
         "arena_bytes", (json_int_t)answer->arena_bytes, "floor_bytes",
         (json_int_t)answer->floor_bytes, "kernel_bytes", (json_int_t)answer->kernel_bytes,
         "parameters", (json_int_t)answer->parameters, "micro_batch",
-        (json_int_t)answer->micro_batch, "loss_chunk", (json_int_t)answer->loss_chunk,
-        "recompute", recompute_words[answer->recompute], "flops_per_token", (json_int_t)answer->flops_per_token, "threads", answer->threads, "rung",
-        answer->rung, "packing", answer->packing);
+        (json_int_t)answer->micro_batch, "loss_chunk", (json_int_t)answer->loss_chunk, "recompute",
+        recompute_words[answer->recompute], "flops_per_token", (json_int_t)answer->flops_per_token,
+        "threads", answer->threads, "rung", answer->rung, "packing", answer->packing);
     json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);
     printf("\n");

@@ -107,8 +107,8 @@ static void show_step(void *context, const hr_train_step *step)
 static void show_evaluated(void *context, int64_t step, double loss, int64_t tokens)
 {
     char line[128];
-    snprintf(line, sizeof line, "step %lld  validation loss %.4f over %lld tokens",
-             (long long)step, loss, (long long)tokens);
+    snprintf(line, sizeof line, "step %lld  validation loss %.4f over %lld tokens", (long long)step,
+             loss, (long long)tokens);
     show_text(context, line);
 }
 

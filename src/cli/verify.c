@@ -34,13 +34,12 @@ static int print_json(const hr_verify_report *report)
                                                "role", report->alive[i].role, "bytes",
                                                (json_int_t)report->alive[i].bytes));
     json_t *object = json_pack(
-        "{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:i, s:s, s:i, s:o}", "loops",
-        report->loop_count, "buffers", report->buffer_count, "storages", report->storage_count,
-        "steps", report->step_count, "arena_bytes", (json_int_t)report->arena_bytes,
-        "process_bytes", (json_int_t)report->process_bytes, "floor_bytes",
-        (json_int_t)report->floor_bytes, "gap_bytes", (json_int_t)report->gap_bytes, "peak_step",
-        report->peak_step, "peak_op", report->peak_op, "alive_count", report->alive_count, "alive",
-        alive);
+        "{s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:i, s:s, s:i, s:o}", "loops", report->loop_count,
+        "buffers", report->buffer_count, "storages", report->storage_count, "steps",
+        report->step_count, "arena_bytes", (json_int_t)report->arena_bytes, "process_bytes",
+        (json_int_t)report->process_bytes, "floor_bytes", (json_int_t)report->floor_bytes,
+        "gap_bytes", (json_int_t)report->gap_bytes, "peak_step", report->peak_step, "peak_op",
+        report->peak_op, "alive_count", report->alive_count, "alive", alive);
     const int failed = json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);
     printf("\n");

@@ -27,21 +27,21 @@ typedef void hr_watch_fn(void *context, const struct hr_executor *executor, int3
 typedef struct hr_executor {
     const hr_program *program;
     const hr_plan *plan;
-    hr_memory *memory;          /* holds the arena; notes what steps are given */
+    hr_memory *memory; /* holds the arena; notes what steps are given */
     hr_pool *pool;
     const hr_kernels *kernels;
     hr_dtype dtype;
     uint64_t seed;
-    int64_t clock;              /* optimiser step */
-    int64_t rows_here;          /* most rows a step works on; INT64_MAX: as planned */
+    int64_t clock;     /* optimiser step */
+    int64_t rows_here; /* most rows a step works on; INT64_MAX: as planned */
     hr_host_fn *host;
-    hr_watch_fn *watch;         /* may be null */
-    void *context;              /* of host and watch */
+    hr_watch_fn *watch; /* may be null */
+    void *context;      /* of host and watch */
 
-    int64_t *turn;              /* [loop_count] present turn of each loop */
-    int64_t *count;             /* [loop_count] turns to make; the caller may lower them */
-    uint8_t *open;              /* [loop_count] the walk is inside */
-    uint8_t *clears;            /* [step_count] outputs of which this step is the first writer */
+    int64_t *turn;   /* [loop_count] present turn of each loop */
+    int64_t *count;  /* [loop_count] turns to make; the caller may lower them */
+    uint8_t *open;   /* [loop_count] the walk is inside */
+    uint8_t *clears; /* [step_count] outputs of which this step is the first writer */
 } hr_executor;
 
 /* Bytes of a region that an executor's tables take. */

@@ -21,7 +21,7 @@ typedef void hr_pool_fn(void *context, int32_t thread, int32_t threads);
 /* A counter that threads wait to see moved. */
 typedef struct {
     _Alignas(64) atomic_uint turn;
-    atomic_int asleep;           /* threads in, or on their way into, a wait on `moved` */
+    atomic_int asleep; /* threads in, or on their way into, a wait on `moved` */
     pthread_cond_t moved;
 } hr_pool_gate;
 
@@ -33,8 +33,8 @@ typedef struct {
 
 /* Fields are the pool's own. */
 typedef struct hr_pool {
-    int32_t threads;             /* the caller included; 0: closed */
-    int32_t spins;               /* looks at a gate before sleeping on it */
+    int32_t threads; /* the caller included; 0: closed */
+    int32_t spins;   /* looks at a gate before sleeping on it */
     bool running, closing;
     hr_pool_fn *fn;
     void *context;

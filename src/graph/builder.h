@@ -10,13 +10,13 @@
 
 typedef struct {
     hr_program *program;
-    hr_dtype dtype;       /* of activations */
-    int64_t rows, T;      /* token rows of the section, tokens of a sequence */
-    bool training;        /* keep what the derivative will need; dropout is on */
-    int32_t loop;         /* steps are added here; it is also the home of new values */
+    hr_dtype dtype;  /* of activations */
+    int64_t rows, T; /* token rows of the section, tokens of a sequence */
+    bool training;   /* keep what the derivative will need; dropout is on */
+    int32_t loop;    /* steps are added here; it is also the home of new values */
     int16_t layer;
     uint8_t block, direction;
-    uint64_t site;        /* of the next random step */
+    uint64_t site; /* of the next random step */
     hr_status status;
     hr_error *err;
 } hr_builder;
@@ -47,11 +47,12 @@ typedef struct {
     hr_param_kind kind;
     int64_t K, N;
     double init_scale;
-    bool init_constant;   /* all elements are init_scale */
-    bool transposed;      /* other software stores [N, K] */
+    bool init_constant; /* all elements are init_scale */
+    bool transposed;    /* other software stores [N, K] */
 } hr_param_shape;
 
-/* Declares a parameter; returns the tensor that forward steps read. The name is other software's. */
+/* Declares a parameter; returns the tensor that forward steps read. The name is other
+ * software's. */
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
     HR_PRINTF(3, 4);
 
@@ -77,16 +78,16 @@ HR_MUST_CHECK hr_status hr_build_status(const hr_builder *builder);
 /* What an operation's derivative function works with. */
 typedef struct hr_derive {
     hr_builder *builder;
-    int32_t *gradient;    /* [tensor_max] of each forward tensor, so far; HR_NONE */
-    int32_t *producer;    /* [tensor_max] forward step that wrote it; HR_NONE: no gradient wanted */
-    int32_t *uses;        /* [tensor_max] forward steps that read it */
-    bool *shared;         /* [step_max] its residual has its gradient */
+    int32_t *gradient; /* [tensor_max] of each forward tensor, so far; HR_NONE */
+    int32_t *producer; /* [tensor_max] forward step that wrote it; HR_NONE: no gradient wanted */
+    int32_t *uses;     /* [tensor_max] forward steps that read it */
+    bool *shared;      /* [step_max] its residual has its gradient */
 } hr_derive;
 
-/* Emits the backward steps for forward steps [first, last], in reverse, at the builder's place. The
- * gradients start with those that a step wrote beside its output (the loss). `scratch` holds three
- * numbers a tensor and a bit a step while this runs.
- * Errors   FAILURE  the program is full, or a gradient would need an addition that no step takes. */
+/* Emits the backward steps for forward steps [first, last], in reverse, at the builder's place.
+ * The gradients start with those that a step wrote beside its output (the loss). `scratch` holds
+ * three numbers a tensor and a bit a step while this runs. Errors   FAILURE  the program is
+ * full, or a gradient would need an addition that no step takes. */
 HR_MUST_CHECK hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last,
                                             hr_region *scratch, hr_error *err);
 

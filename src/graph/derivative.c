@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graph/derivative.c - the backward steps of a range of forward steps, emitted in reverse.
  *
- * Gradients of rows are written once: a step that adds to what was collected before takes it as its
- * addend, and the plan decides whether the sum may lie in the same bytes. Where a value is added to a
- * stream unchanged, the stream's gradient is the value's: nothing is emitted, they share. */
+ * Gradients of rows are written once: a step that adds to what was collected before takes it as
+ * its addend, and the plan decides whether the sum may lie in the same bytes. Where a value is
+ * added to a stream unchanged, the stream's gradient is the value's: nothing is emitted, they
+ * share. */
 #include <stdio.h>
 
 #include "base/assert.h"

@@ -15,10 +15,10 @@ struct hr_derive;
 
 typedef struct hr_op {
     const char *name;
-    const char *in, *out;            /* one letter an operand */
-    uint8_t reuse[HR_OUT_MAX];       /* bit j: output may take the bytes of input j if j dies here */
-    uint8_t residual;                /* 1 + input that is added to output 0 unchanged; 0: none */
-    bool host;                       /* run by the trainer, not by a kernel: reads text, writes files */
+    const char *in, *out;      /* one letter an operand */
+    uint8_t reuse[HR_OUT_MAX]; /* bit j: output may take the bytes of input j if j dies here */
+    uint8_t residual;          /* 1 + input that is added to output 0 unchanged; 0: none */
+    bool host;                 /* run by the trainer, not by a kernel: reads text, writes files */
 
     /* Emits the steps that compute gradients of the inputs; null: nothing flows through. */
     hr_status (*derivative)(struct hr_derive *derive, int32_t step, hr_error *err);
@@ -26,7 +26,8 @@ typedef struct hr_op {
     /* Token rows may be cut at multiples of this; null: 1. */
     int64_t (*row_quantum)(const void *attr);
 
-    /* Scratch for the whole step, all threads together; null: none. Grows with rows, never shrinks. */
+    /* Scratch for the whole step, all threads together; null: none. Grows with rows, never
+     * shrinks. */
     int64_t (*scratch_bytes)(const void *attr, int64_t rows, int32_t threads);
 
     /* Floating-point operations of matrix products over so many rows; null: none. */

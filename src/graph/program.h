@@ -26,7 +26,7 @@ enum {
 
 typedef enum {
     HR_ROLE_WEIGHT,
-    HR_ROLE_MASTER,     /* fp32 copy that the update works on, where the weight is bf16 */
+    HR_ROLE_MASTER, /* fp32 copy that the update works on, where the weight is bf16 */
     HR_ROLE_MOMENT,
     HR_ROLE_GRADIENT,   /* of a weight */
     HR_ROLE_ACTIVATION, /* any value of token rows, gradients of activations included */
@@ -41,21 +41,27 @@ typedef enum { HR_DIR_NONE, HR_DIR_FORWARD, HR_DIR_BACKWARD, HR_DIR_AGAIN } hr_d
 /* What a value is to its layer: the address by which a strategy keeps or drops it. */
 typedef enum {
     HR_INTERMEDIATE_NONE,
-    HR_INTERMEDIATE_NORM,       /* output of a norm */
-    HR_INTERMEDIATE_QKV,        /* queries, keys, values, before and after rotation */
-    HR_INTERMEDIATE_ATTENTION,  /* output of attention and its log-sum-exp */
-    HR_INTERMEDIATE_UP,         /* what an activation is applied to */
+    HR_INTERMEDIATE_NORM,      /* output of a norm */
+    HR_INTERMEDIATE_QKV,       /* queries, keys, values, before and after rotation */
+    HR_INTERMEDIATE_ATTENTION, /* output of attention and its log-sum-exp */
+    HR_INTERMEDIATE_UP,        /* what an activation is applied to */
     HR_INTERMEDIATE_ACTIVATION
 } hr_intermediate;
 
-typedef enum { HR_BLOCK_NONE, HR_BLOCK_EMBED, HR_BLOCK_ATTENTION, HR_BLOCK_MLP, HR_BLOCK_HEAD } hr_block;
+typedef enum {
+    HR_BLOCK_NONE,
+    HR_BLOCK_EMBED,
+    HR_BLOCK_ATTENTION,
+    HR_BLOCK_MLP,
+    HR_BLOCK_HEAD
+} hr_block;
 
 /* Every repetition. Steps of a loop are contiguous. A loop is planned once, whatever its count. */
 typedef struct {
     char name[24];
-    int32_t parent;         /* HR_NONE for loop 0, the run */
-    int64_t count;          /* turns */
-    int64_t rows;           /* token rows a turn; 0: not a loop over rows. The last may be short */
+    int32_t parent; /* HR_NONE for loop 0, the run */
+    int64_t count;  /* turns */
+    int64_t rows;   /* token rows a turn; 0: not a loop over rows. The last may be short */
     int64_t rows_total;
     int32_t step_first, step_last; /* last < first: the loop has no steps yet */
 } hr_loop;
@@ -65,37 +71,37 @@ typedef struct {
  * what outlives the run. */
 typedef struct {
     char name[HR_TENSOR_NAME_BYTES];
-    int16_t layer;          /* HR_NONE: not in a layer */
+    int16_t layer; /* HR_NONE: not in a layer */
     uint8_t dtype, role, layout, intermediate;
-    int64_t dims[2];        /* as people think of it: [rows, width] or [K, N]; 1-D: dims[1] = 0 */
-    int64_t rows;           /* token rows: the part that passes cut; 0 for everything else */
+    int64_t dims[2]; /* as people think of it: [rows, width] or [K, N]; 1-D: dims[1] = 0 */
+    int64_t rows;    /* token rows: the part that passes cut; 0 for everything else */
     int64_t row_bytes, fixed_bytes; /* bytes = rows * row_bytes + fixed_bytes */
     int32_t home;
-    int32_t view_of;        /* HR_NONE: owns its bytes */
+    int32_t view_of; /* HR_NONE: owns its bytes */
     int64_t view_offset_bytes;
-    int32_t view_loop;      /* a view moves by view_stride_bytes each turn of this loop; or HR_NONE */
+    int32_t view_loop; /* a view moves by view_stride_bytes each turn of this loop; or HR_NONE */
     int64_t view_stride_bytes;
 } hr_tensor;
 
 typedef struct {
-    int16_t op;             /* row of the table of operations */
+    int16_t op; /* row of the table of operations */
     uint8_t block, direction;
     int16_t layer;
-    int32_t loop;           /* innermost */
-    int32_t in[HR_IN_MAX], out[HR_OUT_MAX]; /* tensors; HR_NONE for an operand left out */
+    int32_t loop;                                  /* innermost */
+    int32_t in[HR_IN_MAX], out[HR_OUT_MAX];        /* tensors; HR_NONE for an operand left out */
     _Alignas(8) unsigned char attr[HR_ATTR_BYTES]; /* the op's own struct of plain values */
 } hr_step;
 
 /* A trainable tensor as the family names it, and everything that belongs to it. */
 typedef struct {
-    char external_name[96]; /* the name other software gives it */
-    int64_t dims[2];        /* [K, N], or [n] with dims[1] = 0 */
+    char external_name[96];   /* the name other software gives it */
+    int64_t dims[2];          /* [K, N], or [n] with dims[1] = 0 */
     bool external_transposed; /* the file holds [N, K] */
-    bool decays;            /* weight decay applies: matrices, not vectors */
-    double init_scale;      /* standard deviation, or with init_constant the value itself */
+    bool decays;              /* weight decay applies: matrices, not vectors */
+    double init_scale;        /* standard deviation, or with init_constant the value itself */
     bool init_constant;
-    int32_t weight;         /* what forward reads */
-    int32_t master;         /* what the update writes; = weight in fp32 */
+    int32_t weight; /* what forward reads */
+    int32_t master; /* what the update writes; = weight in fp32 */
     int32_t moment[2];
     int32_t gradient;
 } hr_param;

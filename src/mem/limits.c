@@ -67,15 +67,13 @@ static int64_t cgroup_number(const cgroup *group, const char *file)
 
 static int64_t cgroup_reclaimable(const cgroup *group)
 {
-    static const char *const keys[2][3] = {
-        { "total_inactive_file ", "total_active_file ", "total_mapped_file " },
-        { "inactive_file ", "active_file ", "file_mapped " }
-    };
+    static const char *const keys[2][3] = { { "total_inactive_file ", "total_active_file ",
+                                              "total_mapped_file " },
+                                            { "inactive_file ", "active_file ", "file_mapped " } };
     char text[TEXT_BYTES];
     int64_t bytes[3];
     cgroup_text(group, "memory.stat", text);
-    for (int i = 0; i < 3; i++)
-        bytes[i] = hr_max(0, hr_proc_number(text, keys[group->unified][i]));
+    for (int i = 0; i < 3; i++) bytes[i] = hr_max(0, hr_proc_number(text, keys[group->unified][i]));
     return hr_max(0, bytes[0] + bytes[1] - bytes[2]);
 }
 
@@ -97,10 +95,10 @@ hr_room hr_room_memory(void)
     cgroup group;
     if (!cgroup_find(&group)) return room;
     do {
-        const int64_t limit =
-            cgroup_number(&group, group.unified ? "memory.max" : "memory.limit_in_bytes");
-        const int64_t used =
-            cgroup_number(&group, group.unified ? "memory.current" : "memory.usage_in_bytes");
+        const int64_t limit = cgroup_number(&group,
+                                            group.unified ? "memory.max" : "memory.limit_in_bytes");
+        const int64_t used = cgroup_number(&group, group.unified ? "memory.current"
+                                                                 : "memory.usage_in_bytes");
         if (limit < 0 || used < 0) continue;
         const int64_t left = hr_max(0, limit - used + cgroup_reclaimable(&group));
         room = least(room, (hr_room){ left, limit, "the memory limit of this cgroup" });

@@ -43,8 +43,8 @@ static hr_status take(const char *name, int64_t bytes, int64_t align, int advice
     const int64_t spare = align - hr_page_bytes();
     int64_t whole;
     if (!hr_checked_add(bytes, spare, &whole)) return refuse(name, bytes, hr_room_address(), err);
-    uint8_t *first = mmap(0, (size_t)whole, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *first = mmap(0, (size_t)whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                          0);
     if (first == MAP_FAILED) {
         const hr_room address = hr_room_address(), memory = hr_room_memory();
         return refuse(name, whole, address.left_bytes < whole ? address : memory, err);

@@ -19,14 +19,14 @@ typedef enum { HR_MEMORY_CLOSED, HR_MEMORY_OPEN, HR_MEMORY_SEALED } hr_memory_st
 typedef struct {
     hr_memory_state state;
     int64_t image_bytes, main_stack_bytes;
-    int64_t peak_bytes_before;                 /* VmHWM when it was opened */
+    int64_t peak_bytes_before; /* VmHWM when it was opened */
     hr_span regions[HR_MEMORY_REGIONS_MAX];
     int32_t region_count;
     int64_t regions_bytes, regions_bytes_most; /* mapped now, and at most at one time */
     hr_span stacks;
     uint8_t *arena;
-    int64_t arena_bytes;                       /* as planned; mapped up to a whole page */
-    int64_t arena_bytes_used;                  /* one past the highest byte that a step was given */
+    int64_t arena_bytes;      /* as planned; mapped up to a whole page */
+    int64_t arena_bytes_used; /* one past the highest byte that a step was given */
 } hr_memory;
 
 /* Fixes the heap and looks at what the process is made of. Call first of all, on the main thread:

@@ -14,14 +14,14 @@ int64_t hr_proc_number(const char *text, const char *key);
 typedef struct {
     uintptr_t first, end;
     bool readable, writable, shared;
-    char name[16];               /* as much of the path or of "[heap]" as goes in; may be empty */
+    char name[16]; /* as much of the path or of "[heap]" as goes in; may be empty */
 } hr_mapping;
 
 /* A walk over the mappings of this process. Fields are the walk's own. */
 typedef struct {
     int file;
-    int64_t first, last;         /* the part of `text` that is not yet walked */
-    char text[8192];             /* one line at least: a path is at most 4,096 bytes */
+    int64_t first, last; /* the part of `text` that is not yet walked */
+    char text[8192];     /* one line at least: a path is at most 4,096 bytes */
 } hr_mappings;
 
 bool hr_mappings_open(hr_mappings *mappings);

@@ -179,7 +179,7 @@ int64_t hr_process_counter_bytes(void)
 int64_t hr_process_kernel_bytes(int64_t process_bytes, int32_t threads)
 {
     const int64_t page = hr_page_bytes(), MiB = 1 << 20;
-    const int64_t entries = page / 8;      /* of a table; a huge page keeps a table in reserve */
+    const int64_t entries = page / 8; /* of a table; a huge page keeps a table in reserve */
     const int64_t tables = process_bytes / page / entries + 1;
     const int64_t scattered = 64;          /* upper levels, and tables that are hardly filled */
     const int64_t thread_bytes = 48 << 10; /* 16 KiB of stack; the task with AMX state, 20 KiB */

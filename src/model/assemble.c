@@ -24,8 +24,9 @@ typedef struct {
 
 hr_model_limits hr_model_limits_of(const hr_config *config)
 {
-    /* A layer has at most 16 parameters; each has a step in load, in save and two in update. The passes
-     * over it: forward three times (training, evaluation, sample) at most 14 steps, backward 20. */
+    /* A layer has at most 16 parameters; each has a step in load, in save and two in update. The
+     * passes over it: forward three times (training, evaluation, sample) at most 14 steps,
+     * backward 20. */
     const int32_t layers = (int32_t)config->model.n_layers;
     return (hr_model_limits){ .steps = 160 * layers + 160,
                               .tensors = 260 * layers + 260,
@@ -98,7 +99,8 @@ static void build_fetch(assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
-static void build_head(assembly *a, int32_t hidden, int32_t targets, int32_t scale, int32_t loss_sum)
+static void build_head(assembly *a, int32_t hidden, int32_t targets, int32_t scale,
+                       int32_t loss_sum)
 {
     a->builder.block = HR_BLOCK_HEAD;
     const int32_t logits = hr_build_linear(&a->builder, "logits", hidden, a->model.head, HR_NONE,
@@ -135,7 +137,8 @@ static void build_update(assembly *a)
                                             .decoupled = kind == HR_OPTIMIZER_ADAMW } };
     open_section(a, "update", 0, false);
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
-    /* The report comes before the first update, so that a loss which is not finite changes nothing. */
+    /* The report comes before the first update, so that a loss which is not finite changes
+     * nothing. */
     hr_step *step = host_step(a, HR_OP_report, HR_NONE, 0);
     step->in[0] = a->loss_sum;
     step->in[1] = norm_scale;
@@ -178,8 +181,9 @@ static void build_sample(assembly *a)
     hr_build_loop_close(builder);
 }
 
-/* A parameter is written by pieces of a row at least, through no more bytes than it has itself: its
- * gradient had them, so that saving is never the peak, and a run that saves nothing uses its arena too. */
+/* A parameter is written by pieces of a row at least, through no more bytes than it has itself:
+ * its gradient had them, so that saving is never the peak, and a run that saves nothing uses its
+ * arena too. */
 static void build_save(assembly *a)
 {
     const hr_program *program = a->builder.program;

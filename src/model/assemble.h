@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/assemble.h - a config as a whole program: load, fetch, step, update, evaluation, sample, save.
+/* model/assemble.h - a config as a whole program: load, fetch, step, update, evaluation, sample,
+ * save.
  *
- * The sections are the children of loop 0. One turn of loop 0 is one step of training; a run enters the
- * later sections only when they are due. The program is built at full batch: cutting it into
- * micro-batches and chunks is the work of passes. */
+ * The sections are the children of loop 0. One turn of loop 0 is one step of training; a run
+ * enters the later sections only when they are due. The program is built at full batch: cutting
+ * it into micro-batches and chunks is the work of passes. */
 #ifndef HR_MODEL_ASSEMBLE_H
 #define HR_MODEL_ASSEMBLE_H
 
@@ -12,7 +13,8 @@
 
 enum { HR_SAVE_STAGING_BYTES = 1 << 20 };
 
-/* Most steps, tensors, loops and parameters that a model of so many layers has, after all passes. */
+/* Most steps, tensors, loops and parameters that a model of so many layers has, after all
+ * passes. */
 typedef struct {
     int32_t steps, tensors, loops, params;
 } hr_model_limits;

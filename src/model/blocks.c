@@ -12,7 +12,8 @@ int32_t hr_block_join(hr_builder *builder, const hr_config *config, const char *
 {
     const double p = builder->training ? config->model.dropout : 0;
     if (p == 0) return hr_build_linear(builder, name, x, weight, bias, HR_ACT_NONE, residual);
-    const int32_t branch = hr_build_linear(builder, "branch", x, weight, bias, HR_ACT_NONE, HR_NONE);
+    const int32_t branch = hr_build_linear(builder, "branch", x, weight, bias, HR_ACT_NONE,
+                                           HR_NONE);
     return hr_build_dropout(builder, name, branch, residual, p);
 }
 

@@ -12,7 +12,8 @@
 int32_t hr_block_join(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
                       int32_t weight, int32_t bias, int32_t residual);
 
-/* What a config says about attention: heads, mask, scale, dropout. Offsets 0, heads side by side. */
+/* What a config says about attention: heads, mask, scale, dropout. Offsets 0, heads side by
+ * side. */
 hr_attention_attr hr_block_attention(const hr_config *config);
 
 #endif

@@ -10,10 +10,10 @@
 #include "base/checked.h"
 
 enum {
-    HEAD_WIDTH_MAX = 256,  /* kernels keep a row of a head in registers */
+    HEAD_WIDTH_MAX = 256, /* kernels keep a row of a head in registers */
     BYTE_IDS = 256,
-    WORDS_LEAST = 5,       /* <pad> <unk> <sos> <eos> and one word */
-    STATE_BYTES = 16       /* fp32 weight, gradient and two moments: the most a parameter takes */
+    WORDS_LEAST = 5, /* <pad> <unk> <sos> <eos> and one word */
+    STATE_BYTES = 16 /* fp32 weight, gradient and two moments: the most a parameter takes */
 };
 
 static hr_status check_heads(const hr_config *config, hr_error *err)
@@ -24,13 +24,15 @@ static hr_status check_heads(const hr_config *config, hr_error *err)
                        (long long)H, (long long)D);
     const int64_t K = D / H;
     if (K > HEAD_WIDTH_MAX)
-        return hr_fail(err, HR_USAGE, "model.d_model %lld over model.n_heads %lld makes heads of "
-                       "%lld; %d is the widest: use %lld heads or more", (long long)D, (long long)H,
-                       (long long)K, HEAD_WIDTH_MAX,
+        return hr_fail(err, HR_USAGE,
+                       "model.d_model %lld over model.n_heads %lld makes heads of "
+                       "%lld; %d is the widest: use %lld heads or more",
+                       (long long)D, (long long)H, (long long)K, HEAD_WIDTH_MAX,
                        (long long)((D + HEAD_WIDTH_MAX - 1) / HEAD_WIDTH_MAX));
     const int64_t rotary = (int64_t)((double)K * config->model.rotary_fraction);
     if (config->model.family == HR_FAMILY_GPT_NEOX && rotary % 2)
-        return hr_fail(err, HR_USAGE, "model.rotary_fraction %g of a head of %lld rotates %lld "
+        return hr_fail(err, HR_USAGE,
+                       "model.rotary_fraction %g of a head of %lld rotates %lld "
                        "elements; pairs rotate, so the number must be even",
                        config->model.rotary_fraction, (long long)K, (long long)rotary);
     return HR_OK;
@@ -84,27 +86,37 @@ static hr_status check_products(const hr_config *config, hr_error *err)
     const int64_t passes = 8; /* two FLOP an element, forward and twice backward, and some again */
     const product products[] = {
         { "model.vocab_size x model.d_model x 16 bytes", bytes_most, { V, D, STATE_BYTES } },
-        { "model.n_layers x model.d_model x model.d_ff x 32 bytes", bytes_most,
+        { "model.n_layers x model.d_model x model.d_ff x 32 bytes",
+          bytes_most,
           { L, D, F, 2, STATE_BYTES } },
-        { "model.n_layers x model.d_model x model.d_model x 64 bytes", bytes_most,
+        { "model.n_layers x model.d_model x model.d_model x 64 bytes",
+          bytes_most,
           { L, D, D, 4, STATE_BYTES } },
         { "train.seq_len x model.d_model x 16 bytes", bytes_most, { T, D, STATE_BYTES } },
-        { "train.batch x train.seq_len x model.n_layers x model.d_model x 64 bytes", bytes_most,
+        { "train.batch x train.seq_len x model.n_layers x model.d_model x 64 bytes",
+          bytes_most,
           { B, T, L, D, 64 } },
-        { "train.batch x train.seq_len x model.n_layers x model.d_ff x 16 bytes", bytes_most,
+        { "train.batch x train.seq_len x model.n_layers x model.d_ff x 16 bytes",
+          bytes_most,
           { B, T, L, F, 16 } },
         { "train.batch x train.seq_len x model.vocab_size x 8 bytes", bytes_most, { B, T, V, 8 } },
-        { "train.batch x train.seq_len x model.n_heads x model.n_layers x 4 bytes", bytes_most,
+        { "train.batch x train.seq_len x model.n_heads x model.n_layers x 4 bytes",
+          bytes_most,
           { B, T, H, L, 4 } },
-        { "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model", flops_most,
+        { "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model",
+          flops_most,
           { passes, B, T, V, D } },
         { "16 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model x model.d_ff",
-          flops_most, { 2 * passes, B, T, L, D, F } },
+          flops_most,
+          { 2 * passes, B, T, L, D, F } },
         { "32 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model squared",
-          flops_most, { 4 * passes, B, T, L, D, D } },
+          flops_most,
+          { 4 * passes, B, T, L, D, D } },
         { "14 FLOP x train.batch x train.seq_len squared x model.n_layers x model.d_model",
-          flops_most, { 14, B, T, T, L, D } },
-        { "train.steps x train.batch x train.seq_len tokens", flops_most,
+          flops_most,
+          { 14, B, T, T, L, D } },
+        { "train.steps x train.batch x train.seq_len tokens",
+          flops_most,
           { hr_max(config->train.steps, 1), B, T } },
         { "data.words_max x 64 bytes", bytes_most, { config->data.words_max, 64 } },
     };
@@ -120,15 +132,17 @@ static hr_status check_dropout(const hr_config *config, hr_error *err)
 {
     const int64_t H = config->model.n_heads, T = config->train.seq_len;
     if (config->model.dropout == 0 || H * T <= UINT32_MAX) return HR_OK;
-    return hr_fail(err, HR_USAGE, "model.n_heads x train.seq_len is %lld; with dropout it may be "
-                   "%lld at most", (long long)(H * T), (long long)UINT32_MAX);
+    return hr_fail(err, HR_USAGE,
+                   "model.n_heads x train.seq_len is %lld; with dropout it may be "
+                   "%lld at most",
+                   (long long)(H * T), (long long)UINT32_MAX);
 }
 
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
-    hr_status (*const checks[])(const hr_config *, hr_error *) = {
-        check_heads, check_vocabulary, check_batch, check_products, check_dropout
-    };
+    hr_status (*const checks[])(const hr_config *, hr_error *) = { check_heads, check_vocabulary,
+                                                                   check_batch, check_products,
+                                                                   check_dropout };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const hr_status status = checks[i](config, err);
         if (status != HR_OK) return status;

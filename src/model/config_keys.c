@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/threads.h"
 
+/* clang-format off */
 #define MEMBER(path) (int32_t)offsetof(hr_config, path), (int32_t)sizeof(((hr_config *)0)->path)
 #define INTEGER(path, value, unit, zero, low, high, text) \
     { { #path, HR_KEY_INTEGER, value, unit, NULL, zero, low, high, false, text }, MEMBER(path) }
@@ -28,13 +29,14 @@
     { { #path, HR_KEY_BYTES, value, "bytes", NULL, zero, low, high, false, text }, MEMBER(path) }
 #define TEXT(path, value, choices, text) \
     { { #path, HR_KEY_TEXT, value, "", choices, NULL, 0, 0, false, text }, MEMBER(path) }
+/* clang-format on */
 
 /* Upper ends of ranges. They keep indices inside the 32 bits that kernels use for them and products
  * of two inside 64; products of more are checked one by one (config_check.c). */
-#define WIDTH_MAX 1048576.0       /* 2^20 */
-#define TOKENS_MAX 16777216.0     /* 2^24: positions are exact in fp32 up to here */
-#define WORDS_MAX 1073741824.0    /* 2^30 */
-#define STEPS_MAX 1099511627776.0 /* 2^40 */
+#define WIDTH_MAX 1048576.0          /* 2^20 */
+#define TOKENS_MAX 16777216.0        /* 2^24: positions are exact in fp32 up to here */
+#define WORDS_MAX 1073741824.0       /* 2^30 */
+#define STEPS_MAX 1099511627776.0    /* 2^40 */
 #define EXACT_MAX 9007199254740992.0 /* 2^53: whole numbers a double holds */
 
 static const hr_config_row rows[] = {
@@ -107,7 +109,8 @@ static const hr_config_row rows[] = {
            "how the learning rate falls; wsd: warm-up, stable, decay"),
     INTEGER(train.schedule.warmup_steps, "0", "steps", NULL, 0, STEPS_MAX,
             "steps over which the learning rate rises to lr"),
-    REAL(train.schedule.final_fraction, "0.1", "", NULL, 0, 1, "share of lr that the schedule falls to"),
+    REAL(train.schedule.final_fraction, "0.1", "", NULL, 0, 1,
+         "share of lr that the schedule falls to"),
     REAL(train.schedule.decay_share, "0.2", "", NULL, 0, 1,
          "wsd: share of the steps that decays at the end"),
 
@@ -250,8 +253,7 @@ const char *hr_config_quote(const char *value, char text[48])
     text[length++] = '"';
     for (int32_t i = 0; value[i] && i < SHOWN_MAX; i++)
         text[length++] = (unsigned char)value[i] < ' ' || value[i] == 127 ? '?' : value[i];
-    snprintf(text + length, (size_t)(48 - length), "%s\"",
-             strlen(value) > SHOWN_MAX ? "..." : "");
+    snprintf(text + length, (size_t)(48 - length), "%s\"", strlen(value) > SHOWN_MAX ? "..." : "");
     return text;
 }
 

@@ -24,20 +24,20 @@ enum {
 typedef struct {
     const char *path;
     int fd, read_errno;
-    int64_t bytes;                       /* read so far */
+    int64_t bytes; /* read so far */
 } source;
 
 typedef struct {
     hr_config config;
     hr_error *err;
     const char *path;
-    char key[KEY_BYTES];                 /* dotted; the part in [0, length[depth]) is the section */
+    char key[KEY_BYTES]; /* dotted; the part in [0, length[depth]) is the section */
     int32_t length[DEPTH_MAX];
-    int32_t depth;                       /* open mappings; 0: the root has not begun */
-    bool value_next;                     /* a key was read, its value comes */
+    int32_t depth;   /* open mappings; 0: the root has not begun */
+    bool value_next; /* a key was read, its value comes */
     int32_t documents;
-    int64_t line;                        /* of the event at hand */
-    int64_t key_line[HR_CONFIG_ROWS_MAX]; /* where a key was set, 0: not yet */
+    int64_t line;                             /* of the event at hand */
+    int64_t key_line[HR_CONFIG_ROWS_MAX];     /* where a key was set, 0: not yet */
     int64_t section_line[HR_CONFIG_ROWS_MAX]; /* by the section's first row */
 } reader;
 

@@ -9,7 +9,8 @@
 
 enum { HR_LAYER_WEIGHTS = 20 };
 
-/* The tensors that forward steps read. A family numbers the weights of a layer with an enum of its own. */
+/* The tensors that forward steps read. A family numbers the weights of a layer with an enum of
+ * its own. */
 typedef struct {
     int32_t table, positions, final_gain, final_bias, head, rope_table;
     int32_t (*layers)[HR_LAYER_WEIGHTS]; /* [n_layers] */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/gpt_neox.c - GPT-NeoX as Pythia uses it: one product for q, k and v (head by head), rotary on a
- * share of each head, exact GELU, biases, an untied head without bias.
+/* model/gpt_neox.c - GPT-NeoX as Pythia uses it: one product for q, k and v (head by head), rotary
+ * on a share of each head, exact GELU, biases, an untied head without bias.
  *
  *     parallel    h = h + attention(LN_1(h)) + mlp(LN_2(h))
  *     sequential  h = h + attention(LN_1(h)), then h = h + mlp(LN_2(h))
  *
- * Source   Black et al. 2022, arXiv:2204.06745; initialisation: Nguyen and Salazar 2019 (small_init),
+ * Source   Black et al. 2022, arXiv:2204.06745; initialisation: Nguyen and Salazar 2019
+ * (small_init),
  *          Wang and Komatsuzaki 2021 (wang_init). */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,20 @@
 #include "ops/norm/norm_build.h"
 #include "ops/rope/rope_build.h"
 
-enum { LN_1, LN_1_BIAS, LN_2, LN_2_BIAS, QKV, QKV_BIAS, DENSE, DENSE_BIAS, UP, UP_BIAS, DOWN, DOWN_BIAS };
+enum {
+    LN_1,
+    LN_1_BIAS,
+    LN_2,
+    LN_2_BIAS,
+    QKV,
+    QKV_BIAS,
+    DENSE,
+    DENSE_BIAS,
+    UP,
+    UP_BIAS,
+    DOWN,
+    DOWN_BIAS
+};
 
 #define LAYER "gpt_neox.layers.%lld."
 
@@ -31,8 +45,8 @@ static int32_t vector(hr_builder *builder, int64_t K, double value, const char *
     return hr_build_param(builder, shape, "%s", name);
 }
 
-static int32_t matrix(hr_builder *builder, int64_t K, int64_t N, double std, const char *name_in_layer,
-                      int64_t i)
+static int32_t matrix(hr_builder *builder, int64_t K, int64_t N, double std,
+                      const char *name_in_layer, int64_t i)
 {
     const hr_param_shape shape = { HR_PARAM_MATRIX, K, N, std, false, true };
     char name[96];
@@ -69,8 +83,8 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
                                        "gpt_neox.final_layer_norm.weight");
     model->final_bias = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 0, true },
                                        "gpt_neox.final_layer_norm.bias");
-    model->head = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, D, V, small, false, true },
-                                 "embed_out.weight");
+    model->head = hr_build_param(
+        builder, (hr_param_shape){ HR_PARAM_MATRIX, D, V, small, false, true }, "embed_out.weight");
 }
 
 /* Elements of a head that rotate: an even number. */
@@ -116,7 +130,8 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *
 {
     const int32_t norm = hr_build_norm(builder, "norm_2", h, w[LN_2], w[LN_2_BIAS],
                                        config->model.norm_eps);
-    const int32_t up = hr_build_linear(builder, "up", norm, w[UP], w[UP_BIAS], HR_ACT_GELU, HR_NONE);
+    const int32_t up = hr_build_linear(builder, "up", norm, w[UP], w[UP_BIAS], HR_ACT_GELU,
+                                       HR_NONE);
     return hr_block_join(builder, config, "layer_out", up, w[DOWN], w[DOWN_BIAS], residual);
 }
 
@@ -142,8 +157,9 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 const hr_family_spec hr_family_gpt_neox = {
     .name = "gpt_neox",
     .architecture = "GPTNeoXForCausalLM",
-    .initialisation = "embeddings, head and inner matrices normal sqrt(2 / (5 d)) (small_init); o and "
-                      "down normal 2 / (layers sqrt(d)) (wang_init); biases 0, norms 1",
+    .initialisation =
+        "embeddings, head and inner matrices normal sqrt(2 / (5 d)) (small_init); o and "
+        "down normal 2 / (layers sqrt(d)) (wang_init); biases 0, norms 1",
     .params = params,
     .tables = tables,
     .forward = forward

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/needle.c - the decoder of "Pythia-70M on a home-made framework": learned positions, a norm of
- * its own before each of q, k and v, sequential residuals, ReLU, an untied head without bias.
+/* model/needle.c - the decoder of "Pythia-70M on a home-made framework": learned positions, a norm
+ * of its own before each of q, k and v, sequential residuals, ReLU, an untied head without bias.
  *
  *     h = h + (attention(LN_q(h) wq, LN_k(h) wk, LN_v(h) wv)) wo
  *     h = h + relu(LN_mlp(h) w1 + b1) w2 + b2 */
@@ -14,11 +14,26 @@
 #include "ops/norm/norm_build.h"
 
 enum {
-    LN_Q, LN_Q_BIAS, LN_K, LN_K_BIAS, LN_V, LN_V_BIAS, WQ, WK, WV, WO,
-    LN_MLP, LN_MLP_BIAS, W1, B1, W2, B2
+    LN_Q,
+    LN_Q_BIAS,
+    LN_K,
+    LN_K_BIAS,
+    LN_V,
+    LN_V_BIAS,
+    WQ,
+    WK,
+    WV,
+    WO,
+    LN_MLP,
+    LN_MLP_BIAS,
+    W1,
+    B1,
+    W2,
+    B2
 };
 
-static void norm_params(hr_builder *builder, int64_t D, int32_t pair[2], const char *name, int64_t i)
+static void norm_params(hr_builder *builder, int64_t D, int32_t pair[2], const char *name,
+                        int64_t i)
 {
     const hr_param_shape one = { HR_PARAM_VECTOR, D, 0, 1, true, false };
     const hr_param_shape zero = { HR_PARAM_VECTOR, D, 0, 0, true, false };
@@ -31,7 +46,8 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     const int64_t D = config->model.d_model, F = config->model.d_ff, V = config->model.vocab_size;
     const double std = 0.02, std_out = 0.02 / sqrt(2.0 * (double)config->model.n_layers);
     const hr_param_shape square = { HR_PARAM_MATRIX, D, D, std, false, false };
-    model->table = hr_build_param(builder, (hr_param_shape){ HR_PARAM_TABLE, V, D, std }, "tok_emb");
+    model->table = hr_build_param(builder, (hr_param_shape){ HR_PARAM_TABLE, V, D, std },
+                                  "tok_emb");
     model->positions = hr_build_param(
         builder, (hr_param_shape){ HR_PARAM_TABLE, config->train.seq_len, D, std }, "pos_emb");
     for (int64_t i = 0; i < config->model.n_layers; i++) {
@@ -57,10 +73,10 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
                                "layers.%lld.b2", n);
     }
     builder->layer = HR_NONE;
-    model->final_gain = hr_build_param(
-        builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 1, true }, "ln_f.weight");
-    model->final_bias = hr_build_param(
-        builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 0, true }, "ln_f.bias");
+    model->final_gain = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 1, true },
+                                       "ln_f.weight");
+    model->final_bias = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 0, true },
+                                       "ln_f.bias");
     model->head = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, D, V, std }, "head");
 }
 

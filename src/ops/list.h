@@ -8,32 +8,32 @@
 #include "ops/call.h"
 
 #define HR_OP_LIST(X) \
-    X(embed, 1)       \
-    X(embed_bwd, 1)   \
-    X(norm, 1)        \
-    X(norm_bwd, 2)    \
-    X(linear, 1)      \
-    X(linear_dx, 1)   \
-    X(linear_dw, 1)   \
-    X(rope_table, 1)  \
-    X(rope, 1)        \
-    X(attention, 1)   \
+    X(embed, 1) \
+    X(embed_bwd, 1) \
+    X(norm, 1) \
+    X(norm_bwd, 2) \
+    X(linear, 1) \
+    X(linear_dx, 1) \
+    X(linear_dw, 1) \
+    X(rope_table, 1) \
+    X(rope, 1) \
+    X(attention, 1) \
     X(attention_bwd, 1) \
-    X(dropout, 1)     \
-    X(loss, 2)        \
-    X(last_row, 1)    \
-    X(sumsq, 2)       \
-    X(clip, 1)        \
-    X(adamw, 1)       \
+    X(dropout, 1) \
+    X(loss, 2) \
+    X(last_row, 1) \
+    X(sumsq, 2) \
+    X(clip, 1) \
+    X(adamw, 1) \
     X(sgd, 1)
 
 /* Run by the trainer: they read text, write files, hand numbers over. */
 #define HR_HOST_OP_LIST(X) \
-    X(initialise)     \
-    X(batch)          \
-    X(prompt)         \
-    X(pick)           \
-    X(report)         \
+    X(initialise) \
+    X(batch) \
+    X(prompt) \
+    X(pick) \
+    X(report) \
     X(save)
 
 #define HR_OP_ID(name, phases) HR_OP_##name,
@@ -51,7 +51,8 @@ typedef struct {
     int32_t phases;
 } hr_op_run;
 
-/* [HR_OP_COUNT] the executor's table: in a file of its own, so that the compiler links no kernel. */
+/* [HR_OP_COUNT] the executor's table: in a file of its own, so that the compiler links no
+ * kernel. */
 extern const hr_op_run hr_op_run_table[];
 
 #endif

@@ -5,8 +5,8 @@
 #include "model/assemble.h"
 #include "plan/lifetimes.h"
 
-/* Items that the packer's exact search may look at for one plan: a third of a second. Admission tries
- * many plans, and the orders alone reach the floor of nearly all. */
+/* Items that the packer's exact search may look at for one plan: a third of a second. Admission
+ * tries many plans, and the orders alone reach the floor of nearly all. */
 enum { PACK_WORK = 30000000 };
 
 int64_t hr_compile_bytes(const hr_config *config)
@@ -45,13 +45,15 @@ hr_status hr_compile_floor(const hr_config *config, int64_t micro_batch, int32_t
     compiled->strategy = hr_strategy_of(config, micro_batch);
     hr_status status = hr_model_assemble(config, micro_batch, region, program, err);
     if (status == HR_OK)
-        status = hr_strategy_apply(&compiled->strategy, config->train.seq_len, program, region, err);
+        status = hr_strategy_apply(&compiled->strategy, config->train.seq_len, program, region,
+                                   err);
     if (status != HR_OK) return status;
 
     *plan = (hr_plan){ .threads = threads, .rung = "" };
     status = hr_lifetimes(program, region, plan, err);
     if (status == HR_OK)
-        status = hr_pack_floor(plan->storages, plan->storage_count, region, &compiled->packing, err);
+        status = hr_pack_floor(plan->storages, plan->storage_count, region, &compiled->packing,
+                               err);
     if (status != HR_OK) return status;
     plan->arena_bytes = plan->floor_bytes = compiled->packing.floor_bytes;
     plan->peak_step = compiled->packing.peak_step;

@@ -17,7 +17,8 @@ typedef struct {
 /* Bytes that compiling such a config takes from a region, at most. */
 int64_t hr_compile_bytes(const hr_config *config);
 
-/* The first half of compiling, without packing: the floor stands for the arena, which is never less. */
+/* The first half of compiling, without packing: the floor stands for the arena, which is never
+ * less. */
 HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, int64_t micro_batch,
                                          int32_t threads, hr_region *region, hr_compiled *compiled,
                                          hr_error *err);

@@ -12,9 +12,9 @@ typedef struct {
 typedef struct {
     const hr_program *program;
     hr_plan *plan;
-    life *lives;           /* [tensor_count] of roots */
-    life *storage_lives;   /* [tensor_count] of roots, with those that take over their bytes */
-    int32_t *shares;       /* [tensor_count] root -> root whose bytes it takes over, or itself */
+    life *lives;         /* [tensor_count] of roots */
+    life *storage_lives; /* [tensor_count] of roots, with those that take over their bytes */
+    int32_t *shares;     /* [tensor_count] root -> root whose bytes it takes over, or itself */
 } deriving;
 
 static void widen(deriving *d, int32_t step, int32_t tensor)
@@ -52,9 +52,10 @@ static int32_t operands_in(const deriving *d, const hr_step *step, int32_t root)
     return count;
 }
 
-/* Output k may take over input j: both own their bytes, of equal size, in one loop, of which this step
- * runs once a turn (or its next turn would read what it has written over); the input dies here, in every
- * form it has, and no other operand of the step lies in it; the output is born here. */
+/* Output k may take over input j: both own their bytes, of equal size, in one loop, of which
+ * this step runs once a turn (or its next turn would read what it has written over); the input
+ * dies here, in every form it has, and no other operand of the step lies in it; the output is
+ * born here. */
 static bool may_share(const deriving *d, int32_t s, int32_t in, int32_t out)
 {
     const hr_program *program = d->program;
@@ -112,19 +113,20 @@ static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, h
         if (status != HR_OK) return status;
         if (storage_of[storage] == HR_NONE) {
             storage_of[storage] = plan->storage_count++;
-            plan->storages[storage_of[storage]] =
-                (hr_storage){ bytes, 0, d->storage_lives[storage].first,
-                              d->storage_lives[storage].last };
+            plan->storages[storage_of[storage]] = (hr_storage){ bytes, 0,
+                                                                d->storage_lives[storage].first,
+                                                                d->storage_lives[storage].last };
         }
         plan->buffer_of_tensor[t] = plan->buffer_count;
         const bool view = described->view_of != HR_NONE;
-        plan->buffers[plan->buffer_count++] =
-            (hr_buffer){ .tensor = t,
-                         .storage = storage_of[storage],
-                         .view_of = view ? plan->buffer_of_tensor[described->view_of] : HR_NONE,
-                         .bytes = view ? hr_tensor_bytes(described) : bytes,
-                         .step_first = d->lives[root].first,
-                         .step_last = d->lives[root].last };
+        plan->buffers[plan->buffer_count++] = (hr_buffer){
+            .tensor = t,
+            .storage = storage_of[storage],
+            .view_of = view ? plan->buffer_of_tensor[described->view_of] : HR_NONE,
+            .bytes = view ? hr_tensor_bytes(described) : bytes,
+            .step_first = d->lives[root].first,
+            .step_last = d->lives[root].last
+        };
     }
     return HR_OK;
 }

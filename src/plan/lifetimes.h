@@ -9,9 +9,9 @@
 
 #include "plan/plan.h"
 
-/* Fills buffers, storages and the tables of a plan, in the caller's region; offsets stay 0. The order is
- * that of first appearance, walking the steps, so that equal programs give equal plans whatever the
- * order in which passes made them.
+/* Fills buffers, storages and the tables of a plan, in the caller's region; offsets stay 0. The
+ * order is that of first appearance, walking the steps, so that equal programs give equal plans
+ * whatever the order in which passes made them.
  *
  *   plan  out: plan->threads must be set (scratch depends on it)
  *

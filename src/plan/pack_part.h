@@ -92,8 +92,8 @@ bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, int64_t c
 typedef enum {
     HR_PACK_FOUND,
     HR_PACK_IMPOSSIBLE,
-    HR_PACK_GAVE_UP,        /* the work ran out */
-    HR_PACK_TOO_LARGE       /* the tables did */
+    HR_PACK_GAVE_UP,  /* the work ran out */
+    HR_PACK_TOO_LARGE /* the tables did */
 } hr_pack_answer;
 
 /* Is there a placement in `capacity` bytes? One depth-first search with this ranking of the items.

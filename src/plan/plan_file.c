@@ -24,7 +24,7 @@ static const char *const role_names[] = { "weight",     "master", "moment", "gra
 typedef struct {
     FILE *file;
     bool failed;
-    bool first;             /* no record of the present list is written yet */
+    bool first; /* no record of the present list is written yet */
 } writer;
 
 /* Prints one record and takes it over. */
@@ -106,8 +106,10 @@ static void put_buffers(writer *w, const hr_program *program, const hr_plan *pla
 static const char *access_name(char letter)
 {
     switch (letter) {
-    case 'a': case 'A': return "accumulate";
-    case 'u': case 'U': return "update";
+    case 'a':
+    case 'A': return "accumulate";
+    case 'u':
+    case 'U': return "update";
     default: return "write";
     }
 }
@@ -131,16 +133,16 @@ static json_t *step_record(const hr_program *program, const hr_plan *plan, int32
     bool failed = !reads || !writes;
     for (int32_t i = 0; op->in[i]; i++)
         if (step->in[i] != HR_NONE)
-            failed |= json_array_append_new(
-                reads, json_integer(plan->buffer_of_tensor[step->in[i]])) != 0;
+            failed |= json_array_append_new(reads,
+                                            json_integer(plan->buffer_of_tensor[step->in[i]])) != 0;
     for (int32_t i = 0; op->out[i]; i++)
         if (step->out[i] != HR_NONE)
-            failed |= json_array_append_new(
-                writes, json_pack("[is]", plan->buffer_of_tensor[step->out[i]],
-                                  access_name(op->out[i]))) != 0;
+            failed |= json_array_append_new(writes,
+                                            json_pack("[is]", plan->buffer_of_tensor[step->out[i]],
+                                                      access_name(op->out[i]))) != 0;
     if (plan->scratch_of_step[s] != HR_NONE)
-        failed |= json_array_append_new(
-            writes, json_pack("[is]", plan->scratch_of_step[s], "write")) != 0;
+        failed |= json_array_append_new(writes,
+                                        json_pack("[is]", plan->scratch_of_step[s], "write")) != 0;
     const int64_t flops = op->flops ? op->flops(step->attr, rows_of(program, step)) : 0;
     json_t *record = json_pack("{si si si ss so so sI}", "index", s, "loop", step->loop, "layer",
                                step->layer, "op", op->name, "reads", reads, "writes", writes,
@@ -285,8 +287,8 @@ static hr_status join_tensors(reader *r, json_t *steps)
         for (size_t i = 0; i < read_count; i++)
             buffers[i] = json_integer_value(json_array_get(reads, i));
         for (size_t i = 0; i < write_count; i++)
-            buffers[read_count + i] =
-                json_integer_value(json_array_get(json_array_get(writes, i), 0));
+            buffers[read_count + i] = json_integer_value(
+                json_array_get(json_array_get(writes, i), 0));
         for (size_t i = 0; i < read_count + write_count; i++) {
             if (buffers[i] < 0 || buffers[i] >= plan->buffer_count)
                 return not_a_plan(r, "step", s, "it names a buffer that is not there");

@@ -10,11 +10,11 @@
 typedef struct {
     hr_program *program;
     uint32_t dropped;
-    int32_t *producer;   /* [tensor_max] forward step that wrote a dropped tensor; HR_NONE */
-    int32_t *clone;      /* [tensor_max] what stands for it in the backward pass; HR_NONE: not yet */
-    hr_step *steps;      /* [step_max] the new list */
+    int32_t *producer; /* [tensor_max] forward step that wrote a dropped tensor; HR_NONE */
+    int32_t *clone;    /* [tensor_max] what stands for it in the backward pass; HR_NONE: not yet */
+    hr_step *steps;    /* [step_max] the new list */
     int32_t count;
-    int32_t *place;      /* [step_max] where an old step is in the new list */
+    int32_t *place; /* [step_max] where an old step is in the new list */
 } cloning;
 
 static bool is_dropped(const cloning *c, int32_t tensor)
@@ -30,7 +30,8 @@ static void find_producers(cloning *c, const hr_loop *section)
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
         const hr_step *step = &program->steps[s];
         for (int32_t k = 0; k < HR_OUT_MAX && step->direction == HR_DIR_FORWARD; k++)
-            if (step->out[k] != HR_NONE && is_dropped(c, step->out[k])) c->producer[step->out[k]] = s;
+            if (step->out[k] != HR_NONE && is_dropped(c, step->out[k]))
+                c->producer[step->out[k]] = s;
     }
 }
 
@@ -133,7 +134,8 @@ hr_status hr_recompute(hr_program *program, int32_t loop, uint32_t dropped, hr_r
     if (!room)
         return hr_fail(err, HR_FAILURE, "the step program has room for %d steps and needs more",
                        program->step_max);
-    /* A section begins with a forward step or with no clone before it: its first step keeps its place. */
+    /* A section begins with a forward step or with no clone before it: its first step keeps its
+     * place. */
     for (int32_t l = 0; l < program->loop_count; l++) {
         program->loops[l].step_first = c.place[program->loops[l].step_first];
         program->loops[l].step_last = c.place[program->loops[l].step_last];

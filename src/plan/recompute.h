@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan/recompute.h - computes a layer's intermediates again in the backward pass instead of keeping them.
+/* plan/recompute.h - computes a layer's intermediates again in the backward pass instead of keeping
+ * them.
  *
- * What is dropped dies in the forward pass; a clone of the step that made it stands before the first
- * backward step that reads it. The clone has the same inputs and attributes, so the same bits come out.
- * Row statistics are always kept: a clone writes only what is read again. */
+ * What is dropped dies in the forward pass; a clone of the step that made it stands before the
+ * first backward step that reads it. The clone has the same inputs and attributes, so the same
+ * bits come out. Row statistics are always kept: a clone writes only what is read again. */
 #ifndef HR_PLAN_RECOMPUTE_H
 #define HR_PLAN_RECOMPUTE_H
 

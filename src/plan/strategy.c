@@ -68,8 +68,7 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
 {
     hr_status status = HR_OK;
     const int32_t section = hr_program_loop(program, "step");
-    if (strategy->dropped)
-        status = hr_recompute(program, section, strategy->dropped, scratch, err);
+    if (strategy->dropped) status = hr_recompute(program, section, strategy->dropped, scratch, err);
     if (status == HR_OK && strategy->micro_batch) {
         const hr_loop *step = &program->loops[section];
         status = hr_tile(program, step->step_first, step->step_last, "micro-batch",

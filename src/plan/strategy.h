@@ -11,9 +11,9 @@
 #include "headroom/config.h"
 
 typedef struct {
-    int64_t micro_batch;  /* sequences a turn; 0: the whole batch at once */
-    int64_t loss_chunk;   /* tokens of logits that exist at a time; 0: a whole micro-batch */
-    uint32_t dropped;     /* bit i: intermediates i of layers are computed again, not kept */
+    int64_t micro_batch; /* sequences a turn; 0: the whole batch at once */
+    int64_t loss_chunk;  /* tokens of logits that exist at a time; 0: a whole micro-batch */
+    uint32_t dropped;    /* bit i: intermediates i of layers are computed again, not kept */
 } hr_strategy;
 
 /* The strategy a recipe asks for, with `micro_batch` sequences. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/tile.h - the one pass that makes loops: cuts a contiguous range of steps by token rows.
  *
- * Micro-batch is a tile over a section, loss chunk a tile over the head. Values of rows that only the
- * range touches shrink to one turn's rows and become the loop's own; values that are also touched
- * outside are seen through views that move with the loop. */
+ * Micro-batch is a tile over a section, loss chunk a tile over the head. Values of rows that
+ * only the range touches shrink to one turn's rows and become the loop's own; values that are
+ * also touched outside are seen through views that move with the loop. */
 #ifndef HR_PLAN_TILE_H
 #define HR_PLAN_TILE_H
 

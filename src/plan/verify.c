@@ -57,7 +57,8 @@ static hr_status check_first_access(hr_judged_plan *plan, int32_t s, const hr_ju
     if (access->kind == HR_JUDGED_WRITE || access->kind == HR_JUDGED_ACCUMULATE) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
                    "buffer %d (%s): step %d (%s) reads it before any step of its home, "
-                   "loop %d (%s), writes it", root, buffer->name, s, plan->steps[s].op, buffer->home,
+                   "loop %d (%s), writes it",
+                   root, buffer->name, s, plan->steps[s].op, buffer->home,
                    plan->loops[buffer->home].name);
 }
 
@@ -94,8 +95,9 @@ static hr_status check_declared_lives(const hr_judged_plan *plan)
         if (buffer->declared_first != buffer->first || buffer->declared_last != buffer->last)
             return hr_fail(plan->err, HR_CORRUPT,
                            "buffer %d (%s): declared alive from step %d to %d, its reads and "
-                           "writes make it %d to %d", b, buffer->name, buffer->declared_first,
-                           buffer->declared_last, buffer->first, buffer->last);
+                           "writes make it %d to %d",
+                           b, buffer->name, buffer->declared_first, buffer->declared_last,
+                           buffer->first, buffer->last);
     }
     return HR_OK;
 }
@@ -136,11 +138,13 @@ static hr_status collision(const hr_judged_plan *plan, int32_t a, int32_t b, int
     const hr_judged_buffer *one = &plan->buffers[a], *two = &plan->buffers[b];
     return hr_fail(plan->err, HR_BROKEN,
                    "buffers %d (%s) and %d (%s) are both in use at step %d (%s) and share bytes: "
-                   "%lld to %lld and %lld to %lld%s", a, one->name, b, two->name, s, plan->steps[s].op,
-                   (long long)one->offset, (long long)(one->offset + one->bytes),
-                   (long long)two->offset, (long long)(two->offset + two->bytes),
+                   "%lld to %lld and %lld to %lld%s",
+                   a, one->name, b, two->name, s, plan->steps[s].op, (long long)one->offset,
+                   (long long)(one->offset + one->bytes), (long long)two->offset,
+                   (long long)(two->offset + two->bytes),
                    one->storage == two->storage
-                       ? "; they have one storage, but the step does not hand it over" : "");
+                       ? "; they have one storage, but the step does not hand it over"
+                       : "");
 }
 
 static void drop(int32_t *active, int32_t *count, int32_t at)
@@ -243,8 +247,8 @@ static hr_status check_storages(hr_judged_plan *plan)
         if (buffer->offset != same->offset || buffer->bytes != same->bytes)
             return hr_fail(plan->err, HR_CORRUPT,
                            "buffer %d (%s) and buffer %d (%s) have storage %d, but not the same "
-                           "offset and bytes", storage->buffer, same->name, b, buffer->name,
-                           buffer->storage);
+                           "offset and bytes",
+                           storage->buffer, same->name, b, buffer->name, buffer->storage);
         if (buffer->first < storage->first) storage->first = buffer->first;
         if (buffer->last > storage->last) storage->last = buffer->last;
     }

@@ -21,9 +21,9 @@ typedef struct {
     const char *name, *role;
     int64_t bytes, offset;
     int32_t declared_first, declared_last;
-    int32_t first, last;          /* derived; of a view: as its root's */
+    int32_t first, last; /* derived; of a view: as its root's */
     int32_t home, storage;
-    int32_t view_of, root;        /* view_of -1: the buffer is its own root */
+    int32_t view_of, root; /* view_of -1: the buffer is its own root */
     bool touched;
 } hr_judged_buffer;
 
@@ -41,7 +41,7 @@ typedef struct {
 
 /* All buffers of one storage number, alive from the first step of any to the last of any. */
 typedef struct {
-    int32_t buffer;               /* the first of them; -1: the number is not used */
+    int32_t buffer; /* the first of them; -1: the number is not used */
     int32_t first, last;
 } hr_judged_storage;
 
@@ -52,18 +52,18 @@ typedef struct {
 } hr_judged_step;
 
 typedef struct {
-    json_t *root;                 /* owns every string */
+    json_t *root; /* owns every string */
     int64_t arena_bytes, floor_bytes, process_bytes;
     int64_t process_sum, arena_line_bytes; /* of the lines of process; -1: no line "arena" */
     hr_judged_loop *loops;
     hr_judged_buffer *buffers;
     hr_judged_step *steps;
     hr_judged_access *accesses;
-    hr_judged_storage *storages;     /* [buffer_count] */
-    int32_t *by_step;             /* [step_count + 1] scratch */
-    int32_t *by_buffer;           /* [buffer_count + 1] scratch */
-    int32_t *active;              /* [buffer_count + 1] scratch */
-    int64_t *change;              /* [steps + 1] scratch */
+    hr_judged_storage *storages; /* [buffer_count] */
+    int32_t *by_step;            /* [step_count + 1] scratch */
+    int32_t *by_buffer;          /* [buffer_count + 1] scratch */
+    int32_t *active;             /* [buffer_count + 1] scratch */
+    int64_t *change;             /* [steps + 1] scratch */
     int32_t loop_count, buffer_count, step_count, storage_count;
     hr_error *err;
 } hr_judged_plan;

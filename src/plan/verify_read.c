@@ -26,9 +26,9 @@ typedef struct {
 
 static hr_status wrong(const record *r, const char *key, const char *need)
 {
-    return r->index < 0 ? hr_fail(r->err, HR_CORRUPT, "%s: %s must be %s", r->what, key, need)
-                        : hr_fail(r->err, HR_CORRUPT, "%s %d: %s must be %s", r->what, r->index,
-                                  key, need);
+    return r->index < 0
+               ? hr_fail(r->err, HR_CORRUPT, "%s: %s must be %s", r->what, key, need)
+               : hr_fail(r->err, HR_CORRUPT, "%s %d: %s must be %s", r->what, r->index, key, need);
 }
 
 static hr_status integer(const record *r, const char *key, int64_t low, int64_t high, int64_t *out)
@@ -154,8 +154,8 @@ static hr_status nest_loops(hr_judged_plan *plan)
                 if (colour[s] != loop->parent)
                     return hr_fail(plan->err, HR_CORRUPT,
                                    "loop %d (%s) covers step %d, which lies in loop %d (%s) and "
-                                   "not in its parent", l, loop->name, s, colour[s],
-                                   plan->loops[colour[s]].name);
+                                   "not in its parent",
+                                   l, loop->name, s, colour[s], plan->loops[colour[s]].name);
                 colour[s] = l;
             }
         }
@@ -334,7 +334,8 @@ static hr_status take_tables(hr_judged_plan *plan, json_t *steps)
     }
     if (accesses > ACCESSES_MAX)
         return hr_fail(plan->err, HR_CORRUPT,
-                       "plan file: %zu reads and writes, at most %d are judged", accesses, ACCESSES_MAX);
+                       "plan file: %zu reads and writes, at most %d are judged", accesses,
+                       ACCESSES_MAX);
     const size_t loops = (size_t)plan->loop_count, steps_count = (size_t)plan->step_count;
     const size_t buffers = (size_t)plan->buffer_count;
     plan->loops = calloc(loops, sizeof *plan->loops);

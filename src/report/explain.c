@@ -70,7 +70,9 @@ static bool lives_at(const hr_storage *storage, int32_t step)
 void hr_explain_step(const hr_program *program, int32_t step, char text[96])
 {
     static const char *const directions[] = { "", " forward", " backward", " again" };
-    static const char *const blocks[] = { [HR_BLOCK_EMBED] = "embedding", [HR_BLOCK_HEAD] = "head" };
+    static const char *const blocks[] = {
+        [HR_BLOCK_EMBED] = "embedding", [HR_BLOCK_HEAD] = "head"
+    };
     const hr_step *s = &program->steps[step];
     int32_t section = s->loop;
     while (section != 0 && program->loops[section].parent != 0)
@@ -101,7 +103,8 @@ static void sum_kinds(const hr_compiled *compiled, int32_t step, int64_t sums[KI
                         plan->buffers[other].view_of == HR_NONE &&
                         plan->buffers[other].step_first <= step &&
                         plan->buffers[other].step_last >= step;
-        if (!successor && lives_at(storage, step)) sums[kind_of(compiled, buffer)] += storage->bytes;
+        if (!successor && lives_at(storage, step))
+            sums[kind_of(compiled, buffer)] += storage->bytes;
     }
 }
 
@@ -132,7 +135,8 @@ static void put_peak(writer *w, const hr_compiled *compiled)
         for (int32_t b = 0; b < plan->buffer_count; b++) {
             const hr_buffer *buffer = &plan->buffers[b];
             if (buffer->view_of != HR_NONE || buffer->step_first > plan->peak_step ||
-                buffer->step_last < plan->peak_step || kind_of(compiled, buffer) < HR_ROLE_ACTIVATION)
+                buffer->step_last < plan->peak_step ||
+                kind_of(compiled, buffer) < HR_ROLE_ACTIVATION)
                 continue;
             if (buffer->bytes > below || (buffer->bytes == below && b <= below_index)) continue;
             if (best == HR_NONE || buffer->bytes > plan->buffers[best].bytes) best = b;
@@ -140,7 +144,8 @@ static void put_peak(writer *w, const hr_compiled *compiled)
         if (best == HR_NONE) break;
         const hr_buffer *buffer = &plan->buffers[best];
         const hr_tensor *tensor = buffer->tensor == HR_NONE
-                                      ? 0 : &compiled->program.tensors[buffer->tensor];
+                                      ? 0
+                                      : &compiled->program.tensors[buffer->tensor];
         char name[80];
         if (!tensor) snprintf(name, sizeof name, "scratch");
         else if (tensor->layer == HR_NONE) snprintf(name, sizeof name, "%s", tensor->name);
@@ -162,7 +167,8 @@ void hr_explain_plan(const hr_config *config, const hr_compiled *compiled,
         (long long)config->model.d_model, (long long)config->model.vocab_size,
         config->train.format == HR_FORMAT_BF16 ? "bf16 with fp32 masters" : "fp32");
     put(&w, "  initialised: %s\n", family->initialisation);
-    put(&w, "  batch %lld x %lld tokens, micro-batch %lld, loss chunk %lld tokens, %d thread%s, %s\n",
+    put(&w,
+        "  batch %lld x %lld tokens, micro-batch %lld, loss chunk %lld tokens, %d thread%s, %s\n",
         (long long)config->train.batch, (long long)config->train.seq_len,
         (long long)answer->micro_batch, (long long)answer->loss_chunk, answer->threads,
         answer->threads == 1 ? "" : "s", answer->rung);

@@ -11,26 +11,26 @@
 #include "headroom/status.h"
 
 typedef struct {
-    int fd;                    /* -1: closed, and every line goes nowhere */
-    const char *path;          /* for sentences; outlives this object */
-    char *line;                /* [HR_METRICS_BYTES] */
+    int fd;           /* -1: closed, and every line goes nowhere */
+    const char *path; /* for sentences; outlives this object */
+    char *line;       /* [HR_METRICS_BYTES] */
 } hr_metrics;
 
 enum { HR_METRICS_BYTES = 512 };
 
 typedef struct {
-    int64_t step;              /* from 1 */
-    double loss;               /* nats, mean over real tokens, before the update */
+    int64_t step; /* from 1 */
+    double loss;  /* nats, mean over real tokens, before the update */
     double lr;
-    double grad_norm;          /* before clipping */
-    int64_t tokens;            /* so far */
+    double grad_norm;                  /* before clipping */
+    int64_t tokens;                    /* so far */
     double tokens_per_second, seconds; /* what differs between equal runs */
 } hr_metrics_step;
 
 typedef struct {
     int64_t arena_bytes_planned, arena_bytes_used;
     int64_t process_bytes_planned, process_bytes_measured;
-    double valid_loss;         /* NaN: there was no evaluation */
+    double valid_loss; /* NaN: there was no evaluation */
 } hr_metrics_last;
 
 /* Makes the file empty. A null path opens nothing, and then all lines go nowhere.

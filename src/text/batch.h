@@ -14,19 +14,19 @@
 enum { HR_TARGET_IGNORED = -1 };
 
 typedef struct {
-    const char *shard;   /* path */
-    const char *name;    /* what sentences call the text: "data.train" */
-    int64_t vocab_size;  /* rows of the model's embedding: every id must be below */
-    int64_t T;           /* tokens a window */
-    int64_t batch;       /* B, windows a step */
-    bool training;       /* shuffled every epoch, last partial batch dropped; else in order, kept */
-    uint64_t seed;       /* of the shuffling */
+    const char *shard;  /* path */
+    const char *name;   /* what sentences call the text: "data.train" */
+    int64_t vocab_size; /* rows of the model's embedding: every id must be below */
+    int64_t T;          /* tokens a window */
+    int64_t batch;      /* B, windows a step */
+    bool training;      /* shuffled every epoch, last partial batch dropped; else in order, kept */
+    uint64_t seed;      /* of the shuffling */
 } hr_batch_desc;
 
 typedef struct {
-    int64_t tokens;      /* of the text */
-    int64_t windows;     /* (tokens - 1) / T */
-    int64_t batches;     /* of an epoch: training windows / B, else rounded up */
+    int64_t tokens;  /* of the text */
+    int64_t windows; /* (tokens - 1) / T */
+    int64_t batches; /* of an epoch: training windows / B, else rounded up */
 } hr_batch_shape;
 
 typedef struct hr_batches hr_batches;

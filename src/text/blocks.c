@@ -176,8 +176,8 @@ hr_status hr_blocks_read(hr_blocks *blocks, int64_t offset, void *memory, int64_
         const int64_t block = 1 + offset / HR_BLOCK_PAYLOAD, inside = offset % HR_BLOCK_PAYLOAD;
         if (block < blocks->block || block >= blocks->block + blocks->count) {
             const int64_t last = 1 + (offset + bytes - 1) / HR_BLOCK_PAYLOAD;
-            const hr_status status =
-                stage(blocks, block, hr_min(last - block + 1, HR_BLOCKS_STAGED), err);
+            const hr_status status = stage(blocks, block,
+                                           hr_min(last - block + 1, HR_BLOCKS_STAGED), err);
             if (status != HR_OK) return status;
         }
         const int64_t part = hr_min(bytes, HR_BLOCK_PAYLOAD - inside);

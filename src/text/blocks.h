@@ -14,7 +14,7 @@
 enum {
     HR_BLOCK_BYTES = 4096,
     HR_BLOCK_PAYLOAD = HR_BLOCK_BYTES - 8,
-    HR_BLOCKS_STAGED = 16,                             /* blocks read or written at once */
+    HR_BLOCKS_STAGED = 16,                              /* blocks read or written at once */
     HR_BLOCKS_BYTES = HR_BLOCKS_STAGED * HR_BLOCK_BYTES /* staging of a reader or a writer */
 };
 
@@ -28,8 +28,8 @@ typedef struct {
 typedef struct {
     hr_file_out out;
     uint8_t *staging;
-    int64_t block;         /* index of the first staged block */
-    int64_t used;          /* payload bytes staged */
+    int64_t block; /* index of the first staged block */
+    int64_t used;  /* payload bytes staged */
     int64_t payload_bytes;
 } hr_blocks_writer;
 
@@ -49,7 +49,7 @@ void hr_blocks_abort(hr_blocks_writer *writer);
 typedef struct {
     char path[HR_PATH_BYTES];
     uint8_t *staging;
-    int64_t block, count;  /* staged and checked: blocks [block, block + count) */
+    int64_t block, count; /* staged and checked: blocks [block, block + count) */
     int64_t payload_bytes;
     int file;
 } hr_blocks;

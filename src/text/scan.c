@@ -8,7 +8,7 @@
 /* What FOLD says instead of a lower-case letter. */
 enum { SPACE = 0x80, WIDE = 0x81 };
 
-#define WIDE_16                                                                                    \
+#define WIDE_16 \
     WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE, WIDE
 
 /* clang-format off */

@@ -12,7 +12,7 @@ enum { HR_WORD_BYTES = 64 * 1024 }; /* a longer word is refused */
 
 typedef struct {
     hr_source *source;
-    const uint8_t *at, *end;  /* what is left of the source's piece */
+    const uint8_t *at, *end; /* what is left of the source's piece */
     uint8_t *word;
 } hr_scan;
 

@@ -8,11 +8,11 @@
 
 /* What a shard says of itself. */
 typedef struct {
-    int64_t tokens, covered;    /* covered: tokens that are in the vocabulary */
-    int64_t vocab_size;         /* every id is below */
+    int64_t tokens, covered; /* covered: tokens that are in the vocabulary */
+    int64_t vocab_size;      /* every id is below */
     int64_t source_bytes;
-    hr_text_hash source;        /* of the text */
-    hr_text_hash tokenizer;     /* of the vocabulary; bytes: zero */
+    hr_text_hash source;    /* of the text */
+    hr_text_hash tokenizer; /* of the vocabulary; bytes: zero */
     hr_tokenizer_kind kind;
 } hr_shard_info;
 

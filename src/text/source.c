@@ -32,8 +32,8 @@ void hr_source_close(hr_source *source)
 hr_status hr_source_next(hr_source *source, int64_t *count, hr_error *err)
 {
     const int64_t next = hr_min(source->bytes - source->offset, HR_SOURCE_BYTES);
-    hr_status status =
-        hr_text_continue(source->progress, source->work, source->offset, source->bytes, err);
+    hr_status status = hr_text_continue(source->progress, source->work, source->offset,
+                                        source->bytes, err);
     if (status == HR_OK)
         status = hr_file_read(source->file, source->path, source->offset, source->piece, next, err);
     if (status != HR_OK) return status;

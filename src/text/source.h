@@ -18,10 +18,10 @@ enum {
 
 typedef struct {
     XXH3_state_t hash;
-    const char *path, *work;      /* what is done to it: "counting words" */
+    const char *path, *work; /* what is done to it: "counting words" */
     const hr_text_progress *progress;
-    uint8_t *piece;               /* [HR_SOURCE_BYTES], after the margin */
-    int64_t bytes, offset;        /* of the file; of the first byte not yet handed out */
+    uint8_t *piece;        /* [HR_SOURCE_BYTES], after the margin */
+    int64_t bytes, offset; /* of the file; of the first byte not yet handed out */
     int file;
 } hr_source;
 

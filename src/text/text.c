@@ -25,12 +25,12 @@ typedef struct {
     const hr_text_progress *progress;
     hr_error *err;
     hr_source *source;
-    uint8_t *buffer, *word;      /* of the source; of the scan */
-    uint8_t *shard_memory;       /* a shard's writer or reader, or staging of the vocabulary */
+    uint8_t *buffer, *word; /* of the source; of the scan */
+    uint8_t *shard_memory;  /* a shard's writer or reader, or staging of the vocabulary */
     uint8_t *vocabulary_memory;
     uint8_t *table_memory;
-    uint32_t *order;             /* [V - 4] */
-    hr_word_table table;         /* words: filled from the vocabulary when something is encoded */
+    uint32_t *order;     /* [V - 4] */
+    hr_word_table table; /* words: filled from the vocabulary when something is encoded */
     bool table_loaded;
 } prepare;
 
@@ -65,8 +65,8 @@ static void place(prepare *p, hr_region *region)
     HR_ASSERT(p->source && p->buffer && p->shard_memory);
     if (desc->tokenizer == HR_TOKENIZER_BYTES) return;
     p->word = hr_region_take(region, 1, HR_WORD_BYTES);
-    p->vocabulary_memory =
-        hr_region_take(region, 1, hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size));
+    p->vocabulary_memory = hr_region_take(region, 1,
+                                          hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size));
     p->table_memory = hr_region_take(region, 1, hr_words_bytes(desc->words_max));
     p->order = hr_region_take(region, desc->vocab_size - HR_WORDS_SPECIAL, sizeof(uint32_t));
     HR_ASSERT(p->word && p->vocabulary_memory && p->table_memory && p->order);
@@ -177,8 +177,7 @@ static hr_status make_vocabulary(prepare *p, const char *name, hr_text_hash trai
     if (status != HR_OK) return status;
     if (p->table.word_count == 0)
         return hr_fail(p->err, HR_CORRUPT, "%s: has no words, only white space", p->desc->train);
-    const int64_t kept =
-        hr_words_rank(&p->table, p->order, p->desc->vocab_size - HR_WORDS_SPECIAL);
+    const int64_t kept = hr_words_rank(&p->table, p->order, p->desc->vocab_size - HR_WORDS_SPECIAL);
     return hr_vocabulary_write(p->desc->cache, name, &p->table, p->order, kept, p->desc->vocab_size,
                                train, p->shard_memory, p->err);
 }
@@ -305,8 +304,8 @@ static hr_status prepare_vocabulary(prepare *p, hr_text_hash train, hr_vocabular
     hr_error *err = p->err;
     snprintf(name, sizeof name, "words-%lld-%016" PRIx64 ".vocabulary",
              (long long)p->desc->vocab_size, train.low);
-    hr_status status =
-        hr_path_join(p->desc->cache, name, text->vocabulary, sizeof text->vocabulary, err);
+    hr_status status = hr_path_join(p->desc->cache, name, text->vocabulary, sizeof text->vocabulary,
+                                    err);
     if (status == HR_OK && !hr_file_exists(text->vocabulary))
         status = make_vocabulary(p, name, train);
     if (status == HR_OK)

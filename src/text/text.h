@@ -19,26 +19,26 @@ enum { HR_WORD_PAD, HR_WORD_UNKNOWN, HR_WORD_START, HR_WORD_END, HR_WORDS_SPECIA
 enum { HR_BYTES_VOCABULARY = 256 };
 
 typedef struct {
-    const char *train, *valid;  /* paths; valid may be empty: there is none */
-    const char *cache;          /* directory, made when missing */
+    const char *train, *valid; /* paths; valid may be empty: there is none */
+    const char *cache;         /* directory, made when missing */
     hr_tokenizer_kind tokenizer;
-    int64_t vocab_size;         /* V, the rows of the model's embedding */
-    int64_t words_max;          /* distinct words that counting has room for */
+    int64_t vocab_size; /* V, the rows of the model's embedding */
+    int64_t words_max;  /* distinct words that counting has room for */
 } hr_text_desc;
 
 /* One text as token ids. */
 typedef struct {
-    char shard[HR_PATH_BYTES];  /* empty: no such text */
+    char shard[HR_PATH_BYTES]; /* empty: no such text */
     int64_t source_bytes, tokens;
-    int64_t covered;            /* tokens that are in the vocabulary; the others are <unk> */
-    bool reused;                /* the shard was there, was whole and fits the text */
+    int64_t covered; /* tokens that are in the vocabulary; the others are <unk> */
+    bool reused;     /* the shard was there, was whole and fits the text */
 } hr_text_part;
 
 typedef struct {
     hr_text_part train, valid;
     char vocabulary[HR_PATH_BYTES]; /* words: for hr_vocabulary_open; bytes: empty */
-    int64_t vocabulary_used;    /* ids that mean something; rows from here to V are unused */
-    int64_t distinct_words;     /* of the training text; bytes: 0 */
+    int64_t vocabulary_used;        /* ids that mean something; rows from here to V are unused */
+    int64_t distinct_words;         /* of the training text; bytes: 0 */
 } hr_text;
 
 /* Bytes that hr_text_prepare needs: a function of the tokenizer and words_max alone. 0 when the

@@ -47,8 +47,8 @@ static hr_status find_words(hr_vocabulary *vocabulary, hr_error *err)
     vocabulary->begin[0] = 0;
     for (int64_t offset = 0; offset < payload_bytes; offset += HR_WORD_BYTES) {
         const int64_t part = hr_min(HR_WORD_BYTES, payload_bytes - offset);
-        const hr_status status =
-            hr_blocks_read(&vocabulary->blocks, offset, vocabulary->word, part, err);
+        const hr_status status = hr_blocks_read(&vocabulary->blocks, offset, vocabulary->word, part,
+                                                err);
         if (status != HR_OK) return status;
         for (int64_t i = 0; i < part && lines <= vocabulary->info.used; i++)
             if (vocabulary->word[i] == '\n' && lines++ < vocabulary->info.used)
@@ -135,8 +135,8 @@ hr_status hr_vocabulary_decode(hr_vocabulary *vocabulary, const int32_t *ids, in
     }
     for (int64_t i = 0; i < count; i++) {
         const bool known = ids[i] >= 0 && ids[i] < vocabulary->info.used;
-        const hr_status status =
-            read_word(vocabulary, known ? ids[i] : HR_WORD_UNKNOWN, &length, err);
+        const hr_status status = read_word(vocabulary, known ? ids[i] : HR_WORD_UNKNOWN, &length,
+                                           err);
         if (status != HR_OK) return status;
         const int64_t space = i > 0;
         if (length + space > bytes - written) break;

@@ -12,11 +12,11 @@
 
 /* What a vocabulary's file says of itself. */
 typedef struct {
-    int64_t vocab_size;      /* V that it was made for */
-    int64_t used;            /* ids that have a word: 4 special ones and those of the text */
-    int64_t distinct_words;  /* of the training text */
-    hr_text_hash source;     /* of the training text */
-    hr_text_hash words;      /* of the words and V: the tokenizer's identity */
+    int64_t vocab_size;     /* V that it was made for */
+    int64_t used;           /* ids that have a word: 4 special ones and those of the text */
+    int64_t distinct_words; /* of the training text */
+    hr_text_hash source;    /* of the training text */
+    hr_text_hash words;     /* of the words and V: the tokenizer's identity */
 } hr_vocabulary_info;
 
 typedef struct hr_vocabulary hr_vocabulary;

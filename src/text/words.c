@@ -30,8 +30,8 @@ hr_word_table hr_words_place(void *memory, int64_t words_max)
                             .words_max = words_max,
                             .text_max = words_max * HR_WORDS_TEXT_BYTES,
                             .slot_bits = slot_bits_for(words_max) };
-    table.slots =
-        (uint32_t *)((uint8_t *)memory + hr_round_up(words_max * (int64_t)sizeof(hr_word), 64));
+    table.slots = (uint32_t *)((uint8_t *)memory +
+                               hr_round_up(words_max * (int64_t)sizeof(hr_word), 64));
     table.text = (uint8_t *)(table.slots + (INT64_C(1) << table.slot_bits));
     hr_words_clear(&table);
     return table;

@@ -16,13 +16,13 @@ enum {
 
 /* Per word: 16 bytes here, 16 of text, 4 in each of 2 to 4 slots. */
 typedef struct {
-    uint32_t text, bytes;  /* where its text lies in the table's */
+    uint32_t text, bytes; /* where its text lies in the table's */
     int64_t count;
 } hr_word;
 
 typedef struct {
-    hr_word *words;        /* [words_max], in first-seen order */
-    uint32_t *slots;       /* [1 << slot_bits]; 0: free, else a word's index + 1 */
+    hr_word *words;  /* [words_max], in first-seen order */
+    uint32_t *slots; /* [1 << slot_bits]; 0: free, else a word's index + 1 */
     uint8_t *text;
     int64_t words_max, word_count, text_max, text_bytes;
     int slot_bits;

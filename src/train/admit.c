@@ -16,9 +16,8 @@
 
 enum { CHUNKS = 5 };
 
-static const char *const packing_words[] = { [HR_PACK_AT_FLOOR] = "at floor",
-                                             [HR_PACK_PROVEN] = "proven",
-                                             [HR_PACK_OPEN] = "open" };
+static const char *const packing_words
+    [] = { [HR_PACK_AT_FLOOR] = "at floor", [HR_PACK_PROVEN] = "proven", [HR_PACK_OPEN] = "open" };
 
 /* The rung to use: what the machine has, or what the recipe pretends. */
 static hr_status choose_rung(const hr_config *config, uint32_t *mask, hr_error *err)
@@ -32,9 +31,10 @@ static hr_status choose_rung(const hr_config *config, uint32_t *mask, hr_error *
     /* AMX stands on AVX-512: an Intel machine may lack the rung between. */
     const uint32_t optional = wanted & HR_CPU_AMX ? HR_CPU_AVX512BF16 : 0;
     if (wanted < 0 || ((uint32_t)wanted & ~optional & ~machine))
-        return hr_fail(err, HR_USAGE,
-                       "train.kernels: %s is not on this machine, whose best is %s; leave it at auto",
-                       config->train.kernels, hr_cpu_rung_name(machine));
+        return hr_fail(
+            err, HR_USAGE,
+            "train.kernels: %s is not on this machine, whose best is %s; leave it at auto",
+            config->train.kernels, hr_cpu_rung_name(machine));
     *mask = (uint32_t)wanted & machine;
     return HR_OK;
 }
@@ -64,7 +64,7 @@ typedef struct {
 } trial;
 
 typedef struct {
-    int32_t recompute;     /* hr_recompute_kind, not AUTO */
+    int32_t recompute; /* hr_recompute_kind, not AUTO */
     int64_t micro_batch, chunk;
 } choice;
 
@@ -93,8 +93,8 @@ static hr_status bound_plan(const trial *t, choice chosen, int64_t *bytes, hr_er
     a->config.memory.recompute = chosen.recompute;
     a->config.memory.micro_batch = chosen.micro_batch;
     a->config.memory.loss_chunk = chosen.chunk;
-    const hr_status status = hr_compile_floor(&a->config, chosen.micro_batch, t->threads, &a->region,
-                                              &a->compiled, err);
+    const hr_status status = hr_compile_floor(&a->config, chosen.micro_batch, t->threads,
+                                              &a->region, &a->compiled, err);
     if (status == HR_OK) *bytes = account(t);
     return status;
 }
@@ -107,8 +107,8 @@ static hr_status pack_plan(const trial *t, int64_t *bytes, hr_error *err)
     return status;
 }
 
-/* FLOP of training for one token, as the field counts them: three times the products of the forward pass,
- * attention by its kept pairs, causal. */
+/* FLOP of training for one token, as the field counts them: three times the products of the
+ * forward pass, attention by its kept pairs, causal. */
 static int64_t flops_per_token(const hr_config *config, const hr_program *program)
 {
     const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
@@ -145,9 +145,9 @@ static void describe(const trial *t)
 typedef struct {
     const trial *trial;
     const hr_config *config;
-    choice fits, least;    /* micro_batch 0: none yet */
-    int64_t least_bound;   /* of `least` */
-    bool exact;            /* second walk: pack whatever may be smaller than the smallest so far */
+    choice fits, least;  /* micro_batch 0: none yet */
+    int64_t least_bound; /* of `least` */
+    bool exact;          /* second walk: pack whatever may be smaller than the smallest so far */
 } searching;
 
 /* What may be used: the budget, or without one what the machine has left. */
@@ -160,7 +160,8 @@ static int64_t available(const hr_config *config)
 static bool fits(const searching *s, int64_t bytes)
 {
     const int64_t beside = s->config->memory.budget
-                               ? 0 : hr_process_kernel_bytes(bytes, s->trial->threads);
+                               ? 0
+                               : hr_process_kernel_bytes(bytes, s->trial->threads);
     return bytes + beside <= s->trial->admission->answer.available_bytes;
 }
 
@@ -188,8 +189,9 @@ static hr_status consider(searching *s, choice chosen, hr_error *err)
     return status;
 }
 
-/* Walks the plans that the recipe leaves open, the fastest first: smaller micro-batches and chunks cost
- * little, computing layers again costs a third. Ends at the first that fits unless `thorough`. */
+/* Walks the plans that the recipe leaves open, the fastest first: smaller micro-batches and
+ * chunks cost little, computing layers again costs a third. Ends at the first that fits unless
+ * `thorough`. */
 static hr_status walk(searching *s, bool thorough, hr_error *err)
 {
     const hr_config *config = s->config;
@@ -211,8 +213,9 @@ static hr_status walk(searching *s, bool thorough, hr_error *err)
     return status;
 }
 
-/* Leaves the first plan that fits compiled and packed, or the smallest. The smallest of all is that with
- * the lowest floor, if it packs there; else it is looked for among those whose floors are lower. */
+/* Leaves the first plan that fits compiled and packed, or the smallest. The smallest of all is
+ * that with the lowest floor, if it packs there; else it is looked for among those whose floors
+ * are lower. */
 static hr_status search(const trial *t, const hr_config *config, bool thorough, bool *found,
                         hr_error *err)
 {
@@ -251,9 +254,11 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
     hr_status status = hr_config_check(config, err);
     if (status == HR_OK) status = choose_rung(config, &admission->cpu_mask, err);
     if (status == HR_OK)
-        status = hr_memory_region_open(memory, "planning", t.compile_bytes, &admission->region, err);
+        status = hr_memory_region_open(memory, "planning", t.compile_bytes, &admission->region,
+                                       err);
     if (status != HR_OK) return status;
-    /* Touched whole: where planning is the largest moment of a run, its line is what the process has. */
+    /* Touched whole: where planning is the largest moment of a run, its line is what the process
+     * has. */
     memset(admission->region.base, 0, (size_t)admission->region.bytes);
     t.rung = hr_cpu_rung_name(admission->cpu_mask);
     admission->answer.available_bytes = available(config);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train/admit.h - from a config and this machine to a plan that fits, or a refusal that helps.
  *
- * The plans that are tried are every divisor of the batch as micro-batch, every loss chunk of a short
- * list, and layers kept or computed again, as far as the recipe leaves them open. Each is compiled and packed for real. */
+ * The plans that are tried are every divisor of the batch as micro-batch, every loss chunk of a
+ * short list, and layers kept or computed again, as far as the recipe leaves them open. Each is
+ * compiled and packed for real. */
 #ifndef HR_TRAIN_ADMIT_H
 #define HR_TRAIN_ADMIT_H
 
@@ -11,17 +12,18 @@
 #include "plan/compile.h"
 
 typedef struct {
-    hr_region region;       /* holds the compiled program and plan; trimmed once admitted */
+    hr_region region; /* holds the compiled program and plan; trimmed once admitted */
     hr_compiled compiled;
-    hr_config config;       /* the keys of memory as chosen */
+    hr_config config; /* the keys of memory as chosen */
     uint32_t cpu_mask;
-    int64_t prepare_bytes;  /* memory for tokenizing, before the arena */
-    int64_t run_bytes;      /* tables and buffers of the run, a region of its own */
+    int64_t prepare_bytes; /* memory for tokenizing, before the arena */
+    int64_t run_bytes;     /* tables and buffers of the run, a region of its own */
     hr_plan_answer answer;
 } hr_admission;
 
-/* Chooses the first plan that fits: layers kept before computed again, then the largest micro-batch, then
- * the largest loss chunk. Opens admission->region. When nothing fits, the smallest is left compiled.
+/* Chooses the first plan that fits: layers kept before computed again, then the largest
+ * micro-batch, then the largest loss chunk. Opens admission->region. When nothing fits, the
+ * smallest is left compiled.
  *
  *   thorough  go on after the first that fits, so that answer.minimum_bytes is the least of all
  *
@@ -29,8 +31,8 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
                                  hr_admission *admission, hr_error *err);
 
-/* Process bytes of the smallest plan of another config, compiled in the region of an admission, whose
- * own plan is overwritten. INT64_MAX when it cannot be compiled there. */
+/* Process bytes of the smallest plan of another config, compiled in the region of an admission,
+ * whose own plan is overwritten. INT64_MAX when it cannot be compiled there. */
 int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission);
 
 /* Bytes of tables and buffers that a run keeps beside program and plan. */

@@ -23,7 +23,8 @@ static void initialise(hr_trainer *trainer, int32_t step, const hr_call *call)
 {
     const hr_program *program = trainer->executor.program;
     const int32_t param = ((const hr_host_attr *)call->attr)->param;
-    hr_initialise(program, param, (uint64_t)trainer->config->train.seed, call->out[0], call->out[1]);
+    hr_initialise(program, param, (uint64_t)trainer->config->train.seed, call->out[0],
+                  call->out[1]);
     for (int32_t k = 2; k < 4; k++)
         if (call->out[k])
             memset(call->out[k], 0,
@@ -54,8 +55,8 @@ static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_e
     return status;
 }
 
-/* The end of the text so far, as much of it as the model sees: a whole window, moved on by half when
- * it is full, so that most tokens see at least half a window. */
+/* The end of the text so far, as much of it as the model sees: a whole window, moved on by half
+ * when it is full, so that most tokens see at least half a window. */
 static void prompt(hr_trainer *trainer, hr_executor *executor, const hr_call *call)
 {
     const int64_t T = trainer->config->train.seq_len, half = hr_max(T / 2, 1);

@@ -5,8 +5,9 @@
 
 #include "graph/program.h"
 
-/* Writes master, and weight where it is another tensor. Element (k, n) is a function of (seed, index,
- * k, n) alone: neither the layout nor the format nor the order of loading changes it. Padding is zero.
+/* Writes master, and weight where it is another tensor. Element (k, n) is a function of (seed,
+ * index, k, n) alone: neither the layout nor the format nor the order of loading changes it.
+ * Padding is zero.
  *
  *   index   row of the table of parameters */
 void hr_initialise(const hr_program *program, int32_t index, uint64_t seed, float *master,

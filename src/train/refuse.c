@@ -10,7 +10,7 @@
 /* One thing to change: set once to a value, or halved down to `least`. */
 typedef struct {
     const char *key;
-    const char *value;    /* null: halve */
+    const char *value; /* null: halve */
     int64_t least;
     const char *price;
 } change;
@@ -94,7 +94,10 @@ void hr_refuse(hr_memory *memory, const hr_config *config, hr_admission *admissi
         put(&w, "  %-32s %s; costs %s\n", setting, hr_bytes_print(needed, size), changes[i].price);
         found++;
     }
-    if (!found) put(&w, "  no single change does; ask for --budget %lld\n",
-                    (long long)answer->minimum_bytes);
-    else put(&w, "  --budget %-23lld the smallest plan: time, nothing else\n", (long long)answer->minimum_bytes);
+    if (!found)
+        put(&w, "  no single change does; ask for --budget %lld\n",
+            (long long)answer->minimum_bytes);
+    else
+        put(&w, "  --budget %-23lld the smallest plan: time, nothing else\n",
+            (long long)answer->minimum_bytes);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train/refuse.h - what to type when nothing fits.
  *
- * Every change in the list was compiled and packed with micro-batch, loss chunk and recomputing open as the recipe leaves them: the
- * bytes beside it are those of a real plan. */
+ * Every change in the list was compiled and packed with micro-batch, loss chunk and recomputing
+ * open as the recipe leaves them: the bytes beside it are those of a real plan. */
 #ifndef HR_TRAIN_REFUSE_H
 #define HR_TRAIN_REFUSE_H
 

@@ -5,8 +5,8 @@
 
 #include "headroom/config.h"
 
-/* The rate at `step` (from 0) of `steps`. Warm-up rises linearly and reaches the whole rate at its last
- * step; then, with x the share of all steps that is done,
+/* The rate at `step` (from 0) of `steps`. Warm-up rises linearly and reaches the whole rate at its
+ * last step; then, with x the share of all steps that is done,
  *   constant  lr            linear  falls to final_fraction * lr at the end
  *   cosine    lr * (final + (1 - final) * (1 + cos(pi x)) / 2)
  *   wsd       lr, and over the last decay_share of the steps linearly to final_fraction * lr

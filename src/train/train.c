@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/train.c - a run from its config to its last line: admit, prepare, take the memory, seal, go. */
+/* train/train.c - a run from its config to its last line: admit, prepare, take the memory, seal,
+ * go. */
 #include "headroom/train.h"
 
 #include <math.h>
@@ -32,9 +33,8 @@ static hr_status open_batches(run *r, hr_error *err)
                            .batch = config->train.batch,
                            .training = true,
                            .seed = (uint64_t)config->train.seed };
-    hr_status status = hr_batches_open(&trainer->train,
-                                       hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc,
-                                       err);
+    hr_status status = hr_batches_open(
+        &trainer->train, hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc, err);
     if (status != HR_OK) return status;
     const int64_t an_epoch = hr_batches_view(trainer->train)->batches;
     trainer->steps = config->train.steps;
@@ -66,9 +66,8 @@ static hr_status read_prompt(run *r, hr_error *err)
                                  .T = hr_min(HR_SAMPLE_PROMPT_TOKENS, r->config->train.seq_len),
                                  .batch = 1 };
     const int64_t kept = r->run_region.used;
-    hr_status status = hr_batches_open(&batches,
-                                       hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc,
-                                       err);
+    hr_status status = hr_batches_open(
+        &batches, hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc, err);
     if (status == HR_OK)
         status = hr_batches_fill(batches, 0, 0, 1, trainer->sample_ids, targets, &filled, err);
     hr_batches_close(&batches);

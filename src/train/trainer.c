@@ -33,7 +33,8 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     trainer->sample_ids = hr_region_take(region, trainer->sample_most, sizeof(int32_t));
     trainer->sample_text = hr_region_take(region, HR_SAMPLE_TEXT_BYTES, 1);
     trainer->weights_text = hr_region_take(region, hr_weights_text_bytes(program), 1);
-    trainer->metrics = (hr_metrics){ .fd = -1, .line = hr_region_take(region, HR_METRICS_BYTES, 1) };
+    trainer->metrics = (hr_metrics){ .fd = -1,
+                                     .line = hr_region_take(region, HR_METRICS_BYTES, 1) };
     if (!trainer->sample_ids || !trainer->sample_text || !trainer->weights_text ||
         !trainer->metrics.line)
         return hr_fail(err, HR_FAILURE, "no room for the run's buffers");
@@ -73,11 +74,11 @@ static hr_status train_step(hr_trainer *trainer, int64_t start_ns, hr_error *err
     result->seconds = (double)(after_ns - start_ns) * 1e-9;
     result->saved = false;
     const double rate = (double)trainer->targets * 1e9 / (double)hr_max(after_ns - before_ns, 1);
-    const hr_train_step told = { trainer->step,      trainer->steps,  trainer->loss,
-                                 trainer->lr,        trainer->grad_norm, result->tokens,
-                                 result->seconds,    rate };
-    const hr_metrics_step line = { trainer->step,  trainer->loss, trainer->lr, trainer->grad_norm,
-                                   result->tokens, rate,          result->seconds };
+    const hr_train_step told = { trainer->step,      trainer->steps, trainer->loss,   trainer->lr,
+                                 trainer->grad_norm, result->tokens, result->seconds, rate };
+    const hr_metrics_step line = { trainer->step,      trainer->loss,  trainer->lr,
+                                   trainer->grad_norm, result->tokens, rate,
+                                   result->seconds };
     if (events->step) events->step(events->context, &told);
     return hr_metrics_write_step(&trainer->metrics, &line, err);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/trainer.h - a run while it runs: what the host's steps work with, and the sections in turn. */
+/* train/trainer.h - a run while it runs: what the host's steps work with, and the sections in
+ * turn. */
 #ifndef HR_TRAIN_TRAINER_H
 #define HR_TRAIN_TRAINER_H
 
@@ -19,22 +20,23 @@ typedef struct {
     hr_train_result *result;
     hr_executor executor;
     hr_metrics metrics;
-    hr_batches *train, *valid;      /* valid: null without a text */
+    hr_batches *train, *valid; /* valid: null without a text */
     hr_vocabulary *vocabulary;
-    int64_t steps;                  /* of the run */
-    int64_t step;                   /* done */
+    int64_t steps; /* of the run */
+    int64_t step;  /* done */
 
-    int32_t load, fetch, step_section, update, evaluation, evaluation_batch, sample, save; /* loops */
+    int32_t load, fetch, step_section, update, evaluation, evaluation_batch, sample,
+        save; /* loops */
 
-    int64_t targets;                /* real tokens of the present batch */
-    double lr, loss, grad_norm;     /* of the present step */
+    int64_t targets;            /* real tokens of the present batch */
+    double lr, loss, grad_norm; /* of the present step */
     int64_t evaluated_tokens;
     double evaluation_loss;
-    int32_t *sample_ids;            /* [sample_most] */
+    int32_t *sample_ids; /* [sample_most] */
     int64_t sample_count, sample_most;
-    char *sample_text;              /* [HR_SAMPLE_TEXT_BYTES] */
+    char *sample_text; /* [HR_SAMPLE_TEXT_BYTES] */
     hr_weights_out weights;
-    char *weights_text;             /* [hr_weights_text_bytes] */
+    char *weights_text; /* [hr_weights_text_bytes] */
 } hr_trainer;
 
 /* Takes tables and buffers from a region of hr_run_bytes, and finds the sections. */

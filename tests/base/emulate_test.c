@@ -76,9 +76,10 @@ static uint32_t draw(uint64_t index)
  * cancel and round), and so small that products and sums are denormal. */
 static uint32_t draw_f32(int kind, uint64_t index)
 {
-    static const uint32_t corners[10] = { 0,          1,          0x7fffff,   0x800000,
-                                          0x800001,   0x3f800000, 0x7f7fffff, 0x7f800000,
-                                          0x7f800001, 0x7fc00123 };
+    static const uint32_t corners[10] = {
+        0,          1,          0x7fffff,   0x800000,   0x800001,
+        0x3f800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00123
+    };
     const uint32_t bits = draw(index), sign = bits & 0x80000000u;
     switch (kind) {
     case 0: return bits;

@@ -101,8 +101,8 @@ static int64_t plan_number(const char *arguments, const char *name)
     return value;
 }
 
-static const char *const commands[] = { "plan", "verify", "train", "keys", "doctor", "help",
-                                        "version" };
+static const char *const commands[] = { "plan",   "verify", "train",  "keys",
+                                        "doctor", "help",   "version" };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
 static void alone_it_prints_a_short_help(void **state)
@@ -228,8 +228,13 @@ static void output_that_does_not_arrive_is_a_failure(void **state)
     (void)state;
     require_program();
     put("tiny.yaml", tiny);
-    static const char *const words[] = { "keys", "keys --json", "help", "help --man", "doctor",
-                                         "plan tiny.yaml", "plan tiny.yaml --json",
+    static const char *const words[] = { "keys",
+                                         "keys --json",
+                                         "help",
+                                         "help --man",
+                                         "doctor",
+                                         "plan tiny.yaml",
+                                         "plan tiny.yaml --json",
                                          "plan tiny.yaml --program" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         char command[COMMAND_BYTES];
@@ -382,7 +387,8 @@ static void an_interrupted_run_saves_and_is_exit_75(void **state)
     put("text.txt", out);
     /* The shell's child is the program itself, so that $! is its number. */
     FILE *program = popen("exec \"$HEADROOM\" train tiny.yaml data.train=text.txt --out run "
-                          "train.steps=1000000000 & echo $!; wait $!; echo code $?", "r");
+                          "train.steps=1000000000 & echo $!; wait $!; echo code $?",
+                          "r");
     assert_non_null(program);
     char line[1024], last[1024] = "";
     int number = 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/dev/pool_test.c - fork and join: everybody runs, once, and all of it is seen afterwards. */
 #define _GNU_SOURCE
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
+
 #include <cmocka.h>
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -48,8 +50,7 @@ typedef struct {
 static void shift(void *context, int32_t thread, int32_t threads)
 {
     job *j = context;
-    for (int64_t i = thread; i < ELEMENTS; i += threads)
-        j->to[i] = j->from[(i + 1) % ELEMENTS] + 1;
+    for (int64_t i = thread; i < ELEMENTS; i += threads) j->to[i] = j->from[(i + 1) % ELEMENTS] + 1;
 }
 
 static void unshift(void *context, int32_t thread, int32_t threads)

@@ -2,10 +2,12 @@
 /* tests/mem/memory_test.c - what memory gives, what it refuses, and that it asks no more once
  * sealed. What ends or seals a process happens in a child. */
 #define _GNU_SOURCE
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
+
 #include <cmocka.h>
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,12 @@
 /* tests/mem/trap_test.c - the trap catches what it is for, and lets a quiet run through. The scenes
  * run in this program, run again under the trap. */
 #define _GNU_SOURCE
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
+
 #include <cmocka.h>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -71,10 +73,14 @@ static const struct {
     const char *name;
     void (*play)(void);
     int signal; /* that ends it; 0: it ends well */
-} scenes[] = { { "quiet", be_quiet, 0 },          { "malloc", ask_malloc, SIGABRT },
-               { "calloc", ask_calloc, SIGABRT }, { "realloc", ask_realloc, SIGABRT },
-               { "aligned", ask_aligned, SIGABRT }, { "stdio", ask_stdio, SIGABRT },
-               { "mmap", ask_mmap, SIGABRT },     { "sbrk", ask_sbrk, SIGABRT },
+} scenes[] = { { "quiet", be_quiet, 0 },
+               { "malloc", ask_malloc, SIGABRT },
+               { "calloc", ask_calloc, SIGABRT },
+               { "realloc", ask_realloc, SIGABRT },
+               { "aligned", ask_aligned, SIGABRT },
+               { "stdio", ask_stdio, SIGABRT },
+               { "mmap", ask_mmap, SIGABRT },
+               { "sbrk", ask_sbrk, SIGABRT },
                { "kernel", ask_the_kernel, SIGSYS } };
 
 enum { SCENES = sizeof scenes / sizeof *scenes };

@@ -86,12 +86,8 @@ static void random_value(const hr_key *key, uint64_t *draw, char *text, size_t b
     int32_t count = 0;
     switch (key->type) {
     case HR_KEY_INTEGER:
-    case HR_KEY_BYTES:
-        snprintf(text, bytes, "%lld", (long long)inside);
-        return;
-    case HR_KEY_REAL:
-        snprintf(text, bytes, "%s", hr_real_print(inside, number));
-        return;
+    case HR_KEY_BYTES: snprintf(text, bytes, "%lld", (long long)inside); return;
+    case HR_KEY_REAL: snprintf(text, bytes, "%s", hr_real_print(inside, number)); return;
     case HR_KEY_BOOL: snprintf(text, bytes, bits & 1 ? "true" : "false"); return;
     case HR_KEY_CHOICE:
         for (const char *at = key->choices; sscanf(at, "%31s", word) == 1; count++) {
@@ -168,11 +164,16 @@ static void an_unknown_key_names_the_nearest_known_one(void **state)
 {
     (void)state;
     static const pair pairs[] = {
-        { "model.d_modl", "model.d_model" },       { "d_model", "model.d_model" },
-        { "train.lr", "train.optimizer.lr" },      { "batch_size", "train.batch" },
-        { "train.seqlen", "train.seq_len" },       { "train.optimiser.lr", "train.optimizer.lr" },
-        { "data.vocab_size", "model.vocab_size" }, { "memory.bugdet", "memory.budget" },
-        { "epoch", "train.epochs" },               { "model.heads", "model.n_heads" },
+        { "model.d_modl", "model.d_model" },
+        { "d_model", "model.d_model" },
+        { "train.lr", "train.optimizer.lr" },
+        { "batch_size", "train.batch" },
+        { "train.seqlen", "train.seq_len" },
+        { "train.optimiser.lr", "train.optimizer.lr" },
+        { "data.vocab_size", "model.vocab_size" },
+        { "memory.bugdet", "memory.budget" },
+        { "epoch", "train.epochs" },
+        { "model.heads", "model.n_heads" },
     };
     hr_config config, before;
     hr_config_default(&config);
@@ -375,8 +376,7 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
           "2: a zero byte in a text; a recipe is mappings of keys to single values" },
         { "train:\n  batch: 4\n bad: 1\n", "3: not YAML: did not find expected key" },
         { "train: {batch: 4\n", "2: not YAML: did not find expected ',' or '}'" },
-        { "train:\n\tbatch: 4\n",
-          "2: not YAML: found character that cannot start any token" },
+        { "train:\n\tbatch: 4\n", "2: not YAML: found character that cannot start any token" },
         { "{{{{{{", "1: a mapping is not taken as a key; a recipe is mappings of keys to single "
                     "values" },
         { "train: \xff\n", " byte 7: not YAML: invalid leading UTF-8 octet" },
@@ -425,8 +425,8 @@ static void a_recipe_may_have_a_mebibyte_and_not_a_byte_more(void **state)
     assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_OK);
     write_recipe(text, LIMIT + 1);
     assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_USAGE);
-    snprintf(expected, sizeof expected,
-             "%s has more than the 1048576 bytes that a recipe may have", recipe_path);
+    snprintf(expected, sizeof expected, "%s has more than the 1048576 bytes that a recipe may have",
+             recipe_path);
     assert_string_equal(err.message, expected);
     free(text);
 }
@@ -486,9 +486,23 @@ static void sizes_are_read_exactly(void **state)
                  { "2TiB", 2199023255552 },
                  { "7B", 7 },
                  { "999999999999999999", 999999999999999999 } };
-    static const char *const bad[] = { "", "-1", "MiB", "1.5", "700M", "4 Gib", "1e9", "0x10",
-                                       "1_0", "1.", ".5GiB", " 1", "1  MiB", "1MiB ", "4GiB4",
-                                       "1.0000000GiB", "1000000000000000000" };
+    static const char *const bad[] = { "",
+                                       "-1",
+                                       "MiB",
+                                       "1.5",
+                                       "700M",
+                                       "4 Gib",
+                                       "1e9",
+                                       "0x10",
+                                       "1_0",
+                                       "1.",
+                                       ".5GiB",
+                                       " 1",
+                                       "1  MiB",
+                                       "1MiB ",
+                                       "4GiB4",
+                                       "1.0000000GiB",
+                                       "1000000000000000000" };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         int64_t bytes = -1;
         assert_int_equal(hr_bytes_parse(good[i].text, &bytes, NULL), HR_OK);

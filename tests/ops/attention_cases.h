@@ -44,7 +44,15 @@ static inline float case_uniform(case_random *random)
 }
 
 enum {
-    CASE_Q, CASE_K, CASE_V, CASE_O, CASE_GRAD_O, CASE_LSE, CASE_DQ, CASE_DK, CASE_DV,
+    CASE_Q,
+    CASE_K,
+    CASE_V,
+    CASE_O,
+    CASE_GRAD_O,
+    CASE_LSE,
+    CASE_DQ,
+    CASE_DK,
+    CASE_DV,
     CASE_TENSORS
 };
 

@@ -79,8 +79,8 @@ static double definition(const attention_case *c, const double *x, const double 
     const int64_t w = a->head_width, block = a->mask.block;
     double loss = 0, p[64];
     for (int64_t i = 0; i < c->rows; i++) {
-        const uint64_t key =
-            hr_random_row_key(7, 5, a->site, (uint64_t)(c->row_first / a->T), (uint64_t)i);
+        const uint64_t key = hr_random_row_key(7, 5, a->site, (uint64_t)(c->row_first / a->T),
+                                               (uint64_t)i);
         double total = 0;
         for (int64_t j = 0; j <= i; j++) {
             const int64_t apart = i / block - j / block;

@@ -112,7 +112,8 @@ static void compare_dx(const hr_kernels *fast, const hr_kernels *ref, product_ca
     run_threads(&call, hr_linear_dx_run, 1, 1);
     call.kernels = fast;
     call.out[0] = at.options & OVER_OTHER ? addend
-                  : at.options & OVER_AUX ? aux : take_poisoned(bytes);
+                  : at.options & OVER_AUX ? aux
+                                          : take_poisoned(bytes);
     run_threads(&call, hr_linear_dx_run, 1, at.threads);
     assert_product(call.out[0], dx, rows * K, at.dtype, N);
     release_all();
@@ -334,8 +335,8 @@ static void padding_stays_zero_beside_infinity(uint32_t mask)
         call.in[1] = take_random(ROWS * N, dtype, 1, &state);
         for (int64_t i = 0; i < ROWS * K; i++) hr_element_set(call.in[0], i, dtype, INFINITY);
         hr_element_set(call.in[1], ROWS * N - 1, dtype, INFINITY);
-        float *dw = call.out[0] =
-            take_poisoned(hr_layout_elements(hr_layout_for(dtype), K, N) * (int64_t)sizeof *dw);
+        float *dw = call.out[0] = take_poisoned(hr_layout_elements(hr_layout_for(dtype), K, N) *
+                                                (int64_t)sizeof *dw);
         call.scratch = take_scratch(hr_linear_dw_scratch_bytes(&attr, ROWS, 1));
         run_threads(&call, hr_linear_dw_run, 1, 1);
         assert_padding_zero(dw, K, N, dtype);
@@ -390,12 +391,19 @@ typedef struct {
 static double objective(const hr_kernels *ref, const small_net *net)
 {
     const hr_linear_attr up = { FD_D, FD_F, 2, net->act }, down = { FD_F, FD_N, 2, HR_ACT_NONE };
-    hr_call call = { .in = { net->x, net->weight[0], net->bias }, .out = { net->hidden, net->pre },
-                     .attr = &up, .kernels = ref, .rows = FD_ROWS };
+    hr_call call = { .in = { net->x, net->weight[0], net->bias },
+                     .out = { net->hidden, net->pre },
+                     .attr = &up,
+                     .kernels = ref,
+                     .rows = FD_ROWS };
     call.scratch = take_scratch(hr_linear_scratch_bytes(&up, FD_ROWS, 1));
     run_threads(&call, hr_linear_run, 1, 1);
-    call = (hr_call){ .in = { net->hidden, net->weight[1] }, .out = { net->y }, .attr = &down,
-                      .kernels = ref, .rows = FD_ROWS, .scratch = call.scratch };
+    call = (hr_call){ .in = { net->hidden, net->weight[1] },
+                      .out = { net->y },
+                      .attr = &down,
+                      .kernels = ref,
+                      .rows = FD_ROWS,
+                      .scratch = call.scratch };
     run_threads(&call, hr_linear_run, 1, 1);
     double sum = 0;
     for (int64_t i = 0; i < FD_ROWS * FD_N; i++) sum += (double)net->y[i] * net->dy[i];
@@ -443,14 +451,22 @@ static void check_gradients(const hr_kernels *ref, hr_act act)
     float *dpre = take_poisoned(FD_ROWS * FD_F * 4), *dx = take_poisoned(FD_ROWS * FD_D * 4);
     float *dw = take_poisoned(dw_count * 4), *db = take_poisoned(FD_F * 4);
     void *aux = act == HR_ACT_RELU ? net.hidden : act == HR_ACT_GELU ? net.pre : NULL;
-    hr_call call = { .in = { net.dy, net.weight[1], net.addend, aux }, .out = { dpre },
-                     .attr = &down, .kernels = ref, .rows = FD_ROWS };
+    hr_call call = { .in = { net.dy, net.weight[1], net.addend, aux },
+                     .out = { dpre },
+                     .attr = &down,
+                     .kernels = ref,
+                     .rows = FD_ROWS };
     run_threads(&call, hr_linear_dx_run, 1, 1);
-    call = (hr_call){ .in = { dpre, net.weight[0] }, .out = { dx }, .attr = &up, .kernels = ref,
-                      .rows = FD_ROWS };
+    call = (hr_call){
+        .in = { dpre, net.weight[0] }, .out = { dx }, .attr = &up, .kernels = ref, .rows = FD_ROWS
+    };
     run_threads(&call, hr_linear_dx_run, 1, 1);
-    call = (hr_call){ .in = { net.x, dpre }, .out = { dw, db }, .attr = &up, .kernels = ref,
-                      .rows = FD_ROWS, .clear = 3 };
+    call = (hr_call){ .in = { net.x, dpre },
+                      .out = { dw, db },
+                      .attr = &up,
+                      .kernels = ref,
+                      .rows = FD_ROWS,
+                      .clear = 3 };
     run_threads(&call, hr_linear_dw_run, 1, 1);
     for (int64_t i = 0; i < FD_ROWS * FD_F; i++) /* central differences would straddle the kink */
         if (act == HR_ACT_RELU) assert_true(fabsf(net.pre[i]) > 0.01f);
@@ -487,15 +503,15 @@ static void scratch_never_shrinks_with_rows(void **state)
             assert_true(bytes[k](&attr, rows, 3) >= bytes[k](&attr, rows - 1, 3));
 }
 
-#define ON(name, rung)                                                                            \
-    static void name##_on_##rung(void **state)                                                    \
-    {                                                                                             \
-        (void)state;                                                                              \
-        name(mask_of(#rung));                                                                     \
+#define ON(name, rung) \
+    static void name##_on_##rung(void **state) \
+    { \
+        (void)state; \
+        name(mask_of(#rung)); \
     }
 #define ON_ALL(name) ON(name, avx2) ON(name, avx512) ON(name, avx512bf16) ON(name, amx)
-#define TEST_ALL(name)                                                                            \
-    cmocka_unit_test(name##_on_avx2), cmocka_unit_test(name##_on_avx512),                         \
+#define TEST_ALL(name) \
+    cmocka_unit_test(name##_on_avx2), cmocka_unit_test(name##_on_avx512), \
         cmocka_unit_test(name##_on_avx512bf16), cmocka_unit_test(name##_on_amx)
 
 ON_ALL(forward_agrees_with_the_reference)

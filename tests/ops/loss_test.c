@@ -129,16 +129,16 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
         dlogits[threads] = take_poisoned(ROWS * V * 2);
         for (int64_t first = 0; first < ROWS; first += turn) {
             const int64_t rows = hr_min(turn, ROWS - first);
-            hr_call call = { .in = { hr_element_at(logits, first * V, HR_BF16), targets + first,
-                                     &scale },
-                             .out = { &sums[threads],
-                                      hr_element_at(dlogits[threads], first * V, HR_BF16) },
-                             .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, rows, 4)),
-                             .attr = &attr,
-                             .kernels = &kernels,
-                             .rows = rows,
-                             .clear = first == 0,
-                             .dtype = HR_BF16 };
+            hr_call call = {
+                .in = { hr_element_at(logits, first * V, HR_BF16), targets + first, &scale },
+                .out = { &sums[threads], hr_element_at(dlogits[threads], first * V, HR_BF16) },
+                .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, rows, 4)),
+                .attr = &attr,
+                .kernels = &kernels,
+                .rows = rows,
+                .clear = first == 0,
+                .dtype = HR_BF16
+            };
             run_threads(&call, hr_loss_run, 2, threads == 0 ? 1 : threads);
         }
         assert_same_bits(dlogits[threads], dlogits[0], ROWS * V * 2);

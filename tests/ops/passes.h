@@ -110,17 +110,17 @@ static inline double rounding(hr_dtype dtype)
 
 /* A sentence for each rung: `NAME_on_avx2` and so on call NAME with its mask of CPU features,
  * HR_COUNT times. */
-#define ON_RUNG(name, rung)                                                                       \
-    static void name##_on_##rung(void **state)                                                    \
-    {                                                                                             \
-        (void)state;                                                                              \
-        hr_test_require(#rung);                                                                   \
-        for (test_round = 0; test_round < HR_COUNT; test_round++)                                 \
-            name((uint32_t)hr_cpu_mask_of(#rung));                                                \
+#define ON_RUNG(name, rung) \
+    static void name##_on_##rung(void **state) \
+    { \
+        (void)state; \
+        hr_test_require(#rung); \
+        for (test_round = 0; test_round < HR_COUNT; test_round++) \
+            name((uint32_t)hr_cpu_mask_of(#rung)); \
     }
 #define ON_RUNGS(name) ON_RUNG(name, ref) ON_RUNG(name, avx2) ON_RUNG(name, avx512)
-#define TEST_RUNGS(name)                                                                          \
-    cmocka_unit_test(name##_on_ref), cmocka_unit_test(name##_on_avx2),                            \
+#define TEST_RUNGS(name) \
+    cmocka_unit_test(name##_on_ref), cmocka_unit_test(name##_on_avx2), \
         cmocka_unit_test(name##_on_avx512)
 
 #endif

@@ -67,7 +67,11 @@ static int64_t flops(const void *attr, int64_t rows)
 }
 
 static const hr_op op_source = { .name = "source", .in = "", .out = "w" };
-static const hr_op op_map = { .name = "map", .in = "rR", .out = "r", .reuse = { 3 }, .flops = flops,
+static const hr_op op_map = { .name = "map",
+                              .in = "rR",
+                              .out = "r",
+                              .reuse = { 3 },
+                              .flops = flops,
                               .scratch_bytes = scratch_bytes };
 static const hr_op op_sum = { .name = "sum", .in = "r", .out = "a" };
 static const hr_op op_update = { .name = "update", .in = "w", .out = "u" };
@@ -76,8 +80,8 @@ static const hr_op *const ops[] = { &op_source, &op_map, &op_sum, &op_update, &o
 
 typedef enum { SOURCE, MAP, SUM, UPDATE, REPORT } op_index;
 
-/* A program being made: the loops that are open, outermost first, and the tensors that hold something
- * that steps in the innermost one may read. */
+/* A program being made: the loops that are open, outermost first, and the tensors that hold
+ * something that steps in the innermost one may read. */
 typedef struct {
     hr_program program;
     int32_t open[DEPTH], depth;
@@ -89,9 +93,15 @@ static int32_t add_tensor(making *m, int32_t home)
     hr_program *program = &m->program;
     hr_tensor *tensor = &program->tensors[program->tensor_count];
     const int64_t rows = draw(1, 4) * 16, width = draw(1, 3) * 8;
-    *tensor = (hr_tensor){ .layer = HR_NONE, .dtype = HR_F32, .role = HR_ROLE_ACTIVATION,
-                           .dims = { rows, width }, .rows = rows, .row_bytes = width * 4,
-                           .home = home, .view_of = HR_NONE, .view_loop = HR_NONE };
+    *tensor = (hr_tensor){ .layer = HR_NONE,
+                           .dtype = HR_F32,
+                           .role = HR_ROLE_ACTIVATION,
+                           .dims = { rows, width },
+                           .rows = rows,
+                           .row_bytes = width * 4,
+                           .home = home,
+                           .view_of = HR_NONE,
+                           .view_loop = HR_NONE };
     snprintf(tensor->name, sizeof tensor->name, "value %d", program->tensor_count);
     return program->tensor_count++;
 }
@@ -163,7 +173,9 @@ static void open_loop(making *m)
 {
     hr_program *program = &m->program;
     const int32_t l = program->loop_count++;
-    program->loops[l] = (hr_loop){ .parent = m->open[m->depth - 1], .count = draw(1, 3), .step_last = -1 };
+    program->loops[l] = (hr_loop){ .parent = m->open[m->depth - 1],
+                                   .count = draw(1, 3),
+                                   .step_last = -1 };
     snprintf(program->loops[l].name, sizeof program->loops[l].name, "loop %d", l);
     m->open[m->depth++] = l;
 }
@@ -184,7 +196,8 @@ static hr_program make_program(hr_region *region)
     making m = { .depth = 1 };
     hr_error err;
     assert_int_equal(hr_program_place(region, ops, 5, 2 * STEPS_MAX, 6 * STEPS_MAX, STEPS_MAX, 0,
-                                      &m.program, &err), HR_OK);
+                                      &m.program, &err),
+                     HR_OK);
     const int32_t weight = add_tensor(&m, HR_NONE);
     m.program.tensors[weight].role = HR_ROLE_WEIGHT;
     add_step(&m, SOURCE)->out[0] = weight;
@@ -203,7 +216,8 @@ static hr_plan place(const hr_program *program, hr_plan plan, hr_region *region)
 {
     hr_pack_result result;
     hr_error err;
-    assert_int_equal(hr_pack(plan.storages, plan.storage_count, 1000000, region, &result, &err), HR_OK);
+    assert_int_equal(hr_pack(plan.storages, plan.storage_count, 1000000, region, &result, &err),
+                     HR_OK);
     plan.arena_bytes = result.arena_bytes;
     plan.floor_bytes = result.floor_bytes;
     plan.peak_step = result.peak_step;
@@ -252,7 +266,8 @@ static void every_random_plan_is_accepted_by_the_judge(void **state)
         assert_int_equal(report.storage_count, plan.storage_count);
         steps += program.step_count;
         gaps += report.gap_bytes > 0;
-        for (int32_t b = 0; b < plan.buffer_count; b++) shared += plan.buffers[b].view_of == HR_NONE;
+        for (int32_t b = 0; b < plan.buffer_count; b++)
+            shared += plan.buffers[b].view_of == HR_NONE;
         shared -= plan.storage_count;
     }
     printf("%d programs, %lld steps, %lld storages handed over, %lld above their floor\n",
@@ -324,7 +339,8 @@ static void plans_that_believe_no_loop_are_refused(void **state)
         refused += status == HR_BROKEN;
         different += differs;
     }
-    printf("%d of %d plans without loops collide, the others declare a wrong life\n", refused, different);
+    printf("%d of %d plans without loops collide, the others declare a wrong life\n", refused,
+           different);
     assert_true(refused > 0);
 }
 

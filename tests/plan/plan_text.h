@@ -49,7 +49,8 @@ static const char plan_text[] =
     "'writes':[[7,'accumulate'],[9,'write']],'flops':0},"
     "{'index':5,'loop':3,'layer':0,'op':'scale_backward','reads':[8,2],"
     "'writes':[[10,'accumulate']],'flops':1024},"
-    "{'index':6,'loop':2,'layer':-1,'op':'update','reads':[10,7],'writes':[[0,'update']],'flops':0},"
+    "{'index':6,'loop':2,'layer':-1,'op':'update','reads':[10,7],'writes':[[0,'update']],'flops':0}"
+    ","
     "{'index':7,'loop':5,'layer':-1,'op':'save','reads':[0],'writes':[],'flops':0}]}";
 
 #endif

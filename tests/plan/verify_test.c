@@ -38,7 +38,8 @@ static int tear_down(void **state)
     return unlink(path);
 }
 
-static hr_status judge_bytes(const char *bytes, size_t count, hr_verify_report *report, hr_error *err)
+static hr_status judge_bytes(const char *bytes, size_t count, hr_verify_report *report,
+                             hr_error *err)
 {
     unlink(path); /* a file that is cut and rewritten is flushed to disk when it is closed */
     FILE *file = fopen(path, "w");
@@ -73,12 +74,14 @@ static void set(json_t *root, const char *where, const char *value)
     }
     if (!strcmp(value, "-")) {
         assert_int_equal(json_is_array(at) ? json_array_remove(at, (size_t)atoi(part))
-                                           : json_object_del(at, part), 0);
+                                           : json_object_del(at, part),
+                         0);
         return;
     }
     json_t *made = parse(value);
     assert_int_equal(json_is_array(at) ? json_array_set_new(at, (size_t)atoi(part), made)
-                                       : json_object_set_new(at, part, made), 0);
+                                       : json_object_set_new(at, part, made),
+                     0);
 }
 
 static hr_status judge(json_t *root, hr_verify_report *report, hr_error *err)
@@ -130,15 +133,17 @@ typedef struct {
 static const lie lies[] = {
     /* bytes that collide */
     { "buffers/8/offset", "896", HR_BROKEN,
-      "buffers 4 (y) and 8 (dy) are both in use at step 4 (loss) and share bytes: 832 to 960 and 896 "
+      "buffers 4 (y) and 8 (dy) are both in use at step 4 (loss) and share bytes: 832 to 960 and "
+      "896 "
       "to 1024" },
-    { "buffers/7/offset", "704", HR_BROKEN, "buffers 7 (loss) and 10 (dw) are both in use at step 2" },
+    { "buffers/7/offset", "704", HR_BROKEN,
+      "buffers 7 (loss) and 10 (dw) are both in use at step 2" },
     { "buffers/0/offset", "64", HR_BROKEN, "buffers 0 (w) and 1 (ids) are both in use at step 1" },
     { "buffers/5/offset", "0", HR_BROKEN, "buffers 0 (w) and 5 (work) are both in use at step 3" },
     { "buffers/5/bytes", "1024", HR_CORRUPT, "the last byte of a buffer is before 1984" },
-    { "buffers/1/bytes", "320", HR_BROKEN, "buffers 1 (ids) and 10 (dw) are both in use at step 2" },
-    { "steps/3/reads", "[3,3]", HR_BROKEN,
-      "have one storage, but the step does not hand it over" },
+    { "buffers/1/bytes", "320", HR_BROKEN,
+      "buffers 1 (ids) and 10 (dw) are both in use at step 2" },
+    { "steps/3/reads", "[3,3]", HR_BROKEN, "have one storage, but the step does not hand it over" },
     { "steps/3/writes/0/1", "'accumulate'", HR_BROKEN, "does not hand it over" },
     { "steps/5/reads", "[8,3]", HR_BROKEN, "buffers 3 (x) and 4 (y) are both in use at step 3" },
     { "buffers/4/storage", "9", HR_BROKEN, "buffers 3 (x) and 4 (y) are both in use at step 3" },
@@ -150,7 +155,8 @@ static const lie lies[] = {
     { "buffers/10/step_first", "5", HR_CORRUPT, "declared alive from step 5 to 6" },
     { "buffers/0/step_first", "1", HR_CORRUPT, "buffer 0 (w): declared alive from step 1 to 7" },
     { "buffers/8/step_last", "7", HR_CORRUPT, "buffer 8 (dy): declared alive from step 4 to 7" },
-    { "buffers/6/step_last", "3", HR_CORRUPT, "buffer 6 (y slice): declared alive from step 3 to 3" },
+    { "buffers/6/step_last", "3", HR_CORRUPT,
+      "buffer 6 (y slice): declared alive from step 3 to 3" },
     { "loops/3/repeats", "1", HR_CORRUPT, "buffer 7 (loss): declared alive from step 2 to 6" },
     { "buffers/10/home", "3", HR_CORRUPT,
       "buffer 10 (dw): step 6 uses it outside its home, loop 3 (micro-batch)" },
@@ -160,12 +166,15 @@ static const lie lies[] = {
     { "buffers/2/home", "3", HR_CORRUPT, "a view has the storage and home of its buffer 1 (ids)" },
     { "steps/6/reads", "[10]", HR_CORRUPT, "buffer 7 (loss): declared alive from step 2 to 6" },
     /* values that nobody wrote */
-    { "steps/1/writes", "[]", HR_CORRUPT, "buffer 1 (ids): step 2 (embed) reads it before any step" },
-    { "steps/2/writes", "[]", HR_CORRUPT, "buffer 3 (x): step 3 (scale) reads it before any step of "
-                                          "its home, loop 3 (micro-batch), writes it" },
+    { "steps/1/writes", "[]", HR_CORRUPT,
+      "buffer 1 (ids): step 2 (embed) reads it before any step" },
+    { "steps/2/writes", "[]", HR_CORRUPT,
+      "buffer 3 (x): step 3 (scale) reads it before any step of "
+      "its home, loop 3 (micro-batch), writes it" },
     { "steps/5/writes/0/1", "'update'", HR_CORRUPT,
       "buffer 10 (dw): step 5 (scale_backward) reads it before any step" },
-    { "steps/3/writes", "[[4,'write']]", HR_CORRUPT, "buffer 5 (work): no step reads or writes it" },
+    { "steps/3/writes", "[[4,'write']]", HR_CORRUPT,
+      "buffer 5 (work): no step reads or writes it" },
     /* places */
     { "buffers/6/offset", "768", HR_CORRUPT,
       "buffer 6 (y slice): bytes 768 to 832 lie outside buffer 4 (y), which it is a view of" },
@@ -174,12 +183,14 @@ static const lie lies[] = {
       "buffer 5 (work): offset 961 and bytes 64 must be multiples of 64" },
     { "buffers/3/storage", "6", HR_BROKEN, "buffers 3 (x) and 4 (y) are both in use at step 3" },
     { "buffers/2/storage", "3", HR_CORRUPT, "a view has the storage and home" },
-    { "buffers/9/view_of", "4", HR_CORRUPT, "buffer 8 (dy): step 5 (scale_backward) reads it before" },
+    { "buffers/9/view_of", "4", HR_CORRUPT,
+      "buffer 8 (dy): step 5 (scale_backward) reads it before" },
     { "buffers/1/view_of", "2", HR_CORRUPT, "its chain of views reaches no buffer of its own" },
     { "buffers/7/storage", "5", HR_CORRUPT,
       "buffer 7 (loss) and buffer 8 (dy) have storage 5, but not the same offset and bytes" },
     /* sums */
-    { "arena_bytes", "1024", HR_CORRUPT, "arena_bytes is 1024, the last byte of a buffer is before 1088" },
+    { "arena_bytes", "1024", HR_CORRUPT,
+      "arena_bytes is 1024, the last byte of a buffer is before 1088" },
     { "floor_bytes", "1024", HR_CORRUPT,
       "floor_bytes is 1024, the most bytes alive at one step are 1088, at step 4" },
     { "process_bytes", "9000", HR_CORRUPT,
@@ -211,14 +222,17 @@ static const lie lies[] = {
     { "steps/2/flops", "1.5", HR_CORRUPT, "step 2: flops must be a whole number" },
     { "buffers/3/bytes", "0", HR_CORRUPT, "buffer 3: bytes must be a whole number from 1" },
     { "buffers/3/bytes", "'128'", HR_CORRUPT, "buffer 3: bytes must be a whole number" },
-    { "buffers/3/bytes", "4611686018427387904", HR_CORRUPT, "buffer 3: bytes must be a whole number" },
+    { "buffers/3/bytes", "4611686018427387904", HR_CORRUPT,
+      "buffer 3: bytes must be a whole number" },
     { "buffers/3/offset", "-64", HR_CORRUPT, "buffer 3: offset must be a whole number from 0" },
     { "buffers/3/dtype", "'f16'", HR_CORRUPT, "buffer 3: dtype must be" },
     { "buffers/3/role", "'thing'", HR_CORRUPT, "buffer 3: role must be one of" },
-    { "buffers/3/shape", "[8,9]", HR_CORRUPT, "buffer 3: shape must be sizes of at least 1 that fit" },
+    { "buffers/3/shape", "[8,9]", HR_CORRUPT,
+      "buffer 3: shape must be sizes of at least 1 that fit" },
     { "buffers/3/shape/0", "9223372036854775807", HR_CORRUPT, "buffer 3: shape must be" },
     { "buffers/3/name", "'a\\nb'", HR_CORRUPT, "buffer 3: name must be text" },
-    { "buffers/3/step_last", "8", HR_CORRUPT, "buffer 3: step_last must be a whole number from 2 to 7" },
+    { "buffers/3/step_last", "8", HR_CORRUPT,
+      "buffer 3: step_last must be a whole number from 2 to 7" },
     { "buffers/3/home", "6", HR_CORRUPT, "buffer 3: home must be a whole number from -1 to 5" },
     { "buffers/3/storage", "-", HR_CORRUPT, "buffer 3: storage must be" },
 };
@@ -247,7 +261,8 @@ static void each_single_lie_is_found_with_its_sentence(void **state)
 static void a_plan_that_forgot_its_loops_is_refused(void **state)
 {
     (void)state;
-    /* Lives as if every loop turned once, and bytes used again accordingly: the labels die at step 2. */
+    /* Lives as if every loop turned once, and bytes used again accordingly: the labels die at
+     * step 2. */
     json_t *root = good_plan();
     hr_verify_report report;
     hr_error err;
@@ -269,7 +284,8 @@ static void a_plan_without_reuse_is_refused(void **state)
     hr_error err;
     size_t index;
     int64_t offset = 0;
-    json_array_foreach(json_object_get(root, "buffers"), index, buffer) {
+    json_array_foreach(json_object_get(root, "buffers"), index, buffer)
+    {
         json_object_set_new(buffer, "step_first", json_integer(0));
         json_object_set_new(buffer, "step_last", json_integer(7));
         if (!json_is_null(json_object_get(buffer, "view_of"))) continue;

@@ -68,9 +68,10 @@ static void every_number_reads_back_to_the_same_bits(void **state)
     uint64_t draw = seed;
     open_metrics(&metrics);
     for (int32_t i = 0; i < LINES; i++) {
-        steps[i] = (hr_metrics_step){ i + 1, random_double(&draw), random_double(&draw),
-                                      random_double(&draw), INT64_MAX - i, random_double(&draw),
-                                      random_double(&draw) };
+        steps[i] = (hr_metrics_step){
+            i + 1,         random_double(&draw), random_double(&draw), random_double(&draw),
+            INT64_MAX - i, random_double(&draw), random_double(&draw)
+        };
         assert_int_equal(hr_metrics_write_step(&metrics, &steps[i], NULL), HR_OK);
     }
     assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);

@@ -46,8 +46,12 @@ static void write_shard(int64_t tokens)
 
 static hr_batch_desc describe(int64_t T, int64_t batch, bool training)
 {
-    return (hr_batch_desc){ .shard = hr_folder_path(&folder, "ids"), .name = "data.train",
-                            .vocab_size = 1 << 17, .T = T, .batch = batch, .training = training,
+    return (hr_batch_desc){ .shard = hr_folder_path(&folder, "ids"),
+                            .name = "data.train",
+                            .vocab_size = 1 << 17,
+                            .T = T,
+                            .batch = batch,
+                            .training = training,
                             .seed = 5 };
 }
 
@@ -88,8 +92,7 @@ static void all_orders_are_equally_likely(void **state)
     int counts[256] = { 0 };
     for (int64_t epoch = 0; epoch < 24000; epoch++) {
         int code = 0;
-        for (int64_t i = 0; i < 4; i++)
-            code = code * 4 + (int)hr_batch_order(11, epoch, i, 4);
+        for (int64_t i = 0; i < 4; i++) code = code * 4 + (int)hr_batch_order(11, epoch, i, 4);
         counts[code]++;
     }
     int orders = 0;
@@ -155,8 +158,9 @@ static void a_run_taken_up_anywhere_in_any_pieces_sees_the_same(void **state)
     const hr_batch_desc desc = describe(T, BATCH, true);
     hr_batches *batches = open_batches(&desc);
     for (int step = 0; step < STEPS; step++)
-        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, whole[step], after[step], &count,
-                                         &err), HR_OK);
+        assert_int_equal(
+            hr_batches_fill(batches, step, 0, BATCH, whole[step], after[step], &count, &err),
+            HR_OK);
     close_batches(batches);
     assert_memory_not_equal(whole[0], whole[16], sizeof whole[0]); /* 16 steps an epoch */
     batches = open_batches(&desc);
@@ -164,8 +168,8 @@ static void a_run_taken_up_anywhere_in_any_pieces_sees_the_same(void **state)
         for (int rows = 1; rows <= BATCH; rows++) {
             for (int row = 0; row < BATCH; row += rows) {
                 if (BATCH % rows) continue;
-                assert_int_equal(hr_batches_fill(batches, step, row, rows, ids, targets, &count,
-                                                 &err), HR_OK);
+                assert_int_equal(
+                    hr_batches_fill(batches, step, row, rows, ids, targets, &count, &err), HR_OK);
                 assert_int_equal(count, rows * T);
                 assert_memory_equal(ids, whole[step] + row * T, (size_t)count * sizeof *ids);
                 assert_memory_equal(targets, after[step] + row * T, (size_t)count * sizeof *ids);

@@ -63,8 +63,18 @@ static void words_are_lower_cased_and_split_on_white_space(void **state)
     assert_words(" \t\r\n\v\f", "");
     assert_words("One TWO\n\n three,", "one|two|three,|");
     assert_words(" @-@ <unk> Caf\xc3\x89 ", "@-@|<unk>|caf\xc3\xa9|");
-    assert_words("a\x1c" "b\x1d" "c\x1e" "d\x1f" "e\x1b" "f", "a|b|c|d|e\x1b" "f|");
-    assert_words("\xef\xbb\xbf" "bom", "\xef\xbb\xbf" "bom|");
+    assert_words("a\x1c"
+                 "b\x1d"
+                 "c\x1e"
+                 "d\x1f"
+                 "e\x1b"
+                 "f",
+                 "a|b|c|d|e\x1b"
+                 "f|");
+    assert_words("\xef\xbb\xbf"
+                 "bom",
+                 "\xef\xbb\xbf"
+                 "bom|");
 }
 
 static void unicode_white_space_separates_and_its_look_alikes_do_not(void **state)
@@ -84,8 +94,14 @@ static void unicode_white_space_separates_and_its_look_alikes_do_not(void **stat
                  "k",
                  "a|b|c|d|e|f|g|h|i|j|k|");
     /* U+200B zero width space, U+FEFF, U+180E: not white space to Python 3 */
-    assert_words("a\xe2\x80\x8b" "b\xef\xbb\xbf" "c\xe1\xa0\x8e" "d",
-                 "a\xe2\x80\x8b" "b\xef\xbb\xbf" "c\xe1\xa0\x8e" "d|");
+    assert_words("a\xe2\x80\x8b"
+                 "b\xef\xbb\xbf"
+                 "c\xe1\xa0\x8e"
+                 "d",
+                 "a\xe2\x80\x8b"
+                 "b\xef\xbb\xbf"
+                 "c\xe1\xa0\x8e"
+                 "d|");
 }
 
 static void lower_case_may_take_more_bytes_or_fewer(void **state)
@@ -107,8 +123,8 @@ static void what_is_not_utf8_is_refused_with_its_place(void **state)
         "ab \xf4\x90\x80\x80", /* past U+10FFFF */
         "ab \xf8\x88\x80\x80", /* five bytes */
         "ab \xff",
-        "ab \xe2\x82",         /* cut short by the end of the text */
-        "ab \xe2\x82 c",       /* cut short inside */
+        "ab \xe2\x82",   /* cut short by the end of the text */
+        "ab \xe2\x82 c", /* cut short inside */
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         hr_error err;

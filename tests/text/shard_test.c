@@ -50,8 +50,11 @@ static void write_shard(const char *name, int64_t tokens, int64_t vocab_size)
         for (int64_t i = 0; i < count; i++) ids[i] = id_at(first + i, vocab_size);
         assert_int_equal(hr_shard_append(writer, ids, count, &err), HR_OK);
     }
-    const hr_shard_info info = { .covered = tokens / 2, .source_bytes = 12, .source = { 1, 2 },
-                                 .tokenizer = { 3, 4 }, .kind = HR_TOKENIZER_WORDS };
+    const hr_shard_info info = { .covered = tokens / 2,
+                                 .source_bytes = 12,
+                                 .source = { 1, 2 },
+                                 .tokenizer = { 3, 4 },
+                                 .kind = HR_TOKENIZER_WORDS };
     assert_int_equal(hr_shard_commit(writer, &info, &err), HR_OK);
 }
 
@@ -112,8 +115,9 @@ static void one_flipped_bit_anywhere_is_found(void **state)
     for (int64_t i = 0; i < 4096 * HR_COUNT; i++) {
         hr_error err;
         /* All bits of the header's first 128 bytes, then bits anywhere. */
-        const int64_t bit =
-            i < 1024 ? i : (int64_t)(hr_random_mix(seed + (uint64_t)i) % (uint64_t)(bytes * 8));
+        const int64_t bit = i < 1024 ? i
+                                     : (int64_t)(hr_random_mix(seed + (uint64_t)i) %
+                                                 (uint64_t)(bytes * 8));
         const char flipped = (char)(content[bit / 8] ^ 1 << bit % 8);
         pwrite(fileno(file), &flipped, 1, bit / 8);
         assert_int_equal(read_shard(path, &err), HR_CORRUPT);

@@ -274,9 +274,11 @@ static void more_words_than_planned_are_refused_with_both_numbers(void **state)
     assert_prepared(&desc, &text);
     desc.words_max = 6;
     desc.train = valid_path;
-    hr_folder_write(valid_path, "1234567890123456789012345678901234567890 "
-                                "1234567890123456789012345678901234567890x "
-                                "1234567890123456789012345678901234567890xy ", 123 + 3);
+    hr_folder_write(valid_path,
+                    "1234567890123456789012345678901234567890 "
+                    "1234567890123456789012345678901234567890x "
+                    "1234567890123456789012345678901234567890xy ",
+                    123 + 3);
     assert_refused(&desc, HR_USAGE,
                    "has 3 distinct words of 123 bytes, and data.words_max=6 has room for 6 of 96 "
                    "bytes: type data.words_max=8");
@@ -357,10 +359,12 @@ static void ids_become_text_again(void **state)
     const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 9, 5);
     assert_prepared(&desc, &text);
     void *memory = hr_guard_open(&guard, hr_vocabulary_bytes(HR_TOKENIZER_WORDS, 9));
-    assert_int_equal(hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_WORDS, 10,
-                                        text.vocabulary, &err), HR_CORRUPT);
-    assert_int_equal(hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_WORDS, 9,
-                                        text.vocabulary, &err), HR_OK);
+    assert_int_equal(
+        hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_WORDS, 10, text.vocabulary, &err),
+        HR_CORRUPT);
+    assert_int_equal(
+        hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_WORDS, 9, text.vocabulary, &err),
+        HR_OK);
     assert_int_equal(hr_vocabulary_view(vocabulary)->used, 7);
     assert_int_equal(hr_vocabulary_decode(vocabulary, ids, 7, out, 64, &used, &err), HR_OK);
     out[used] = 0;
@@ -401,8 +405,8 @@ static uint64_t digest_of(const hr_text_part *part)
 static void wikitext_has_its_golden_counts(void **state)
 {
     (void)state;
-    static const char *const words[] = { "<pad>", "<unk>", "<sos>", "<eos>", "the", ",", ".", "of",
-                                         "<unk>", "and", "in", "to", "a", "=" };
+    static const char *const words[] = { "<pad>", "<unk>", "<sos>", "<eos>", "the", ",", ".",
+                                         "of",    "<unk>", "and",   "in",    "to",  "a", "=" };
     hr_text text;
     hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10000, 1 << 20);
     desc.train = HR_SHARED "/data/wikitext-2/train.txt";
@@ -426,8 +430,9 @@ static void wikitext_has_its_golden_counts(void **state)
     char word[64];
     int64_t used;
     void *memory = malloc((size_t)hr_vocabulary_bytes(HR_TOKENIZER_WORDS, 10000));
-    assert_int_equal(hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_WORDS, 10000,
-                                        text.vocabulary, &err), HR_OK);
+    assert_int_equal(
+        hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_WORDS, 10000, text.vocabulary, &err),
+        HR_OK);
     for (int32_t id = 0; id < 14; id++) {
         assert_int_equal(hr_vocabulary_decode(vocabulary, &id, 1, word, 63, &used, &err), HR_OK);
         word[used] = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bits_test.c - threads, micro-batches and loss chunks change no bit of losses, gradients, weights.
  *
- * Each case is trained for three steps in one piece by one thread; then the same run is cut in every
- * way that promises the same bits, and every number is compared. */
+ * Each case is trained for three steps in one piece by one thread; then the same run is cut in
+ * every way that promises the same bits, and every number is compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ typedef struct {
     double *gradients; /* of the last step */
     float *weights;
     int64_t count;
-    int64_t *firsts;   /* [param_count + 1] where each parameter begins */
+    int64_t *firsts; /* [param_count + 1] where each parameter begins */
     int32_t param_count;
 } trace;
 
@@ -119,9 +119,9 @@ static bool same_bits(const trace *a, const trace *b)
            !memcmp(a->weights, b->weights, (size_t)a->count * sizeof *a->weights);
 }
 
-/* Largest ||a - b|| / ||a|| over losses, and over gradient and weights of each parameter. A gradient
- * that is zero but for rounding (a constant added to every key cancels in the softmax) has no
- * relative difference: below 1e-8 of the whole gradient a parameter is left out. */
+/* Largest ||a - b|| / ||a|| over losses, and over gradient and weights of each parameter. A
+ * gradient that is zero but for rounding (a constant added to every key cancels in the softmax)
+ * has no relative difference: below 1e-8 of the whole gradient a parameter is left out. */
 static double apart(const trace *a, const trace *b)
 {
     double worst = 0;
@@ -189,9 +189,11 @@ static void cuts_and_threads_keep_every_bit(void **state)
         if (!has_rung(rung)) continue;
         const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
         for (int32_t i = 0; i < 4 * hr_min(HR_COUNT, 4); i++) {
-            /* At the count of one each family and format meets one length and one pattern a rung. */
+            /* At the count of one each family and format meets one length and one pattern a
+             * rung. */
             const int32_t family = i & 1, format = i >> 1 & 1, turn = i / 4;
-            const int32_t length = rung == 0 ? (i + (i >> 1) + turn) % 2 : (i + rung + turn) % 4; /* ref is slow */
+            const int32_t length = rung == 0 ? (i + (i >> 1) + turn) % 2
+                                             : (i + rung + turn) % 4; /* ref is slow */
             const hr_config config = config_of(family, format, lengths[length],
                                                (i + 2 * rung + turn) % 4);
             judge(&config, mask);

@@ -17,15 +17,10 @@
  *   global  J mod stride = 0 or J = I
  *   mixed   I - J <= window or J mod stride = 0 or J = I
  * A dropped block costs neither time nor bytes. */
-typedef enum {
-    HR_PATTERN_DENSE,
-    HR_PATTERN_LOCAL,
-    HR_PATTERN_GLOBAL,
-    HR_PATTERN_MIXED
-} hr_pattern;
+typedef enum { HR_PATTERN_DENSE, HR_PATTERN_LOCAL, HR_PATTERN_GLOBAL, HR_PATTERN_MIXED } hr_pattern;
 
 typedef struct {
-    int32_t kind;           /* hr_pattern */
+    int32_t kind;                  /* hr_pattern */
     int32_t block, window, stride; /* block >= 1 tokens; window >= 0 blocks; stride >= 1 blocks */
 } hr_attention_mask;
 
@@ -68,7 +63,7 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
 typedef struct {
     int32_t H, G, head_width;
     int64_t T;
-    int64_t q_width, k_width, v_width;        /* elements of a row of each input tensor */
+    int64_t q_width, k_width, v_width; /* elements of a row of each input tensor */
     int64_t q_offset, k_offset, v_offset;
     int64_t q_head_stride, k_head_stride, v_head_stride;
     hr_attention_mask mask;

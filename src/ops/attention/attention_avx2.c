@@ -16,16 +16,18 @@ enum { WIDTH_STEP = 16, TILE_ROWS = 4, REDUCE_STEP = 8 };
 VEC_INLINE void transpose_words(vec_bits row[8])
 {
     vec_bits pair[8];
-    UNROLL for (int i = 0; i < 8; i += 2) {
+    UNROLL for (int i = 0; i < 8; i += 2)
+    {
         pair[i] = _mm256_unpacklo_epi32(row[i], row[i + 1]);
         pair[i + 1] = _mm256_unpackhi_epi32(row[i], row[i + 1]);
     }
-    UNROLL for (int i = 0; i < 8; i += 4)
-        UNROLL for (int j = 0; j < 2; j++) {
-            row[i + 2 * j] = _mm256_unpacklo_epi64(pair[i + j], pair[i + 2 + j]);
-            row[i + 2 * j + 1] = _mm256_unpackhi_epi64(pair[i + j], pair[i + 2 + j]);
-        }
-    UNROLL for (int i = 0; i < 4; i++) {
+    UNROLL for (int i = 0; i < 8; i += 4) UNROLL for (int j = 0; j < 2; j++)
+    {
+        row[i + 2 * j] = _mm256_unpacklo_epi64(pair[i + j], pair[i + 2 + j]);
+        row[i + 2 * j + 1] = _mm256_unpackhi_epi64(pair[i + j], pair[i + 2 + j]);
+    }
+    UNROLL for (int i = 0; i < 4; i++)
+    {
         pair[i] = _mm256_permute2x128_si256(row[i], row[4 + i], 0x20);
         pair[4 + i] = _mm256_permute2x128_si256(row[i], row[4 + i], 0x31);
     }

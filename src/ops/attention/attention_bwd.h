@@ -67,23 +67,25 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
     }
     for (int64_t i = 0; i < ROWS; i += 2) {
         vec ds[2][2];
-        UNROLL for (int u = 0; u < 2; u++) {
+        UNROLL for (int u = 0; u < 2; u++)
+        {
             const int64_t k = key + i + u;
             const uint32_t element = task->element_first + (uint32_t)k;
             const int64_t first = hr_max(t->query_first, k);
             const int64_t last = k >= t->first && k < t->last ? t->query_last : 0;
             vec kept[2];
-            UNROLL for (int j = 0; j < 2; j++) {
+            UNROLL for (int j = 0; j < 2; j++)
+            {
                 const int64_t at = (i + u) * PANELS + j * VEC_LANES, q = query + j * VEC_LANES;
                 vec dp = load_floats(b->room.dp + at);
                 vec p = exp2_of(vec_sub(vec_mul(load_floats(b->room.score + at), factor), lse[j]));
                 if (edge) p = select_range(p, zero, first - q, last - q);
                 kept[j] = p;
                 if (drop) {
-                    const vec_bits bits =
-                        random_of((vec_bits)load_floats((const float *)task->key_low + q),
-                                  (vec_bits)load_floats((const float *)task->key_high + q),
-                                  vec_bits_set(element));
+                    const vec_bits bits = random_of(
+                        (vec_bits)load_floats((const float *)task->key_low + q),
+                        (vec_bits)load_floats((const float *)task->key_high + q),
+                        vec_bits_set(element));
                     kept[j] = vec_keep_from(p, bits, threshold);
                     dp = vec_mul(vec_keep_from(dp, bits, threshold), keep_scale);
                 }

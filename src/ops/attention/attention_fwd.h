@@ -12,8 +12,8 @@
 #include "ops/attention/attention_pattern.h"
 
 enum {
-    PANELS = 2 * VEC_LANES,                             /* columns of a product */
-    SCORE_ROW = ATTENTION_KEY_CHUNK + ATTENTION_PAD,    /* words from row to row */
+    PANELS = 2 * VEC_LANES,                          /* columns of a product */
+    SCORE_ROW = ATTENTION_KEY_CHUNK + ATTENTION_PAD, /* words from row to row */
     P_ROW = ATTENTION_KEY_CHUNK / PAIR + ATTENTION_PAD,
     STRIP_STEP = (int)ROWS > (int)VEC_LANES ? (int)ROWS : (int)VEC_LANES, /* in whole vectors */
     SPAN_STEP = (int)REDUCE_STEP > (int)VEC_LANES ? (int)REDUCE_STEP : (int)VEC_LANES
@@ -31,7 +31,7 @@ typedef struct {
 /* A strip and the keys it sees. */
 typedef struct {
     int64_t row, rows;
-    bool again;                  /* not its first chunk of keys */
+    bool again; /* not its first chunk of keys */
     attention_keys keys[ATTENTION_KEYS_MAX];
     int64_t key_ranges;
     uint32_t *p;

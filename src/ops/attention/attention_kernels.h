@@ -16,30 +16,30 @@ typedef struct {
 } hr_attention_rows;
 
 typedef struct {
-    hr_attention_rows q, k, v, o;      /* o is written by the forward and read by the backward */
+    hr_attention_rows q, k, v, o;         /* o is written by the forward and read by the backward */
     hr_attention_rows grad_o, dq, dk, dv; /* backward only; dk, dv are written at the last head */
-    float *lse;                        /* row i at i * lse_stride; null: not wanted (forward) */
+    float *lse;                           /* row i at i * lse_stride; null: not wanted (forward) */
     int64_t lse_stride;
-    int64_t length;                    /* rows, 1 to T */
+    int64_t length; /* rows, 1 to T */
     int32_t head_width;
     hr_dtype dtype;
-    hr_attention_mask mask;            /* dense: block is T */
-    float scale;                       /* > 0 */
-    bool first, last;                  /* head of its group */
+    hr_attention_mask mask; /* dense: block is T */
+    float scale;            /* > 0 */
+    bool first, last;       /* head of its group */
 
     /* Dropout: p[i,j] is dropped where the element `element_first` + j of the row with key
      * key_high[i]:key_low[i] is below `threshold`. Both [length rounded up to 64]; null: none. */
     const uint32_t *key_low, *key_high;
     uint32_t element_first, threshold;
-    float keep_scale;                  /* 1 / (1 - dropout) */
+    float keep_scale; /* 1 / (1 - dropout) */
 
-    void *scratch;                     /* attention_scratch.h; carried through a group */
+    void *scratch; /* attention_scratch.h; carried through a group */
 } hr_attention_task;
 
 typedef void hr_attention_fn(const hr_attention_task *task);
 
 typedef struct {
-    hr_attention_fn *fwd[2], *bwd[2];  /* [HR_F32], [HR_BF16] */
+    hr_attention_fn *fwd[2], *bwd[2]; /* [HR_F32], [HR_BF16] */
 } hr_attention_kernels;
 
 /* Fills the table for a mask of base/cpu.h. Any thread. */

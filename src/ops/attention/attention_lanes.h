@@ -52,7 +52,7 @@ VEC_INLINE vec select_range(vec a, vec b, int64_t first, int64_t last)
 VEC_INLINE vec exp2_of(vec t)
 {
     const vec big = vec_set(12582912.f); /* 1.5 * 2^23 */
-    t = vec_max(vec_set(-127.f), t); /* in this order NaN stays */
+    t = vec_max(vec_set(-127.f), t);     /* in this order NaN stays */
     const vec sum = vec_add(t, big), f = vec_sub(t, vec_sub(sum, big));
     vec p = vec_fma(vec_set(1.33989e-3f), f, vec_set(9.61853e-3f));
     p = vec_fma(p, f, vec_set(5.550339e-2f));

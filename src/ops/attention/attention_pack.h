@@ -42,8 +42,8 @@ static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, 
                 line[i] = load_words(row_of(rows, dtype, row + i), dtype, at,
                                      row + i < task->length ? task->head_width : 0);
             transpose_words(line);
-            UNROLL for (int64_t i = 0; i < VEC_LANES; i++)
-                if (at + i < words) store_words(out + row * words + (at + i) * VEC_LANES, line[i]);
+            UNROLL for (int64_t i = 0; i < VEC_LANES; i++) if (at + i < words)
+                store_words(out + row * words + (at + i) * VEC_LANES, line[i]);
         }
     }
 }

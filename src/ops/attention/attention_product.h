@@ -19,22 +19,21 @@ VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
         const uint32_t *a_tile = a + first * a_row;
         float *c_tile = c + first * c_row;
         vec sum[TILE_ROWS][2];
-        UNROLL for (int i = 0; i < TILE_ROWS; i++)
-            UNROLL for (int j = 0; j < panels; j++)
-                sum[i][j] = add ? load_floats(c_tile + i * c_row + j * VEC_LANES) : vec_set(0);
+        UNROLL for (int i = 0; i < TILE_ROWS; i++) UNROLL for (int j = 0; j < panels; j++)
+            sum[i][j] = add ? load_floats(c_tile + i * c_row + j * VEC_LANES) : vec_set(0);
         for (int64_t k = 0; k < words; k++) {
             vec_bits line[2];
             UNROLL for (int j = 0; j < panels; j++)
                 line[j] = (vec_bits)load_floats((const float *)b + j * b_panel + k * VEC_LANES);
-            UNROLL for (int i = 0; i < TILE_ROWS; i++) {
+            UNROLL for (int i = 0; i < TILE_ROWS; i++)
+            {
                 const uint32_t word = a_tile[i * a_row + k * a_word];
                 UNROLL for (int j = 0; j < panels; j++)
                     sum[i][j] = multiply_add(sum[i][j], line[j], word);
             }
         }
-        UNROLL for (int i = 0; i < TILE_ROWS; i++)
-            UNROLL for (int j = 0; j < panels; j++)
-                store_floats(c_tile + i * c_row + j * VEC_LANES, sum[i][j]);
+        UNROLL for (int i = 0; i < TILE_ROWS; i++) UNROLL for (int j = 0; j < panels; j++)
+            store_floats(c_tile + i * c_row + j * VEC_LANES, sum[i][j]);
     }
 }
 

@@ -57,8 +57,7 @@ void hr_attention_fwd_ref(const hr_attention_task *task)
         for (int64_t c = 0; c < task->head_width; c++) {
             double sum = 0;
             for (int64_t j = 0; j <= i; j++)
-                if (seen(task, i, j))
-                    sum += keep(task, i, j) * p[j] * element(task, task->v, j, c);
+                if (seen(task, i, j)) sum += keep(task, i, j) * p[j] * element(task, task->v, j, c);
             set_element(task, task->o, i, c, sum / total);
         }
         if (task->lse) task->lse[i * task->lse_stride] = (float)(most + log(total));

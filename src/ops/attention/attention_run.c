@@ -68,7 +68,7 @@ int64_t hr_attention_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t t
 typedef struct {
     const hr_call *call;
     const hr_attention_attr *attr;
-    bool fused;             /* k and v lie in q */
+    bool fused; /* k and v lie in q */
     int64_t k_width, v_width;
     int64_t sequences;
     uint8_t *scratch;       /* keys of the sequence, then what the inner function needs */
@@ -134,24 +134,23 @@ static hr_attention_task task_of(share *s, int64_t sequence, int64_t head, void 
     const hr_attention_attr *attr = s->attr;
     const hr_call *call = s->call;
     const int64_t group = head / (attr->H / attr->G), row = sequence * attr->T;
-    hr_attention_task task = {
-        .q = rows_at(s, call->in[0], attr->q_width, row,
-                     attr->q_offset + head * attr->q_head_stride),
-        .k = rows_at(s, s->fused ? call->in[0] : call->in[1], s->k_width, row,
-                     attr->k_offset + group * attr->k_head_stride),
-        .v = rows_at(s, s->fused ? call->in[0] : call->in[2], s->v_width, row,
-                     attr->v_offset + group * attr->v_head_stride),
-        .o = rows_at(s, o, (int64_t)attr->H * attr->head_width, row, head * attr->head_width),
-        .lse = lse ? lse + row * attr->H + head : NULL,
-        .lse_stride = attr->H,
-        .length = hr_min(attr->T, call->rows - row),
-        .head_width = attr->head_width,
-        .dtype = call->dtype,
-        .mask = attr->mask,
-        .scale = attr->scale,
-        .keep_scale = 1,
-        .scratch = s->scratch + key_bytes(longest(attr, call->rows))
-    };
+    hr_attention_task task = { .q = rows_at(s, call->in[0], attr->q_width, row,
+                                            attr->q_offset + head * attr->q_head_stride),
+                               .k = rows_at(s, s->fused ? call->in[0] : call->in[1], s->k_width,
+                                            row, attr->k_offset + group * attr->k_head_stride),
+                               .v = rows_at(s, s->fused ? call->in[0] : call->in[2], s->v_width,
+                                            row, attr->v_offset + group * attr->v_head_stride),
+                               .o = rows_at(s, o, (int64_t)attr->H * attr->head_width, row,
+                                            head * attr->head_width),
+                               .lse = lse ? lse + row * attr->H + head : NULL,
+                               .lse_stride = attr->H,
+                               .length = hr_min(attr->T, call->rows - row),
+                               .head_width = attr->head_width,
+                               .dtype = call->dtype,
+                               .mask = attr->mask,
+                               .scale = attr->scale,
+                               .keep_scale = 1,
+                               .scratch = s->scratch + key_bytes(longest(attr, call->rows)) };
     if (attr->mask.kind == HR_PATTERN_DENSE) task.mask.block = (int32_t)hr_min(attr->T, INT32_MAX);
     if (attr->dropout > 0) add_dropout(s, &task, sequence, head);
     return task;
@@ -165,8 +164,8 @@ void hr_attention_run(const hr_call *call)
     int64_t first, last;
     hr_share(s.sequences * attr->H, call->thread, call->threads, &first, &last);
     for (int64_t unit = first; unit < last; unit++) {
-        hr_attention_task task =
-            task_of(&s, unit / attr->H, unit % attr->H, call->out[0], call->out[1]);
+        hr_attention_task task = task_of(&s, unit / attr->H, unit % attr->H, call->out[0],
+                                         call->out[1]);
         task.first = unit == first || unit % group_heads == 0;
         task.last = unit + 1 == last || (unit + 1) % group_heads == 0;
         call->kernels->attention.fwd[call->dtype](&task);

@@ -26,24 +26,24 @@ enum {
 enum { ATTENTION_STRIP_WORDS = HR_ATTENTION_HEAD_MAX + ATTENTION_PAD };
 
 typedef struct {
-    uint32_t *keys;    /* K transposed: [length / lanes][width words][lanes] */
-    uint32_t *values;  /* V by rows: [width / lanes][length words][lanes] */
-    uint32_t *strip;   /* rows of Q */
-    float *scores;     /* [strip][KEY_CHUNK + PAD] */
-    uint32_t *p;       /* their exponentials, as words along the keys; the same rows */
-    float *sums;       /* o before division: [QUERY_TILE][width] */
+    uint32_t *keys;      /* K transposed: [length / lanes][width words][lanes] */
+    uint32_t *values;    /* V by rows: [width / lanes][length words][lanes] */
+    uint32_t *strip;     /* rows of Q */
+    float *scores;       /* [strip][KEY_CHUNK + PAD] */
+    uint32_t *p;         /* their exponentials, as words along the keys; the same rows */
+    float *sums;         /* o before division: [QUERY_TILE][width] */
     float *most, *total; /* of each row: largest score, sum of exponentials; strips apart */
 } attention_scratch;
 
 typedef struct {
-    uint32_t *q_columns, *g_columns; /* Q, dO transposed */
+    uint32_t *q_columns, *g_columns;    /* Q, dO transposed */
     uint32_t *q_rows, *g_rows, *k_rows; /* Q, dO, K by rows */
-    float *dq, *dk, *dv;             /* [length][width] */
-    float *lse, *delta;              /* lse in powers of two; sum of dO o O */
-    uint32_t *k_strip, *v_strip;     /* [KEY_TILE] rows of K and V */
-    float *score, *dp;               /* one block: [strip][2 panels] */
-    uint32_t *p, *ds;                /* P', dS': [KEY_TILE] rows of words along the queries */
-    uint32_t *ds_pairs;              /* dS' as pairs of keys, where words are pairs */
+    float *dq, *dk, *dv;                /* [length][width] */
+    float *lse, *delta;                 /* lse in powers of two; sum of dO o O */
+    uint32_t *k_strip, *v_strip;        /* [KEY_TILE] rows of K and V */
+    float *score, *dp;                  /* one block: [strip][2 panels] */
+    uint32_t *p, *ds;                   /* P', dS': [KEY_TILE] rows of words along the queries */
+    uint32_t *ds_pairs;                 /* dS' as pairs of keys, where words are pairs */
 } attention_bwd_scratch;
 
 /* Hands out `count` words of four bytes from *at on, and moves *at past them. With a null base only
@@ -79,8 +79,8 @@ static inline int64_t attention_scratch_place(uint8_t *base, int64_t length, int
 }
 
 /* The same for the backward. */
-static inline int64_t attention_bwd_scratch_place(uint8_t *base, int64_t length,
-                                                  int64_t head_width, attention_bwd_scratch *out)
+static inline int64_t attention_bwd_scratch_place(uint8_t *base, int64_t length, int64_t head_width,
+                                                  attention_bwd_scratch *out)
 {
     const int64_t width = attention_padded(head_width), rows = attention_padded(length);
     const int64_t row = ATTENTION_QUERY_CHUNK + ATTENTION_PAD;

@@ -87,8 +87,8 @@ VEC_INLINE void put_gradients(uint32_t *ds, int64_t ds_row, uint32_t *pairs, con
     const __m512i second = hr_to_bf16x32(value[1][0], value[1][1]);
     _mm512_storeu_si512(ds, first);
     _mm512_storeu_si512(ds + ds_row, second);
-    _mm512_storeu_si512(pairs, interleave(_mm512_castsi512_si256(first),
-                                          _mm512_castsi512_si256(second)));
+    _mm512_storeu_si512(pairs,
+                        interleave(_mm512_castsi512_si256(first), _mm512_castsi512_si256(second)));
     _mm512_storeu_si512(pairs + VEC_LANES, interleave(_mm512_extracti64x4_epi64(first, 1),
                                                       _mm512_extracti64x4_epi64(second, 1)));
 }

@@ -16,9 +16,9 @@ void hr_dropout_run(const hr_call *call)
     hr_share(call->rows, call->thread, call->threads, &first, &last);
     for (int64_t r = first; r < last; r++) {
         const int64_t row = call->row_first + r;
-        const uint64_t key =
-            hr_random_row_key(call->seed, (uint64_t)call->clock, attr->site,
-                              (uint64_t)(row / attr->T), (uint64_t)(row % attr->T));
+        const uint64_t key = hr_random_row_key(call->seed, (uint64_t)call->clock, attr->site,
+                                               (uint64_t)(row / attr->T),
+                                               (uint64_t)(row % attr->T));
         call->kernels->dropout.row(hr_element_at(call->in[0], r * D, call->dtype),
                                    residual ? hr_element_at(residual, r * D, call->dtype) : NULL,
                                    hr_element_at(call->out[0], r * D, call->dtype), D, key,

@@ -28,8 +28,8 @@ VEC_INLINE void drop_step(const void *x, const void *residual, void *y, int64_t 
                           vec_bits threshold, vec scale, int64_t lanes, hr_dtype dtype)
 {
     const vec onto = residual ? vec_load(residual, c, lanes, dtype) : vec_set(0);
-    const vec branch = vec_keep_from(vec_load(x, c, lanes, dtype),
-                                     random_bits(key, (uint32_t)c), threshold);
+    const vec branch = vec_keep_from(vec_load(x, c, lanes, dtype), random_bits(key, (uint32_t)c),
+                                     threshold);
     vec_store(y, c, vec_fma(branch, scale, onto), lanes, dtype);
 }
 

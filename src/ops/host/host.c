@@ -14,6 +14,8 @@ const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "rrWW", .host = tr
 const hr_op hr_prompt_op = { .name = "prompt", .in = "", .out = "r", .host = true };
 const hr_op hr_pick_op = { .name = "pick", .in = "r", .out = "", .host = true };
 const hr_op hr_report_op = { .name = "report", .in = "WWWW", .out = "", .host = true };
-const hr_op hr_save_op = {
-    .name = "save", .in = "w", .out = "", .host = true, .scratch_bytes = staging
-};
+const hr_op hr_save_op = { .name = "save",
+                           .in = "w",
+                           .out = "",
+                           .host = true,
+                           .scratch_bytes = staging };

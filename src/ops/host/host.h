@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/host/host.h - steps that the trainer runs itself, between kernels: they read text, write files
- * and hand numbers over. They are steps of the program, so that what they touch is planned.
+/* ops/host/host.h - steps that the trainer runs itself, between kernels: they read text, write
+ * files and hand numbers over. They are steps of the program, so that what they touch is planned.
  *
  *   initialise  out  master w, weight W, moment W, moment W   first values of one parameter
  *   batch       out  ids r, targets r, scale W, lr W          the next batch of text
@@ -16,7 +16,7 @@
 #include "graph/builder.h"
 
 typedef struct {
-    int32_t param;             /* row of the table of parameters, where the step belongs to one */
+    int32_t param; /* row of the table of parameters, where the step belongs to one */
     int64_t staging_bytes;
 } hr_host_attr;
 

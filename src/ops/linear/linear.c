@@ -5,9 +5,9 @@
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 
-enum { X, W, BIAS, RESIDUAL };               /* linear, in */
-enum { Y, PRE };                             /* linear, out */
-enum { DY = 0, ADDEND = 2, AUX = 3 };        /* linear_dx, in (W as above) */
+enum { X, W, BIAS, RESIDUAL };        /* linear, in */
+enum { Y, PRE };                      /* linear, out */
+enum { DY = 0, ADDEND = 2, AUX = 3 }; /* linear_dx, in (W as above) */
 
 int32_t hr_build_linear(hr_builder *builder, const char *name, int32_t x, int32_t weight,
                         int32_t bias, hr_act act, int32_t residual)
@@ -35,7 +35,8 @@ static const hr_linear_attr *attr_of(const hr_step *step)
     return (const hr_linear_attr *)step->attr;
 }
 
-/* The step that made x through an activation which the product's gradient can undo in its epilogue. */
+/* The step that made x through an activation which the product's gradient can undo in its
+ * epilogue. */
 static const hr_step *activated(const hr_derive *derive, int32_t x)
 {
     if (!hr_derive_wants(derive, x)) return 0;
@@ -71,8 +72,8 @@ static void emit_dw(hr_derive *derive, const hr_step *step, int32_t dy)
     made->out[1] = db;
 }
 
-/* dx = dy W^T, dW = x^T dy. Where y went through an activation, its only reader was a product, whose
- * gradient already multiplied by act': then dy is the gradient before the activation. */
+/* dx = dy W^T, dW = x^T dy. Where y went through an activation, its only reader was a product,
+ * whose gradient already multiplied by act': then dy is the gradient before the activation. */
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];

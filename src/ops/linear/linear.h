@@ -37,8 +37,8 @@ typedef enum { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_GELU } hr_act; /* GELU: x * Phi(
  *          the tokens are cut, as long as every cut lies at a multiple of 64 within its sequence.
  *          On AMX and with vdpbf16ps, denormals count as zero. */
 typedef struct {
-    int64_t K, N;        /* W is [K, N] */
-    int64_t T;           /* tokens of a sequence (linear_dw) */
+    int64_t K, N; /* W is [K, N] */
+    int64_t T;    /* tokens of a sequence (linear_dw) */
     hr_act act;
 } hr_linear_attr;
 

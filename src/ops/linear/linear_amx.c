@@ -15,12 +15,13 @@
 
 enum {
     STRIP_ROWS = 32,
-    STEP_WORDS = 16,     /* pairs of the reduction in a step: one tile */
-    TILE_WORDS = 256,    /* words, or sums, of a tile: 16 rows of 16 */
+    STEP_WORDS = 16,  /* pairs of the reduction in a step: one tile */
+    TILE_WORDS = 256, /* words, or sums, of a tile: 16 rows of 16 */
     LINE_BYTES = 64,
     GROUP_ROWS = HR_LINEAR_ROWS / STRIP_ROWS * STRIP_ROWS,
-    DW_TOKENS = 32,      /* of a step */
-    DW_STEPS = 8         /* packed at once: 512 columns of x and of dy and their dW are 1.5 MiB */
+    DW_TOKENS = 32, /* of a step */
+    DW_STEPS = 16,  /* packed at once: 512 columns of 512 tokens of x and of dy are 1 MiB */
+    DW_PANEL = DW_STEPS * TILE_WORDS + LINE /* 16 columns of them, at a distance of its own */
 };
 
 /* The tile registers: results, two of A, two of B. */
@@ -153,18 +154,17 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
         const tile_results before = { carried, sums.row, sums.low, sums.right };
         operands.b = block->panels + (n - block->n_first) / LINE * block->panel_step;
         operands.b_right = columns > LINE ? block->panel_step : 0; /* a lone panel: twice */
-        if (block->first)
-            zero_results();
-        else
-            load_results(&before);
+        if (block->first) zero_results();
+        else load_results(&before);
         for (int64_t step = 0; step < steps; step++) {
             multiply_step(&operands, step);
             if (waiting->left.rows) finish_some(mm, waiting, share);
         }
         store_results(&sums);
         if (block->last)
-            waiting->left = (linear_tile){ row, hr_min(STRIP_ROWS, mm->rows - row), n, columns,
-                                           waiting->sums, TILE_COLUMNS };
+            waiting->left = (linear_tile){
+                row, hr_min(STRIP_ROWS, mm->rows - row), n, columns, waiting->sums, TILE_COLUMNS
+            };
         carried += STRIP_ROWS * TILE_COLUMNS;
     }
 }
@@ -184,8 +184,10 @@ void hr_linear_mm_bf16_amx(const hr_linear_mm *mm)
             for (int64_t word = 0; word < words; word += block_words) {
                 linear_block block = { .word_first = word,
                                        .words = hr_min(block_words, words - word),
-                                       .n_first = n, .n_end = hr_min(n + columns, mm->n_end),
-                                       .first = word == 0, .last = word + block_words >= words };
+                                       .n_first = n,
+                                       .n_end = hr_min(n + columns, mm->n_end),
+                                       .first = word == 0,
+                                       .last = word + block_words >= words };
                 place_block(WORDS_PAIRS, mm, &block);
                 pad_block(mm, &block);
                 const int64_t end = hr_min(first + group, mm->rows);
@@ -226,12 +228,12 @@ static int64_t pack_groups(const hr_linear_dw *dw, bool is_x, int64_t first, int
         const int64_t tokens = hr_linear_next_group(DW_TOKENS, dw->rows, dw->T, &cursor->row,
                                                     &cursor->position);
         for (int64_t column = first; column < end; column += 2 * LINE) {
-            uint32_t *tiles = to + (column - first) / LINE * DW_STEPS * TILE_WORDS;
+            uint32_t *tiles = to + (column - first) / LINE * DW_PANEL;
             const int64_t columns = hr_min(end - column, 2 * LINE);
             if (!is_x) {
                 uint32_t *left = tiles + step * TILE_WORDS;
                 pack_tokens_in_pairs(row + column, row_elements, tokens, columns, left,
-                                     left + DW_STEPS * TILE_WORDS);
+                                     left + DW_PANEL);
                 continue;
             }
             uint32_t pairs[2][TILE_WORDS] __attribute__((aligned(64)));
@@ -285,10 +287,8 @@ static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
         memset(copy[p], 0, sizeof copy[p]);
         memcpy(copy[p], stored + p * panel, bytes);
     }
-    if (tokens->first && dw->clear)
-        zero_results();
-    else
-        load_results(&results);
+    if (tokens->first && dw->clear) zero_results();
+    else load_results(&results);
     for (int64_t step = 0; step < tokens->steps; step++) multiply_step(operands, step);
     store_results(&results);
     for (int64_t p = 0; p < panels; p++) {
@@ -306,20 +306,21 @@ static void accumulate_tokens(const hr_linear_dw *dw, const linear_dw_tile *bloc
     do {
         linear_cursor start = cursor;
         pack_groups(dw, true, block->k, block->k + block->rows, &start, dw->x_block);
-        tokens.steps =
-            pack_groups(dw, false, block->n, block->n + block->columns, &cursor, dw->dy_block);
+        tokens.steps = pack_groups(dw, false, block->n, block->n + block->columns, &cursor,
+                                   dw->dy_block);
         tokens.last = cursor.row == dw->rows;
         for (int64_t i = 0; i < block->rows; i += STRIP_ROWS)
             for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
                 const linear_dw_tile tile = { block->k + i, block->n + j,
                                               hr_min(STRIP_ROWS, block->rows - i),
                                               hr_min(TILE_COLUMNS, block->columns - j) };
-                const int64_t packed = DW_STEPS * TILE_WORDS; /* of 16 columns */
                 const tile_operands operands = {
-                    .a = (const uint32_t *)dw->x_block + i / LINE * packed,
-                    .b = (const uint32_t *)dw->dy_block + j / LINE * packed,
-                    .a_row = LINE, .a_low = TILE_WORDS, .a_step = 2 * TILE_WORDS,
-                    .b_right = tile.columns > LINE ? packed : 0
+                    .a = (const uint32_t *)dw->x_block + i / LINE * DW_PANEL,
+                    .b = (const uint32_t *)dw->dy_block + j / LINE * DW_PANEL,
+                    .a_row = LINE,
+                    .a_low = TILE_WORDS,
+                    .a_step = 2 * TILE_WORDS,
+                    .b_right = tile.columns > LINE ? DW_PANEL : 0
                 };
                 accumulate_tile(dw, &tile, &operands, &tokens);
             }

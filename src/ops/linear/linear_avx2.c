@@ -118,9 +118,9 @@ ALWAYS_INLINE void transpose_four(const uint32_t *from, int64_t lines, uint32_t 
     __m256i r[4], t[4];
     UNROLL
     for (int i = 0; i < 4; i++)
-        r[i] = i < lines ? _mm256_shuffle_epi8(
-                               _mm256_loadu_si256((const __m256i *)(from + i * 16)), swap)
-                         : _mm256_setzero_si256();
+        r[i] = i < lines
+                   ? _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)(from + i * 16)), swap)
+                   : _mm256_setzero_si256();
     UNROLL
     for (int i = 0; i < 4; i += 2) {
         t[i] = _mm256_unpacklo_epi64(r[i], r[i + 1]);

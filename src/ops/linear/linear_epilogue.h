@@ -24,10 +24,8 @@ ALWAYS_INLINE void store_result(hr_dtype dtype, void *array, int64_t index, vec 
 #ifdef LINEAR_AVX512BF16
     if (dtype == HR_BF16) {
         hr_bf16 *to = (hr_bf16 *)array + index;
-        if (lanes == VEC_LANES)
-            _mm256_storeu_si256((__m256i *)to, hr_to_bf16x16(value));
-        else
-            _mm256_mask_storeu_epi16(to, vec_mask(lanes), hr_to_bf16x16(value));
+        if (lanes == VEC_LANES) _mm256_storeu_si256((__m256i *)to, hr_to_bf16x16(value));
+        else _mm256_mask_storeu_epi16(to, vec_mask(lanes), hr_to_bf16x16(value));
         return;
     }
 #endif
@@ -69,8 +67,8 @@ ALWAYS_INLINE vec odd_step(vec x, const float coefficients[9])
 /* x Phi(x). In bf16 Phi is a minimax fit, 1.1e-5 absolute. */
 ALWAYS_INLINE vec gelu(hr_dtype dtype, vec x)
 {
-    static const float fit[9] = { 0.398938139f,    -0.0664121737f,  0.00985903104f,
-                                  -0.00112169657f, 9.56231956e-05f, -5.84116632e-06f,
+    static const float fit[9] = { 0.398938139f,    -0.0664121737f,   0.00985903104f,
+                                  -0.00112169657f, 9.56231956e-05f,  -5.84116632e-06f,
                                   2.37640297e-07f, -5.69332613e-09f, 6.02336741e-11f };
     vec bell;
     return vec_mul(x, dtype == HR_BF16 ? odd_step(x, fit) : normal_below(x, &bell));
@@ -79,8 +77,8 @@ ALWAYS_INLINE vec gelu(hr_dtype dtype, vec x)
 /* Its derivative, Phi(x) + x phi(x). In bf16 a minimax fit, 1.9e-4 absolute. */
 ALWAYS_INLINE vec gelu_slope(hr_dtype dtype, vec x)
 {
-    static const float fit[9] = { 0.797013304f,    -0.262976678f,   0.0568099202f,
-                                  -0.0080664858f,  0.000772485976f, -4.91883688e-05f,
+    static const float fit[9] = { 0.797013304f,    -0.262976678f,    0.0568099202f,
+                                  -0.0080664858f,  0.000772485976f,  -4.91883688e-05f,
                                   1.98305866e-06f, -4.55507044e-08f, 4.52166926e-10f };
     if (dtype == HR_BF16) return odd_step(x, fit);
     vec bell;

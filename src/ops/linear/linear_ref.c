@@ -83,8 +83,8 @@ static float sum_tokens(hr_dtype dtype, const hr_linear_dw *dw, int64_t k, int64
 static void dw_any(hr_dtype dtype, const hr_linear_dw *dw)
 {
     const hr_layout layout = hr_layout_for(dtype);
-    const int64_t k_stored = dw->k_end == dw->K && layout == HR_PANEL_PAIR
-                                 ? hr_round_up(dw->K, 2) : dw->k_end;
+    const int64_t k_stored = dw->k_end == dw->K && layout == HR_PANEL_PAIR ? hr_round_up(dw->K, 2)
+                                                                           : dw->k_end;
     const int64_t n_stored = hr_round_up(dw->n_end, HR_PANEL_WIDTH);
     for (int64_t k = dw->k_first; k < k_stored; k++)
         for (int64_t n = dw->n_first; n < n_stored; n++) {
@@ -96,8 +96,9 @@ static void dw_any(hr_dtype dtype, const hr_linear_dw *dw)
 
 static void db_any(hr_dtype dtype, const hr_linear_db *db)
 {
-    const hr_linear_dw sums = { .dy = db->dy, .rows = db->rows, .N = db->N, .T = db->T,
-                                .position = db->position };
+    const hr_linear_dw sums = {
+        .dy = db->dy, .rows = db->rows, .N = db->N, .T = db->T, .position = db->position
+    };
     for (int64_t n = db->n_first; n < db->n_end; n++)
         db->db[n] = sum_tokens(dtype, &sums, 0, n, db->clear ? 0 : db->db[n]);
 }

@@ -139,17 +139,29 @@ static void run_mm(const hr_call *call, hr_linear_mm mm)
 void hr_linear_run(const hr_call *call)
 {
     const hr_linear_attr *attr = call->attr;
-    run_mm(call, (hr_linear_mm){ .a = call->in[0], .w = call->in[1], .K = attr->K, .N = attr->N,
-                                 .act = attr->act, .bias = call->in[2], .residual = call->in[3],
-                                 .out = call->out[0], .pre = call->out[1] });
+    run_mm(call, (hr_linear_mm){ .a = call->in[0],
+                                 .w = call->in[1],
+                                 .K = attr->K,
+                                 .N = attr->N,
+                                 .act = attr->act,
+                                 .bias = call->in[2],
+                                 .residual = call->in[3],
+                                 .out = call->out[0],
+                                 .pre = call->out[1] });
 }
 
 void hr_linear_dx_run(const hr_call *call)
 {
     const hr_linear_attr *attr = call->attr;
-    run_mm(call, (hr_linear_mm){ .a = call->in[0], .w = call->in[1], .K = attr->N, .N = attr->K,
-                                 .transposed = true, .act = attr->act, .residual = call->in[2],
-                                 .aux = call->in[3], .out = call->out[0] });
+    run_mm(call, (hr_linear_mm){ .a = call->in[0],
+                                 .w = call->in[1],
+                                 .K = attr->N,
+                                 .N = attr->K,
+                                 .transposed = true,
+                                 .act = attr->act,
+                                 .residual = call->in[2],
+                                 .aux = call->in[3],
+                                 .out = call->out[0] });
 }
 
 static void run_db(const hr_call *call, int64_t position)
@@ -157,9 +169,15 @@ static void run_db(const hr_call *call, int64_t position)
     const hr_linear_attr *attr = call->attr;
     const side columns = { attr->N, HR_PANEL_WIDTH, 0 };
     const share n = share_of(columns, call->thread, call->threads);
-    const hr_linear_db db = { .dy = call->in[1], .rows = call->rows, .N = attr->N, .T = attr->T,
-                              .position = position, .n_first = n.first, .n_end = n.end,
-                              .clear = call->clear & 2, .db = call->out[1] };
+    const hr_linear_db db = { .dy = call->in[1],
+                              .rows = call->rows,
+                              .N = attr->N,
+                              .T = attr->T,
+                              .position = position,
+                              .n_first = n.first,
+                              .n_end = n.end,
+                              .clear = call->clear & 2,
+                              .db = call->out[1] };
     if (n.first < n.end) call->kernels->linear.of[call->dtype].db(&db);
 }
 
@@ -174,11 +192,21 @@ void hr_linear_dw_run(const hr_call *call)
     const share n = share_of(across, call->thread % columns, columns);
     const dw_layout layout = lay_out_dw(attr->K, attr->N);
     char *scratch = (char *)call->scratch + call->thread * layout.bytes;
-    const hr_linear_dw dw = { .x = call->in[0], .dy = call->in[1], .rows = call->rows,
-                              .K = attr->K, .N = attr->N, .T = attr->T, .position = position,
-                              .k_first = k.first, .k_end = k.end, .n_first = n.first,
-                              .n_end = n.end, .clear = call->clear & 1, .dw = call->out[0],
-                              .x_block = scratch, .dy_block = scratch + layout.dy_block };
+    const hr_linear_dw dw = { .x = call->in[0],
+                              .dy = call->in[1],
+                              .rows = call->rows,
+                              .K = attr->K,
+                              .N = attr->N,
+                              .T = attr->T,
+                              .position = position,
+                              .k_first = k.first,
+                              .k_end = k.end,
+                              .n_first = n.first,
+                              .n_end = n.end,
+                              .clear = call->clear & 1,
+                              .dw = call->out[0],
+                              .x_block = scratch,
+                              .dy_block = scratch + layout.dy_block };
     if (call->out[1]) run_db(call, position);
     if (k.first < k.end && n.first < n.end) kernels->dw(&dw);
 }

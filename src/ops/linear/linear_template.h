@@ -73,7 +73,7 @@ typedef struct {
     int64_t n_first, n_end;
     const uint32_t *panels;
     int64_t panel_step;
-    bool first, last;       /* of the reduction */
+    bool first, last; /* of the reduction */
 } linear_block;
 
 ALWAYS_INLINE void widen_lines(const uint32_t *from, int64_t lines, uint32_t *to)
@@ -131,10 +131,8 @@ ALWAYS_INLINE void place_block(words_kind kind, const hr_linear_mm *mm, linear_b
     }
     block->panel_step = hr_round_up(block->words, LINE) * LINE;
     block->panels = mm->block;
-    if (mm->transposed)
-        pack_transposed(kind, mm, block, mm->block);
-    else
-        pack_widened(mm, block, mm->block);
+    if (mm->transposed) pack_transposed(kind, mm, block, mm->block);
+    else pack_widened(mm, block, mm->block);
 }
 
 /* Copies a block's part of TILE_ROWS rows to a fixed distance from each other: at the distance they
@@ -182,8 +180,8 @@ ALWAYS_INLINE void multiply_strip(words_kind kind, const hr_linear_mm *mm,
     const int64_t next_rows = hr_max(0, hr_min(TILE_ROWS, mm->rows - row_first - TILE_ROWS));
     const int64_t element_bytes = kind == WORDS_F32 ? 4 : 2;
     const int64_t strip_bytes = block->words * tokens_of(kind) * element_bytes;
-    const char *next = element(kind, mm->a, (row_first + TILE_ROWS) * mm->K +
-                                                block->word_first * tokens_of(kind));
+    const char *next = element(
+        kind, mm->a, (row_first + TILE_ROWS) * mm->K + block->word_first * tokens_of(kind));
     const bool carried = !(block->first && block->last);
     uint32_t *strip = mm->strip;
     float here[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64)));
@@ -222,8 +220,10 @@ ALWAYS_INLINE void multiply(words_kind kind, const hr_linear_mm *mm)
             for (int64_t word = 0; word < words; word += block_words) {
                 linear_block block = { .word_first = word,
                                        .words = hr_min(block_words, words - word),
-                                       .n_first = n, .n_end = hr_min(n + columns, mm->n_end),
-                                       .first = word == 0, .last = word + block_words >= words };
+                                       .n_first = n,
+                                       .n_end = hr_min(n + columns, mm->n_end),
+                                       .first = word == 0,
+                                       .last = word + block_words >= words };
                 place_block(kind, mm, &block);
                 const int64_t strip_end = hr_min(strip_first + group, strips);
                 for (int64_t strip = strip_first; strip < strip_end; strip++)
@@ -290,10 +290,8 @@ ALWAYS_INLINE void load_tile(words_kind kind, const hr_linear_dw *dw, const line
         for (int64_t i = 0; i < tile->rows; i += kind == WORDS_F32 ? 1 : 2) {
             const float *from = dw_line(kind, dw, tile->k + i, tile->n + column);
             float *row = sums + i * TILE_COLUMNS + column;
-            if (kind == WORDS_F32)
-                memcpy(row, from, LINE * sizeof *row);
-            else
-                split_pairs(from, row, row + TILE_COLUMNS);
+            if (kind == WORDS_F32) memcpy(row, from, LINE * sizeof *row);
+            else split_pairs(from, row, row + TILE_COLUMNS);
         }
 }
 
@@ -304,10 +302,8 @@ ALWAYS_INLINE void store_tile(words_kind kind, const hr_linear_dw *dw, const lin
         for (int64_t i = 0; i < tile->rows; i += kind == WORDS_F32 ? 1 : 2) {
             float *to = dw_line(kind, dw, tile->k + i, tile->n + column);
             const float *row = sums + i * TILE_COLUMNS + column;
-            if (kind == WORDS_F32)
-                memcpy(to, row, LINE * sizeof *to);
-            else
-                join_pairs(row, row + TILE_COLUMNS, to);
+            if (kind == WORDS_F32) memcpy(to, row, LINE * sizeof *to);
+            else join_pairs(row, row + TILE_COLUMNS, to);
         }
 }
 
@@ -402,11 +398,10 @@ ALWAYS_INLINE void accumulate_rows(words_kind kind, const hr_linear_dw *dw, int6
         const linear_dw_tile block = { k, n, k_end - k, n_end - n };
         const bool last = k_end == dw->k_end;
         const int64_t k_next = last ? dw->k_first : k_end;
-        linear_coming coming[2] = {
-            rows_coming(kind, dw, dw->x, dw->K, last ? row_next : start.row, k_next,
-                        hr_min(k_next + rows, dw->k_end)),
-            rows_coming(kind, dw, dw->dy, dw->N, last ? row_next : dw->rows, n, n_end)
-        };
+        linear_coming coming[2] = { rows_coming(kind, dw, dw->x, dw->K, last ? row_next : start.row,
+                                                k_next, hr_min(k_next + rows, dw->k_end)),
+                                    rows_coming(kind, dw, dw->dy, dw->N, last ? row_next : dw->rows,
+                                                n, n_end) };
         linear_cursor cursor = start;
         pack_tokens(kind, dw, dw->x, dw->K, k, k_end, TILE_ROWS, COLUMNS_STEP, &cursor,
                     dw->x_block);
@@ -459,10 +454,8 @@ ALWAYS_INLINE void sum_rows(hr_dtype dtype, const hr_linear_db *db)
         memset(db->db + db->n_first, 0, (size_t)(db->n_end - db->n_first) * sizeof *db->db);
     for (int64_t n = db->n_first; n < db->n_end; n += DB_COLUMNS) {
         const int64_t columns = hr_min(DB_COLUMNS, db->n_end - n);
-        if (columns == DB_COLUMNS)
-            sum_columns(dtype, db, n, DB_COLUMNS);
-        else
-            sum_columns(dtype, db, n, columns);
+        if (columns == DB_COLUMNS) sum_columns(dtype, db, n, DB_COLUMNS);
+        else sum_columns(dtype, db, n, columns);
     }
 }
 

@@ -168,8 +168,8 @@ ALWAYS_INLINE void pack_line(words_kind kind, const void *even, const void *odd,
 
 ALWAYS_INLINE void split_pairs(const float *line, float *even, float *odd)
 {
-    const __m512i evens =
-        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i evens = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
+                                            30);
     const __m512i odds = _mm512_add_epi32(evens, _mm512_set1_epi32(1));
     const __m512 low = _mm512_loadu_ps(line), high = _mm512_loadu_ps(line + 16);
     _mm512_storeu_ps(even, _mm512_permutex2var_ps(low, evens, high));

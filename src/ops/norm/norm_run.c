@@ -65,12 +65,12 @@ static void bwd_blocks(const hr_call *call, int64_t block_first, int64_t block_c
         const int64_t start = block_first_row(block, attr->T) - call->row_first;
         const int64_t end = block_first_row(block + 1, attr->T) - call->row_first;
         const int64_t row = hr_max(start, 0), count = hr_min(end, call->rows) - row;
-        call->kernels->norm.bwd(
-            hr_element_at(call->in[0], row * D, call->dtype),
-            hr_element_at(call->in[1], row * D, call->dtype), stat + 2 * row, call->in[3],
-            addend ? hr_element_at(addend, row * D, call->dtype) : NULL,
-            hr_element_at(call->out[0], row * D, call->dtype),
-            (float *)call->scratch + k * 2 * D, count, D, call->dtype);
+        call->kernels->norm.bwd(hr_element_at(call->in[0], row * D, call->dtype),
+                                hr_element_at(call->in[1], row * D, call->dtype), stat + 2 * row,
+                                call->in[3],
+                                addend ? hr_element_at(addend, row * D, call->dtype) : NULL,
+                                hr_element_at(call->out[0], row * D, call->dtype),
+                                (float *)call->scratch + k * 2 * D, count, D, call->dtype);
     }
 }
 
@@ -88,8 +88,8 @@ void hr_norm_bwd_run(const hr_call *call)
     const hr_norm_attr *attr = call->attr;
     const int64_t D = attr->D, row_last = call->row_first + call->rows - 1;
     const int64_t block_first = block_of_row(call->row_first, attr->T);
-    const int64_t block_count =
-        call->rows > 0 ? block_of_row(row_last, attr->T) - block_first + 1 : 0;
+    const int64_t block_count = call->rows > 0 ? block_of_row(row_last, attr->T) - block_first + 1
+                                               : 0;
     if (call->phase == 0) {
         bwd_blocks(call, block_first, block_count);
         return;

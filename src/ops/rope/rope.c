@@ -40,7 +40,8 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     int32_t addend;
     const int32_t dx = hr_derive_emit(derive, step.in[0], &addend);
     if (addend != HR_NONE)
-        return hr_fail(err, HR_FAILURE, "step %d (rope): what is rotated may have one reader", index);
+        return hr_fail(err, HR_FAILURE, "step %d (rope): what is rotated may have one reader",
+                       index);
     hr_step *made = hr_build_step(derive->builder, HR_OP_rope, &attr, sizeof attr);
     made->in[0] = dy;
     made->in[1] = step.in[1];

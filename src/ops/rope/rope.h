@@ -24,9 +24,9 @@
 
 typedef struct {
     int64_t width, T;
-    int32_t rotary;      /* even */
-    int32_t heads;       /* in each run */
-    int32_t runs;        /* 1 or 2 */
+    int32_t rotary; /* even */
+    int32_t heads;  /* in each run */
+    int32_t runs;   /* 1 or 2 */
     int64_t offset[2], head_stride;
     double theta;
     bool inverse;

@@ -89,8 +89,7 @@ VEC_INLINE float vec_reduce_max(vec a)
 
 VEC_INLINE vec vec_load_f32(const float *at, int64_t lanes)
 {
-    return lanes == VEC_LANES ? _mm512_loadu_ps(at)
-                              : _mm512_maskz_loadu_ps(vec_mask(lanes), at);
+    return lanes == VEC_LANES ? _mm512_loadu_ps(at) : _mm512_maskz_loadu_ps(vec_mask(lanes), at);
 }
 
 VEC_INLINE void vec_store_f32(float *at, vec value, int64_t lanes)
@@ -115,8 +114,8 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
 /* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. */
 VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
 {
-    const __m512i places = _mm512_setr_epi32(0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011,
-                                             0x170015, 0x1b0019, 0x1f001d, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m512i places = _mm512_setr_epi32(0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011, 0x170015,
+                                             0x1b0019, 0x1f001d, 0, 0, 0, 0, 0, 0, 0, 0);
     const __m512i bits = _mm512_castps_si512(value);
     const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
     const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);

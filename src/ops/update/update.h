@@ -41,7 +41,7 @@ typedef struct {
 
 typedef struct {
     int64_t count;
-    double limit;        /* <= 0: no clipping, the norm is still computed */
+    double limit; /* <= 0: no clipping, the norm is still computed */
 } hr_clip_attr;
 
 typedef struct {

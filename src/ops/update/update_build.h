@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/update/update_build.h - adds the norm of all gradients, and a weight's update, to a program. */
+/* ops/update/update_build.h - adds the norm of all gradients, and a weight's update, to a
+ * program. */
 #ifndef HR_OPS_UPDATE_BUILD_H
 #define HR_OPS_UPDATE_BUILD_H
 
@@ -12,7 +13,7 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit);
 
 typedef struct {
     bool sgd;
-    hr_update_attr attr;  /* elements are filled in for each parameter */
+    hr_update_attr attr; /* elements are filled in for each parameter */
 } hr_update_rule;
 
 /* Updates parameter `index`; vectors do not decay. */

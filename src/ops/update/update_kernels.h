@@ -25,8 +25,8 @@ typedef struct {
 typedef double hr_sumsq_fn(const float *gradient, int64_t count);
 
 /* weight may be null. */
-typedef void hr_adamw_fn(const float *gradient, float *master, float *m, float *v,
-                         hr_bf16 *weight, int64_t count, const hr_adamw_factors *factors);
+typedef void hr_adamw_fn(const float *gradient, float *master, float *m, float *v, hr_bf16 *weight,
+                         int64_t count, const hr_adamw_factors *factors);
 typedef void hr_sgd_fn(const float *gradient, float *master, float *m, hr_bf16 *weight,
                        int64_t count, const hr_sgd_factors *factors);
 

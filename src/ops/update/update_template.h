@@ -50,8 +50,8 @@ static void adamw(const float *gradient, float *master, float *m, float *v, hr_b
     if (i < count) adamw_step(gradient, master, m, v, weight, i, &f, count - i);
 }
 
-VEC_INLINE void sgd_step(const float *gradient, float *master, float *m, hr_bf16 *weight,
-                         int64_t i, const hr_sgd_factors *f, int64_t lanes)
+VEC_INLINE void sgd_step(const float *gradient, float *master, float *m, hr_bf16 *weight, int64_t i,
+                         const hr_sgd_factors *f, int64_t lanes)
 {
     const vec w = vec_load_f32(master + i, lanes);
     const vec g = vec_fma(vec_set(f->pull), w,
