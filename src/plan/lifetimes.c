@@ -211,3 +211,15 @@ hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *pl
     region->used = kept;
     return status;
 }
+
+void hr_lifetimes_alive(const hr_program *program, const hr_plan *plan, int64_t *alive)
+{
+    const int32_t steps = program->step_count;
+    for (int32_t s = 0; s < steps; s++) alive[s] = 0;
+    for (int32_t i = 0; i < plan->storage_count; i++) {
+        const hr_storage *storage = &plan->storages[i];
+        alive[storage->step_first] += storage->bytes;
+        if (storage->step_last + 1 < steps) alive[storage->step_last + 1] -= storage->bytes;
+    }
+    for (int32_t s = 1; s < steps; s++) alive[s] += alive[s - 1];
+}

@@ -19,4 +19,10 @@
 HR_MUST_CHECK hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *plan,
                                      hr_error *err);
 
+/* Bytes alive at every step; the largest of them is the floor.
+ *
+ *   plan   hr_lifetimes has filled it; its storages together are below 2^63 bytes
+ *   alive  out [step_count] */
+void hr_lifetimes_alive(const hr_program *program, const hr_plan *plan, int64_t *alive);
+
 #endif

@@ -13,6 +13,7 @@
 #include "ops/linear/linear.h"
 #include "ops/list.h"
 #include "plan/lifetimes.h"
+#include "plan/pack.h"
 
 enum { ROWS = 64, WIDTH = 16, ADDEND = 2, AUX = 3 };
 
@@ -301,6 +302,43 @@ static void what_no_step_touches_takes_no_bytes(void **state)
     assert_int_equal(s.plan.storage_count, 1);
 }
 
+/* Steps 0 to 5 with a sum, a taker and a loop: what is alive is added up storage by storage. */
+static void bytes_alive_are_those_of_the_storages_alive_and_their_most_is_the_floor(void **state)
+{
+    static scene s;
+    int64_t alive[8];
+    hr_pack_result result;
+    (void)state;
+    const int32_t a = open_scene(&s), b = rows(&s, "b", WIDTH), c = rows(&s, "c", WIDTH);
+    const int32_t odd = hr_build_fixed(&s.builder, "odd", HR_ROLE_SUM, HR_F32, HR_ROWS, 3, 0, 0);
+    product(&s, a, HR_NONE, b); /* 1 */
+    product(&s, a, b, c);       /* 2: c takes the bytes of b, and a dies */
+    hr_build_loop_open(&s.builder, "turns", 2);
+    look(&s, c);   /* 3 */
+    look(&s, odd); /* 4: alive from 3, and counted as a whole line */
+    hr_build_loop_close(&s.builder);
+    look(&s, odd); /* 5 */
+    derive(&s);
+    hr_lifetimes_alive(&s.program, &s.plan, alive);
+
+    const int64_t row = (int64_t)ROWS * WIDTH * 4, weight = (int64_t)WIDTH * WIDTH * 4;
+    const int64_t scratch1 = s.plan.buffers[s.plan.scratch_of_step[1]].bytes;
+    const int64_t scratch2 = s.plan.buffers[s.plan.scratch_of_step[2]].bytes;
+    assert_int_equal(alive[0], weight + row);
+    assert_int_equal(alive[1], weight + 2 * row + scratch1);
+    assert_int_equal(alive[2], weight + 2 * row + scratch2);
+    assert_int_equal(alive[3], weight + row + HR_ARENA_ALIGN);
+    assert_int_equal(alive[4], weight + row + HR_ARENA_ALIGN);
+    assert_int_equal(alive[5], weight + HR_ARENA_ALIGN);
+
+    must(hr_pack_floor(s.plan.storages, s.plan.storage_count, &s.region, &result, &s.err), &s.err);
+    int32_t peak = 0;
+    for (int32_t k = 1; k < s.program.step_count; k++)
+        if (alive[k] > alive[peak]) peak = k;
+    assert_int_equal(result.floor_bytes, alive[peak]);
+    assert_int_equal(result.peak_step, peak);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_chain_of_takers_is_one_storage),
         cmocka_unit_test(scratch_lives_for_one_step_and_is_counted_in_lines),
         cmocka_unit_test(what_no_step_touches_takes_no_bytes),
+        cmocka_unit_test(bytes_alive_are_those_of_the_storages_alive_and_their_most_is_the_floor),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
