@@ -10,9 +10,8 @@
 
 /* Intel's manual, volume 2, VDPBF16PS: two fused multiply-adds, the odd element first; denormal
  * inputs count as zero, denormal results become zero, ties go to even, and MXCSR is neither read
- * nor written. AMD refers to the same text, and Zen 4 was found to agree on every input tried. So
- * the ordinary instructions do it, under a control word of that meaning: all exceptions masked,
- * FTZ, DAZ, nearest even. */
+ * nor written; Zen 4 was found to agree on every input tried. So the ordinary instructions do it,
+ * under a control word of that meaning: all exceptions masked, FTZ, DAZ, nearest even. */
 static inline __attribute__((always_inline)) __m512 hr_dpbf16(__m512 acc, __m512i a, __m512i b)
 {
     const __m512i odd = _mm512_set1_epi32((int)0xffff0000u);

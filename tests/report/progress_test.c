@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The progress line on a pseudo-terminal, and its absence on a pipe. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -17,15 +18,21 @@
 
 static const hr_progress_line middle = { 40, 300, 3.25, 18400.7, 83.9, 62000000, 62914560 };
 
-/* A terminal of so many columns; what is written to *terminal is read from the result. */
+/* A terminal of so many columns; what is written to *terminal is read from the result. Without
+ * /dev/ptmx or /dev/pts, as in a bare chroot, there is none, and the test is skipped. */
 static int open_terminal(int *terminal, unsigned short columns)
 {
     const int master = posix_openpt(O_RDWR | O_NOCTTY);
-    assert_true(master >= 0);
-    assert_int_equal(grantpt(master), 0);
-    assert_int_equal(unlockpt(master), 0);
-    *terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
-    assert_true(*terminal >= 0);
+    char name[64] = "";
+    *terminal = -1;
+    if (master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 &&
+        ptsname_r(master, name, sizeof name) == 0)
+        *terminal = open(name, O_RDWR | O_NOCTTY);
+    if (*terminal < 0) {
+        print_message("skip: no pseudo-terminal (%s); is /dev/pts mounted?\n", strerror(errno));
+        if (master >= 0) close(master);
+        skip();
+    }
     const struct winsize size = { .ws_row = 24, .ws_col = columns };
     assert_int_equal(ioctl(*terminal, TIOCSWINSZ, &size), 0);
     assert_int_equal(fcntl(master, F_SETFL, O_NONBLOCK), 0);

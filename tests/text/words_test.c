@@ -93,7 +93,7 @@ static void ranking_is_by_count_and_then_by_first_seen(void **state)
     enum { MOST = 300 };
     const uint64_t seed = 20241121;
     uint32_t expected[MOST], order[MOST + 1];
-    char word[16];
+    char word[24];
     void *memory = malloc((size_t)hr_words_bytes(MOST));
     print_message("seed %llu\n", (unsigned long long)seed);
     for (uint64_t turn = 0; turn < 200 * HR_COUNT; turn++) {
