@@ -44,6 +44,7 @@ uint32_t hr_cpu_ladder(uint32_t mask)
 {
     if (!(mask & HR_CPU_AVX2)) return 0;
     if (!(mask & HR_CPU_AVX512)) return HR_CPU_AVX2;
+    if (!(mask & HR_CPU_AVX512BF16)) return HR_CPU_AVX2 | HR_CPU_AVX512;
     return mask;
 }
 

@@ -2,8 +2,8 @@
 /* base/cpu.h - what the processor can do, as one word of bits.
  *
  * The ladder of kernel rungs is ref, AVX2, AVX-512, AVX512-BF16, AMX. A rung may be used when its
- * bit and all bits below that it builds on are set. Nothing else asks which instruction set it runs
- * on. */
+ * bit and all bits below it are set: the kernels around the AMX tiles round to bf16 with the rung
+ * below. Nothing else asks which instruction set it runs on. */
 #ifndef HR_BASE_CPU_H
 #define HR_BASE_CPU_H
 
@@ -23,8 +23,7 @@ uint32_t hr_cpu_detect(void);
 /* `mask` with every rung cleared that stands on a cleared one. */
 uint32_t hr_cpu_ladder(uint32_t mask);
 
-/* "ref", "avx2", "avx512", "avx512bf16" or "amx": the highest rung of the mask. For AMX the two
- * middle rungs need not all be there: AVX-512 is enough. */
+/* "ref", "avx2", "avx512", "avx512bf16" or "amx": the highest rung of a mask from the ladder. */
 const char *hr_cpu_rung_name(uint32_t mask);
 
 /* Mask for a rung's name (and all below it); -1 for an unknown name. */

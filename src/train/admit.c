@@ -28,14 +28,12 @@ static hr_status choose_rung(const hr_config *config, uint32_t *mask, hr_error *
         return HR_OK;
     }
     const int64_t wanted = hr_cpu_mask_of(config->train.kernels);
-    /* AMX stands on AVX-512: an Intel machine may lack the rung between. */
-    const uint32_t optional = wanted & HR_CPU_AMX ? HR_CPU_AVX512BF16 : 0;
-    if (wanted < 0 || ((uint32_t)wanted & ~optional & ~machine))
+    if (wanted < 0 || ((uint32_t)wanted & ~machine))
         return hr_fail(
             err, HR_USAGE,
             "train.kernels: %s is not on this machine, whose best is %s; leave it at auto",
             config->train.kernels, hr_cpu_rung_name(machine));
-    *mask = (uint32_t)wanted & machine;
+    *mask = (uint32_t)wanted;
     return HR_OK;
 }
 
