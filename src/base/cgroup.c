@@ -10,28 +10,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/number.h"
 #include "base/small_file.h"
 
 enum { PATH_BYTES = 1024, LIST_BYTES = 8192, VALUE_BYTES = 64 };
+
+/* Names of version 1 and version 2. */
+static const char *const memory_max_files[2] = { "memory.limit_in_bytes", "memory.max" };
+static const char *const memory_used_files[2] = { "memory.usage_in_bytes", "memory.current" };
+static const char *const cache_keys[2][3] = {
+    { "total_inactive_file ", "total_active_file ", "total_mapped_file " },
+    { "inactive_file ", "active_file ", "file_mapped " }
+};
 
 static void tighten(int64_t *bound, int64_t value)
 {
     if (*bound < 0 || value < *bound) *bound = value;
 }
 
-/* First word of a group's file; false when there is no such file or its path is too long. */
-static bool read_value(const char *group, const char *file, char text[VALUE_BYTES])
+/* A group's file; false when there is none, it is empty, or its path is too long. */
+static bool read_file(const char *group, const char *file, char *text, int64_t bytes)
 {
     char path[PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/%s", group, file) >= (int)sizeof path) return false;
-    return hr_small_file_read(path, text, VALUE_BYTES) > 0;
+    return hr_small_file_read(path, text, bytes) > 0;
 }
 
 static bool read_number(const char *group, const char *file, int64_t *value)
 {
     char text[VALUE_BYTES];
-    if (!read_value(group, file, text)) return false;
+    if (!read_file(group, file, text, sizeof text)) return false;
     text[strcspn(text, " \n")] = 0;
     return hr_integer_parse(text, value);
 }
@@ -43,25 +52,41 @@ static void take_quota(hr_cgroup *bounds, int64_t quota, int64_t period)
     tighten(&bounds->cpu_thousandths, (quota * 1000 + period - 1) / period);
 }
 
-static void read_group_v1(const char *group, hr_cgroup *bounds)
+static int64_t cache_bytes(const char *group, bool v2)
 {
-    const int64_t unlimited = INT64_C(1) << 60; /* version 1 writes a number near 2^63 for "none" */
-    int64_t quota, period, bytes;
-    if (read_number(group, "cpu.cfs_quota_us", &quota) &&
-        read_number(group, "cpu.cfs_period_us", &period))
-        take_quota(bounds, quota, period);
-    if (read_number(group, "memory.limit_in_bytes", &bytes) && bytes < unlimited)
-        tighten(&bounds->memory_max, bytes);
+    char text[LIST_BYTES];
+    int64_t bytes[3];
+    if (!read_file(group, "memory.stat", text, sizeof text)) return 0;
+    for (int i = 0; i < 3; i++) bytes[i] = hr_max(0, hr_small_file_number(text, cache_keys[v2][i]));
+    return hr_max(0, bytes[0] + bytes[1] - bytes[2]);
 }
 
-static void read_group_v2(const char *group, hr_cgroup *bounds)
+static void take_memory(const char *group, bool v2, hr_cgroup *bounds)
+{
+    const int64_t unlimited = INT64_C(1) << 60; /* version 1 writes a number near 2^63 for "none" */
+    int64_t bytes, used;
+    if (!read_number(group, memory_max_files[v2], &bytes) || bytes < 0 || bytes >= unlimited)
+        return;
+    tighten(&bounds->memory_max, bytes);
+    if (!read_number(group, memory_used_files[v2], &used) || used < 0) return;
+    const int64_t left = hr_max(0, bytes - used + cache_bytes(group, v2));
+    if (bounds->memory_left >= 0 && left >= bounds->memory_left) return;
+    bounds->memory_left = left;
+    bounds->memory_left_of = bytes;
+}
+
+static void read_group(const char *group, bool v2, hr_cgroup *bounds)
 {
     char text[VALUE_BYTES];
-    long long quota, period;
-    int64_t bytes;
-    if (read_value(group, "cpu.max", text) && sscanf(text, "%lld %lld", &quota, &period) == 2)
+    int64_t quota, period;
+    long long of_v2[2];
+    if (v2 && read_file(group, "cpu.max", text, sizeof text) &&
+        sscanf(text, "%lld %lld", &of_v2[0], &of_v2[1]) == 2)
+        take_quota(bounds, of_v2[0], of_v2[1]);
+    if (!v2 && read_number(group, "cpu.cfs_quota_us", &quota) &&
+        read_number(group, "cpu.cfs_period_us", &period))
         take_quota(bounds, quota, period);
-    if (read_number(group, "memory.max", &bytes)) tighten(&bounds->memory_max, bytes);
+    take_memory(group, v2, bounds);
 }
 
 /* The group at <mount><path> and every one above it, the mount included. */
@@ -74,8 +99,7 @@ static void walk_up(const char *mount, const char *path, bool v2, hr_cgroup *bou
     for (int i = length; i >= (int)mount_length; i--) {
         if (i < length && group[i] != '/') continue;
         group[i] = 0;
-        if (v2) read_group_v2(group, bounds);
-        else read_group_v1(group, bounds);
+        read_group(group, v2, bounds);
     }
 }
 
@@ -99,7 +123,7 @@ static void read_line(const char *root, char *line, hr_cgroup *bounds)
 
 hr_cgroup hr_cgroup_read(const char *root)
 {
-    hr_cgroup bounds = { .cpu_thousandths = -1, .memory_max = -1 };
+    hr_cgroup bounds = { -1, -1, -1, -1 };
     char path[PATH_BYTES], list[LIST_BYTES];
     if (snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >= (int)sizeof path) return bounds;
     if (hr_small_file_read(path, list, sizeof list) < 0) return bounds;

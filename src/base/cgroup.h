@@ -10,6 +10,9 @@
 typedef struct {
     int64_t cpu_thousandths; /* of a core, -1: no quota */
     int64_t memory_max;      /* bytes, -1: no bound */
+    int64_t memory_left;     /* bytes that can still be charged, -1: no bound. Page cache that is
+                              * not mapped counts as free: the kernel takes it back at need */
+    int64_t memory_left_of;  /* the bound of the group that has the least left */
 } hr_cgroup;
 
 /* Reads <root>/proc/self/cgroup and the groups below <root>/sys/fs/cgroup. What cannot be read

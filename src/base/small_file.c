@@ -2,8 +2,11 @@
 /* base/small_file.c - files under /proc and /sys have no length: they are read until they end. */
 #include "base/small_file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int64_t hr_small_file_read(const char *path, char *text, int64_t bytes)
@@ -22,4 +25,17 @@ int64_t hr_small_file_read(const char *path, char *text, int64_t bytes)
     close(fd);
     text[length < 0 ? 0 : length] = 0;
     return length;
+}
+
+int64_t hr_small_file_number(const char *text, const char *key)
+{
+    const size_t key_bytes = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        if (*line == '\n') line++;
+        if (strncmp(line, key, key_bytes)) continue;
+        const char *number = line + key_bytes;
+        while (*number == ' ' || *number == '\t') number++;
+        return isdigit((unsigned char)*number) ? strtoll(number, 0, 10) : -1;
+    }
+    return -1;
 }

@@ -9,4 +9,8 @@
  * -1 (and an empty text) when it cannot be read. Takes no memory from the system. */
 int64_t hr_small_file_read(const char *path, char *text, int64_t bytes);
 
+/* The number that follows `key` at the start of a line of such a text, blanks between them passed
+ * over; -1 when there is none. Pure. */
+int64_t hr_small_file_number(const char *text, const char *key);
+
 #endif

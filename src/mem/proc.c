@@ -3,24 +3,10 @@
 #define _GNU_SOURCE
 #include "mem/proc.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-int64_t hr_proc_number(const char *text, const char *key)
-{
-    const size_t key_bytes = strlen(key);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        if (*line == '\n') line++;
-        if (strncmp(line, key, key_bytes)) continue;
-        const char *number = line + key_bytes;
-        while (*number == ' ' || *number == '\t') number++;
-        return isdigit((unsigned char)*number) ? strtoll(number, 0, 10) : -1;
-    }
-    return -1;
-}
 
 bool hr_mappings_open(hr_mappings *mappings)
 {

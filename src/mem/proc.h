@@ -7,9 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number that follows `key` at the start of a line; -1 when there is none. */
-int64_t hr_proc_number(const char *text, const char *key);
-
 /* One line of /proc/self/maps. */
 typedef struct {
     uintptr_t first, end;

@@ -191,7 +191,7 @@ static int64_t status_bytes(const char *key)
 {
     char text[4096];
     hr_small_file_read("/proc/self/status", text, sizeof text);
-    const int64_t kilobytes = hr_proc_number(text, key);
+    const int64_t kilobytes = hr_small_file_number(text, key);
     return kilobytes < 0 ? -1 : kilobytes * 1024;
 }
 

@@ -24,22 +24,17 @@ static void copy_word(char *target, size_t bytes, const char *from, size_t lengt
 /* Bytes of a line "<name>:   123 kB" of /proc/meminfo, -1 when it is not there. */
 static int64_t meminfo_bytes(const char *text, const char *name)
 {
-    const size_t length = strlen(name);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (!strncmp(line, name, length) && line[length] == ':')
-            return strtoll(line + length + 1, NULL, 10) * 1024;
-    }
-    return -1;
+    const int64_t kilobytes = hr_small_file_number(text, name);
+    return kilobytes < 0 ? -1 : kilobytes * 1024;
 }
 
 static void read_memory(hr_machine *machine)
 {
     char text[TEXT_BYTES];
     hr_small_file_read("/proc/meminfo", text, sizeof text);
-    machine->memory_bytes = meminfo_bytes(text, "MemTotal");
-    machine->memory_available_bytes = meminfo_bytes(text, "MemAvailable");
-    machine->swap_bytes = meminfo_bytes(text, "SwapTotal");
+    machine->memory_bytes = meminfo_bytes(text, "MemTotal:");
+    machine->memory_available_bytes = meminfo_bytes(text, "MemAvailable:");
+    machine->swap_bytes = meminfo_bytes(text, "SwapTotal:");
 }
 
 static void read_processor(hr_machine *machine)

@@ -93,6 +93,48 @@ static void version_1_is_read_at_its_mounts(void **state)
     assert_int_equal(bounds.memory_max, 123456);
 }
 
+/* A stat file in the order of the kernel, after other lines. */
+static void what_a_group_has_left_counts_its_unmapped_page_cache(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "0::/outer/inner\n");
+    put("/sys/fs/cgroup/outer/inner/memory.max", "900000\n");
+    put("/sys/fs/cgroup/outer/inner/memory.current", "500000\n");
+    hr_cgroup bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.memory_left, 400000);
+    put("/sys/fs/cgroup/outer/inner/memory.stat",
+        "anon 1\nfile_mapped 50000\ninactive_anon 7\ninactive_file 100000\nactive_file 20000\n");
+    bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.memory_left, 470000);
+    assert_int_equal(bounds.memory_left_of, 900000);
+
+    /* The group above is wider and fuller. */
+    put("/sys/fs/cgroup/outer/memory.max", "2000000\n");
+    put("/sys/fs/cgroup/outer/memory.current", "1900000\n");
+    bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.memory_max, 900000);
+    assert_int_equal(bounds.memory_left, 100000);
+    assert_int_equal(bounds.memory_left_of, 2000000);
+    put("/sys/fs/cgroup/outer/memory.current", "2100000\n");
+    assert_int_equal(hr_cgroup_read(root).memory_left, 0);
+}
+
+static void version_1_has_its_own_names_for_what_is_left(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "4:memory:/job\n");
+    put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "800000\n");
+    put("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "300000\n");
+    put("/sys/fs/cgroup/memory/job/memory.stat",
+        "inactive_file 9\ntotal_inactive_file 4000\ntotal_active_file 300\n"
+        "total_mapped_file 200\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "5\n");
+    const hr_cgroup bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.memory_left, 504100);
+    assert_int_equal(bounds.memory_left_of, 800000);
+}
+
 static void damaged_files_bound_nothing(void **state)
 {
     (void)state;
@@ -101,9 +143,15 @@ static void damaged_files_bound_nothing(void **state)
     put("/sys/fs/cgroup/memory.max", "lots\n");
     put("/sys/fs/cgroup/bad/cpu.max", "9223372036854775807 1\n");
     put("/sys/fs/cgroup/bad/memory.max", "");
-    const hr_cgroup bounds = hr_cgroup_read(root);
+    hr_cgroup bounds = hr_cgroup_read(root);
     assert_int_equal(bounds.cpu_thousandths, -1);
     assert_int_equal(bounds.memory_max, -1);
+    assert_int_equal(bounds.memory_left, -1);
+    put("/sys/fs/cgroup/memory.max", "4096\n");
+    put("/sys/fs/cgroup/memory.current", "some\n");
+    bounds = hr_cgroup_read(root);
+    assert_int_equal(bounds.memory_max, 4096);
+    assert_int_equal(bounds.memory_left, -1);
 }
 
 static void a_quota_is_rounded_up_and_never_below_one(void **state)
@@ -145,6 +193,17 @@ static void a_small_file_is_cut_to_its_buffer(void **state)
     assert_string_equal(text, "");
 }
 
+static void a_number_is_found_at_the_start_of_a_line_only(void **state)
+{
+    (void)state;
+    const char *text = "total_cache 7\ncache 12 kB\nmax\n";
+    assert_int_equal(hr_small_file_number(text, "cache "), 12);
+    assert_int_equal(hr_small_file_number(text, "total_cache"), 7);
+    assert_int_equal(hr_small_file_number(text, "max"), -1);
+    assert_int_equal(hr_small_file_number("", ""), -1);
+    assert_int_equal(hr_small_file_number("42\n", ""), 42);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,10 +212,15 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_tightest_group_on_the_way_up_counts, make_root,
                                         drop_root),
         cmocka_unit_test_setup_teardown(version_1_is_read_at_its_mounts, make_root, drop_root),
+        cmocka_unit_test_setup_teardown(what_a_group_has_left_counts_its_unmapped_page_cache,
+                                        make_root, drop_root),
+        cmocka_unit_test_setup_teardown(version_1_has_its_own_names_for_what_is_left, make_root,
+                                        drop_root),
         cmocka_unit_test_setup_teardown(damaged_files_bound_nothing, make_root, drop_root),
         cmocka_unit_test(a_quota_is_rounded_up_and_never_below_one),
         cmocka_unit_test(one_core_of_affinity_makes_one_thread),
         cmocka_unit_test_setup_teardown(a_small_file_is_cut_to_its_buffer, make_root, drop_root),
+        cmocka_unit_test(a_number_is_found_at_the_start_of_a_line_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static int run_once(int64_t arena_bytes, int32_t threads, int64_t planning_bytes
     hr_pool_close(&pool);
     hr_memory_close(&memory);
     printf("%lld %lld %lld\n", (long long)plan.process_bytes, (long long)measured,
-           (long long)hr_proc_number(text, "VmPTE:") * 1024);
+           (long long)hr_small_file_number(text, "VmPTE:") * 1024);
     return 0;
 }
 
@@ -151,17 +151,6 @@ static void the_lines_sum_to_the_process(void **state)
     assert_int_equal(plan.process[4].bytes, 38 * MiB - 2 * HR_STACK_BYTES - arena);
 }
 
-static void a_number_is_found_at_the_start_of_a_line_only(void **state)
-{
-    (void)state;
-    const char *text = "total_cache 7\ncache 12 kB\nmax\n";
-    assert_int_equal(hr_proc_number(text, "cache "), 12);
-    assert_int_equal(hr_proc_number(text, "total_cache"), 7);
-    assert_int_equal(hr_proc_number(text, "max"), -1);
-    assert_int_equal(hr_proc_number("", ""), -1);
-    assert_int_equal(hr_proc_number("42\n", ""), 42);
-}
-
 static void the_mappings_are_ordered_and_have_a_stack(void **state)
 {
     (void)state;
@@ -197,7 +186,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(planning_counts_where_it_is_larger_than_the_arena),
         cmocka_unit_test(eight_stacks_are_counted),
         cmocka_unit_test(the_lines_sum_to_the_process),
-        cmocka_unit_test(a_number_is_found_at_the_start_of_a_line_only),
         cmocka_unit_test(the_mappings_are_ordered_and_have_a_stack),
         cmocka_unit_test(the_machine_has_room),
     };
