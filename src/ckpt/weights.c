@@ -3,30 +3,12 @@
  * of it runs after the seal. */
 #include "ckpt/weights.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/writer.h"
 #include "model/family.h"
 
 enum { ENTRY_BYTES = 256, CONFIG_BYTES = 4096 };
-
-/* Text that grows in a buffer; what does not fit is a programmer's error: sizes were asked for. */
-typedef struct {
-    char *text;
-    int64_t bytes, used;
-} writer;
-
-HR_PRINTF(2, 3) static void put(writer *w, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    w->used += vsnprintf(w->text + w->used, (size_t)(w->bytes - w->used), format, list);
-    va_end(list);
-    HR_ASSERT(w->used < w->bytes);
-}
 
 int64_t hr_weights_text_bytes(const hr_program *program)
 {
@@ -42,22 +24,23 @@ hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, const
                            char *text, int64_t bytes, hr_error *err)
 {
     enum { LENGTH_BYTES = 8, ALIGN = 64 };
-    writer w = { text + LENGTH_BYTES, bytes - LENGTH_BYTES, 0 };
+    hr_writer w = { text + LENGTH_BYTES, bytes - LENGTH_BYTES };
     int64_t begin = 0;
-    put(&w, "{\"__metadata__\":{\"format\":\"pt\"}");
+    hr_put(&w, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
         const int64_t first = param->dims[param->external_transposed ? 1 : 0];
         const int64_t second = param->dims[param->external_transposed ? 0 : 1];
         const int64_t end = begin + elements_of(param) * (int64_t)sizeof(float);
-        put(&w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", param->external_name,
-            (long long)first);
-        if (second) put(&w, ",%lld", (long long)second);
-        put(&w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
+        hr_put(&w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", param->external_name,
+               (long long)first);
+        if (second) hr_put(&w, ",%lld", (long long)second);
+        hr_put(&w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
         begin = end;
     }
-    put(&w, "}");
-    while ((w.used + LENGTH_BYTES) % ALIGN) put(&w, " ");
+    hr_put(&w, "}");
+    while ((w.used + LENGTH_BYTES) % ALIGN && !w.cut) hr_put(&w, " ");
+    HR_ASSERT(!w.cut); /* sizes were asked for */
     for (int32_t i = 0; i < LENGTH_BYTES; i++) text[i] = (char)((uint64_t)w.used >> (8 * i));
 
     out->program = program;
@@ -100,49 +83,50 @@ hr_status hr_weights_add(hr_weights_out *out, int32_t index, const float *master
     return HR_OK;
 }
 
-static void put_gpt_neox(writer *w, const hr_config *config)
+static void put_gpt_neox(hr_writer *w, const hr_config *config)
 {
-    put(w,
-        "  \"hidden_act\": \"gelu\",\n  \"rotary_pct\": %.17g,\n  \"rotary_emb_base\": %.17g,\n"
-        "  \"use_parallel_residual\": %s,\n  \"attention_bias\": true,\n"
-        "  \"tie_word_embeddings\": false,\n  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n"
-        "  \"hidden_dropout\": %.17g,\n  \"attention_dropout\": %.17g,\n",
-        config->model.rotary_fraction, config->model.rope_theta,
-        config->model.parallel_residual ? "true" : "false", config->model.dropout,
-        config->model.dropout);
+    hr_put(w,
+           "  \"hidden_act\": \"gelu\",\n  \"rotary_pct\": %.17g,\n  \"rotary_emb_base\": %.17g,\n"
+           "  \"use_parallel_residual\": %s,\n  \"attention_bias\": true,\n"
+           "  \"tie_word_embeddings\": false,\n  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n"
+           "  \"hidden_dropout\": %.17g,\n  \"attention_dropout\": %.17g,\n",
+           config->model.rotary_fraction, config->model.rope_theta,
+           config->model.parallel_residual ? "true" : "false", config->model.dropout,
+           config->model.dropout);
 }
 
-static void put_config(writer *w, const hr_config *config)
+static void put_config(hr_writer *w, const hr_config *config)
 {
     static const char *const patterns[] = { "dense", "local", "global", "mixed" };
     const hr_family_spec *family = hr_family_of(config);
-    put(w, "{\n");
-    if (family->architecture) put(w, "  \"architectures\": [\"%s\"],\n", family->architecture);
-    put(w,
-        "  \"model_type\": \"%s\",\n  \"vocab_size\": %lld,\n  \"hidden_size\": %lld,\n"
-        "  \"num_hidden_layers\": %lld,\n  \"num_attention_heads\": %lld,\n"
-        "  \"intermediate_size\": %lld,\n  \"max_position_embeddings\": %lld,\n"
-        "  \"layer_norm_eps\": %.17g,\n",
-        family->name, (long long)config->model.vocab_size, (long long)config->model.d_model,
-        (long long)config->model.n_layers, (long long)config->model.n_heads,
-        (long long)config->model.d_ff, (long long)config->train.seq_len, config->model.norm_eps);
+    hr_put(w, "{\n");
+    if (family->architecture) hr_put(w, "  \"architectures\": [\"%s\"],\n", family->architecture);
+    hr_put(w,
+           "  \"model_type\": \"%s\",\n  \"vocab_size\": %lld,\n  \"hidden_size\": %lld,\n"
+           "  \"num_hidden_layers\": %lld,\n  \"num_attention_heads\": %lld,\n"
+           "  \"intermediate_size\": %lld,\n  \"max_position_embeddings\": %lld,\n"
+           "  \"layer_norm_eps\": %.17g,\n",
+           family->name, (long long)config->model.vocab_size, (long long)config->model.d_model,
+           (long long)config->model.n_layers, (long long)config->model.n_heads,
+           (long long)config->model.d_ff, (long long)config->train.seq_len, config->model.norm_eps);
     if (config->model.family == HR_FAMILY_GPT_NEOX) put_gpt_neox(w, config);
-    else put(w, "  \"hidden_act\": \"relu\",\n  \"dropout\": %.17g,\n", config->model.dropout);
-    put(w,
-        "  \"attention_pattern\": \"%s\",\n  \"attention_block\": %lld,\n"
-        "  \"attention_window\": %lld,\n  \"attention_stride\": %lld,\n",
-        patterns[config->model.attention.pattern], (long long)config->model.attention.block,
-        (long long)config->model.attention.window, (long long)config->model.attention.stride);
-    put(w, "  \"torch_dtype\": \"float32\"\n}\n");
+    else hr_put(w, "  \"hidden_act\": \"relu\",\n  \"dropout\": %.17g,\n", config->model.dropout);
+    hr_put(w,
+           "  \"attention_pattern\": \"%s\",\n  \"attention_block\": %lld,\n"
+           "  \"attention_window\": %lld,\n  \"attention_stride\": %lld,\n",
+           patterns[config->model.attention.pattern], (long long)config->model.attention.block,
+           (long long)config->model.attention.window, (long long)config->model.attention.stride);
+    hr_put(w, "  \"torch_dtype\": \"float32\"\n}\n");
 }
 
 /* The config goes first: weights never stand beside another model's. */
 hr_status hr_weights_commit(hr_weights_out *out, const hr_config *config, const char *directory,
                             char *text, int64_t bytes, hr_error *err)
 {
-    writer w = { text, bytes, 0 };
+    hr_writer w = { text, bytes };
     hr_file_out file;
     put_config(&w, config);
+    HR_ASSERT(!w.cut);
     hr_status status = hr_file_begin(&file, directory, "config.json", err);
     if (status == HR_OK) status = hr_file_append(&file, text, w.used, err);
     if (status == HR_OK) status = hr_file_commit(&file, err);
