@@ -14,11 +14,6 @@
 /* Random sites of their own, apart from those of dropout, which count from 0. */
 enum { SAMPLE_SITE = 0x53414d50 };
 
-static bool interrupted(const hr_trainer *trainer)
-{
-    return trainer->options->interrupts && *trainer->options->interrupts > 0;
-}
-
 static void initialise(hr_trainer *trainer, int32_t step, const hr_call *call)
 {
     const hr_program *program = trainer->executor.program;
@@ -47,7 +42,7 @@ static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_e
 {
     const hr_executor *executor = &trainer->executor;
     int64_t targets;
-    if (interrupted(trainer)) return HR_INTERRUPTED;
+    if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
     const hr_status status = hr_batches_fill(
         trainer->valid, executor->turn[trainer->evaluation_batch], 0,
         call->rows / trainer->config->train.seq_len, call->out[0], call->out[1], &targets, err);
@@ -78,7 +73,7 @@ static hr_status pick(hr_trainer *trainer, const hr_call *call)
 {
     const int64_t V = trainer->config->model.vocab_size;
     const double temperature = trainer->config->train.sample_temperature;
-    if (interrupted(trainer)) return HR_INTERRUPTED;
+    if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
     int64_t best = 0;
     for (int64_t v = 1; v < V; v++)
         if (logit(call, v) > logit(call, best)) best = v;

@@ -49,7 +49,7 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     return HR_OK;
 }
 
-static bool interrupted(const hr_trainer *trainer)
+bool hr_trainer_is_interrupted(const hr_trainer *trainer)
 {
     return trainer->options->interrupts && *trainer->options->interrupts > 0;
 }
@@ -155,10 +155,11 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
     const hr_config *config = trainer->config;
     hr_status status = hr_executor_run(&trainer->executor, trainer->load, err);
     const int64_t start_ns = hr_clock_ns();
-    while (status == HR_OK && trainer->step < trainer->steps && !interrupted(trainer)) {
+    while (status == HR_OK && trainer->step < trainer->steps &&
+           !hr_trainer_is_interrupted(trainer)) {
         status = train_step(trainer, start_ns, err);
         const bool last = trainer->step == trainer->steps;
-        if (status != HR_OK || interrupted(trainer)) break;
+        if (status != HR_OK || hr_trainer_is_interrupted(trainer)) break;
         if (last || due(config->train.eval_every, trainer->step))
             status = unless_interrupted(evaluate(trainer, err));
         if (status == HR_OK && (last || due(config->train.sample_every, trainer->step)))
@@ -166,7 +167,7 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
         if (status == HR_OK && (last || due(config->train.checkpoint_every, trainer->step)))
             status = save(trainer, err);
     }
-    if (status != HR_OK || !interrupted(trainer)) return status;
+    if (status != HR_OK || !hr_trainer_is_interrupted(trainer)) return status;
     if (trainer->step > 0) status = save(trainer, err);
     if (status != HR_OK) return status;
     return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s",

@@ -47,6 +47,9 @@ HR_MUST_CHECK hr_status hr_trainer_place(hr_region *region, const hr_program *pr
 hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                           hr_error *err);
 
+/* Has somebody asked for the end of the run? Threads: any. */
+bool hr_trainer_is_interrupted(const hr_trainer *trainer);
+
 /* Runs the sections to the end of the run, or to the first interrupt. */
 HR_MUST_CHECK hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err);
 
