@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/cost.c - prices steps, and adds up.
+ *
+ * Everything saturates: a program too large to be timed costs INT64_MAX, never less than a smaller
+ * one. */
+#include "plan/cost.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "model/assemble.h"
+
+#define AS_PER_PS INT64_C(1000000)
+
+static int64_t add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return hr_checked_add(a, b, &sum) ? sum : INT64_MAX;
+}
+
+static int64_t multiply(int64_t a, int64_t b)
+{
+    int64_t product;
+    return hr_checked_mul(a, b, &product) ? product : INT64_MAX;
+}
+
+int32_t hr_cost_dtype(const hr_program *program, int32_t step)
+{
+    const hr_step *s = &program->steps[step];
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (s->in[i] != HR_NONE && program->tensors[s->in[i]].dtype == HR_BF16) return 1;
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        if (s->out[k] != HR_NONE && program->tensors[s->out[k]].dtype == HR_BF16) return 1;
+    return 0;
+}
+
+/* As the executor gives them: no more rows than the turn has. */
+static int64_t bytes_shown(const hr_program *program, int32_t tensor, int64_t rows)
+{
+    const hr_tensor *shown = &program->tensors[tensor];
+    return hr_min(rows, shown->rows) * shown->row_bytes + shown->fixed_bytes;
+}
+
+/* Rows a step works on: those of its first operand that has any. */
+static int64_t rows_of(const hr_program *program, const hr_step *step, int64_t rows)
+{
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE && program->tensors[step->in[i]].rows > 0)
+            return hr_min(rows, program->tensors[step->in[i]].rows);
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        if (step->out[k] != HR_NONE && program->tensors[step->out[k]].rows > 0)
+            return hr_min(rows, program->tensors[step->out[k]].rows);
+    return 0;
+}
+
+hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool starts)
+{
+    const hr_step *s = &program->steps[step];
+    const hr_op *op = program->ops[s->op];
+    const int64_t worked = rows_of(program, s, rows);
+    hr_work work = { .amount = { 0 } };
+    if (op->flops) work.amount[HR_TERM_FLOPS] = op->flops(s->attr, worked);
+    for (int32_t i = 0; op->in[i]; i++)
+        if (s->in[i] != HR_NONE)
+            work.amount[HR_TERM_IN + i] = bytes_shown(program, s->in[i], worked);
+    for (int32_t k = 0; op->out[k]; k++) {
+        if (s->out[k] == HR_NONE) continue;
+        const int64_t bytes = bytes_shown(program, s->out[k], worked);
+        const bool sums = op->out[k] == 'a' || op->out[k] == 'A';
+        work.amount[HR_TERM_OUT + k] = bytes;
+        if (sums && starts) work.amount[HR_TERM_START] = add(work.amount[HR_TERM_START], bytes);
+    }
+    return work;
+}
+
+/* floor(amount x rate / 10^6): split, so that the product is exact in 64 bits or too large. */
+static int64_t picoseconds(int64_t amount, int64_t unit_as)
+{
+    const int64_t whole = multiply(amount / AS_PER_PS, unit_as);
+    return add(whole, amount % AS_PER_PS * unit_as / AS_PER_PS);
+}
+
+int64_t hr_cost_of(const hr_rate *rate, const hr_work *work)
+{
+    int64_t sum = rate->call_ps;
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+        if (work->amount[t] && rate->unit_as[t])
+            sum = add(sum, picoseconds(work->amount[t], rate->unit_as[t]));
+    return sum;
+}
+
+static const hr_rate *rate_of(const hr_program *program, const hr_rates *rates, int32_t step)
+{
+    HR_DEBUG_ASSERT(program->op_count <= HR_RATE_OPS_MOST);
+    return &rates->op[program->steps[step].op][hr_cost_dtype(program, step)];
+}
+
+int64_t hr_cost_step(const hr_program *program, const hr_rates *rates, int32_t step)
+{
+    const hr_work work = hr_cost_work(program, step, INT64_MAX, false);
+    return hr_cost_of(rate_of(program, rates, step), &work);
+}
+
+/* Turns of the same number of rows. Each loop on the way in turns any number of them into its own
+ * rows, and leaves one rest of each, so there is one more kind for each loop at most. */
+enum { LOOPS_DEEP = 16, KINDS_MOST = LOOPS_DEEP + 1 };
+
+typedef struct {
+    int64_t rows[KINDS_MOST], times[KINDS_MOST];
+    int32_t count;
+} kinds;
+
+static void add_kind(kinds *all, int64_t rows, int64_t times)
+{
+    if (times == 0 || rows == 0) return;
+    for (int32_t i = 0; i < all->count; i++) {
+        if (all->rows[i] != rows) continue;
+        all->times[i] = add(all->times[i], times);
+        return;
+    }
+    HR_ASSERT(all->count < KINDS_MOST);
+    all->rows[all->count] = rows;
+    all->times[all->count++] = times;
+}
+
+static void enter(kinds *all, const hr_loop *loop)
+{
+    if (loop->rows == 0) {
+        for (int32_t i = 0; i < all->count; i++)
+            all->times[i] = multiply(all->times[i], loop->count);
+        return;
+    }
+    kinds inner = { .count = 0 };
+    for (int32_t i = 0; i < all->count; i++) {
+        const int64_t held = hr_min(all->rows[i], loop->rows_total);
+        add_kind(&inner, loop->rows, multiply(all->times[i], held / loop->rows));
+        add_kind(&inner, held % loop->rows, all->times[i]);
+    }
+    *all = inner;
+}
+
+static kinds kinds_of(const hr_program *program, int32_t step)
+{
+    const hr_loop *loops = program->loops;
+    int32_t path[LOOPS_DEEP], depth = 0;
+    for (int32_t l = program->steps[step].loop; l > 0; l = loops[l].parent) {
+        HR_ASSERT(depth < LOOPS_DEEP);
+        path[depth++] = l;
+    }
+    kinds all = { .rows = { INT64_MAX }, .times = { 1 }, .count = 1 };
+    while (depth-- > 0) enter(&all, &loops[path[depth]]);
+    return all;
+}
+
+int64_t hr_cost_turns(const hr_program *program, int32_t step)
+{
+    const kinds all = kinds_of(program, step);
+    int64_t turns = 0;
+    for (int32_t i = 0; i < all.count; i++) turns = add(turns, all.times[i]);
+    return turns;
+}
+
+/* Times the sums of a step start in a turn of its section: once a turn of their home. */
+static int64_t starts_of(const hr_program *program, int32_t step)
+{
+    const hr_step *s = &program->steps[step];
+    const char *letters = program->ops[s->op]->out;
+    int32_t sum = HR_NONE;
+    for (int32_t k = 0; letters[k] && sum == HR_NONE; k++)
+        if (letters[k] == 'a' || letters[k] == 'A') sum = s->out[k];
+    if (sum == HR_NONE) return 0;
+    int64_t starts = 1;
+    for (int32_t l = program->tensors[hr_tensor_root(program, sum)].home; l > 0;
+         l = program->loops[l].parent)
+        starts = multiply(starts, program->loops[l].count);
+    return starts;
+}
+
+int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int32_t step)
+{
+    const hr_rate *rate = rate_of(program, rates, step);
+    const kinds all = kinds_of(program, step);
+    int64_t total = 0;
+    for (int32_t i = 0; i < all.count; i++) {
+        const hr_work work = hr_cost_work(program, step, all.rows[i], false);
+        total = add(total, multiply(all.times[i], hr_cost_of(rate, &work)));
+    }
+    const hr_work started = hr_cost_work(program, step, INT64_MAX, true);
+    const int64_t start_ps = picoseconds(started.amount[HR_TERM_START],
+                                         rate->unit_as[HR_TERM_START]);
+    return add(total, multiply(start_ps, starts_of(program, step)));
+}
+
+int64_t hr_cost_program(const hr_program *program, const hr_rates *rates)
+{
+    static const char *const sections[] = { "fetch", "step", "update" };
+    int64_t total = 0;
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        const int32_t l = hr_program_loop(program, sections[i]);
+        if (l == HR_NONE) continue;
+        const hr_loop *section = &program->loops[l];
+        for (int32_t s = section->step_first; s <= section->step_last; s++)
+            total = add(total, hr_cost_step_total(program, rates, s));
+    }
+    return total;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/cost_guess.c - rates for a machine that nobody measured.
+ *
+ * Products at what the kernels of a rung reach on the machines they were written on, a pass over
+ * memory at what a core and its memory gave there. Good enough to rank plans, wrong by two or more
+ * in seconds: `headroom calibrate` replaces it. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "plan/cost.h"
+
+/* Attoseconds for a FLOP of one thread: fp32 and bf16 products, and attention's. */
+typedef struct {
+    int64_t product_as[2], attention_as[2];
+} rung_rates;
+
+static rung_rates rates_of_rung(uint32_t cpu_mask)
+{
+    if (cpu_mask & HR_CPU_AMX) return (rung_rates){ { 7000, 1000 }, { 11000, 2500 } };
+    if (cpu_mask & HR_CPU_AVX512BF16) return (rung_rates){ { 7000, 4500 }, { 11000, 7000 } };
+    if (cpu_mask & HR_CPU_AVX512) return (rung_rates){ { 7000, 8000 }, { 11000, 13000 } };
+    if (cpu_mask & HR_CPU_AVX2) return (rung_rates){ { 15000, 18000 }, { 25000, 30000 } };
+    return (rung_rates){ { 600000, 800000 }, { 600000, 800000 } };
+}
+
+enum {
+    CALL_PS = 2000000,  /* two microseconds to wake the threads and wait for the last */
+    BYTE_AS = 150000,   /* of one thread: 6.7 GB/s, what passes with a little work a byte reach */
+    MEMORY_THREADS = 8, /* more do not make memory faster */
+    VECTOR_PASSES = 4   /* a pass without vectors takes so many times as long */
+};
+
+static hr_rate guess(const hr_op *op, int64_t flop_as, int64_t byte_as)
+{
+    hr_rate rate = { .call_ps = CALL_PS };
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++) rate.unit_as[t] = byte_as;
+    rate.unit_as[HR_TERM_FLOPS] = flop_as;
+    /* A lookup touches a row a token, not the table. */
+    if (strncmp(op->name, "embed", 5)) return rate;
+    rate.unit_as[HR_TERM_IN + 1] = op->out[0] == 'a' ? byte_as : 0;
+    rate.unit_as[HR_TERM_IN + 2] = 0;
+    if (op->out[0] == 'a') rate.unit_as[HR_TERM_OUT] = rate.unit_as[HR_TERM_OUT + 1] = 0;
+    return rate;
+}
+
+void hr_rates_guess(const struct hr_op *const *ops, int32_t op_count, uint32_t cpu_mask,
+                    int32_t threads, hr_rates *rates)
+{
+    const rung_rates rung = rates_of_rung(cpu_mask);
+    const int64_t slower = cpu_mask & HR_CPU_AVX2 ? 1 : VECTOR_PASSES;
+    const int64_t byte_as = slower * BYTE_AS / hr_min(hr_max(threads, 1), MEMORY_THREADS);
+    memset(rates, 0, sizeof *rates);
+    for (int32_t i = 0; i < op_count && i < HR_RATE_OPS_MOST; i++) {
+        if (ops[i]->host) continue; /* reads and reports are no work of the step's */
+        const bool attention = !strncmp(ops[i]->name, "attention", 9);
+        for (int32_t dtype = 0; dtype < 2; dtype++) {
+            const int64_t flop_as = attention ? rung.attention_as[dtype] : rung.product_as[dtype];
+            rates->op[i][dtype] = guess(ops[i], flop_as / hr_max(threads, 1), byte_as);
+        }
+    }
+}
