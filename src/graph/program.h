@@ -64,6 +64,7 @@ typedef struct {
     int64_t rows;   /* token rows a turn; 0: not a loop over rows. The last may be short */
     int64_t rows_total;
     int32_t step_first, step_last; /* last < first: the loop has no steps yet */
+    int32_t place;                 /* for passes that number loops anew; else without meaning */
 } hr_loop;
 
 /* A value, or a view of one. Token-row values are written once; only sums and state are written

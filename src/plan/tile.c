@@ -12,20 +12,25 @@
 #include "base/checked.h"
 #include "graph/op.h"
 
+/* The steps that touch a tensor's bytes. */
+typedef struct {
+    int32_t first, last; /* last < first: none */
+} span;
+
+/* The view that stands for a tensor in the cut with this number. */
+typedef struct {
+    int32_t cut, view;
+} slice;
+
 typedef struct {
     hr_program *program;
     int32_t first, last;
     int32_t outer, loop;
+    int32_t cut; /* number of the cut, from 1: slices of others do not count */
     int64_t rows;
-    uint8_t *cut;     /* [tensor_max] roots: rows of it are cut in the range */
-    uint8_t *outside; /* [tensor_max] roots: touched outside the range too */
-    int32_t *slice;   /* [tensor_max] the view that stands for a tensor in the range */
+    span *touched; /* [tensor_max] of roots: no cut changes who touches a byte, nor when */
+    slice *slices; /* [tensor_max] */
 } tiling;
-
-static bool inside(const tiling *t, int32_t step)
-{
-    return step >= t->first && step <= t->last;
-}
 
 static const hr_op *op_of(const tiling *t, const hr_step *step)
 {
@@ -37,26 +42,32 @@ static bool is_row(char letter)
     return letter == 'r' || letter == 'R';
 }
 
-static void note(tiling *t, int32_t step, int32_t tensor, char letter)
+static void note(tiling *t, int32_t step, int32_t tensor)
 {
     if (tensor == HR_NONE) return;
-    const int32_t root = hr_tensor_root(t->program, tensor);
-    if (!inside(t, step)) t->outside[root] = 1;
-    else if (is_row(letter) && t->program->tensors[tensor].rows > 0) t->cut[root] = 1;
+    span *touched = &t->touched[hr_tensor_root(t->program, tensor)];
+    if (touched->last < touched->first) touched->first = step;
+    touched->last = step;
 }
 
 static void survey(tiling *t)
 {
     const hr_program *program = t->program;
-    for (int32_t i = 0; i < program->tensor_max; i++) t->slice[i] = HR_NONE;
+    for (int32_t i = 0; i < program->tensor_count; i++) t->touched[i] = (span){ 0, -1 };
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
         const hr_op *op = op_of(t, step);
-        for (int32_t i = 0; op->in[i]; i++) note(t, s, step->in[i], op->in[i]);
-        for (int32_t i = 0; op->out[i]; i++) note(t, s, step->out[i], op->out[i]);
+        for (int32_t i = 0; op->in[i]; i++) note(t, s, step->in[i]);
+        for (int32_t i = 0; op->out[i]; i++) note(t, s, step->out[i]);
     }
-    for (int32_t i = 0; i < program->tensor_count; i++)
-        if (!hr_loop_inside(program, program->tensors[i].home, t->outer)) t->outside[i] = 1;
+}
+
+/* Is anything but the range's turns concerned with the bytes of this root? */
+static bool is_outside(const tiling *t, int32_t root)
+{
+    const span *touched = &t->touched[root];
+    return touched->first < t->first || touched->last > t->last ||
+           !hr_loop_inside(t->program, t->program->tensors[root].home, t->outer);
 }
 
 static void shrink(tiling *t, hr_tensor *tensor)
@@ -69,7 +80,7 @@ static void shrink(tiling *t, hr_tensor *tensor)
 static int32_t slice_of(tiling *t, int32_t tensor)
 {
     hr_program *program = t->program;
-    if (t->slice[tensor] != HR_NONE) return t->slice[tensor];
+    if (t->slices[tensor].cut == t->cut) return t->slices[tensor].view;
     if (program->tensor_count == program->tensor_max) return HR_NONE;
     const int32_t made = program->tensor_count++;
     hr_tensor *view = &program->tensors[made];
@@ -80,14 +91,16 @@ static int32_t slice_of(tiling *t, int32_t tensor)
     view->view_stride_bytes = t->rows * view->row_bytes;
     view->fixed_bytes = 0;
     shrink(t, view);
-    return t->slice[tensor] = made;
+    t->slices[tensor] = (slice){ t->cut, made };
+    return made;
 }
 
-/* A view that an inner tile made: it moves with a loop inside the present one. */
+/* A view that an inner tile made: it moves with a loop inside the range. */
 static bool is_inner(const tiling *t, int32_t tensor)
 {
     const int32_t loop = t->program->tensors[tensor].view_loop;
-    return loop != HR_NONE && loop != t->loop && hr_loop_inside(t->program, loop, t->loop);
+    return loop != HR_NONE && loop != t->loop && loop != t->outer &&
+           hr_loop_inside(t->program, loop, t->outer);
 }
 
 /* Puts one operand of a step in the range right; false when there is no room for a view. */
@@ -95,8 +108,12 @@ static bool cut_operand(tiling *t, int32_t *operand, char letter)
 {
     hr_program *program = t->program;
     if (*operand == HR_NONE || !is_row(letter) || program->tensors[*operand].rows == 0) return true;
-    if (!t->outside[hr_tensor_root(program, *operand)]) {
+    const int32_t owner = hr_tensor_root(program, *operand);
+    if (!is_outside(t, owner)) {
+        hr_tensor *root = &program->tensors[owner];
         shrink(t, &program->tensors[*operand]);
+        shrink(t, root);
+        if (root->home == t->outer) root->home = t->loop; /* else an inner loop's own */
         return true;
     }
     /* Views of inner tiles stay; what the outermost of them shows now moves inside this loop's
@@ -122,20 +139,26 @@ static void wrap(tiling *t)
         if (program->steps[s].loop == t->outer) program->steps[s].loop = t->loop;
 }
 
+/* Rows of an operand in one turn of the loop around the range, whatever cuts there are inside. */
+static int64_t rows_of_operand(const tiling *t, int32_t operand, char letter)
+{
+    const hr_program *program = t->program;
+    if (operand == HR_NONE || !is_row(letter)) return 0;
+    while (is_inner(t, operand)) operand = program->tensors[operand].view_of;
+    return program->tensors[operand].rows;
+}
+
 /* Most rows that a step of the range works on. */
 static int64_t rows_of_range(const tiling *t)
 {
-    const hr_program *program = t->program;
     int64_t rows = 0;
     for (int32_t s = t->first; s <= t->last; s++) {
-        const hr_step *step = &program->steps[s];
+        const hr_step *step = &t->program->steps[s];
         const hr_op *op = op_of(t, step);
         for (int32_t i = 0; op->in[i]; i++)
-            if (is_row(op->in[i]) && step->in[i] != HR_NONE)
-                rows = hr_max(rows, program->tensors[step->in[i]].rows);
+            rows = hr_max(rows, rows_of_operand(t, step->in[i], op->in[i]));
         for (int32_t i = 0; op->out[i]; i++)
-            if (is_row(op->out[i]) && step->out[i] != HR_NONE)
-                rows = hr_max(rows, program->tensors[step->out[i]].rows);
+            rows = hr_max(rows, rows_of_operand(t, step->out[i], op->out[i]));
     }
     return rows;
 }
@@ -162,91 +185,115 @@ static int32_t loop_around(const hr_program *program, int32_t first, int32_t las
     return loop;
 }
 
-hr_status hr_tile(hr_program *program, int32_t first, int32_t last, const char *name, int64_t rows,
-                  hr_region *scratch, hr_error *err)
+static bool cut_operands(tiling *t, hr_step *step)
 {
-    const int64_t kept = scratch->used;
-    tiling t = { .program = program,
-                 .first = first,
-                 .last = last,
-                 .outer = loop_around(program, first, last),
-                 .loop = program->loop_count,
-                 .rows = rows,
-                 .cut = hr_region_take(scratch, program->tensor_max, 1),
-                 .outside = hr_region_take(scratch, program->tensor_max, 1),
-                 .slice = hr_region_take(scratch, program->tensor_max, sizeof *t.slice) };
-    if (!t.cut || !t.outside || !t.slice || program->loop_count == program->loop_max)
-        return hr_fail(err, HR_FAILURE, "no room to cut steps %d to %d by %lld rows", first, last,
-                       (long long)rows);
-    const int64_t rows_total = rows_of_range(&t);
-    HR_ASSERT(rows > 0 && rows < rows_total && may_be_cut(&t));
-    survey(&t);
+    const hr_op *op = op_of(t, step);
+    for (int32_t i = 0; op->in[i]; i++)
+        if (!cut_operand(t, &step->in[i], op->in[i])) return false;
+    for (int32_t i = 0; op->out[i]; i++)
+        if (!cut_operand(t, &step->out[i], op->out[i])) return false;
+    return true;
+}
 
-    hr_loop loop = { .parent = t.outer,
+static hr_status cut(tiling *t, const hr_tile_cut *what, hr_error *err)
+{
+    hr_program *program = t->program;
+    const int64_t rows = what->rows;
+    if (program->loop_count == program->loop_max)
+        return hr_fail(err, HR_FAILURE, "no room to cut steps %d to %d by %lld rows", what->first,
+                       what->last, (long long)rows);
+    t->cut++;
+    t->rows = rows;
+    t->first = what->first;
+    t->last = what->last;
+    t->outer = loop_around(program, t->first, t->last);
+    t->loop = program->loop_count;
+    const int64_t rows_total = rows_of_range(t);
+    HR_ASSERT(rows > 0 && rows < rows_total && may_be_cut(t));
+
+    hr_loop loop = { .parent = t->outer,
                      .count = (rows_total + rows - 1) / rows,
                      .rows = rows,
                      .rows_total = rows_total,
-                     .step_first = first,
-                     .step_last = last };
-    snprintf(loop.name, sizeof loop.name, "%s", name);
+                     .step_first = t->first,
+                     .step_last = t->last };
+    snprintf(loop.name, sizeof loop.name, "%s", what->name);
     program->loops[program->loop_count++] = loop;
-    wrap(&t);
-
-    bool room = true;
-    for (int32_t s = first; s <= last && room; s++) {
-        hr_step *step = &program->steps[s];
-        const hr_op *op = op_of(&t, step);
-        for (int32_t i = 0; op->in[i] && room; i++) room = cut_operand(&t, &step->in[i], op->in[i]);
-        for (int32_t i = 0; op->out[i] && room; i++)
-            room = cut_operand(&t, &step->out[i], op->out[i]);
-    }
-    for (int32_t i = 0; i < program->tensor_count; i++) {
-        hr_tensor *tensor = &program->tensors[i];
-        if (tensor->view_of != HR_NONE || t.outside[i] || !t.cut[i]) continue;
-        shrink(&t, tensor);
-        if (tensor->home == t.outer) tensor->home = t.loop; /* else an inner loop's own */
-    }
-    scratch->used = kept;
-    if (room) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "the step program has room for %d tensors and needs more",
-                   program->tensor_max);
+    wrap(t);
+    for (int32_t s = t->first; s <= t->last; s++)
+        if (!cut_operands(t, &program->steps[s]))
+            return hr_fail(err, HR_FAILURE,
+                           "the step program has room for %d tensors and needs more",
+                           program->tensor_max);
+    return HR_OK;
 }
 
-static bool comes_before(const hr_loop *a, const hr_loop *b)
+hr_status hr_tile_many(hr_program *program, const hr_tile_cut *cuts, int32_t count,
+                       hr_region *scratch, hr_error *err)
 {
-    if (a->step_first != b->step_first) return a->step_first < b->step_first;
-    return a->step_last > b->step_last;
+    const int64_t kept = scratch->used;
+    tiling t = { .program = program,
+                 .touched = hr_region_take(scratch, program->tensor_max, sizeof *t.touched),
+                 .slices = hr_region_take(scratch, program->tensor_max, sizeof *t.slices) };
+    hr_status status = HR_OK;
+    if (!t.touched || !t.slices)
+        status = hr_fail(err, HR_FAILURE, "no room to cut steps: %d tensors need more scratch",
+                         program->tensor_max);
+    else survey(&t);
+    for (int32_t i = 0; i < count && status == HR_OK; i++) status = cut(&t, &cuts[i], err);
+    scratch->used = kept;
+    return status;
+}
+
+hr_status hr_tile(hr_program *program, int32_t first, int32_t last, const char *name, int64_t rows,
+                  hr_region *scratch, hr_error *err)
+{
+    const hr_tile_cut whole = { first, last, name, rows };
+    return hr_tile_many(program, &whole, 1, scratch, err);
+}
+
+/* Numbers the loops around a step that have no number yet, outer before inner. Those that have are
+ * the outermost of the chain. */
+static int32_t number_chain(hr_program *program, int32_t innermost, int32_t next)
+{
+    int32_t fresh = 0;
+    for (int32_t l = innermost; l != HR_NONE && program->loops[l].place == HR_NONE;
+         l = program->loops[l].parent)
+        fresh++;
+    next += fresh;
+    for (int32_t l = innermost, place = next; fresh > 0; l = program->loops[l].parent, fresh--)
+        program->loops[l].place = --place;
+    return next;
+}
+
+/* The steps name the loops in the order that is wanted. */
+static void number_loops(hr_program *program)
+{
+    int32_t next = 0;
+    for (int32_t l = 0; l < program->loop_count; l++) program->loops[l].place = HR_NONE;
+    next = number_chain(program, 0, next);
+    for (int32_t s = 0; s < program->step_count; s++)
+        next = number_chain(program, program->steps[s].loop, next);
+    for (int32_t l = 0; l < program->loop_count; l++) next = number_chain(program, l, next);
 }
 
 void hr_tile_sort_loops(hr_program *program)
 {
-    enum { LOOPS_MOST = 64 };
-    int32_t order[LOOPS_MOST], place[LOOPS_MOST];
-    hr_loop sorted[LOOPS_MOST];
-    HR_ASSERT(program->loop_count <= LOOPS_MOST);
-    for (int32_t l = 0; l < program->loop_count; l++) {
-        int32_t at = l;
-        /* Of loops over the same steps the one that was there first in the tree is the outer. */
-        while (at > 1 && (comes_before(&program->loops[l], &program->loops[order[at - 1]]) ||
-                          program->loops[order[at - 1]].parent == l)) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = l;
-    }
-    for (int32_t l = 0; l < program->loop_count; l++) {
-        place[order[l]] = l;
-        sorted[l] = program->loops[order[l]];
-    }
-    for (int32_t l = 0; l < program->loop_count; l++) {
-        program->loops[l] = sorted[l];
-        if (sorted[l].parent != HR_NONE) program->loops[l].parent = place[sorted[l].parent];
-    }
+    hr_loop *loops = program->loops;
+    number_loops(program);
     for (int32_t s = 0; s < program->step_count; s++)
-        program->steps[s].loop = place[program->steps[s].loop];
+        program->steps[s].loop = loops[program->steps[s].loop].place;
     for (int32_t i = 0; i < program->tensor_count; i++) {
         hr_tensor *tensor = &program->tensors[i];
-        if (tensor->home != HR_NONE) tensor->home = place[tensor->home];
-        if (tensor->view_loop != HR_NONE) tensor->view_loop = place[tensor->view_loop];
+        if (tensor->home != HR_NONE) tensor->home = loops[tensor->home].place;
+        if (tensor->view_loop != HR_NONE) tensor->view_loop = loops[tensor->view_loop].place;
     }
+    for (int32_t l = 0; l < program->loop_count; l++)
+        if (loops[l].parent != HR_NONE) loops[l].parent = loops[loops[l].parent].place;
+    for (int32_t l = 0; l < program->loop_count; l++)
+        while (loops[l].place != l) {
+            const hr_loop other = loops[loops[l].place];
+            loops[loops[l].place] = loops[l];
+            loops[l] = other;
+        }
 }

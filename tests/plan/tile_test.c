@@ -421,6 +421,65 @@ static void tiles_in_tiles_in_tiles_give_one_plan(void **state)
     for (int32_t order = 0; order < 3; order++) free(text[order]);
 }
 
+/* A chain of products, 200 loops over it in random order: one by one, and in another order all in
+ * one call. Loops of one step lie in loops of two, those in loops of ten. */
+static void hundreds_of_cuts_give_one_plan_in_any_order_and_in_one_call(void **state)
+{
+    enum { LINKS = 120, CUTS = LINKS + LINKS / 2 + LINKS / 10, SIZES = 3 };
+    static const int32_t steps_a_cut[SIZES] = { 10, 2, 1 };
+    hr_tile_cut cuts[CUTS];
+    char *text[2];
+    hr_error err;
+    int32_t count = 0;
+    (void)state;
+    for (int32_t i = 0; i < SIZES; i++)
+        for (int32_t s = 1; s <= LINKS; s += steps_a_cut[i])
+            cuts[count++] = (hr_tile_cut){ s, s + steps_a_cut[i] - 1, "cut", 64 >> i };
+    assert_int_equal(count, CUTS);
+    for (int32_t turn = 0; turn < 2; turn++) {
+        compiled c;
+        open_region(&c, 1 << 22);
+        must(hr_program_place(&c.region, hr_op_table, HR_OP_COUNT, LINKS + 2, 4096, CUTS + 2, 1,
+                              &c.program, &err),
+             &err);
+        hr_builder b = { .program = &c.program,
+                         .dtype = HR_F32,
+                         .rows = ROWS,
+                         .T = ROWS,
+                         .layer = HR_NONE,
+                         .err = &err };
+        const int32_t square = weight(&b, HR_PARAM_MATRIX, D, D, "square");
+        int32_t x = hr_build_rows(&b, "x", HR_F32, D);
+        hr_build_step(&b, HR_OP_prompt, 0, 0)->out[0] = x;
+        hr_build_loop_open(&b, "chain", 1);
+        for (int32_t i = 0; i < LINKS; i++)
+            x = hr_build_linear(&b, "x", x, square, HR_NONE, HR_ACT_NONE, HR_NONE);
+        hr_build_loop_close(&b);
+        must(hr_build_status(&b), &err);
+        for (int32_t i = CUTS - 1; i > 0; i--) {
+            const int32_t other = (int32_t)between(SEED, (uint64_t)turn, i, 0, i);
+            const hr_tile_cut swap = cuts[i];
+            cuts[i] = cuts[other];
+            cuts[other] = swap;
+        }
+        for (int32_t i = 0; i < CUTS && turn == 0; i++)
+            cut(&c, cuts[i].first, cuts[i].last, cuts[i].name, cuts[i].rows);
+        if (turn) must(hr_tile_many(&c.program, cuts, CUTS, &c.region, &err), &err);
+        hr_tile_sort_loops(&c.program);
+        plan(&c, 1);
+        for (int32_t l = 2; l < c.program.loop_count; l++) {
+            const hr_loop *before = &c.program.loops[l - 1], *loop = &c.program.loops[l];
+            assert_true(loop->parent < l && loop->step_first >= before->step_first);
+            assert_true(loop->step_first > before->step_first ||
+                        loop->step_last < before->step_last);
+        }
+        text[turn] = written(&c);
+        free(c.memory);
+    }
+    assert_string_equal(text[0], text[1]);
+    for (int32_t turn = 0; turn < 2; turn++) free(text[turn]);
+}
+
 static void what_has_no_room_is_refused(void **state)
 {
     (void)state;
@@ -450,6 +509,7 @@ int main(void)
         cmocka_unit_test(the_floor_of_both_is_what_paper_says_in_either_order),
         cmocka_unit_test(what_is_touched_only_through_views_shrinks_too),
         cmocka_unit_test(tiles_in_tiles_in_tiles_give_one_plan),
+        cmocka_unit_test(hundreds_of_cuts_give_one_plan_in_any_order_and_in_one_call),
         cmocka_unit_test(what_has_no_room_is_refused),
     };
     return cmocka_run_group_tests(tests, 0, 0);
