@@ -18,10 +18,16 @@ typedef struct hr_op {
     const char *in, *out;      /* one letter an operand */
     uint8_t reuse[HR_OUT_MAX]; /* bit j: output may take the bytes of input j if j dies here */
     uint8_t residual;          /* 1 + input that is added to output 0 unchanged; 0: none */
+    int16_t remade_by;         /* 1 + op that makes output 0 from output 1 alone, with the same
+                                  attributes, bit for bit; 0: none */
     bool host;                 /* run by the trainer, not by a kernel: reads text, writes files */
 
     /* Emits the steps that compute gradients of the inputs; null: nothing flows through. */
     hr_status (*derivative)(struct hr_derive *derive, int32_t step, hr_error *err);
+
+    /* Of a clone that nobody wants output 0 of: makes it compute the others and not that. Null:
+     * output 0 is written all the same. */
+    void (*without_first)(hr_step *clone);
 
     /* Token rows may be cut at multiples of this; null: 1. */
     int64_t (*row_quantum)(const void *attr);

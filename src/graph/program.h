@@ -44,6 +44,7 @@ typedef enum {
     HR_INTERMEDIATE_NORM,      /* output of a norm */
     HR_INTERMEDIATE_QKV,       /* queries, keys, values, before and after rotation */
     HR_INTERMEDIATE_ATTENTION, /* output of attention and its log-sum-exp */
+    HR_INTERMEDIATE_MID,       /* the residual stream between two branches of a layer */
     HR_INTERMEDIATE_UP,        /* what an activation is applied to */
     HR_INTERMEDIATE_ACTIVATION
 } hr_intermediate;

@@ -26,11 +26,12 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
 {
     /* A layer has at most 16 parameters; each has a step in load, in save and two in update. The
      * passes over it: forward three times (training, evaluation, sample) at most 14 steps,
-     * backward 20. */
+     * backward 20. Tiles make a loop of each run of attention and of the feed-forward part:
+     * forward, backward and at most four of clones. */
     const int32_t layers = (int32_t)config->model.n_layers;
     return (hr_model_limits){ .steps = 160 * layers + 160,
                               .tensors = 260 * layers + 260,
-                              .loops = 32,
+                              .loops = 8 * layers + 32,
                               .params = 20 * layers + 20 };
 }
 

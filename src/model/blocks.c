@@ -7,14 +7,30 @@
 #include "ops/dropout/dropout_build.h"
 #include "ops/linear/linear_build.h"
 
+static int32_t join(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
+                    int32_t weight, int32_t bias, int32_t residual, hr_intermediate mark)
+{
+    const double p = builder->training ? config->model.dropout : 0;
+    if (p == 0) {
+        const int32_t sum = hr_build_linear(builder, name, x, weight, bias, HR_ACT_NONE, residual);
+        return hr_build_mark(builder, sum, mark);
+    }
+    const int32_t branch = hr_build_linear(builder, "branch", x, weight, bias, HR_ACT_NONE,
+                                           HR_NONE);
+    hr_build_mark(builder, branch, mark);
+    return hr_build_mark(builder, hr_build_dropout(builder, name, branch, residual, p), mark);
+}
+
 int32_t hr_block_join(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
                       int32_t weight, int32_t bias, int32_t residual)
 {
-    const double p = builder->training ? config->model.dropout : 0;
-    if (p == 0) return hr_build_linear(builder, name, x, weight, bias, HR_ACT_NONE, residual);
-    const int32_t branch = hr_build_linear(builder, "branch", x, weight, bias, HR_ACT_NONE,
-                                           HR_NONE);
-    return hr_build_dropout(builder, name, branch, residual, p);
+    return join(builder, config, name, x, weight, bias, residual, HR_INTERMEDIATE_NONE);
+}
+
+int32_t hr_block_join_mid(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
+                          int32_t weight, int32_t bias, int32_t residual)
+{
+    return join(builder, config, name, x, weight, bias, residual, HR_INTERMEDIATE_MID);
 }
 
 hr_attention_attr hr_block_attention(const hr_config *config)

@@ -12,6 +12,11 @@
 int32_t hr_block_join(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
                       int32_t weight, int32_t bias, int32_t residual);
 
+/* The same for a branch after which the layer goes on from the sum: marks what of it may be
+ * computed again. */
+int32_t hr_block_join_mid(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
+                          int32_t weight, int32_t bias, int32_t residual);
+
 /* What a config says about attention: heads, mask, scale, dropout. Offsets 0, heads side by
  * side. */
 hr_attention_attr hr_block_attention(const hr_config *config);

@@ -122,7 +122,11 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
                                             .head_stride = attr.q_head_stride });
     hr_build_mark(builder, qkv, HR_INTERMEDIATE_QKV);
     const int32_t o = hr_build_attention(builder, "attention", qkv, HR_NONE, HR_NONE, attr);
-    return hr_block_join(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS], residual);
+    if (config->model.parallel_residual)
+        return hr_block_join(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS],
+                             residual);
+    return hr_block_join_mid(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS],
+                             residual);
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h,

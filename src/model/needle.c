@@ -96,7 +96,7 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const int
     const int32_t norm_v = hr_build_norm(builder, "norm_v", h, w[LN_V], w[LN_V_BIAS], eps);
     const int32_t v = project(builder, "v", norm_v, w[WV]);
     const int32_t o = hr_build_attention(builder, "attention", q, k, v, hr_block_attention(config));
-    return hr_block_join(builder, config, "attention_out", o, w[WO], HR_NONE, h);
+    return hr_block_join_mid(builder, config, "attention_out", o, w[WO], HR_NONE, h);
 }
 
 static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)

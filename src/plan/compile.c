@@ -2,8 +2,11 @@
 /* plan/compile.c - the stages of the compiler, one after the other. */
 #include "plan/compile.h"
 
+#include <string.h>
+
 #include "model/assemble.h"
 #include "plan/lifetimes.h"
+#include "plan/tile.h"
 
 /* Items that the packer's exact search may look at for one plan: a third of a second. Admission
  * tries many plans, and the orders alone reach the floor of nearly all. */
@@ -22,7 +25,8 @@ int64_t hr_compile_bytes(const hr_config *config)
     const int64_t clones = limits.steps * (int64_t)(sizeof(hr_step) + sizeof(int32_t));
     const int64_t scratch = clones + limits.tensors * 32 + hr_pack_scratch_bytes((int32_t)storages);
     const int64_t alignment = 64 << 6;
-    return program + plan + scratch + alignment;
+    const int64_t cuts = limits.loops * (int64_t)sizeof(hr_tile_cut);
+    return config->model.n_layers + cuts + program + plan + scratch + alignment;
 }
 
 /* Storages got their offsets; buffers take them over, views from where they show their root. */
@@ -37,13 +41,31 @@ static void place_buffers(const hr_program *program, hr_plan *plan)
     }
 }
 
-hr_status hr_compile_floor(const hr_config *config, int64_t micro_batch, int32_t threads,
+static hr_status copy_strategy(const hr_config *config, const hr_strategy *from, hr_region *region,
+                               hr_strategy *to, hr_error *err)
+{
+    const hr_status status = hr_strategy_check(config, from, err);
+    if (status != HR_OK) return status;
+    uint8_t *dropped = hr_region_take(region, from->layer_count, 1);
+    if (!dropped)
+        return hr_fail(err, HR_FAILURE, "no room for a strategy of %d layers", from->layer_count);
+    memcpy(dropped, from->dropped, (size_t)from->layer_count);
+    *to = *from;
+    to->dropped = dropped;
+    hr_strategy_canonical(config, to);
+    return HR_OK;
+}
+
+hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy, int32_t threads,
                            hr_region *region, hr_compiled *compiled, hr_error *err)
 {
     hr_program *program = &compiled->program;
     hr_plan *plan = &compiled->plan;
-    compiled->strategy = hr_strategy_of(config, micro_batch);
-    hr_status status = hr_model_assemble(config, micro_batch, region, program, err);
+    hr_status status = copy_strategy(config, strategy, region, &compiled->strategy, err);
+    if (status != HR_OK) return status;
+    const int64_t sequences = compiled->strategy.micro_batch ? compiled->strategy.micro_batch
+                                                             : config->train.batch;
+    status = hr_model_assemble(config, sequences, region, program, err);
     if (status == HR_OK)
         status = hr_strategy_apply(&compiled->strategy, config->train.seq_len, program, region,
                                    err);
@@ -71,9 +93,9 @@ hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *er
     return HR_OK;
 }
 
-hr_status hr_compile(const hr_config *config, int64_t micro_batch, int32_t threads,
+hr_status hr_compile(const hr_config *config, const hr_strategy *strategy, int32_t threads,
                      hr_region *region, hr_compiled *compiled, hr_error *err)
 {
-    const hr_status status = hr_compile_floor(config, micro_batch, threads, region, compiled, err);
+    const hr_status status = hr_compile_floor(config, strategy, threads, region, compiled, err);
     return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
 }

@@ -10,7 +10,7 @@
 typedef struct {
     hr_program program;
     hr_plan plan;
-    hr_strategy strategy;
+    hr_strategy strategy; /* canonical; `dropped` lies in the region */
     hr_pack_result packing;
 } hr_compiled;
 
@@ -19,20 +19,23 @@ int64_t hr_compile_bytes(const hr_config *config);
 
 /* The first half of compiling, without packing: the floor stands for the arena, which is never
  * less. */
-HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, int64_t micro_batch,
+HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,
                                          int32_t threads, hr_region *region, hr_compiled *compiled,
                                          hr_error *err);
 
 /* The second half: gives every buffer its place. */
 HR_MUST_CHECK hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *err);
 
-/* Compiles for so many sequences a turn. Everything lies in `region`.
+/* Compiles with a strategy, which is copied. Everything lies in `region`.
  *
+ *   strategy  legal for the config; need not be canonical
  *   threads   scratch depends on them
  *   compiled  out; plan.process and plan.rung are left for the caller
  *
- * Errors   FAILURE  the region is too small. NO_FIT  a size of 2^63 bytes or more. */
-HR_MUST_CHECK hr_status hr_compile(const hr_config *config, int64_t micro_batch, int32_t threads,
-                                   hr_region *region, hr_compiled *compiled, hr_error *err);
+ * Errors   USAGE  the strategy is not legal. FAILURE  the region is too small. NO_FIT  a size of
+ *          2^63 bytes or more. */
+HR_MUST_CHECK hr_status hr_compile(const hr_config *config, const hr_strategy *strategy,
+                                   int32_t threads, hr_region *region, hr_compiled *compiled,
+                                   hr_error *err);
 
 #endif

@@ -7,12 +7,15 @@
 
 #include "graph/op.h"
 
+enum { DEPTH_MOST = 16 }; /* steps from a layer's input to anything in it */
+
 typedef struct {
     hr_program *program;
-    uint32_t dropped;
-    int32_t *producer; /* [tensor_max] forward step that wrote a dropped tensor; HR_NONE */
-    int32_t *clone;    /* [tensor_max] what stands for it in the backward pass; HR_NONE: not yet */
-    hr_step *steps;    /* [step_max] the new list */
+    const uint8_t *dropped; /* [layers] */
+    uint32_t whole;         /* bit b: block b stays together */
+    int32_t *producer;      /* [tensor_max] forward step that wrote a dropped tensor; HR_NONE */
+    int32_t *clone; /* [tensor_max] what stands for it in the backward pass; HR_NONE: not yet */
+    hr_step *steps; /* [step_max] the new list */
     int32_t count;
     int32_t *place; /* [step_max] where an old step is in the new list */
 } cloning;
@@ -20,7 +23,7 @@ typedef struct {
 static bool is_dropped(const cloning *c, int32_t tensor)
 {
     const hr_tensor *t = &c->program->tensors[tensor];
-    return t->layer != HR_NONE && t->intermediate && (c->dropped & 1u << t->intermediate);
+    return t->layer != HR_NONE && t->intermediate && c->dropped[t->layer] >> t->intermediate & 1;
 }
 
 static void find_producers(cloning *c, const hr_loop *section)
@@ -45,14 +48,29 @@ static int32_t clone_tensor(cloning *c, int32_t tensor)
     return program->tensor_count++;
 }
 
-/* A dropped tensor that a step reads and that has no clone yet; HR_NONE when it may be emitted. */
-static int32_t missing(const cloning *c, const hr_step *step)
+/* A dropped tensor of a list that has no clone yet; HR_NONE when all are there. */
+static int32_t missing(const cloning *c, const int32_t *tensors, int32_t count)
 {
-    for (int32_t i = 0; i < HR_IN_MAX; i++)
-        if (step->in[i] != HR_NONE && c->producer[step->in[i]] != HR_NONE &&
-            c->clone[step->in[i]] == HR_NONE)
-            return step->in[i];
+    for (int32_t i = 0; i < count; i++)
+        if (tensors[i] != HR_NONE && c->producer[tensors[i]] != HR_NONE &&
+            c->clone[tensors[i]] == HR_NONE)
+            return tensors[i];
     return HR_NONE;
+}
+
+/* `tensor` is the first output of its step, and the second, which was kept, is enough for it. */
+static bool is_remade(const cloning *c, int32_t tensor)
+{
+    const hr_step *step = &c->program->steps[c->producer[tensor]];
+    return c->program->ops[step->op]->remade_by && step->out[0] == tensor &&
+           step->out[1] != HR_NONE && c->producer[step->out[1]] == HR_NONE;
+}
+
+/* What must be there before `tensor` can be made, and is not. */
+static int32_t missing_for(const cloning *c, int32_t tensor)
+{
+    if (is_remade(c, tensor)) return HR_NONE;
+    return missing(c, c->program->steps[c->producer[tensor]].in, HR_IN_MAX);
 }
 
 static void read_clones(const cloning *c, hr_step *step)
@@ -62,43 +80,90 @@ static void read_clones(const cloning *c, hr_step *step)
             step->in[i] = c->clone[step->in[i]];
 }
 
-/* Appends a clone of forward step `s`, whose inputs are there, in the block of its reader. */
-static bool append_clone(cloning *c, int32_t s, const hr_step *reader)
+/* Turns the copy of a step into one that writes clones of what was dropped, and nothing else. */
+static bool write_clones(cloning *c, hr_step *step)
 {
-    if (c->count == c->program->step_max) return false;
-    hr_step *made = &c->steps[c->count++];
-    *made = c->program->steps[s];
-    made->direction = HR_DIR_AGAIN;
-    made->block = reader->block;
-    read_clones(c, made);
     for (int32_t k = 0; k < HR_OUT_MAX; k++) {
-        const int32_t tensor = made->out[k];
+        const int32_t tensor = step->out[k];
         if (tensor == HR_NONE) continue;
-        made->out[k] = HR_NONE;
+        step->out[k] = HR_NONE;
         if (c->producer[tensor] == HR_NONE) continue;
-        made->out[k] = c->clone[tensor] = clone_tensor(c, tensor);
-        if (made->out[k] == HR_NONE) return false;
+        step->out[k] = c->clone[tensor] = clone_tensor(c, tensor);
+        if (step->out[k] == HR_NONE) return false;
     }
     return true;
 }
 
-/* Clones what makes `tensor`, and before that whatever of its own inputs was dropped. */
-static bool emit_clone(cloning *c, int32_t tensor, const hr_step *reader)
+/* Appends the clone that makes `tensor`, whose inputs are there. */
+static bool append_clone(cloning *c, int32_t tensor)
 {
-    enum { DEPTH_MOST = 16 };
+    if (c->count == c->program->step_max) return false;
+    hr_step *made = &c->steps[c->count++];
+    *made = c->program->steps[c->producer[tensor]];
+    made->direction = HR_DIR_AGAIN;
+    const hr_op *op = c->program->ops[made->op];
+    if (is_remade(c, tensor)) {
+        for (int32_t i = 1; i < HR_IN_MAX; i++) made->in[i] = HR_NONE;
+        made->in[0] = made->out[1];
+        made->op = (int16_t)(op->remade_by - 1);
+    } else read_clones(c, made);
+    if (!write_clones(c, made)) return false;
+    if (made->out[0] == HR_NONE && op->without_first) op->without_first(made);
+    return true;
+}
+
+/* Clones what makes `tensor`, and before that whatever of its own inputs was dropped. */
+static bool emit_clone(cloning *c, int32_t tensor)
+{
     int32_t chain[DEPTH_MOST], depth = 0;
     chain[depth++] = tensor;
     while (depth > 0) {
-        const int32_t s = c->producer[chain[depth - 1]];
-        const int32_t before = missing(c, &c->program->steps[s]);
+        const int32_t before = missing_for(c, chain[depth - 1]);
         if (before != HR_NONE) {
             if (depth == DEPTH_MOST) return false;
             chain[depth++] = before;
             continue;
         }
-        if (!append_clone(c, s, reader)) return false;
+        if (!append_clone(c, chain[depth - 1])) return false;
         depth--;
     }
+    return true;
+}
+
+/* Emits what `step` needs, itself or for clones in its own block, from other blocks. */
+static bool emit_from_outside(cloning *c, const hr_step *step)
+{
+    const hr_program *program = c->program;
+    int32_t wanted[DEPTH_MOST * HR_IN_MAX], count = 0;
+    for (int32_t i = 0; i < HR_IN_MAX; i++) wanted[count++] = step->in[i];
+    while (count > 0) {
+        const int32_t tensor = wanted[--count];
+        if (missing(c, &tensor, 1) == HR_NONE) continue;
+        const hr_step *maker = &program->steps[c->producer[tensor]];
+        if (maker->block != step->block) {
+            if (!emit_clone(c, tensor)) return false;
+        } else if (!is_remade(c, tensor)) {
+            if (count > (DEPTH_MOST - 1) * HR_IN_MAX) return false;
+            for (int32_t i = 0; i < HR_IN_MAX; i++) wanted[count++] = maker->in[i];
+        }
+    }
+    return true;
+}
+
+static bool same_run(const hr_step *a, const hr_step *b)
+{
+    return a->block == b->block && a->layer == b->layer && a->direction == b->direction;
+}
+
+/* Before the first step of a run that must stay together: the clones that would break it. */
+static bool begin_run(cloning *c, int32_t s)
+{
+    const hr_program *program = c->program;
+    const hr_step *first = &program->steps[s];
+    if (!(c->whole >> first->block & 1)) return true;
+    if (s > 0 && same_run(first - 1, first)) return true;
+    for (; s < program->step_count && same_run(&program->steps[s], first); s++)
+        if (!emit_from_outside(c, &program->steps[s])) return false;
     return true;
 }
 
@@ -108,8 +173,9 @@ static bool copy_step(cloning *c, int32_t s)
     hr_step step = program->steps[s];
     if (step.direction == HR_DIR_BACKWARD) {
         int32_t tensor;
-        while ((tensor = missing(c, &step)) != HR_NONE)
-            if (!emit_clone(c, tensor, &step)) return false;
+        if (!begin_run(c, s)) return false;
+        while ((tensor = missing(c, step.in, HR_IN_MAX)) != HR_NONE)
+            if (!emit_clone(c, tensor)) return false;
         read_clones(c, &step);
     }
     if (c->count == program->step_max) return false;
@@ -118,12 +184,13 @@ static bool copy_step(cloning *c, int32_t s)
     return true;
 }
 
-hr_status hr_recompute(hr_program *program, int32_t loop, uint32_t dropped, hr_region *scratch,
-                       hr_error *err)
+hr_status hr_recompute(hr_program *program, int32_t loop, const uint8_t *dropped, uint32_t whole,
+                       hr_region *scratch, hr_error *err)
 {
     const int64_t kept = scratch->used;
     cloning c = { .program = program,
                   .dropped = dropped,
+                  .whole = whole,
                   .producer = hr_region_take(scratch, program->tensor_max, sizeof *c.producer),
                   .clone = hr_region_take(scratch, program->tensor_max, sizeof *c.clone),
                   .steps = hr_region_take(scratch, program->step_max, sizeof *c.steps),

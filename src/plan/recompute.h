@@ -4,7 +4,9 @@
  *
  * What is dropped dies in the forward pass; a clone of the step that made it stands before the
  * first backward step that reads it. The clone has the same inputs and attributes, so the same
- * bits come out. Row statistics are always kept: a clone writes only what is read again. */
+ * bits come out. Row statistics are always kept: a clone writes only what is read again. Where an
+ * operation can make its first output from its second (hr_op.remade_by) and that was kept, the
+ * clone is that operation. */
 #ifndef HR_PLAN_RECOMPUTE_H
 #define HR_PLAN_RECOMPUTE_H
 
@@ -12,10 +14,12 @@
 
 /* Clones in the section `loop`, which no tile has cut yet.
  *
- *   dropped  bit i: tensors of layers with intermediate i are not kept
+ *   dropped  [layers] bit i: tensors of that layer with intermediate i are not kept
+ *   whole    bit b: the backward steps of block b of a layer stay neighbours; clones of steps of
+ *            another block stand before the first of them, and not before the first reader
  *
  * Errors   FAILURE  the program has no room for the clones; scratch too small. */
-HR_MUST_CHECK hr_status hr_recompute(hr_program *program, int32_t loop, uint32_t dropped,
-                                     hr_region *scratch, hr_error *err);
+HR_MUST_CHECK hr_status hr_recompute(hr_program *program, int32_t loop, const uint8_t *dropped,
+                                     uint32_t whole, hr_region *scratch, hr_error *err);
 
 #endif

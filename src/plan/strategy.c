@@ -2,8 +2,12 @@
 /* plan/strategy.c - brings a strategy into its canonical form and applies its passes. */
 #include "plan/strategy.h"
 
+#include <string.h>
+
+#include "base/assert.h"
 #include "base/checked.h"
 #include "model/assemble.h"
+#include "plan/order.h"
 #include "plan/recompute.h"
 #include "plan/tile.h"
 
@@ -11,56 +15,140 @@
  * small enough to be a minor part of any plan. */
 enum { LOSS_CHUNK_TOKENS = 1024, BLOCK_TOKENS = 64 };
 
+static const uint8_t everything = 1u << HR_INTERMEDIATE_NORM | 1u << HR_INTERMEDIATE_QKV |
+                                  1u << HR_INTERMEDIATE_ATTENTION | 1u << HR_INTERMEDIATE_MID |
+                                  1u << HR_INTERMEDIATE_UP | 1u << HR_INTERMEDIATE_ACTIVATION;
+
 /* Norms cost a pass over memory to compute again; layers cost most of their forward pass. */
-static uint32_t dropped_of(int32_t recompute)
+static uint8_t dropped_of(int32_t recompute)
 {
-    const uint32_t norms = 1u << HR_INTERMEDIATE_NORM;
     switch (recompute) {
     case HR_RECOMPUTE_NONE: return 0;
-    case HR_RECOMPUTE_LAYERS:
-        return norms | 1u << HR_INTERMEDIATE_QKV | 1u << HR_INTERMEDIATE_ATTENTION |
-               1u << HR_INTERMEDIATE_UP | 1u << HR_INTERMEDIATE_ACTIVATION;
-    default: return norms;
+    case HR_RECOMPUTE_LAYERS: return everything;
+    default: return 1u << HR_INTERMEDIATE_NORM;
     }
 }
 
-hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch)
+hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, uint8_t *dropped)
 {
     const int64_t T = config->train.seq_len;
     int64_t chunk = config->memory.loss_chunk;
     if (chunk == 0)
         chunk = T % BLOCK_TOKENS == 0 ? LOSS_CHUNK_TOKENS : hr_max(LOSS_CHUNK_TOKENS / T, 1) * T;
-    return (hr_strategy){ .micro_batch = micro_batch < config->train.batch ? micro_batch : 0,
-                          .loss_chunk = chunk < micro_batch * T ? chunk : 0,
-                          .dropped = dropped_of(config->memory.recompute) };
+    hr_strategy strategy = { .micro_batch = micro_batch,
+                             .loss_chunk = chunk,
+                             .dw_first = true,
+                             .layer_count = (int32_t)config->model.n_layers,
+                             .dropped = dropped };
+    memset(dropped, dropped_of(config->memory.recompute), (size_t)strategy.layer_count);
+    hr_strategy_canonical(config, &strategy);
+    return strategy;
+}
+
+uint8_t hr_strategy_intermediates(const hr_config *config)
+{
+    const bool needle = config->model.family == HR_FAMILY_NEEDLE;
+    uint32_t has = everything;
+    /* ReLU is undone from its result: nothing is kept from before it. */
+    if (needle) has &= ~(1u << HR_INTERMEDIATE_UP);
+    if (!needle && config->model.parallel_residual) has &= ~(1u << HR_INTERMEDIATE_MID);
+    return (uint8_t)has;
+}
+
+void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
+{
+    const int64_t T = config->train.seq_len, batch = config->train.batch;
+    const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : batch;
+    const uint8_t has = hr_strategy_intermediates(config);
+    if (sequences >= batch) strategy->micro_batch = 0;
+    if (strategy->loss_chunk >= sequences * T) strategy->loss_chunk = 0;
+    if (strategy->mlp_tile >= sequences * T) strategy->mlp_tile = 0;
+    if (strategy->attention_tile >= sequences) strategy->attention_tile = 0;
+    for (int32_t l = 0; l < strategy->layer_count; l++) strategy->dropped[l] &= has;
+}
+
+hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy, hr_error *err)
+{
+    const int64_t T = config->train.seq_len, batch = config->train.batch;
+    const int64_t unit = T % BLOCK_TOKENS ? T : BLOCK_TOKENS;
+    if (strategy->layer_count != config->model.n_layers)
+        return hr_fail(err, HR_USAGE, "the strategy is for %d layers, model.n_layers is %lld",
+                       strategy->layer_count, (long long)config->model.n_layers);
+    if (strategy->micro_batch && batch % strategy->micro_batch)
+        return hr_fail(err, HR_USAGE, "micro_batch %lld does not divide train.batch %lld",
+                       (long long)strategy->micro_batch, (long long)batch);
+    if (strategy->mlp_tile % unit)
+        return hr_fail(err, HR_USAGE,
+                       "mlp_tile %lld changes the bits: with train.seq_len %lld it must be a "
+                       "multiple of %lld",
+                       (long long)strategy->mlp_tile, (long long)T, (long long)unit);
+    return HR_OK;
+}
+
+/* ---- what is cut */
+
+typedef struct {
+    const hr_program *program;
+    hr_tile_cut *cuts;
+    int32_t count, most;
+} cutting;
+
+static void add_cut(cutting *c, int32_t first, int32_t last, const char *name, int64_t rows)
+{
+    HR_ASSERT(c->count < c->most);
+    c->cuts[c->count++] = (hr_tile_cut){ first, last, name, rows };
 }
 
 /* The steps of the head in a section: neighbours, forward and backward. */
-static bool head_of(const hr_program *program, const char *section, int32_t *first, int32_t *last)
+static void cut_head(cutting *c, const char *section, const char *name, int64_t chunk)
 {
+    const hr_program *program = c->program;
     const int32_t l = hr_program_loop(program, section);
-    bool found = false;
-    if (l == HR_NONE) return false;
+    int32_t first = HR_NONE, last = HR_NONE;
+    if (l == HR_NONE) return;
     for (int32_t s = program->loops[l].step_first; s <= program->loops[l].step_last; s++) {
         if (program->steps[s].block != HR_BLOCK_HEAD) continue;
-        if (!found) *first = s;
-        *last = s;
-        found = true;
+        if (first == HR_NONE) first = s;
+        last = s;
     }
-    return found;
+    if (first != HR_NONE) add_cut(c, first, last, name, chunk);
 }
 
-static hr_status tile_heads(hr_program *program, int64_t chunk, hr_region *scratch, hr_error *err)
+/* The last step of the run that begins with step `s`: neighbours of one block of one layer. */
+static int32_t run_end(const hr_program *program, int32_t s, int32_t end)
 {
-    static const char *const sections[][2] = { { "step", "loss chunk" },
-                                               { "evaluation", "evaluation loss chunk" } };
-    for (int32_t i = 0; i < 2; i++) {
-        int32_t first = 0, last = 0;
-        if (!head_of(program, sections[i][0], &first, &last)) continue;
-        const hr_status status = hr_tile(program, first, last, sections[i][1], chunk, scratch, err);
-        if (status != HR_OK) return status;
+    const hr_step *first = &program->steps[s];
+    while (s < end && program->steps[s + 1].block == first->block &&
+           program->steps[s + 1].layer == first->layer)
+        s++;
+    return s;
+}
+
+/* Every run of a block in the step, forward, backward and clones that stand alone: each is a loop
+ * of its own. */
+static void cut_blocks(cutting *c, hr_block block, const char *name, int64_t rows)
+{
+    const hr_program *program = c->program;
+    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    const int32_t end = section->step_last;
+    for (int32_t s = section->step_first, last; s <= end; s = last + 1) {
+        last = run_end(program, s, end);
+        if (program->steps[s].block == block) add_cut(c, s, last, name, rows);
     }
-    return HR_OK;
+}
+
+static bool drops_something(const hr_strategy *strategy)
+{
+    for (int32_t l = 0; l < strategy->layer_count; l++)
+        if (strategy->dropped[l]) return true;
+    return false;
+}
+
+/* Clones of another block would break the run that is to be cut. */
+static uint32_t whole_blocks(const hr_strategy *strategy)
+{
+    return (strategy->mlp_tile ? 1u << HR_BLOCK_MLP : 0) |
+           (strategy->attention_tile ? 1u << HR_BLOCK_ATTENTION : 0);
 }
 
 hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *program,
@@ -68,14 +156,28 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
 {
     hr_status status = HR_OK;
     const int32_t section = hr_program_loop(program, "step");
-    if (strategy->dropped) status = hr_recompute(program, section, strategy->dropped, scratch, err);
-    if (status == HR_OK && strategy->micro_batch) {
-        const hr_loop *step = &program->loops[section];
-        status = hr_tile(program, step->step_first, step->step_last, "micro-batch",
-                         strategy->micro_batch * T, scratch, err);
+    hr_order(program, section, strategy->dw_first);
+    if (drops_something(strategy))
+        status = hr_recompute(program, section, strategy->dropped, whole_blocks(strategy), scratch,
+                              err);
+    if (status != HR_OK) return status;
+
+    const int64_t kept = scratch->used;
+    cutting c = { .program = program, .most = program->loop_max };
+    c.cuts = hr_region_take(scratch, c.most, sizeof *c.cuts);
+    if (!c.cuts) return hr_fail(err, HR_FAILURE, "no room for %d cuts", c.most);
+    const hr_loop *step = &program->loops[section];
+    if (strategy->micro_batch)
+        add_cut(&c, step->step_first, step->step_last, "micro-batch", strategy->micro_batch * T);
+    if (strategy->loss_chunk) {
+        cut_head(&c, "step", "loss chunk", strategy->loss_chunk);
+        cut_head(&c, "evaluation", "evaluation loss chunk", strategy->loss_chunk);
     }
-    if (status == HR_OK && strategy->loss_chunk)
-        status = tile_heads(program, strategy->loss_chunk, scratch, err);
+    if (strategy->mlp_tile) cut_blocks(&c, HR_BLOCK_MLP, "mlp tile", strategy->mlp_tile);
+    if (strategy->attention_tile)
+        cut_blocks(&c, HR_BLOCK_ATTENTION, "attention tile", strategy->attention_tile * T);
+    status = hr_tile_many(program, c.cuts, c.count, scratch, err);
     if (status == HR_OK) hr_tile_sort_loops(program);
+    scratch->used = kept;
     return status;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/strategy.h - the choices that change bytes and time, and never the mathematics.
  *
- * A plain struct with one canonical form: a cut that is not smaller than the cut around it is 0. */
+ * A plain struct with one canonical form: a cut that is not smaller than the cut around it is 0,
+ * and what a family does not have is not dropped. */
 #ifndef HR_PLAN_STRATEGY_H
 #define HR_PLAN_STRATEGY_H
 
@@ -11,16 +12,36 @@
 #include "headroom/config.h"
 
 typedef struct {
-    int64_t micro_batch; /* sequences a turn; 0: the whole batch at once */
-    int64_t loss_chunk;  /* tokens of logits that exist at a time; 0: a whole micro-batch */
-    uint32_t dropped;    /* bit i: intermediates i of layers are computed again, not kept */
+    int64_t micro_batch;    /* sequences a turn; 0: the whole batch at once */
+    int64_t loss_chunk;     /* tokens of logits that exist at a time; 0: a whole micro-batch */
+    int64_t mlp_tile;       /* tokens that pass an MLP at a time; 0: a whole micro-batch */
+    int64_t attention_tile; /* sequences that pass attention at a time; 0: a whole micro-batch */
+    bool dw_first;          /* the gradient of a weight before that of its product's input */
+    int32_t layer_count;
+    uint8_t *dropped; /* [layer_count] bit i: intermediate i of the layer is computed again */
 } hr_strategy;
 
-/* The strategy a recipe asks for, with `micro_batch` sequences. */
-hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch);
+/* The strategy a recipe asks for, with `micro_batch` sequences. Canonical.
+ *
+ *   dropped  out [n_layers], the caller's: the same set for every layer */
+hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, uint8_t *dropped);
 
-/* Applies it to a program built at full batch: clones, cuts, then numbers the loops in their order.
- * Errors   FAILURE  the program has no room for the views. */
+/* Intermediates that a layer of this family has and a strategy may drop, as bits. */
+uint8_t hr_strategy_intermediates(const hr_config *config);
+
+/* Brings a strategy into its canonical form: of all that give one program the one with the most
+ * zeros. */
+void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy);
+
+/* Legal for a recipe: its layers, a divisor of its batch, tiles that keep every bit (multiples of
+ * 64 tokens where a sequence is one, else whole sequences).
+ * Errors   USAGE  one sentence. */
+HR_MUST_CHECK hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy,
+                                          hr_error *err);
+
+/* Applies it to a program built at full batch: order, clones, cuts, then numbers the loops in their
+ * order. The strategy must be canonical and pass the check.
+ * Errors   FAILURE  the program has no room for clones, loops or views. */
 HR_MUST_CHECK hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T,
                                           hr_program *program, hr_region *scratch, hr_error *err);
 

@@ -14,7 +14,7 @@
 #include "ops/list.h"
 #include "train/prepare.h"
 
-enum { CHUNKS = 5 };
+enum { CHUNKS = 5, LAYERS_MOST = 4096 }; /* as the key model.n_layers has it */
 
 static const char *const packing_words
     [] = { [HR_PACK_AT_FLOOR] = "at floor", [HR_PACK_PROVEN] = "proven", [HR_PACK_OPEN] = "open" };
@@ -91,8 +91,10 @@ static hr_status bound_plan(const trial *t, choice chosen, int64_t *bytes, hr_er
     a->config.memory.recompute = chosen.recompute;
     a->config.memory.micro_batch = chosen.micro_batch;
     a->config.memory.loss_chunk = chosen.chunk;
-    const hr_status status = hr_compile_floor(&a->config, chosen.micro_batch, t->threads,
-                                              &a->region, &a->compiled, err);
+    uint8_t dropped[LAYERS_MOST];
+    const hr_strategy strategy = hr_strategy_of(&a->config, chosen.micro_batch, dropped);
+    const hr_status status = hr_compile_floor(&a->config, &strategy, t->threads, &a->region,
+                                              &a->compiled, err);
     if (status == HR_OK) *bytes = account(t);
     return status;
 }

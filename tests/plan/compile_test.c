@@ -40,13 +40,17 @@ static void compile(compiled *c, const hr_config *config, int64_t micro_batch, i
     memset(c->memory, rubbish, (size_t)bytes);
     c->region = hr_region_over(c->memory, bytes);
     must(hr_config_check(config, &err), &err);
-    must(hr_compile(config, micro_batch, threads, &c->region, &c->of, &err), &err);
+    uint8_t *dropped = malloc((size_t)config->model.n_layers);
+    const hr_strategy strategy = hr_strategy_of(config, micro_batch, dropped);
+    must(hr_compile(config, &strategy, threads, &c->region, &c->of, &err), &err);
+    free(dropped);
     hr_plan *plan = &c->of.plan;
     plan->rung = "ref";
     plan->page_bytes = 4096;
-    plan->process[0] = (hr_process_line){ "arena", plan->arena_bytes };
+    const int64_t pages_bytes = hr_round_up(plan->arena_bytes, plan->page_bytes);
+    plan->process[0] = (hr_process_line){ "arena", pages_bytes };
     plan->process_count = 1;
-    plan->process_bytes = plan->arena_bytes;
+    plan->process_bytes = pages_bytes;
 }
 
 static hr_config preset(const char *name)
@@ -213,7 +217,9 @@ static void too_little_room_is_refused_wherever_it_ends(void **state)
         hr_region region = hr_region_over(memory, bytes * part / 400);
         hr_compiled c;
         hr_error err;
-        const hr_status status = hr_compile(&config, config.train.batch, 2, &region, &c, &err);
+        uint8_t dropped[8];
+        const hr_strategy strategy = hr_strategy_of(&config, config.train.batch, dropped);
+        const hr_status status = hr_compile(&config, &strategy, 2, &region, &c, &err);
         assert_true(status == HR_OK || status == HR_FAILURE);
         refused += status == HR_FAILURE;
         if (part == 400) assert_int_equal(status, HR_OK);

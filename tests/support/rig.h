@@ -165,10 +165,11 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
                                        : hr_bf16_to_f32(((const hr_bf16 *)logits)[i]);
 }
 
-/* Compiles, and is ready to run the load section. The arena is all NaN. The batch is random ids
- * unless the test fills it before steps. */
-static inline void rig_build(rig *r, const hr_config *config, int32_t threads, uint32_t cpu_mask,
-                             float *(*weights)(void *, const char *), void *context)
+/* Compiles, with a strategy or, where that is null, as the recipe asks; is ready to run the load
+ * section. The arena is all NaN. The batch is random ids unless the test fills it before steps. */
+static inline void rig_build_with(rig *r, const hr_config *config, const hr_strategy *strategy,
+                                  int32_t threads, uint32_t cpu_mask,
+                                  float *(*weights)(void *, const char *), void *context)
 {
     hr_error err;
     *r = (rig){ .config = *config, .weights = weights, .context = context };
@@ -178,8 +179,12 @@ static inline void rig_build(rig *r, const hr_config *config, int32_t threads, u
     r->region_memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
     r->region = hr_region_over(r->region_memory, bytes);
     rig_must(hr_config_check(config, &err), &err);
-    rig_must(hr_compile(config, micro, threads, &r->region, &r->compiled, &err), &err);
-    r->compiled.strategy.micro_batch = micro;
+    uint8_t *dropped = malloc((size_t)config->model.n_layers);
+    hr_strategy asked = hr_strategy_of(config, micro, dropped);
+    if (strategy) asked = *strategy;
+    rig_must(hr_compile(config, &asked, threads, &r->region, &r->compiled, &err), &err);
+    free(dropped);
+    if (!r->compiled.strategy.micro_batch) r->compiled.strategy.micro_batch = config->train.batch;
     r->rows = config->train.batch * config->train.seq_len;
     r->ids = calloc((size_t)r->rows, sizeof *r->ids);
     r->targets = calloc((size_t)r->rows, sizeof *r->targets);
@@ -210,6 +215,12 @@ static inline void rig_build(rig *r, const hr_config *config, int32_t threads, u
                                  .watch = rig_watch,
                                  .context = r };
     rig_must(hr_executor_place(&r->region, &r->executor, &err), &err);
+}
+
+static inline void rig_build(rig *r, const hr_config *config, int32_t threads, uint32_t cpu_mask,
+                             float *(*weights)(void *, const char *), void *context)
+{
+    rig_build_with(r, config, 0, threads, cpu_mask, weights, context);
 }
 
 static inline void rig_section(rig *r, const char *name)
