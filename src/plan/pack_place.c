@@ -20,11 +20,16 @@ enum {
     NOBODY = -1
 };
 
-/* Level 0 is the whole part; a stretch of level k is 2^(shift - k) sections long. */
+/* Level 0 is the whole part; a stretch of level k is 2^(shift - k) sections long. What lies on the
+ * ground one on the other through the whole of a stretch needs no list there: no gap is below its
+ * top. That is most of a training step: gradients, and activations that wait for their layer. */
 typedef struct {
     int32_t *begin;   /* [stretches + 1] where each one's ids begin */
-    int32_t *count;   /* [stretches] */
+    int32_t *count;   /* [stretches] listed */
+    int32_t *sorted;  /* [stretches] how many of them are in order; the rest when somebody asks */
+    int64_t *solid;   /* [stretches] top of what is stacked on the ground all the time */
     int32_t *ids;     /* by offset */
+    int32_t *spare;   /* [items] scratch */
     int32_t coarsest; /* the finest level at which two stretches hold any life */
     int32_t levels, shift;
 } index_of_time;
@@ -90,8 +95,8 @@ static int64_t entries_of(const index_of_time *index, int32_t level, const hr_pa
 int64_t hr_pack_first_fit_bytes(int32_t count)
 {
     /* The finest level has at most two stretches for each section, the coarser ones as many. */
-    const int64_t n = count, tables = 3 * 64;
-    return tables + n * (ENTRIES_MAX + 2 * 4) * (int64_t)sizeof(int32_t) + 2 * sizeof(int32_t);
+    const int64_t n = count, tables = 6 * 64, stretch = 3 * sizeof(int32_t) + sizeof(int64_t);
+    return tables + n * ((ENTRIES_MAX + 1) * (int64_t)sizeof(int32_t) + 4 * stretch) + stretch;
 }
 
 /* The finest level, of those before `levels`, at which two stretches hold the life. */
@@ -130,6 +135,9 @@ static void place_index(index_of_time *index, const hr_pack_part *part, hr_regio
     const int32_t all = (1 << index->levels) - 1;
     index->begin = hr_region_take(scratch, all + 1, sizeof *index->begin);
     index->count = hr_region_take(scratch, all, sizeof *index->count);
+    index->sorted = hr_region_take(scratch, all, sizeof *index->sorted);
+    index->solid = hr_region_take(scratch, all, sizeof *index->solid);
+    index->spare = hr_region_take(scratch, part->count, sizeof *index->spare);
     index->ids = hr_region_take(scratch, entries, sizeof *index->ids);
     for (int32_t level = index->coarsest; level < index->levels; level++)
         for (int32_t i = 0; i < part->count; i++) {
@@ -140,22 +148,86 @@ static void place_index(index_of_time *index, const hr_pack_part *part, hr_regio
     for (int32_t k = 0; k < all; k++) index->begin[k + 1] += index->begin[k];
 }
 
+/* Does the life hold all sections of the stretch? Those past the part's end are nobody's. */
+static bool covers(const hr_pack_item *item, int32_t first, int32_t last)
+{
+    return item->first <= first && item->last >= last;
+}
+
+/* Sorts ids [count] by offset; few of them, or in an order that is nearly right. */
+static void sort_by_insertion(const int64_t *offsets, int32_t *ids, int32_t sorted, int32_t count)
+{
+    for (int32_t i = sorted; i < count; i++) {
+        const int32_t id = ids[i];
+        int32_t low = 0, high = i;
+        while (low < high) {
+            const int32_t middle = (low + high) / 2;
+            if (offsets[ids[middle]] < offsets[id]) low = middle + 1;
+            else high = middle;
+        }
+        memmove(&ids[low + 1], &ids[low], (size_t)(i - low) * sizeof *ids);
+        ids[low] = id;
+    }
+}
+
+/* Merges from[low, middle) and from[middle, high), each in order. */
+static void merge_ids(const int64_t *offsets, const int32_t *from, int32_t *to, int32_t low,
+                      int32_t middle, int32_t high)
+{
+    int32_t left = low, right = middle;
+    for (int32_t i = low; i < high; i++) {
+        const bool take_left = left < middle &&
+                               (right == high || offsets[from[left]] <= offsets[from[right]]);
+        to[i] = take_left ? from[left++] : from[right++];
+    }
+}
+
+/* Puts the ids of a stretch in order. Coarse stretches have many and are asked seldom: what has come
+ * since the last time is sorted by itself, eight at a time and then in pairs, and merged. */
+static void put_in_order(index_of_time *index, const int64_t *offsets, int32_t k)
+{
+    enum { RUN = 8 };
+    int32_t *ids = &index->ids[index->begin[k]], *spare = index->spare;
+    const int32_t sorted = index->sorted[k], fresh = index->count[k] - sorted;
+    index->sorted[k] = index->count[k];
+    if (fresh <= RUN) {
+        sort_by_insertion(offsets, ids, sorted, sorted + fresh);
+        return;
+    }
+    int32_t *from = &ids[sorted], *to = spare;
+    for (int32_t i = 0; i < fresh; i += RUN)
+        sort_by_insertion(offsets, &from[i], 0, (int32_t)hr_min(RUN, fresh - i));
+    for (int32_t width = RUN; width < fresh; width *= 2) {
+        for (int32_t low = 0; low < fresh; low += 2 * width)
+            merge_ids(offsets, from, to, low, (int32_t)hr_min(low + width, fresh),
+                      (int32_t)hr_min(low + 2 * width, fresh));
+        int32_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != spare) memcpy(spare, from, (size_t)fresh * sizeof *spare);
+    for (int32_t kept = sorted, left = fresh; left > 0;) {
+        const bool after = kept > 0 && offsets[ids[kept - 1]] > offsets[spare[left - 1]];
+        ids[kept + left - 1] = after ? ids[kept - 1] : spare[left - 1];
+        if (after) kept--;
+        else left--;
+    }
+}
+
 static void insert(index_of_time *index, const hr_pack_part *part, const int64_t *offsets,
                    int32_t id)
 {
+    const hr_pack_item *item = &part->items[id];
     for (int32_t level = index->coarsest; level < index->levels; level++) {
+        const int32_t shift = index->shift - level, base = (1 << level) - 1;
         int32_t first, last;
-        stretches(index, level, part, &part->items[id], &first, &last);
+        stretches(index, level, part, item, &first, &last);
         for (int32_t k = first; k <= last; k++) {
-            int32_t *ids = &index->ids[index->begin[k]], low = 0, high = index->count[k]++;
-            const int32_t end = high;
-            while (low < high) {
-                const int32_t middle = (low + high) / 2;
-                if (offsets[ids[middle]] < offsets[id]) low = middle + 1;
-                else high = middle;
-            }
-            memmove(&ids[low + 1], &ids[low], (size_t)(end - low) * sizeof *ids);
-            ids[low] = id;
+            const int32_t from = part->first + ((k - base) << shift);
+            const int32_t to = (int32_t)hr_min(from + (INT64_C(1) << shift) - 1, part->last);
+            if (offsets[id] == index->solid[k] && covers(item, from, to))
+                index->solid[k] += item->bytes;
+            else index->ids[index->begin[k] + index->count[k]++] = id;
         }
     }
 }
@@ -163,16 +235,18 @@ static void insert(index_of_time *index, const hr_pack_part *part, const int64_t
 /* The lowest offset at which `item` is free of all placed ones; with a ceiling, the highest one
  * that ends at or below it, if there is any. Who is listed in both stretches is met twice, which
  * changes nothing. */
-static int64_t find_gap(const index_of_time *index, const hr_pack_part *part,
-                        const int64_t *offsets, const hr_pack_item *item, int64_t ceiling)
+static int64_t find_gap(index_of_time *index, const hr_pack_part *part, const int64_t *offsets,
+                        const hr_pack_item *item, int64_t ceiling)
 {
     int32_t first, last;
     stretches(index, level_of(index, part, item, index->levels), part, item, &first, &last);
+    put_in_order(index, offsets, first);
+    put_in_order(index, offsets, last);
     const int32_t *left = &index->ids[index->begin[first]];
     const int32_t *right = &index->ids[index->begin[last]];
     const int32_t *left_end = left + index->count[first];
     const int32_t *right_end = first == last ? right : right + index->count[last];
-    int64_t free_from = 0, highest = -1;
+    int64_t free_from = hr_max(index->solid[first], index->solid[last]), highest = -1;
     while (left < left_end || right < right_end) {
         const bool take_left = right == right_end ||
                                (left < left_end && offsets[*left] <= offsets[*right]);
