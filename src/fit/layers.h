@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit/layers.h - which layer keeps what: exact, by dynamic programming over what is kept so far.
+ *
+ * The peak is the largest over layers of (kept by the layers below + work of the layer), and what is
+ * kept at the head. So of two choices for the layers below that keep no more and take no longer one
+ * is enough, and the state is one number. */
+#ifndef HR_FIT_LAYERS_H
+#define HR_FIT_LAYERS_H
+
+#include "fit/twin.h"
+
+/* Layers 0 to some l, chosen: kept bytes and time, and the state of layer l - 1 it came from. */
+typedef struct {
+    int64_t kept, ps;
+    int32_t from;
+    uint8_t set; /* index of the layer's set */
+} hr_layers_state;
+
+typedef struct {
+    hr_layers_state *states; /* layer by layer */
+    int64_t *first;          /* [layers + 1] of each layer; the last: one past the end */
+    int64_t most;            /* room in states */
+    hr_layers_state *spare;  /* [2 * HR_LAYERS_STATES] for merging */
+    bool thinned; /* states were left out for want of room: what is found may not be the best */
+} hr_layers;
+
+enum { HR_LAYERS_STATES = 1 << 14 }; /* of one layer */
+
+int64_t hr_layers_bytes(int32_t layers);
+HR_MUST_CHECK hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region,
+                                        hr_error *err);
+
+/* All choices worth having for which no layer exceeds `limit` bytes: kept bytes rise and time falls.
+ *
+ *   sets [set_count]   none dominated by another
+ *   ps_most            choices that take longer are not wanted
+ *   frontier           out: [returned count]; valid until the next call */
+int32_t hr_layers_choose(hr_layers *layers, const hr_twin *twin, const hr_twin_set *sets,
+                         int32_t set_count, const hr_twin_slopes *slopes, int64_t limit,
+                         int64_t ps_most, const hr_layers_state **frontier);
+
+/* Writes the choice that ends in frontier[state] as sets dropped, layer by layer. */
+void hr_layers_read(const hr_layers *layers, const hr_twin *twin, const hr_twin_set *sets,
+                    int32_t state, uint8_t *dropped);
+
+/* The lowest limit for which any choice exists whose kept bytes plus `head` are within it, too. */
+int64_t hr_layers_least(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
+                        const hr_twin_slopes *slopes, int64_t head);
+
+/* Leaves of sets only those that no other beats in kept bytes, time and work in every place; of
+ * equals the first. Returns how many. */
+int32_t hr_layers_prune(const hr_twin *twin, hr_twin_set *sets, int32_t set_count);
+
+#endif

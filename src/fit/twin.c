@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit/twin.c - builds small models and looks at them. */
+#include "fit/twin.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "model/assemble.h"
+#include "plan/compile.h"
+#include "plan/lifetimes.h"
+
+/* Most bytes alive, and picoseconds, by what a step belongs to. */
+typedef struct {
+    int64_t work[HR_TWIN_LAYERS_MOST][HR_PASSES];
+    int64_t layer_ps[HR_TWIN_LAYERS_MOST];
+    int64_t head, head_first; /* at most; at its first step */
+    int64_t before, after;    /* before the first layer and after it came back */
+    int64_t section[HR_TWIN_SECTIONS_MOST];
+    int64_t rest_ps;
+} census;
+
+int64_t hr_twin_bytes(const hr_config *config)
+{
+    hr_config small = *config;
+    small.model.n_layers = hr_min(config->model.n_layers, HR_TWIN_LAYERS_MOST);
+    return hr_compile_bytes(&small);
+}
+
+/* The section of a step: the child of loop 0 that holds it. */
+static int32_t section_of(const hr_program *program, int32_t s)
+{
+    int32_t loop = program->steps[s].loop;
+    while (loop > 0 && program->loops[loop].parent != 0) loop = program->loops[loop].parent;
+    return loop;
+}
+
+static void raise(int64_t *most, int64_t bytes)
+{
+    *most = hr_max(*most, bytes);
+}
+
+static void count_step(const hr_program *program, int32_t s, int64_t alive, bool *was_back,
+                       census *c)
+{
+    const hr_step *step = &program->steps[s];
+    const bool back = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_AGAIN;
+    if (step->layer != HR_NONE) {
+        raise(&c->work[step->layer][back], alive);
+        *was_back |= back;
+        return;
+    }
+    if (step->block == HR_BLOCK_EMBED) {
+        raise(back ? &c->after : &c->before, alive);
+        return;
+    }
+    if (c->head == 0) c->head_first = alive;
+    raise(&c->head, alive);
+}
+
+static void take_census(const hr_twin *twin, const hr_program *program, const int64_t *alive,
+                        census *c)
+{
+    const int32_t training = hr_program_loop(program, "step");
+    bool back = false;
+    int32_t sections = 0, last = HR_NONE;
+    *c = (census){ .head = 0 };
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        const int32_t section = section_of(program, s);
+        const int64_t ps = hr_cost_step_total(program, twin->rates, s);
+        const char *name = program->loops[section].name;
+        const bool timed = section == training || !strcmp(name, "fetch") || !strcmp(name, "update");
+        if (section != last) sections++;
+        last = section;
+        if (section == training && step->layer != HR_NONE) c->layer_ps[step->layer] += ps;
+        else if (timed) c->rest_ps += ps;
+        if (section != training) raise(&c->section[sections - 1], alive[s]);
+        else count_step(program, s, alive[s], &back, c);
+    }
+}
+
+/* Builds a twin of so many layers that all drop the same. */
+static hr_status look(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped, int32_t layers,
+                      census *c, hr_error *err)
+{
+    const int64_t kept = twin->region->used;
+    uint8_t sets[HR_TWIN_LAYERS_MOST];
+    hr_config config = *twin->config;
+    hr_strategy strategy = *knobs;
+    hr_program program;
+    hr_plan plan = { .threads = twin->threads, .rung = "" };
+    const int64_t sequences = knobs->micro_batch ? knobs->micro_batch : config.train.batch;
+    config.model.n_layers = layers;
+    memset(sets, dropped, sizeof sets);
+    strategy.layer_count = layers;
+    strategy.dropped = sets;
+    hr_status status = hr_model_assemble(&config, sequences, twin->region, &program, err);
+    if (status == HR_OK)
+        status = hr_strategy_apply(&strategy, config.train.seq_len, &program, twin->region, err);
+    if (status == HR_OK) status = hr_lifetimes(&program, twin->region, &plan, err);
+    int64_t *alive = NULL;
+    if (status == HR_OK) alive = hr_region_take(twin->region, program.step_count, sizeof *alive);
+    if (status == HR_OK && !alive)
+        status = hr_fail(err, HR_FAILURE, "no room to look at %d layers", layers);
+    if (status == HR_OK) {
+        hr_lifetimes_alive(&program, &plan, alive);
+        take_census(twin, &program, alive, c);
+    }
+    twin->built++;
+    twin->region->used = kept;
+    return status;
+}
+
+void hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *rates, int32_t threads,
+                  hr_region *region)
+{
+    const int32_t layers = (int32_t)config->model.n_layers;
+    const bool exact = layers <= HR_TWIN_LAYERS_MOST;
+    *twin = (hr_twin){ .config = config,
+                       .rates = rates,
+                       .threads = threads,
+                       .depth = { layers, exact, exact ? layers : HR_TWIN_LAYERS },
+                       .region = region };
+}
+
+int32_t hr_twin_place(const hr_twin *twin, int32_t layer)
+{
+    if (twin->depth.exact || layer == 0) return layer;
+    return layer == twin->depth.layers - 1 ? 2 : 1;
+}
+
+int64_t hr_twin_work(const hr_twin *twin, const hr_twin_set *set, const hr_twin_slopes *slopes,
+                     int32_t layer)
+{
+    const int32_t place = hr_twin_place(twin, layer);
+    const int64_t beyond = twin->depth.exact ? 0 : twin->depth.layers - HR_TWIN_LAYERS;
+    const int64_t steps = !twin->depth.exact && place == 1 ? layer - 1 : 0;
+    int64_t most = 0;
+    for (int32_t pass = 0; pass < HR_PASSES; pass++)
+        raise(&most, set->work[place][pass] + beyond * slopes->depth[place][pass] +
+                         steps * slopes->step[pass]);
+    return most;
+}
+
+hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
+                         int64_t *reference_head, hr_twin_set *set, hr_error *err)
+{
+    const int32_t places = twin->depth.places;
+    census c;
+    const hr_status status = look(twin, knobs, dropped, places, &c, err);
+    if (status != HR_OK) return status;
+    if (*reference_head == 0) *reference_head = c.head_first;
+    *set = (hr_twin_set){ .dropped = dropped, .kept = (c.head_first - *reference_head) / places };
+    for (int32_t place = 0; place < places; place++) {
+        set->ps[place] = c.layer_ps[place];
+        for (int32_t pass = 0; pass < HR_PASSES; pass++)
+            set->work[place][pass] = c.work[place][pass] - place * set->kept;
+    }
+    return HR_OK;
+}
+
+hr_status hr_twin_rest_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
+                          hr_twin_rest *rest, hr_twin_slopes *slopes, hr_error *err)
+{
+    const int64_t beyond = twin->depth.exact ? 0 : twin->depth.layers - HR_TWIN_LAYERS;
+    census three, four;
+    hr_status status = look(twin, knobs, dropped, twin->depth.places, &three, err);
+    four = three;
+    if (status == HR_OK && !twin->depth.exact)
+        status = look(twin, knobs, dropped, HR_TWIN_LAYERS_MOST, &four, err);
+    if (status != HR_OK) return status;
+    *rest = (hr_twin_rest){ .head = three.head + beyond * (four.head - three.head),
+                            .ps = three.rest_ps + beyond * (four.rest_ps - three.rest_ps) };
+    raise(&rest->other, three.before + beyond * (four.before - three.before));
+    raise(&rest->other, three.after + beyond * (four.after - three.after));
+    for (int32_t i = 0; i < HR_TWIN_SECTIONS_MOST; i++)
+        raise(&rest->other, three.section[i] + beyond * (four.section[i] - three.section[i]));
+    *slopes = (hr_twin_slopes){ .step = { 0 } };
+    for (int32_t pass = 0; pass < HR_PASSES && beyond; pass++) {
+        slopes->step[pass] = four.work[2][pass] - four.work[1][pass];
+        slopes->depth[0][pass] = four.work[0][pass] - three.work[0][pass];
+        slopes->depth[1][pass] = four.work[1][pass] - three.work[1][pass];
+        slopes->depth[2][pass] = four.work[3][pass] - three.work[2][pass];
+    }
+    return HR_OK;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit/twin.h - what one layer takes of bytes and time, asked of a small twin of the model.
+ *
+ * Bytes alive at a step of layer l are those the layers below keep, and others that depend on the
+ * keep-set of layer l alone: layers above hold nothing that does. All but the first and the last
+ * layer are alike, and what the place of a layer adds grows by the same amount from layer to layer.
+ * So a twin of three layers says what each keep-set takes in each place, and one of four how that
+ * moves with depth. Models of up to four layers are their own twin. */
+#ifndef HR_FIT_TWIN_H
+#define HR_FIT_TWIN_H
+
+#include "fit/space.h"
+#include "graph/program.h"
+#include "plan/cost.h"
+
+enum { HR_TWIN_LAYERS = 3, HR_TWIN_LAYERS_MOST = 4, HR_TWIN_SECTIONS_MOST = 8 };
+
+typedef enum { HR_PASS_FORWARD, HR_PASS_BACKWARD, HR_PASSES } hr_twin_pass;
+
+/* Where a layer stands. In a model that is its own twin a place is a layer. */
+typedef struct {
+    int32_t layers; /* of the model */
+    bool exact;     /* its own twin */
+    int32_t places;
+} hr_twin_depth;
+
+/* One keep-set, in all places. */
+typedef struct {
+    uint8_t dropped;
+    int64_t kept; /* bytes of a layer that live until its backward pass, beyond the reference's */
+    int64_t work[HR_TWIN_LAYERS_MOST][HR_PASSES]; /* most bytes alive, those kept below left out */
+    int64_t ps[HR_TWIN_LAYERS_MOST];              /* picoseconds of a layer in a step of training */
+} hr_twin_set;
+
+/* What knobs take outside the layers, at the depth of the model: with the reference keep-set, that
+ * which drops most. */
+typedef struct {
+    int64_t head;  /* most bytes alive between the forward and the backward pass */
+    int64_t other; /* most bytes alive where layers keep nothing: other sections, the embedding */
+    int64_t ps;    /* of all that is no layer */
+} hr_twin_rest;
+
+/* How work moves with the place of a layer; all zero for a model that is its own twin. */
+typedef struct {
+    int64_t step[HR_PASSES];                       /* from a middle layer to the next */
+    int64_t depth[HR_TWIN_LAYERS_MOST][HR_PASSES]; /* for each layer beyond three */
+} hr_twin_slopes;
+
+typedef struct {
+    const hr_config *config;
+    const hr_rates *rates;
+    int32_t threads;
+    hr_twin_depth depth;
+    hr_region *region; /* for twins, one after the other */
+    int64_t built;     /* twins so far */
+} hr_twin;
+
+/* Bytes of region that the largest twin needs. */
+int64_t hr_twin_bytes(const hr_config *config);
+
+void hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *rates, int32_t threads,
+                  hr_region *region);
+
+int32_t hr_twin_place(const hr_twin *twin, int32_t layer);
+
+/* Bytes alive at most at a pass of a layer, those kept below left out. */
+int64_t hr_twin_work(const hr_twin *twin, const hr_twin_set *set, const hr_twin_slopes *slopes,
+                     int32_t layer);
+
+/* The keep-set `dropped` in all places. knobs->dropped is not looked at.
+ *   reference_head  bytes alive at the head with the reference in all layers of the twin; 0 when
+ *                   this is the reference, which then is written. */
+HR_MUST_CHECK hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
+                                       int64_t *reference_head, hr_twin_set *set, hr_error *err);
+
+/* The rest of the step and the slopes, with the reference keep-set `dropped` in all layers. */
+HR_MUST_CHECK hr_status hr_twin_rest_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
+                                        hr_twin_rest *rest, hr_twin_slopes *slopes, hr_error *err);
+
+#endif

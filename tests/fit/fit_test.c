@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit_test.c - the search against an enumerator that builds every strategy and asks the program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cpu.h"
+#include "fit/fit.h"
+#include "ops/list.h"
+#include "plan/compile.h"
+#include "support/random_config.h"
+
+enum { SEED = 20261121, STRATEGIES_MOST = 20000, LAYERS_MOST = 16, BUDGETS = 9 };
+
+/* What a strategy comes to, by its program. */
+typedef struct {
+    int64_t floor, ps;
+    hr_strategy strategy;
+} built;
+
+typedef struct {
+    hr_config config;
+    hr_rates rates;
+    hr_fit fit;
+    hr_region search, compile;
+    built *list;
+    int32_t count;
+} scene;
+
+static hr_region take(int64_t bytes)
+{
+    const int64_t rounded = (bytes + 63) / 64 * 64;
+    void *memory = aligned_alloc(64, (size_t)rounded);
+    assert_non_null(memory);
+    return hr_region_over(memory, rounded);
+}
+
+static void build(scene *s, const hr_strategy *strategy, built *out)
+{
+    hr_error err;
+    hr_compiled compiled;
+    s->compile.used = 0;
+    if (hr_compile_floor(&s->config, strategy, 2, &s->compile, &compiled, &err) != HR_OK)
+        fail_msg("%s", err.message);
+    *out = (built){ compiled.plan.floor_bytes, hr_cost_program(&compiled.program, &s->rates),
+                    *strategy };
+}
+
+/* Every strategy of the space; false: there are too many. */
+static bool enumerate(scene *s)
+{
+    static uint8_t kept[STRATEGIES_MOST][LAYERS_MOST];
+    const int32_t layers = (int32_t)s->config.model.n_layers;
+    int64_t micros[HR_FIT_MICROS_MOST], chunks[HR_FIT_CHUNKS_MOST];
+    int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
+    const int32_t micro_count = hr_fit_micros(&s->config, micros);
+    int64_t choices = 1;
+    for (int32_t l = 0; l < layers; l++) choices *= s->fit.set_count;
+    s->count = 0;
+    for (int32_t m = 0; m < micro_count; m++) {
+        const int32_t chunk_count = hr_fit_chunks(&s->config, micros[m], chunks);
+        const int32_t mlps = hr_fit_mlp_tiles(&s->config, micros[m], mlp);
+        const int32_t attentions = hr_fit_attention_tiles(&s->config, micros[m], attention);
+        const int64_t grid = (int64_t)chunk_count * mlps * attentions * 2 * choices;
+        if (s->count + grid > STRATEGIES_MOST) return false;
+        for (int64_t i = 0; i < grid; i++) {
+            int64_t at = i;
+            uint8_t *dropped = kept[s->count];
+            for (int32_t l = 0; l < layers; l++, at /= s->fit.set_count)
+                dropped[l] = s->fit.sets[at % s->fit.set_count];
+            hr_strategy strategy = { .micro_batch = micros[m] < s->config.train.batch ? micros[m] : 0,
+                                     .layer_count = layers,
+                                     .dropped = dropped };
+            strategy.loss_chunk = chunks[at % chunk_count], at /= chunk_count;
+            strategy.mlp_tile = mlp[at % mlps], at /= mlps;
+            strategy.attention_tile = attention[at % attentions], at /= attentions;
+            strategy.dw_first = at;
+            build(s, &strategy, &s->list[s->count++]);
+        }
+    }
+    return true;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const int64_t x = ((const built *)a)->floor, y = ((const built *)b)->floor;
+    return (x > y) - (x < y);
+}
+
+/* The best of all that are within a limit. */
+static const built *best_within(const scene *s, int64_t limit)
+{
+    const built *best = NULL;
+    for (int32_t i = 0; i < s->count; i++) {
+        const built *b = &s->list[i];
+        if (b->floor > limit) continue;
+        if (!best || b->ps < best->ps || (b->ps == best->ps && b->floor < best->floor)) best = b;
+    }
+    return best;
+}
+
+static void say(const scene *s, const char *who, const hr_strategy *st, int64_t floor, int64_t ps)
+{
+    print_message("%s: micro %lld chunk %lld mlp %lld attention %lld dw first %d sets", who,
+                  (long long)st->micro_batch, (long long)st->loss_chunk, (long long)st->mlp_tile,
+                  (long long)st->attention_tile, st->dw_first);
+    for (int64_t l = 0; l < s->config.model.n_layers; l++) print_message(" %02x", st->dropped[l]);
+    print_message(", floor %lld, %lld ps\n", (long long)floor, (long long)ps);
+}
+
+static void compare(scene *s, uint64_t turn, int64_t limit)
+{
+    uint8_t dropped[LAYERS_MOST];
+    hr_error err;
+    built really;
+    hr_fit_found found = { .strategy.dropped = dropped };
+    const built *best = best_within(s, limit);
+    const hr_status status = hr_fit_fastest(&s->fit, limit, &found, &err);
+    if (!best) {
+        assert_int_equal(status, HR_NO_FIT);
+        return;
+    }
+    if (status != HR_OK) fail_msg("turn %llu: %s", (unsigned long long)turn, err.message);
+    build(s, &found.strategy, &really);
+    if (found.step_ps == best->ps && found.floor_bytes == best->floor && found.proven &&
+        really.floor == found.floor_bytes && really.ps == found.step_ps)
+        return;
+    say(s, "best", &best->strategy, best->floor, best->ps);
+    say(s, "found", &found.strategy, found.floor_bytes, found.step_ps);
+    say(s, "really", &found.strategy, really.floor, really.ps);
+    fail_msg("turn %llu: within %lld bytes", (unsigned long long)turn, (long long)limit);
+}
+
+/* A recipe whose space is small enough: some knobs set, a few keep-sets left. */
+static void open_scene(scene *s, uint64_t turn)
+{
+    hr_error err;
+    s->config = random_config(SEED, turn);
+    hr_config *config = &s->config;
+    config->model.n_layers = between(SEED, turn, 30, 2, 4);
+    config->memory.recompute = HR_RECOMPUTE_AUTO;
+    config->train.seq_len = draw(SEED, turn, 31) % 2 ? 64 : config->train.seq_len;
+    config->train.batch = between(SEED, turn, 32, 1, 4);
+    if (draw(SEED, turn, 33) % 2) config->memory.micro_batch = config->train.batch;
+    if (draw(SEED, turn, 34) % 2) config->memory.loss_chunk = 64 * config->train.seq_len;
+    s->search.used = s->compile.used = 0;
+    if (hr_fit_open(&s->fit, config, &s->rates, 2, &s->search, &err) != HR_OK)
+        fail_msg("%s", err.message);
+    const int32_t all = s->fit.set_count, left = config->model.n_layers > 2 ? 3 : 6;
+    for (int32_t i = 1; i < left && i < all - 1; i++) {
+        const int32_t j = (int32_t)between(SEED, turn, 40 + (uint32_t)i, i, all - 2);
+        const uint8_t set = s->fit.sets[i];
+        s->fit.sets[i] = s->fit.sets[j];
+        s->fit.sets[j] = set;
+    }
+    if (all > left) {
+        s->fit.sets[left - 1] = s->fit.sets[all - 1];
+        s->fit.set_count = left;
+    }
+}
+
+static void the_search_finds_what_an_enumerator_finds(void **state)
+{
+    scene s = { .count = 0 };
+    int32_t done = 0;
+    int64_t strategies = 0;
+    (void)state;
+    hr_config largest;
+    hr_config_default(&largest);
+    largest.model.n_layers = LAYERS_MOST;
+    s.search = take(hr_fit_bytes(&largest));
+    s.compile = take(hr_compile_bytes(&largest));
+    s.list = malloc(STRATEGIES_MOST * sizeof *s.list);
+    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
+    print_message("seed %d\n", SEED);
+    for (uint64_t turn = 0; done < 10 * HR_COUNT; turn++) {
+        open_scene(&s, turn);
+        if (!enumerate(&s)) continue;
+        done++;
+        strategies += s.count;
+        qsort(s.list, (size_t)s.count, sizeof *s.list, ascending);
+        int64_t least;
+        hr_error err;
+        if (hr_fit_least(&s.fit, &least, &err) != HR_OK) fail_msg("%s", err.message);
+        if (least != s.list[0].floor)
+            say(&s, "least", &s.list[0].strategy, s.list[0].floor, s.list[0].ps);
+        assert_int_equal(least, s.list[0].floor);
+        for (int32_t b = 0; b < BUDGETS; b++)
+            compare(&s, turn, s.list[(int64_t)(s.count - 1) * b / (BUDGETS - 1)].floor);
+        compare(&s, turn, least - 1);
+    }
+    print_message("%d recipes, %lld strategies\n", done, (long long)strategies);
+    free(s.list);
+    free(s.search.base);
+    free(s.compile.base);
+}
+
+/* A model too deep to enumerate: what the search says of its choice is what the program says, and
+ * more bytes never give a slower one. */
+static void deep_models_are_as_their_twins_say(void **state)
+{
+    scene s = { .count = 0 };
+    hr_config largest;
+    (void)state;
+    hr_config_default(&largest);
+    largest.model.n_layers = LAYERS_MOST;
+    s.search = take(hr_fit_bytes(&largest));
+    s.compile = take(hr_compile_bytes(&largest));
+    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
+    for (uint64_t turn = 0; turn < 8 * HR_COUNT; turn++) {
+        uint8_t dropped[LAYERS_MOST];
+        hr_error err;
+        built really;
+        int64_t least, before = INT64_MAX;
+        open_scene(&s, turn);
+        s.config.model.n_layers = between(SEED, turn, 50, 5, LAYERS_MOST);
+        s.search.used = 0;
+        assert_int_equal(hr_fit_open(&s.fit, &s.config, &s.rates, 2, &s.search, &err), HR_OK);
+        assert_int_equal(hr_fit_least(&s.fit, &least, &err), HR_OK);
+        for (int32_t b = 0; b < BUDGETS; b++) {
+            hr_fit_found found = { .strategy.dropped = dropped };
+            const int64_t limit = least + least * b / 6;
+            if (hr_fit_fastest(&s.fit, limit, &found, &err) != HR_OK) fail_msg("%s", err.message);
+            build(&s, &found.strategy, &really);
+            /* Rounding of a step that grows with depth, the sum of all squares, is not linear. */
+            if (really.floor != found.floor_bytes ||
+                llabs(really.ps - found.step_ps) > really.ps / 10000000 ||
+                found.floor_bytes > limit || found.step_ps > before) {
+                say(&s, "found", &found.strategy, found.floor_bytes, found.step_ps);
+                say(&s, "really", &found.strategy, really.floor, really.ps);
+                fail_msg("turn %llu: %lld layers within %lld bytes", (unsigned long long)turn,
+                         (long long)s.config.model.n_layers, (long long)limit);
+            }
+            before = found.step_ps;
+        }
+    }
+    free(s.search.base);
+    free(s.compile.base);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_search_finds_what_an_enumerator_finds),
+        cmocka_unit_test(deep_models_are_as_their_twins_say),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
