@@ -121,18 +121,22 @@ const hr_key *hr_config_key(int32_t index);
  * Returns text. */
 const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES]);
 
-/* The known key that a person most likely meant. Never null. Pure. */
+/* The known key that a person most likely meant; null when none is near. Pure. */
 const char *hr_config_nearest(const char *key);
 
 /* How many letters must be added, removed, replaced or swapped with their neighbour to make one
  * word the other; of longer words the first 63 letters count. Pure. */
 int32_t hr_word_distance(const char *a, const char *b);
 
+/* Could `word` have been meant to be `known`? Then at most a third of its letters, rounded up, are
+ * wrong, or one begins the other and has three letters. Pure. */
+bool hr_word_is_near(const char *word, const char *known);
+
 /* All defaults. */
 void hr_config_default(hr_config *config);
 
 /* Sets one key from text.
- * Errors   USAGE  unknown key (names the nearest known one), wrong type, out of range: says what
+ * Errors   USAGE  unknown key (names a known one that is near), wrong type, out of range: says what
  *                 the key takes. `config` is then untouched. */
 HR_MUST_CHECK hr_status hr_config_set(hr_config *config, const char *key, const char *value,
                                       hr_error *err);

@@ -39,6 +39,10 @@
 #define STEPS_MAX 1099511627776.0    /* 2^40 */
 #define EXACT_MAX 9007199254740992.0 /* 2^53: whole numbers a double holds */
 
+/* What is kept is multiplied by 1 / (1 - p), here a thousand at most. Kernels have p in fp32, whose
+ * step below 1 is 2^-24: up to here 1 - p is good to 6e-5, and beyond 1 - 2^-25 it would be 0. */
+#define DROPOUT_MAX 0.999
+
 static const hr_config_row rows[] = {
     CHOICE(model.family, "gpt_neox", "needle gpt_neox", "which decoder is built"),
     INTEGER(model.d_model, "128", "elements", NULL, 1, WIDTH_MAX, "width of the residual stream"),
@@ -48,7 +52,8 @@ static const hr_config_row rows[] = {
     INTEGER(model.d_ff, "512", "elements", NULL, 1, TOKENS_MAX, "width inside the feed-forward"),
     INTEGER(model.vocab_size, "256", "tokens", NULL, 1, WORDS_MAX,
             "rows of the embedding and of the head: 256 at least for bytes, 5 for words"),
-    SHARE(model.dropout, "0", "probability that an element is dropped in training"),
+    REAL(model.dropout, "0", "", NULL, 0, DROPOUT_MAX,
+         "probability that an element is dropped in training"),
     REAL(model.norm_eps, "1e-5", "", NULL, 1e-12, 1, "added to the variance in a norm"),
     REAL(model.rotary_fraction, "0.25", "", NULL, 0, 1,
          "gpt_neox: share of each head that rotates"),
@@ -189,12 +194,28 @@ static int32_t key_distance(const char *wanted, const char *known)
     return (int32_t)hr_min(words, hr_word_distance(wanted, known));
 }
 
+bool hr_word_is_near(const char *word, const char *known)
+{
+    const size_t shorter = (size_t)hr_min((int64_t)strlen(word), (int64_t)strlen(known));
+    if (shorter > 2 && !strncmp(word, known, shorter)) return true;
+    return 3 * hr_word_distance(word, known) <= (int32_t)strnlen(word, 63) + 2;
+}
+
+int32_t hr_config_distance(const char *wanted, const char *known)
+{
+    const char *last = last_word(wanted);
+    const int32_t letters = (int32_t)strnlen(last, 63);
+    const bool near = hr_word_is_near(last, last_word(known)) ||
+                      3 * hr_word_distance(wanted, known) <= letters + 2;
+    return near ? key_distance(wanted, known) : INT32_MAX;
+}
+
 const char *hr_config_nearest(const char *key)
 {
-    const char *nearest = rows[0].key.name;
+    const char *nearest = NULL;
     int32_t least = INT32_MAX;
     for (int32_t i = 0; i < ROW_COUNT; i++) {
-        const int32_t distance = key_distance(key, rows[i].key.name);
+        const int32_t distance = hr_config_distance(key, rows[i].key.name);
         if (distance >= least) continue;
         least = distance;
         nearest = rows[i].key.name;
@@ -260,6 +281,8 @@ const char *hr_config_quote(const char *value, char text[48])
 hr_status hr_config_fail_unknown(const char *key, hr_error *err)
 {
     char quoted[48];
-    return hr_fail(err, HR_USAGE, "%s is not a key; the nearest is %s (headroom keys lists all)",
-                   hr_config_quote(key, quoted), hr_config_nearest(key));
+    const char *nearest = hr_config_nearest(key);
+    return hr_fail(err, HR_USAGE, "%s is not a key%s%s (headroom keys lists all)",
+                   hr_config_quote(key, quoted), nearest ? "; the nearest is " : "",
+                   nearest ? nearest : "");
 }

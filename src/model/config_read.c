@@ -73,15 +73,15 @@ static hr_status fail_unknown_section(const reader *r)
         for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
             char section[KEY_BYTES];
             snprintf(section, sizeof section, "%.*s", (int)(dot - name), name);
-            const int32_t distance = hr_word_distance(r->key, section);
+            const int32_t distance = hr_config_distance(r->key, section);
             if (distance >= least) continue;
             least = distance;
             memcpy(nearest, section, sizeof nearest);
         }
     }
     hr_error inner;
-    (void)hr_fail(&inner, HR_USAGE, "%s is not a section; the nearest is %s",
-                  hr_config_quote(r->key, quoted), nearest);
+    (void)hr_fail(&inner, HR_USAGE, "%s is not a section%s%s (headroom keys lists all)",
+                  hr_config_quote(r->key, quoted), *nearest ? "; the nearest is " : "", nearest);
     return fail_at(r, inner.message);
 }
 

@@ -190,6 +190,24 @@ static void an_unknown_key_names_the_nearest_known_one(void **state)
     assert_memory_equal(&config, &before, sizeof config);
 }
 
+static void a_key_far_from_all_is_refused_without_a_guess(void **state)
+{
+    (void)state;
+    static const char *const far[] = { "foo",       "train.foo", "memory.limit", "x",      "",
+                                       "train.gpu", "kk.kkk",    "learning_rat", "device", "." };
+    hr_config config;
+    hr_config_default(&config);
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        hr_error err;
+        char expected[200];
+        assert_null(hr_config_nearest(far[i]));
+        assert_int_equal(hr_config_set(&config, far[i], "1", &err), HR_USAGE);
+        snprintf(expected, sizeof expected, "\"%s\" is not a key (headroom keys lists all)",
+                 far[i]);
+        assert_string_equal(err.message, expected);
+    }
+}
+
 static void word_distance_counts_single_edits(void **state)
 {
     (void)state;
@@ -224,10 +242,12 @@ static void a_wrong_value_says_what_the_key_takes(void **state)
         { "train.threads", "many",
           "train.threads takes a whole number from 0 to 256, in threads, or auto; it was given "
           "\"many\"" },
-        { "model.dropout", "1",
-          "model.dropout takes a number from 0 to below 1; it was given \"1\"" },
+        { "model.dropout", "0.999999999",
+          "model.dropout takes a number from 0 to 0.999; it was given \"0.999999999\"" },
+        { "train.optimizer.beta1", "1",
+          "train.optimizer.beta1 takes a number from 0 to below 1; it was given \"1\"" },
         { "model.dropout", "nan",
-          "model.dropout takes a number from 0 to below 1; it was given \"nan\"" },
+          "model.dropout takes a number from 0 to 0.999; it was given \"nan\"" },
         { "train.optimizer.lr", "fast",
           "train.optimizer.lr takes a number from 0 to 1000; it was given \"fast\"" },
         { "train.optimizer.lr", "0x1p3",
@@ -333,9 +353,12 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
     static const pair cases[] = {
         { "train:\n  batch: 8\n  bacth: 4\n",
           "3: \"train.bacth\" is not a key; the nearest is train.batch (headroom keys lists all)" },
-        { "modle:\n  d_model: 4\n", "2: \"modle\" is not a section; the nearest is model" },
+        { "modle:\n  d_model: 4\n",
+          "2: \"modle\" is not a section; the nearest is model (headroom keys "
+          "lists all)" },
         { "train:\n  optimiser: {lr: 1}\n",
-          "2: \"train.optimiser\" is not a section; the nearest is train.optimizer" },
+          "2: \"train.optimiser\" is not a section; the nearest is train.optimizer (headroom "
+          "keys lists all)" },
         { "train:\n  batch: many\n",
           "2: train.batch takes a whole number from 1 to 16777216, in sequences; it was given "
           "\"many\"" },
@@ -395,7 +418,7 @@ static void deep_nesting_is_refused_where_it_begins(void **state)
     assert_refused(text, DEEP,
                    "1: lists are not taken; a recipe is mappings of keys to single values");
     for (int32_t i = 0; i + 4 <= DEEP; i += 4) memcpy(text + i, "{a: ", 4);
-    assert_refused(text, DEEP / 4 * 4, "1: \"a\" is not a section; the nearest is data");
+    assert_refused(text, DEEP / 4 * 4, "1: \"a\" is not a section (headroom keys lists all)");
     free(text);
 }
 
@@ -406,8 +429,8 @@ static void a_key_of_any_length_is_refused_as_unknown(void **state)
     memset(text, 'k', sizeof text);
     memcpy(text + 800, ": 4\n", 5);
     assert_refused(text, 804,
-                   "1: \"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...\" is not a key; the nearest "
-                   "is model.attention.block (headroom keys lists all)");
+                   "1: \"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...\" is not a key "
+                   "(headroom keys lists all)");
 }
 
 static void a_recipe_may_have_a_mebibyte_and_not_a_byte_more(void **state)
@@ -640,6 +663,7 @@ int main(void)
         cmocka_unit_test(the_rows_cover_the_whole_struct_once),
         cmocka_unit_test(get_says_how_many_bytes_its_text_needs),
         cmocka_unit_test(an_unknown_key_names_the_nearest_known_one),
+        cmocka_unit_test(a_key_far_from_all_is_refused_without_a_guess),
         cmocka_unit_test(word_distance_counts_single_edits),
         cmocka_unit_test(a_wrong_value_says_what_the_key_takes),
         cmocka_unit_test(a_path_of_1023_bytes_is_taken_and_of_1024_refused),
