@@ -19,15 +19,15 @@ int hr_cli_fail_command(const char *name)
     const char *nearest = "";
     int32_t least = INT32_MAX;
     for (int32_t i = 0; hr_cli_command_at(i); i++) {
-        const int32_t distance = hr_word_distance(name, hr_cli_command_at(i)->name);
-        if (distance >= least) continue;
+        const char *known = hr_cli_command_at(i)->name;
+        const int32_t distance = hr_word_distance(name, known);
+        if (distance >= least || !hr_word_is_near(name, known)) continue;
         least = distance;
-        nearest = hr_cli_command_at(i)->name;
+        nearest = known;
     }
     hr_error err;
-    (void)hr_fail(&err, HR_USAGE,
-                  "\"%.40s\" is not a command; the nearest is %s (headroom help lists all)", name,
-                  nearest);
+    (void)hr_fail(&err, HR_USAGE, "\"%.40s\" is not a command%s%s (headroom help lists all)", name,
+                  *nearest ? "; the nearest is " : "", nearest);
     return hr_cli_fail(&err);
 }
 
@@ -64,6 +64,7 @@ int main(int argc, char **argv)
     static char buffer[16384];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails, and is answered like a full disk */
     const int code = run(argc, argv);
     return output_arrived() || code != HR_OK ? code : HR_FAILURE;
 }

@@ -7,21 +7,24 @@
 static hr_status fail_option(const hr_cli_command *command, const char *word, int32_t length,
                              hr_error *err)
 {
-    const char *nearest = hr_cli_option_at(HR_OPTION_HELP)->name;
+    const char *nearest = NULL;
     int32_t least = INT32_MAX;
     char name[64] = "";
     const char *bare = word + strspn(word, "-");
     strncat(name, bare, sizeof name - 1);
     name[strcspn(name, "=")] = 0;
     for (int32_t id = 0; hr_cli_option_at(id); id++) {
-        const int32_t distance = hr_word_distance(name, hr_cli_option_at(id)->name);
+        const char *known = hr_cli_option_at(id)->name;
+        const int32_t distance = hr_word_distance(name, known);
+        const bool begins = *name && !strncmp(name, known, strlen(name)); /* -o is --out */
         if (!hr_cli_takes(command, id) || distance >= least) continue;
+        if (!begins && !hr_word_is_near(name, known)) continue;
         least = distance;
-        nearest = hr_cli_option_at(id)->name;
+        nearest = known;
     }
-    return hr_fail(err, HR_USAGE,
-                   "%.*s is not an option of %s; the nearest is --%s (headroom %s --help)", length,
-                   word, command->name, nearest, command->name);
+    return hr_fail(err, HR_USAGE, "%.*s is not an option of %s%s%s (headroom %s --help)", length,
+                   word, command->name, nearest ? "; the nearest is --" : "",
+                   nearest ? nearest : "", command->name);
 }
 
 /* The option that `word` [length, without what follows "="] names; -1 when there is none. */

@@ -134,7 +134,7 @@ static void show_saved(void *context, const char *path)
 static void print_result(const hr_train_result *result)
 {
     char planned[64], measured[64];
-    if (result->process_bytes_measured <= 0) return;
+    if (result->steps == 0 || result->process_bytes_measured <= 0) return;
     printf("memory planned %s, measured %s; arena planned %lld, used %lld\n",
            hr_bytes_print(result->process_bytes_planned, planned),
            hr_bytes_print(result->process_bytes_measured, measured),

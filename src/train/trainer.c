@@ -170,6 +170,8 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
     if (status != HR_OK || !hr_trainer_is_interrupted(trainer)) return status;
     if (trainer->step > 0) status = save(trainer, err);
     if (status != HR_OK) return status;
+    if (trainer->step == 0)
+        return hr_fail(err, HR_INTERRUPTED, "interrupted before the first step; nothing was saved");
     return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s",
                    (long long)trainer->step, (long long)trainer->steps,
                    trainer->result->saved ? "; the weights are saved" : "; nothing was saved");

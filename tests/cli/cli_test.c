@@ -101,8 +101,8 @@ static int64_t plan_number(const char *arguments, const char *name)
     return value;
 }
 
-static const char *const commands[] = { "plan",   "verify", "train",  "keys",
-                                        "doctor", "help",   "version" };
+static const char *const commands[] = { "plan", "verify", "train", "pack",
+                                        "keys", "doctor", "help",  "version" };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
 static void alone_it_prints_a_short_help(void **state)
@@ -187,8 +187,9 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
           "--bugdet is not an option of plan; the nearest is --budget (headroom plan --help)" },
         { "plan tiny.yaml -o x",
           "-o is not an option of plan; the nearest is --out (headroom plan --help)" },
-        { "keys --budget 4",
-          "--budget is not an option of keys; the nearest is --json (headroom keys --help)" },
+        { "keys --budget 4", "--budget is not an option of keys (headroom keys --help)" },
+        { "--frobnicate", "\"--frobnicate\" is not a command (headroom help lists all)" },
+        { "plan tiny.yaml --gpu", "--gpu is not an option of plan (headroom plan --help)" },
         { "plan tiny.yaml --budget", "--budget needs SIZE" },
         { "plan tiny.yaml --json=yes", "--json takes no value; it was given \"yes\"" },
         { "plan tiny.yaml --json --json", "--json is given twice" },
@@ -378,6 +379,38 @@ static void a_run_without_its_text_or_place_is_exit_2(void **state)
     assert_int_equal(run("train tiny.yaml --out run data.train=text.txt --budget 1"), HR_NO_FIT);
 }
 
+static void a_loss_that_is_no_number_is_called_nan(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    assert_int_equal(run("keys"), HR_OK);
+    put("text.txt", out);
+    static const char train[] = "train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
+                                "train.optimizer.lr=1000 train.optimizer.weight_decay=1000 "
+                                "train.eval_every=1 --metrics m.jsonl";
+    assert_int_equal(run(train), HR_DIVERGED);
+    assert_non_null(strstr(out, "validation loss nan over"));
+    assert_non_null(strstr(err, ": the loss is nan and the gradient's norm nan; try"));
+}
+
+/* Past a limit of 40 blocks of 512 bytes (of 1,024 in some shells): the shard fits, the weights do
+ * not. */
+static void a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    put("text.txt", tiny);
+    const int status = system("ulimit -f 40 && \"$HEADROOM\" train tiny.yaml data.train=text.txt "
+                              "--out run model.d_ff=512 train.steps=1 >out.txt 2>err.txt");
+    get("err.txt", err);
+    assert_int_equal(WEXITSTATUS(status), HR_FAILURE);
+    assert_non_null(strstr(err, "model.safetensors"));
+    assert_non_null(strstr(err, "File too large"));
+    assert_int_equal(system("ls run | grep -v tokens >left.txt"), 256);
+}
+
 static void an_interrupted_run_saves_and_is_exit_75(void **state)
 {
     (void)state;
@@ -403,6 +436,38 @@ static void an_interrupted_run_saves_and_is_exit_75(void **state)
     assert_int_equal(access("run/model.safetensors", F_OK), 0);
 }
 
+/* The signal comes when the text is ready, and then a large table is still to be initialised: so
+ * almost surely before the first step. Then there is nothing to say of the memory. */
+static void a_run_that_was_interrupted_early_says_one_sentence(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    assert_int_equal(run("keys"), HR_OK);
+    put("text.txt", out);
+    FILE *program = popen("exec \"$HEADROOM\" train tiny.yaml data.train=text.txt --out run "
+                          "model.vocab_size=100000 2>err.txt & echo $!; wait $!; echo code $?",
+                          "r");
+    assert_non_null(program);
+    char line[1024], last[1024] = "";
+    int number = 0;
+    bool memory = false;
+    assert_non_null(fgets(line, sizeof line, program));
+    assert_int_equal(sscanf(line, "%d", &number), 1);
+    while (fgets(line, sizeof line, program)) {
+        if (!strncmp(line, "train  ", 7)) assert_int_equal(kill(number, SIGINT), 0);
+        memory = memory || !strncmp(line, "memory planned", 14);
+        memcpy(last, line, sizeof last);
+    }
+    pclose(program);
+    get("err.txt", err);
+    const bool early = !strcmp(err,
+                               "headroom: interrupted before the first step; nothing was saved\n");
+    if (!early) print_message("the signal came late: %s", err);
+    assert_string_equal(last, early ? "code 130\n" : "code 75\n");
+    assert_true(memory != early);
+}
+
 #define IN_A_FOLDER(name) cmocka_unit_test_setup_teardown(name, make_folder, drop_folder)
 
 int main(void)
@@ -421,7 +486,10 @@ int main(void)
         IN_A_FOLDER(a_plan_file_is_judged_and_a_collision_is_exit_4),
         IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_promise),
         IN_A_FOLDER(a_run_without_its_text_or_place_is_exit_2),
+        IN_A_FOLDER(a_loss_that_is_no_number_is_called_nan),
+        IN_A_FOLDER(a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing),
         IN_A_FOLDER(an_interrupted_run_saves_and_is_exit_75),
+        IN_A_FOLDER(a_run_that_was_interrupted_early_says_one_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
