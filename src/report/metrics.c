@@ -15,12 +15,14 @@
 
 hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_error *err)
 {
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-    const int fd = path ? open(path, flags, 0666) : -1;
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+    int fd = path ? open(path, flags | O_EXCL, 0666) : -1;
+    const bool made = fd >= 0;
+    if (path && !made) fd = open(path, flags, 0666);
     if (path && fd < 0)
         return hr_fail(err, HR_USAGE, "the metrics %s cannot be written: %s", path,
                        strerror(errno));
-    *metrics = (hr_metrics){ .fd = fd, .path = path, .line = line };
+    *metrics = (hr_metrics){ .fd = fd, .path = path, .line = line, .made = made };
     return HR_OK;
 }
 
@@ -30,18 +32,31 @@ static const char *print_json(double value, char text[HR_REAL_BYTES])
     return isfinite(value) ? hr_real_print(value, text) : "null";
 }
 
+/* Cuts the file behind its whole lines. A pipe or a device cannot be cut, and need not be. */
+static void keep_whole_lines(const hr_metrics *metrics)
+{
+    const int error = errno;
+    if (ftruncate(metrics->fd, metrics->bytes) == 0)
+        (void)!lseek(metrics->fd, metrics->bytes, SEEK_SET);
+    errno = error;
+}
+
 static hr_status write_line(hr_metrics *metrics, int length, hr_error *err)
 {
     HR_ASSERT(length > 0 && length < HR_METRICS_BYTES);
+    if (metrics->bytes == 0) keep_whole_lines(metrics);
     for (int written = 0; written < length;) {
         const ssize_t count = write(metrics->fd, metrics->line + written,
                                     (size_t)(length - written));
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0)
+        if (count < 0) {
+            keep_whole_lines(metrics);
             return hr_fail(err, HR_FAILURE, "the metrics %s cannot be written: %s", metrics->path,
                            strerror(errno));
+        }
         written += (int)count;
     }
+    metrics->bytes += length;
     return HR_OK;
 }
 
@@ -78,7 +93,9 @@ hr_status hr_metrics_close(hr_metrics *metrics, hr_error *err)
 {
     const int fd = metrics->fd;
     metrics->fd = -1;
-    if (fd < 0 || close(fd) == 0) return HR_OK;
+    if (fd < 0) return HR_OK;
+    if (metrics->made && metrics->bytes == 0) unlink(metrics->path);
+    if (close(fd) == 0) return HR_OK;
     return hr_fail(err, HR_FAILURE, "the metrics %s cannot be written: %s", metrics->path,
                    strerror(errno));
 }

@@ -6,6 +6,7 @@
 #ifndef HR_REPORT_METRICS_H
 #define HR_REPORT_METRICS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "headroom/status.h"
@@ -14,6 +15,8 @@ typedef struct {
     int fd;           /* -1: closed, and every line goes nowhere */
     const char *path; /* for sentences; outlives this object */
     char *line;       /* [HR_METRICS_BYTES] */
+    int64_t bytes;    /* of whole lines in the file */
+    bool made;        /* the file was not there before */
 } hr_metrics;
 
 enum { HR_METRICS_BYTES = 512 };
@@ -33,7 +36,8 @@ typedef struct {
     double valid_loss; /* NaN: there was no evaluation */
 } hr_metrics_last;
 
-/* Makes the file empty. A null path opens nothing, and then all lines go nowhere.
+/* Opens or makes the file. What an earlier run left in it stays until the first line. A null path
+ * opens nothing, and then all lines go nowhere.
  *
  *   line  [HR_METRICS_BYTES], stays with the object
  *
@@ -41,14 +45,15 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line,
                                         hr_error *err);
 
-/* One line each. Errors FAILURE, a full disk among them: the file then ends in a whole line, unless
- * the system wrote a part of one. */
+/* One line each. Errors FAILURE, a full disk among them: the part of the line that was written is
+ * taken back, where the path is a file. */
 HR_MUST_CHECK hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step,
                                               hr_error *err);
 HR_MUST_CHECK hr_status hr_metrics_write_last(hr_metrics *metrics, const hr_metrics_last *last,
                                               hr_error *err);
 
-/* Errors FAILURE: what was written did not reach the file. Accepts a closed object. */
+/* A file that was made and has no line is removed. Accepts a closed object.
+ * Errors   FAILURE  what was written did not reach the file. */
 HR_MUST_CHECK hr_status hr_metrics_close(hr_metrics *metrics, hr_error *err);
 
 #endif

@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -166,6 +169,64 @@ static void a_full_disk_is_a_failure(void **state)
     assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
 }
 
+/* A limit on the size of files stands for a disk that is full in the middle of a line. */
+static void half_a_line_is_taken_back(void **state)
+{
+    (void)state;
+    const hr_metrics_step step = { 1, 1, 1, 1, 1, 1, 1 };
+    struct rlimit before;
+    hr_metrics metrics;
+    hr_error err;
+    open_metrics(&metrics);
+    assert_int_equal(hr_metrics_write_step(&metrics, &step, &err), HR_OK);
+    const int64_t bytes = metrics.bytes;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit full = { (rlim_t)bytes + 7, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+    const hr_status status = hr_metrics_write_step(&metrics, &step, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(status, HR_FAILURE);
+    assert_non_null(strstr(err.message, "File too large"));
+    struct stat file;
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_size, bytes);
+    assert_int_equal(hr_metrics_write_step(&metrics, &step, &err), HR_OK);
+    assert_int_equal(hr_metrics_close(&metrics, &err), HR_OK);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_size, 2 * bytes);
+}
+
+static void a_file_without_a_line_is_left_as_it_was_found(void **state)
+{
+    (void)state;
+    hr_metrics metrics;
+    struct stat file;
+    assert_int_equal(truncate(path, 100), 0);
+    open_metrics(&metrics);
+    assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_size, 100);
+
+    const hr_metrics_step step = { 1, 1, 1, 1, 1, 1, 1 };
+    open_metrics(&metrics);
+    assert_int_equal(hr_metrics_write_step(&metrics, &step, NULL), HR_OK);
+    const int64_t bytes = metrics.bytes;
+    assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_size, bytes);
+
+    assert_int_equal(unlink(path), 0);
+    open_metrics(&metrics);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
+    assert_int_not_equal(access(path, F_OK), 0);
+    open_metrics(&metrics);
+    assert_int_equal(hr_metrics_write_step(&metrics, &step, NULL), HR_OK);
+    assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +234,9 @@ int main(void)
                                         drop_path),
         cmocka_unit_test_setup_teardown(what_is_not_finite_is_null, make_path, drop_path),
         cmocka_unit_test_setup_teardown(the_longest_line_fits, make_path, drop_path),
+        cmocka_unit_test_setup_teardown(half_a_line_is_taken_back, make_path, drop_path),
+        cmocka_unit_test_setup_teardown(a_file_without_a_line_is_left_as_it_was_found, make_path,
+                                        drop_path),
         cmocka_unit_test(without_a_path_nothing_is_written),
         cmocka_unit_test(a_path_that_cannot_be_written_is_named),
         cmocka_unit_test(a_full_disk_is_a_failure),
