@@ -96,10 +96,17 @@ static hr_status pick(hr_trainer *trainer, const hr_call *call)
     return HR_OK;
 }
 
+/* printf tells the sign of a NaN, which on x86 is set where none went in; nobody asks for it. */
+static double without_sign_of_nan(double value)
+{
+    return isnan(value) ? (double)NAN : value;
+}
+
 static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
-    trainer->loss = *(const double *)call->in[0] / (double)hr_max(trainer->targets, 1);
-    trainer->grad_norm = *(const double *)call->in[1];
+    trainer->loss = without_sign_of_nan(*(const double *)call->in[0] /
+                                        (double)hr_max(trainer->targets, 1));
+    trainer->grad_norm = without_sign_of_nan(*(const double *)call->in[1]);
     if (isfinite(trainer->loss) && isfinite(trainer->grad_norm)) return HR_OK;
     return hr_fail(err, HR_DIVERGED,
                    "step %lld: the loss is %g and the gradient's norm %g; try a lower "
@@ -122,8 +129,8 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
     case HR_OP_pick: return pick(trainer, call);
     case HR_OP_report:
         if (loop == trainer->update) return report(trainer, call, err);
-        trainer->evaluation_loss = *(const double *)call->in[0] /
-                                   (double)hr_max(trainer->evaluated_tokens, 1);
+        trainer->evaluation_loss = without_sign_of_nan(
+            *(const double *)call->in[0] / (double)hr_max(trainer->evaluated_tokens, 1));
         return HR_OK;
     case HR_OP_save:
         return hr_weights_add(&trainer->weights, attr->param, call->in[0], call->scratch,

@@ -319,6 +319,7 @@ static void a_loss_that_is_not_finite_ends_the_run(void **state)
         config.train.optimizer.clip = 0;
         const child_outcome *run = child_run(&config, (child_wishes){ 0 });
         assert_int_equal(run->status, HR_DIVERGED);
+        assert_null(strstr(run->err.message, "-nan"));
         assert_true(run->result.steps >= 1 && run->result.steps <= 3);
         assert_false(run->result.saved);
         no_weights_are_left();
