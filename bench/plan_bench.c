@@ -2,7 +2,11 @@
 /* bench/plan_bench.c - milliseconds of processor time that each stage of one plan takes, by layers
  * and by how finely the step is cut. Best of so many rounds, one core, the same memory again.
  *
- *     plan_bench [rounds] [layers ...] */
+ *     plan_bench [rounds] [layers ...]
+ *     plan_bench random [count] [layers at most] [work]
+ *
+ * The second compiles random recipes with random strategies and counts what their packing reaches;
+ * what took long or was not at its floor is listed by its number. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +14,28 @@
 
 #include "base/checked.h"
 #include "model/assemble.h"
+#include "plan/compile.h"
 #include "plan/lifetimes.h"
 #include "plan/pack.h"
-#include "plan/tile.h"
+#include "plan/strategy.h"
+#include "support/random_config.h"
 
-enum { T = 4096, BATCH = 8, LOSS_CHUNK = 512, MLP_TILE = 256, CUTS_MOST = 4096 };
+enum {
+    T = 4096,
+    BATCH = 8,
+    LOSS_CHUNK = 512,
+    MLP_TILE = 256,
+    LAYERS_MOST = 1024,
+    RANDOM_MOST = 100000,
+    SEED = 20251121,
+    PACK_WORK = 30000000
+};
 
 typedef enum { BUILD, PASSES, LIVES, FLOOR, PACK, STAGES } stage;
-typedef enum { WHOLE, MICRO, CHUNKS, TILES, STRATEGIES } strategy;
+typedef enum { WHOLE, MICRO, CHUNKS, TILES, CHOICES } choice;
 
-static const char *const strategy_names[STRATEGIES] = { "no tile", "micro-batch", "+ loss chunk",
-                                                        "+ tiles in layers" };
+static const char *const choice_names[CHOICES] = { "no tile", "micro-batch", "+ loss chunk",
+                                                   "+ tiles in layers" };
 
 typedef struct {
     void *memory;
@@ -28,8 +43,6 @@ typedef struct {
     hr_program program;
     hr_plan plan;
     hr_pack_result packing;
-    hr_tile_cut cuts[CUTS_MOST];
-    int32_t cut_count;
     double seconds[STAGES];
     double last;
 } bench;
@@ -81,74 +94,34 @@ static hr_config deep(const char *layers)
     return config;
 }
 
-/* Room for a loop and some views for each run of a block. Not timed: the model's limits will know. */
-static void make_room(bench *b, int32_t layers)
+/* Norms are computed again from micro-batches on, in tiled layers all that can be. */
+static hr_strategy strategy_of(const hr_config *config, choice how, uint8_t *dropped)
 {
-    hr_program *program = &b->program;
-    const int32_t loops = program->loop_max + 4 * layers;
-    const int32_t tensors = program->tensor_max + 64 * layers;
-    hr_loop *more_loops = hr_region_take(&b->region, loops, sizeof *more_loops);
-    hr_tensor *more_tensors = hr_region_take(&b->region, tensors, sizeof *more_tensors);
-    if (!more_loops || !more_tensors) exit(1);
-    memcpy(more_loops, program->loops, (size_t)program->loop_count * sizeof *more_loops);
-    memcpy(more_tensors, program->tensors, (size_t)program->tensor_count * sizeof *more_tensors);
-    program->loops = more_loops;
-    program->tensors = more_tensors;
-    program->loop_max = loops;
-    program->tensor_max = tensors;
+    hr_strategy s = hr_strategy_of(config, BATCH, dropped);
+    const uint8_t norms = 1u << HR_INTERMEDIATE_NORM;
+    memset(dropped,
+           how >= TILES ? hr_strategy_intermediates(config)
+           : how        ? norms
+                        : 0,
+           (size_t)s.layer_count);
+    s.micro_batch = how >= TILES ? 2 : how >= MICRO ? 1 : 0;
+    s.loss_chunk = how >= CHUNKS ? LOSS_CHUNK : 0;
+    s.mlp_tile = how >= TILES ? MLP_TILE : 0;
+    s.attention_tile = how >= TILES ? 1 : 0;
+    hr_strategy_canonical(config, &s);
+    return s;
 }
 
-/* The last step of the run of one block of one layer that starts at `first`. */
-static int32_t run_end(const hr_program *program, int32_t first, int32_t most)
-{
-    const hr_step *step = &program->steps[first];
-    int32_t last = first;
-    while (last < most && program->steps[last + 1].block == step->block &&
-           program->steps[last + 1].layer == step->layer)
-        last++;
-    return last;
-}
-
-static void note_blocks(bench *b, const hr_loop *section, hr_block block, const char *name,
-                        int64_t rows)
-{
-    const int32_t end = section->step_last;
-    for (int32_t s = section->step_first; s <= end;) {
-        const int32_t last = run_end(&b->program, s, end);
-        if (b->program.steps[s].block == block && b->cut_count < CUTS_MOST)
-            b->cuts[b->cut_count++] = (hr_tile_cut){ s, last, name, rows };
-        s = last + 1;
-    }
-}
-
-static void cut(bench *b, strategy how)
-{
-    const hr_loop section = b->program.loops[hr_program_loop(&b->program, "step")];
-    const int32_t batches = how >= TILES ? 2 : 1;
-    hr_error err;
-    b->cut_count = 0;
-    if (how >= MICRO)
-        b->cuts[b->cut_count++] = (hr_tile_cut){ section.step_first, section.step_last,
-                                                 "micro-batch", (int64_t)batches * T };
-    if (how >= CHUNKS) note_blocks(b, &section, HR_BLOCK_HEAD, "loss chunk", LOSS_CHUNK);
-    if (how >= TILES) {
-        note_blocks(b, &section, HR_BLOCK_MLP, "MLP tile", MLP_TILE);
-        note_blocks(b, &section, HR_BLOCK_ATTENTION, "attention tile", T);
-    }
-    must(hr_tile_many(&b->program, b->cuts, b->cut_count, &b->region, &err), &err);
-    hr_tile_sort_loops(&b->program);
-}
-
-static void plan_once(bench *b, const hr_config *config, strategy how)
+static void plan_once(bench *b, const hr_config *config, choice how)
 {
     hr_error err;
+    static uint8_t dropped[LAYERS_MOST];
+    const hr_strategy strategy = strategy_of(config, how, dropped);
     b->region.used = 0;
     b->last = now();
     must(hr_model_assemble(config, BATCH, &b->region, &b->program, &err), &err);
     lap(b, BUILD);
-    make_room(b, (int32_t)config->model.n_layers);
-    b->last = now();
-    cut(b, how);
+    must(hr_strategy_apply(&strategy, config->train.seq_len, &b->program, &b->region, &err), &err);
     lap(b, PASSES);
     b->plan = (hr_plan){ .threads = 2, .rung = "" };
     must(hr_lifetimes(&b->program, &b->region, &b->plan, &err), &err);
@@ -156,38 +129,118 @@ static void plan_once(bench *b, const hr_config *config, strategy how)
     must(hr_pack_floor(b->plan.storages, b->plan.storage_count, &b->region, &b->packing, &err),
          &err);
     lap(b, FLOOR);
-    must(hr_pack(b->plan.storages, b->plan.storage_count, 30000000, &b->region, &b->packing, &err),
+    must(hr_pack(b->plan.storages, b->plan.storage_count, PACK_WORK, &b->region, &b->packing, &err),
          &err);
     lap(b, PACK);
 }
 
-int main(int count_of_arguments, char **arguments)
+/* Half of them with one set of intermediates for all layers, half with one for each. */
+static hr_strategy random_strategy(const hr_config *config, uint64_t turn, uint8_t *dropped)
 {
-    static const char *const usual[] = { "12", "32", "126" };
-    const int32_t rounds = count_of_arguments > 1 ? atoi(arguments[1]) : 5;
-    const bool given = count_of_arguments > 2;
-    const int32_t count = given ? count_of_arguments - 2 : 3;
-    if (rounds < 1) return 2;
+    const int64_t tokens = config->train.seq_len, batch = config->train.batch;
+    const int64_t unit = tokens % 64 ? tokens : 64;
+    int64_t micro = between(SEED, turn, 30, 1, batch);
+    while (batch % micro) micro--;
+    hr_strategy s = hr_strategy_of(config, micro, dropped);
+    s.loss_chunk = draw(SEED, turn, 31) % 2
+                       ? unit * between(SEED, turn, 32, 1, micro * tokens / unit)
+                       : 0;
+    s.mlp_tile = draw(SEED, turn, 33) % 2 ? unit * between(SEED, turn, 34, 1, micro * tokens / unit)
+                                          : 0;
+    s.attention_tile = draw(SEED, turn, 35) % 2 ? between(SEED, turn, 36, 1, micro) : 0;
+    s.dw_first = draw(SEED, turn, 37) % 2;
+    const bool differ = draw(SEED, turn, 38) % 2;
+    for (int32_t l = 0; l < s.layer_count; l++)
+        dropped[l] = (uint8_t)draw(SEED, turn, differ ? 40 + (uint32_t)l : 39);
+    hr_strategy_canonical(config, &s);
+    return s;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void random_plans(bench *b, int32_t count, int32_t layers, int64_t work)
+{
+    static uint8_t dropped[LAYERS_MOST];
+    static double seconds[RANDOM_MOST];
+    int32_t counts[HR_PACK_OPEN + 1] = { 0 }, hard = 0;
+    double worst = 0;
+    hr_error err;
+    for (int32_t turn = 0; turn < count; turn++) {
+        hr_config config = random_config(SEED, (uint64_t)turn);
+        config.model.n_layers = between(SEED, (uint64_t)turn, 29, 1, layers);
+        must(hr_config_check(&config, &err), &err);
+        const hr_strategy strategy = random_strategy(&config, (uint64_t)turn, dropped);
+        hr_compiled c;
+        b->region.used = 0;
+        must(hr_compile_floor(&config, &strategy, 2, &b->region, &c, &err), &err);
+        const double start = now();
+        must(hr_pack(c.plan.storages, c.plan.storage_count, work, &b->region, &c.packing, &err),
+             &err);
+        seconds[turn] = now() - start;
+        counts[c.packing.proof]++;
+        hard += c.packing.hard_count > 0;
+        const double gap = (double)(c.packing.arena_bytes - c.packing.floor_bytes) /
+                           (double)c.packing.floor_bytes;
+        worst = gap > worst && c.packing.proof == HR_PACK_OPEN ? gap : worst;
+        if (seconds[turn] > 0.02 || c.packing.proof != HR_PACK_AT_FLOOR)
+            printf("  %d: %lld layers, %d storages, %.1f ms, %lld nodes, gap %.4f %%%s\n", turn,
+                   (long long)config.model.n_layers, c.plan.storage_count, 1e3 * seconds[turn],
+                   (long long)c.packing.nodes, 100 * gap,
+                   c.packing.proof == HR_PACK_PROVEN ? ", proven" : "");
+    }
+    qsort(seconds, (size_t)count, sizeof *seconds, compare_doubles);
+    printf("%d plans: %d at their floor, %d proven, %d open (%.4f %% at most); %d needed more than "
+           "orders; pack median %.2f, 90th %.2f, 99th %.2f, worst %.2f ms\n",
+           count, counts[HR_PACK_AT_FLOOR], counts[HR_PACK_PROVEN], counts[HR_PACK_OPEN],
+           100 * worst, hard, 1e3 * seconds[count / 2], 1e3 * seconds[count * 9 / 10],
+           1e3 * seconds[count * 99 / 100], 1e3 * seconds[count - 1]);
+}
+
+static void table(bench *b, int32_t rounds, char **layers, int32_t count)
+{
     printf("layers  strategy             steps  loops  tensors  storages"
            "   build  passes   lives   floor    pack  gap\n");
     for (int32_t k = 0; k < count; k++) {
-        const char *layers = given ? arguments[2 + k] : usual[k];
-        const hr_config config = deep(layers);
-        const int64_t bytes = INT64_C(1) << 30;
-        for (strategy how = 0; how < STRATEGIES; how++) {
-            static bench b;
-            b = (bench){ .memory = aligned_alloc(64, (size_t)bytes) };
-            if (!b.memory) return 1;
-            b.region = hr_region_over(b.memory, bytes);
-            for (int32_t round = 0; round < rounds; round++) plan_once(&b, &config, how);
-            printf("%6s  %-18s %7d %6d %8d  %8d", layers, strategy_names[how], b.program.step_count,
-                   b.program.loop_count, b.program.tensor_count, b.plan.storage_count);
-            for (stage i = 0; i < STAGES; i++) printf(" %7.2f", 1e3 * b.seconds[i]);
-            printf("  %lld%s\n", (long long)(b.packing.arena_bytes - b.packing.floor_bytes),
-                   b.packing.proof == HR_PACK_OPEN ? " open" : "");
+        const hr_config config = deep(layers[k]);
+        for (choice how = 0; how < CHOICES; how++) {
+            memset(b->seconds, 0, sizeof b->seconds);
+            for (int32_t round = 0; round < rounds; round++) plan_once(b, &config, how);
+            printf("%6s  %-18s %7d %6d %8d  %8d", layers[k], choice_names[how],
+                   b->program.step_count, b->program.loop_count, b->program.tensor_count,
+                   b->plan.storage_count);
+            for (stage i = 0; i < STAGES; i++) printf(" %7.2f", 1e3 * b->seconds[i]);
+            printf("  %lld%s\n", (long long)(b->packing.arena_bytes - b->packing.floor_bytes),
+                   b->packing.proof == HR_PACK_OPEN ? " open" : "");
             fflush(stdout);
-            free(b.memory);
         }
     }
+}
+
+int main(int count, char **arguments)
+{
+    static char *usual[] = { "12", "32", "126" };
+    static bench b;
+    const int64_t bytes = INT64_C(1) << 30;
+    const bool random = count > 1 && !strcmp(arguments[1], "random");
+    b.memory = aligned_alloc(64, (size_t)bytes);
+    if (!b.memory) return 1;
+    b.region = hr_region_over(b.memory, bytes);
+    if (random) {
+        const int32_t plans = count > 2 ? atoi(arguments[2]) : 1000;
+        const int32_t layers = count > 3 ? atoi(arguments[3]) : 32;
+        const int64_t work = count > 4 ? atoll(arguments[4]) : PACK_WORK;
+        if (plans < 1 || plans > RANDOM_MOST || layers < 1 || layers > LAYERS_MOST) return 2;
+        random_plans(&b, plans, layers, work);
+    } else {
+        const int32_t rounds = count > 1 ? atoi(arguments[1]) : 5;
+        if (rounds < 1) return 2;
+        if (count > 2) table(&b, rounds, &arguments[2], count - 2);
+        else table(&b, rounds, usual, 3);
+    }
+    free(b.memory);
     return 0;
 }
