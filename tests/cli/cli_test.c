@@ -148,6 +148,23 @@ static void manual_and_completion_have_what_every_help_lists(void **state)
     }
 }
 
+static void the_first_page_lists_every_command(void **state)
+{
+    (void)state;
+    require_program();
+    static char page[TEXT_BYTES];
+    get(HR_SOURCE "/README.md", page);
+    assert_int_equal(run("help"), HR_OK);
+    int32_t count = 0;
+    for (const char *at = out; (at = strstr(at, "\n  headroom ")); at++, count++) {
+        char row[64], command[32];
+        assert_int_equal(sscanf(at, " headroom %31s", command), 1);
+        snprintf(row, sizeof row, "\n| `headroom %s", command);
+        if (!strstr(page, row)) fail_msg("README.md has no row for %s", command);
+    }
+    assert_int_equal(count, COMMAND_COUNT);
+}
+
 static void the_completion_is_good_bash(void **state)
 {
     (void)state;
@@ -475,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(alone_it_prints_a_short_help),
         IN_A_FOLDER(manual_and_completion_have_what_every_help_lists),
+        IN_A_FOLDER(the_first_page_lists_every_command),
         IN_A_FOLDER(the_completion_is_good_bash),
         IN_A_FOLDER(the_version_is_the_one_that_is_built),
         IN_A_FOLDER(a_wrong_word_is_answered_in_one_sentence_with_exit_2),
