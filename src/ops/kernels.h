@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "ops/activation/activation_kernels.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/dropout/dropout_kernels.h"
 #include "ops/embed/embed_kernels.h"
@@ -19,6 +20,7 @@
 
 typedef struct hr_kernels {
     hr_linear_kernels linear;
+    hr_activation_kernels activation;
     hr_attention_kernels attention;
     hr_norm_kernels norm;
     hr_embed_kernels embed;

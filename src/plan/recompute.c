@@ -62,8 +62,10 @@ static int32_t missing(const cloning *c, const int32_t *tensors, int32_t count)
 static bool is_remade(const cloning *c, int32_t tensor)
 {
     const hr_step *step = &c->program->steps[c->producer[tensor]];
-    return c->program->ops[step->op]->remade_by && step->out[0] == tensor &&
-           step->out[1] != HR_NONE && c->producer[step->out[1]] == HR_NONE;
+    const hr_op *op = c->program->ops[step->op];
+    if (!op->remade_by || step->out[0] != tensor || step->out[1] == HR_NONE) return false;
+    if (op->residual && step->in[op->residual - 1] != HR_NONE) return false;
+    return c->producer[step->out[1]] == HR_NONE;
 }
 
 /* What must be there before `tensor` can be made, and is not. */

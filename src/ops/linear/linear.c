@@ -88,6 +88,15 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
+/* Without y: the product up to its activation is a product without one. */
+static void only_pre(hr_step *clone)
+{
+    ((hr_linear_attr *)clone->attr)->act = HR_ACT_NONE;
+    clone->in[RESIDUAL] = HR_NONE;
+    clone->out[Y] = clone->out[PRE];
+    clone->out[PRE] = HR_NONE;
+}
+
 static int64_t flops(const void *attr, int64_t rows)
 {
     const hr_linear_attr *shape = attr;
@@ -99,6 +108,8 @@ const hr_op hr_linear_op = { .name = "linear",
                              .out = "rR",
                              .reuse = { 1 << RESIDUAL },
                              .residual = 1 + RESIDUAL,
+                             .remade_by = 1 + HR_OP_activation,
+                             .without_first = only_pre,
                              .derivative = derivative,
                              .scratch_bytes = hr_linear_scratch_bytes,
                              .flops = flops };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/linear/linear.h - matrix products of a step: forward, gradient of the input, of the weight.
  *
- *     forward    pre = x W + bias;  y = act(pre) + residual
+ *     forward    pre = x W + bias;  y = act(pre) + residual, act of pre as it is stored
  *     linear_dx  dx  = act'(aux) o (dy W^T + addend)
  *     linear_dw  dW += x^T dy;  db += sum over rows of dy
  *

@@ -5,31 +5,15 @@
  * tokens are double inside a block of 64 and are rounded where they meet the carried sum. */
 #include "ops/linear/linear_kernels.h"
 
-#include <math.h>
-
+#include "ops/activation/activation_scalar.h"
 #include "ops/element.h"
 
 enum { BLOCK_TOKENS = 64 };
 
-static double normal_below(double x) /* Phi */
+/* An activation reads what was stored, or would be: it can be made from that again. */
+static double as_stored(hr_dtype dtype, double z)
 {
-    return 0.5 * erfc(-x * M_SQRT1_2);
-}
-
-static double activate(hr_act act, double z)
-{
-    if (act == HR_ACT_RELU) return z < 0 ? 0 : z; /* a NaN stays */
-    if (act == HR_ACT_GELU) return z * normal_below(z);
-    return z;
-}
-
-/* d/dx [x Phi(x)] = Phi(x) + x phi(x), phi(x) = exp(-x^2 / 2) / sqrt(2 pi) */
-static double slope(hr_act act, double aux)
-{
-    if (act == HR_ACT_NONE) return 1;
-    if (act == HR_ACT_RELU) return aux > 0 ? 1 : 0;
-    const double inverse_sqrt_2pi = M_2_SQRTPI * M_SQRT1_2 / 2;
-    return normal_below(aux) + aux * exp(-aux * aux / 2) * inverse_sqrt_2pi;
+    return dtype == HR_BF16 ? hr_bf16_to_f32(hr_bf16_from_f32((float)z)) : (float)z;
 }
 
 static double product(hr_dtype dtype, const hr_linear_mm *mm, int64_t row, int64_t n)
@@ -54,13 +38,15 @@ static void mm_any(hr_dtype dtype, const hr_linear_mm *mm)
             double z = product(dtype, mm, row, n);
             if (mm->transposed) {
                 z += other;
-                if (mm->aux) z *= slope(mm->act, hr_element_get(mm->aux, index, dtype));
+                if (mm->aux)
+                    z *= hr_activation_slope(mm->act, hr_element_get(mm->aux, index, dtype));
                 hr_element_set(mm->out, index, dtype, (float)z);
                 continue;
             }
             if (mm->bias) z += mm->bias[n];
             if (mm->pre) hr_element_set(mm->pre, index, dtype, (float)z);
-            hr_element_set(mm->out, index, dtype, (float)(activate(mm->act, z) + other));
+            if (mm->act != HR_ACT_NONE) z = hr_activate(mm->act, as_stored(dtype, z));
+            hr_element_set(mm->out, index, dtype, (float)(mm->residual ? z + other : z));
         }
 }
 

@@ -110,15 +110,27 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
 }
 
-/* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. */
-VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
+/* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. The
+ * upper half of each lane is the result. */
+VEC_INLINE __m256i vec_bits_bf16(vec value)
 {
     const __m256i bits = _mm256_castps_si256(value);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
     const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
-    const __m256i whole = _mm256_srli_epi32(_mm256_blendv_epi8(up, quiet, nan), 16);
+    return _mm256_blendv_epi8(up, quiet, nan);
+}
+
+VEC_INLINE vec vec_rounded_bf16(vec value)
+{
+    const __m256i upper = _mm256_set1_epi32((int)0xffff0000u);
+    return _mm256_castsi256_ps(_mm256_and_si256(vec_bits_bf16(value), upper));
+}
+
+VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
+{
+    const __m256i whole = _mm256_srli_epi32(vec_bits_bf16(value), 16);
     const __m128i half = _mm_packus_epi32(_mm256_castsi256_si128(whole),
                                           _mm256_extracti128_si256(whole, 1));
     if (lanes == VEC_LANES) {

@@ -111,18 +111,30 @@ VEC_INLINE vec vec_load_bf16(const uint16_t *at, int64_t lanes)
         _mm512_maskz_permutexvar_epi16(odd_halves, places, _mm512_castsi256_si512(half)));
 }
 
-/* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. */
-VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
+/* Nearest even, as hr_bf16_from_f32: add half of the last place, less one where it is even. The
+ * upper half of each lane is the result. */
+VEC_INLINE __m512i vec_bits_bf16(vec value)
 {
-    const __m512i places = _mm512_setr_epi32(0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011, 0x170015,
-                                             0x1b0019, 0x1f001d, 0, 0, 0, 0, 0, 0, 0, 0);
     const __m512i bits = _mm512_castps_si512(value);
     const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
     const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
     __m512i up = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
     up = _mm512_mask_add_epi32(up, odd, bits, _mm512_set1_epi32(0x8000));
-    up = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
-    const __m256i half = _mm512_castsi512_si256(_mm512_permutexvar_epi16(places, up));
+    return _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
+}
+
+VEC_INLINE vec vec_rounded_bf16(vec value)
+{
+    const __m512i upper = _mm512_set1_epi32((int)0xffff0000u);
+    return _mm512_castsi512_ps(_mm512_and_si512(vec_bits_bf16(value), upper));
+}
+
+VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
+{
+    const __m512i places = _mm512_setr_epi32(0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011, 0x170015,
+                                             0x1b0019, 0x1f001d, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m256i half = _mm512_castsi512_si256(
+        _mm512_permutexvar_epi16(places, vec_bits_bf16(value)));
     if (lanes == VEC_LANES) _mm256_storeu_si256((void *)at, half);
     else _mm256_mask_storeu_epi16(at, vec_mask(lanes), half);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/activation/activation_kernels.h - inner work of an activation: a stretch of elements. */
+#ifndef HR_OPS_ACTIVATION_KERNELS_H
+#define HR_OPS_ACTIVATION_KERNELS_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "ops/linear/linear.h"
+
+/* y = act(pre), `count` elements. */
+typedef void hr_activation_stretch_fn(const void *pre, void *y, int64_t count, hr_act act,
+                                      hr_dtype dtype);
+
+typedef struct {
+    hr_activation_stretch_fn *stretch;
+} hr_activation_kernels;
+
+void hr_activation_kernels_fill(hr_activation_kernels *kernels, uint32_t cpu_mask);
+
+/* The rungs, each in a file of its own. With AVX512-BF16 products round in another way (denormals
+ * become zero), so their activation does too. */
+void hr_activation_fill_ref(hr_activation_kernels *kernels);
+void hr_activation_fill_avx2(hr_activation_kernels *kernels);
+void hr_activation_fill_avx512(hr_activation_kernels *kernels);
+void hr_activation_fill_avx512bf16(hr_activation_kernels *kernels);
+
+#endif

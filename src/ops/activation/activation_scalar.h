@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/activation/activation_scalar.h - the specification of the activations and their slopes, in
+ * double. */
+#ifndef HR_OPS_ACTIVATION_ACTIVATION_SCALAR_H
+#define HR_OPS_ACTIVATION_ACTIVATION_SCALAR_H
+
+#include <math.h>
+
+#include "ops/linear/linear.h"
+
+static inline double hr_normal_below(double x) /* Phi */
+{
+    return 0.5 * erfc(-x * M_SQRT1_2);
+}
+
+static inline double hr_activate(hr_act act, double z)
+{
+    if (act == HR_ACT_RELU) return z < 0 ? 0 : z; /* a NaN stays */
+    if (act == HR_ACT_GELU) return z * hr_normal_below(z);
+    return z;
+}
+
+/* d/dx [x Phi(x)] = Phi(x) + x phi(x), phi(x) = exp(-x^2 / 2) / sqrt(2 pi) */
+static inline double hr_activation_slope(hr_act act, double aux)
+{
+    if (act == HR_ACT_NONE) return 1;
+    if (act == HR_ACT_RELU) return aux > 0 ? 1 : 0;
+    const double inverse_sqrt_2pi = M_2_SQRTPI * M_SQRT1_2 / 2;
+    return hr_normal_below(aux) + aux * exp(-aux * aux / 2) * inverse_sqrt_2pi;
+}
+
+#endif

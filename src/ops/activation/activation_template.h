@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/activation/activation_template.h - a stretch of an activation over the vectors of ops/simd.
+ * One pass; bound by memory but for GELU in fp32, which divides. */
+#include "ops/activation/activation_kernels.h"
+#include "ops/activation/activation_vec.h"
+
+VEC_INLINE void step(const void *pre, void *y, int64_t i, int64_t lanes, hr_act act, hr_dtype dtype)
+{
+    hr_store_result(dtype, y, i, hr_activate_vec(dtype, act, vec_load(pre, i, lanes, dtype)),
+                    lanes);
+}
+
+VEC_INLINE void all(const void *pre, void *y, int64_t count, hr_act act, hr_dtype dtype)
+{
+    int64_t i = 0;
+    for (; i + VEC_LANES <= count; i += VEC_LANES) step(pre, y, i, VEC_LANES, act, dtype);
+    if (i < count) step(pre, y, i, count - i, act, dtype);
+}
+
+static void stretch(const void *pre, void *y, int64_t count, hr_act act, hr_dtype dtype)
+{
+    const bool half = dtype == HR_BF16;
+    if (act == HR_ACT_GELU && half) all(pre, y, count, HR_ACT_GELU, HR_BF16);
+    else if (act == HR_ACT_GELU) all(pre, y, count, HR_ACT_GELU, HR_F32);
+    else if (act == HR_ACT_RELU) all(pre, y, count, HR_ACT_RELU, dtype);
+    else all(pre, y, count, HR_ACT_NONE, dtype);
+}
+
+void FILL(hr_activation_kernels *kernels)
+{
+    *kernels = (hr_activation_kernels){ stretch };
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/activation/activation_vec.h - activations and their slopes on vectors, and how a product's
+ * results are rounded: one code for epilogues and for the activation alone, so that bits agree.
+ *
+ * The including file has chosen the width of vectors: simd/vec_avx2.h or simd/vec_avx512.h. One
+ * that may use AVX512-BF16 defines ACTIVATION_AVX512BF16. */
+#ifndef HR_OPS_ACTIVATION_ACTIVATION_VEC_H
+#define HR_OPS_ACTIVATION_ACTIVATION_VEC_H
+
+#include <stdbool.h>
+
+#include "base/bf16.h"
+#include "ops/linear/linear.h"
+#ifdef ACTIVATION_AVX512BF16
+#include "ops/simd/bf16.h"
+#endif
+
+VEC_INLINE void hr_store_result(hr_dtype dtype, void *array, int64_t index, vec value,
+                                int64_t lanes)
+{
+#ifdef ACTIVATION_AVX512BF16
+    if (dtype == HR_BF16) {
+        hr_bf16 *to = (hr_bf16 *)array + index;
+        if (lanes == VEC_LANES) _mm256_storeu_si256((__m256i *)to, hr_to_bf16x16(value));
+        else _mm256_mask_storeu_epi16(to, vec_mask(lanes), hr_to_bf16x16(value));
+        return;
+    }
+#endif
+    vec_store(array, index, value, lanes, dtype);
+}
+
+VEC_INLINE vec hr_negative(vec x)
+{
+    return vec_sub(vec_set(0), x);
+}
+
+/* Phi(x); also phi(x) sqrt(2 pi) in *bell. 7.5e-8 absolute.
+ * Source  Hastings; Abramowitz and Stegun 26.2.17. */
+VEC_INLINE vec hr_normal_below(vec x, vec *bell)
+{
+    const vec size = vec_max(x, hr_negative(x));
+    const vec t = vec_div(vec_set(1), vec_fma(size, vec_set(0.2316419f), vec_set(1)));
+    *bell = vec_exp(vec_mul(vec_mul(x, vec_set(-0.5f)), x));
+    vec p = vec_set(1.330274429f);
+    p = vec_fma(p, t, vec_set(-1.821255978f));
+    p = vec_fma(p, t, vec_set(1.781477937f));
+    p = vec_fma(p, t, vec_set(-0.356563782f));
+    p = vec_fma(p, t, vec_set(0.319381530f));
+    const vec outside = vec_mul(vec_mul(vec_mul(p, t), vec_set(0.398942280f)), *bell);
+    const vec inside = vec_sub(vec_set(1), vec_add(outside, outside));
+    return vec_add(outside, vec_zero_below(inside, x, vec_set(0))); /* x >= 0: 1 - outside */
+}
+
+/* 1/2 + an odd polynomial between -4.25 and 4.25; below 0, above 1. */
+VEC_INLINE vec hr_odd_step(vec x, const float coefficients[9])
+{
+    const vec square = vec_mul(x, x);
+    vec p = vec_set(coefficients[8]);
+    for (int i = 7; i >= 0; i--) p = vec_fma(p, square, vec_set(coefficients[i]));
+    const vec above = vec_zero_below(vec_fnma(p, x, vec_set(0.5f)), hr_negative(x),
+                                     vec_set(-4.25f));
+    return vec_zero_below(vec_sub(vec_set(1), above), x, vec_set(-4.25f));
+}
+
+/* x Phi(x). In bf16 Phi is a minimax fit, 1.1e-5 absolute. */
+VEC_INLINE vec hr_gelu(hr_dtype dtype, vec x)
+{
+    static const float fit[9] = { 0.398938139f,    -0.0664121737f,   0.00985903104f,
+                                  -0.00112169657f, 9.56231956e-05f,  -5.84116632e-06f,
+                                  2.37640297e-07f, -5.69332613e-09f, 6.02336741e-11f };
+    vec bell;
+    return vec_mul(x, dtype == HR_BF16 ? hr_odd_step(x, fit) : hr_normal_below(x, &bell));
+}
+
+/* Its derivative, Phi(x) + x phi(x). In bf16 a minimax fit, 1.9e-4 absolute. */
+VEC_INLINE vec hr_gelu_slope(hr_dtype dtype, vec x)
+{
+    static const float fit[9] = { 0.797013304f,    -0.262976678f,    0.0568099202f,
+                                  -0.0080664858f,  0.000772485976f,  -4.91883688e-05f,
+                                  1.98305866e-06f, -4.55507044e-08f, 4.52166926e-10f };
+    if (dtype == HR_BF16) return hr_odd_step(x, fit);
+    vec bell;
+    const vec below = hr_normal_below(x, &bell);
+    return vec_fma(vec_mul(x, vec_set(0.398942280f)), bell, below);
+}
+
+/* A value as it reads once it was stored. */
+VEC_INLINE vec hr_as_stored(hr_dtype dtype, vec value)
+{
+    if (dtype == HR_F32) return value;
+#ifdef ACTIVATION_AVX512BF16
+    return (vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(hr_to_bf16x16(value)), 16);
+#else
+    return vec_rounded_bf16(value);
+#endif
+}
+
+/* act(pre), where pre is as it was stored. */
+VEC_INLINE vec hr_activate_vec(hr_dtype dtype, hr_act act, vec pre)
+{
+    if (act == HR_ACT_RELU) return vec_zero_below(pre, pre, vec_set(0));
+    if (act == HR_ACT_GELU) return hr_gelu(dtype, pre);
+    return pre;
+}
+
+#endif
