@@ -213,19 +213,63 @@ static void keep_lower(attempt *a, int32_t count, int64_t height)
     for (int32_t i = 0; i < count; i++) a->offsets[i] = a->trial[i];
 }
 
-/* Every order, from the bottom only and then from both ends, until one is within `target`. */
-static bool try_orders(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
+/* A way to place a part: an order, and what hangs. */
+typedef struct {
+    hr_pack_order by;
+    hr_pack_hang hang;
+} way;
+
+/* The ways that reach the floor most often come first; none of them before the last is enough for
+ * all that it and those before it were seen to solve. */
+static const way ways[] = {
+    { HR_PACK_BY_LOAD, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_DEATH, HR_PACK_HANG_NEW },
+    { HR_PACK_BY_LOAD, HR_PACK_HANG_LASTING },
+    { HR_PACK_BY_LOAD, HR_PACK_HANG_LATE },
+    { HR_PACK_BY_DEATH, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_LOAD, HR_PACK_HANG_NEW },
+    { HR_PACK_BY_DEATH, HR_PACK_HANG_LASTING },
+    { HR_PACK_BY_DEATH, HR_PACK_HANG_LATE },
+    { HR_PACK_BY_LOAD_CROWD, HR_PACK_HANG_NEW },
+    { HR_PACK_BY_LOAD_CROWD, HR_PACK_HANG_LASTING },
+    { HR_PACK_BY_LOAD_CROWD, HR_PACK_HANG_LATE },
+    { HR_PACK_BY_LIFE, HR_PACK_HANG_NEW },
+    { HR_PACK_BY_LOAD_STEPS, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_LOAD_AREA, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_LOAD_CROWD, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_SIZE, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_AREA, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_LIFE, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_CROWD, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_BIRTH, HR_PACK_HANG_NOTHING },
+    { HR_PACK_BY_LOAD, HR_PACK_HANG_AFTER },
+    { HR_PACK_BY_LOAD_STEPS, HR_PACK_HANG_AFTER },
+    { HR_PACK_BY_LOAD_AREA, HR_PACK_HANG_AFTER },
+    { HR_PACK_BY_LOAD_CROWD, HR_PACK_HANG_AFTER },
+    { HR_PACK_BY_SIZE, HR_PACK_HANG_AFTER },
+    { HR_PACK_BY_AREA, HR_PACK_HANG_AFTER },
+    { HR_PACK_BY_LIFE, HR_PACK_HANG_AFTER },
+    { HR_PACK_BY_CROWD, HR_PACK_HANG_AFTER },
+    { HR_PACK_BY_BIRTH, HR_PACK_HANG_AFTER },
+};
+
+/* Every way until one is within `target`. */
+static bool try_ways(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
 {
-    for (int32_t ends = 0; ends < 2; ends++)
-        for (int32_t by = 0; by < HR_PACK_ORDERS && a->height > target; by++) {
-            int64_t height;
-            if (hr_pack_stopped(&p->effort)) return true;
-            if (!ends && !hr_pack_sort(part, by, p->scratch, a->orders[by])) return false;
-            if (!hr_pack_first_fit(part, a->orders[by], ends ? target : 0, &p->effort, p->scratch,
-                                   a->trial, &height))
-                return false;
-            keep_lower(a, part->count, height);
-        }
+    const int32_t count = sizeof ways / sizeof *ways;
+    uint32_t sorted = 0;
+    for (int32_t k = 0; k < count && a->height > target; k++) {
+        const hr_pack_order by = ways[k].by;
+        int64_t height;
+        if (hr_pack_stopped(&p->effort)) return true;
+        if (!(sorted & 1u << by) && !hr_pack_sort(part, by, p->scratch, a->orders[by]))
+            return false;
+        sorted |= 1u << by;
+        if (!hr_pack_first_fit(part, a->orders[by], ways[k].hang, target, a->height, &p->effort,
+                               p->scratch, a->trial, &height))
+            return false;
+        keep_lower(a, part->count, height);
+    }
     return true;
 }
 
@@ -275,8 +319,9 @@ static bool press(packing *p, const hr_pack_part *part, int64_t target, int32_t 
         shake(a->orders[trial / 2], part->count, round, round, a->ranking);
         for (int32_t turn = 0; turn < TURNS && a->height > target && p->effort.work > 0; turn++) {
             int64_t height;
-            if (!hr_pack_first_fit(part, a->ranking, trial % 2 ? target : 0, &p->effort, p->scratch,
-                                   a->trial, &height))
+            if (!hr_pack_first_fit(part, a->ranking,
+                                   trial % 2 ? HR_PACK_HANG_AFTER : HR_PACK_HANG_NOTHING, target,
+                                   INT64_MAX, &p->effort, p->scratch, a->trial, &height))
                 return false;
             keep_lower(a, part->count, height);
             promote(part, target, a);
@@ -299,7 +344,7 @@ static hr_pack_answer ask(packing *p, const hr_pack_part *part, int64_t capacity
     for (int32_t turn = 0; effort->work > stop; turn++) {
         const int32_t passes = turn < PLAIN_TURNS ? 0 : turn % PASSES;
         int32_t too_large = 0;
-        for (int32_t by = 0; by < HR_PACK_ORDERS && effort->work > stop; by++) {
+        for (int32_t by = 0; by < HR_PACK_RANKINGS && effort->work > stop; by++) {
             shake(a->orders[by], part->count, turn, passes, a->ranking);
             const hr_pack_answer answer = hr_pack_search(part, a->ranking, capacity,
                                                          hr_min(length, effort->work - stop),
@@ -309,7 +354,7 @@ static hr_pack_answer ask(packing *p, const hr_pack_part *part, int64_t capacity
             if (answer == HR_PACK_IMPOSSIBLE) a->bound = hr_max(a->bound, capacity + part->unit);
             if (answer == HR_PACK_FOUND || answer == HR_PACK_IMPOSSIBLE) return answer;
         }
-        if (too_large == HR_PACK_ORDERS) return HR_PACK_TOO_LARGE;
+        if (too_large == HR_PACK_RANKINGS) return HR_PACK_TOO_LARGE;
         if (turn + 1 < PLAIN_TURNS) length *= 4;
         else if (turn + 1 == PLAIN_TURNS) length /= 4;
         else if (passes == 0) length *= 2;
@@ -356,7 +401,7 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
         a->orders[by] = hr_region_take(p->scratch, part->count, sizeof *a->orders[by]);
         if (!a->orders[by]) return false;
     }
-    if (!hr_pack_reuse(part, p->scratch, a->offsets, &a->height) || !try_orders(p, part, target, a))
+    if (!hr_pack_reuse(part, p->scratch, a->offsets, &a->height) || !try_ways(p, part, target, a))
         return false;
     if (a->height > target) {
         ++*hard_count;

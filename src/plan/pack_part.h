@@ -42,8 +42,21 @@ typedef enum {
     HR_PACK_BY_LIFE,  /* life, area, load */
     HR_PACK_BY_CROWD, /* crowd, steps, load */
     HR_PACK_BY_BIRTH,
+    HR_PACK_RANKINGS,                    /* those before are what the search starts from */
+    HR_PACK_BY_DEATH = HR_PACK_RANKINGS, /* load, latest death, birth */
     HR_PACK_ORDERS
 } hr_pack_order;
+
+/* What hangs from the ceiling. In a step, activations wait in a stack that falls while gradients
+ * grow into another: the two meet best from both ends. */
+typedef enum {
+    HR_PACK_HANG_NOTHING,
+    HR_PACK_HANG_NEW,     /* born after the part's peak */
+    HR_PACK_HANG_LASTING, /* alive in the part's last section */
+    HR_PACK_HANG_LATE,    /* alive longer after the peak than before it */
+    HR_PACK_HANG_AFTER,   /* alive after the peak */
+    HR_PACK_HANGS
+} hr_pack_hang;
 
 /* Indices of the part's items in this order: `order` out [count]. Ties go to the lower index.
  * False: scratch is too small. */
@@ -77,17 +90,17 @@ static inline bool hr_pack_stopped(hr_pack_effort *effort)
  *   height   out */
 bool hr_pack_reuse(const hr_pack_part *part, hr_region *scratch, int64_t *offsets, int64_t *height);
 
-/* First fit: each item in turn at the lowest gap that holds it, or, where `ceiling` is positive and
- * the item outlives the part's peak, at the highest gap below the ceiling (the lowest gap when
- * there is none). False: scratch is too small.
+/* First fit: each item in turn at the lowest gap that holds it, or, if it hangs, at the highest gap
+ * below the ceiling (the lowest gap when there is none). False: scratch is too small.
  *
+ *   enough   ends as soon as the height reaches this
  *   offsets  out [count], by item
- *   height   out; INT64_MAX when it was stopped
+ *   height   out; INT64_MAX when it was stopped or ended
  *
- * Cost     items * items alive near them. */
-bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, int64_t ceiling,
-                       hr_pack_effort *effort, hr_region *scratch, int64_t *offsets,
-                       int64_t *height);
+ * Cost     items * items placed near them that are not part of a stack. */
+bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, hr_pack_hang hang,
+                       int64_t ceiling, int64_t enough, hr_pack_effort *effort, hr_region *scratch,
+                       int64_t *offsets, int64_t *height);
 
 typedef enum {
     HR_PACK_FOUND,

@@ -62,6 +62,7 @@ bool hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_region *scratch
             [HR_PACK_BY_LIFE] = { { -life, -area_rank, -load }, i },
             [HR_PACK_BY_CROWD] = { { -crowd, -steps, -load }, i },
             [HR_PACK_BY_BIRTH] = { { item->first, -life, -item->bytes }, i },
+            [HR_PACK_BY_DEATH] = { { -load, -(int64_t)item->last, item->first }, i },
         };
         keys[i] = key[by];
     }
@@ -329,24 +330,35 @@ bool hr_pack_reuse(const hr_pack_part *part, hr_region *scratch, int64_t *offset
     return true;
 }
 
-bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, int64_t ceiling,
-                       hr_pack_effort *effort, hr_region *scratch, int64_t *offsets,
-                       int64_t *height)
+static bool hangs(const hr_pack_part *part, const hr_pack_item *item, hr_pack_hang hang)
+{
+    switch (hang) {
+    case HR_PACK_HANG_NEW: return item->first > part->peak;
+    case HR_PACK_HANG_LASTING: return item->last == part->last;
+    case HR_PACK_HANG_LATE: return item->last - part->peak > part->peak - item->first;
+    case HR_PACK_HANG_AFTER: return item->last > part->peak;
+    default: return false;
+    }
+}
+
+bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, hr_pack_hang hang,
+                       int64_t ceiling, int64_t enough, hr_pack_effort *effort, hr_region *scratch,
+                       int64_t *offsets, int64_t *height)
 {
     const int64_t used = scratch->used;
     index_of_time index;
     int64_t top = 0;
     if (hr_pack_first_fit_bytes(part->count) > scratch->bytes - used) return false;
     place_index(&index, part, scratch);
-    for (int32_t k = 0; k < part->count && top < INT64_MAX; k++) {
-        const hr_pack_item *item = &part->items[order[k]];
-        const bool hangs = item->last > part->peak;
-        offsets[order[k]] = find_gap(&index, part, offsets, item, hangs ? ceiling : 0);
-        top = hr_max(top, offsets[order[k]] + item->bytes);
-        insert(&index, part, offsets, order[k]);
+    for (int32_t k = 0; k < part->count && top < enough; k++) {
+        const int32_t id = order[k];
+        const hr_pack_item *item = &part->items[id];
+        offsets[id] = find_gap(&index, part, offsets, item, hangs(part, item, hang) ? ceiling : 0);
+        top = hr_max(top, offsets[id] + item->bytes);
+        insert(&index, part, offsets, id);
         if (k % ITEMS_BETWEEN_STOPS == 0 && hr_pack_stopped(effort)) top = INT64_MAX;
     }
     scratch->used = used;
-    *height = top;
+    *height = top < enough ? top : INT64_MAX;
     return true;
 }
