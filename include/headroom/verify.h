@@ -18,7 +18,7 @@ enum { HR_VERIFY_ALIVE_MAX = 16 };
 
 /* Something that is alive at the peak. */
 typedef struct {
-    char name[64], role[16];
+    char name[128], role[16];
     int64_t bytes;
 } hr_verify_alive;
 
@@ -28,7 +28,7 @@ typedef struct {
     int64_t floor_bytes; /* derived */
     int64_t gap_bytes;   /* arena_bytes - floor_bytes */
     int32_t peak_step;   /* the first at which floor_bytes are alive */
-    char peak_op[64];
+    char peak_op[128];
     int32_t alive_count; /* storages alive there, of which the largest follow */
     int32_t alive_listed;
     hr_verify_alive alive[HR_VERIFY_ALIVE_MAX];

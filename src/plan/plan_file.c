@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/plan_file.c - the plan's tables as JSON, one record a line, and back.
  *
- * Each record is built, printed and released alone, so that a plan of any length is written in a
- * few kilobytes. */
+ * Each record is built, printed and released alone; of those written only the names stay, so that
+ * no two buffers have one. */
 #include "plan/plan_file.h"
 
 #include <errno.h>
@@ -67,30 +67,101 @@ static json_t *shape_of(const hr_tensor *tensor)
                            : json_pack("[I]", (json_int_t)rows);
 }
 
-/* What a buffer holds, in words: the first half of its record. */
-static json_t *describe(const hr_program *program, const hr_buffer *buffer, int32_t *home)
+/* ---- names */
+
+enum { NAME_BYTES = 128 }; /* as many as the judge reads */
+
+/* The parameter that a tensor is, or is the master, a moment or the gradient of; HR_NONE: no
+ * parameter's. Asked for tensors of four roles only, of which there are five a parameter. */
+static int32_t param_of(const hr_program *program, int32_t tensor, const char **what)
 {
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        *what = param->weight == tensor      ? ""
+                : param->master == tensor    ? "master "
+                : param->moment[0] == tensor ? "moment 1 "
+                : param->moment[1] == tensor ? "moment 2 "
+                : param->gradient == tensor  ? "grad "
+                                             : 0;
+        if (*what) return p;
+    }
+    return HR_NONE;
+}
+
+/* The child of the run in which a tensor's home lies; HR_NONE for what the sections share. */
+static int32_t section_of(const hr_program *program, int32_t home)
+{
+    while (home > 0 && program->loops[home].parent > 0) home = program->loops[home].parent;
+    return home > 0 ? home : HR_NONE;
+}
+
+/* A tensor's name where it stands among all others: "layers.3.up", "evaluation.layers.3.up",
+ * "targets.slice". A parameter has its own, whole, as other software gives it. */
+static void name_tensor(const hr_program *program, int32_t index, char *name)
+{
+    const hr_tensor *tensor = &program->tensors[index];
+    const int32_t section = section_of(program,
+                                       program->tensors[hr_tensor_root(program, index)].home);
+    const char *what = 0, *own = tensor->name, *prefix = "";
+    if (tensor->role <= HR_ROLE_GRADIENT) {
+        const int32_t p = param_of(program, index, &what);
+        if (p != HR_NONE) {
+            snprintf(name, NAME_BYTES, "%s%s", what, program->params[p].external_name);
+            return;
+        }
+    }
+    /* Of the sections that compute with activations, training is the one that nobody names. */
+    if (section != HR_NONE && strcmp(program->loops[section].name, "step") != 0)
+        prefix = program->loops[section].name;
+    const size_t length = strlen(prefix);
+    if (length && !strncmp(own, prefix, length) && own[length] == ' ') own += length + 1;
+    char layer[24] = "";
+    if (tensor->layer != HR_NONE) snprintf(layer, sizeof layer, "layers.%d.", tensor->layer);
+    snprintf(name, NAME_BYTES, "%s%s%s%s%s", prefix, length ? "." : "", layer, own,
+             tensor->view_loop != HR_NONE ? ".slice" : "");
+}
+
+/* Makes a name the only one of its kind: the second "stat" of a layer is "layers.0.stat.2". `names`
+ * has, for each that was given, the number that a further one would get. */
+static bool make_unique(json_t *names, char *name)
+{
+    char base[NAME_BYTES];
+    strcpy(base, name);
+    json_int_t number = json_integer_value(json_object_get(names, base));
+    for (; number && json_object_get(names, name); number++)
+        snprintf(name, NAME_BYTES, "%.*s.%lld", NAME_BYTES - 16, base, (long long)number);
+    return !json_object_set_new(names, base, json_integer(number ? number : 2)) &&
+           (!strcmp(base, name) || !json_object_set_new(names, name, json_integer(2)));
+}
+
+/* What a buffer holds, in words: the first half of its record. */
+static json_t *describe(const hr_program *program, const hr_buffer *buffer, json_t *names,
+                        int32_t *home)
+{
+    char name[NAME_BYTES];
     if (buffer->tensor == HR_NONE) {
         *home = program->steps[buffer->step_first].loop;
-        char name[HR_TENSOR_NAME_BYTES];
         snprintf(name, sizeof name, "scratch of step %d", buffer->step_first);
+        if (!make_unique(names, name)) return 0;
         return json_pack("{ss ss s[I] ss}", "name", name, "dtype", "u8", "shape",
                          (json_int_t)buffer->bytes, "role", "scratch");
     }
     const hr_tensor *tensor = &program->tensors[buffer->tensor];
     *home = program->tensors[hr_tensor_root(program, buffer->tensor)].home;
-    return json_pack("{ss ss so ss}", "name", tensor->name, "dtype",
-                     hr_dtype_name((hr_dtype)tensor->dtype), "shape", shape_of(tensor), "role",
-                     role_names[tensor->role]);
+    name_tensor(program, buffer->tensor, name);
+    if (!make_unique(names, name)) return 0;
+    return json_pack("{ss ss so ss}", "name", name, "dtype", hr_dtype_name((hr_dtype)tensor->dtype),
+                     "shape", shape_of(tensor), "role", role_names[tensor->role]);
 }
 
 static void put_buffers(writer *w, const hr_program *program, const hr_plan *plan)
 {
+    json_t *names = json_object();
     open_list(w, "buffers");
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
-        int32_t home;
-        json_t *record = describe(program, buffer, &home);
+        int32_t home = HR_NONE;
+        json_t *record = describe(program, buffer, names, &home);
         json_t *view_of = buffer->view_of == HR_NONE ? json_null() : json_integer(buffer->view_of);
         json_t *place = json_pack("{sI sI si si si si so}", "bytes", (json_int_t)buffer->bytes,
                                   "offset", (json_int_t)buffer->offset, "step_first",
@@ -101,6 +172,7 @@ static void put_buffers(writer *w, const hr_program *program, const hr_plan *pla
         put(w, record);
     }
     close_list(w);
+    json_decref(names);
 }
 
 static const char *access_name(char letter)

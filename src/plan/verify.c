@@ -47,32 +47,11 @@ static hr_status add_access(hr_judged_plan *plan, int32_t s, int32_t root)
     return HR_OK;
 }
 
-/* A value that does not outlive the run must be written in each turn of its home before it is read:
- * the first access in the order of steps decides, and a step reads before it writes. */
-static hr_status check_first_access(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
+static hr_status derive_lives(hr_judged_plan *plan)
 {
-    const int32_t root = plan->buffers[access->buffer].root;
-    const hr_judged_buffer *buffer = &plan->buffers[root];
-    if (buffer->touched || buffer->home == OUTLIVES_RUN) return HR_OK;
-    if (access->kind == HR_JUDGED_WRITE || access->kind == HR_JUDGED_ACCUMULATE) return HR_OK;
-    return hr_fail(plan->err, HR_CORRUPT,
-                   "buffer %d (%s): step %d (%s) reads it before any step of its home, "
-                   "loop %d (%s), writes it",
-                   root, buffer->name, s, plan->steps[s].op, buffer->home,
-                   plan->loops[buffer->home].name);
-}
-
-/* Derives all lives. What is read unwritten is remembered and complained about only after the
- * collisions: `late` out. */
-static hr_status derive_lives(hr_judged_plan *plan, hr_error *late)
-{
-    hr_error *const err = plan->err;
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
             const hr_judged_access *access = &plan->accesses[k];
-            plan->err = late;
-            if (!late->status) late->status = check_first_access(plan, s, access);
-            plan->err = err;
             const hr_status status = add_access(plan, s, plan->buffers[access->buffer].root);
             if (status) return status;
         }
@@ -225,6 +204,27 @@ static hr_status check_views(const hr_judged_plan *plan)
     return HR_OK;
 }
 
+/* Each buffer of a storage but the first is born at the step at which the one before it dies: then
+ * their lives, which meet at no other step, add up to the life of the storage. */
+static hr_status check_chains(hr_judged_plan *plan)
+{
+    for (int32_t i = 0; i < plan->buffer_count; i++) plan->by_buffer[i] = 0;
+    for (int32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].root == b)
+            plan->by_buffer[plan->buffers[b].storage] += plan->buffers[b].last -
+                                                         plan->buffers[b].first;
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const hr_judged_buffer *buffer = &plan->buffers[b];
+        const hr_judged_storage *storage = &plan->storages[buffer->storage];
+        if (plan->by_buffer[buffer->storage] == storage->last - storage->first) continue;
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "buffer %d (%s): storage %d is not handed from buffer to buffer without a "
+                       "gap, from step %d to %d",
+                       b, buffer->name, buffer->storage, storage->first, storage->last);
+    }
+    return HR_OK;
+}
+
 /* Alignment, and that all buffers of a storage lie in one place. Fills the table of storages. */
 static hr_status check_storages(hr_judged_plan *plan)
 {
@@ -252,7 +252,7 @@ static hr_status check_storages(hr_judged_plan *plan)
         if (buffer->first < storage->first) storage->first = buffer->first;
         if (buffer->last > storage->last) storage->last = buffer->last;
     }
-    return HR_OK;
+    return check_chains(plan);
 }
 
 static hr_status check_arena(const hr_judged_plan *plan)
@@ -273,9 +273,16 @@ static hr_status check_process(const hr_judged_plan *plan)
         return hr_fail(plan->err, HR_CORRUPT,
                        "process_bytes is %lld, the lines of process add up to %lld",
                        (long long)plan->process_bytes, (long long)plan->process_sum);
-    if (plan->arena_line_bytes >= 0 && plan->arena_line_bytes < plan->arena_bytes)
-        return hr_fail(plan->err, HR_CORRUPT, "process line arena is %lld bytes, arena_bytes %lld",
-                       (long long)plan->arena_line_bytes, (long long)plan->arena_bytes);
+    const int64_t pages = (plan->arena_bytes + plan->page_bytes - 1) / plan->page_bytes;
+    if (plan->arena_lines != 1)
+        return hr_fail(plan->err, HR_CORRUPT, "process has %d lines named arena, needed is one",
+                       plan->arena_lines);
+    if (plan->arena_line_bytes != pages * plan->page_bytes)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "process line arena is %lld bytes, arena_bytes %lld in pages of %lld are "
+                       "%lld",
+                       (long long)plan->arena_line_bytes, (long long)plan->arena_bytes,
+                       (long long)plan->page_bytes, (long long)(pages * plan->page_bytes));
     return HR_OK;
 }
 
@@ -344,13 +351,12 @@ static void list_alive(const hr_judged_plan *plan, hr_verify_report *report)
 
 static hr_status judge(hr_judged_plan *plan, hr_verify_report *report)
 {
-    hr_error late = { HR_OK, "" };
     int32_t peak_step = 0;
-    hr_status status = derive_lives(plan, &late);
+    hr_status status = derive_lives(plan);
     if (!status) status = check_collisions(plan);
-    if (!status && late.status) status = hr_fail(plan->err, late.status, "%s", late.message);
-    if (!status) status = check_declared_lives(plan);
     if (!status) status = check_views(plan);
+    if (!status) status = hr_verify_values(plan);
+    if (!status) status = check_declared_lives(plan);
     if (!status) status = check_storages(plan);
     if (!status) status = check_arena(plan);
     if (!status) status = check_floor(plan, &peak_step);

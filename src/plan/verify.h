@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
     const char *name, *role;
     int64_t bytes, offset;
+    int64_t shape_bytes; /* what the shape needs: padding is not read */
     int32_t declared_first, declared_last;
     int32_t first, last; /* derived; of a view: as its root's */
     int32_t home, storage;
@@ -45,6 +46,12 @@ typedef struct {
     int32_t first, last;
 } hr_judged_storage;
 
+/* Something that happens to bytes first to end of a root: written, read, seen whole by a view. */
+typedef struct {
+    int32_t root, step, kind, buffer;
+    int64_t first, end; /* from the root's first byte on */
+} hr_judged_event;
+
 typedef struct {
     const char *op;
     int32_t loop;
@@ -54,7 +61,9 @@ typedef struct {
 typedef struct {
     json_t *root; /* owns every string */
     int64_t arena_bytes, floor_bytes, process_bytes;
-    int64_t process_sum, arena_line_bytes; /* of the lines of process; -1: no line "arena" */
+    int64_t page_bytes;
+    int64_t process_sum, arena_line_bytes; /* of the lines of process, and of those named "arena" */
+    int32_t arena_lines;
     hr_judged_loop *loops;
     hr_judged_buffer *buffers;
     hr_judged_step *steps;
@@ -64,6 +73,10 @@ typedef struct {
     int32_t *by_buffer;          /* [buffer_count + 1] scratch */
     int32_t *active;             /* [buffer_count + 1] scratch */
     int64_t *change;             /* [steps + 1] scratch */
+    hr_judged_event *events;     /* scratch: one for each access, and of views for each loop too */
+    int64_t *cuts;               /* [2 * events] scratch */
+    int32_t *next;               /* [2 * events] scratch */
+    hr_judged_buffer **by_name;  /* [buffer_count + 1] scratch */
     int32_t loop_count, buffer_count, step_count, storage_count;
     hr_error *err;
 } hr_judged_plan;
@@ -72,5 +85,9 @@ typedef struct {
  * The plan must be closed whatever the status. */
 HR_MUST_CHECK hr_status hr_verify_open(const char *path, hr_judged_plan *plan, hr_error *err);
 void hr_verify_close(hr_judged_plan *plan);
+
+/* Judges what the steps do with values, once lives and views are known to be sound: what is read
+ * was written, gradients are complete, weights are not read after their update. */
+HR_MUST_CHECK hr_status hr_verify_values(hr_judged_plan *plan);
 
 #endif

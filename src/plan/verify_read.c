@@ -9,7 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { RECORDS_MAX = 1 << 17, ACCESSES_MAX = 1 << 21, LOOP_DEPTH_MAX = 32, SHAPE_MAX = 8 };
+enum {
+    RECORDS_MAX = 1 << 17,
+    ACCESSES_MAX = 1 << 21,
+    EVENTS_MAX = 1 << 22,
+    LOOP_DEPTH_MAX = 32,
+    SHAPE_MAX = 8
+};
 
 #define FILE_BYTES_MAX (INT64_C(256) << 20)
 
@@ -93,14 +99,17 @@ static hr_status read_process(hr_judged_plan *plan)
     json_t *lines;
     int32_t count;
     hr_status status = list(plan, "process", 0, &count, &lines);
-    plan->arena_line_bytes = -1;
     for (int32_t i = 0; i < count && !status; i++) {
         const record r = { json_array_get(lines, (size_t)i), "process line", i, plan->err };
         const char *name = "";
         int64_t bytes = 0;
         status = text(&r, "name", &name);
         if (!status) status = integer(&r, "bytes", 0, BYTES_MAX, &bytes);
-        if (!status && !strcmp(name, "arena")) plan->arena_line_bytes = bytes;
+        if (status) break;
+        if (!strcmp(name, "arena")) {
+            plan->arena_line_bytes = bytes;
+            plan->arena_lines++;
+        }
         plan->process_sum += bytes;
     }
     return status;
@@ -117,7 +126,7 @@ static hr_status read_head(hr_judged_plan *plan)
     if (!status && !json_is_object(machine.object)) return wrong(&r, "machine", "an object");
     if (!status) status = text(&machine, "kernels", &kernels);
     if (!status) status = integer(&machine, "threads", 1, 1 << 20, &unused);
-    if (!status) status = integer(&machine, "page_bytes", 1, 1 << 30, &unused);
+    if (!status) status = integer(&machine, "page_bytes", 1, 1 << 30, &plan->page_bytes);
     if (!status) status = integer(&r, "arena_bytes", 0, BYTES_MAX, &plan->arena_bytes);
     if (!status) status = integer(&r, "floor_bytes", 0, BYTES_MAX, &plan->floor_bytes);
     if (!status) status = integer(&r, "process_bytes", 0, BYTES_MAX, &plan->process_bytes);
@@ -190,7 +199,7 @@ static hr_status read_loops(hr_judged_plan *plan, json_t *loops)
 
 /* ---- buffers */
 
-static hr_status read_shape(const record *r, int64_t element_bytes, int64_t bytes)
+static hr_status read_shape(const record *r, int64_t element_bytes, int64_t bytes, int64_t *out)
 {
     json_t *shape = json_object_get(r->object, "shape");
     int64_t needed = element_bytes;
@@ -203,6 +212,7 @@ static hr_status read_shape(const record *r, int64_t element_bytes, int64_t byte
             return wrong(r, "shape", "sizes of at least 1 that fit in its bytes");
         needed *= json_integer_value(size);
     }
+    *out = needed;
     return HR_OK;
 }
 
@@ -232,7 +242,8 @@ static hr_status read_buffer(hr_judged_plan *plan, const record *r, hr_judged_bu
         status = index_of(r, "view_of", 0, plan->buffer_count - 1, &buffer->view_of);
     static const int8_t sizes[] = { 4, 2, 8, 4, 1 };
     for (int32_t i = 0; dtypes[i] && !status; i++)
-        if (!strcmp(dtype, dtypes[i])) return read_shape(r, sizes[i], buffer->bytes);
+        if (!strcmp(dtype, dtypes[i]))
+            return read_shape(r, sizes[i], buffer->bytes, &buffer->shape_bytes);
     return status;
 }
 
@@ -347,10 +358,34 @@ static hr_status take_tables(hr_judged_plan *plan, json_t *steps)
     plan->by_buffer = calloc(buffers + 1, sizeof *plan->by_buffer);
     plan->active = calloc(buffers + 1, sizeof *plan->active);
     plan->change = calloc(steps_count + 1, sizeof *plan->change);
+    plan->by_name = calloc(buffers + 1, sizeof *plan->by_name);
     if (!plan->loops || !plan->buffers || !plan->steps || !plan->accesses || !plan->storages ||
-        !plan->by_step || !plan->by_buffer || !plan->active || !plan->change)
+        !plan->by_step || !plan->by_buffer || !plan->active || !plan->change || !plan->by_name)
         return hr_fail(plan->err, HR_FAILURE, "plan file: no memory for %zu buffers and %zu steps",
                        buffers, steps_count);
+    return HR_OK;
+}
+
+/* Room for the events of all accesses: one each, and for what is written through a view one more
+ * for every loop around it. */
+static hr_status take_events(hr_judged_plan *plan)
+{
+    size_t count = 1;
+    for (int32_t s = 0; s < plan->step_count; s++)
+        for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+            const bool view = plan->buffers[plan->accesses[k].buffer].view_of >= 0;
+            count += view ? 1 + (size_t)plan->loops[plan->steps[s].loop].depth : 1;
+        }
+    if (count > EVENTS_MAX)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "plan file: %zu reads and writes of views in loops, at most %d are judged",
+                       count, EVENTS_MAX);
+    plan->events = calloc(count, sizeof *plan->events);
+    plan->cuts = calloc(2 * count, sizeof *plan->cuts);
+    plan->next = calloc(2 * count, sizeof *plan->next);
+    if (!plan->events || !plan->cuts || !plan->next)
+        return hr_fail(plan->err, HR_FAILURE, "plan file: no memory for %zu reads and writes",
+                       count);
     return HR_OK;
 }
 
@@ -386,6 +421,7 @@ hr_status hr_verify_open(const char *path, hr_judged_plan *plan, hr_error *err)
     if (!status) status = read_buffers(plan, buffers);
     if (!status) status = read_steps(plan, steps);
     if (!status) status = read_process(plan);
+    if (!status) status = take_events(plan);
     return status;
 }
 
@@ -401,5 +437,9 @@ void hr_verify_close(hr_judged_plan *plan)
     free(plan->by_buffer);
     free(plan->active);
     free(plan->change);
+    free(plan->events);
+    free(plan->cuts);
+    free(plan->next);
+    free(plan->by_name);
     *plan = (hr_judged_plan){ 0 };
 }

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/checked.h"
 #include "base/random.h"
 #include "graph/op.h"
 #include "headroom/verify.h"
@@ -198,9 +199,10 @@ static hr_program make_program(hr_region *region)
     assert_int_equal(hr_program_place(region, ops, 5, 2 * STEPS_MAX, 6 * STEPS_MAX, STEPS_MAX, 0,
                                       &m.program, &err),
                      HR_OK);
-    const int32_t weight = add_tensor(&m, HR_NONE);
-    m.program.tensors[weight].role = HR_ROLE_WEIGHT;
-    add_step(&m, SOURCE)->out[0] = weight;
+    /* State that every step may read and update: a table, since a weight would be updated last. */
+    const int32_t table = add_tensor(&m, HR_NONE);
+    m.program.tensors[table].role = HR_ROLE_TABLE;
+    add_step(&m, SOURCE)->out[0] = table;
     for (int64_t left = draw(3, STEPS_MAX); left > 0; left--) {
         if (m.depth < DEPTH && draw(0, 6) == 0) open_loop(&m);
         emit(&m);
@@ -228,9 +230,10 @@ static hr_plan place(const hr_program *program, hr_plan plan, hr_region *region)
             buffer->offset += program->tensors[buffer->tensor].view_offset_bytes;
     }
     plan.process[0] = (hr_process_line){ "image", 4096 };
-    plan.process[1] = (hr_process_line){ "arena", plan.arena_bytes };
+    const int64_t pages = hr_round_up(plan.arena_bytes, 4096);
+    plan.process[1] = (hr_process_line){ "arena", pages };
     plan.process_count = 2;
-    plan.process_bytes = 4096 + plan.arena_bytes;
+    plan.process_bytes = 4096 + pages;
     return plan;
 }
 
@@ -310,6 +313,70 @@ static void a_plan_that_is_read_back_writes_the_same_bytes(void **state)
         for (int32_t t = 0; t < program.tensor_count; t++)
             assert_int_equal(back.buffer_of_tensor[t], plan.buffer_of_tensor[t]);
     }
+}
+
+/* A tensor that the next step, of the innermost open loop, makes. */
+static int32_t made(making *m, const char *name, int32_t layer)
+{
+    const int32_t tensor = add_tensor(m, m->open[m->depth - 1]);
+    snprintf(m->program.tensors[tensor].name, HR_TENSOR_NAME_BYTES, "%s", name);
+    m->program.tensors[tensor].layer = (int16_t)layer;
+    add_step(m, SOURCE)->out[0] = tensor;
+    return tensor;
+}
+
+static void every_name_is_whole_and_there_once(void **state)
+{
+    (void)state;
+    static const char parameter[] = "transformer.a_name_of_eighty_characters.layers.3.attention."
+                                    "query_key_value.weight";
+    static const char *const names[] = { "",
+                                         "master ",
+                                         "layers.3.up",
+                                         "layers.3.up.2",
+                                         "evaluation.ids",
+                                         "evaluation.layers.3.up",
+                                         "evaluation.ids.slice",
+                                         "evaluation.layers.3.up.2" };
+    making m = { .depth = 1 };
+    hr_region region = hr_region_over(memory, MEMORY_BYTES);
+    hr_verify_report report;
+    hr_error err = { HR_OK, "" };
+    assert_int_equal(hr_program_place(&region, ops, 5, 20, 20, 20, 1, &m.program, &err), HR_OK);
+    m.program.param_count = 1;
+    hr_param *param = &m.program.params[0];
+    *param = (hr_param){ .moment = { HR_NONE, HR_NONE }, .gradient = HR_NONE };
+    snprintf(param->external_name, sizeof param->external_name, "%s", parameter);
+    param->weight = made(&m, "cut", 3);
+    param->master = made(&m, "cut", 3);
+    m.program.tensors[param->weight].role = HR_ROLE_WEIGHT;
+    m.program.tensors[param->master].role = HR_ROLE_MASTER;
+    open_loop(&m);
+    snprintf(m.program.loops[1].name, sizeof m.program.loops[1].name, "step");
+    made(&m, "up", 3);
+    made(&m, "up", 3);
+    close_loop(&m);
+    open_loop(&m);
+    snprintf(m.program.loops[2].name, sizeof m.program.loops[2].name, "evaluation");
+    const int32_t ids = made(&m, "evaluation ids", HR_NONE);
+    made(&m, "up", 3);
+    const int32_t slice = add_view(&m, ids);
+    m.program.tensors[slice].view_loop = 2;
+    add_step(&m, REPORT)->in[0] = slice;
+    made(&m, "up", 3);
+    close_loop(&m);
+    const hr_plan plan = place(&m.program, lives_of(&m.program, &region), &region);
+    write_plan(path, &m.program, &plan);
+    size_t bytes;
+    char *text = read_all(path, &bytes);
+    text[bytes] = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char field[256];
+        snprintf(field, sizeof field, "{\"name\":\"%s%s\",", names[i], i < 2 ? parameter : "");
+        const char *found = strstr(text, field);
+        if (!found || strstr(found + 1, field)) fail_msg("%s", field);
+    }
+    if (hr_verify_file(path, &report, &err)) fail_msg("%s", err.message);
 }
 
 static void plans_that_believe_no_loop_are_refused(void **state)
@@ -408,6 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_random_plan_is_accepted_by_the_judge),
         cmocka_unit_test(a_plan_that_is_read_back_writes_the_same_bytes),
+        cmocka_unit_test(every_name_is_whole_and_there_once),
         cmocka_unit_test(plans_that_believe_no_loop_are_refused),
         cmocka_unit_test(plans_without_reuse_are_refused),
         cmocka_unit_test(the_plan_of_another_program_is_refused),

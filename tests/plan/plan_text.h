@@ -7,8 +7,8 @@
 static const char plan_text[] =
     "{'version':1,"
     "'machine':{'kernels':'avx2','threads':2,'page_bytes':4096},"
-    "'arena_bytes':1088,'floor_bytes':1088,'process_bytes':9088,"
-    "'process':[{'name':'image','bytes':8000},{'name':'arena','bytes':1088}],"
+    "'arena_bytes':1088,'floor_bytes':1088,'process_bytes':12096,"
+    "'process':[{'name':'image','bytes':8000},{'name':'arena','bytes':4096}],"
     "'loops':["
     "{'name':'run','parent':-1,'step_first':0,'step_last':7,'repeats':1},"
     "{'name':'load','parent':0,'step_first':0,'step_last':0,'repeats':1},"

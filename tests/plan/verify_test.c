@@ -113,7 +113,7 @@ static void a_good_plan_passes_with_its_report(void **state)
     assert_int_equal(report.arena_bytes, 1088);
     assert_int_equal(report.floor_bytes, 1088);
     assert_int_equal(report.gap_bytes, 0);
-    assert_int_equal(report.process_bytes, 9088);
+    assert_int_equal(report.process_bytes, 12096);
     assert_int_equal(report.peak_step, 4);
     assert_string_equal(report.peak_op, "loss");
     assert_int_equal(report.alive_count, 6);
@@ -160,21 +160,55 @@ static const lie lies[] = {
     { "loops/3/repeats", "1", HR_CORRUPT, "buffer 7 (loss): declared alive from step 2 to 6" },
     { "buffers/10/home", "3", HR_CORRUPT,
       "buffer 10 (dw): step 6 uses it outside its home, loop 3 (micro-batch)" },
-    { "buffers/7/home", "0", HR_CORRUPT, "its reads and writes make it 1 to 6" },
+    { "buffers/1/home", "0", HR_CORRUPT, "a view has the storage and home of its buffer 1 (ids)" },
+    { "buffers/7/home", "0", HR_CORRUPT,
+      "buffer 7 (loss): step 6 (update) reads a sum to which step 4 (loss) adds in the next turn "
+      "of loop 2 (step)" },
     { "buffers/5/home", "-1", HR_BROKEN, "buffers 5 (work) and 8 (dy) are both in use at step 4" },
     { "buffers/5/home", "4", HR_CORRUPT, "step 3 uses it outside its home, loop 4 (chunk)" },
     { "buffers/2/home", "3", HR_CORRUPT, "a view has the storage and home of its buffer 1 (ids)" },
     { "steps/6/reads", "[10]", HR_CORRUPT, "buffer 7 (loss): declared alive from step 2 to 6" },
     /* values that nobody wrote */
     { "steps/1/writes", "[]", HR_CORRUPT,
-      "buffer 1 (ids): step 2 (embed) reads it before any step" },
+      "buffer 2 (ids slice): step 2 (embed) reads it before any step" },
     { "steps/2/writes", "[]", HR_CORRUPT,
       "buffer 3 (x): step 3 (scale) reads it before any step of "
-      "its home, loop 3 (micro-batch), writes it" },
+      "its home, loop 3 (micro-batch), writes all of it" },
     { "steps/5/writes/0/1", "'update'", HR_CORRUPT,
       "buffer 10 (dw): step 5 (scale_backward) reads it before any step" },
     { "steps/3/writes", "[[4,'write']]", HR_CORRUPT,
       "buffer 5 (work): no step reads or writes it" },
+    { "loops/4/repeats", "1", HR_CORRUPT,
+      "buffer 8 (dy): step 5 (scale_backward) reads it before any step of its home, loop 3 "
+      "(micro-batch), writes all of it" },
+    { "steps/0/writes", "[]", HR_CORRUPT,
+      "buffer 0 (w): step 2 (embed) reads it before any step writes all of it" },
+    { "steps/0/writes/0/1", "'accumulate'", HR_CORRUPT,
+      "buffer 0 (w): step 0 (initialise) reads it before any step writes all of it" },
+    { "steps/7/reads", "[0,5]", HR_CORRUPT, "buffer 5 (work): step 7 uses it outside its home" },
+    { "steps/3/writes/1/1", "'accumulate'", HR_CORRUPT,
+      "buffer 5 (work): scratch is written by one step and read by none, step 3 (scale) uses it" },
+    { "steps/3/writes", "[[4,'write'],[5,'write'],[5,'write']]", HR_CORRUPT,
+      "buffer 5 (work): scratch is written by one step and read by none" },
+    /* state, updates, gradients */
+    { "steps/6/writes/0/1", "'write'", HR_CORRUPT,
+      "buffer 0 (w): step 6 (update) writes it over, but it outlives the run: after loop 1 (load) "
+      "it may only be updated" },
+    { "steps/5/writes", "[[10,'accumulate'],[0,'update']]", HR_CORRUPT,
+      "buffer 0 (w): step 5 (scale_backward) updates it in each turn of loop 3 (micro-batch)" },
+    { "steps/6/writes", "[[0,'update'],[0,'update']]", HR_CORRUPT,
+      "buffer 0 (w): step 6 (update) updates it twice" },
+    { "steps/5/writes/0/1", "'write'", HR_CORRUPT,
+      "buffer 10 (dw): step 5 (scale_backward) writes over a gradient in each turn of loop 3 "
+      "(micro-batch)" },
+    { "steps/6/writes", "[[0,'update'],[10,'accumulate']]", HR_CORRUPT,
+      "buffer 10 (dw): step 6 (update) adds to a gradient that step 6 (update) has read" },
+    { "steps/4/writes/0/1", "'write'", HR_CORRUPT,
+      "buffer 7 (loss): step 4 (loss) writes over a sum in each turn of loop 3 (micro-batch)" },
+    { "steps/7/writes", "[[0,'update']]", HR_CORRUPT,
+      "buffer 0 (w): step 6 (update) updates it, and step 7 (save) too" },
+    /* names */
+    { "buffers/3/name", "'w'", HR_CORRUPT, "buffers 0 and 3 have one name, w" },
     /* places */
     { "buffers/6/offset", "768", HR_CORRUPT,
       "buffer 6 (y slice): bytes 768 to 832 lie outside buffer 4 (y), which it is a view of" },
@@ -184,6 +218,8 @@ static const lie lies[] = {
     { "buffers/3/storage", "6", HR_BROKEN, "buffers 3 (x) and 4 (y) are both in use at step 3" },
     { "buffers/2/storage", "3", HR_CORRUPT, "a view has the storage and home" },
     { "buffers/9/view_of", "4", HR_CORRUPT,
+      "buffer 9 (dy slice): a view has the storage and home of its buffer 4 (y)" },
+    { "steps/4/writes/1/0", "4", HR_CORRUPT,
       "buffer 8 (dy): step 5 (scale_backward) reads it before" },
     { "buffers/1/view_of", "2", HR_CORRUPT, "its chain of views reaches no buffer of its own" },
     { "buffers/7/storage", "5", HR_CORRUPT,
@@ -194,10 +230,15 @@ static const lie lies[] = {
     { "floor_bytes", "1024", HR_CORRUPT,
       "floor_bytes is 1024, the most bytes alive at one step are 1088, at step 4" },
     { "process_bytes", "9000", HR_CORRUPT,
-      "process_bytes is 9000, the lines of process add up to 9088" },
-    { "process/0/bytes", "8001", HR_CORRUPT, "the lines of process add up to 9089" },
-    { "process", "[{'name':'arena','bytes':1024},{'name':'image','bytes':8064}]", HR_CORRUPT,
-      "process line arena is 1024 bytes, arena_bytes 1088" },
+      "process_bytes is 9000, the lines of process add up to 12096" },
+    { "process/0/bytes", "8001", HR_CORRUPT, "the lines of process add up to 12097" },
+    { "process", "[{'name':'arena','bytes':8192},{'name':'image','bytes':3904}]", HR_CORRUPT,
+      "process line arena is 8192 bytes, arena_bytes 1088 in pages of 4096 are 4096" },
+    { "process", "[{'name':'arena','bytes':0},{'name':'image','bytes':12096}]", HR_CORRUPT,
+      "process line arena is 0 bytes, arena_bytes 1088 in pages of 4096 are 4096" },
+    { "process", "[{'name':'image','bytes':12096}]", HR_CORRUPT,
+      "process has 0 lines named arena, needed is one" },
+    { "process/0/name", "'arena'", HR_CORRUPT, "process has 2 lines named arena" },
     /* loops */
     { "loops/3/parent", "0", HR_CORRUPT,
       "loop 3 (micro-batch) covers step 2, which lies in loop 2 (step) and not in its parent" },
@@ -288,7 +329,13 @@ static void a_plan_without_reuse_is_refused(void **state)
     {
         json_object_set_new(buffer, "step_first", json_integer(0));
         json_object_set_new(buffer, "step_last", json_integer(7));
-        if (!json_is_null(json_object_get(buffer, "view_of"))) continue;
+        json_t *of = json_object_get(buffer, "view_of");
+        if (!json_is_null(of)) {
+            json_t *owner = json_array_get(json_object_get(root, "buffers"),
+                                           (size_t)json_integer_value(of));
+            json_object_set(buffer, "offset", json_object_get(owner, "offset"));
+            continue;
+        }
         json_object_set_new(buffer, "storage", json_integer((json_int_t)index));
         json_object_set_new(buffer, "offset", json_integer(offset));
         offset += json_integer_value(json_object_get(buffer, "bytes"));
@@ -302,6 +349,82 @@ static void a_plan_without_reuse_is_refused(void **state)
     json_decref(root);
 }
 
+static void refused(json_t *root, const char *sentence)
+{
+    hr_verify_report report;
+    hr_error err;
+    assert_int_equal(judge(root, &report, &err), HR_CORRUPT);
+    if (!strstr(err.message, sentence)) fail_msg("%s", err.message);
+    json_decref(root);
+}
+
+static void a_weight_that_is_read_after_its_update_is_refused(void **state)
+{
+    (void)state;
+    json_t *root = good_plan();
+    set(root, "loops/2/step_last", "7"); /* the save becomes a part of the step */
+    set(root, "loops/5", "-");
+    set(root, "steps/7/loop", "2");
+    refused(root, "buffer 0 (w): step 7 (save) reads it after step 6 (update) has updated it, in "
+                  "one turn of loop 2 (step)");
+}
+
+static void a_moment_that_is_not_updated_with_its_weight_is_refused(void **state)
+{
+    (void)state;
+    json_t *root = good_plan();
+    json_array_append_new(json_object_get(root, "buffers"),
+                          parse("{'name':'m','dtype':'f32','shape':[8,8],'role':'moment',"
+                                "'bytes':256,'offset':1088,'step_first':0,'step_last':7,"
+                                "'home':-1,'storage':7,'view_of':null}"));
+    set(root, "arena_bytes", "1344");
+    set(root, "floor_bytes", "1344");
+    set(root, "steps/0/writes", "[[0,'write'],[11,'write']]");
+    set(root, "steps/6/writes", "[[0,'update'],[11,'update']]");
+    hr_verify_report report;
+    hr_error err;
+    assert_int_equal(judge(root, &report, &err), HR_OK);
+    set(root, "steps/6/writes", "[[0,'update']]");
+    refused(root, "buffers 0 (w) and 11 (m) belong to one parameter, but no step updates both");
+}
+
+static void a_gradient_that_is_read_before_it_is_complete_is_refused(void **state)
+{
+    (void)state;
+    json_t *root = good_plan();
+    set(root, "steps/2/writes", "[[3,'write'],[10,'accumulate']]");
+    set(root, "steps/3/reads", "[3,0,10]");
+    set(root, "steps/5/writes", "[]");
+    refused(root, "buffer 10 (dw): step 3 (scale) reads a gradient to which step 2 (embed) adds in "
+                  "the next turn of loop 3 (micro-batch)");
+}
+
+static void a_buffer_that_is_written_in_part_and_read_whole_is_refused(void **state)
+{
+    (void)state;
+    json_t *root = good_plan();
+    set(root, "steps/1/writes", "[[2,'write']]"); /* 64 bytes of ids; step 2 reads just those */
+    hr_verify_report report;
+    hr_error err;
+    assert_int_equal(judge(root, &report, &err), HR_OK);
+    set(root, "steps/5/reads", "[8,1]");
+    refused(root, "buffer 1 (ids): step 5 (scale_backward) reads it before any step of its home, "
+                  "loop 2 (step), writes all of it");
+}
+
+static void a_storage_that_nobody_holds_for_a_while_is_refused(void **state)
+{
+    (void)state;
+    json_t *root = good_plan();
+    json_array_append_new(json_object_get(root, "buffers"),
+                          parse("{'name':'work 0','dtype':'u8','shape':[64],'role':'scratch',"
+                                "'bytes':64,'offset':960,'step_first':0,'step_last':0,'home':1,"
+                                "'storage':3,'view_of':null}"));
+    set(root, "steps/0/writes", "[[0,'write'],[11,'write']]");
+    refused(root, "buffer 5 (work): storage 3 is not handed from buffer to buffer without a gap, "
+                  "from step 0 to 3");
+}
+
 static void a_gap_above_the_floor_is_reported_and_no_error(void **state)
 {
     (void)state;
@@ -310,7 +433,7 @@ static void a_gap_above_the_floor_is_reported_and_no_error(void **state)
     hr_error err;
     set(root, "buffers/5/offset", "1088");
     set(root, "arena_bytes", "1152");
-    set(root, "process", "[{'name':'arena','bytes':9088}]");
+    set(root, "process", "[{'name':'arena','bytes':4096},{'name':'image','bytes':8000}]");
     assert_int_equal(judge(root, &report, &err), HR_OK);
     assert_int_equal(report.gap_bytes, 64);
     json_decref(root);
@@ -378,6 +501,11 @@ int main(void)
         cmocka_unit_test(each_single_lie_is_found_with_its_sentence),
         cmocka_unit_test(a_plan_that_forgot_its_loops_is_refused),
         cmocka_unit_test(a_plan_without_reuse_is_refused),
+        cmocka_unit_test(a_weight_that_is_read_after_its_update_is_refused),
+        cmocka_unit_test(a_moment_that_is_not_updated_with_its_weight_is_refused),
+        cmocka_unit_test(a_gradient_that_is_read_before_it_is_complete_is_refused),
+        cmocka_unit_test(a_buffer_that_is_written_in_part_and_read_whole_is_refused),
+        cmocka_unit_test(a_storage_that_nobody_holds_for_a_while_is_refused),
         cmocka_unit_test(a_gap_above_the_floor_is_reported_and_no_error),
         cmocka_unit_test(what_is_not_a_plan_file_is_refused),
         cmocka_unit_test(deep_nesting_is_refused),

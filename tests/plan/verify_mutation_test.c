@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two judges, one verdict: plans of random small recipes, each changed in one place at random, go
+ * to headroom verify and to the judge in tools/soak, which has no line in common with it. What the
+ * one refuses the other must refuse. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/random.h"
+#include "headroom/verify.h"
+
+enum { SEED = 300, PLANS = 5, MUTATIONS = 100, ANSWER_BYTES = 1024 };
+
+static char path[64];
+static uint64_t draws;
+
+static int64_t draw(int64_t low, int64_t high)
+{
+    return low + (int64_t)(hr_random_mix(SEED + ++draws) % (uint64_t)(high - low + 1));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "%s/headroom-mutation-XXXXXX", P_tmpdir);
+    const int file = mkstemp(path);
+    signal(SIGPIPE, SIG_IGN); /* a judge that did not start is noticed at its answer */
+    printf("seed %d\n", SEED);
+    return file < 0 || close(file);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+/* ---- the second judge, a process that answers line for line */
+
+static FILE *to_judge, *from_judge;
+static pid_t judge_id;
+
+/* False where there is no python3. */
+static bool open_judge(void)
+{
+    int in[2], out[2];
+    assert_int_equal(pipe(in), 0);
+    assert_int_equal(pipe(out), 0);
+    judge_id = fork();
+    if (judge_id == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        for (int file = STDERR_FILENO + 1; file < 64; file++) close(file);
+        execlp("python3", "python3", HR_SOURCE "/tools/soak", "--judge-lines", (char *)0);
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    to_judge = fdopen(in[1], "w");
+    from_judge = fdopen(out[0], "r");
+    char answer[ANSWER_BYTES];
+    fputs("{}\n", to_judge);
+    return fflush(to_judge) == 0 && fgets(answer, sizeof answer, from_judge) && answer[0] == '4';
+}
+
+static bool second_judge_accepts(const char *text, char *answer)
+{
+    fputs(text, to_judge);
+    fputc('\n', to_judge);
+    assert_int_equal(fflush(to_judge), 0);
+    assert_non_null(fgets(answer, ANSWER_BYTES, from_judge));
+    answer[strcspn(answer, "\n")] = 0;
+    return answer[0] == '0';
+}
+
+static void close_judge(void)
+{
+    int ended;
+    fclose(to_judge);
+    fclose(from_judge);
+    waitpid(judge_id, &ended, 0);
+}
+
+/* ---- plans */
+
+/* The plan that the program writes for a random small recipe. */
+static json_t *random_plan(void)
+{
+    static const char *const families[] = { "needle", "gpt_neox" };
+    static const char *const formats[] = { "fp32", "bf16" };
+    static const char *const recompute[] = { "none", "norms", "layers" };
+    static const char *const kinds[] = { "adam", "adamw", "sgd" };
+    const char *program = getenv("HEADROOM");
+    char command[1024];
+    assert_non_null(program);
+    const int64_t heads = draw(1, 2), chunk = draw(0, 2), batch = 2 * draw(1, 3);
+    snprintf(command, sizeof command,
+             "'%s' plan '%s/presets/quickstart.yaml' model.family=%s model.n_heads=%lld "
+             "model.d_model=%lld model.n_layers=%lld model.d_ff=%lld model.vocab_size=%lld "
+             "model.dropout=%s train.format=%s train.batch=%lld train.seq_len=%lld "
+             "train.optimizer.kind=%s train.sample_tokens=%s memory.micro_batch=%lld "
+             "memory.recompute=%s memory.loss_chunk=%s --out '%s' >/dev/null",
+             program, HR_SOURCE, families[draw(0, 1)], (long long)heads,
+             (long long)(heads * 8 * draw(1, 4)), (long long)draw(1, 2), (long long)draw(1, 200),
+             (long long)draw(256, 400), draw(0, 1) ? "0.1" : "0", formats[draw(0, 1)],
+             (long long)batch, (long long)(draw(0, 1) ? draw(4, 60) : 64), kinds[draw(0, 2)],
+             draw(0, 1) ? "none" : "3", (long long)(draw(0, 2) ? batch / 2 : batch),
+             recompute[draw(0, 2)],
+             chunk == 0   ? "auto"
+             : chunk == 1 ? "64"
+                          : "10000",
+             path);
+    if (system(command)) fail_msg("%s", command);
+    json_t *plan = json_load_file(path, 0, 0);
+    assert_non_null(plan);
+    return plan;
+}
+
+/* ---- mutations: each changes one thing, and says false where there was nothing to change */
+
+typedef bool mutation(json_t *plan);
+
+static json_t *any(json_t *plan, const char *list)
+{
+    json_t *records = json_object_get(plan, list);
+    return json_array_get(records, (size_t)draw(0, (int64_t)json_array_size(records) - 1));
+}
+
+static int64_t get(json_t *record, const char *key)
+{
+    return json_integer_value(json_object_get(record, key));
+}
+
+static bool put(json_t *record, const char *key, int64_t value)
+{
+    const bool changes = get(record, key) != value;
+    json_object_set_new(record, key, json_integer(value));
+    return changes;
+}
+
+static int64_t count(json_t *plan, const char *list)
+{
+    return (int64_t)json_array_size(json_object_get(plan, list));
+}
+
+/* A buffer that is the same or another, for steps and storages. */
+static int64_t any_index(json_t *plan, const char *list)
+{
+    return draw(0, count(plan, list) - 1);
+}
+
+static bool move_offset(json_t *plan)
+{
+    json_t *buffer = any(plan, "buffers");
+    const int64_t offset = get(buffer, "offset");
+    const int64_t to = draw(0, 1) ? offset + 64 * (draw(0, 1) ? draw(1, 4) : -draw(1, 4))
+                                  : get(any(plan, "buffers"), "offset");
+    return put(buffer, "offset", to < 0 ? 0 : to);
+}
+
+static bool change_life(json_t *plan)
+{
+    json_t *buffer = any(plan, "buffers");
+    const char *key = draw(0, 1) ? "step_first" : "step_last";
+    const int64_t to = get(buffer, key) + (draw(0, 1) ? 1 : -1) * draw(1, 3);
+    return put(buffer, key, to < 0 ? 0 : to);
+}
+
+static bool change_bytes(json_t *plan)
+{
+    json_t *buffer = any(plan, "buffers");
+    const int64_t bytes = get(buffer, "bytes");
+    const int64_t to = draw(0, 3) ? bytes - 64 * draw(1, 2) : bytes + 64 * draw(1, 2);
+    return put(buffer, "bytes", to < 64 ? 64 : to);
+}
+
+static bool share_storage(json_t *plan)
+{
+    json_t *buffer = any(plan, "buffers"), *other = any(plan, "buffers");
+    bool changed = put(buffer, "storage", get(other, "storage"));
+    if (draw(0, 1)) changed |= put(buffer, "offset", get(other, "offset"));
+    return changed;
+}
+
+/* Numbers and loops stay where they are: it is what the steps do that is swapped. */
+static bool swap_steps(json_t *plan)
+{
+    static const char *const keys[] = { "op", "reads", "writes", "layer", "flops" };
+    const int64_t a = any_index(plan, "steps"), near = a + (draw(0, 1) ? draw(1, 4) : -draw(1, 4));
+    const int64_t b = draw(0, 3) ? near : any_index(plan, "steps");
+    if (b < 0 || b == a || b >= count(plan, "steps")) return false;
+    json_t *steps = json_object_get(plan, "steps");
+    json_t *one = json_array_get(steps, (size_t)a), *two = json_array_get(steps, (size_t)b);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        json_t *kept = json_incref(json_object_get(one, keys[i]));
+        json_object_set(one, keys[i], json_object_get(two, keys[i]));
+        json_object_set_new(two, keys[i], kept);
+    }
+    return true;
+}
+
+static bool redirect_read(json_t *plan)
+{
+    json_t *reads = json_object_get(any(plan, "steps"), "reads");
+    if (json_array_size(reads) == 0) return false;
+    const size_t at = (size_t)draw(0, (int64_t)json_array_size(reads) - 1);
+    const int64_t was = json_integer_value(json_array_get(reads, at));
+    int64_t to = draw(0, 1) ? any_index(plan, "buffers") : was + (draw(0, 1) ? 1 : -1);
+    if (to < 0 || to >= count(plan, "buffers")) to = 0;
+    json_array_set_new(reads, at, json_integer(to));
+    return to != was;
+}
+
+static bool add_read(json_t *plan)
+{
+    json_t *reads = json_object_get(any(plan, "steps"), "reads");
+    return !json_array_append_new(reads, json_integer(any_index(plan, "buffers")));
+}
+
+static bool drop_read(json_t *plan)
+{
+    json_t *reads = json_object_get(any(plan, "steps"), "reads");
+    if (json_array_size(reads) == 0) return false;
+    return !json_array_remove(reads, (size_t)draw(0, (int64_t)json_array_size(reads) - 1));
+}
+
+static bool drop_write(json_t *plan)
+{
+    json_t *writes = json_object_get(any(plan, "steps"), "writes");
+    if (json_array_size(writes) == 0) return false;
+    return !json_array_remove(writes, (size_t)draw(0, (int64_t)json_array_size(writes) - 1));
+}
+
+static json_t *any_write(json_t *plan)
+{
+    json_t *writes = json_object_get(any(plan, "steps"), "writes");
+    if (json_array_size(writes) == 0) return 0;
+    return json_array_get(writes, (size_t)draw(0, (int64_t)json_array_size(writes) - 1));
+}
+
+static bool redirect_write(json_t *plan)
+{
+    json_t *pair = any_write(plan);
+    const int64_t to = any_index(plan, "buffers");
+    if (!pair || json_integer_value(json_array_get(pair, 0)) == to) return false;
+    return !json_array_set_new(pair, 0, json_integer(to));
+}
+
+static bool change_access(json_t *plan)
+{
+    static const char *const kinds[] = { "write", "accumulate", "update" };
+    json_t *pair = any_write(plan);
+    const char *to = kinds[draw(0, 2)];
+    if (!pair || !strcmp(json_string_value(json_array_get(pair, 1)), to)) return false;
+    return !json_array_set_new(pair, 1, json_string(to));
+}
+
+static bool change_home(json_t *plan)
+{
+    return put(any(plan, "buffers"), "home", draw(-1, count(plan, "loops") - 1));
+}
+
+/* A home one loop further out, or a view's and its root's together: lies that hang together. */
+static bool widen_home(json_t *plan)
+{
+    json_t *buffer = any(plan, "buffers"), *other;
+    json_t *loops = json_object_get(plan, "loops");
+    const int64_t storage = get(buffer, "storage"), home = get(buffer, "home");
+    size_t i;
+    if (home < 0) return false;
+    const int64_t to = get(json_array_get(loops, (size_t)home), "parent");
+    json_array_foreach(json_object_get(plan, "buffers"), i,
+                       other) if (get(other, "storage") == storage) put(other, "home", to);
+    return true;
+}
+
+static bool change_view(json_t *plan)
+{
+    json_t *buffer = any(plan, "buffers");
+    if (!json_is_null(json_object_get(buffer, "view_of")) && draw(0, 1))
+        return !json_object_set_new(buffer, "view_of", json_null());
+    return put(buffer, "view_of", any_index(plan, "buffers"));
+}
+
+static bool change_sum(json_t *plan)
+{
+    static const char *const keys[] = { "floor_bytes", "arena_bytes", "process_bytes" };
+    const char *key = keys[draw(0, 2)];
+    return put(plan, key, get(plan, key) + (draw(0, 1) ? 64 : -64) * draw(1, 70));
+}
+
+static bool change_process(json_t *plan)
+{
+    json_t *line = any(plan, "process"), *other = any(plan, "process");
+    const int64_t by = 4096 * draw(0, 3);
+    if (draw(0, 1)) put(other, "bytes", get(other, "bytes") + by); /* the sum may stay */
+    return put(line, "bytes", get(line, "bytes") - by);
+}
+
+static bool change_repeats(json_t *plan)
+{
+    return put(any(plan, "loops"), "repeats", draw(0, 3));
+}
+
+static bool change_range(json_t *plan)
+{
+    json_t *loop = any(plan, "loops");
+    const char *key = draw(0, 1) ? "step_first" : "step_last";
+    const int64_t to = get(loop, key) + (draw(0, 1) ? 1 : -1) * draw(1, 2);
+    return put(loop, key, to < 0 ? 0 : to);
+}
+
+static bool change_parent(json_t *plan)
+{
+    return put(any(plan, "loops"), "parent", draw(-1, count(plan, "loops") - 1));
+}
+
+static bool change_loop(json_t *plan)
+{
+    return put(any(plan, "steps"), "loop", any_index(plan, "loops"));
+}
+
+static bool change_role(json_t *plan)
+{
+    static const char *const roles[] = { "weight", "gradient", "scratch", "master", "moment" };
+    json_t *buffer = any(plan, "buffers");
+    const char *to = roles[draw(0, 4)];
+    if (!strcmp(json_string_value(json_object_get(buffer, "role")), to)) return false;
+    return !json_object_set_new(buffer, "role", json_string(to));
+}
+
+/* Takes an update up into the section before, as an early update would be: where the step reads
+ * the weight, or adds to its gradient, later, that is wrong. */
+static bool update_early(json_t *plan)
+{
+    json_t *steps = json_object_get(plan, "steps"), *step, *pair;
+    size_t s, k;
+    for (int32_t tries = 0; tries < 200; tries++) {
+        step = any(plan, "steps");
+        json_t *writes = json_object_get(step, "writes");
+        json_array_foreach(writes, k, pair)
+        {
+            if (strcmp(json_string_value(json_array_get(pair, 1)), "update") != 0) continue;
+            s = (size_t)draw(0, get(step, "index"));
+            json_t *to = json_object_get(json_array_get(steps, s), "writes");
+            json_array_append(to, pair);
+            return !json_array_remove(writes, k);
+        }
+    }
+    return false;
+}
+
+static const struct {
+    const char *name;
+    mutation *apply;
+} mutations[] = {
+    { "offset moved", move_offset },
+    { "life changed", change_life },
+    { "bytes changed", change_bytes },
+    { "storage shared", share_storage },
+    { "steps swapped", swap_steps },
+    { "read redirected", redirect_read },
+    { "read added", add_read },
+    { "read dropped", drop_read },
+    { "write redirected", redirect_write },
+    { "write dropped", drop_write },
+    { "access changed", change_access },
+    { "home changed", change_home },
+    { "home widened", widen_home },
+    { "view_of changed", change_view },
+    { "floor, arena, process", change_sum },
+    { "line of process", change_process },
+    { "repeats changed", change_repeats },
+    { "range of a loop", change_range },
+    { "parent of a loop", change_parent },
+    { "loop of a step", change_loop },
+    { "role changed", change_role },
+    { "update moved early", update_early },
+};
+
+enum { KINDS = sizeof mutations / sizeof *mutations };
+
+typedef struct {
+    int32_t tried, refused, split;
+} tally;
+
+/* Both verdicts on one plan. */
+static void judge_twice(json_t *plan, const char *what, tally *counts)
+{
+    hr_verify_report report;
+    hr_error err = { HR_OK, "" };
+    char answer[ANSWER_BYTES];
+    char *text = json_dumps(plan, JSON_COMPACT);
+    assert_non_null(text);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    const hr_status status = hr_verify_file(path, &report, &err);
+    const bool accepted = second_judge_accepts(text, answer);
+    free(text);
+    counts->tried++;
+    counts->refused += status != HR_OK;
+    if (accepted == (status == HR_OK)) return;
+    counts->split++;
+    print_error("%s: verify says: %s; the other judge: %s\n", what, status ? err.message : "good",
+                answer);
+}
+
+static void what_one_judge_refuses_the_other_refuses(void **state)
+{
+    (void)state;
+    tally counts[KINDS] = { { 0 } }, whole = { 0 };
+    json_t *plans[PLANS * 20];
+    const int32_t plan_count = HR_COUNT < 20 ? PLANS * HR_COUNT : PLANS * 20;
+    if (!open_judge()) {
+        close_judge();
+        print_message("no python3: the second judge cannot run\n");
+        skip();
+    }
+    for (int32_t i = 0; i < plan_count; i++) {
+        plans[i] = random_plan();
+        judge_twice(plans[i], "untouched", &whole);
+    }
+    for (int32_t i = 0; i < MUTATIONS * HR_COUNT; i++) {
+        const int32_t kind = i % KINDS;
+        json_t *plan = json_deep_copy(plans[draw(0, plan_count - 1)]);
+        for (int32_t tries = 0; !mutations[kind].apply(plan) && tries < 1000;) tries++;
+        judge_twice(plan, mutations[kind].name, &counts[kind]);
+        json_decref(plan);
+    }
+    printf("%d plans, %d refused\n", whole.tried, whole.refused);
+    assert_int_equal(whole.refused + whole.split, 0);
+    for (int32_t k = 0; k < KINDS; k++) {
+        printf("  %-24s %5d, refused by both %5d, by one %d\n", mutations[k].name, counts[k].tried,
+               counts[k].refused, counts[k].split);
+        whole.split += counts[k].split;
+    }
+    for (int32_t i = 0; i < plan_count; i++) json_decref(plans[i]);
+    close_judge();
+    assert_int_equal(whole.split, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_one_judge_refuses_the_other_refuses),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
