@@ -183,8 +183,8 @@ static void merge_ids(const int64_t *offsets, const int32_t *from, int32_t *to, 
     }
 }
 
-/* Puts the ids of a stretch in order. Coarse stretches have many and are asked seldom: what has come
- * since the last time is sorted by itself, eight at a time and then in pairs, and merged. */
+/* Puts the ids of a stretch in order. Coarse stretches have many and are asked seldom: what has
+ * come since the last time is sorted by itself, eight at a time and then in pairs, and merged. */
 static void put_in_order(index_of_time *index, const int64_t *offsets, int32_t k)
 {
     enum { RUN = 8 };

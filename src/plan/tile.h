@@ -9,8 +9,8 @@
 
 #include "graph/program.h"
 
-/* A loop to be made. Steps [first, last] must be all of a loop or lie in one loop whole, inner loops
- * included. */
+/* A loop to be made. Steps [first, last] must be all of a loop or lie in one loop whole, inner
+ * loops included. */
 typedef struct {
     int32_t first, last;
     const char *name; /* of the loop */
