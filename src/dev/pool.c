@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "base/assert.h"
 #include "base/cpu.h"
@@ -143,6 +144,23 @@ void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
         gate_wait(pool, &pool->finish, turn);
     }
     pool->running = false;
+}
+
+static int64_t cpu_ns(clockid_t clock)
+{
+    struct timespec used = { 0 };
+    clock_gettime(clock, &used);
+    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
+void hr_pool_cpu_ns(const hr_pool *pool, int64_t *ns)
+{
+    ns[0] = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (int32_t thread = 1; thread < pool->threads; thread++) {
+        clockid_t clock;
+        ns[thread] = pthread_getcpuclockid(pool->workers[thread].handle, &clock) ? 0
+                                                                                 : cpu_ns(clock);
+    }
 }
 
 void hr_pool_close(hr_pool *pool)

@@ -68,6 +68,13 @@ HR_MUST_CHECK hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes,
  * Threads  the one that opened the pool */
 void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context);
 
+/* Nanoseconds of processor that each thread of the pool has had; ns [threads] out. On a shared
+ * machine the clock on the wall says who else was there; the longest of these, what the work took:
+ * who waits spins for less than half a millisecond before it sleeps.
+ *
+ * Threads  the one that opened the pool */
+void hr_pool_cpu_ns(const hr_pool *pool, int64_t *ns);
+
 /* Ends the workers and leaves the memory as it was given. A closed or zeroed pool is accepted. */
 void hr_pool_close(hr_pool *pool);
 

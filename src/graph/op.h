@@ -38,6 +38,14 @@ typedef struct hr_op {
 
     /* Floating-point operations of matrix products over so many rows; null: none. */
     int64_t (*flops)(const void *attr, int64_t rows);
+
+    /* For the price alone (plan/cost.h). What is done one at a time, beside products and passes
+     * over bytes: scores of attention, errors of GELU; null: nothing. */
+    int64_t (*items)(const void *attr, int64_t rows);
+
+    /* For the price alone. Pieces that threads share, each piece done by one; null: enough for any
+     * number of threads. */
+    int64_t (*pieces)(const void *attr, int64_t rows);
 } hr_op;
 
 #endif

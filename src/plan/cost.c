@@ -55,13 +55,26 @@ static int64_t rows_of(const hr_program *program, const hr_step *step, int64_t r
     return 0;
 }
 
-hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool starts)
+/* The thread with the most pieces ends last. */
+static void share(hr_work *work, int64_t pieces, int64_t threads)
+{
+    if (pieces <= 0 || pieces % threads == 0) return;
+    const int64_t most = (pieces + threads - 1) / threads * threads;
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++) {
+        const int64_t amount = work->amount[t];
+        work->amount[t] = add(multiply(amount / pieces, most), amount % pieces * most / pieces);
+    }
+}
+
+hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool starts,
+                     int32_t threads)
 {
     const hr_step *s = &program->steps[step];
     const hr_op *op = program->ops[s->op];
     const int64_t worked = rows_of(program, s, rows);
     hr_work work = { .amount = { 0 } };
     if (op->flops) work.amount[HR_TERM_FLOPS] = op->flops(s->attr, worked);
+    if (op->items) work.amount[HR_TERM_ITEMS] = op->items(s->attr, worked);
     for (int32_t i = 0; op->in[i]; i++)
         if (s->in[i] != HR_NONE)
             work.amount[HR_TERM_IN + i] = bytes_shown(program, s->in[i], worked);
@@ -72,6 +85,7 @@ hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool
         work.amount[HR_TERM_OUT + k] = bytes;
         if (sums && starts) work.amount[HR_TERM_START] = add(work.amount[HR_TERM_START], bytes);
     }
+    if (op->pieces) share(&work, op->pieces(s->attr, worked), threads);
     return work;
 }
 
@@ -99,7 +113,7 @@ static const hr_rate *rate_of(const hr_program *program, const hr_rates *rates, 
 
 int64_t hr_cost_step(const hr_program *program, const hr_rates *rates, int32_t step)
 {
-    const hr_work work = hr_cost_work(program, step, INT64_MAX, false);
+    const hr_work work = hr_cost_work(program, step, INT64_MAX, false, rates->threads);
     return hr_cost_of(rate_of(program, rates, step), &work);
 }
 
@@ -184,10 +198,10 @@ int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int
     const kinds all = kinds_of(program, step);
     int64_t total = 0;
     for (int32_t i = 0; i < all.count; i++) {
-        const hr_work work = hr_cost_work(program, step, all.rows[i], false);
+        const hr_work work = hr_cost_work(program, step, all.rows[i], false, rates->threads);
         total = add(total, multiply(all.times[i], hr_cost_of(rate, &work)));
     }
-    const hr_work started = hr_cost_work(program, step, INT64_MAX, true);
+    const hr_work started = hr_cost_work(program, step, INT64_MAX, true, rates->threads);
     const int64_t start_ps = picoseconds(started.amount[HR_TERM_START],
                                          rate->unit_as[HR_TERM_START]);
     return add(total, multiply(start_ps, starts_of(program, step)));

@@ -3,9 +3,9 @@
  *
  *     time of a step = turns x (call + sum over terms of amount x rate) + started bytes x rate
  *
- * The terms of a call are its floating-point operations, exponentials, and the bytes that each
- * operand shows it. They depend on the step's operation, its attributes and its operands' rows, so
- * layers that are alike cost alike, and what one layer costs may be asked of a small twin.
+ * The terms of a call are its floating-point operations, what it does one at a time, and the bytes
+ * that each operand shows it. They depend on the step's operation, its attributes and its operands'
+ * rows, so layers that are alike cost alike, and what one layer costs may be asked of a small twin.
  * docs/time.md says what is in it and what is not. */
 #ifndef HR_PLAN_COST_H
 #define HR_PLAN_COST_H
@@ -15,13 +15,14 @@
 /* What a call is charged for, beside being called. */
 enum {
     HR_TERM_FLOPS,
+    HR_TERM_ITEMS,                            /* of hr_op.items: exponentials and the like */
     HR_TERM_IN,                               /* bytes of input i: HR_TERM_IN + i */
     HR_TERM_OUT = HR_TERM_IN + HR_IN_MAX,     /* bytes of output k; a sum is read and written */
     HR_TERM_START = HR_TERM_OUT + HR_OUT_MAX, /* bytes of sums that start here */
     HR_TERM_COUNT
 };
 
-enum { HR_RATE_OPS_MOST = 64 };
+enum { HR_RATE_OPS_MOST = 48 };
 
 /* Picoseconds a call and attoseconds (10^-18 s) a unit of a term: a whole number of them is fine
  * enough for 10^17 operations a second, and coarse enough that 292 years fit the sum. */
@@ -36,6 +37,7 @@ typedef struct {
 /* Rates of an operation on fp32 [0] and on bf16 [1]; by the program's table of operations. All are
  * between 0 and the two limits. */
 typedef struct {
+    int32_t threads; /* that they hold for, >= 1 */
     hr_rate op[HR_RATE_OPS_MOST][2];
 } hr_rates;
 
@@ -48,8 +50,11 @@ typedef struct {
 int32_t hr_cost_dtype(const hr_program *program, int32_t step);
 
 /* The work of one call with at most `rows` rows (INT64_MAX: all that its operands have).
- *   starts  sums start at zero in this call. */
-hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool starts);
+ *   starts   sums start at zero in this call
+ *   threads  where they cannot share the pieces evenly, all amounts are as many times larger as
+ *            the thread with the most pieces has more than its share */
+hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool starts,
+                     int32_t threads);
 
 /* Picoseconds of work at a rate, at most INT64_MAX. */
 int64_t hr_cost_of(const hr_rate *rate, const hr_work *work);

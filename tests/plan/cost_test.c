@@ -18,7 +18,7 @@
 #include "plan/cost.h"
 #include "support/random_config.h"
 
-enum { SEED = 20250311, PROGRAMS = 40 };
+enum { SEED = 20250311, PROGRAMS = 40, THREADS = 2 };
 
 typedef struct {
     void *memory;
@@ -41,6 +41,7 @@ static void build(built *b, const hr_config *config, int64_t micro_batch)
 /* Any rates that are all different. */
 static void draw_rates(uint64_t turn, hr_rates *rates)
 {
+    rates->threads = THREADS;
     for (int32_t op = 0; op < HR_RATE_OPS_MOST; op++) {
         for (int32_t dtype = 0; dtype < 2; dtype++) {
             hr_rate *rate = &rates->op[op][dtype];
@@ -65,7 +66,7 @@ static void walk_turns(walk *w, int32_t above, int64_t rows)
     const hr_program *program = w->program;
     int32_t loop = program->steps[w->step].loop;
     if (loop == above) {
-        const hr_work work = hr_cost_work(program, w->step, rows, false);
+        const hr_work work = hr_cost_work(program, w->step, rows, false, THREADS);
         const int32_t dtype = hr_cost_dtype(program, w->step);
         w->total += hr_cost_of(&w->rates->op[program->steps[w->step].op][dtype], &work);
         w->calls++;
@@ -99,7 +100,7 @@ static void a_program_costs_the_sum_of_its_calls(void **state)
             for (int32_t s = section->step_first; s <= section->step_last; s++) {
                 walk w = { program, &rates, s, 0, 0 };
                 walk_turns(&w, 0, INT64_MAX);
-                const hr_work work = hr_cost_work(program, s, INT64_MAX, true);
+                const hr_work work = hr_cost_work(program, s, INT64_MAX, true, THREADS);
                 const int32_t dtype = hr_cost_dtype(program, s);
                 const hr_rate *rate = &rates.op[program->steps[s].op][dtype];
                 hr_rate start = { .unit_as = { 0 } };
@@ -156,6 +157,7 @@ static void sums_start_once_however_often_their_step_runs(void **state)
     (void)state;
     static hr_rates rates;
     memset(&rates, 0, sizeof rates);
+    rates.threads = THREADS;
     for (int32_t op = 0; op < HR_RATE_OPS_MOST; op++)
         rates.op[op][1].unit_as[HR_TERM_START] = 1000000;
     const hr_config config = small_config();

@@ -5,4 +5,14 @@
 
 #include "ops/list.h"
 
-const hr_op hr_activation_op = { .name = "activation", .in = "r", .out = "r", .reuse = { 1 << 0 } };
+static int64_t items(const void *attr, int64_t rows)
+{
+    const hr_linear_attr *shape = attr;
+    return shape->act == HR_ACT_GELU ? rows * shape->N : 0;
+}
+
+const hr_op hr_activation_op = { .name = "activation",
+                                 .in = "r",
+                                 .out = "r",
+                                 .reuse = { 1 << 0 },
+                                 .items = items };

@@ -80,17 +80,40 @@ static int64_t flops_backward(const void *attr, int64_t rows)
     return pair_flops(attr, rows, 10);
 }
 
+/* Scores, each with its exponential. */
+static int64_t items(const void *attr, int64_t rows)
+{
+    const hr_attention_attr *shape = attr;
+    return pair_flops(attr, rows, 1) / shape->head_width;
+}
+
+static int64_t pieces(const void *attr, int64_t rows)
+{
+    const hr_attention_attr *shape = attr;
+    return (rows + shape->T - 1) / shape->T * shape->H;
+}
+
+static int64_t pieces_backward(const void *attr, int64_t rows)
+{
+    const hr_attention_attr *shape = attr;
+    return (rows + shape->T - 1) / shape->T * shape->G;
+}
+
 const hr_op hr_attention_op = { .name = "attention",
                                 .in = "rRR",
                                 .out = "rR",
                                 .derivative = derivative,
                                 .row_quantum = row_quantum,
                                 .scratch_bytes = hr_attention_scratch_bytes,
-                                .flops = flops };
+                                .flops = flops,
+                                .items = items,
+                                .pieces = pieces };
 
 const hr_op hr_attention_bwd_op = { .name = "attention_bwd",
                                     .in = "rRRrrr",
                                     .out = "rRR",
                                     .row_quantum = row_quantum,
                                     .scratch_bytes = hr_attention_bwd_scratch_bytes,
-                                    .flops = flops_backward };
+                                    .flops = flops_backward,
+                                    .items = items,
+                                    .pieces = pieces_backward };

@@ -103,6 +103,19 @@ static int64_t flops(const void *attr, int64_t rows)
     return 2 * rows * shape->K * shape->N;
 }
 
+/* GELU and its slope take an error function each. */
+static int64_t items(const void *attr, int64_t rows)
+{
+    const hr_linear_attr *shape = attr;
+    return shape->act == HR_ACT_GELU ? rows * shape->N : 0;
+}
+
+static int64_t items_dx(const void *attr, int64_t rows)
+{
+    const hr_linear_attr *shape = attr;
+    return shape->act == HR_ACT_GELU ? rows * shape->K : 0;
+}
+
 const hr_op hr_linear_op = { .name = "linear",
                              .in = "rwWR",
                              .out = "rR",
@@ -112,14 +125,16 @@ const hr_op hr_linear_op = { .name = "linear",
                              .without_first = only_pre,
                              .derivative = derivative,
                              .scratch_bytes = hr_linear_scratch_bytes,
-                             .flops = flops };
+                             .flops = flops,
+                             .items = items };
 
 const hr_op hr_linear_dx_op = { .name = "linear_dx",
                                 .in = "rwRR",
                                 .out = "r",
                                 .reuse = { 1 << ADDEND | 1 << AUX },
                                 .scratch_bytes = hr_linear_dx_scratch_bytes,
-                                .flops = flops };
+                                .flops = flops,
+                                .items = items_dx };
 
 const hr_op hr_linear_dw_op = { .name = "linear_dw",
                                 .in = "rr",

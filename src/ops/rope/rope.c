@@ -49,10 +49,18 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
+/* Heads are turned one by one. */
+static int64_t items(const void *attr, int64_t rows)
+{
+    const hr_rope_attr *shape = attr;
+    return rows * shape->heads * shape->runs;
+}
+
 const hr_op hr_rope_table_op = { .name = "rope_table", .in = "", .out = "w" };
 
 const hr_op hr_rope_op = { .name = "rope",
                            .in = "rw",
                            .out = "r",
                            .reuse = { 1 << 0 },
-                           .derivative = derivative };
+                           .derivative = derivative,
+                           .items = items };

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibrate/fit.c - least squares with no negative answer, by coordinates.
+ *
+ * The normal equations of one group are 16 x 16 at most. One coordinate after the other takes the
+ * value that is best while the others stand, or 0 where that would be negative; the sum of squares
+ * never grows, and it is convex. Calls that something disturbed lie far from their price: they are
+ * then weighed less, and the whole is done again. */
+#include "calibrate/fit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { UNKNOWNS = 1 + HR_TERM_COUNT, SWEEPS_MOST = 20000, ROUNDS = 4 };
+
+/* Errors beyond this part of a call's time count by their size, no longer by its square. */
+static const double far = 0.1;
+
+typedef struct {
+    double product[UNKNOWNS][UNKNOWNS], right[UNKNOWNS];
+    double scale[UNKNOWNS]; /* 0: no sample has it */
+    double rate[UNKNOWNS];  /* nanoseconds a unit */
+} equations;
+
+/* What the unknowns are multiplied by in one sample. */
+static void amounts_of(const hr_fit_sample *sample, double *amount)
+{
+    amount[0] = 1;
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++) amount[1 + t] = (double)sample->work.amount[t];
+}
+
+static double price(const double *rate, const hr_fit_sample *sample)
+{
+    double amount[UNKNOWNS], sum = 0;
+    amounts_of(sample, amount);
+    for (int32_t u = 0; u < UNKNOWNS; u++) sum += amount[u] * rate[u];
+    return sum;
+}
+
+static bool in_group(const hr_fit_sample *sample, int32_t op, int32_t dtype)
+{
+    return sample->op == op && sample->dtype == dtype && sample->ns > 0;
+}
+
+static void collect(equations *e, const hr_fit_sample *samples, int32_t count, int32_t op,
+                    int32_t dtype, bool weighed)
+{
+    memset(e->product, 0, sizeof e->product);
+    memset(e->right, 0, sizeof e->right);
+    for (int32_t i = 0; i < count; i++) {
+        if (!in_group(&samples[i], op, dtype)) continue;
+        double amount[UNKNOWNS], weight = 1;
+        const double error = fabs(price(e->rate, &samples[i]) / samples[i].ns - 1);
+        if (weighed && error > far) weight = far / error;
+        amounts_of(&samples[i], amount);
+        for (int32_t u = 0; u < UNKNOWNS; u++) amount[u] /= samples[i].ns;
+        for (int32_t u = 0; u < UNKNOWNS; u++) {
+            e->right[u] += weight * amount[u];
+            for (int32_t v = 0; v < UNKNOWNS; v++)
+                e->product[u][v] += weight * amount[u] * amount[v];
+        }
+    }
+    for (int32_t u = 0; u < UNKNOWNS; u++) e->scale[u] = sqrt(e->product[u][u]);
+}
+
+/* In units in which every diagonal element is 1. */
+static void solve(equations *e)
+{
+    double value[UNKNOWNS];
+    for (int32_t u = 0; u < UNKNOWNS; u++) value[u] = e->rate[u] * e->scale[u];
+    for (int32_t sweep = 0; sweep < SWEEPS_MOST; sweep++) {
+        double moved = 0, largest = 0;
+        for (int32_t u = 0; u < UNKNOWNS; u++) {
+            if (e->scale[u] == 0) continue;
+            double rest = e->right[u] / e->scale[u];
+            for (int32_t v = 0; v < UNKNOWNS; v++)
+                if (v != u && e->scale[v] > 0)
+                    rest -= e->product[u][v] / (e->scale[u] * e->scale[v]) * value[v];
+            const double better = rest > 0 ? rest : 0;
+            moved = fmax(moved, fabs(better - value[u]));
+            largest = fmax(largest, better);
+            value[u] = better;
+        }
+        if (moved <= 1e-9 * largest) break;
+    }
+    for (int32_t u = 0; u < UNKNOWNS; u++)
+        e->rate[u] = e->scale[u] > 0 ? value[u] / e->scale[u] : 0;
+}
+
+static int64_t whole(double value, int64_t most)
+{
+    return value >= (double)most ? most : (int64_t)(value + 0.5);
+}
+
+static void fit_group(const hr_fit_sample *samples, int32_t count, int32_t op, int32_t dtype,
+                      hr_rate *rate)
+{
+    equations e = { .rate = { 0 } };
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        collect(&e, samples, count, op, dtype, round > 0);
+        if (e.scale[0] == 0) return;
+        solve(&e);
+    }
+    rate->call_ps = whole(1e3 * e.rate[0], HR_RATE_CALL_PS_MOST);
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+        if (e.scale[1 + t] > 0) rate->unit_as[t] = whole(1e9 * e.rate[1 + t], HR_RATE_UNIT_AS_MOST);
+}
+
+double hr_fit_quantile(double *values, int32_t count, double share)
+{
+    const int32_t k = hr_min(count - 1, (int64_t)(share * count));
+    int32_t low = 0, high = count - 1;
+    while (low < high) {
+        const double pivot = values[low + (high - low) / 2];
+        int32_t i = low, j = high;
+        while (i <= j) {
+            while (values[i] < pivot) i++;
+            while (values[j] > pivot) j--;
+            if (i > j) break;
+            const double swapped = values[i];
+            values[i++] = values[j];
+            values[j--] = swapped;
+        }
+        if (k > j && k < i) break;
+        if (k <= j) high = j;
+        else low = i;
+    }
+    return count > 0 ? values[k] : 0;
+}
+
+void hr_fit_rates(const hr_fit_sample *samples, int32_t count, hr_rates *rates)
+{
+    for (int32_t op = 0; op < HR_RATE_OPS_MOST; op++)
+        for (int32_t dtype = 0; dtype < 2; dtype++)
+            fit_group(samples, count, op, dtype, &rates->op[op][dtype]);
+}

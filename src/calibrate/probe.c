@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibrate/probe.c - opens a run without its text, and laps the clock behind every step. */
+#include "calibrate/probe.h"
+
+#include <string.h>
+
+#include "base/bf16.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "model/assemble.h"
+#include "ops/host/host.h"
+
+/* Weights in (-1/32, 1/32): no product of them is too small or too large for what follows. The
+ * generator of real runs takes a logarithm for each; here only the time of using them matters. */
+static void invent_weights(const hr_program *program, const hr_step *step, const hr_call *call)
+{
+    float *master = call->out[0];
+    hr_bf16 *weight = call->out[1];
+    const int64_t count = hr_tensor_bytes(&program->tensors[step->out[0]]) / 4;
+    uint32_t state = 2463534242u;
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        master[i] = (float)(int32_t)state * 0x1p-36f;
+        if (weight) weight[i] = hr_bf16_from_f32(master[i]);
+    }
+    for (int32_t k = 2; k < 4; k++)
+        if (call->out[k])
+            memset(call->out[k], 0, (size_t)hr_tensor_bytes(&program->tensors[step->out[k]]));
+}
+
+static void invent_tokens(const hr_probe *probe, const hr_call *call)
+{
+    const uint32_t V = (uint32_t)probe->compiled.program.params[0].dims[0];
+    for (int64_t i = 0; i < call->rows; i++) {
+        const uint64_t key = hr_random_row_key(1, 0, 0, 0, (uint64_t)i);
+        ((int32_t *)call->out[0])[i] = (int32_t)(hr_random_element(key, 0) % V);
+        ((int32_t *)call->out[1])[i] = (int32_t)(hr_random_element(key, 1) % V);
+    }
+    if (call->out[2]) *(double *)call->out[2] = 1.0 / (double)probe->targets;
+    if (call->out[3]) *(double *)call->out[3] = 1e-4;
+}
+
+static hr_status host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                      hr_error *err)
+{
+    const hr_step *s = &executor->program->steps[step];
+    (void)err;
+    if (s->op == HR_OP_initialise) invent_weights(executor->program, s, call);
+    if (s->op == HR_OP_batch) invent_tokens(context, call);
+    return HR_OK;
+}
+
+/* Keeps the smallest. */
+static void keep(hr_probe_times *times, int64_t ns)
+{
+    const int32_t kept = (int32_t)hr_min(ns, INT32_MAX);
+    if (times->count < HR_PROBE_TIMES) {
+        times->ns[times->count++] = kept;
+        return;
+    }
+    int32_t largest = 0;
+    for (int32_t i = 1; i < HR_PROBE_TIMES; i++)
+        if (times->ns[i] > times->ns[largest]) largest = i;
+    if (kept < times->ns[largest]) times->ns[largest] = kept;
+}
+
+/* The longest time of a thread since the lap began; a new one begins behind the reading. */
+static int64_t lap(hr_probe *probe)
+{
+    int64_t now[HR_POOL_THREADS_MAX], longest = 0;
+    hr_pool_cpu_ns(&probe->pool, now);
+    for (int32_t t = 0; t < probe->pool.threads; t++)
+        longest = hr_max(longest, now[t] - probe->lap_ns[t]);
+    hr_pool_cpu_ns(&probe->pool, probe->lap_ns);
+    return longest;
+}
+
+/* Whether all loops between a step and the section are at full rows, and at their first turn. */
+static void watch(void *context, const hr_executor *executor, int32_t step)
+{
+    hr_probe *probe = context;
+    const int64_t took_ns = lap(probe);
+    const hr_loop *loops = executor->program->loops;
+    bool full = true, first = true;
+    for (int32_t l = executor->program->steps[step].loop; l > 0; l = loops[l].parent) {
+        if (executor->turn[l] > 0) first = false;
+        if (loops[l].rows > 0 && (executor->turn[l] + 1) * loops[l].rows > loops[l].rows_total)
+            full = false;
+    }
+    if (full) keep(&probe->times[2 * step + first], took_ns);
+}
+
+static hr_status compile_with(hr_probe *probe, const hr_config *config, int64_t micro_batch,
+                              int32_t threads, hr_error *err)
+{
+    uint8_t dropped[4096]; /* the most that model.n_layers may be */
+    const hr_strategy strategy = hr_strategy_of(config, micro_batch, dropped);
+    return hr_compile(config, &strategy, threads, &probe->region, &probe->compiled, err);
+}
+
+static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threads, hr_error *err)
+{
+    const int64_t micro = config->memory.micro_batch ? config->memory.micro_batch
+                                                     : config->train.batch;
+    const hr_model_limits limits = hr_model_limits_of(config);
+    const int64_t tables = limits.steps * (int64_t)(2 * sizeof(hr_probe_times)) + (1 << 16);
+    const int64_t bytes = hr_compile_bytes(config) + tables;
+    hr_status status = hr_memory_region_open(&probe->memory, "planning", bytes, &probe->region,
+                                             err);
+    if (status == HR_OK) status = compile_with(probe, config, micro, threads, err);
+    if (status != HR_OK) return status;
+    hr_memory_account(&probe->memory, bytes, bytes, &probe->compiled.plan);
+    probe->times = hr_region_take(&probe->region, probe->compiled.program.step_count,
+                                  2 * sizeof *probe->times);
+    probe->executor.program = &probe->compiled.program;
+    if (!probe->times)
+        return hr_fail(err, HR_FAILURE, "no room to time %d steps",
+                       probe->compiled.program.step_count);
+    return hr_executor_place(&probe->region, &probe->executor, err);
+}
+
+static hr_status take_memory(hr_probe *probe, int32_t threads, hr_error *err)
+{
+    const int64_t stacks_bytes = hr_pool_bytes(threads);
+    void *stacks;
+    hr_status status = hr_memory_stacks_open(&probe->memory, stacks_bytes, &stacks, err);
+    if (status == HR_OK) status = hr_pool_open(&probe->pool, stacks, stacks_bytes, threads, err);
+    if (status == HR_OK) status = hr_memory_arena_open(&probe->memory, &probe->compiled.plan, err);
+    return status;
+}
+
+hr_status hr_probe_open(hr_probe *probe, const hr_config *config, int32_t threads,
+                        uint32_t cpu_mask, hr_error *err)
+{
+    *probe = (hr_probe){ .targets = config->train.batch * config->train.seq_len };
+    hr_status status = hr_memory_open(&probe->memory, err);
+    if (status == HR_OK) status = compile(probe, config, threads, err);
+    if (status == HR_OK) status = take_memory(probe, threads, err);
+    if (status == HR_OK) {
+        hr_kernels_fill(&probe->kernels, cpu_mask);
+        hr_executor *executor = &probe->executor;
+        executor->plan = &probe->compiled.plan;
+        executor->memory = &probe->memory;
+        executor->pool = &probe->pool;
+        executor->kernels = &probe->kernels;
+        executor->dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+        executor->host = host;
+        executor->context = probe;
+        status = hr_executor_run(executor, hr_program_loop(executor->program, "load"), err);
+    }
+    if (status != HR_OK) hr_probe_close(probe);
+    return status;
+}
+
+hr_status hr_probe_step(hr_probe *probe, bool watched, hr_probe_lap *lap_of_step, hr_error *err)
+{
+    static const char *const sections[] = { "fetch", "step", "update" };
+    hr_executor *executor = &probe->executor;
+    hr_status status = HR_OK;
+    executor->watch = watched ? watch : 0;
+    int64_t begin[HR_POOL_THREADS_MAX], end[HR_POOL_THREADS_MAX];
+    const int64_t wall_ns = hr_clock_ns();
+    hr_pool_cpu_ns(&probe->pool, begin);
+    memcpy(probe->lap_ns, begin, sizeof begin);
+    for (int32_t i = 0; i < 3 && status == HR_OK; i++)
+        status = hr_executor_run(executor, hr_program_loop(executor->program, sections[i]), err);
+    hr_pool_cpu_ns(&probe->pool, end);
+    *lap_of_step = (hr_probe_lap){ .wall_ns = hr_clock_ns() - wall_ns };
+    for (int32_t t = 0; t < probe->pool.threads; t++)
+        lap_of_step->cpu_ns = hr_max(lap_of_step->cpu_ns, end[t] - begin[t]);
+    executor->clock++;
+    return status;
+}
+
+void hr_probe_close(hr_probe *probe)
+{
+    hr_pool_close(&probe->pool);
+    hr_memory_close(&probe->memory);
+    *probe = (hr_probe){ .targets = 0 };
+}

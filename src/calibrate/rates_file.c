@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibrate/rates_file.c - rates as JSON: an object for each operation and type, whose members are
+ * terms. Terms that cost nothing are left out. Numbers are whole, so what is read is what was
+ * written. */
+#include "calibrate/rates_file.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/file.h"
+#include "headroom/doctor.h"
+#include "headroom/version.h"
+
+enum { FILE_VERSION = 1, FILE_BYTES_MOST = 1 << 16, PATH_BYTES = 4096, TERM_NAME_BYTES = 16 };
+
+static const char *const dtype_names[] = { "f32", "bf16" };
+
+/* ---- the machine */
+
+/* FNV-1a, 64 bits: a name, no protection. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(1099511628211);
+    return (hash ^ 0xff) * UINT64_C(1099511628211);
+}
+
+static uint64_t hash_integer(uint64_t hash, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return hash_text(hash, text);
+}
+
+static const uint64_t hash_begin = UINT64_C(14695981039346656037);
+
+void hr_rates_machine_of(const struct hr_op *const *ops, int32_t op_count, uint32_t cpu_mask,
+                         int32_t threads, hr_rates_machine *machine)
+{
+    hr_machine here;
+    hr_machine_read(&here);
+    *machine = (hr_rates_machine){ .threads = threads, .page_bytes = here.page_bytes };
+    snprintf(machine->processor, sizeof machine->processor, "%s", here.processor);
+    snprintf(machine->rung, sizeof machine->rung, "%s", hr_cpu_rung_name(cpu_mask));
+    snprintf(machine->huge_pages, sizeof machine->huge_pages, "%s", here.huge_pages);
+    uint64_t build = hash_text(hash_begin, HR_VERSION);
+    build = hash_integer(build, HR_TERM_COUNT);
+    for (int32_t i = 0; i < op_count; i++) {
+        build = hash_text(build, ops[i]->name);
+        build = hash_text(build, ops[i]->in);
+        build = hash_text(build, ops[i]->out);
+    }
+    machine->build = build;
+}
+
+void hr_rates_name(const hr_rates_machine *machine, char name[HR_RATES_NAME_BYTES])
+{
+    uint64_t hash = hash_text(hash_begin, machine->processor);
+    hash = hash_text(hash, machine->rung);
+    hash = hash_text(hash, machine->huge_pages);
+    hash = hash_integer(hash, machine->threads);
+    hash = hash_integer(hash, machine->page_bytes);
+    snprintf(name, HR_RATES_NAME_BYTES, "calibration-%016llx.json", (unsigned long long)hash);
+}
+
+static json_t *json_of_machine(const hr_rates_machine *machine)
+{
+    char build[24];
+    snprintf(build, sizeof build, "%016llx", (unsigned long long)machine->build);
+    return json_pack("{ss ss ss si sI ss}", "processor", machine->processor, "kernels",
+                     machine->rung, "huge_pages", machine->huge_pages, "threads", machine->threads,
+                     "page_bytes", (json_int_t)machine->page_bytes, "build", build);
+}
+
+/* ---- terms */
+
+static const char *term_name(int32_t term, char name[TERM_NAME_BYTES])
+{
+    if (term == HR_TERM_FLOPS) return "flop_as";
+    if (term == HR_TERM_START) return "start_as";
+    const bool in = term < HR_TERM_OUT;
+    snprintf(name, TERM_NAME_BYTES, "%s%d_as", in ? "in" : "out",
+             term - (in ? HR_TERM_IN : HR_TERM_OUT));
+    return name;
+}
+
+static int32_t term_of(const char *wanted)
+{
+    char name[TERM_NAME_BYTES];
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+        if (!strcmp(term_name(t, name), wanted)) return t;
+    return HR_NONE;
+}
+
+/* ---- writing */
+
+static json_t *json_of_rate(const hr_rate *rate)
+{
+    char name[TERM_NAME_BYTES];
+    json_t *object = json_pack("{sI}", "call_ps", (json_int_t)rate->call_ps);
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+        if (rate->unit_as[t])
+            json_object_set_new(object, term_name(t, name), json_integer(rate->unit_as[t]));
+    return object;
+}
+
+static json_t *json_of_rates(const struct hr_op *const *ops, int32_t op_count,
+                             const hr_rates *rates)
+{
+    json_t *all = json_object();
+    for (int32_t i = 0; i < op_count; i++) {
+        if (ops[i]->host) continue;
+        json_t *both = json_object();
+        for (int32_t dtype = 0; dtype < 2; dtype++)
+            json_object_set_new(both, dtype_names[dtype], json_of_rate(&rates->op[i][dtype]));
+        json_object_set_new(all, ops[i]->name, both);
+    }
+    return all;
+}
+
+typedef struct {
+    hr_file_out *out;
+    hr_error *err;
+} sink;
+
+static int append(const char *text, size_t bytes, void *context)
+{
+    const sink *to = context;
+    return hr_file_append(to->out, text, (int64_t)bytes, to->err) == HR_OK ? 0 : -1;
+}
+
+hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, int32_t op_count,
+                        const hr_rates_machine *machine, const char *date, const hr_rates *rates,
+                        hr_error *err)
+{
+    char name[HR_RATES_NAME_BYTES];
+    hr_file_out out;
+    hr_rates_name(machine, name);
+    hr_status status = hr_directory_make(directory, err);
+    if (status == HR_OK) status = hr_file_begin(&out, directory, name, err);
+    if (status != HR_OK) return status;
+    json_t *root = json_pack("{si ss so so}", "version", FILE_VERSION, "date", date, "machine",
+                             json_of_machine(machine), "rates",
+                             json_of_rates(ops, op_count, rates));
+    sink to = { &out, err };
+    err->status = HR_OK;
+    const int failed = root ? json_dump_callback(root, append, &to, JSON_INDENT(1)) : -1;
+    json_decref(root);
+    if (failed) {
+        hr_file_abort(&out);
+        if (err->status != HR_OK) return err->status;
+        return hr_fail(err, HR_FAILURE, "%s/%s: no memory to write it", directory, name);
+    }
+    return hr_file_commit(&out, err);
+}
+
+/* ---- reading */
+
+typedef struct {
+    const char *path;
+    const struct hr_op *const *ops;
+    int32_t op_count;
+    hr_rates *rates;
+    hr_error *err;
+} reader;
+
+static hr_status refuse(const reader *r, const char *what, const char *name)
+{
+    return hr_fail(r->err, HR_CORRUPT,
+                   "%s: no calibration of use: %s%s%s; headroom calibrate makes it anew", r->path,
+                   what, *name ? " " : "", name);
+}
+
+static hr_status read_rate(const reader *r, const char *op, json_t *object, hr_rate *rate)
+{
+    const char *key;
+    json_t *value;
+    bool prices = false;
+    if (!json_is_object(object)) return refuse(r, "no rates for", op);
+    *rate = (hr_rate){ .call_ps = 0 };
+    json_object_foreach(object, key, value)
+    {
+        const bool call = !strcmp(key, "call_ps");
+        const int32_t term = call ? HR_NONE : term_of(key);
+        if (!call && term == HR_NONE) return refuse(r, "an unknown term of", op);
+        const int64_t most = call ? HR_RATE_CALL_PS_MOST : HR_RATE_UNIT_AS_MOST;
+        if (!json_is_integer(value)) return refuse(r, "a rate that is no whole number, of", op);
+        const int64_t number = json_integer_value(value);
+        if (number < 0) return refuse(r, "a negative rate of", op);
+        if (number > most) return refuse(r, "a rate beyond all measure of", op);
+        if (call) rate->call_ps = number;
+        else rate->unit_as[term] = number;
+        prices = prices || number > 0;
+    }
+    return prices ? HR_OK : refuse(r, "nothing costs time in", op);
+}
+
+static hr_status read_rates(const reader *r, json_t *all)
+{
+    if (!json_is_object(all)) return refuse(r, "it has no rates", "");
+    for (int32_t i = 0; i < r->op_count; i++) {
+        if (r->ops[i]->host) continue;
+        json_t *both = json_object_get(all, r->ops[i]->name);
+        for (int32_t dtype = 0; dtype < 2; dtype++) {
+            const hr_status status = read_rate(r, r->ops[i]->name,
+                                               json_object_get(both, dtype_names[dtype]),
+                                               &r->rates->op[i][dtype]);
+            if (status != HR_OK) return status;
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status read_text(const char *path, char *text, int64_t *bytes, hr_error *err)
+{
+    int file = -1;
+    hr_status status = hr_file_open(path, &file, bytes, err);
+    if (status != HR_OK) return status;
+    if (*bytes > FILE_BYTES_MOST)
+        status = hr_fail(err, HR_CORRUPT,
+                         "%s: no calibration of use: it has %lld bytes, %d at most", path,
+                         (long long)*bytes, FILE_BYTES_MOST);
+    else status = hr_file_read(file, path, 0, text, *bytes, err);
+    hr_file_close(&file);
+    return status;
+}
+
+/* Whether it was measured on this machine and build; then its rates. */
+static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine *machine,
+                           bool *stale, char *source)
+{
+    int version = 0;
+    const char *date = NULL;
+    json_t *of = NULL, *all = NULL;
+    if (json_unpack(root, "{si ss so so}", "version", &version, "date", &date, "machine", &of,
+                    "rates", &all))
+        return refuse(r, "version, date, machine or rates are missing", "");
+    json_t *here = json_of_machine(machine);
+    *stale = version != FILE_VERSION || !json_equal(of, here);
+    json_decref(here);
+    if (*stale) return HR_OK;
+    snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated here %.32s", date);
+    return read_rates(r, all);
+}
+
+static hr_status read_file(const reader *r, const hr_rates_machine *machine, bool *stale,
+                           char *source)
+{
+    char text[FILE_BYTES_MOST];
+    int64_t bytes;
+    json_error_t why;
+    hr_status status = read_text(r->path, text, &bytes, r->err);
+    if (status != HR_OK) return status;
+    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &why);
+    status = root ? read_root(r, root, machine, stale, source)
+                  : refuse(r, "it is not JSON:", why.text);
+    json_decref(root);
+    return status;
+}
+
+hr_status hr_rates_load(const char *directory, const struct hr_op *const *ops, int32_t op_count,
+                        uint32_t cpu_mask, int32_t threads, hr_rates *rates,
+                        char source[HR_RATES_SOURCE_BYTES], hr_error *err)
+{
+    char path[PATH_BYTES], name[HR_RATES_NAME_BYTES], found[HR_RATES_SOURCE_BYTES];
+    hr_rates_machine machine;
+    hr_rates read = { .op = { { { 0 } } } };
+    bool there = directory && *directory, stale = false;
+    hr_rates_machine_of(ops, op_count, cpu_mask, threads, &machine);
+    hr_rates_name(&machine, name);
+    if (there) {
+        const hr_status status = hr_path_join(directory, name, path, sizeof path, err);
+        if (status != HR_OK) return status;
+        there = hr_file_exists(path);
+    }
+    if (there) {
+        const reader r = { path, ops, op_count, &read, err };
+        const hr_status status = read_file(&r, &machine, &stale, found);
+        if (status != HR_OK) return status;
+    }
+    if (there && !stale) {
+        *rates = read;
+        memcpy(source, found, sizeof found);
+        return HR_OK;
+    }
+    hr_rates_guess(ops, op_count, cpu_mask, threads, rates);
+    snprintf(source, HR_RATES_SOURCE_BYTES, "a guess by instruction set (%s)%s", machine.rung,
+             stale ? "; the calibration is of another build and was ignored" : "");
+    return HR_OK;
+}
