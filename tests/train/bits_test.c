@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bits_test.c - threads, micro-batches and loss chunks change no bit of losses, gradients, weights.
+/* bits_test.c - threads and strategies change no bit of losses, gradients, weights.
  *
  * Each case is trained for three steps in one piece by one thread; then the same run is cut in
  * every way that promises the same bits, and every number is compared. */
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "require.h"
+#include "support/random_strategy.h"
 #include "support/rig.h"
 
 enum { STEPS = 3 };
@@ -27,6 +28,7 @@ typedef struct {
 typedef struct {
     int64_t micro_batch, loss_chunk;
     int32_t threads;
+    const hr_strategy *strategy; /* null: the recipe's, with the two above */
 } cut;
 
 #ifdef HR_EMULATE
@@ -81,7 +83,8 @@ static trace run(const hr_config *config, cut c, uint32_t mask)
     trace t = { 0 };
     own.memory.micro_batch = c.micro_batch;
     own.memory.loss_chunk = c.loss_chunk;
-    rig_open(&r, &own, c.threads, mask, 0, 0);
+    rig_build_with(&r, &own, c.strategy, c.threads, mask, 0, 0);
+    rig_section(&r, "load");
     for (int32_t s = 0; s < STEPS; s++) {
         rig_step(&r);
         t.losses[s] = r.loss;
@@ -156,6 +159,26 @@ static void must_match(const trace *whole, const hr_config *config, cut c, uint3
     drop(&t);
 }
 
+static void must_match_strategy(const trace *whole, const hr_config *config, hr_strategy strategy,
+                                int32_t threads, uint32_t mask)
+{
+    trace t = run(config, (cut){ .threads = threads, .strategy = &strategy }, mask);
+    if (!same_bits(whole, &t)) {
+        for (int32_t l = 0; l < strategy.layer_count; l++)
+            print_message("layer %d drops %02x\n", l, strategy.dropped[l]);
+        fail_msg("%s %s %s T %lld pattern %d parallel %d: micro-batch %lld, loss chunk %lld, MLP "
+                 "tile %lld, attention tile %lld, %s first, %d threads: apart by %.2e",
+                 config->model.family == HR_FAMILY_NEEDLE ? "needle" : "gpt_neox",
+                 config->train.format == HR_FORMAT_BF16 ? "bf16" : "fp32", hr_cpu_rung_name(mask),
+                 (long long)config->train.seq_len, config->model.attention.pattern,
+                 config->model.parallel_residual, (long long)strategy.micro_batch,
+                 (long long)strategy.loss_chunk, (long long)strategy.mlp_tile,
+                 (long long)strategy.attention_tile, strategy.dw_first ? "dW" : "dx", threads,
+                 apart(whole, &t));
+    }
+    drop(&t);
+}
+
 /* Every cut that keeps its bits: whole sequences, and multiples of 64 tokens where T is one. */
 static void judge(const hr_config *config, uint32_t mask)
 {
@@ -178,6 +201,39 @@ static void judge(const hr_config *config, uint32_t mask)
     must_match(&whole, &keeping, (cut){ batch, whole_chunk, 1 }, mask);
     must_match(&whole, &keeping, (cut){ batch / 2, unit, 2 }, mask);
     drop(&whole);
+}
+
+/* Any set of each layer's intermediates computed again, with every combination of cuts and orders:
+ * dropout is on, so what is made again meets its mask again. */
+static void any_strategy_keeps_every_bit(void **state)
+{
+    static const int64_t lengths[] = { 64, 23, 128, 77 };
+    enum { STRATEGIES = 5, SEED = 20250401 };
+    (void)state;
+    int32_t judged = 0;
+    print_message("seed %d\n", SEED);
+    for (int32_t rung = 0; rung < RUNGS; rung++) {
+        if (!has_rung(rung)) continue;
+        const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
+        for (int32_t i = 0; i < 8 * hr_min(HR_COUNT, 4); i++) {
+            const int32_t format = i >> 1 & 1, length = rung == 0 ? i % 2 : (i + rung) % 4;
+            /* Even patterns have parallel residuals, odd ones the stream between branches. */
+            hr_config config = config_of(i & 1, format, lengths[length], i >> 2 & 3);
+            config.model.n_layers = 3;
+            const int64_t whole_chunk = config.train.batch * config.train.seq_len;
+            trace whole = run(&config, (cut){ config.train.batch, whole_chunk, 1 }, mask);
+            for (uint64_t turn = 0; turn < (rung == 0 ? 2 : STRATEGIES); turn++) {
+                uint8_t dropped[3];
+                const uint64_t which = turn + 100 * (uint64_t)(i + 64 * rung);
+                must_match_strategy(&whole, &config, random_strategy(&config, SEED, which, dropped),
+                                    (int32_t)(1 + turn % 3), mask);
+                judged++;
+            }
+            drop(&whole);
+        }
+    }
+    print_message("%d strategies\n", judged);
+    if (!judged) skip();
 }
 
 static void cuts_and_threads_keep_every_bit(void **state)
@@ -272,6 +328,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_and_threads_keep_every_bit),
+        cmocka_unit_test(any_strategy_keeps_every_bit),
         cmocka_unit_test(wide_layers_keep_every_bit),
         cmocka_unit_test(other_cuts_agree_to_rounding),
         cmocka_unit_test(both_formats_begin_with_the_same_weights),

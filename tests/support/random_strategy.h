@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/support/random_strategy.h - any strategy that keeps every bit, a function of (seed, turn). */
+#ifndef HR_TESTS_SUPPORT_RANDOM_STRATEGY_H
+#define HR_TESTS_SUPPORT_RANDOM_STRATEGY_H
+
+#include "plan/strategy.h"
+#include "support/random_config.h"
+
+/* 0, or tokens: a multiple of 64 where a sequence is one, else whole sequences; at most a micro-batch
+ * and a unit more. */
+static inline int64_t random_tile(const hr_config *config, uint64_t seed, uint64_t turn,
+                                  uint32_t what, int64_t sequences)
+{
+    const int64_t T = config->train.seq_len, unit = T % 64 ? T : 64;
+    return unit * between(seed, turn, what, 0, sequences * T / unit + 1);
+}
+
+/* Canonical. `dropped` [n_layers] is the caller's: a set of its own for each layer. */
+static inline hr_strategy random_strategy(const hr_config *config, uint64_t seed, uint64_t turn,
+                                          uint8_t *dropped)
+{
+    int64_t micro = between(seed, turn, 40, 1, config->train.batch);
+    while (config->train.batch % micro) micro--;
+    hr_strategy strategy = { .micro_batch = micro,
+                             .loss_chunk = random_tile(config, seed, turn, 41, micro),
+                             .mlp_tile = random_tile(config, seed, turn, 42, micro),
+                             .attention_tile = between(seed, turn, 43, 0, micro),
+                             .dw_first = draw(seed, turn, 44) % 2,
+                             .layer_count = (int32_t)config->model.n_layers,
+                             .dropped = dropped };
+    for (int32_t l = 0; l < strategy.layer_count; l++)
+        dropped[l] = (uint8_t)(draw(seed, turn, 50 + (uint32_t)l) % 256);
+    hr_strategy_canonical(config, &strategy);
+    return strategy;
+}
+
+#endif
