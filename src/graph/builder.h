@@ -81,12 +81,13 @@ typedef struct hr_derive {
     int32_t *gradient; /* [tensor_max] of each forward tensor, so far; HR_NONE */
     int32_t *producer; /* [tensor_max] forward step that wrote it; HR_NONE: no gradient wanted */
     int32_t *uses;     /* [tensor_max] forward steps that read it */
+    int32_t *param;    /* [tensor_max] the parameter whose weight it is; HR_NONE */
     bool *shared;      /* [step_max] its residual has its gradient */
 } hr_derive;
 
 /* Emits the backward steps for forward steps [first, last], in reverse, at the builder's place.
  * The gradients start with those that a step wrote beside its output (the loss). `scratch` holds
- * three numbers a tensor and a bit a step while this runs. Errors   FAILURE  the program is
+ * four numbers a tensor and a bit a step while this runs. Errors   FAILURE  the program is
  * full, or a gradient would need an addition that no step takes. */
 HR_MUST_CHECK hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last,
                                             hr_region *scratch, hr_error *err);

@@ -44,9 +44,10 @@ static void survey(hr_derive *derive, int32_t first, int32_t last)
 {
     const hr_program *program = derive->builder->program;
     for (int32_t t = 0; t < program->tensor_max; t++) {
-        derive->gradient[t] = derive->producer[t] = HR_NONE;
+        derive->gradient[t] = derive->producer[t] = derive->param[t] = HR_NONE;
         derive->uses[t] = 0;
     }
+    for (int32_t p = 0; p < program->param_count; p++) derive->param[program->params[p].weight] = p;
     for (int32_t s = first; s <= last; s++) {
         const hr_step *step = &program->steps[s];
         for (int32_t i = 0; i < HR_IN_MAX; i++)
@@ -62,17 +63,19 @@ hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last, 
 {
     hr_program *program = builder->program;
     const int64_t kept = scratch->used, most = program->tensor_max;
-    hr_derive derive = { builder, hr_region_take(scratch, most, sizeof(int32_t)),
-                         hr_region_take(scratch, most, sizeof(int32_t)),
-                         hr_region_take(scratch, most, sizeof(int32_t)),
-                         hr_region_take(scratch, program->step_max, sizeof(bool)) };
+    hr_derive derive = { .builder = builder,
+                         .gradient = hr_region_take(scratch, most, sizeof(int32_t)),
+                         .producer = hr_region_take(scratch, most, sizeof(int32_t)),
+                         .uses = hr_region_take(scratch, most, sizeof(int32_t)),
+                         .param = hr_region_take(scratch, most, sizeof(int32_t)),
+                         .shared = hr_region_take(scratch, program->step_max, sizeof(bool)) };
     const int16_t layer = builder->layer;
     const uint8_t block = builder->block;
     hr_status status = hr_build_status(builder);
 
-    if (!derive.gradient || !derive.producer || !derive.uses || !derive.shared)
+    if (!derive.gradient || !derive.producer || !derive.uses || !derive.param || !derive.shared)
         status = hr_fail(err, HR_FAILURE, "the derivative needs %lld bytes more for its tables",
-                         (long long)(3 * most * (int64_t)sizeof(int32_t) + program->step_max));
+                         (long long)(4 * most * (int64_t)sizeof(int32_t) + program->step_max));
     if (status == HR_OK) survey(&derive, first, last);
     builder->direction = HR_DIR_BACKWARD;
     for (int32_t s = last; s >= first && status == HR_OK; s--) {
@@ -121,16 +124,11 @@ void hr_derive_set(hr_derive *derive, int32_t tensor, int32_t gradient)
 
 int32_t hr_derive_param(hr_derive *derive, int32_t weight)
 {
-    hr_builder *builder = derive->builder;
-    hr_program *program = builder->program;
     if (weight == HR_NONE) return HR_NONE;
-    for (int32_t p = 0; p < program->param_count; p++) {
-        hr_param *param = &program->params[p];
-        if (param->weight != weight) continue;
-        HR_ASSERT(param->gradient == HR_NONE);
-        param->gradient = hr_build_state(builder, p, "grad", HR_ROLE_GRADIENT, 0);
-        return param->gradient;
-    }
-    HR_ASSERT(!"a weight is a row of the table of parameters");
-    return HR_NONE;
+    const int32_t p = derive->param[weight];
+    HR_ASSERT(p != HR_NONE); /* a weight is a row of the table of parameters */
+    hr_param *param = &derive->builder->program->params[p];
+    HR_ASSERT(param->gradient == HR_NONE);
+    param->gradient = hr_build_state(derive->builder, p, "grad", HR_ROLE_GRADIENT, 0);
+    return param->gradient;
 }
