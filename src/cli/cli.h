@@ -67,6 +67,10 @@ HR_MUST_CHECK hr_status hr_cli_parse(const hr_cli_command *command, char **words
 HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config,
                                       hr_error *err);
 
+/* May a file be put where `path` says? What is there already must be a file: a device or a pipe
+ * would be replaced, not written to. Null is fine. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_check_out(const char *path, hr_error *err);
+
 /* Prints "headroom: sentence" on standard error; returns the exit code. */
 int hr_cli_fail(const hr_error *err);
 

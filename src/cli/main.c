@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -29,6 +30,14 @@ int hr_cli_fail_command(const char *name)
     (void)hr_fail(&err, HR_USAGE, "\"%.40s\" is not a command%s%s (headroom help lists all)", name,
                   *nearest ? "; the nearest is " : "", nearest);
     return hr_cli_fail(&err);
+}
+
+hr_status hr_cli_check_out(const char *path, hr_error *err)
+{
+    struct stat there;
+    if (!path || stat(path, &there) != 0 || S_ISREG(there.st_mode)) return HR_OK;
+    return hr_fail(err, HR_USAGE, "--out %.200s: there is %s, and a file is to be put there", path,
+                   S_ISDIR(there.st_mode) ? "a directory" : "a device or a pipe");
 }
 
 static int run(int argc, char **argv)

@@ -59,6 +59,7 @@ int hr_cli_pack(const hr_cli_arguments *arguments)
     hr_error err;
     if (read_seconds(arguments->values[HR_OPTION_SECONDS], &request.seconds, &err) != HR_OK)
         return hr_cli_fail(&err);
+    if (hr_cli_check_out(request.out, &err) != HR_OK) return hr_cli_fail(&err);
     if (capacity && hr_bytes_parse(capacity, &request.capacity_bytes, &err) != HR_OK)
         return hr_cli_fail(&err);
     const hr_status status = hr_pack_file(&request, &report, &err);

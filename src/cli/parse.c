@@ -73,8 +73,8 @@ static hr_status check_operands(const hr_cli_arguments *arguments, hr_error *err
         return hr_fail(err, HR_USAGE, "%s needs %.*s (headroom %s --help)", command->name,
                        (int)strcspn(command->operands, " "), command->operands, command->name);
     if (command->operand_most >= 0 && count > command->operand_most)
-        return hr_fail(err, HR_USAGE, "%s takes %d operand%s; \"%.60s\" is one too many",
-                       command->name, command->operand_most, command->operand_most == 1 ? "" : "s",
+        return hr_fail(err, HR_USAGE, "%s takes %s; \"%.60s\" is one too many", command->name,
+                       command->operand_most ? "one operand" : "no operands",
                        arguments->operands[command->operand_most]);
     return HR_OK;
 }

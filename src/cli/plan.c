@@ -62,6 +62,8 @@ int hr_cli_plan(const hr_cli_arguments *arguments)
         return hr_cli_fail(&err);
     }
     if (hr_cli_recipe(arguments, &config, &err) != HR_OK) return hr_cli_fail(&err);
+    if (hr_cli_check_out(arguments->values[HR_OPTION_PLAN_OUT], &err) != HR_OK)
+        return hr_cli_fail(&err);
     const int64_t text_bytes = program ? PROGRAM_TEXT_BYTES : PLAN_TEXT_BYTES;
     /* From the heap, whose line of the plan is fixed: a mapping of its own would be counted with
      * the image, and this plan would not be the one that `train` makes. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -212,8 +213,8 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
         { "plan tiny.yaml --json --json", "--json is given twice" },
         { "plan tiny.yaml --json --program",
           "--program and --json both say what to print; give one" },
-        { "doctor please", "doctor takes 0 operands; \"please\" is one too many" },
-        { "verify a b", "verify takes 1 operand; \"b\" is one too many" },
+        { "doctor please", "doctor takes no operands; \"please\" is one too many" },
+        { "verify a b", "verify takes one operand; \"b\" is one too many" },
         { "plan tiny.yaml other.yaml",
           "\"other.yaml\" is not key=value; a command takes one recipe" },
         { "plan none.yaml", "the recipe none.yaml cannot be opened: No such file or directory" },
@@ -262,6 +263,27 @@ static void output_that_does_not_arrive_is_a_failure(void **state)
         get("err.txt", err);
         assert_string_equal(err, "headroom: standard output cannot be written: No space left on "
                                  "device\n");
+    }
+}
+
+static void what_is_no_file_is_not_replaced_by_one(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    put("rows.csv", "id,lower,upper,size\n0,0,1,64\n");
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    static const char *const words[] = { "plan tiny.yaml --out", "pack rows.csv --out" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct stat there;
+        assert_int_equal(run("%s pipe", words[i]), HR_USAGE);
+        assert_string_equal(err, "headroom: --out pipe: there is a device or a pipe, and a file is "
+                                 "to be put there\n");
+        assert_int_equal(stat("pipe", &there), 0);
+        assert_true(S_ISFIFO(there.st_mode));
+        assert_int_equal(run("%s .", words[i]), HR_USAGE);
+        assert_int_equal(run("%s new", words[i]), HR_OK);
+        assert_int_equal(run("%s new", words[i]), HR_OK);
     }
 }
 
@@ -497,6 +519,7 @@ int main(void)
         IN_A_FOLDER(the_version_is_the_one_that_is_built),
         IN_A_FOLDER(a_wrong_word_is_answered_in_one_sentence_with_exit_2),
         IN_A_FOLDER(output_that_does_not_arrive_is_a_failure),
+        IN_A_FOLDER(what_is_no_file_is_not_replaced_by_one),
         IN_A_FOLDER(keys_in_json_are_the_table),
         IN_A_FOLDER(the_doctor_names_the_kernels),
         IN_A_FOLDER(two_plans_of_one_recipe_are_the_same_bytes),
