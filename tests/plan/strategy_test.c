@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* strategy_test.c - strategies: one plan whatever order the passes come in, floors worked out by
+ * hand, which sets are different programs, what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "headroom/verify.h"
+#include "model/assemble.h"
+#include "ops/embed/embed_build.h"
+#include "ops/linear/linear_build.h"
+#include "ops/list.h"
+#include "ops/loss/loss_build.h"
+#include "plan/compile.h"
+#include "plan/lifetimes.h"
+#include "plan/order.h"
+#include "plan/plan_file.h"
+#include "plan/recompute.h"
+#include "plan/tile.h"
+#include "support/random_strategy.h"
+#include "text/folder.h"
+
+enum { SEED = 20250402, LAYERS_MOST = 4, SETS = 128 };
+
+typedef struct {
+    void *memory;
+    hr_region region;
+    hr_compiled of;
+} compiled;
+
+static void must(hr_status status, const hr_error *err)
+{
+    if (status != HR_OK) fail_msg("%s", err->message);
+}
+
+static void open_region(compiled *c, int64_t bytes)
+{
+    c->memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
+    memset(c->memory, 0x5a, (size_t)bytes);
+    c->region = hr_region_over(c->memory, bytes);
+}
+
+static void complete(compiled *c, int32_t threads)
+{
+    hr_error err;
+    hr_plan *plan = &c->of.plan;
+    must(hr_compile_pack(&c->region, &c->of, &err), &err);
+    plan->threads = threads;
+    plan->rung = "ref";
+    plan->page_bytes = 4096;
+    plan->process_bytes = hr_round_up(plan->arena_bytes, 4096);
+    plan->process[0] = (hr_process_line){ "arena", plan->process_bytes };
+    plan->process_count = 1;
+}
+
+static void compile(compiled *c, const hr_config *config, const hr_strategy *strategy)
+{
+    hr_error err;
+    open_region(c, hr_compile_bytes(config));
+    must(hr_config_check(config, &err), &err);
+    must(hr_compile_floor(config, strategy, 2, &c->region, &c->of, &err), &err);
+    complete(c, 2);
+}
+
+/* The plan's file, as text; the judge has no objection. */
+static char *written(const compiled *c)
+{
+    const hr_folder folder = hr_folder_open();
+    const char *path = hr_folder_path(&folder, "plan.json");
+    int64_t bytes;
+    hr_error err;
+    hr_verify_report report;
+    must(hr_plan_file_write(path, &c->of.program, &c->of.plan, &err), &err);
+    must(hr_verify_file(path, &report, &err), &err);
+    assert_int_equal(report.floor_bytes, c->of.plan.floor_bytes);
+    char *text = hr_folder_read(path, &bytes);
+    hr_folder_close(&folder);
+    return text;
+}
+
+static const char *said(const hr_strategy *strategy)
+{
+    static char text[256];
+    snprintf(text, sizeof text,
+             "micro-batch %lld, loss chunk %lld, MLP tile %lld, attention tile %lld, %s first, "
+             "layer 0 drops %02x",
+             (long long)strategy->micro_batch, (long long)strategy->loss_chunk,
+             (long long)strategy->mlp_tile, (long long)strategy->attention_tile,
+             strategy->dw_first ? "dW" : "dx", strategy->dropped[0]);
+    return text;
+}
+
+/* ---- confluence */
+
+enum { CUTS_MOST = 64 };
+
+typedef struct {
+    hr_tile_cut cuts[CUTS_MOST];
+    int32_t count;
+} cut_list;
+
+static void add_runs(cut_list *list, const hr_program *program, hr_block block, int64_t rows)
+{
+    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    for (int32_t s = section->step_first, last; rows && s <= section->step_last; s = last + 1) {
+        const hr_step *steps = program->steps;
+        for (last = s; last < section->step_last && steps[last + 1].block == steps[s].block &&
+                       steps[last + 1].layer == steps[s].layer;)
+            last++;
+        if (steps[s].block != block) continue;
+        assert_in_range(list->count, 0, CUTS_MOST - 1);
+        list->cuts[list->count++] = (hr_tile_cut){
+            s, last, block == HR_BLOCK_MLP ? "mlp tile" : "attention tile", rows
+        };
+    }
+}
+
+static void add_head(cut_list *list, const hr_program *program, const char *section,
+                     const char *name, int64_t rows)
+{
+    const hr_loop *loop = &program->loops[hr_program_loop(program, section)];
+    int32_t first = -1, last = -1;
+    for (int32_t s = loop->step_first; s <= loop->step_last; s++) {
+        if (program->steps[s].block != HR_BLOCK_HEAD) continue;
+        if (first < 0) first = s;
+        last = s;
+    }
+    if (rows) list->cuts[list->count++] = (hr_tile_cut){ first, last, name, rows };
+}
+
+/* The passes as the strategy names them, one cut at a time, in an order of the turn's own. */
+static void compile_in_some_order(compiled *c, const hr_config *config, hr_strategy strategy,
+                                  uint64_t turn)
+{
+    hr_error err;
+    hr_program *program = &c->of.program;
+    const int64_t T = config->train.seq_len;
+    const int64_t micro = strategy.micro_batch ? strategy.micro_batch : config->train.batch;
+    cut_list list = { .count = 0 };
+    bool drops = false;
+    for (int32_t l = 0; l < strategy.layer_count; l++) drops |= strategy.dropped[l] != 0;
+
+    open_region(c, hr_compile_bytes(config));
+    must(hr_model_assemble(config, micro, &c->region, program, &err), &err);
+    const int32_t section = hr_program_loop(program, "step");
+    /* Clones come after the order; where there are none, the order may come at any time. */
+    const bool order_last = !drops && draw(SEED, turn, 80) % 2;
+    if (!order_last) {
+        hr_order(program, section, !strategy.dw_first); /* whatever it was before */
+        hr_order(program, section, strategy.dw_first);
+    }
+    const uint32_t whole = (strategy.mlp_tile ? 1u << HR_BLOCK_MLP : 0) |
+                           (strategy.attention_tile ? 1u << HR_BLOCK_ATTENTION : 0);
+    must(hr_recompute(program, section, strategy.dropped, whole, &c->region, &err), &err);
+    const hr_loop *step = &program->loops[section];
+    if (strategy.micro_batch)
+        list.cuts[list.count++] = (hr_tile_cut){ step->step_first, step->step_last, "micro-batch",
+                                                 strategy.micro_batch * T };
+    add_head(&list, program, "step", "loss chunk", strategy.loss_chunk);
+    add_head(&list, program, "evaluation", "evaluation loss chunk", strategy.loss_chunk);
+    add_runs(&list, program, HR_BLOCK_MLP, strategy.mlp_tile);
+    add_runs(&list, program, HR_BLOCK_ATTENTION, strategy.attention_tile * T);
+    for (int32_t i = list.count - 1; i > 0; i--) {
+        const int64_t other = between(SEED, turn, 100 + (uint32_t)i, 0, i);
+        const hr_tile_cut cut = list.cuts[i];
+        list.cuts[i] = list.cuts[other];
+        list.cuts[other] = cut;
+    }
+    for (int32_t i = 0; i < list.count; i++)
+        must(hr_tile(program, list.cuts[i].first, list.cuts[i].last, list.cuts[i].name,
+                     list.cuts[i].rows, &c->region, &err),
+             &err);
+    if (order_last) hr_order(program, section, strategy.dw_first);
+    hr_tile_sort_loops(program);
+
+    hr_plan *plan = &c->of.plan;
+    *plan = (hr_plan){ .threads = 2, .rung = "" };
+    must(hr_lifetimes(program, &c->region, plan, &err), &err);
+    must(hr_pack_floor(plan->storages, plan->storage_count, &c->region, &c->of.packing, &err),
+         &err);
+    plan->arena_bytes = plan->floor_bytes = c->of.packing.floor_bytes;
+    plan->peak_step = c->of.packing.peak_step;
+    complete(c, 2);
+}
+
+static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
+{
+    (void)state;
+    int32_t all = 0;
+    print_message("seed %d\n", SEED);
+    for (uint64_t turn = 0; turn < 150 * HR_COUNT; turn++) {
+        hr_config config = random_config(SEED, turn);
+        if (turn % 2) config.train.seq_len = 64 * (1 + turn % 3);
+        uint8_t dropped[LAYERS_MOST];
+        hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        if (turn % 4 == 0) memset(dropped, 0, sizeof dropped);
+        all += strategy.micro_batch && strategy.loss_chunk && strategy.mlp_tile &&
+               strategy.attention_tile;
+        compiled one, other;
+        compile(&one, &config, &strategy);
+        compile_in_some_order(&other, &config, strategy, turn);
+        char *a = written(&one), *b = written(&other);
+        if (strcmp(a, b))
+            fail_msg("turn %llu, %s: floor %lld or %lld", (unsigned long long)turn, said(&strategy),
+                     (long long)one.of.plan.floor_bytes, (long long)other.of.plan.floor_bytes);
+        free(a);
+        free(b);
+        free(one.memory);
+        free(other.memory);
+    }
+    print_message("%d of %d with every cut\n", all, 150 * HR_COUNT);
+    assert_true(all > 10);
+}
+
+/* ---- what the cuts do */
+
+static int64_t flops_of_step(const hr_program *program)
+{
+    const int32_t loop = hr_program_loop(program, "step");
+    int64_t sum = 0;
+    for (int32_t s = program->loops[loop].step_first; s <= program->loops[loop].step_last; s++) {
+        const hr_step *step = &program->steps[s];
+        int64_t turns = 1;
+        for (int32_t l = step->loop; l != loop; l = program->loops[l].parent)
+            turns *= program->loops[l].count;
+        const hr_op *op = program->ops[step->op];
+        if (op->flops) sum += turns * op->flops(step->attr, program->tensors[step->in[0]].rows);
+    }
+    return sum;
+}
+
+static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
+{
+    (void)state;
+    for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
+        hr_config config = random_config(SEED, turn);
+        config.train.seq_len = 64 * (1 + turn % 3);
+        config.train.batch = 4 + 2 * (turn % 2);
+        uint8_t dropped[LAYERS_MOST];
+        hr_strategy cut = random_strategy(&config, SEED, turn, dropped), whole = cut;
+        cut.micro_batch = config.train.batch / 2; /* cuts that divide: no turn is short */
+        cut.loss_chunk = cut.mlp_tile = 64;
+        cut.attention_tile = 1;
+        whole.micro_batch = whole.loss_chunk = whole.mlp_tile = whole.attention_tile = 0;
+        compiled a, b;
+        compile(&a, &config, &cut);
+        compile(&b, &config, &whole);
+        assert_int_equal(flops_of_step(&a.of.program), flops_of_step(&b.of.program));
+
+        int32_t loops = 0;
+        for (int32_t l = 0; l < a.of.program.loop_count; l++)
+            loops += !strcmp(a.of.program.loops[l].name, "mlp tile");
+        /* One forward, one backward, whatever is computed again. */
+        assert_int_equal(loops, 2 * config.model.n_layers);
+        free(a.memory);
+        free(b.memory);
+    }
+}
+
+static int64_t rows_within(const compiled *c, const char *const *names, int32_t count)
+{
+    const hr_program *program = &c->of.program;
+    const hr_loop *step = &program->loops[hr_program_loop(program, "step")];
+    int64_t rows = 0;
+    for (int32_t b = 0; b < c->of.plan.buffer_count; b++) {
+        const hr_buffer *buffer = &c->of.plan.buffers[b];
+        if (buffer->tensor == HR_NONE || buffer->step_first < step->step_first ||
+            buffer->step_last > step->step_last)
+            continue;
+        const hr_tensor *tensor = &program->tensors[buffer->tensor];
+        for (int32_t i = 0; i < count; i++)
+            if (!strcmp(tensor->name, names[i])) rows = hr_max(rows, tensor->rows);
+    }
+    return rows;
+}
+
+/* The trap of tiles: what only a turn touches must shrink to a turn's rows. */
+static void nothing_of_a_tile_is_longer_than_its_turn(void **state)
+{
+    static const char *const mlp[] = { "up",           "pre",        "d.up",
+                                       "d.pre",        "again.up",   "again.pre",
+                                       "norm_mlp",     "norm_2",     "again.norm_mlp",
+                                       "again.norm_2", "d.norm_mlp", "d.norm_2" };
+    static const char *const heads[] = { "d.q",    "d.k",      "d.v",     "d.qkv",       "qkv",
+                                         "q",      "k",        "v",       "d.attention", "norm_1",
+                                         "norm_q", "d.norm_1", "d.norm_q" };
+    (void)state;
+    for (uint64_t turn = 0; turn < 40 * HR_COUNT; turn++) {
+        hr_config config = random_config(SEED, turn);
+        config.train.seq_len = 128;
+        config.train.batch = 6;
+        config.model.n_layers = 3;
+        uint8_t dropped[LAYERS_MOST];
+        memset(dropped, 0xff, sizeof dropped);
+        hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        memset(dropped, 0xff, sizeof dropped);
+        strategy.micro_batch = 6;
+        strategy.mlp_tile = 64;
+        strategy.attention_tile = 1;
+        compiled c;
+        compile(&c, &config, &strategy);
+        assert_int_equal(rows_within(&c, mlp, sizeof mlp / sizeof *mlp), 64);
+        assert_int_equal(rows_within(&c, heads, sizeof heads / sizeof *heads), 128);
+        free(written(&c));
+        free(c.memory);
+    }
+}
+
+/* ---- which sets are different programs */
+
+static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
+{
+    static const struct {
+        int32_t family, parallel, distinct;
+    } cases[] = { { HR_FAMILY_NEEDLE, 0, 32 },
+                  { HR_FAMILY_GPT_NEOX, 0, 64 },
+                  { HR_FAMILY_GPT_NEOX, 1, 32 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_config config = random_config(SEED, 3);
+        char *text[SETS];
+        int32_t distinct = 0;
+        config.model.family = cases[i].family;
+        config.model.parallel_residual = cases[i].parallel;
+        config.model.rotary_fraction = 0.25;
+        config.model.n_layers = 2;
+        config.model.dropout = 0.1 * (double)(i % 2);
+        for (int32_t set = 0; set < SETS; set++) {
+            uint8_t dropped[] = { (uint8_t)(2 * set), 0 };
+            const hr_strategy strategy = { .dw_first = true, .layer_count = 2, .dropped = dropped };
+            compiled c;
+            compile(&c, &config, &strategy);
+            text[set] = written(&c);
+            assert_int_equal(c.of.strategy.dropped[0],
+                             2 * set & hr_strategy_intermediates(&config));
+            bool known = false;
+            for (int32_t other = 0; other < set; other++) {
+                const bool same = !strcmp(text[set], text[other]);
+                known |= same;
+                /* The same program exactly when the canonical forms are the same. */
+                assert_int_equal(same,
+                                 ((set ^ other) * 2 & hr_strategy_intermediates(&config)) == 0);
+            }
+            distinct += !known;
+            free(c.memory);
+        }
+        assert_int_equal(distinct, cases[i].distinct);
+        for (int32_t set = 0; set < SETS; set++) free(text[set]);
+    }
+}
+
+/* Where the product's input was kept and its output was not, no product is done twice. */
+static void an_activation_is_made_again_without_its_product(void **state)
+{
+    (void)state;
+    hr_config config = random_config(SEED, 3);
+    config.model.family = HR_FAMILY_GPT_NEOX;
+    config.model.rotary_fraction = 0.25;
+    config.model.n_layers = 1;
+    int64_t flops[4];
+    int32_t alone[4] = { 0 };
+    for (int32_t set = 0; set < 4; set++) {
+        uint8_t dropped[] = { (uint8_t)((set & 1) << HR_INTERMEDIATE_ACTIVATION |
+                                        (set >> 1) << HR_INTERMEDIATE_UP) };
+        const hr_strategy strategy = { .dw_first = true, .layer_count = 1, .dropped = dropped };
+        compiled c;
+        compile(&c, &config, &strategy);
+        flops[set] = flops_of_step(&c.of.program);
+        for (int32_t s = 0; s < c.of.program.step_count; s++)
+            alone[set] += c.of.program.steps[s].op == HR_OP_activation;
+        free(c.memory);
+    }
+    const int64_t product = 2 * config.train.batch * config.train.seq_len * config.model.d_model *
+                            config.model.d_ff;
+    assert_int_equal(flops[1], flops[0]);
+    assert_int_equal(flops[2], flops[0] + product);
+    assert_int_equal(flops[3], flops[0] + product);
+    assert_int_equal(alone[1], 1);
+    assert_int_equal(alone[0] + alone[2] + alone[3], 0);
+}
+
+/* ---- floors worked out by hand
+ *
+ * 256 token rows (R): h from table [96, 32]; a layer of feed-forward alone, out = h + act(h W1) W2
+ * with W1 [32, 64], W2 [64, 32]; logits = out W3, W3 [32, 96]; loss; a report that reads all
+ * gradients. fp32, no scratch. Bytes:
+ *
+ *   weights  table, W3 12288 each, W1, W2 8192 each: 40960; gradients the same
+ *   rows     ids, targets 4 R; h, out and their gradients 128 R; up, pre, d.up 256 R; logits and
+ *            d.logits, which lies over them, 384 R
+ *   small    1/tokens 64, learning rate (fetch only), loss sum 64
+ *
+ * Steps: embed h, up, out; logits, loss, dW3, d.out; dW2, d.up, dW1, d.h; embed_bwd. */
+
+enum { R = 256, V = 96, D = 32, F = 64, T = 64 };
+enum { WEIGHTS = 40960, G_TABLE = 12288, G_W = 8192, LINE = 64, IDS = 4 * R };
+enum { STREAM = 128, WIDE = 256, LOGITS = 384 }; /* bytes a row */
+
+static hr_op bare_ops[HR_OP_COUNT];
+static const hr_op *bare_table[HR_OP_COUNT];
+
+static int32_t weight(hr_builder *b, hr_param_kind kind, int64_t K, int64_t N, const char *name)
+{
+    return hr_build_param(b, (hr_param_shape){ .kind = kind, .K = K, .N = N }, "%s", name);
+}
+
+static void build_by_hand(compiled *c, hr_act act)
+{
+    hr_error err;
+    hr_program *program = &c->of.program;
+    open_region(c, 1 << 20);
+    for (int32_t i = 0; i < HR_OP_COUNT; i++) {
+        bare_ops[i] = *hr_op_table[i];
+        bare_ops[i].scratch_bytes = NULL;
+        bare_table[i] = &bare_ops[i];
+    }
+    must(hr_program_place(&c->region, bare_table, HR_OP_COUNT, 24, 80, 12, 4, program, &err), &err);
+    hr_builder b = { .program = program,
+                     .dtype = HR_F32,
+                     .rows = R,
+                     .T = T,
+                     .training = true,
+                     .layer = HR_NONE,
+                     .err = &err };
+    const int32_t table = weight(&b, HR_PARAM_TABLE, V, D, "table");
+    const int32_t w1 = weight(&b, HR_PARAM_MATRIX, D, F, "W1");
+    const int32_t w2 = weight(&b, HR_PARAM_MATRIX, F, D, "W2");
+    const int32_t w3 = weight(&b, HR_PARAM_MATRIX, D, V, "W3");
+    const int32_t ids = hr_build_rows(&b, "ids", HR_I32, 1);
+    const int32_t targets = hr_build_rows(&b, "targets", HR_I32, 1);
+    const int32_t scale = hr_build_fixed(&b, "scale", HR_ROLE_INPUT, HR_F64, HR_ROWS, 1, 0, 0);
+    const int32_t lr = hr_build_fixed(&b, "lr", HR_ROLE_INPUT, HR_F64, HR_ROWS, 1, 0, 0);
+    const int32_t loss = hr_build_fixed(&b, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS, 1, 0, 0);
+    hr_step *step = hr_build_step(&b, HR_OP_batch, 0, 0);
+    const int32_t fetched[] = { ids, targets, scale, lr };
+    memcpy(step->out, fetched, sizeof fetched);
+
+    hr_build_loop_open(&b, "step", 1);
+    b.direction = HR_DIR_FORWARD;
+    const int32_t first = program->step_count;
+    b.block = HR_BLOCK_EMBED;
+    const int32_t h = hr_build_embed(&b, "h", ids, table, HR_NONE);
+    b.block = HR_BLOCK_MLP;
+    b.layer = 0;
+    const int32_t up = hr_build_linear(&b, "up", h, w1, HR_NONE, act, HR_NONE);
+    const int32_t out = hr_build_linear(&b, "out", up, w2, HR_NONE, HR_ACT_NONE, h);
+    b.block = HR_BLOCK_HEAD;
+    b.layer = HR_NONE;
+    const int32_t logits = hr_build_linear(&b, "logits", out, w3, HR_NONE, HR_ACT_NONE, HR_NONE);
+    hr_build_loss(&b, logits, targets, scale, loss);
+    must(hr_build_derivative(&b, first, program->step_count - 1, &c->region, &err), &err);
+    hr_build_loop_close(&b);
+
+    step = hr_build_step(&b, HR_OP_report, 0, 0);
+    step->in[0] = loss;
+    for (int32_t p = 0; p < 4; p++) step->in[1 + p] = program->params[p].gradient;
+    must(hr_build_status(&b), &err);
+    assert_int_equal(program->step_count, 14);
+}
+
+static void floor_is(hr_act act, hr_strategy strategy, uint32_t dropped, int64_t bytes)
+{
+    compiled c;
+    hr_error err;
+    uint8_t set[] = { (uint8_t)dropped };
+    strategy.layer_count = 1;
+    strategy.dropped = set;
+    build_by_hand(&c, act);
+    must(hr_strategy_apply(&strategy, T, &c.of.program, &c.region, &err), &err);
+    c.of.plan = (hr_plan){ .threads = 1, .rung = "ref" };
+    must(hr_lifetimes(&c.of.program, &c.region, &c.of.plan, &err), &err);
+    must(hr_pack(c.of.plan.storages, c.of.plan.storage_count, HR_PACK_WORK_DEFAULT, &c.region,
+                 &c.of.packing, &err),
+         &err);
+    assert_int_equal(c.of.packing.floor_bytes, bytes);
+    assert_int_equal(c.of.packing.arena_bytes, bytes);
+    free(c.memory);
+}
+
+enum { ACT = 1u << HR_INTERMEDIATE_ACTIVATION, UP = 1u << HR_INTERMEDIATE_UP };
+
+/* At dW3: h and up for the layer's gradients, out, d.logits, the first gradient. */
+static void the_floor_of_everything_kept(void **state)
+{
+    (void)state;
+    floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true }, 0,
+             WEIGHTS + IDS + LINE + R * (STREAM + WIDE + STREAM + LOGITS) + G_TABLE);
+}
+
+static void the_floor_of_an_activation_dropped(void **state)
+{
+    (void)state;
+    floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true }, ACT,
+             WEIGHTS + IDS + LINE + R * (STREAM + STREAM + LOGITS) + G_TABLE);
+}
+
+/* Chunks make the head small; then the peak is at dW1: h, d.out, d.up over the activation made
+ * again, three gradients. */
+static void the_floor_of_an_activation_dropped_in_chunks(void **state)
+{
+    (void)state;
+    floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64 }, ACT,
+             WEIGHTS + IDS + LINE + R * (STREAM + STREAM + WIDE) + G_TABLE + 2 * G_W);
+}
+
+/* In tiles of 64 tokens h, d.out and d.h are there whole, d.up for a turn, and the gradients live
+ * through all turns. */
+static void the_floor_of_a_tiled_layer(void **state)
+{
+    (void)state;
+    floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64, .mlp_tile = 64 }, ACT,
+             WEIGHTS + IDS + LINE + R * 3 * STREAM + 64 * WIDE + G_TABLE + 2 * G_W);
+}
+
+/* dx first: the activation waits for dW2, so d.up cannot lie over it. */
+static void the_floor_of_dx_first(void **state)
+{
+    (void)state;
+    floor_is(HR_ACT_RELU, (hr_strategy){ .loss_chunk = 64 }, ACT,
+             WEIGHTS + IDS + LINE + R * (2 * STREAM + 2 * WIDE) + G_TABLE + G_W);
+}
+
+/* GELU keeps what came before it; the activation is made from that, for dW2. */
+static void the_floor_of_an_activation_made_from_what_came_before_it(void **state)
+{
+    (void)state;
+    floor_is(HR_ACT_GELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64 }, ACT,
+             WEIGHTS + IDS + LINE + R * (2 * STREAM + 2 * WIDE) + G_TABLE + G_W);
+    floor_is(HR_ACT_GELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64, .mlp_tile = 64 }, ACT,
+             WEIGHTS + IDS + LINE + R * (3 * STREAM + WIDE) + 64 * WIDE + G_TABLE + 2 * G_W);
+    /* Neither kept: in a tile both are there for a turn, and d.up comes over one of them. */
+    floor_is(HR_ACT_GELU, (hr_strategy){ .dw_first = true, .loss_chunk = 64, .mlp_tile = 64 },
+             ACT | UP, WEIGHTS + IDS + LINE + R * 3 * STREAM + 2 * 64 * WIDE + G_TABLE + 2 * G_W);
+}
+
+/* Micro-batches of one sequence with tiles of a turn's own size are no tiles; gradients, ids and
+ * targets live through all turns. Peak at the loss: h, out, logits. */
+static void the_floor_of_micro_batches(void **state)
+{
+    (void)state;
+    floor_is(HR_ACT_RELU, (hr_strategy){ .dw_first = true, .micro_batch = 1 }, ACT,
+             2 * WEIGHTS + 2 * IDS + 2 * LINE + 64 * (2 * STREAM + LOGITS));
+}
+
+/* ---- what is refused, and canonical forms */
+
+static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **state)
+{
+    (void)state;
+    hr_config config = random_config(SEED, 0);
+    hr_error err;
+    uint8_t dropped[LAYERS_MOST] = { 0 };
+    config.model.n_layers = 3;
+    config.train.batch = 6;
+    config.train.seq_len = 128;
+    hr_strategy strategy = { .layer_count = 2, .dropped = dropped };
+    assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
+    assert_string_equal(err.message, "the strategy is for 2 layers, model.n_layers is 3");
+    strategy.layer_count = 3;
+    strategy.micro_batch = 4;
+    assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
+    assert_string_equal(err.message, "micro_batch 4 does not divide train.batch 6");
+    strategy.micro_batch = 3;
+    strategy.mlp_tile = 96;
+    assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
+    assert_string_equal(err.message, "mlp_tile 96 changes the bits: with train.seq_len 128 it must "
+                                     "be a multiple of 64");
+    config.train.seq_len = 100;
+    strategy.mlp_tile = 64;
+    assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
+    assert_string_equal(err.message, "mlp_tile 64 changes the bits: with train.seq_len 100 it must "
+                                     "be a multiple of 100");
+    strategy.mlp_tile = 200;
+    assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_OK);
+}
+
+static void what_cuts_nothing_is_no_cut(void **state)
+{
+    (void)state;
+    hr_config config = random_config(SEED, 0);
+    uint8_t dropped[] = { 0xff, 0xff };
+    config.model.family = HR_FAMILY_NEEDLE;
+    config.model.n_layers = 2;
+    config.train.batch = 6;
+    config.train.seq_len = 64;
+    hr_strategy strategy = { .micro_batch = 3,
+                             .loss_chunk = 192,
+                             .mlp_tile = 192,
+                             .attention_tile = 3,
+                             .layer_count = 2,
+                             .dropped = dropped };
+    hr_strategy_canonical(&config, &strategy);
+    assert_int_equal(strategy.micro_batch, 3);
+    assert_int_equal(strategy.loss_chunk + strategy.mlp_tile + strategy.attention_tile, 0);
+    assert_int_equal(dropped[0], hr_strategy_intermediates(&config));
+    strategy.micro_batch = 6;
+    strategy.loss_chunk = strategy.mlp_tile = 192;
+    strategy.attention_tile = 5;
+    hr_strategy_canonical(&config, &strategy);
+    assert_int_equal(strategy.micro_batch, 0);
+    assert_int_equal(strategy.loss_chunk, 192);
+    assert_int_equal(strategy.mlp_tile, 192);
+    assert_int_equal(strategy.attention_tile, 5);
+}
+
+/* Steps, tensors and loops have room in every strategy, of deep models too. */
+static void every_strategy_has_room(void **state)
+{
+    (void)state;
+    int64_t most[3] = { 0 };
+    for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
+        enum { DEEP = 24 };
+        hr_config config = random_config(SEED, turn);
+        uint8_t dropped[DEEP];
+        config.model.n_layers = turn % 4 ? config.model.n_layers : DEEP;
+        hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        if (turn % 3 == 0) {
+            const int64_t length = config.train.seq_len;
+            strategy.attention_tile = 1;
+            strategy.mlp_tile = length % 64 ? length : 64;
+            strategy.loss_chunk = length % 64 ? length : 64;
+            strategy.micro_batch = config.train.batch / 2;
+        }
+        compiled c;
+        compile(&c, &config, &strategy);
+        const hr_program *program = &c.of.program;
+        most[0] = hr_max(most[0], 100 * program->step_count / program->step_max);
+        most[1] = hr_max(most[1], 100 * program->tensor_count / program->tensor_max);
+        most[2] = hr_max(most[2], 100 * program->loop_count / program->loop_max);
+        free(c.memory);
+    }
+    print_message("%lld %% of the steps there is room for, %lld %% tensors, %lld %% loops\n",
+                  (long long)most[0], (long long)most[1], (long long)most[2]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes_in_any_order_give_one_plan_byte_for_byte),
+        cmocka_unit_test(no_cut_adds_work_and_no_clone_breaks_a_run),
+        cmocka_unit_test(nothing_of_a_tile_is_longer_than_its_turn),
+        cmocka_unit_test(every_set_of_what_a_family_has_is_a_program_of_its_own),
+        cmocka_unit_test(an_activation_is_made_again_without_its_product),
+        cmocka_unit_test(the_floor_of_everything_kept),
+        cmocka_unit_test(the_floor_of_an_activation_dropped),
+        cmocka_unit_test(the_floor_of_an_activation_dropped_in_chunks),
+        cmocka_unit_test(the_floor_of_a_tiled_layer),
+        cmocka_unit_test(the_floor_of_dx_first),
+        cmocka_unit_test(the_floor_of_an_activation_made_from_what_came_before_it),
+        cmocka_unit_test(the_floor_of_micro_batches),
+        cmocka_unit_test(a_strategy_that_is_not_legal_is_refused_with_one_sentence),
+        cmocka_unit_test(what_cuts_nothing_is_no_cut),
+        cmocka_unit_test(every_strategy_has_room),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
