@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "plan/compile.h"
 
-/* The best so far, and what it must be below. */
+/* The best so far, and what it must be within. */
 typedef struct {
     hr_fit *fit;
     int64_t limit;
@@ -15,13 +15,13 @@ typedef struct {
     bool any;
 } walk;
 
-/* What is known about one setting of the knobs. The sets are measured when they are needed. */
+/* One setting of the knobs. What a set takes is a bound from below until its twin was built. */
 typedef struct {
     hr_strategy knobs;
-    hr_twin_set sets[HR_FIT_SETS_MOST]; /* [0] drops nothing, or what the recipe says */
-    int32_t set_count;
-    hr_twin_slopes slopes;
+    hr_twin_set sets[HR_FIT_SETS_MOST];
+    bool known[HR_FIT_SETS_MOST];
     int64_t reference_head;
+    hr_twin_slopes slopes;
     int64_t chunks[HR_FIT_CHUNKS_MOST];
     hr_twin_rest rests[HR_FIT_CHUNKS_MOST];
     int32_t chunk_count;
@@ -42,32 +42,90 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     if (status != HR_OK) return status;
     fit->trial = hr_region_take(region, config->model.n_layers, 1);
     void *memory = hr_region_take(region, twin_bytes, 1);
-    if (!memory || !fit->trial) return hr_fail(err, HR_FAILURE, "no room for small models to search with");
+    if (!memory || !fit->trial)
+        return hr_fail(err, HR_FAILURE, "no room for small models to search with");
     fit->region = hr_region_over(memory, twin_bytes);
     hr_twin_open(&fit->twin, config, rates, threads, &fit->region);
     fit->set_count = hr_fit_sets(config, hr_strategy_intermediates(config), fit->sets);
     return HR_OK;
 }
 
+/* ---- a setting ---- */
+
 /* The keep-set that drops most: everything else is said relative to it. */
-static uint8_t reference_of(const hr_fit *fit)
+static int32_t reference_of(const hr_fit *fit)
 {
-    return fit->sets[fit->set_count - 1];
+    return fit->set_count - 1;
 }
 
-/* Everything but the layers' sets. Chunks are looked at without tiles: they do not meet. */
-static hr_status open_setting(hr_fit *fit, hr_strategy knobs, setting *s, hr_error *err)
+static int64_t sequences_of(const hr_fit *fit, const hr_strategy *knobs)
+{
+    return knobs->micro_batch ? knobs->micro_batch : fit->config->train.batch;
+}
+
+/* Everything but the sets. */
+static hr_status open_setting(hr_fit *fit, int64_t micro, bool dw_first, setting *s, hr_error *err)
 {
     hr_status status = HR_OK;
-    *s = (setting){ .knobs = knobs };
-    const int64_t micro = knobs.micro_batch ? knobs.micro_batch : fit->config->train.batch;
+    *s = (setting){ .knobs = { .micro_batch = micro < fit->config->train.batch ? micro : 0,
+                               .dw_first = dw_first } };
     s->chunk_count = hr_fit_chunks(fit->config, micro, s->chunks);
+    hr_strategy knobs = s->knobs;
     for (int32_t c = 0; c < s->chunk_count && status == HR_OK; c++) {
         knobs.loss_chunk = s->chunks[c];
-        status = hr_twin_rest_of(&fit->twin, &knobs, reference_of(fit), &s->rests[c], &s->slopes,
-                                 err);
+        status = hr_twin_rest_of(&fit->twin, &knobs, fit->sets[reference_of(fit)], &s->rests[c],
+                                 &s->slopes, err);
     }
     return status;
+}
+
+static hr_status know(hr_fit *fit, setting *s, int32_t k, hr_error *err)
+{
+    const int32_t reference = reference_of(fit);
+    if (s->known[k]) return HR_OK;
+    if (!s->known[reference] && k != reference) {
+        const hr_status status = know(fit, s, reference, err);
+        if (status != HR_OK) return status;
+    }
+    s->known[k] = true;
+    return hr_twin_set_of(&fit->twin, &s->knobs, fit->sets[k], &s->reference_head, &s->sets[k],
+                          err);
+}
+
+static hr_status know_all(hr_fit *fit, setting *s, hr_error *err)
+{
+    hr_status status = HR_OK;
+    for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++) status = know(fit, s, k, err);
+    return status;
+}
+
+/* The same micro-batch in another order or with tiles: layers keep the same bytes and take no less
+ * time; what they work with is not known, but that it is not less than nothing. */
+static setting derive(const setting *base, const setting *rests)
+{
+    setting s = *rests;
+    s.reference_head = 0;
+    memset(s.known, 0, sizeof s.known);
+    memcpy(s.sets, base->sets, sizeof s.sets);
+    for (int32_t k = 0; k < HR_FIT_SETS_MOST; k++) memset(s.sets[k].work, 0, sizeof s.sets[k].work);
+    return s;
+}
+
+/* Tiles add calls to every pass: what they cost where nothing is dropped they cost everywhere. */
+static hr_status price_tiles(hr_fit *fit, const setting *base, setting *s, hr_error *err)
+{
+    const hr_status status = know(fit, s, 0, err);
+    for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
+        for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
+            s->sets[k].ps[place] += s->sets[0].ps[place] - base->sets[0].ps[place];
+    return status;
+}
+
+static int64_t least_rest_ps(const setting *s)
+{
+    int64_t ps = INT64_MAX;
+    for (int32_t c = 0; c < s->chunk_count; c++) ps = hr_min(ps, s->rests[c].ps);
+    return ps;
 }
 
 /* Picoseconds with one set in all layers. */
@@ -79,126 +137,171 @@ static int64_t uniform_ps(const hr_fit *fit, const hr_twin_set *set)
     return ps;
 }
 
-static int64_t least_rest_ps(const setting *s)
-{
-    int64_t ps = INT64_MAX;
-    for (int32_t c = 0; c < s->chunk_count; c++) ps = hr_min(ps, s->rests[c].ps);
-    return ps;
-}
+/* ---- the best choice within a setting ---- */
 
-static hr_status measure_reference(hr_fit *fit, setting *s, hr_twin_set *set, hr_error *err)
-{
-    s->reference_head = 0;
-    return hr_twin_set_of(&fit->twin, &s->knobs, reference_of(fit), &s->reference_head, set, err);
-}
+typedef struct {
+    int32_t chunk, state;
+    int64_t ps;
+} choice;
 
-static hr_status measure_sets(hr_fit *fit, setting *s, hr_error *err)
+/* The fastest chunk and end of a frontier within the task's limit; chunk HR_NONE: none. */
+static choice choose_chunk(const setting *s, int64_t limit, const hr_layers_state *frontier,
+                           int32_t count)
 {
-    hr_twin_set *last = &s->sets[fit->set_count - 1];
-    hr_status status = measure_reference(fit, s, last, err);
-    for (int32_t k = 0; k < fit->set_count - 1 && status == HR_OK; k++)
-        status = hr_twin_set_of(&fit->twin, &s->knobs, fit->sets[k], &s->reference_head,
-                                &s->sets[k], err);
-    if (status == HR_OK) s->set_count = hr_layers_prune(&fit->twin, s->sets, fit->set_count);
-    return status;
-}
-
-static int64_t peak_of(const hr_fit *fit, const setting *s, const hr_twin_rest *rest,
-                       const uint8_t *dropped)
-{
-    int64_t kept = 0, peak = rest->other;
-    for (int32_t l = 0; l < fit->twin.depth.layers; l++) {
-        int32_t k = 0;
-        while (s->sets[k].dropped != dropped[l]) k++;
-        peak = hr_max(peak, kept + hr_twin_work(&fit->twin, &s->sets[k], &s->slopes, l));
-        kept += s->sets[k].kept;
-    }
-    return hr_max(peak, kept + rest->head);
-}
-
-/* A plan is better that is faster, or as fast and smaller. */
-static bool is_better(const walk *w, int64_t ps, int64_t bytes)
-{
-    if (!w->any || ps != w->found->step_ps) return !w->any || ps < w->found->step_ps;
-    return bytes < w->found->floor_bytes;
-}
-
-/* The fastest choice for the layers within a limit; false: there is none as fast as `ps_most`. */
-static bool choose(walk *w, const setting *s, int64_t limit, int64_t ps_most, int32_t *chunk,
-                   int64_t *ps, uint8_t *dropped)
-{
-    hr_fit *fit = w->fit;
-    const hr_layers_state *frontier;
-    const int32_t count = hr_layers_choose(&fit->layers, &fit->twin, s->sets, s->set_count,
-                                           &s->slopes, limit, ps_most, &frontier);
-    int32_t state = 0;
-    *chunk = HR_NONE;
-    if (fit->layers.thinned) w->found->proven = false;
+    choice best = { HR_NONE, 0, INT64_MAX };
     for (int32_t c = 0; c < s->chunk_count; c++) {
         if (s->rests[c].other > limit) continue;
         int32_t i = count - 1;
         while (i >= 0 && frontier[i].kept + s->rests[c].head > limit) i--;
-        if (i < 0 || (*chunk != HR_NONE && frontier[i].ps + s->rests[c].ps >= *ps)) continue;
-        *chunk = c;
-        *ps = frontier[i].ps + s->rests[c].ps;
-        state = i;
+        if (i >= 0 && frontier[i].ps + s->rests[c].ps < best.ps)
+            best = (choice){ c, i, frontier[i].ps + s->rests[c].ps };
     }
-    if (*chunk == HR_NONE) return false;
-    hr_layers_read(&fit->layers, &fit->twin, s->sets, state, dropped);
-    return true;
+    return best;
 }
 
-/* Takes over what the setting has to offer, if it is better; then whether it is as fast in less. */
-static void consider(walk *w, const setting *s)
+/* The fastest of all, no slower than ps_most; false: there is none. First a coarse look: what it
+ * finds is a bound that leaves the exact one little to do. */
+static bool choose(walk *w, const setting *s, hr_layers_task *task, int64_t ps_most, choice *best)
 {
-    uint8_t *dropped = w->fit->trial;
+    enum { COARSE_STATES = 32 };
     const int64_t rest_ps = least_rest_ps(s);
-    int64_t limit = w->limit, ps = 0;
-    int32_t chunk;
-    for (;;) {
-        const int64_t most = w->any ? w->found->step_ps - rest_ps : INT64_MAX / 2;
-        if (!choose(w, s, limit, most, &chunk, &ps, dropped)) return;
-        const int64_t bytes = peak_of(w->fit, s, &s->rests[chunk], dropped);
-        if (!is_better(w, ps, bytes)) return;
-        w->any = true;
-        w->found->step_ps = ps;
-        w->found->floor_bytes = bytes;
-        memcpy(w->found->strategy.dropped, dropped, (size_t)w->fit->twin.depth.layers);
-        uint8_t *keeps = w->found->strategy.dropped;
-        w->found->strategy = s->knobs;
-        w->found->strategy.loss_chunk = s->chunks[chunk];
-        w->found->strategy.layer_count = w->fit->twin.depth.layers;
-        w->found->strategy.dropped = keeps;
-        limit = bytes - 1;
+    const hr_layers_state *frontier;
+    hr_layers *layers = &w->fit->layers;
+    task->head = INT64_MAX;
+    for (int32_t c = 0; c < s->chunk_count; c++)
+        if (s->rests[c].other <= task->limit) task->head = hr_min(task->head, s->rests[c].head);
+    if (task->head == INT64_MAX) return false;
+    task->ps_most = ps_most - rest_ps;
+    const int64_t bound = hr_layers_bound(task);
+    if (bound == INT64_MAX || bound > task->ps_most) return false;
+    int32_t count = hr_layers_choose(layers, task, COARSE_STATES, &frontier);
+    *best = choose_chunk(s, task->limit, frontier, count);
+    if (layers->thinned) {
+        if (best->chunk != HR_NONE) task->ps_most = hr_min(task->ps_most, best->ps - rest_ps);
+        count = hr_layers_choose(layers, task, HR_LAYERS_STATES, &frontier);
+        *best = choose_chunk(s, task->limit, frontier, count);
+        if (layers->thinned) w->found->proven = false;
     }
+    return best->chunk != HR_NONE && best->ps <= ps_most;
 }
 
-/* Settings of the tiles for one micro-batch and order, whose rests and slopes are known. */
-static hr_status try_tiles(walk *w, const setting *open, bool untiled, hr_error *err)
+static int64_t peak_of(const hr_layers_task *task, const hr_twin_rest *rest, const uint8_t *chosen)
+{
+    int64_t kept = 0, peak = rest->other;
+    for (int32_t l = 0; l < task->twin->depth.layers; l++) {
+        const hr_twin_set *set = &task->sets[chosen[l]];
+        peak = hr_max(peak, kept + hr_twin_work(task->twin, set, task->slopes, l));
+        kept += set->kept;
+    }
+    return hr_max(peak, kept + rest->head);
+}
+
+/* Builds the twins of sets that were chosen on trust. */
+static hr_status confirm(hr_fit *fit, setting *s, const hr_layers_task *task, bool *changed,
+                         hr_error *err)
+{
+    hr_status status = HR_OK;
+    *changed = false;
+    for (int32_t l = 0; l < fit->twin.depth.layers && status == HR_OK; l++)
+        for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++) {
+            if (fit->sets[k] != task->sets[fit->trial[l]].dropped || s->known[k]) continue;
+            status = know(fit, s, k, err);
+            *changed = true;
+        }
+    return status;
+}
+
+static void take(walk *w, const setting *s, const hr_layers_task *task, const choice *best,
+                 int64_t bytes)
+{
+    hr_fit_found *found = w->found;
+    uint8_t *dropped = found->strategy.dropped;
+    const int32_t depth = w->fit->twin.depth.layers;
+    for (int32_t l = 0; l < depth; l++) dropped[l] = task->sets[w->fit->trial[l]].dropped;
+    found->strategy = s->knobs;
+    found->strategy.loss_chunk = s->chunks[best->chunk];
+    found->strategy.layer_count = depth;
+    found->strategy.dropped = dropped;
+    found->step_ps = best->ps;
+    found->floor_bytes = bytes;
+    w->any = true;
+}
+
+/* Takes over what the setting has that is faster, or as fast and smaller. */
+static hr_status explore(walk *w, setting *s, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    const int64_t batch = fit->config->train.batch;
-    const int64_t micro = open->knobs.micro_batch ? open->knobs.micro_batch : batch;
+    hr_twin_set sets[HR_FIT_SETS_MOST];
+    bool smaller = false; /* no longer faster: as fast, in fewer bytes */
+    for (;;) {
+        choice best;
+        bool changed;
+        memcpy(sets, s->sets, sizeof sets);
+        hr_layers_task task = { .twin = &fit->twin,
+                                .sets = sets,
+                                .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
+                                .slopes = &s->slopes,
+                                .limit = smaller ? w->found->floor_bytes - 1 : w->limit };
+        const int64_t ps_most = w->any ? w->found->step_ps - !smaller : INT64_MAX / 2;
+        if (!choose(w, s, &task, ps_most, &best)) {
+            if (smaller || !w->any) return HR_OK;
+            smaller = true;
+            continue;
+        }
+        hr_layers_read(&fit->layers, &task, best.state, fit->trial);
+        const hr_status status = confirm(fit, s, &task, &changed, err);
+        if (status != HR_OK) return status;
+        if (changed) continue;
+        take(w, s, &task, &best, peak_of(&task, &s->rests[best.chunk], fit->trial));
+        smaller = true;
+    }
+}
+
+/* ---- all settings ---- */
+
+static hr_status explore_tiles(walk *w, const setting *base, const setting *rests, hr_error *err)
+{
+    hr_fit *fit = w->fit;
+    const int64_t micro = sequences_of(fit, &base->knobs);
     int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
     const int32_t mlps = hr_fit_mlp_tiles(fit->config, micro, mlp);
     const int32_t attentions = hr_fit_attention_tiles(fit->config, micro, attention);
     hr_status status = HR_OK;
-    for (int32_t i = 0; i < mlps; i++)
-        for (int32_t j = 0; j < attentions && status == HR_OK; j++) {
-            if ((i == 0 && j == 0) != untiled) continue;
-            setting s = *open;
-            hr_twin_set fastest;
-            s.knobs.mlp_tile = mlp[i];
-            s.knobs.attention_tile = attention[j];
-            status = measure_reference(fit, &s, &fastest, err);
-            if (status == HR_OK)
-                status = hr_twin_set_of(&fit->twin, &s.knobs, fit->sets[0], &s.reference_head,
-                                        &fastest, err);
-            const int64_t bound = uniform_ps(fit, &fastest) + least_rest_ps(&s);
-            if (status != HR_OK || (w->any && bound > w->found->step_ps)) continue;
-            status = measure_sets(fit, &s, err);
-            if (status == HR_OK) consider(w, &s);
+    for (int32_t i = 1; i < mlps * attentions && status == HR_OK; i++) {
+        setting s = derive(base, rests);
+        s.knobs.mlp_tile = mlp[i % mlps];
+        s.knobs.attention_tile = attention[i / mlps];
+        if (w->any) {
+            hr_layers_task task = { .twin = &fit->twin,
+                                    .sets = s.sets,
+                                    .set_count = fit->set_count,
+                                    .slopes = &s.slopes,
+                                    .limit = w->limit };
+            if (hr_layers_bound(&task) > w->found->step_ps - least_rest_ps(&s)) continue;
         }
+        status = price_tiles(fit, base, &s, err);
+        if (status == HR_OK) status = explore(w, &s, err);
+    }
+    return status;
+}
+
+static hr_status explore_micro(walk *w, int64_t micro, hr_error *err)
+{
+    hr_fit *fit = w->fit;
+    setting dx_first, dw_first;
+    hr_status status = open_setting(fit, micro, false, &dx_first, err);
+    if (status == HR_OK) status = know(fit, &dx_first, 0, err);
+    if (status != HR_OK) return status;
+    const int64_t bound = uniform_ps(fit, &dx_first.sets[0]) + least_rest_ps(&dx_first);
+    if (w->any && bound > w->found->step_ps) return HR_OK;
+    status = know_all(fit, &dx_first, err);
+    if (status == HR_OK) status = explore(w, &dx_first, err);
+    if (status == HR_OK) status = open_setting(fit, micro, true, &dw_first, err);
+    if (status != HR_OK) return status;
+    dw_first = derive(&dx_first, &dw_first);
+    status = explore(w, &dw_first, err);
+    if (status == HR_OK) status = explore_tiles(w, &dx_first, &dx_first, err);
+    if (status == HR_OK) status = explore_tiles(w, &dx_first, &dw_first, err);
     return status;
 }
 
@@ -206,23 +309,17 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
 {
     int64_t micros[HR_FIT_MICROS_MOST];
     const int32_t count = hr_fit_micros(fit->config, micros);
-    const int64_t batch = fit->config->train.batch;
     walk w = { .fit = fit, .limit = limit, .found = found };
     hr_status status = HR_OK;
     found->proven = true;
     for (int32_t m = 0; m < count && status == HR_OK; m++)
-        for (int32_t tiled = 0; tiled < 2; tiled++)
-            for (int32_t order = 0; order < 2 && status == HR_OK; order++) {
-                const hr_strategy knobs = { .micro_batch = micros[m] < batch ? micros[m] : 0,
-                                            .dw_first = order };
-                setting s;
-                status = open_setting(fit, knobs, &s, err);
-                if (status == HR_OK) status = try_tiles(&w, &s, !tiled, err);
-            }
+        status = explore_micro(&w, micros[m], err);
     if (status != HR_OK || w.any) return status;
     return hr_fail(err, HR_NO_FIT, "no strategy keeps within %lld bytes of arena",
                    (long long)limit);
 }
+
+/* ---- the least ---- */
 
 /* Bytes fall with the size of a cut, so the ends of each list are enough. */
 static int32_t ends(int64_t *list, int32_t count)
@@ -233,8 +330,7 @@ static int32_t ends(int64_t *list, int32_t count)
 
 static hr_status least_of(hr_fit *fit, const setting *open, int64_t *bytes, hr_error *err)
 {
-    const int64_t batch = fit->config->train.batch;
-    const int64_t micro = open->knobs.micro_batch ? open->knobs.micro_batch : batch;
+    const int64_t micro = sequences_of(fit, &open->knobs);
     int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
     const int32_t mlps = ends(mlp, hr_fit_mlp_tiles(fit->config, micro, mlp));
     const int32_t attentions = ends(attention,
@@ -243,13 +339,15 @@ static hr_status least_of(hr_fit *fit, const setting *open, int64_t *bytes, hr_e
     int64_t bound = INT64_MAX;
     for (int32_t c = 0; c < open->chunk_count; c++)
         bound = hr_min(bound, hr_max(open->rests[c].head, open->rests[c].other));
-    for (int32_t i = 0; i < mlps * attentions && bound < *bytes && status == HR_OK; i++) {
+    for (int32_t i = mlps * attentions - 1; i >= 0 && bound < *bytes && status == HR_OK; i--) {
         setting s = *open;
-        s.knobs.mlp_tile = mlp[mlps - 1 - i / attentions];
-        s.knobs.attention_tile = attention[attentions - 1 - i % attentions];
-        status = measure_sets(fit, &s, err);
+        s.knobs.mlp_tile = mlp[i / attentions];
+        s.knobs.attention_tile = attention[i % attentions];
+        status = know_all(fit, &s, err);
+        const int32_t sets = status == HR_OK ? hr_layers_prune(&fit->twin, s.sets, fit->set_count)
+                                             : 0;
         for (int32_t c = 0; c < s.chunk_count && status == HR_OK; c++) {
-            const int64_t least = hr_layers_least(&fit->twin, s.sets, s.set_count, &s.slopes,
+            const int64_t least = hr_layers_least(&fit->twin, s.sets, sets, &s.slopes,
                                                   s.rests[c].head);
             *bytes = hr_min(*bytes, hr_max(least, s.rests[c].other));
         }
@@ -261,15 +359,12 @@ hr_status hr_fit_least(hr_fit *fit, int64_t *bytes, hr_error *err)
 {
     int64_t micros[HR_FIT_MICROS_MOST];
     const int32_t count = ends(micros, hr_fit_micros(fit->config, micros));
-    const int64_t batch = fit->config->train.batch;
     hr_status status = HR_OK;
     *bytes = INT64_MAX;
     for (int32_t m = count - 1; m >= 0; m--)
         for (int32_t order = 0; order < 2 && status == HR_OK; order++) {
-            const hr_strategy knobs = { .micro_batch = micros[m] < batch ? micros[m] : 0,
-                                        .dw_first = order };
             setting s;
-            status = open_setting(fit, knobs, &s, err);
+            status = open_setting(fit, micros[m], order, &s, err);
             if (status == HR_OK) status = least_of(fit, &s, bytes, err);
         }
     return status;

@@ -35,20 +35,128 @@ static bool comes_first(const hr_layers_state *a, const hr_layers_state *b)
     return a->kept != b->kept ? a->kept < b->kept : a->ps <= b->ps;
 }
 
+/* ---- a bound ---- */
+
+/* The lower convex envelope of what sets keep and take in the middle layers. */
+typedef struct {
+    int64_t kept[HR_FIT_SETS_MOST], ps[HR_FIT_SETS_MOST];
+    int32_t count;
+} envelope;
+
+/* True if the point (kept, ps) makes the envelope's last one needless: it lies on or above the line
+ * from the one before. */
+static bool is_above(const envelope *e, int64_t kept, int64_t ps)
+{
+    const int32_t last = e->count - 1;
+    const double run = (double)(kept - e->kept[last - 1]), rise = (double)(ps - e->ps[last - 1]);
+    const double at = (double)(e->kept[last] - e->kept[last - 1]) / run * rise;
+    return (double)(e->ps[last] - e->ps[last - 1]) >= at;
+}
+
+static envelope envelope_of(const hr_twin_set *sets, int32_t set_count, int32_t place)
+{
+    envelope e = { .count = 0 };
+    int64_t after = INT64_MIN;
+    for (;;) {
+        /* The sets by what they keep; of equals the fastest. */
+        int64_t kept = INT64_MAX, ps = INT64_MAX;
+        for (int32_t k = 0; k < set_count; k++) {
+            if (sets[k].kept <= after || sets[k].kept > kept) continue;
+            ps = sets[k].kept < kept ? sets[k].ps[place] : hr_min(ps, sets[k].ps[place]);
+            kept = sets[k].kept;
+        }
+        if (kept == INT64_MAX) return e;
+        after = kept;
+        if (e.count && ps >= e.ps[e.count - 1]) continue;
+        while (e.count >= 2 && is_above(&e, kept, ps)) e.count--;
+        e.kept[e.count] = kept;
+        e.ps[e.count++] = ps;
+    }
+}
+
+/* Picoseconds that `layers` middle layers take at least when they may keep so much together, a
+ * little below to be safe from rounding; -1: they cannot. */
+static int64_t least_ps(const envelope *e, int64_t layers, int64_t kept)
+{
+    const int32_t last = e->count - 1;
+    const double each = (double)kept / (double)layers;
+    int32_t i = 0;
+    if (layers == 0) return 0;
+    if (each < (double)e->kept[0]) return -1;
+    if (each >= (double)e->kept[last]) return layers * e->ps[last];
+    while ((double)e->kept[i + 1] <= each) i++;
+    const double slope = (double)(e->ps[i + 1] - e->ps[i]) / (double)(e->kept[i + 1] - e->kept[i]);
+    const double ps = (double)e->ps[i] + slope * (each - (double)e->kept[i]);
+    return (int64_t)(ps * (double)layers * (1 - 1e-9));
+}
+
+static int64_t fastest_of(const hr_layers_task *task, int32_t place)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t k = 0; k < task->set_count; k++) least = hr_min(least, task->sets[k].ps[place]);
+    return least;
+}
+
+static int64_t leanest_of(const hr_layers_task *task)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t k = 0; k < task->set_count; k++) least = hr_min(least, task->sets[k].kept);
+    return least;
+}
+
+/* What the layers from `next` on take at least, where the layers below keep `kept`. */
+typedef struct {
+    const hr_layers_task *task;
+    envelope middle;
+    int64_t ends_ps;   /* of those that come and are no middle layers */
+    int64_t ends_kept; /* they keep at least */
+    int32_t middles;
+} outlook;
+
+static outlook look_ahead(const hr_layers_task *task, const envelope *middle, int32_t next)
+{
+    outlook ahead = { .task = task, .middle = *middle };
+    for (int32_t l = next; l < task->twin->depth.layers; l++) {
+        if (!task->twin->depth.exact && hr_twin_place(task->twin, l) == 1) {
+            ahead.middles++;
+            continue;
+        }
+        ahead.ends_ps += fastest_of(task, hr_twin_place(task->twin, l));
+        ahead.ends_kept += leanest_of(task);
+    }
+    return ahead;
+}
+
+/* INT64_MAX: too much is kept. */
+static int64_t ps_ahead(const outlook *ahead, int64_t kept)
+{
+    const int64_t room = ahead->task->limit - ahead->task->head - kept - ahead->ends_kept;
+    const int64_t ps = least_ps(&ahead->middle, ahead->middles, room);
+    return ps < 0 || (ahead->middles == 0 && room < 0) ? INT64_MAX : ahead->ends_ps + ps;
+}
+
+int64_t hr_layers_bound(const hr_layers_task *task)
+{
+    const envelope middle = envelope_of(task->sets, task->set_count, 1);
+    const outlook ahead = look_ahead(task, &middle, 0);
+    return ps_ahead(&ahead, 0);
+}
+
+/* ---- the lists ---- */
+
 /* Appends unless it is no better than the last. False: no room. */
-static bool append(hr_layers_state *list, int32_t *count, const hr_layers_state *state,
-                   int32_t most)
+static bool append(hr_layers_state *list, int32_t *count, const hr_layers_state *state)
 {
     if (*count && list[*count - 1].ps <= state->ps) return true;
-    if (*count == most) return false;
+    if (*count == HR_LAYERS_STATES) return false;
     list[(*count)++] = *state;
     return true;
 }
 
 /* Merges two frontiers, one of them the states before with a set added, into `to`. */
 static int32_t merge(const hr_layers_state *a, int32_t a_count, const hr_layers_state *before,
-                     int32_t before_count, const hr_layers_state *added, int64_t ps_most,
-                     hr_layers_state *to, int32_t most, bool *thinned)
+                     int32_t before_count, const hr_layers_state *added, hr_layers_state *to,
+                     bool *thinned)
 {
     int32_t i = 0, j = 0, count = 0;
     while (i < a_count || j < before_count) {
@@ -61,11 +169,9 @@ static int32_t merge(const hr_layers_state *a, int32_t a_count, const hr_layers_
         const bool first = j == before_count || (i < a_count && comes_first(&a[i], &next));
         if (first) next = a[i++];
         else j++;
-        if (next.ps > ps_most) continue;
-        if (!append(to, &count, &next, most)) {
-            *thinned = true;
-            break;
-        }
+        if (append(to, &count, &next)) continue;
+        *thinned = true;
+        break;
     }
     return count;
 }
@@ -82,60 +188,68 @@ static int32_t fitting(const hr_layers_state *before, int32_t count, int64_t lim
     return low;
 }
 
-static int64_t fastest_of(const hr_twin_set *sets, int32_t set_count, int32_t place)
+/* Drops states that cannot end well; of more than `most` keeps some, evenly, and both ends. */
+static int32_t sift(const outlook *ahead, hr_layers_state *list, int32_t count, int32_t most,
+                    bool *thinned)
 {
-    int64_t least = INT64_MAX;
-    for (int32_t k = 0; k < set_count; k++) least = hr_min(least, sets[k].ps[place]);
-    return least;
+    int32_t left = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const int64_t ps = ps_ahead(ahead, list[i].kept);
+        if (ps != INT64_MAX && list[i].ps <= ahead->task->ps_most - ps) list[left++] = list[i];
+    }
+    if (left <= most) return left;
+    for (int32_t i = 0; i < most; i++)
+        list[i] = list[(int64_t)i * (left - 1) / hr_max(most - 1, 1)];
+    *thinned = true;
+    return most;
 }
 
-int32_t hr_layers_choose(hr_layers *layers, const hr_twin *twin, const hr_twin_set *sets,
-                         int32_t set_count, const hr_twin_slopes *slopes, int64_t limit,
-                         int64_t ps_most, const hr_layers_state **frontier)
+int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t states_most,
+                         const hr_layers_state **frontier)
 {
-    const hr_layers_state start = { 0, 0, 0, 0 };
+    static const hr_layers_state start = { 0, 0, 0, 0 };
     const hr_layers_state *before = &start;
+    const int32_t depth = task->twin->depth.layers;
+    const envelope middle = envelope_of(task->sets, task->set_count, 1);
     int32_t before_count = 1;
-    int64_t used = 0, ps_later = 0;
+    int64_t used = 0;
     layers->thinned = false;
-    for (int32_t l = 0; l < twin->depth.layers; l++)
-        ps_later += fastest_of(sets, set_count, hr_twin_place(twin, l));
-    for (int32_t l = 0; l < twin->depth.layers; l++) {
-        const int32_t place = hr_twin_place(twin, l);
-        /* What is left is shared by the layers that come, so that none starves. */
-        const int64_t share = (layers->most - used) / (twin->depth.layers - l);
-        const int32_t most = (int32_t)hr_min(share, HR_LAYERS_STATES);
+    for (int32_t l = 0; l < depth; l++) {
+        const int32_t place = hr_twin_place(task->twin, l);
+        const outlook ahead = look_ahead(task, &middle, l + 1);
+        /* What room is left is shared by the layers that come, so that none starves. */
+        const int64_t share = hr_min((layers->most - used) / (depth - l), states_most);
         hr_layers_state *list = layers->spare, *other = layers->spare + HR_LAYERS_STATES;
         int32_t count = 0;
-        ps_later -= fastest_of(sets, set_count, place);
-        for (int32_t k = 0; k < set_count; k++) {
-            const int64_t work = hr_twin_work(twin, &sets[k], slopes, l);
-            const int32_t fit = fitting(before, before_count, limit, work);
-            const hr_layers_state added = { sets[k].kept, sets[k].ps[place], 0, (uint8_t)k };
-            count = merge(list, count, before, fit, &added, ps_most - ps_later, other, most,
-                          &layers->thinned);
+        for (int32_t k = 0; k < task->set_count; k++) {
+            const hr_twin_set *set = &task->sets[k];
+            const int64_t work = hr_twin_work(task->twin, set, task->slopes, l);
+            const int32_t fit = fitting(before, before_count, task->limit, work);
+            const hr_layers_state added = { set->kept, set->ps[place], 0, (uint8_t)k };
+            count = merge(list, count, before, fit, &added, other, &layers->thinned);
             hr_layers_state *swap = list;
             list = other;
             other = swap;
         }
+        count = sift(&ahead, list, count, (int32_t)share, &layers->thinned);
         layers->first[l] = used;
         memcpy(layers->states + used, list, (size_t)count * sizeof *list);
         before = layers->states + used;
         before_count = count;
         used += count;
     }
-    layers->first[twin->depth.layers] = used;
+    layers->first[depth] = used;
     *frontier = before;
     return before_count;
 }
 
-void hr_layers_read(const hr_layers *layers, const hr_twin *twin, const hr_twin_set *sets,
-                    int32_t state, uint8_t *dropped)
+void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t state,
+                    uint8_t *chosen)
 {
-    for (int32_t l = twin->depth.layers - 1; l >= 0; l--) {
-        const hr_layers_state *chosen = &layers->states[layers->first[l] + state];
-        dropped[l] = sets[chosen->set].dropped;
-        state = chosen->from;
+    for (int32_t l = task->twin->depth.layers - 1; l >= 0; l--) {
+        const hr_layers_state *at = &layers->states[layers->first[l] + state];
+        chosen[l] = at->set;
+        state = at->from;
     }
 }
 

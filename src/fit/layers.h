@@ -30,18 +30,31 @@ int64_t hr_layers_bytes(int32_t layers);
 HR_MUST_CHECK hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region,
                                         hr_error *err);
 
-/* All choices worth having for which no layer exceeds `limit` bytes: kept bytes rise and time falls.
- *
- *   sets [set_count]   none dominated by another
- *   ps_most            choices that take longer are not wanted
- *   frontier           out: [returned count]; valid until the next call */
-int32_t hr_layers_choose(hr_layers *layers, const hr_twin *twin, const hr_twin_set *sets,
-                         int32_t set_count, const hr_twin_slopes *slopes, int64_t limit,
-                         int64_t ps_most, const hr_layers_state **frontier);
+/* What is asked of the layers. */
+typedef struct {
+    const hr_twin *twin;
+    const hr_twin_set *sets; /* [set_count] none dominated by another */
+    int32_t set_count;
+    const hr_twin_slopes *slopes;
+    int64_t limit;   /* bytes that no layer exceeds */
+    int64_t head;    /* bytes that the head needs at least, beside what all layers keep */
+    int64_t ps_most; /* choices that take longer are not wanted */
+} hr_layers_task;
 
-/* Writes the choice that ends in frontier[state] as sets dropped, layer by layer. */
-void hr_layers_read(const hr_layers *layers, const hr_twin *twin, const hr_twin_set *sets,
-                    int32_t state, uint8_t *dropped);
+/* No choice for the layers takes less, in picoseconds: each kept byte saves what it saves at best.
+ * INT64_MAX when the least that they can keep is too much. */
+int64_t hr_layers_bound(const hr_layers_task *task);
+
+/* All choices worth having: kept bytes rise and time falls.
+ *
+ *   states_most  of one layer; where there are more some are left out evenly
+ *   frontier     out: [returned count]; valid until the next call */
+int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t states_most,
+                         const hr_layers_state **frontier);
+
+/* Writes the choice that ends in frontier[state] as indices of sets, layer by layer. */
+void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t state,
+                    uint8_t *chosen);
 
 /* The lowest limit for which any choice exists whose kept bytes plus `head` are within it, too. */
 int64_t hr_layers_least(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,

@@ -21,8 +21,7 @@ int32_t hr_fit_micros(const hr_config *config, int64_t micros[HR_FIT_MICROS_MOST
 
 /* For micro-batches of so many sequences, the largest first and 0, no cut, before them. Where T is
  * a multiple of 64, tokens are; else they are whole sequences. */
-int32_t hr_fit_chunks(const hr_config *config, int64_t micro,
-                      int64_t chunks[HR_FIT_CHUNKS_MOST]);
+int32_t hr_fit_chunks(const hr_config *config, int64_t micro, int64_t chunks[HR_FIT_CHUNKS_MOST]);
 int32_t hr_fit_mlp_tiles(const hr_config *config, int64_t micro, int64_t tiles[HR_FIT_TILES_MOST]);
 int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
                                int64_t tiles[HR_FIT_TILES_MOST]);

@@ -72,7 +72,8 @@ static bool enumerate(scene *s)
             uint8_t *dropped = kept[s->count];
             for (int32_t l = 0; l < layers; l++, at /= s->fit.set_count)
                 dropped[l] = s->fit.sets[at % s->fit.set_count];
-            hr_strategy strategy = { .micro_batch = micros[m] < s->config.train.batch ? micros[m] : 0,
+            hr_strategy strategy = { .micro_batch = micros[m] < s->config.train.batch ? micros[m]
+                                                                                      : 0,
                                      .layer_count = layers,
                                      .dropped = dropped };
             strategy.loss_chunk = chunks[at % chunk_count], at /= chunk_count;
