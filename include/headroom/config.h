@@ -87,6 +87,7 @@ typedef struct {
         int64_t micro_batch; /* sequences; 0: auto, the largest divisor of batch that fits */
         int64_t loss_chunk;  /* tokens; 0: auto */
         int32_t recompute;   /* hr_recompute_kind */
+        char strategy[HR_PATH_BYTES]; /* file that says all of the above; empty: none */
     } memory;
 } hr_config;
 

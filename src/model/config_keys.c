@@ -126,6 +126,8 @@ static const hr_config_row rows[] = {
             "tokens whose logits exist at once"),
     CHOICE(memory.recompute, "auto", "auto none norms layers",
            "computed again, not kept, for the backward pass; auto: norms, layers at need"),
+    TEXT(memory.strategy, "", NULL,
+         "YAML file with a whole strategy, in place of the three keys above"),
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };

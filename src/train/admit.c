@@ -12,6 +12,7 @@
 #include "mem/limits.h"
 #include "model/assemble.h"
 #include "ops/list.h"
+#include "plan/strategy_file.h"
 #include "train/prepare.h"
 
 enum { CHUNKS = 5, LAYERS_MOST = 4096 }; /* as the key model.n_layers has it */
@@ -92,9 +93,17 @@ static hr_status bound_plan(const trial *t, choice chosen, int64_t *bytes, hr_er
     a->config.memory.micro_batch = chosen.micro_batch;
     a->config.memory.loss_chunk = chosen.chunk;
     uint8_t dropped[LAYERS_MOST];
-    const hr_strategy strategy = hr_strategy_of(&a->config, chosen.micro_batch, dropped);
-    const hr_status status = hr_compile_floor(&a->config, &strategy, t->threads, &a->region,
-                                              &a->compiled, err);
+    hr_strategy strategy = hr_strategy_of(&a->config, chosen.micro_batch, dropped);
+    hr_status status = HR_OK;
+    if (*a->config.memory.strategy)
+        status = hr_strategy_read(&a->config, a->config.memory.strategy, &strategy, err);
+    if (status != HR_OK) return status;
+    if (*a->config.memory.strategy) {
+        a->config.memory.micro_batch = strategy.micro_batch ? strategy.micro_batch
+                                                            : a->config.train.batch;
+        a->config.memory.loss_chunk = strategy.loss_chunk;
+    }
+    status = hr_compile_floor(&a->config, &strategy, t->threads, &a->region, &a->compiled, err);
     if (status == HR_OK) *bytes = account(t);
     return status;
 }
@@ -201,6 +210,8 @@ static hr_status walk(searching *s, bool thorough, hr_error *err)
     const int32_t kinds[] = { open ? HR_RECOMPUTE_NORMS : config->memory.recompute,
                               HR_RECOMPUTE_LAYERS };
     hr_status status = HR_OK;
+    if (*config->memory.strategy)
+        return consider(s, (choice){ HR_RECOMPUTE_NORMS, config->train.batch, 0 }, err);
     for (int32_t k = 0; k < (open ? 2 : 1); k++)
         for (int64_t micro = config->train.batch; micro >= 1; micro--) {
             if (config->train.batch % micro) continue;

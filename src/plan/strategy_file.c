@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/strategy_file.c - prints a strategy; reads one from the events of libyaml.
+ *
+ * The form is a mapping, a list in it, mappings in that, a list in each: four places, and an event
+ * means something else in each of them. */
+#include "plan/strategy_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "base/checked.h"
+#include "base/number.h"
+
+enum { FILE_BYTES_MAX = 1048576, WORD_BYTES = 64 };
+
+static const char *const names[] = { [HR_INTERMEDIATE_NORM] = "norm",
+                                     [HR_INTERMEDIATE_QKV] = "qkv",
+                                     [HR_INTERMEDIATE_ATTENTION] = "attention",
+                                     [HR_INTERMEDIATE_MID] = "mid",
+                                     [HR_INTERMEDIATE_UP] = "up",
+                                     [HR_INTERMEDIATE_ACTIVATION] = "activation" };
+enum { NAMES = sizeof names / sizeof *names };
+
+/* Bit 0 of a set names nothing: while a file is read it says that the layer was there. */
+enum { COVERED = 1u << HR_INTERMEDIATE_NONE };
+
+/* ---- out */
+
+static void put_cut(hr_writer *writer, const char *name, int64_t cut)
+{
+    if (cut) hr_put(writer, "%s: %lld\n", name, (long long)cut);
+    else hr_put(writer, "%s: whole\n", name);
+}
+
+static void put_layers(hr_writer *writer, int32_t first, int32_t last, uint32_t kept)
+{
+    const char *between = "";
+    if (first == last) hr_put(writer, "  - layers: %d\n    keep: [", first);
+    else hr_put(writer, "  - layers: %d-%d\n    keep: [", first, last);
+    for (int32_t i = 1; i < NAMES; i++) {
+        if (!(kept >> i & 1)) continue;
+        hr_put(writer, "%s%s", between, names[i]);
+        between = ", ";
+    }
+    hr_put(writer, "]\n");
+}
+
+void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_writer *writer)
+{
+    const uint32_t has = hr_strategy_intermediates(config);
+    const uint8_t *dropped = strategy->dropped;
+    put_cut(writer, "micro_batch", strategy->micro_batch);
+    put_cut(writer, "loss_chunk", strategy->loss_chunk);
+    put_cut(writer, "mlp_tile", strategy->mlp_tile);
+    put_cut(writer, "attention_tile", strategy->attention_tile);
+    hr_put(writer, "order: %s\nlayers:\n", strategy->dw_first ? "dw_first" : "dx_first");
+    for (int32_t first = 0, last; first < strategy->layer_count; first = last + 1) {
+        for (last = first; last + 1 < strategy->layer_count && dropped[last + 1] == dropped[first];)
+            last++;
+        put_layers(writer, first, last, has & ~(uint32_t)dropped[first]);
+    }
+}
+
+/* ---- in */
+
+typedef enum { PLACE_BEFORE, PLACE_ROOT, PLACE_LIST, PLACE_ENTRY, PLACE_KEEP, PLACE_AFTER } place;
+
+typedef enum {
+    KEY_MICRO_BATCH,
+    KEY_LOSS_CHUNK,
+    KEY_MLP_TILE,
+    KEY_ATTENTION_TILE,
+    KEY_ORDER,
+    KEY_LAYERS,
+    KEYS
+} root_key;
+
+static const char *const keys[KEYS] = { "micro_batch",    "loss_chunk", "mlp_tile",
+                                        "attention_tile", "order",      "layers" };
+
+typedef struct {
+    const hr_config *config;
+    hr_strategy strategy;
+    hr_error *err;
+    const char *path;
+    int64_t line;
+    place at;
+    int32_t key;    /* root_key, or in an entry KEY_LAYERS and KEYS (keep); HR_NONE: a key comes */
+    uint32_t given; /* root keys so far */
+    int64_t first, last; /* layers of the entry; last HR_NONE: not yet */
+    bool keeps;          /* the entry's list was there */
+    uint32_t kept;       /* of the entry */
+} reader;
+
+/* "path:line: sentence"; of a long path the end is what tells. */
+static hr_status fail_at(const reader *r, const char *format, ...) HR_PRINTF(2, 3);
+static hr_status fail_at(const reader *r, const char *format, ...)
+{
+    enum { PATH_SHOWN = 160, SENTENCE_BYTES = 256 };
+    const size_t length = strlen(r->path);
+    char sentence[SENTENCE_BYTES];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(sentence, sizeof sentence, format, list);
+    va_end(list);
+    return hr_fail(r->err, HR_USAGE, "%s:%lld: %s",
+                   length > PATH_SHOWN ? r->path + length - PATH_SHOWN : r->path,
+                   (long long)r->line, sentence);
+}
+
+static hr_status fail_form(const reader *r)
+{
+    return fail_at(r, "a strategy is a mapping of micro_batch, loss_chunk, mlp_tile, "
+                      "attention_tile, order and layers, a list of { layers, keep: [...] }");
+}
+
+static hr_status take_cut(reader *r, const char *word, int64_t *cut)
+{
+    int64_t value = 0;
+    if (strcmp(word, "whole") && (!hr_integer_parse(word, &value) || value < 1))
+        return fail_at(r, "a cut is a whole number from 1 or the word whole, not %s", word);
+    *cut = value;
+    return HR_OK;
+}
+
+static hr_status take_root_value(reader *r, const char *word)
+{
+    hr_strategy *s = &r->strategy;
+    int64_t *const cuts[] = { [KEY_MICRO_BATCH] = &s->micro_batch,
+                              [KEY_LOSS_CHUNK] = &s->loss_chunk,
+                              [KEY_MLP_TILE] = &s->mlp_tile,
+                              [KEY_ATTENTION_TILE] = &s->attention_tile };
+    const int32_t key = r->key;
+    r->key = HR_NONE;
+    if (key == KEY_LAYERS) return fail_form(r);
+    if (key != KEY_ORDER) return take_cut(r, word, cuts[key]);
+    s->dw_first = !strcmp(word, "dw_first");
+    if (s->dw_first || !strcmp(word, "dx_first")) return HR_OK;
+    return fail_at(r, "order is dw_first or dx_first, not %s", word);
+}
+
+static hr_status take_root_key(reader *r, const char *word)
+{
+    for (int32_t k = 0; k < KEYS; k++) {
+        if (strcmp(word, keys[k])) continue;
+        if (r->given >> k & 1) return fail_at(r, "%s is given twice", word);
+        r->given |= 1u << k;
+        r->key = k;
+        return HR_OK;
+    }
+    return fail_at(r, "%s is not a key of a strategy", word);
+}
+
+static hr_status take_entry_key(reader *r, const char *word)
+{
+    const bool layers = !strcmp(word, "layers");
+    if (!layers && strcmp(word, "keep"))
+        return fail_at(r, "%s is not a key here: layers and keep are", word);
+    if (layers ? r->last != HR_NONE : r->keeps) return fail_at(r, "%s is given twice", word);
+    r->key = layers ? KEY_LAYERS : KEYS;
+    return HR_OK;
+}
+
+/* "3" or "0-5". */
+static hr_status take_range(reader *r, const char *word)
+{
+    char first[WORD_BYTES];
+    const char *dash = strchr(word, '-');
+    snprintf(first, sizeof first, "%.*s", dash ? (int)(dash - word) : WORD_BYTES - 1, word);
+    r->key = HR_NONE;
+    if (!hr_integer_parse(first, &r->first) ||
+        !hr_integer_parse(dash ? dash + 1 : first, &r->last) || r->first < 0 || r->last < r->first)
+        return fail_at(r, "layers are a number or two as in 0-5, not %s", word);
+    if (r->last < r->config->model.n_layers) return HR_OK;
+    return fail_at(r, "layer %lld is not there: model.n_layers is %lld", (long long)r->last,
+                   (long long)r->config->model.n_layers);
+}
+
+static hr_status take_kept(reader *r, const char *word)
+{
+    for (int32_t i = 1; i < NAMES; i++) {
+        if (strcmp(word, names[i])) continue;
+        if (!(hr_strategy_intermediates(r->config) >> i & 1))
+            return fail_at(r, "a layer of this model has no %s to keep", word);
+        if (r->kept >> i & 1) return fail_at(r, "%s is kept twice", word);
+        r->kept |= 1u << i;
+        return HR_OK;
+    }
+    return fail_at(r,
+                   "%s is nothing that a layer keeps: norm, qkv, attention, mid, up and "
+                   "activation are",
+                   word);
+}
+
+static hr_status take_scalar(reader *r, const yaml_event_t *event)
+{
+    const char *text = (const char *)event->data.scalar.value;
+    char word[WORD_BYTES];
+    if (event->data.scalar.anchor || event->data.scalar.tag) return fail_form(r);
+    if (strlen(text) != event->data.scalar.length) return fail_form(r);
+    snprintf(word, sizeof word, "%s", text);
+    for (char *c = word; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+    switch (r->at) {
+    case PLACE_ROOT: return r->key == HR_NONE ? take_root_key(r, word) : take_root_value(r, word);
+    case PLACE_ENTRY:
+        if (r->key == HR_NONE) return take_entry_key(r, word);
+        return r->key == KEY_LAYERS ? take_range(r, word) : fail_form(r);
+    case PLACE_KEEP: return take_kept(r, word);
+    default: return fail_form(r);
+    }
+}
+
+static hr_status close_entry(reader *r)
+{
+    if (r->key != HR_NONE || r->last == HR_NONE || !r->keeps)
+        return fail_at(r, "an entry has both: layers and keep");
+    for (int64_t l = r->first; l <= r->last; l++) {
+        uint8_t *dropped = &r->strategy.dropped[l];
+        if (*dropped & COVERED) return fail_at(r, "layer %lld is given twice", (long long)l);
+        *dropped = (uint8_t)(COVERED | ~r->kept);
+    }
+    return HR_OK;
+}
+
+static hr_status open_mapping(reader *r, const yaml_event_t *event)
+{
+    if (event->data.mapping_start.anchor || event->data.mapping_start.tag) return fail_form(r);
+    if (r->at != PLACE_BEFORE && r->at != PLACE_LIST) return fail_form(r);
+    r->at = r->at == PLACE_BEFORE ? PLACE_ROOT : PLACE_ENTRY;
+    r->key = r->last = HR_NONE;
+    r->keeps = false;
+    r->kept = 0;
+    return HR_OK;
+}
+
+static hr_status open_list(reader *r, const yaml_event_t *event)
+{
+    if (event->data.sequence_start.anchor || event->data.sequence_start.tag) return fail_form(r);
+    if (r->at == PLACE_ROOT && r->key == KEY_LAYERS) {
+        r->at = PLACE_LIST;
+        return HR_OK;
+    }
+    if (r->at != PLACE_ENTRY || r->key != KEYS) return fail_form(r);
+    r->at = PLACE_KEEP;
+    r->keeps = true;
+    return HR_OK;
+}
+
+static hr_status take_event(reader *r, const yaml_event_t *event)
+{
+    hr_status status = HR_OK;
+    r->line = (int64_t)event->start_mark.line + 1;
+    switch (event->type) {
+    case YAML_ALIAS_EVENT: return fail_form(r);
+    case YAML_DOCUMENT_START_EVENT: return r->at == PLACE_BEFORE ? HR_OK : fail_form(r);
+    case YAML_SCALAR_EVENT: return take_scalar(r, event);
+    case YAML_MAPPING_START_EVENT: return open_mapping(r, event);
+    case YAML_SEQUENCE_START_EVENT: return open_list(r, event);
+    case YAML_MAPPING_END_EVENT:
+        if (r->at == PLACE_ENTRY) status = close_entry(r);
+        r->at = r->at == PLACE_ENTRY ? PLACE_LIST : PLACE_AFTER;
+        return status;
+    case YAML_SEQUENCE_END_EVENT:
+        r->at = r->at == PLACE_KEEP ? PLACE_ENTRY : PLACE_ROOT;
+        r->key = HR_NONE;
+        return HR_OK;
+    case YAML_STREAM_END_EVENT: return r->at == PLACE_AFTER ? HR_OK : fail_form(r);
+    default: return HR_OK;
+    }
+}
+
+typedef struct {
+    int fd, read_errno;
+    int64_t bytes; /* read so far */
+} source;
+
+static int read_some(void *data, unsigned char *buffer, size_t room, size_t *got)
+{
+    source *s = data;
+    ssize_t count;
+    do count = read(s->fd, buffer, room);
+    while (count < 0 && errno == EINTR);
+    if (count < 0) {
+        s->read_errno = errno;
+        return 0;
+    }
+    s->bytes += count;
+    *got = (size_t)count;
+    return s->bytes <= FILE_BYTES_MAX;
+}
+
+static hr_status fail_yaml(reader *r, const source *s, const yaml_parser_t *parser)
+{
+    if (s->read_errno)
+        return hr_fail(r->err, HR_USAGE, "%s cannot be read: %s", r->path, strerror(s->read_errno));
+    if (s->bytes > FILE_BYTES_MAX)
+        return hr_fail(r->err, HR_USAGE, "%s has more than the %d bytes that a strategy may have",
+                       r->path, FILE_BYTES_MAX);
+    if (parser->error == YAML_MEMORY_ERROR)
+        return hr_fail(r->err, HR_FAILURE, "%s: no memory left to read it", r->path);
+    r->line = (int64_t)parser->problem_mark.line + 1;
+    return fail_at(r, "not YAML: %s", parser->problem ? parser->problem : "");
+}
+
+static hr_status read_events(reader *r, const source *s, yaml_parser_t *parser)
+{
+    /* A byte of YAML makes two events at most. */
+    for (int64_t events = 0; events < 2 * FILE_BYTES_MAX; events++) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(parser, &event)) return fail_yaml(r, s, parser);
+        const bool last = event.type == YAML_STREAM_END_EVENT;
+        const hr_status status = take_event(r, &event);
+        yaml_event_delete(&event);
+        if (status != HR_OK || last) return status;
+    }
+    return fail_form(r);
+}
+
+/* Every layer is there, and the recipe can have it so. */
+static hr_status finish(reader *r)
+{
+    hr_strategy *s = &r->strategy;
+    hr_error inner;
+    for (int32_t l = 0; l < s->layer_count; l++)
+        if (!(s->dropped[l] & COVERED))
+            return hr_fail(r->err, HR_USAGE,
+                           "%s: layer %d has no entry; model.n_layers is %d: name every layer once",
+                           r->path, l, s->layer_count);
+    if (hr_strategy_check(r->config, s, &inner) != HR_OK)
+        return hr_fail(r->err, HR_USAGE, "%s: %s", r->path, inner.message);
+    hr_strategy_canonical(r->config, s);
+    return HR_OK;
+}
+
+hr_status hr_strategy_read(const hr_config *config, const char *path, hr_strategy *strategy,
+                           hr_error *err)
+{
+    reader r = { .config = config, .err = err, .path = path, .key = HR_NONE };
+    r.strategy = (hr_strategy){ .dw_first = true,
+                                .layer_count = (int32_t)config->model.n_layers,
+                                .dropped = strategy->dropped };
+    memset(strategy->dropped, 0, (size_t)r.strategy.layer_count);
+    source s = { .fd = open(path, O_RDONLY | O_CLOEXEC) };
+    if (s.fd < 0)
+        return hr_fail(err, HR_USAGE, "the strategy %s cannot be opened: %s", path,
+                       strerror(errno));
+    yaml_parser_t parser;
+    hr_status status = HR_FAILURE;
+    if (yaml_parser_initialize(&parser)) {
+        yaml_parser_set_input(&parser, read_some, &s);
+        status = read_events(&r, &s, &parser);
+        yaml_parser_delete(&parser);
+        if (status == HR_OK) status = finish(&r);
+        if (status == HR_OK) *strategy = r.strategy;
+    } else status = hr_fail(err, HR_FAILURE, "%s: no memory left to read it", path);
+    close(s.fd);
+    return status;
+}

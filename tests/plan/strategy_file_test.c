@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* strategy_file_test.c - a strategy that is printed reads back as itself; every file that is not one
+ * for the recipe is refused with one sentence that says where. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/strategy_file.h"
+#include "support/random_strategy.h"
+#include "text/folder.h"
+
+enum { SEED = 20250403, LAYERS_MOST = 40, TEXT_BYTES = 8192 };
+
+static const char *write_file(const hr_folder *folder, const char *text)
+{
+    const char *path = hr_folder_path(folder, "s.yaml");
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+    return path;
+}
+
+static void must(hr_status status, const hr_error *err)
+{
+    if (status != HR_OK) fail_msg("%s", err->message);
+}
+
+static void what_is_printed_reads_back_as_itself(void **state)
+{
+    (void)state;
+    const hr_folder folder = hr_folder_open();
+    print_message("seed %d\n", SEED);
+    for (uint64_t turn = 0; turn < 300 * HR_COUNT; turn++) {
+        hr_config config = random_config(SEED, turn);
+        config.model.n_layers = between(SEED, turn, 30, 1, LAYERS_MOST);
+        uint8_t dropped[LAYERS_MOST], read[LAYERS_MOST];
+        const hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        if (turn % 3 == 0) /* long runs */
+            for (int32_t l = 1; l < strategy.layer_count; l++)
+                if (l % 7) dropped[l] = dropped[l - 1];
+        char text[TEXT_BYTES], again[TEXT_BYTES];
+        hr_writer writer = { text, sizeof text }, other = { again, sizeof again };
+        hr_strategy got = { .dropped = read };
+        hr_error err;
+        hr_strategy_print(&config, &strategy, &writer);
+        assert_false(writer.cut);
+        must(hr_strategy_read(&config, write_file(&folder, text), &got, &err), &err);
+        assert_int_equal(got.micro_batch, strategy.micro_batch);
+        assert_int_equal(got.loss_chunk, strategy.loss_chunk);
+        assert_int_equal(got.mlp_tile, strategy.mlp_tile);
+        assert_int_equal(got.attention_tile, strategy.attention_tile);
+        assert_int_equal(got.dw_first, strategy.dw_first);
+        assert_int_equal(got.layer_count, strategy.layer_count);
+        assert_ptr_equal(got.dropped, read);
+        assert_memory_equal(read, dropped, (size_t)strategy.layer_count);
+        hr_strategy_print(&config, &got, &other);
+        assert_string_equal(text, again);
+    }
+    hr_folder_close(&folder);
+}
+
+static hr_config recipe(int32_t family)
+{
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = family;
+    config.model.n_layers = 4;
+    config.model.parallel_residual = false;
+    config.train.batch = 6;
+    config.train.seq_len = 128;
+    return config;
+}
+
+static void neighbours_with_one_set_are_one_entry(void **state)
+{
+    (void)state;
+    const hr_config config = recipe(HR_FAMILY_GPT_NEOX);
+    uint8_t dropped[] = { 0, 0, 1u << HR_INTERMEDIATE_NORM | 1u << HR_INTERMEDIATE_MID, 0x7e };
+    const hr_strategy strategy = {
+        .micro_batch = 3, .loss_chunk = 64, .layer_count = 4, .dropped = dropped
+    };
+    char text[TEXT_BYTES];
+    hr_writer writer = { text, sizeof text };
+    hr_strategy_print(&config, &strategy, &writer);
+    assert_string_equal(text, "micro_batch: 3\n"
+                              "loss_chunk: 64\n"
+                              "mlp_tile: whole\n"
+                              "attention_tile: whole\n"
+                              "order: dx_first\n"
+                              "layers:\n"
+                              "  - layers: 0-1\n"
+                              "    keep: [norm, qkv, attention, mid, up, activation]\n"
+                              "  - layers: 2\n"
+                              "    keep: [qkv, attention, up, activation]\n"
+                              "  - layers: 3\n"
+                              "    keep: []\n");
+}
+
+#define ALL "layers:\n - { layers: 0-3, keep: [] }\n"
+
+static void what_is_left_out_is_whole(void **state)
+{
+    (void)state;
+    const hr_folder folder = hr_folder_open();
+    const hr_config config = recipe(HR_FAMILY_NEEDLE);
+    uint8_t dropped[4];
+    hr_strategy got = { .dropped = dropped };
+    hr_error err;
+    must(hr_strategy_read(&config, write_file(&folder, ALL), &got, &err), &err);
+    assert_int_equal(got.micro_batch + got.loss_chunk + got.mlp_tile + got.attention_tile, 0);
+    assert_true(got.dw_first);
+    for (int32_t l = 0; l < 4; l++)
+        assert_int_equal(dropped[l], hr_strategy_intermediates(&config));
+    hr_folder_close(&folder);
+}
+
+static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        { "", "a strategy is a mapping of" },
+        { "3", ":1: a strategy is a mapping of" },
+        { "[]", "a strategy is a mapping of" },
+        { "layers: 3\n", "a strategy is a mapping of" },
+        { "layers:\n - 3\n", "a strategy is a mapping of" },
+        { "order: [dw_first]\n" ALL, "a strategy is a mapping of" },
+        { "micro_batch: {}\n" ALL, "a strategy is a mapping of" },
+        { ALL "---\n" ALL, "a strategy is a mapping of" },
+        { "micro_batch: &a 3\n" ALL, "a strategy is a mapping of" },
+        { "micro_batch: !x 3\n" ALL, "a strategy is a mapping of" },
+        { "micro_batch: *a\n" ALL, "a strategy is a mapping of" },
+        { "layers:\n - { layers: 0-3, keep: [[norm]] }\n", "a strategy is a mapping of" },
+        { "layers:\n - { layers: 0-3, keep: norm }\n", "a strategy is a mapping of" },
+        { "micro_batch: 3\nmicrobatch: 2\n" ALL, ":2: microbatch is not a key of a strategy" },
+        { "micro_batch: 3\nmicro_batch: 3\n" ALL, ":2: micro_batch is given twice" },
+        { "order: first\n" ALL, ":1: order is dw_first or dx_first, not first" },
+        { "mlp_tile: 0\n" ALL, "a cut is a whole number from 1 or the word whole, not 0" },
+        { "mlp_tile: -64\n" ALL, "a cut is a whole number from 1 or the word whole, not -64" },
+        { "mlp_tile: 1e3\n" ALL, "a cut is a whole number from 1 or the word whole, not 1e3" },
+        { "mlp_tile: 99999999999999999999\n" ALL, "not 99999999999999999999" },
+        { "micro_batch: 4\n" ALL, "micro_batch 4 does not divide train.batch 6" },
+        { "micro_batch: 12\n" ALL, "micro_batch 12 does not divide train.batch 6" },
+        { "mlp_tile: 100\n" ALL, "with train.seq_len 128 it must be a multiple of 64" },
+        { "layers:\n - { layers: 0-2, keep: [] }\n", "layer 3 has no entry; model.n_layers is 4" },
+        { "layers: []\n", "layer 0 has no entry" },
+        { "micro_batch: 3\n", "layer 0 has no entry" },
+        { "layers:\n - { layers: 0-3, keep: [] }\n - { layers: 2, keep: [] }\n",
+          ":3: layer 2 is given twice" },
+        { "layers:\n - { layers: 0-4, keep: [] }\n",
+          ":2: layer 4 is not there: model.n_layers is 4" },
+        { "layers:\n - { layers: 3-0, keep: [] }\n", "layers are a number or two as in 0-5" },
+        { "layers:\n - { layers: all, keep: [] }\n", "layers are a number or two as in 0-5" },
+        { "layers:\n - { layers: -1, keep: [] }\n", "layers are a number or two as in 0-5" },
+        { "layers:\n - { layers: 0-3 }\n", "an entry has both: layers and keep" },
+        { "layers:\n - { keep: [] }\n", "an entry has both: layers and keep" },
+        { "layers:\n - { layers: 0-3, layers: 0-3, keep: [] }\n", "layers is given twice" },
+        { "layers:\n - { layers: 0-3, keep: [], keep: [] }\n", "keep is given twice" },
+        { "layers:\n - { layers: 0-3, drop: [] }\n", "drop is not a key here" },
+        { "layers:\n - { layers: 0-3, keep: [gate] }\n", "gate is nothing that a layer keeps" },
+        { "layers:\n - { layers: 0-3, keep: [norm, norm] }\n", "norm is kept twice" },
+        { "layers:\n - { layers: 0-3, keep: [up] }\n", "a layer of this model has no up to keep" },
+        { "micro_batch: \"3\n", "not YAML: " },
+        { "\x01", "not YAML: " },
+    };
+    (void)state;
+    const hr_folder folder = hr_folder_open();
+    const hr_config config = recipe(HR_FAMILY_NEEDLE);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t dropped[4];
+        hr_strategy got = { .micro_batch = 77, .dropped = dropped };
+        hr_error err;
+        const char *path = write_file(&folder, cases[i].text);
+        if (hr_strategy_read(&config, path, &got, &err) != HR_USAGE)
+            fail_msg("taken: %s", cases[i].text);
+        if (!strstr(err.message, cases[i].says) || !strstr(err.message, "s.yaml"))
+            fail_msg("%s\nsays: %s\nnot: %s", cases[i].text, err.message, cases[i].says);
+        assert_int_equal(got.micro_batch, 77);
+        assert_ptr_equal(got.dropped, dropped);
+    }
+    uint8_t dropped[4];
+    hr_strategy got = { .dropped = dropped };
+    hr_error err;
+    assert_int_equal(hr_strategy_read(&config, "/none/such", &got, &err), HR_USAGE);
+    assert_non_null(strstr(err.message, "the strategy /none/such cannot be opened"));
+    assert_int_equal(hr_strategy_read(&config, "/", &got, &err), HR_USAGE);
+    assert_non_null(strstr(err.message, "cannot be read"));
+    hr_folder_close(&folder);
+}
+
+/* Any bytes: an answer, and in time. */
+static void rubbish_gets_an_answer(void **state)
+{
+    static const char seeds[] = "micro_batch: 3\nlayers:\n  - layers: 0-3\n    keep: [norm, qkv]\n";
+    (void)state;
+    const hr_folder folder = hr_folder_open();
+    const hr_config config = recipe(HR_FAMILY_NEEDLE);
+    for (uint64_t turn = 0; turn < 2000 * HR_COUNT; turn++) {
+        char text[sizeof seeds];
+        uint8_t dropped[4];
+        hr_strategy got = { .dropped = dropped };
+        hr_error err;
+        memcpy(text, seeds, sizeof seeds);
+        for (uint32_t k = 0; k < 1 + turn % 4; k++)
+            text[between(SEED, turn, 60 + 2 * k, 0, sizeof seeds - 2)] = (char)between(
+                SEED, turn, 61 + 2 * k, 1, 255);
+        const hr_status status = hr_strategy_read(&config, write_file(&folder, text), &got, &err);
+        assert_true(status == HR_OK || status == HR_USAGE);
+    }
+    hr_folder_close(&folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_printed_reads_back_as_itself),
+        cmocka_unit_test(neighbours_with_one_set_are_one_entry),
+        cmocka_unit_test(what_is_left_out_is_whole),
+        cmocka_unit_test(what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence),
+        cmocka_unit_test(rubbish_gets_an_answer),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
