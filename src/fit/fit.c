@@ -259,28 +259,86 @@ static hr_status explore(walk *w, setting *s, hr_error *err)
 
 /* ---- all settings ---- */
 
+/* What is known of a kind of tiling: of the MLP, of attention, of both. */
+typedef struct {
+    const setting *base, *rests;
+    int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
+    int32_t mlps, attentions; /* the last is the smallest; 1: the kind does not cut it */
+    int64_t bound; /* picoseconds of a step that none of the kind beats, tiles being free */
+} tiling;
+
+/* The bound: layers work with the bytes that the smallest tiles leave, in the time of no tiles. */
+static hr_status bound_tiling(walk *w, tiling *t, hr_error *err)
+{
+    hr_fit *fit = w->fit;
+    setting s = derive(t->base, t->rests);
+    s.knobs.mlp_tile = t->mlp[t->mlps - 1];
+    s.knobs.attention_tile = t->attention[t->attentions - 1];
+    t->bound = INT64_MAX;
+    for (;;) {
+        hr_twin_set sets[HR_FIT_SETS_MOST];
+        choice best;
+        bool changed;
+        for (int32_t k = 0; k < fit->set_count; k++)
+            memcpy(s.sets[k].ps, t->base->sets[k].ps, sizeof s.sets[k].ps);
+        memcpy(sets, s.sets, sizeof sets);
+        hr_layers_task task = { .twin = &fit->twin,
+                                .sets = sets,
+                                .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
+                                .slopes = &s.slopes,
+                                .limit = w->limit };
+        const int64_t ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX / 2;
+        if (!choose(w, &s, &task, ps_most, &best)) return HR_OK;
+        hr_layers_read(&fit->layers, &task, best.state, fit->trial);
+        const hr_status status = confirm(fit, &s, &task, &changed, err);
+        if (status != HR_OK) return status;
+        if (changed) continue;
+        t->bound = best.ps;
+        return HR_OK;
+    }
+}
+
+/* Picoseconds that tiles add to a step at least. */
+static int64_t tiles_ps(const hr_fit *fit, const setting *base, const setting *s)
+{
+    return uniform_ps(fit, &s->sets[0]) - uniform_ps(fit, &base->sets[0]);
+}
+
+/* Tiles cost time and save working bytes, the smaller the more: none is of use unless these are
+ * what binds. */
+static hr_status explore_tiling(walk *w, tiling *t, hr_error *err)
+{
+    hr_fit *fit = w->fit;
+    const int32_t i_first = t->mlps > 1, j_first = t->attentions > 1;
+    hr_status status = bound_tiling(w, t, err);
+    for (int32_t i = i_first; i < t->mlps; i++)
+        for (int32_t j = j_first; j < t->attentions && status == HR_OK; j++) {
+            setting s = derive(t->base, t->rests);
+            if (t->bound == INT64_MAX || (w->any && t->bound >= w->found->step_ps)) return HR_OK;
+            s.knobs.mlp_tile = t->mlp[i];
+            s.knobs.attention_tile = t->attention[j];
+            status = price_tiles(fit, t->base, &s, err);
+            if (status != HR_OK) return status;
+            if (w->any && t->bound + tiles_ps(fit, t->base, &s) > w->found->step_ps) continue;
+            status = explore(w, &s, err);
+        }
+    return status;
+}
+
 static hr_status explore_tiles(walk *w, const setting *base, const setting *rests, hr_error *err)
 {
     hr_fit *fit = w->fit;
     const int64_t micro = sequences_of(fit, &base->knobs);
-    int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
-    const int32_t mlps = hr_fit_mlp_tiles(fit->config, micro, mlp);
-    const int32_t attentions = hr_fit_attention_tiles(fit->config, micro, attention);
+    tiling all = { .base = base, .rests = rests };
+    all.mlps = hr_fit_mlp_tiles(fit->config, micro, all.mlp);
+    all.attentions = hr_fit_attention_tiles(fit->config, micro, all.attention);
     hr_status status = HR_OK;
-    for (int32_t i = 1; i < mlps * attentions && status == HR_OK; i++) {
-        setting s = derive(base, rests);
-        s.knobs.mlp_tile = mlp[i % mlps];
-        s.knobs.attention_tile = attention[i / mlps];
-        if (w->any) {
-            hr_layers_task task = { .twin = &fit->twin,
-                                    .sets = s.sets,
-                                    .set_count = fit->set_count,
-                                    .slopes = &s.slopes,
-                                    .limit = w->limit };
-            if (hr_layers_bound(&task) > w->found->step_ps - least_rest_ps(&s)) continue;
-        }
-        status = price_tiles(fit, base, &s, err);
-        if (status == HR_OK) status = explore(w, &s, err);
+    for (int32_t kind = 1; kind < 4 && status == HR_OK; kind++) {
+        tiling t = all;
+        if (!(kind & 1)) t.mlps = 1;
+        if (!(kind & 2)) t.attentions = 1;
+        if ((kind & 1 && all.mlps == 1) || (kind & 2 && all.attentions == 1)) continue;
+        status = explore_tiling(w, &t, err);
     }
     return status;
 }
@@ -298,8 +356,8 @@ static hr_status explore_micro(walk *w, int64_t micro, hr_error *err)
     if (status == HR_OK) status = explore(w, &dx_first, err);
     if (status == HR_OK) status = open_setting(fit, micro, true, &dw_first, err);
     if (status != HR_OK) return status;
-    dw_first = derive(&dx_first, &dw_first);
-    status = explore(w, &dw_first, err);
+    setting s = derive(&dx_first, &dw_first);
+    status = explore(w, &s, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dx_first, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dw_first, err);
     return status;

@@ -15,7 +15,7 @@ static int64_t room_of(int32_t layers)
 
 int64_t hr_layers_bytes(int32_t layers)
 {
-    return (room_of(layers) + 2 * HR_LAYERS_STATES) * (int64_t)sizeof(hr_layers_state) +
+    return (room_of(layers) + 3 * HR_LAYERS_STATES) * (int64_t)sizeof(hr_layers_state) +
            (layers + 1) * (int64_t)sizeof(int64_t) + 4 * 64;
 }
 
@@ -24,7 +24,7 @@ hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region, h
     layers->most = room_of(count);
     layers->states = hr_region_take(region, layers->most, sizeof *layers->states);
     layers->first = hr_region_take(region, count + 1, sizeof *layers->first);
-    layers->spare = hr_region_take(region, 2 * HR_LAYERS_STATES, sizeof *layers->spare);
+    layers->spare = hr_region_take(region, 3 * HR_LAYERS_STATES, sizeof *layers->spare);
     if (layers->states && layers->first && layers->spare) return HR_OK;
     return hr_fail(err, HR_FAILURE, "no room to choose for %d layers", count);
 }
@@ -40,6 +40,7 @@ static bool comes_first(const hr_layers_state *a, const hr_layers_state *b)
 /* The lower convex envelope of what sets keep and take in the middle layers. */
 typedef struct {
     int64_t kept[HR_FIT_SETS_MOST], ps[HR_FIT_SETS_MOST];
+    double slope[HR_FIT_SETS_MOST]; /* to the next */
     int32_t count;
 } envelope;
 
@@ -51,6 +52,12 @@ static bool is_above(const envelope *e, int64_t kept, int64_t ps)
     const double run = (double)(kept - e->kept[last - 1]), rise = (double)(ps - e->ps[last - 1]);
     const double at = (double)(e->kept[last] - e->kept[last - 1]) / run * rise;
     return (double)(e->ps[last] - e->ps[last - 1]) >= at;
+}
+
+static void close_envelope(envelope *e)
+{
+    for (int32_t i = 0; i + 1 < e->count; i++)
+        e->slope[i] = (double)(e->ps[i + 1] - e->ps[i]) / (double)(e->kept[i + 1] - e->kept[i]);
 }
 
 static envelope envelope_of(const hr_twin_set *sets, int32_t set_count, int32_t place)
@@ -65,29 +72,15 @@ static envelope envelope_of(const hr_twin_set *sets, int32_t set_count, int32_t 
             ps = sets[k].kept < kept ? sets[k].ps[place] : hr_min(ps, sets[k].ps[place]);
             kept = sets[k].kept;
         }
-        if (kept == INT64_MAX) return e;
+        if (kept == INT64_MAX) break;
         after = kept;
         if (e.count && ps >= e.ps[e.count - 1]) continue;
         while (e.count >= 2 && is_above(&e, kept, ps)) e.count--;
         e.kept[e.count] = kept;
         e.ps[e.count++] = ps;
     }
-}
-
-/* Picoseconds that `layers` middle layers take at least when they may keep so much together, a
- * little below to be safe from rounding; -1: they cannot. */
-static int64_t least_ps(const envelope *e, int64_t layers, int64_t kept)
-{
-    const int32_t last = e->count - 1;
-    const double each = (double)kept / (double)layers;
-    int32_t i = 0;
-    if (layers == 0) return 0;
-    if (each < (double)e->kept[0]) return -1;
-    if (each >= (double)e->kept[last]) return layers * e->ps[last];
-    while ((double)e->kept[i + 1] <= each) i++;
-    const double slope = (double)(e->ps[i + 1] - e->ps[i]) / (double)(e->kept[i + 1] - e->kept[i]);
-    const double ps = (double)e->ps[i] + slope * (each - (double)e->kept[i]);
-    return (int64_t)(ps * (double)layers * (1 - 1e-9));
+    close_envelope(&e);
+    return e;
 }
 
 static int64_t fastest_of(const hr_layers_task *task, int32_t place)
@@ -104,41 +97,50 @@ static int64_t leanest_of(const hr_layers_task *task)
     return least;
 }
 
-/* What the layers from `next` on take at least, where the layers below keep `kept`. */
+/* What the layers from some one on take at least. */
 typedef struct {
-    const hr_layers_task *task;
-    envelope middle;
-    int64_t ends_ps;   /* of those that come and are no middle layers */
-    int64_t ends_kept; /* they keep at least */
-    int32_t middles;
+    const envelope *middle;
+    int64_t room;    /* for what they keep, where the layers below keep nothing */
+    int64_t middles; /* how many of them are middle layers */
+    int64_t ends_ps; /* of the others */
+    int32_t at;      /* of the envelope, by the last that was asked */
 } outlook;
 
 static outlook look_ahead(const hr_layers_task *task, const envelope *middle, int32_t next)
 {
-    outlook ahead = { .task = task, .middle = *middle };
+    outlook ahead = { .middle = middle, .room = task->limit - task->head };
     for (int32_t l = next; l < task->twin->depth.layers; l++) {
         if (!task->twin->depth.exact && hr_twin_place(task->twin, l) == 1) {
             ahead.middles++;
             continue;
         }
         ahead.ends_ps += fastest_of(task, hr_twin_place(task->twin, l));
-        ahead.ends_kept += leanest_of(task);
+        ahead.room -= leanest_of(task);
     }
+    ahead.at = middle->count - 1;
     return ahead;
 }
 
-/* INT64_MAX: too much is kept. */
-static int64_t ps_ahead(const outlook *ahead, int64_t kept)
+/* Picoseconds, a little below to be safe from rounding; INT64_MAX: too much is kept. Cheap where
+ * what is kept rises from one question to the next. */
+static int64_t ps_ahead(outlook *ahead, int64_t kept)
 {
-    const int64_t room = ahead->task->limit - ahead->task->head - kept - ahead->ends_kept;
-    const int64_t ps = least_ps(&ahead->middle, ahead->middles, room);
-    return ps < 0 || (ahead->middles == 0 && room < 0) ? INT64_MAX : ahead->ends_ps + ps;
+    const envelope *e = ahead->middle;
+    const int64_t room = ahead->room - kept, n = ahead->middles;
+    if (room < n * e->kept[0]) return INT64_MAX;
+    if (n == 0 || room >= n * e->kept[e->count - 1])
+        return ahead->ends_ps + n * e->ps[e->count - 1];
+    if (ahead->at == e->count - 1 || room >= n * e->kept[ahead->at + 1]) ahead->at = e->count - 2;
+    while (room < n * e->kept[ahead->at]) ahead->at--;
+    const double ps = (double)(n * e->ps[ahead->at]) +
+                      e->slope[ahead->at] * (double)(room - n * e->kept[ahead->at]);
+    return ahead->ends_ps + (int64_t)(ps * (1 - 1e-9));
 }
 
 int64_t hr_layers_bound(const hr_layers_task *task)
 {
     const envelope middle = envelope_of(task->sets, task->set_count, 1);
-    const outlook ahead = look_ahead(task, &middle, 0);
+    outlook ahead = look_ahead(task, &middle, 0);
     return ps_ahead(&ahead, 0);
 }
 
@@ -153,23 +155,30 @@ static bool append(hr_layers_state *list, int32_t *count, const hr_layers_state 
     return true;
 }
 
-/* Merges two frontiers, one of them the states before with a set added, into `to`. */
-static int32_t merge(const hr_layers_state *a, int32_t a_count, const hr_layers_state *before,
-                     int32_t before_count, const hr_layers_state *added, hr_layers_state *to,
-                     bool *thinned)
+/* The states before with a set added, as far as they can end well. */
+static int32_t extend(outlook *ahead, int64_t ps_most, const hr_layers_state *before,
+                      int32_t before_count, const hr_layers_state *added, hr_layers_state *to)
+{
+    int32_t count = 0;
+    for (int32_t j = 0; j < before_count; j++) {
+        hr_layers_state next = *added;
+        next.kept += before[j].kept;
+        next.ps += before[j].ps;
+        next.from = j;
+        const int64_t ps = ps_ahead(ahead, next.kept);
+        if (ps != INT64_MAX && next.ps <= ps_most - ps) to[count++] = next;
+    }
+    return count;
+}
+
+/* Merges two frontiers. */
+static int32_t merge(const hr_layers_state *a, int32_t a_count, const hr_layers_state *b,
+                     int32_t b_count, hr_layers_state *to, bool *thinned)
 {
     int32_t i = 0, j = 0, count = 0;
-    while (i < a_count || j < before_count) {
-        hr_layers_state next = *added;
-        if (j < before_count) {
-            next.kept += before[j].kept;
-            next.ps += before[j].ps;
-            next.from = j;
-        }
-        const bool first = j == before_count || (i < a_count && comes_first(&a[i], &next));
-        if (first) next = a[i++];
-        else j++;
-        if (append(to, &count, &next)) continue;
+    while (i < a_count || j < b_count) {
+        const bool first = j == b_count || (i < a_count && comes_first(&a[i], &b[j]));
+        if (append(to, &count, first ? &a[i++] : &b[j++])) continue;
         *thinned = true;
         break;
     }
@@ -188,18 +197,12 @@ static int32_t fitting(const hr_layers_state *before, int32_t count, int64_t lim
     return low;
 }
 
-/* Drops states that cannot end well; of more than `most` keeps some, evenly, and both ends. */
-static int32_t sift(const outlook *ahead, hr_layers_state *list, int32_t count, int32_t most,
-                    bool *thinned)
+/* Of more than `most` states keeps some, evenly, and both ends. */
+static int32_t thin(hr_layers_state *list, int32_t count, int32_t most, bool *thinned)
 {
-    int32_t left = 0;
-    for (int32_t i = 0; i < count; i++) {
-        const int64_t ps = ps_ahead(ahead, list[i].kept);
-        if (ps != INT64_MAX && list[i].ps <= ahead->task->ps_most - ps) list[left++] = list[i];
-    }
-    if (left <= most) return left;
+    if (count <= most) return count;
     for (int32_t i = 0; i < most; i++)
-        list[i] = list[(int64_t)i * (left - 1) / hr_max(most - 1, 1)];
+        list[i] = list[(int64_t)i * (count - 1) / hr_max(most - 1, 1)];
     *thinned = true;
     return most;
 }
@@ -216,22 +219,25 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
     layers->thinned = false;
     for (int32_t l = 0; l < depth; l++) {
         const int32_t place = hr_twin_place(task->twin, l);
-        const outlook ahead = look_ahead(task, &middle, l + 1);
+        outlook ahead = look_ahead(task, &middle, l + 1);
         /* What room is left is shared by the layers that come, so that none starves. */
         const int64_t share = hr_min((layers->most - used) / (depth - l), states_most);
         hr_layers_state *list = layers->spare, *other = layers->spare + HR_LAYERS_STATES;
+        hr_layers_state *extended = other + HR_LAYERS_STATES;
         int32_t count = 0;
         for (int32_t k = 0; k < task->set_count; k++) {
             const hr_twin_set *set = &task->sets[k];
             const int64_t work = hr_twin_work(task->twin, set, task->slopes, l);
             const int32_t fit = fitting(before, before_count, task->limit, work);
             const hr_layers_state added = { set->kept, set->ps[place], 0, (uint8_t)k };
-            count = merge(list, count, before, fit, &added, other, &layers->thinned);
+            const int32_t more = extend(&ahead, task->ps_most, before, fit, &added, extended);
+            if (more == 0) continue;
+            count = merge(list, count, extended, more, other, &layers->thinned);
             hr_layers_state *swap = list;
             list = other;
             other = swap;
         }
-        count = sift(&ahead, list, count, (int32_t)share, &layers->thinned);
+        count = thin(list, count, (int32_t)share, &layers->thinned);
         layers->first[l] = used;
         memcpy(layers->states + used, list, (size_t)count * sizeof *list);
         before = layers->states + used;
