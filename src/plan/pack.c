@@ -11,7 +11,7 @@
 #include "plan/pack_part.h"
 #include "plan/pack_sort.h"
 
-enum { PRESS_LEAST = 512, PRESS_ROUNDS = 4 };
+enum { PRESS_LEAST = 512, PRESS_ROUNDS = 4, WAYS_MENDED = 12, FIRST_PUTS = 32, SECOND_PUTS = 250 };
 
 /* Everything between cutting and placing. */
 typedef struct {
@@ -204,6 +204,7 @@ typedef struct {
     int64_t height, bound; /* found; proven */
     int64_t *offsets, *trial;
     int32_t *orders[HR_PACK_ORDERS], *ranking, *spare;
+    uint32_t sorted; /* bit i: orders[i] is there */
 } attempt;
 
 static void keep_lower(attempt *a, int32_t count, int64_t height)
@@ -253,23 +254,54 @@ static const way ways[] = {
     { HR_PACK_BY_BIRTH, HR_PACK_HANG_AFTER },
 };
 
-/* Every way until one is within `target`. */
-static bool try_ways(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
+static int64_t height_of(const hr_pack_part *part, const int64_t *offsets)
 {
-    const int32_t count = sizeof ways / sizeof *ways;
-    uint32_t sorted = 0;
-    for (int32_t k = 0; k < count && a->height > target; k++) {
-        const hr_pack_order by = ways[k].by;
-        int64_t height;
+    int64_t height = 0;
+    for (int32_t i = 0; i < part->count; i++)
+        height = hr_max(height, offsets[i] + part->items[i].bytes);
+    return height;
+}
+
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* Places the part this way; if `puts` is positive, what stands out is mended with so many. */
+static bool try_way(packing *p, const hr_pack_part *part, int64_t target, int32_t k, int32_t puts,
+                    attempt *a)
+{
+    int64_t height;
+    bool fits = false;
+    if (!hr_pack_first_fit(part, a->orders[ways[k].by], ways[k].hang, target,
+                           puts ? INT64_MAX : a->height, &p->effort, p->scratch, a->trial, &height))
+        return false;
+    keep_lower(a, part->count, height);
+    if (!puts || height <= target || height == INT64_MAX) return true;
+    if (!hr_pack_repair(part, target, puts, &p->effort, p->scratch, a->trial, &fits)) return false;
+    if (fits) keep_lower(a, part->count, height_of(part, a->trial));
+    return true;
+}
+
+/* Ways from..to - 1 until one is within `target`. */
+static bool try_ways(packing *p, const hr_pack_part *part, int64_t target, int32_t from, int32_t to,
+                     attempt *a)
+{
+    for (int32_t k = from; k < to && a->height > target; k++) {
+        const uint32_t order = 1u << ways[k].by;
         if (hr_pack_stopped(&p->effort)) return true;
-        if (!(sorted & 1u << by) && !hr_pack_sort(part, by, p->scratch, a->orders[by]))
+        if (!(a->sorted & order) &&
+            !hr_pack_sort(part, ways[k].by, p->scratch, a->orders[ways[k].by]))
             return false;
-        sorted |= 1u << by;
-        if (!hr_pack_first_fit(part, a->orders[by], ways[k].hang, target, a->height, &p->effort,
-                               p->scratch, a->trial, &height))
-            return false;
-        keep_lower(a, part->count, height);
+        a->sorted |= order;
+        if (!try_way(p, part, target, k, 0, a)) return false;
     }
+    return true;
+}
+
+/* The best ways once more, each mended. */
+static bool mend_ways(packing *p, const hr_pack_part *part, int64_t target, int32_t puts,
+                      attempt *a)
+{
+    for (int32_t k = 0; k < WAYS_MENDED && a->height > target && p->effort.work > 0; k++)
+        if (!try_way(p, part, target, k, puts, a)) return false;
     return true;
 }
 
@@ -362,14 +394,6 @@ static hr_pack_answer ask(packing *p, const hr_pack_part *part, int64_t capacity
     return HR_PACK_GAVE_UP;
 }
 
-static int64_t height_of(const hr_pack_part *part, const int64_t *offsets)
-{
-    int64_t height = 0;
-    for (int32_t i = 0; i < part->count; i++)
-        height = hr_max(height, offsets[i] + part->items[i].bytes);
-    return height;
-}
-
 /* Halves the distance between a capacity that failed and the height that is known, while work is
  * left. A capacity that was given up on counts as failed here, but raises no bound. */
 static void search_part(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
@@ -384,6 +408,20 @@ static void search_part(packing *p, const hr_pack_part *part, int64_t target, at
         else failed = capacity;
         capacity = failed + hr_max((a->height - failed) / part->unit / 2, 1) * part->unit;
     }
+}
+
+/* What costs more than placing once. Large parts are mended and pressed before the search, whose
+ * nodes cost as much as there are items, and after it. */
+static bool work_on(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
+{
+    const bool large = part->count >= PRESS_LEAST;
+    if (large && (!mend_ways(p, part, target, SECOND_PUTS, a) || !press(p, part, target, 0, a)))
+        return false;
+    search_part(p, part, target, a);
+    for (int32_t k = 1; large && k < PRESS_ROUNDS && a->height > target && a->bound <= target; k++)
+        if (!mend_ways(p, part, target, SECOND_PUTS << (2 * k), a) || !press(p, part, target, k, a))
+            return false;
+    return true;
 }
 
 /* Packs one part within `target` bytes, or as low as the work allows. */
@@ -401,15 +439,14 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
         a->orders[by] = hr_region_take(p->scratch, part->count, sizeof *a->orders[by]);
         if (!a->orders[by]) return false;
     }
-    if (!hr_pack_reuse(part, p->scratch, a->offsets, &a->height) || !try_ways(p, part, target, a))
+    if (!hr_pack_reuse(part, p->scratch, a->offsets, &a->height) ||
+        !try_ways(p, part, target, 0, WAYS_MENDED, a) ||
+        !mend_ways(p, part, target, FIRST_PUTS, a) ||
+        !try_ways(p, part, target, WAYS_MENDED, WAYS, a))
         return false;
     if (a->height > target) {
         ++*hard_count;
-        const int32_t rounds = part->count < PRESS_LEAST ? 0 : PRESS_ROUNDS;
-        if (rounds && !press(p, part, target, 0, a)) return false;
-        search_part(p, part, target, a);
-        for (int32_t k = 1; k < rounds && a->height > target && a->bound <= target; k++)
-            if (!press(p, part, target, k, a)) return false;
+        if (!work_on(p, part, target, a)) return false;
     }
     for (int32_t i = 0; i < part->count; i++)
         storages[part->items[i].storage].offset = p->base + a->offsets[i];
@@ -424,7 +461,9 @@ int64_t hr_pack_scratch_bytes(int32_t count)
      * Each table is rounded up to 64. */
     const int64_t n = count, tables = 24 * 64, key = sizeof(hr_pack_key);
     const int64_t part = n * (2 * 8 + (HR_PACK_ORDERS + 2) * 4);
-    const int64_t placing = hr_max(hr_pack_first_fit_bytes(count), hr_pack_search_bytes(count));
+    const int64_t placing = hr_max(
+        hr_max(hr_pack_first_fit_bytes(count), hr_pack_repair_bytes(count)),
+        hr_pack_search_bytes(count));
     const int64_t most = hr_max(4 * n * key, part + hr_max(2 * n * key, placing));
     return tables + n * ((int64_t)sizeof(hr_pack_item) + 8) + most;
 }

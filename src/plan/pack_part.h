@@ -102,6 +102,17 @@ bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, hr_pack_h
                        int64_t ceiling, int64_t enough, hr_pack_effort *effort, hr_region *scratch,
                        int64_t *offsets, int64_t *height);
 
+/* Mends a placement of which a few items stand above the target: they are put back below it, and
+ * what they displace, and so on. False: scratch is too small.
+ *
+ *   puts     items put down, at most
+ *   offsets  in/out [count]
+ *   fits     out; false: the offsets are of no use any more
+ *
+ * Cost     each put: items, and neighbours * their logarithm. */
+bool hr_pack_repair(const hr_pack_part *part, int64_t target, int32_t puts, hr_pack_effort *effort,
+                    hr_region *scratch, int64_t *offsets, bool *fits);
+
 typedef enum {
     HR_PACK_FOUND,
     HR_PACK_IMPOSSIBLE,
@@ -117,8 +128,9 @@ hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, in
                               int64_t work, hr_pack_effort *effort, hr_region *scratch,
                               int64_t *offsets);
 
-/* Bytes of scratch, at most, that first fit and the search need for so many items. Pure. */
+/* Bytes of scratch, at most, that first fit, repair and the search need for so many items. Pure. */
 int64_t hr_pack_first_fit_bytes(int32_t count);
+int64_t hr_pack_repair_bytes(int32_t count);
 int64_t hr_pack_search_bytes(int32_t count);
 
 #endif
