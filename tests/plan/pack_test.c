@@ -123,6 +123,34 @@ static int32_t make_training(int32_t layers, int32_t loss_steps)
     return count;
 }
 
+/* A step without micro-batches: activations fall in a stack while gradients, which wait for the
+ * update, grow into another, and every product needs one wide stretch between the two. */
+static int32_t make_whole_batch(int32_t layers)
+{
+    enum { FORWARD = 8, BACKWARD = 14, KEPT = 6, GRADIENTS = 4 };
+    const int32_t back = layers * FORWARD, update = back + layers * BACKWARD;
+    const int64_t width = 8 * draw(8, 40), most = layers * width * draw(3, 6) / 4;
+    int32_t count = 0;
+    for (int32_t l = 0; l < layers; l++) {
+        const int32_t forward = l * FORWARD, backward = back + (layers - 1 - l) * BACKWARD;
+        for (int32_t k = 0; k < KEPT; k++)
+            if (draw(0, 2))
+                add(&count, forward + k, backward + BACKWARD - 2 * k - 1, draw(1, 4) * width);
+        for (int32_t k = 0; k < GRADIENTS; k++)
+            add(&count, backward + 3 * k + draw(0, 2), update + l * GRADIENTS + k,
+                draw(1, 9) * width / 2);
+        for (int32_t k = 0; k + 1 < FORWARD; k++) {
+            add(&count, forward + k, forward + k + draw(0, 1), width);
+            if (draw(0, 1)) add(&count, forward + k, forward + k, most + width * draw(0, 2));
+        }
+        for (int32_t k = 0; k + 3 < BACKWARD; k++) {
+            add(&count, backward + k, backward + k + draw(1, 3), width);
+            if (draw(0, 1)) add(&count, backward + k, backward + k, most + width * draw(0, 4));
+        }
+    }
+    return count;
+}
+
 static void print_counts(const char *what, const int32_t counts[3], int32_t hard)
 {
     const int32_t all = counts[0] + counts[1] + counts[2];
@@ -159,6 +187,28 @@ static void training_steps_pack_at_their_floor(void **state)
     }
     print_counts("training steps", counts, hard);
     assert_true(counts[HR_PACK_AT_FLOOR] * 100 >= 95 * 200 * HR_COUNT);
+}
+
+/* Orders alone, and then with what mends and searches. */
+static void two_stacks_that_meet_pack_at_their_floor(void **state)
+{
+    (void)state;
+    int32_t alone[3] = { 0 }, counts[3] = { 0 }, hard = 0;
+    for (int32_t i = 0; i < 100 * HR_COUNT; i++) {
+        const int32_t count = make_whole_batch((int32_t)draw(4, 24));
+        hr_pack_result result = pack(count, 0);
+        check(count, &result);
+        alone[result.proof]++;
+        assert_int_equal(result.nodes, 0);
+        result = pack(count, 20000000);
+        check(count, &result);
+        counts[result.proof]++;
+        hard += result.hard_count > 0;
+    }
+    print_counts("whole batches, orders only", alone, 0);
+    print_counts("whole batches", counts, hard);
+    assert_true(alone[HR_PACK_AT_FLOOR] * 100 >= 70 * 100 * HR_COUNT);
+    assert_true(counts[HR_PACK_AT_FLOOR] * 100 >= 95 * 100 * HR_COUNT);
 }
 
 static void fifteen_thousand_storages_pack_at_their_floor(void **state)
@@ -421,6 +471,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_storages_never_overlap),
         cmocka_unit_test(training_steps_pack_at_their_floor),
+        cmocka_unit_test(two_stacks_that_meet_pack_at_their_floor),
         cmocka_unit_test(fifteen_thousand_storages_pack_at_their_floor),
         cmocka_unit_test(a_floor_that_cannot_be_reached_is_proven_so),
         cmocka_unit_test(small_plans_are_as_low_as_the_best_of_all_orders),
