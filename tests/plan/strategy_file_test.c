@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* strategy_file_test.c - a strategy that is printed reads back as itself; every file that is not one
- * for the recipe is refused with one sentence that says where. */
+/* strategy_file_test.c - a strategy that is printed reads back as itself; every file that is not
+ * one for the recipe is refused with one sentence that says where. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support/random_strategy.h - any strategy that keeps every bit, a function of (seed, turn). */
+/* tests/support/random_strategy.h - any strategy that keeps every bit, by (seed, turn). */
 #ifndef HR_TESTS_SUPPORT_RANDOM_STRATEGY_H
 #define HR_TESTS_SUPPORT_RANDOM_STRATEGY_H
 
 #include "plan/strategy.h"
 #include "support/random_config.h"
 
-/* 0, or tokens: a multiple of 64 where a sequence is one, else whole sequences; at most a micro-batch
- * and a unit more. */
+/* 0, or tokens: a multiple of 64 where a sequence is one, else whole sequences; at most a
+ * micro-batch and a unit more. */
 static inline int64_t random_tile(const hr_config *config, uint64_t seed, uint64_t turn,
                                   uint32_t what, int64_t sequences)
 {

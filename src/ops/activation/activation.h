@@ -3,8 +3,8 @@
  *
  *     y[r,c] = act(pre[r,c])
  *
- * A product writes pre and act(pre) in one pass (ops/linear/linear.h); where only pre was kept, this
- * makes the other again, without the product.
+ * A product writes pre and act(pre) in one pass (ops/linear/linear.h); where only pre was kept,
+ * this makes the other again, without the product.
  *
  * Operands. activation  in  pre r      out  y r
  *
