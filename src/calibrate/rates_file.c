@@ -266,7 +266,7 @@ hr_status hr_rates_load(const char *directory, const struct hr_op *const *ops, i
 {
     char path[PATH_BYTES], name[HR_RATES_NAME_BYTES], found[HR_RATES_SOURCE_BYTES];
     hr_rates_machine machine;
-    hr_rates read = { .op = { { { 0 } } } };
+    hr_rates read = { .threads = threads };
     bool there = directory && *directory, stale = false;
     hr_rates_machine_of(ops, op_count, cpu_mask, threads, &machine);
     hr_rates_name(&machine, name);

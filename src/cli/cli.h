@@ -19,6 +19,9 @@ typedef enum {
     HR_OPTION_METRICS,
     HR_OPTION_JSON,
     HR_OPTION_PROGRAM,
+    HR_OPTION_THREADS,
+    HR_OPTION_CHECK,
+    HR_OPTION_RECIPES,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -71,6 +74,10 @@ HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_conf
  * would be replaced, not written to. Null is fine. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_check_out(const char *path, hr_error *err);
 
+/* Where calibrations are kept: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty when neither
+ * is set. path [bytes] out. Errors USAGE too long. */
+HR_MUST_CHECK hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err);
+
 /* Prints "headroom: sentence" on standard error; returns the exit code. */
 int hr_cli_fail(const hr_error *err);
 
@@ -86,6 +93,7 @@ int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_verify(const hr_cli_arguments *arguments);
 int hr_cli_train(const hr_cli_arguments *arguments);
 int hr_cli_pack(const hr_cli_arguments *arguments);
+int hr_cli_calibrate(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);
 int hr_cli_doctor(const hr_cli_arguments *arguments);
 int hr_cli_help(const hr_cli_arguments *arguments);

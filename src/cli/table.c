@@ -17,6 +17,10 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl", "write one JSON object for each step" },
     [HR_OPTION_JSON] = { "json", NULL, "print JSON instead of text" },
     [HR_OPTION_PROGRAM] = { "program", NULL, "print the step program instead of the plan" },
+    [HR_OPTION_THREADS] = { "threads", "N",
+                            "measure with so many threads (as affinity and quota allow)" },
+    [HR_OPTION_CHECK] = { "check", NULL, "hold predictions against runs instead" },
+    [HR_OPTION_RECIPES] = { "recipes", "N", "recipes that --check runs, at most 40 (10)" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
@@ -42,6 +46,12 @@ static const hr_cli_command commands[] = {
       "placement in the capacity exists, 7 when the time ran out before that was known.",
       TAKES(CAPACITY) | TAKES(SECONDS) | TAKES(PACK_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_pack },
+    { "calibrate", "", "measure this machine, so that plans can say how long a step takes",
+      "Runs small recipes for about twenty seconds and keeps the prices of operations in\n"
+      "$XDG_CACHE_HOME/headroom. With --check: predicts the steps of other recipes, runs them, and\n"
+      "prints both; rows that ran while the machine was busy are marked.",
+      TAKES(THREADS) | TAKES(CHECK) | TAKES(RECIPES) | TAKES(JSON) | TAKES(HELP), 0, 0,
+      hr_cli_calibrate },
     { "keys", "", "list every key of a recipe with default, unit and range",
       "Each key may stand in a recipe, or behind it on the command line as key=value.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys },

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/fit.c - least squares with no negative answer, by coordinates.
+/* calibrate/prices.c - least squares with no negative answer, by coordinates.
  *
  * The normal equations of one group are 16 x 16 at most. One coordinate after the other takes the
  * value that is best while the others stand, or 0 where that would be negative; the sum of squares
  * never grows, and it is convex. Calls that something disturbed lie far from their price: they are
  * then weighed less, and the whole is done again. */
-#include "calibrate/fit.h"
+#include "calibrate/prices.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 
-enum { UNKNOWNS = 1 + HR_TERM_COUNT, SWEEPS_MOST = 20000, ROUNDS = 4 };
+enum { UNKNOWNS = 1 + HR_TERM_COUNT, SWEEPS_MOST = 20000, ROUNDS = 8 };
 
-/* Errors beyond this part of a call's time count by their size, no longer by its square. */
-static const double far = 0.1;
+/* A call whose time is further from its price than this part counts less and less. */
+static const double far = 0.15;
 
 typedef struct {
     double product[UNKNOWNS][UNKNOWNS], right[UNKNOWNS];
@@ -24,13 +24,13 @@ typedef struct {
 } equations;
 
 /* What the unknowns are multiplied by in one sample. */
-static void amounts_of(const hr_fit_sample *sample, double *amount)
+static void amounts_of(const hr_price_sample *sample, double *amount)
 {
     amount[0] = 1;
     for (int32_t t = 0; t < HR_TERM_COUNT; t++) amount[1 + t] = (double)sample->work.amount[t];
 }
 
-static double price(const double *rate, const hr_fit_sample *sample)
+static double price(const double *rate, const hr_price_sample *sample)
 {
     double amount[UNKNOWNS], sum = 0;
     amounts_of(sample, amount);
@@ -38,23 +38,27 @@ static double price(const double *rate, const hr_fit_sample *sample)
     return sum;
 }
 
-static bool in_group(const hr_fit_sample *sample, int32_t op, int32_t dtype)
+static bool in_group(const hr_price_sample *sample, int32_t op, int32_t dtype)
 {
     return sample->op == op && sample->dtype == dtype && sample->ns > 0;
 }
 
-static void collect(equations *e, const hr_fit_sample *samples, int32_t count, int32_t op,
-                    int32_t dtype, bool weighed)
+/* The square of price - ns, over both: twice too much counts as much as twice too little. */
+static void collect(equations *e, const hr_price_sample *samples, int32_t count, int32_t op,
+                    int32_t dtype, bool priced)
 {
     memset(e->product, 0, sizeof e->product);
     memset(e->right, 0, sizeof e->right);
     for (int32_t i = 0; i < count; i++) {
         if (!in_group(&samples[i], op, dtype)) continue;
         double amount[UNKNOWNS], weight = 1;
-        const double error = fabs(price(e->rate, &samples[i]) / samples[i].ns - 1);
-        if (weighed && error > far) weight = far / error;
+        const double ns = samples[i].ns, before = priced ? price(e->rate, &samples[i]) : ns;
         amounts_of(&samples[i], amount);
-        for (int32_t u = 0; u < UNKNOWNS; u++) amount[u] /= samples[i].ns;
+        if (before > 0) {
+            const double error = (fmax(before / ns, ns / before) - 1) / far;
+            weight = ns / before / (1 + error * error);
+        }
+        for (int32_t u = 0; u < UNKNOWNS; u++) amount[u] /= ns;
         for (int32_t u = 0; u < UNKNOWNS; u++) {
             e->right[u] += weight * amount[u];
             for (int32_t v = 0; v < UNKNOWNS; v++)
@@ -93,7 +97,7 @@ static int64_t whole(double value, int64_t most)
     return value >= (double)most ? most : (int64_t)(value + 0.5);
 }
 
-static void fit_group(const hr_fit_sample *samples, int32_t count, int32_t op, int32_t dtype,
+static void fit_group(const hr_price_sample *samples, int32_t count, int32_t op, int32_t dtype,
                       hr_rate *rate)
 {
     equations e = { .rate = { 0 } };
@@ -107,7 +111,7 @@ static void fit_group(const hr_fit_sample *samples, int32_t count, int32_t op, i
         if (e.scale[1 + t] > 0) rate->unit_as[t] = whole(1e9 * e.rate[1 + t], HR_RATE_UNIT_AS_MOST);
 }
 
-double hr_fit_quantile(double *values, int32_t count, double share)
+double hr_prices_quantile(double *values, int32_t count, double share)
 {
     const int32_t k = hr_min(count - 1, (int64_t)(share * count));
     int32_t low = 0, high = count - 1;
@@ -129,7 +133,7 @@ double hr_fit_quantile(double *values, int32_t count, double share)
     return count > 0 ? values[k] : 0;
 }
 
-void hr_fit_rates(const hr_fit_sample *samples, int32_t count, hr_rates *rates)
+void hr_prices_fit(const hr_price_sample *samples, int32_t count, hr_rates *rates)
 {
     for (int32_t op = 0; op < HR_RATE_OPS_MOST; op++)
         for (int32_t dtype = 0; dtype < 2; dtype++)

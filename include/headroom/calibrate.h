@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* headroom/calibrate.h - measures what this machine takes for each operation, so that plans can say
+ * how long a step will take; and holds such predictions against steps. docs/time.md: the model. */
+#ifndef HEADROOM_CALIBRATE_H
+#define HEADROOM_CALIBRATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { HR_CALIBRATE_CHECKS_MAX = 40, HR_CALIBRATE_CHECKS_DEFAULT = 10 };
+
+/* One recipe that was predicted and then run. */
+typedef struct {
+    char recipe[96];
+    bool unseen; /* with shapes that no calibration runs */
+    double predicted_seconds;
+    double measured_seconds; /* of processor, of the thread that had the most: the best of five */
+    double wall_seconds;     /* by the clock, the best of the same five */
+    double error;            /* predicted / measured - 1 */
+    double speed; /* of a fixed small step before and after, beside its best in this check: 1 when
+                   * the machine was as quiet as it got */
+    bool busy;    /* speed below 0.9: the row says more about who else was there */
+} hr_calibrate_row;
+
+typedef struct {
+    const char *directory; /* that keeps calibrations; made if it is missing */
+    const char *date;      /* of today, for people: "2025-03-14" */
+    int32_t threads;       /* 0: as affinity and the quota allow */
+    int32_t checks;        /* recipes of hr_calibrate_check: 1 to HR_CALIBRATE_CHECKS_MAX */
+    double seconds;        /* that hr_calibrate may measure */
+    void *context;
+    void (*progress)(void *context, int32_t done, int32_t all); /* null: nobody asks */
+    void (*row)(void *context, const hr_calibrate_row *row);    /* null: nobody asks */
+} hr_calibrate_request;
+
+typedef struct {
+    char file[1200]; /* that was written */
+    char rung[16];
+    int32_t threads, recipes, calls; /* calls: different ones that were timed */
+    double seconds;                  /* in all */
+    double error_median, error_high; /* of the calls' prices; high: 90 of 100 are below */
+    double products[2];              /* floating-point operations a second: fp32, bf16 */
+    double memory;                   /* bytes a second in an update of weights */
+    double fork_join;                /* seconds */
+} hr_calibrate_report;
+
+typedef struct {
+    char source[160]; /* where the prices came from */
+    int32_t rows, busy;
+    double error_median, error_high; /* of all rows, without their signs */
+    double quiet_median, quiet_high; /* of those that were not busy */
+} hr_calibrate_verdict;
+
+/* Runs small recipes, times every call, fits the prices and writes them to the directory.
+ * Errors   USAGE    more threads than there may be; a directory that is none
+ *          NO_FIT   less memory than the recipes need, some hundred MiB
+ *          FAILURE  the file cannot be written.
+ * Cost     about request->seconds, and a few more on a slow machine
+ * Threads  one at a time in a process. */
+HR_MUST_CHECK hr_status hr_calibrate(const hr_calibrate_request *request,
+                                     hr_calibrate_report *report, hr_error *err);
+
+/* Predicts and runs recipes, with the prices that a plan would use now. Rows that ran while the
+ * machine was busy are run again, twice at most.
+ * Errors   as hr_calibrate; CORRUPT a calibration that cannot be used. */
+HR_MUST_CHECK hr_status hr_calibrate_check(const hr_calibrate_request *request,
+                                           hr_calibrate_verdict *verdict, hr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

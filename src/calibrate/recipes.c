@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibrate/recipes.c - two tables. Those that are tested were drawn at random, once. */
+#include "calibrate/recipes.h"
+
+#include <stddef.h>
+
+enum {
+    NEEDLE = HR_FAMILY_NEEDLE,
+    NEOX = HR_FAMILY_GPT_NEOX,
+    BF16 = HR_FORMAT_BF16,
+    FP32 = HR_FORMAT_FP32,
+    ADAMW = HR_OPTIMIZER_ADAMW,
+    SGD = HR_OPTIMIZER_SGD,
+    KEEP = HR_RECOMPUTE_NONE,
+    AGAIN = HR_RECOMPUTE_LAYERS
+};
+
+/* Each takes tens of milliseconds a step on two cores with AMX, and less than 400 MiB. */
+static const hr_recipe learned[] = {
+    { NEOX, BF16, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 32, 16, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 128, 2, 2, 384, 8192, 128, 16, 8, 0.1 },
+    { NEOX, BF16, ADAMW, AGAIN, 256, 2, 4, 1024, 4096, 256, 4, 4, 0 },
+    { NEEDLE, BF16, SGD, KEEP, 320, 1, 10, 640, 16384, 100, 10, 10, 0 },
+    { NEEDLE, BF16, ADAMW, AGAIN, 512, 1, 8, 2048, 10000, 512, 2, 2, 0.1 },
+    { NEOX, BF16, ADAMW, KEEP, 512, 1, 8, 1536, 32000, 128, 16, 8, 0 },
+    { NEOX, BF16, SGD, KEEP, 768, 1, 12, 3072, 2048, 1024, 1, 1, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 1024, 1, 8, 2048, 512, 256, 8, 8, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 384, 1, 24, 1152, 512, 512, 8, 8, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 192, 2, 3, 768, 50304, 64, 8, 8, 0 },
+    { NEOX, FP32, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 32, 16, 0 },
+    { NEEDLE, FP32, ADAMW, KEEP, 128, 2, 2, 384, 8192, 128, 8, 4, 0.1 },
+    { NEOX, FP32, ADAMW, AGAIN, 256, 1, 4, 1024, 4096, 256, 4, 4, 0 },
+    { NEEDLE, FP32, SGD, KEEP, 320, 1, 10, 640, 4096, 100, 10, 10, 0 },
+    { NEEDLE, FP32, ADAMW, AGAIN, 512, 1, 8, 1024, 2000, 512, 1, 1, 0.1 },
+    { NEOX, FP32, SGD, KEEP, 768, 1, 12, 1536, 512, 512, 1, 1, 0 },
+    { NEOX, FP32, ADAMW, KEEP, 192, 1, 12, 768, 16384, 64, 8, 8, 0 },
+};
+
+/* Odd rows: widths, vocabularies and lengths that are not among the above. */
+static const hr_recipe tested[] = {
+    { NEEDLE, BF16, ADAMW, KEEP, 768, 4, 24, 1536, 16384, 64, 16, 16, 0.1 },
+    { NEEDLE, BF16, ADAMW, KEEP, 288, 1, 9, 768, 12000, 192, 5, 5, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 256, 1, 4, 512, 1000, 512, 8, 4, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 448, 1, 7, 1568, 12000, 384, 10, 5, 0 },
+    { NEOX, BF16, ADAMW, AGAIN, 256, 2, 4, 1024, 32000, 512, 1, 1, 0 },
+    { NEOX, BF16, ADAMW, AGAIN, 96, 2, 3, 256, 20000, 320, 12, 3, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 256, 3, 16, 768, 16384, 1024, 2, 2, 0 },
+    { NEOX, FP32, ADAMW, KEEP, 96, 6, 6, 240, 20000, 320, 3, 3, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 320, 2, 20, 640, 512, 256, 16, 4, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 576, 6, 18, 2016, 3000, 320, 3, 3, 0 },
+    { NEOX, BF16, ADAMW, AGAIN, 512, 3, 8, 2048, 16384, 256, 8, 8, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 448, 4, 7, 1184, 12000, 192, 4, 2, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 256, 1, 8, 512, 32000, 1024, 4, 4, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 224, 3, 14, 560, 40000, 192, 2, 2, 0 },
+    { NEOX, BF16, ADAMW, AGAIN, 128, 6, 8, 256, 32000, 64, 32, 16, 0 },
+    { NEEDLE, BF16, ADAMW, AGAIN, 224, 1, 7, 560, 40000, 96, 5, 5, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 128, 6, 2, 384, 1000, 64, 64, 64, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 576, 1, 9, 1536, 6000, 384, 5, 5, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 1024, 1, 64, 2048, 32000, 256, 2, 2, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 224, 2, 7, 784, 3000, 48, 85, 85, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 128, 2, 8, 256, 512, 256, 64, 16, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 448, 2, 28, 1184, 3000, 192, 4, 2, 0 },
+    { NEOX, FP32, ADAMW, AGAIN, 320, 1, 5, 640, 1000, 64, 16, 16, 0 },
+    { NEEDLE, BF16, ADAMW, AGAIN, 288, 6, 18, 1008, 20000, 384, 5, 5, 0 },
+    { NEEDLE, BF16, ADAMW, AGAIN, 384, 1, 24, 1152, 32000, 128, 16, 4, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 640, 1, 20, 1696, 3000, 96, 40, 10, 0 },
+    { NEEDLE, BF16, ADAMW, AGAIN, 128, 2, 8, 512, 16384, 64, 16, 16, 0.1 },
+    { NEEDLE, BF16, ADAMW, KEEP, 288, 4, 9, 720, 6000, 48, 42, 21, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 768, 1, 24, 3072, 4096, 128, 16, 4, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 576, 3, 36, 1536, 3000, 96, 10, 10, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 320, 1, 10, 960, 512, 128, 32, 32, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 896, 1, 14, 3136, 6000, 192, 2, 2, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 192, 6, 3, 384, 1000, 512, 4, 4, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 288, 1, 18, 720, 12000, 160, 24, 6, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 192, 1, 6, 576, 32000, 512, 8, 8, 0.1 },
+    { NEOX, BF16, ADAMW, KEEP, 160, 3, 10, 416, 12000, 640, 1, 1, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 384, 2, 6, 1536, 4096, 512, 4, 4, 0 },
+    { NEEDLE, FP32, ADAMW, KEEP, 224, 3, 14, 560, 6000, 160, 12, 3, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 128, 2, 8, 256, 4096, 256, 16, 4, 0 },
+    { NEOX, BF16, ADAMW, KEEP, 576, 4, 9, 1440, 12000, 48, 40, 10, 0 },
+};
+
+const hr_recipe *hr_recipe_learned(int32_t index)
+{
+    return index >= 0 && (size_t)index < sizeof learned / sizeof *learned ? &learned[index] : NULL;
+}
+
+const hr_recipe *hr_recipe_tested(int32_t index, bool *unseen)
+{
+    if (index < 0 || (size_t)index >= sizeof tested / sizeof *tested) return NULL;
+    *unseen = index % 2 == 1;
+    return &tested[index];
+}
+
+void hr_recipe_config(const hr_recipe *recipe, hr_config *config)
+{
+    hr_config_default(config);
+    config->model.family = recipe->family;
+    config->model.d_model = recipe->d_model;
+    config->model.n_layers = recipe->n_layers;
+    config->model.n_heads = recipe->n_heads;
+    config->model.d_ff = recipe->d_ff;
+    config->model.vocab_size = recipe->vocab_size;
+    config->model.dropout = recipe->dropout;
+    config->data.tokenizer = HR_TOKENIZER_WORDS;
+    config->train.format = recipe->format;
+    config->train.seq_len = recipe->seq_len;
+    config->train.batch = recipe->batch;
+    config->train.steps = 1000;
+    config->train.sample_tokens = 0;
+    config->train.optimizer.kind = recipe->optimizer;
+    config->memory.micro_batch = recipe->micro_batch;
+    config->memory.recompute = recipe->recompute;
+}

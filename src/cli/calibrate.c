@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/calibrate.c - headroom calibrate: measures this machine, or holds predictions against runs.
+ * Nothing is begun that a signal could leave half done: the file appears whole, at the end. */
+#include "headroom/calibrate.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "headroom/progress.h"
+
+enum { SECONDS = 20 };
+
+static void interrupted(int number)
+{
+    _exit(128 + number);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = interrupted };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int written = -1;
+    /* A relative path in XDG_CACHE_HOME is to be ignored, its specification says. */
+    if (cache && *cache == '/') written = snprintf(path, (size_t)bytes, "%s/headroom", cache);
+    else if (home && *home) written = snprintf(path, (size_t)bytes, "%s/.cache/headroom", home);
+    else *path = 0;
+    if (written < bytes) return HR_OK;
+    return hr_fail(err, HR_USAGE, "the cache directory's path needs %d bytes, there are %lld",
+                   written + 1, (long long)bytes);
+}
+
+static hr_status read_integer(const char *text, const char *name, int32_t most, int32_t *value,
+                              hr_error *err)
+{
+    char *end = NULL;
+    if (!text) return HR_OK;
+    const long number = strtol(text, &end, 10);
+    if (*text && !*end && number >= 1 && number <= most) {
+        *value = (int32_t)number;
+        return HR_OK;
+    }
+    return hr_fail(err, HR_USAGE, "--%s takes a whole number from 1 to %d; it was given \"%.40s\"",
+                   name, most, text);
+}
+
+typedef struct {
+    hr_progress progress;
+    json_t *rows; /* null: a table */
+    int32_t printed;
+} screen;
+
+static void show_progress(void *context, int32_t done, int32_t all)
+{
+    screen *s = context;
+    struct timespec now;
+    char text[HR_PROGRESS_BYTES];
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    snprintf(text, sizeof text, "measuring: %d of %d", done, all);
+    hr_progress_note(&s->progress, text, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+    if (done == all) hr_progress_end(&s->progress);
+}
+
+static void show_row(void *context, const hr_calibrate_row *row)
+{
+    screen *s = context;
+    if (s->rows) {
+        json_array_append_new(s->rows, json_pack("{ss sb sf sf sf sf sf sb}", "recipe", row->recipe,
+                                                 "unseen", row->unseen, "predicted_seconds",
+                                                 row->predicted_seconds, "measured_seconds",
+                                                 row->measured_seconds, "wall_seconds",
+                                                 row->wall_seconds, "error", row->error, "speed",
+                                                 row->speed, "busy", row->busy));
+        return;
+    }
+    if (s->printed++ == 0)
+        printf("%-66s %10s %10s %10s %8s %6s\n", "recipe (* shapes that calibration never ran)",
+               "predicted", "measured", "by clock", "error", "speed");
+    printf("%c %-64s %7.2f ms %7.2f ms %7.2f ms %+6.1f %% %5.2f%s\n", row->unseen ? '*' : ' ',
+           row->recipe, 1e3 * row->predicted_seconds, 1e3 * row->measured_seconds,
+           1e3 * row->wall_seconds, 100 * row->error, row->speed, row->busy ? " busy" : "");
+}
+
+static void print_json(json_t *object)
+{
+    json_dumpf(object, stdout, JSON_INDENT(2));
+    json_decref(object);
+    printf("\n");
+}
+
+static int calibrate(const hr_calibrate_request *request, bool json)
+{
+    hr_calibrate_report report;
+    hr_error err;
+    if (hr_calibrate(request, &report, &err) != HR_OK) return hr_cli_fail(&err);
+    if (json) {
+        print_json(json_pack(
+            "{ss ss si si si sf sf sf sf sf sf sf}", "file", report.file, "rung", report.rung,
+            "threads", report.threads, "recipes", report.recipes, "calls", report.calls, "seconds",
+            report.seconds, "error_median", report.error_median, "error_high", report.error_high,
+            "fp32_flops", report.products[0], "bf16_flops", report.products[1],
+            "memory_bytes_per_second", report.memory, "fork_join_seconds", report.fork_join));
+        return HR_OK;
+    }
+    printf("calibrated %d thread%s, %s kernels: %d recipes, %d different calls, %.1f s\n",
+           report.threads, report.threads == 1 ? "" : "s", report.rung, report.recipes,
+           report.calls, report.seconds);
+    printf("  products    fp32 %.0f, bf16 %.0f GFLOP/s at best\n", 1e-9 * report.products[0],
+           1e-9 * report.products[1]);
+    if (report.memory > 0) printf("  updates     %.1f GB/s of memory\n", 1e-9 * report.memory);
+    printf("  fork-join   %.2f us\n", 1e6 * report.fork_join);
+    printf("  prices      off by %.1f %% (median), %.1f %% (9 of 10 calls are nearer)\n",
+           100 * report.error_median, 100 * report.error_high);
+    printf("  written     %s\n", report.file);
+    return HR_OK;
+}
+
+static int check(const hr_calibrate_request *request, screen *s)
+{
+    hr_calibrate_verdict verdict;
+    hr_error err;
+    if (hr_calibrate_check(request, &verdict, &err) != HR_OK) {
+        json_decref(s->rows);
+        return hr_cli_fail(&err);
+    }
+    if (s->rows) {
+        print_json(json_pack("{ss si si sf sf sf sf so}", "source", verdict.source, "recipes",
+                             verdict.rows, "busy", verdict.busy, "error_median",
+                             verdict.error_median, "error_high", verdict.error_high, "quiet_median",
+                             verdict.quiet_median, "quiet_high", verdict.quiet_high, "rows",
+                             s->rows));
+        return HR_OK;
+    }
+    printf("prices: %s\n", verdict.source);
+    printf("error of %d recipes: median %.1f %%, 90th percentile %.1f %%\n", verdict.rows,
+           100 * verdict.error_median, 100 * verdict.error_high);
+    if (verdict.busy > 0 && verdict.busy < verdict.rows)
+        printf("without the %d that ran on a busy machine: median %.1f %%, 90th percentile %.1f "
+               "%%\n",
+               verdict.busy, 100 * verdict.quiet_median, 100 * verdict.quiet_high);
+    return HR_OK;
+}
+
+int hr_cli_calibrate(const hr_cli_arguments *arguments)
+{
+    char directory[1024], date[32];
+    const bool json = arguments->values[HR_OPTION_JSON],
+               checks = arguments->values[HR_OPTION_CHECK];
+    const time_t now = time(NULL);
+    struct tm today;
+    hr_error err;
+    screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
+    hr_calibrate_request request = { .directory = directory,
+                                     .date = date,
+                                     .checks = HR_CALIBRATE_CHECKS_DEFAULT,
+                                     .seconds = SECONDS,
+                                     .context = &s,
+                                     .progress = show_progress,
+                                     .row = show_row };
+    if (read_integer(arguments->values[HR_OPTION_THREADS], "threads", 256, &request.threads,
+                     &err) != HR_OK ||
+        read_integer(arguments->values[HR_OPTION_RECIPES], "recipes", HR_CALIBRATE_CHECKS_MAX,
+                     &request.checks, &err) != HR_OK ||
+        hr_cli_cache_directory(directory, sizeof directory, &err) != HR_OK)
+        return hr_cli_fail(&err);
+    if (!checks && !*directory) {
+        (void)hr_fail(&err, HR_USAGE, "neither XDG_CACHE_HOME nor HOME says where to keep it");
+        return hr_cli_fail(&err);
+    }
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &today));
+    catch_signals();
+    if (!checks) return calibrate(&request, json);
+    if (json) s.rows = json_array();
+    return check(&request, &s);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prices_test.c - prices that were planted are found again, under noise and beside disturbed
+ * calls. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "calibrate/prices.h"
+
+enum { SEED = 20250312, SAMPLES = 400, OP = 3 };
+
+static double uniform(uint64_t turn, uint32_t what)
+{
+    return hr_random_element(hr_random_row_key(SEED, turn, 0, 0, 0), what) / 4294967296.0;
+}
+
+/* Calls with FLOPs and bytes over several decades; input 1 costs nothing, input 2 is never
+ * there. */
+static void plant(hr_price_sample *samples, double noise, bool disturbed)
+{
+    for (uint64_t i = 0; i < SAMPLES; i++) {
+        hr_price_sample *sample = &samples[i];
+        *sample = (hr_price_sample){ .op = OP, .dtype = 1 };
+        int64_t *amount = sample->work.amount;
+        amount[HR_TERM_FLOPS] = (int64_t)exp(10 + 12 * uniform(i, 0));
+        amount[HR_TERM_IN] = (int64_t)exp(8 + 10 * uniform(i, 1));
+        amount[HR_TERM_IN + 1] = (int64_t)exp(8 + 10 * uniform(i, 2));
+        amount[HR_TERM_OUT] = (int64_t)exp(8 + 10 * uniform(i, 3));
+        sample->ns = 3000 + 5e-4 * (double)amount[HR_TERM_FLOPS] +
+                     0.03 * (double)amount[HR_TERM_IN] + 0.1 * (double)amount[HR_TERM_OUT];
+        sample->ns *= 1 + noise * (2 * uniform(i, 4) - 1);
+        if (disturbed && i % 10 == 0) sample->ns *= 3;
+    }
+}
+
+static void near(int64_t found, double planted, double share)
+{
+    if (fabs((double)found / planted - 1) > share)
+        fail_msg("found %lld, planted %g", (long long)found, planted);
+}
+
+static void expect_planted(const hr_rate *rate, double share)
+{
+    near(rate->call_ps, 3e6, share);
+    near(rate->unit_as[HR_TERM_FLOPS], 5e5, share);
+    near(rate->unit_as[HR_TERM_IN], 3e7, share);
+    near(rate->unit_as[HR_TERM_OUT], 1e8, share);
+}
+
+static void planted_prices_are_found_again(void **state)
+{
+    (void)state;
+    static hr_price_sample samples[SAMPLES];
+    static hr_rates rates;
+    plant(samples, 0, false);
+    hr_prices_fit(samples, SAMPLES, &rates);
+    expect_planted(&rates.op[OP][1], 0.001);
+    assert_true(rates.op[OP][1].unit_as[HR_TERM_IN + 1] < 10000);
+    plant(samples, 0.05, false);
+    hr_prices_fit(samples, SAMPLES, &rates);
+    expect_planted(&rates.op[OP][1], 0.05);
+}
+
+static void calls_that_were_disturbed_hardly_count(void **state)
+{
+    (void)state;
+    static hr_price_sample samples[SAMPLES];
+    static hr_rates rates;
+    plant(samples, 0.02, true);
+    hr_prices_fit(samples, SAMPLES, &rates);
+    expect_planted(&rates.op[OP][1], 0.1);
+}
+
+static void what_was_not_measured_keeps_its_price(void **state)
+{
+    (void)state;
+    static hr_price_sample samples[SAMPLES];
+    static hr_rates rates, before;
+    for (int32_t op = 0; op < HR_RATE_OPS_MOST; op++)
+        for (int32_t dtype = 0; dtype < 2; dtype++)
+            for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+                rates.op[op][dtype].unit_as[t] = 1000 * op + 100 * dtype + t + 1;
+    before = rates;
+    plant(samples, 0, false);
+    hr_prices_fit(samples, SAMPLES, &rates);
+    assert_int_equal(rates.op[OP][1].unit_as[HR_TERM_IN + 2],
+                     before.op[OP][1].unit_as[HR_TERM_IN + 2]);
+    before.op[OP][1] = rates.op[OP][1];
+    assert_memory_equal(&rates, &before, sizeof rates);
+    hr_prices_fit(samples, 0, &rates);
+    assert_memory_equal(&rates, &before, sizeof rates);
+}
+
+/* An input that makes calls shorter: its price must not become negative. */
+static void no_price_is_negative(void **state)
+{
+    (void)state;
+    static hr_price_sample samples[SAMPLES];
+    static hr_rates rates;
+    plant(samples, 0, false);
+    for (int32_t i = 0; i < SAMPLES; i++)
+        samples[i].ns /= 1 + 1e-7 * (double)samples[i].work.amount[HR_TERM_IN + 1];
+    hr_prices_fit(samples, SAMPLES, &rates);
+    const hr_rate *rate = &rates.op[OP][1];
+    assert_true(rate->call_ps >= 0);
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++) assert_true(rate->unit_as[t] >= 0);
+}
+
+static void a_quantile_has_its_share_below(void **state)
+{
+    (void)state;
+    for (uint64_t turn = 0; turn < 200; turn++) {
+        double values[64];
+        const int32_t count = 1 + (int32_t)(63 * uniform(turn, 0));
+        const double share = uniform(turn, 1);
+        for (int32_t i = 0; i < count; i++) values[i] = floor(20 * uniform(turn, 2 + (uint32_t)i));
+        const double found = hr_prices_quantile(values, count, share);
+        int32_t below = 0, same = 0;
+        for (int32_t i = 0; i < count; i++) {
+            below += values[i] < found;
+            same += values[i] == found;
+        }
+        assert_true(below <= (int32_t)(share * count) && same > 0);
+        assert_true(below + same > (int32_t)(share * count));
+    }
+    assert_true(hr_prices_quantile(NULL, 0, 0.5) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(planted_prices_are_found_again),
+        cmocka_unit_test(calls_that_were_disturbed_hardly_count),
+        cmocka_unit_test(what_was_not_measured_keeps_its_price),
+        cmocka_unit_test(no_price_is_negative),
+        cmocka_unit_test(a_quantile_has_its_share_below),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

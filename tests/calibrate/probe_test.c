@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* probe_test.c - a probe times every call of a step, and what is learned from leaves no operation
+ * without a price. No time that it reads is held against another. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "calibrate/probe.h"
+#include "calibrate/recipes.h"
+#include "model/assemble.h"
+#include "plan/cost.h"
+
+enum { MEGABYTES_MOST = 1536 }; /* what a small machine can spare */
+
+static hr_error err;
+
+static void must(hr_status status)
+{
+    if (status != HR_OK) fail_msg("%s", err.message);
+}
+
+static void every_call_of_a_step_is_timed(void **state)
+{
+    (void)state;
+    static const hr_recipe recipe = { HR_FAMILY_GPT_NEOX,
+                                      HR_FORMAT_BF16,
+                                      HR_OPTIMIZER_ADAMW,
+                                      HR_RECOMPUTE_LAYERS,
+                                      32,
+                                      2,
+                                      2,
+                                      64,
+                                      300,
+                                      64,
+                                      6,
+                                      2,
+                                      0 };
+    enum { STEPS = 2 };
+    hr_config config;
+    hr_probe probe;
+    hr_probe_lap lap;
+    hr_recipe_config(&recipe, &config);
+    must(hr_config_check(&config, &err));
+    must(hr_probe_open(&probe, &config, 2, hr_cpu_detect(), &err));
+    const hr_program *program = &probe.compiled.program;
+    must(hr_probe_step(&probe, false, &lap, &err));
+    for (int32_t i = 0; i < 2 * program->step_count; i++) assert_int_equal(probe.times[i].count, 0);
+    for (int32_t i = 0; i < STEPS; i++) must(hr_probe_step(&probe, true, &lap, &err));
+    assert_true(lap.wall_ns > 0 && lap.cpu_ns > 0);
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_probe_times *times = &probe.times[2 * s];
+        int32_t section = program->steps[s].loop;
+        while (program->loops[section].parent > 0) section = program->loops[section].parent;
+        const char *name = program->loops[section].name;
+        const bool trains = !strcmp(name, "fetch") || !strcmp(name, "step") ||
+                            !strcmp(name, "update");
+        const int64_t calls = trains ? STEPS * hr_cost_turns(program, s) : 0;
+        assert_int_equal(times[0].count + times[1].count, calls);
+        assert_int_equal(times[1].count, trains ? STEPS : 0);
+    }
+    hr_probe_close(&probe);
+    hr_probe_close(&probe);
+}
+
+/* Which operations, by type, the training steps of a recipe call. */
+static void note_operations(const hr_recipe *recipe, bool seen[][2])
+{
+    hr_config config;
+    hr_compiled compiled;
+    uint8_t dropped[64];
+    hr_recipe_config(recipe, &config);
+    must(hr_config_check(&config, &err));
+    const int64_t bytes = hr_round_up(hr_compile_bytes(&config), 64);
+    void *memory = aligned_alloc(64, (size_t)bytes);
+    hr_region region = hr_region_over(memory, bytes);
+    const hr_strategy strategy = hr_strategy_of(&config, recipe->micro_batch, dropped);
+    must(hr_compile_floor(&config, &strategy, 2, &region, &compiled, &err));
+    if (compiled.plan.floor_bytes > (int64_t)MEGABYTES_MOST << 20)
+        fail_msg("%lld bytes", (long long)compiled.plan.floor_bytes);
+    const hr_program *program = &compiled.program;
+    static const char *const sections[] = { "step", "update" };
+    for (int32_t i = 0; i < 2; i++) {
+        const hr_loop *section = &program->loops[hr_program_loop(program, sections[i])];
+        for (int32_t s = section->step_first; s <= section->step_last; s++)
+            seen[program->steps[s].op][hr_cost_dtype(program, s)] = true;
+    }
+    free(memory);
+}
+
+static void what_is_tested_was_learned(void **state)
+{
+    (void)state;
+    static bool learned[HR_RATE_OPS_MOST][2], tested[HR_RATE_OPS_MOST][2];
+    bool unseen;
+    int32_t tests = 0;
+    for (int32_t i = 0; hr_recipe_learned(i); i++) note_operations(hr_recipe_learned(i), learned);
+    for (; hr_recipe_tested(tests, &unseen); tests++)
+        note_operations(hr_recipe_tested(tests, &unseen), tested);
+    assert_int_equal(tests, 40);
+    for (int32_t op = 0; op < HR_OP_COUNT; op++)
+        for (int32_t dtype = 0; dtype < 2; dtype++)
+            if (tested[op][dtype] && !learned[op][dtype])
+                fail_msg("%s, type %d: tested, never learned", hr_op_table[op]->name, dtype);
+    assert_true(learned[HR_OP_sgd][0] && learned[HR_OP_sgd][1]);
+    assert_true(learned[HR_OP_dropout][0] && learned[HR_OP_dropout][1]);
+}
+
+static void unseen_recipes_have_widths_that_were_not_learned(void **state)
+{
+    (void)state;
+    bool unseen;
+    int32_t count = 0;
+    const hr_recipe *test;
+    for (int32_t i = 0; (test = hr_recipe_tested(i, &unseen)); i++) {
+        count += unseen;
+        for (int32_t k = 0; unseen && hr_recipe_learned(k); k++) {
+            assert_int_not_equal(test->d_model, hr_recipe_learned(k)->d_model);
+            assert_int_not_equal(test->vocab_size, hr_recipe_learned(k)->vocab_size);
+            assert_int_not_equal(test->seq_len, hr_recipe_learned(k)->seq_len);
+        }
+    }
+    assert_true(count >= 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_of_a_step_is_timed),
+        cmocka_unit_test(what_is_tested_was_learned),
+        cmocka_unit_test(unseen_recipes_have_widths_that_were_not_learned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

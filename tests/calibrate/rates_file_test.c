@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rates_file_test.c - a calibration is read back as it was written, ignored when it is stale, and
+ * refused in a sentence when it is absurd. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "calibrate/rates_file.h"
+#include "ops/list.h"
+
+static char folder[64], path[256];
+static hr_rates_machine machine;
+static uint32_t mask;
+static hr_error err;
+
+enum { THREADS = 2 };
+
+static int make_folder(void **state)
+{
+    (void)state;
+    const char *parent = getenv("TMPDIR");
+    char name[HR_RATES_NAME_BYTES];
+    snprintf(folder, sizeof folder, "%.40s/rates_XXXXXX", parent ? parent : P_tmpdir);
+    if (!mkdtemp(folder)) return -1;
+    mask = hr_cpu_detect();
+    hr_rates_machine_of(hr_op_table, HR_OP_COUNT, mask, THREADS, &machine);
+    hr_rates_name(&machine, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return 0;
+}
+
+static int drop_folder(void **state)
+{
+    (void)state;
+    remove(path);
+    return rmdir(folder);
+}
+
+static hr_rates guessed(void)
+{
+    hr_rates rates;
+    hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, THREADS, &rates);
+    return rates;
+}
+
+static void save(const hr_rates *rates, const hr_rates_machine *of)
+{
+    if (hr_rates_save(folder, hr_op_table, HR_OP_COUNT, of, "2025-03-14", rates, &err) != HR_OK)
+        fail_msg("%s", err.message);
+}
+
+static hr_status load(const char *directory, hr_rates *rates, char *source)
+{
+    return hr_rates_load(directory, hr_op_table, HR_OP_COUNT, mask, THREADS, rates, source, &err);
+}
+
+static void a_calibration_is_read_back_as_it_was_written(void **state)
+{
+    (void)state;
+    hr_rates rates = guessed(), read;
+    char source[HR_RATES_SOURCE_BYTES];
+    for (int32_t op = 0; op < HR_OP_COUNT; op++) {
+        if (hr_op_table[op]->host) continue;
+        for (int32_t dtype = 0; dtype < 2; dtype++) {
+            rates.op[op][dtype].call_ps = 17 * op + dtype;
+            for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+                rates.op[op][dtype].unit_as[t] = t == op % 5 ? 0 : 1000 * op + 100 * dtype + t;
+            rates.op[op][dtype].unit_as[HR_TERM_OUT] = HR_RATE_UNIT_AS_MOST;
+        }
+    }
+    save(&rates, &machine);
+    memset(&read, 0x55, sizeof read);
+    assert_int_equal(load(folder, &read, source), HR_OK);
+    assert_memory_equal(&read, &rates, sizeof rates);
+    assert_string_equal(source, "calibrated here 2025-03-14");
+}
+
+static void without_one_there_is_a_guess(void **state)
+{
+    (void)state;
+    const hr_rates guess = guessed();
+    hr_rates read;
+    char source[HR_RATES_SOURCE_BYTES], expected[HR_RATES_SOURCE_BYTES];
+    snprintf(expected, sizeof expected, "a guess by instruction set (%s)", hr_cpu_rung_name(mask));
+    remove(path);
+    const char *const nowhere[] = { folder, NULL, "", "/nonexistent" };
+    for (int32_t i = 0; i < 4; i++) {
+        memset(&read, 0x55, sizeof read);
+        assert_int_equal(load(nowhere[i], &read, source), HR_OK);
+        assert_memory_equal(&read, &guess, sizeof guess);
+        assert_string_equal(source, expected);
+    }
+}
+
+/* The same file, were it of another machine or build. */
+static void a_stale_one_is_ignored_and_that_is_said(void **state)
+{
+    (void)state;
+    const hr_rates guess = guessed();
+    for (int32_t i = 0; i < 6; i++) {
+        hr_rates_machine other = machine;
+        hr_rates read, measured = guess;
+        char source[HR_RATES_SOURCE_BYTES], name[HR_RATES_NAME_BYTES], there[256];
+        if (i == 0) other.build ^= 1;
+        if (i == 1) other.threads++;
+        if (i == 2) strcpy(other.processor, "another");
+        if (i == 3) strcpy(other.rung, "another");
+        if (i == 4) strcpy(other.huge_pages, "another");
+        if (i == 5) other.page_bytes *= 4;
+        measured.op[HR_OP_linear][1].call_ps++;
+        save(&measured, &other);
+        hr_rates_name(&other, name);
+        snprintf(there, sizeof there, "%s/%s", folder, name);
+        if (i > 0) assert_string_not_equal(there, path); /* machines do not share a file */
+        assert_int_equal(rename(there, path), 0);
+        assert_int_equal(load(folder, &read, source), HR_OK);
+        assert_memory_equal(&read, &guess, sizeof guess);
+        assert_non_null(strstr(source, "a guess by instruction set"));
+        assert_non_null(strstr(source, "ignored"));
+    }
+}
+
+static void put(const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void expect_refused(const char *why)
+{
+    hr_rates read, before;
+    char source[HR_RATES_SOURCE_BYTES] = "as it was";
+    memset(&read, 0x55, sizeof read);
+    before = read;
+    assert_int_equal(load(folder, &read, source), HR_CORRUPT);
+    if (!strstr(err.message, why)) fail_msg("\"%s\" is not in: %s", why, err.message);
+    assert_non_null(strstr(err.message, path));
+    assert_non_null(strstr(err.message, "calibrat"));
+    assert_memory_equal(&read, &before, sizeof read);
+    assert_string_equal(source, "as it was");
+}
+
+static void what_is_no_calibration_is_refused(void **state)
+{
+    (void)state;
+    put("");
+    expect_refused("it is not JSON");
+    put("{\"version\":1");
+    expect_refused("it is not JSON");
+    put("[1, 2, 3]");
+    expect_refused("are missing");
+    put("{\"version\":1, \"version\":1}");
+    expect_refused("it is not JSON");
+    put("{\"version\":\"1\", \"date\":\"\", \"machine\":{}, \"rates\":{}}");
+    expect_refused("are missing");
+    FILE *file = fopen(path, "w");
+    for (int32_t i = 0; i < 1 << 18; i++) fputc(' ', file);
+    fclose(file);
+    expect_refused("bytes");
+}
+
+/* One rate replaced by each kind of nonsense. */
+static void absurd_rates_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *why;
+    } cases[] = { { "-1", "a negative rate of linear" },
+                  { "1000000000001", "beyond all measure of linear" },
+                  { "99999999999999999999999", "it is not JSON" },
+                  { "1e300", "no whole number, of linear" },
+                  { "0.5", "no whole number, of linear" },
+                  { "NaN", "it is not JSON" },
+                  { "null", "no whole number, of linear" },
+                  { "\"12\"", "no whole number, of linear" },
+                  { "[1]", "no whole number, of linear" } };
+    const hr_rates rates = guessed();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        save(&rates, &machine);
+        json_t *root = json_load_file(path, 0, NULL);
+        assert_non_null(root);
+        json_t *linear = json_object_get(json_object_get(root, "rates"), "linear");
+        json_object_set_new(json_object_get(linear, "bf16"), "flop_as", json_string("@"));
+        char *text = json_dumps(root, 0), *at = strstr(text, "\"@\"");
+        char *made = calloc(strlen(text) + 64, 1);
+        sprintf(made, "%.*s%s%s", (int)(at - text), text, cases[i].value, at + 3);
+        put(made);
+        expect_refused(cases[i].why);
+        json_decref(root);
+        free(text);
+        free(made);
+    }
+}
+
+static void missing_and_unknown_rates_are_refused(void **state)
+{
+    (void)state;
+    const hr_rates rates = guessed();
+    for (int32_t i = 0; i < 5; i++) {
+        save(&rates, &machine);
+        json_t *root = json_load_file(path, 0, NULL), *all = json_object_get(root, "rates");
+        json_t *linear = json_object_get(all, "linear");
+        if (i == 0) json_object_del(all, "linear");
+        if (i == 1) json_object_del(linear, "bf16");
+        if (i == 2) json_object_clear(json_object_get(linear, "bf16"));
+        if (i == 3)
+            json_object_set_new(json_object_get(linear, "bf16"), "in99_as", json_integer(1));
+        if (i == 4) json_object_set_new(root, "rates", json_array());
+        assert_int_equal(json_dump_file(root, path, 0), 0);
+        static const char *const why[] = { "no rates for linear", "no rates for linear",
+                                           "nothing costs time in linear",
+                                           "an unknown term of linear", "it has no rates" };
+        expect_refused(why[i]);
+        json_decref(root);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_calibration_is_read_back_as_it_was_written),
+        cmocka_unit_test(without_one_there_is_a_guess),
+        cmocka_unit_test(a_stale_one_is_ignored_and_that_is_said),
+        cmocka_unit_test(what_is_no_calibration_is_refused),
+        cmocka_unit_test(absurd_rates_are_refused),
+        cmocka_unit_test(missing_and_unknown_rates_are_refused),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
