@@ -18,6 +18,7 @@ enum {
     STEP_WORDS = 16,  /* pairs of the reduction in a step: one tile */
     TILE_WORDS = 256, /* words, or sums, of a tile: 16 rows of 16 */
     LINE_BYTES = 64,
+    COMING_LINES = 2, /* of the next strip, asked for in a step */
     GROUP_ROWS = HR_LINEAR_ROWS / STRIP_ROWS * STRIP_ROWS,
     DW_TOKENS = 32, /* of a step */
     DW_STEPS = 16,  /* packed at once: 512 columns of 512 tokens of x and of dy are 1 MiB */
@@ -90,11 +91,58 @@ typedef struct {
     linear_tile left;
 } waiting_tile;
 
+/* finish_rows for all 32 columns: a line of bf16, stored as one. */
+ALWAYS_INLINE void finish_lines(bool transposed, hr_act act, const hr_linear_mm *mm,
+                                const linear_tile *tile)
+{
+    const float *sums = tile->sums;
+    for (int64_t i = 0; i < tile->rows; i++, sums += TILE_COLUMNS) {
+        const int64_t index = (tile->row + i) * mm->N + tile->n;
+        vec z[2];
+        for (int h = 0; h < 2; h++) {
+            z[h] = vec_load_f32(sums + h * LINE, LINE);
+            if (!transposed && mm->bias)
+                z[h] = vec_add(z[h], vec_load_f32(mm->bias + tile->n + h * LINE, LINE));
+        }
+        if (!transposed && mm->pre)
+            _mm512_storeu_si512((hr_bf16 *)mm->pre + index, hr_to_bf16x32(z[0], z[1]));
+        for (int h = 0; h < 2; h++)
+            z[h] = finish_value(HR_BF16, transposed, act, mm, z[h], index + h * LINE, LINE);
+        _mm512_storeu_si512((hr_bf16 *)mm->out + index, hr_to_bf16x32(z[0], z[1]));
+    }
+}
+
+ALWAYS_INLINE void finish_whole_lines(const hr_linear_mm *mm, const linear_tile *tile)
+{
+    const hr_act act = mm->transposed && !mm->aux ? HR_ACT_NONE : mm->act;
+    if (mm->transposed && act == HR_ACT_NONE) finish_lines(true, HR_ACT_NONE, mm, tile);
+    else if (mm->transposed && act == HR_ACT_RELU) finish_lines(true, HR_ACT_RELU, mm, tile);
+    else if (mm->transposed) finish_lines(true, HR_ACT_GELU, mm, tile);
+    else if (act == HR_ACT_NONE) finish_lines(false, HR_ACT_NONE, mm, tile);
+    else if (act == HR_ACT_RELU) finish_lines(false, HR_ACT_RELU, mm, tile);
+    else finish_lines(false, HR_ACT_GELU, mm, tile);
+}
+
+/* Asks for what the epilogue of the next tile will touch in these rows: its lines are far apart, and
+ * a store that misses holds up all after it. */
+ALWAYS_INLINE void expect_tile(const hr_linear_mm *mm, const linear_tile *now)
+{
+    for (int64_t i = 0; i < now->rows; i++) {
+        const int64_t index = (now->row + i) * mm->N + now->n + TILE_COLUMNS;
+        if (mm->residual) __builtin_prefetch((const hr_bf16 *)mm->residual + index, 0);
+        if (mm->aux) __builtin_prefetch((const hr_bf16 *)mm->aux + index, 0);
+        if (mm->pre) __builtin_prefetch((const hr_bf16 *)mm->pre + index, 1);
+        __builtin_prefetch((const hr_bf16 *)mm->out + index, 1);
+    }
+}
+
 static void finish_some(const hr_linear_mm *mm, waiting_tile *waiting, int64_t rows)
 {
     linear_tile now = waiting->left;
     now.rows = hr_min(rows, now.rows);
-    finish_tile(HR_BF16, mm, &now);
+    if (now.n + 2 * TILE_COLUMNS <= mm->n_end) expect_tile(mm, &now);
+    if (now.columns == TILE_COLUMNS) finish_whole_lines(mm, &now);
+    else finish_tile(HR_BF16, mm, &now);
     waiting->left.row += now.rows;
     waiting->left.rows -= now.rows;
     waiting->left.sums += now.rows * TILE_COLUMNS;
@@ -141,12 +189,42 @@ static tile_operands place_strip(const hr_linear_mm *mm, const linear_block *blo
                             .a_step = STEP_WORDS };
 }
 
+/* Rows of the next strip: asked for a few lines with each step, from end to end, so that the
+ * hardware sees where they lead. */
+typedef struct {
+    const char *line;
+    int64_t row_bytes, lines, done, rows; /* lines of a row, those asked for, rows that are left */
+} coming_strip;
+
+ALWAYS_INLINE coming_strip coming_after(const hr_linear_mm *mm, const linear_block *block,
+                                        int64_t row)
+{
+    const hr_bf16 *a = (const hr_bf16 *)mm->a + 2 * block->word_first;
+    const int64_t next = hr_min(row + STRIP_ROWS, mm->rows);
+    return (coming_strip){ .line = (const char *)(a + next * mm->K),
+                           .row_bytes = mm->K * (int64_t)sizeof *a,
+                           .lines = block->words / STEP_WORDS,
+                           .rows = hr_min(STRIP_ROWS, mm->rows - next) };
+}
+
+ALWAYS_INLINE void expect_strip(coming_strip *next)
+{
+    for (int i = 0; i < COMING_LINES && next->rows > 0; i++) {
+        __builtin_prefetch(next->line + next->done * LINE_BYTES, 0, 2);
+        if (++next->done < next->lines) continue;
+        next->done = 0;
+        next->line += next->row_bytes;
+        next->rows--;
+    }
+}
+
 /* One strip against every column of the block. */
 static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, int64_t row,
                            float *carried, waiting_tile *waiting)
 {
     const int64_t steps = block->words / STEP_WORDS, share = divide_up(STRIP_ROWS, steps);
     tile_operands operands = place_strip(mm, block, row);
+    coming_strip next = coming_after(mm, block, row);
     for (int64_t n = block->n_first; n < block->n_end; n += TILE_COLUMNS) {
         const int64_t columns = hr_min(TILE_COLUMNS, block->n_end - n);
         const tile_results sums = { block->last ? waiting->sums : carried, TILE_COLUMNS,
@@ -158,6 +236,7 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
         else load_results(&before);
         for (int64_t step = 0; step < steps; step++) {
             multiply_step(&operands, step);
+            expect_strip(&next);
             if (waiting->left.rows) finish_some(mm, waiting, share);
         }
         store_results(&sums);
