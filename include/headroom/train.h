@@ -48,7 +48,8 @@ typedef struct {
 
 typedef struct {
     hr_train_events events;
-    const char *metrics; /* JSON lines, one a step; null: none */
+    const char *metrics;      /* JSON lines, one a step; null: none */
+    const char *calibrations; /* directory of calibrations; null: times are guessed */
     const volatile sig_atomic_t
         *interrupts; /* signals so far: 1 ends the run after saving; null: none */
 } hr_train_options;

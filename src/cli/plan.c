@@ -11,23 +11,24 @@
 
 enum { PLAN_TEXT_BYTES = 1 << 16, PROGRAM_TEXT_BYTES = 1 << 24 };
 
-static const char *const recompute_words[] = { [HR_RECOMPUTE_AUTO] = "auto",
-                                               [HR_RECOMPUTE_NONE] = "none",
-                                               [HR_RECOMPUTE_NORMS] = "norms",
-                                               [HR_RECOMPUTE_LAYERS] = "layers" };
-
 static void print_json(const hr_plan_answer *answer)
 {
+    json_t *certificate = json_pack("{s:f, s:f}", "lower_bound_seconds", answer->bound_seconds,
+                                    "found_seconds", answer->step_seconds);
+    if (answer->bound_seconds < 0)
+        json_object_set_new(certificate, "lower_bound_seconds", json_null());
     json_t *object = json_pack(
-        "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:i, s:s, s:s}", "fits",
-        answer->fits, "process_bytes", (json_int_t)answer->process_bytes, "minimum_bytes",
+        "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:s, s:s, s:f, s:s, s:s, "
+        "s:o}",
+        "fits", answer->fits, "process_bytes", (json_int_t)answer->process_bytes, "minimum_bytes",
         (json_int_t)answer->minimum_bytes, "available_bytes", (json_int_t)answer->available_bytes,
         "arena_bytes", (json_int_t)answer->arena_bytes, "floor_bytes",
         (json_int_t)answer->floor_bytes, "kernel_bytes", (json_int_t)answer->kernel_bytes,
         "parameters", (json_int_t)answer->parameters, "micro_batch",
-        (json_int_t)answer->micro_batch, "loss_chunk", (json_int_t)answer->loss_chunk, "recompute",
-        recompute_words[answer->recompute], "flops_per_token", (json_int_t)answer->flops_per_token,
-        "threads", answer->threads, "rung", answer->rung, "packing", answer->packing);
+        (json_int_t)answer->micro_batch, "loss_chunk", (json_int_t)answer->loss_chunk,
+        "flops_per_token", (json_int_t)answer->flops_per_token, "threads", answer->threads, "rung",
+        answer->rung, "packing", answer->packing, "step_seconds_predicted", answer->step_seconds,
+        "times", answer->times, "strategy", answer->strategy, "certificate", certificate);
     json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);
     printf("\n");

@@ -12,7 +12,7 @@
  * tries many plans, and the orders alone reach the floor of nearly all. */
 enum { PACK_WORK = 30000000 };
 
-int64_t hr_compile_bytes(const hr_config *config)
+int64_t hr_compile_kept_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
     const int64_t storages = (int64_t)limits.tensors + limits.steps;
@@ -22,11 +22,18 @@ int64_t hr_compile_bytes(const hr_config *config)
                             limits.params * (int64_t)sizeof(hr_param);
     const int64_t plan = storages * (int64_t)(sizeof(hr_buffer) + sizeof(hr_storage)) +
                          storages * 2 * (int64_t)sizeof(int32_t);
+    const int64_t alignment = 64 << 6;
+    return config->model.n_layers + program + plan + alignment;
+}
+
+int64_t hr_compile_bytes(const hr_config *config)
+{
+    const hr_model_limits limits = hr_model_limits_of(config);
+    const int64_t storages = (int64_t)limits.tensors + limits.steps;
     const int64_t clones = limits.steps * (int64_t)(sizeof(hr_step) + sizeof(int32_t));
     const int64_t scratch = clones + limits.tensors * 32 + hr_pack_scratch_bytes((int32_t)storages);
-    const int64_t alignment = 64 << 6;
     const int64_t cuts = limits.loops * (int64_t)sizeof(hr_tile_cut);
-    return config->model.n_layers + cuts + program + plan + scratch + alignment;
+    return hr_compile_kept_bytes(config) + cuts + scratch;
 }
 
 /* Storages got their offsets; buffers take them over, views from where they show their root. */

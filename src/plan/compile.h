@@ -17,6 +17,10 @@ typedef struct {
 /* Bytes that compiling such a config takes from a region, at most. */
 int64_t hr_compile_bytes(const hr_config *config);
 
+/* Bytes of these that program and plan keep, at most: the same for every strategy, so that a process
+ * is as large as its arena says. */
+int64_t hr_compile_kept_bytes(const hr_config *config);
+
 /* The first half of compiling, without packing: the floor stands for the arena, which is never
  * less. */
 HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,

@@ -156,6 +156,25 @@ static void put_peak(writer *w, const hr_compiled *compiled)
     }
 }
 
+/* What is known about the time of the strategy chosen. */
+static const char *certificate_of(const hr_plan_answer *answer)
+{
+    if (answer->bound_seconds < 0) return "as it was found";
+    return answer->step_seconds <= answer->bound_seconds * (1 + 1e-6)
+               ? "the fastest there is in these bytes"
+               : "the fastest that packs in these bytes";
+}
+
+static void put_indented(writer *w, const char *lines)
+{
+    while (*lines) {
+        const char *end = strchr(lines, '\n');
+        const int length = end ? (int)(end - lines) : (int)strlen(lines);
+        put(w, "  %.*s\n", length, lines);
+        lines += length + (end != NULL);
+    }
+}
+
 void hr_explain_plan(const hr_config *config, const hr_compiled *compiled,
                      const hr_plan_answer *answer, char *text, int64_t bytes)
 {
@@ -172,12 +191,13 @@ void hr_explain_plan(const hr_config *config, const hr_compiled *compiled,
         (long long)config->train.batch, (long long)config->train.seq_len,
         (long long)answer->micro_batch, (long long)answer->loss_chunk, answer->threads,
         answer->threads == 1 ? "" : "s", answer->rung);
-    static const char *const again[] = { [HR_RECOMPUTE_NONE] = "nothing",
-                                         [HR_RECOMPUTE_NORMS] = "norms",
-                                         [HR_RECOMPUTE_LAYERS] = "all of a layer but its input" };
-    put(&w, "  computed again in the backward pass: %s\n", again[answer->recompute]);
     put(&w, "  %.3f MFLOP a token (forward and backward)\n",
         (double)answer->flops_per_token * 1e-6);
+    put(&w, "  a step takes %.4g s, %.0f tokens a second: %s\n", answer->step_seconds,
+        (double)(config->train.batch * config->train.seq_len) / answer->step_seconds,
+        answer->times);
+    put(&w, "\nthe strategy, %s\n", certificate_of(answer));
+    put_indented(&w, answer->strategy);
 
     put(&w, "\nthe process\n");
     for (int32_t i = 0; i < plan->process_count; i++)

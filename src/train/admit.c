@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/admit.c - tries plans from the fastest down until one fits. */
+/* train/admit.c - from bytes that are there to a plan that is built, packed and accounted. */
 #include "train/admit.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/threads.h"
+#include "calibrate/rates_file.h"
+#include "fit/fit.h"
 #include "graph/op.h"
 #include "mem/limits.h"
 #include "model/assemble.h"
@@ -15,10 +18,23 @@
 #include "plan/strategy_file.h"
 #include "train/prepare.h"
 
-enum { CHUNKS = 5, LAYERS_MOST = 4096 }; /* as the key model.n_layers has it */
+enum { TRIES_MOST = 6 };
 
 static const char *const packing_words
     [] = { [HR_PACK_AT_FLOOR] = "at floor", [HR_PACK_PROVEN] = "proven", [HR_PACK_OPEN] = "open" };
+
+/* What is the same for every plan of a config. */
+typedef struct {
+    hr_memory *memory;
+    hr_admission *admission;
+    const char *rung;
+    int32_t threads;
+    int64_t planning_bytes, kept_bytes;
+    hr_region search;                /* of `fit` */
+    uint8_t *chosen, *least, *spare; /* [layers] sets dropped */
+    hr_rates rates;
+    hr_fit fit;
+} trial;
 
 /* The rung to use: what the machine has, or what the recipe pretends. */
 static hr_status choose_rung(const hr_config *config, uint32_t *mask, hr_error *err)
@@ -38,81 +54,109 @@ static hr_status choose_rung(const hr_config *config, uint32_t *mask, hr_error *
     return HR_OK;
 }
 
-/* Loss chunks to try, the preferred first: the recipe's own, or 1,024 tokens and shorter ones. */
-static int32_t chunks_of(const hr_config *config, int64_t chunks[CHUNKS])
-{
-    const int64_t T = config->train.seq_len;
-    int32_t count = 0;
-    if (config->memory.loss_chunk) {
-        chunks[0] = config->memory.loss_chunk;
-        return 1;
-    }
-    for (int64_t tokens = 1024; tokens >= 64; tokens /= 2) {
-        const int64_t chunk = T % 64 == 0 ? tokens : hr_max(tokens / T, 1) * T;
-        if (count == 0 || chunk < chunks[count - 1]) chunks[count++] = chunk;
-    }
-    return count;
-}
-
-typedef struct {
-    hr_memory *memory;
-    hr_admission *admission;
-    const char *rung;
-    int32_t threads;
-    int64_t compile_bytes;
-} trial;
-
-typedef struct {
-    int32_t recompute; /* hr_recompute_kind, not AUTO */
-    int64_t micro_batch, chunk;
-} choice;
-
-/* What the whole process comes to with the plan that is compiled now. */
-static int64_t account(const trial *t)
+/* What the whole process comes to with an arena of so many bytes. */
+static int64_t account(const trial *t, int64_t arena_bytes)
 {
     hr_admission *a = t->admission;
     const int64_t page = hr_page_bytes();
-    const int64_t program_bytes = hr_round_up(a->region.used, page);
-    a->run_bytes = hr_run_bytes(&a->config, &a->compiled.program);
+    const int64_t program_bytes = hr_round_up(t->kept_bytes, page);
     const int64_t tables = program_bytes + hr_round_up(a->run_bytes, page);
-    const int64_t planning = hr_max(hr_round_up(t->compile_bytes, page),
+    const int64_t planning = hr_max(hr_round_up(t->planning_bytes, page),
                                     program_bytes + hr_round_up(a->prepare_bytes, page));
     hr_plan *plan = &a->compiled.plan;
+    plan->threads = t->threads;
+    plan->arena_bytes = arena_bytes;
     plan->rung = t->rung;
     plan->page_bytes = page;
     hr_memory_account(t->memory, planning, tables, plan);
     return plan->process_bytes;
 }
 
-/* Compiles a choice as far as its floor. `bytes` out: the process uses no less. */
-static hr_status bound_plan(const trial *t, choice chosen, int64_t *bytes, hr_error *err)
+/* The largest arena with which the process is within what is available; below 0: none. A budget is
+ * for the process; a machine also has to hold the page tables. */
+static int64_t arena_limit(const trial *t)
+{
+    const hr_admission *a = t->admission;
+    const int64_t page = hr_page_bytes(), available = a->answer.available_bytes;
+    const int64_t beside = a->config.memory.budget ? 0
+                                                   : hr_process_kernel_bytes(available, t->threads);
+    int64_t arena = (available - beside) / page * page;
+    if (account(t, 0) > available - beside) return -1;
+    while (arena > 0 && account(t, arena) > available - beside)
+        arena -= hr_round_up(account(t, arena) - (available - beside), page);
+    return arena;
+}
+
+/* Builds and packs a strategy: it lies in the admission then. */
+static hr_status build(const trial *t, const hr_strategy *strategy, hr_error *err)
 {
     hr_admission *a = t->admission;
     a->region.used = 0;
-    a->config.memory.recompute = chosen.recompute;
-    a->config.memory.micro_batch = chosen.micro_batch;
-    a->config.memory.loss_chunk = chosen.chunk;
-    uint8_t dropped[LAYERS_MOST];
-    hr_strategy strategy = hr_strategy_of(&a->config, chosen.micro_batch, dropped);
-    hr_status status = HR_OK;
-    if (*a->config.memory.strategy)
-        status = hr_strategy_read(&a->config, a->config.memory.strategy, &strategy, err);
+    const hr_status status = hr_compile(&a->config, strategy, t->threads, &a->region, &a->compiled,
+                                        err);
     if (status != HR_OK) return status;
-    if (*a->config.memory.strategy) {
-        a->config.memory.micro_batch = strategy.micro_batch ? strategy.micro_batch
-                                                            : a->config.train.batch;
-        a->config.memory.loss_chunk = strategy.loss_chunk;
+    HR_ASSERT(a->region.used <= t->kept_bytes);
+    a->region.used = t->kept_bytes;
+    account(t, a->compiled.plan.arena_bytes);
+    return HR_OK;
+}
+
+/* The fastest strategy whose plan is within a limit as packed. A plan that does not pack at its
+ * floor may miss the limit: then with as much less.
+ * Errors   NO_FIT  none was found. */
+static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
+{
+    int64_t asked = limit, bound_ps = 0;
+    for (int32_t tries = 0; tries < TRIES_MOST; tries++) {
+        hr_status status = hr_fit_fastest(&t->fit, asked, found, err);
+        if (status == HR_OK) status = build(t, &found->strategy, err);
+        if (status != HR_OK) return status;
+        if (tries == 0) bound_ps = found->proven ? found->step_ps : 0;
+        const int64_t arena = t->admission->compiled.plan.arena_bytes;
+        if (arena <= limit) {
+            t->admission->answer.bound_seconds = bound_ps ? 1e-12 * (double)bound_ps : -1;
+            return HR_OK;
+        }
+        asked -= arena - limit;
     }
-    status = hr_compile_floor(&a->config, &strategy, t->threads, &a->region, &a->compiled, err);
-    if (status == HR_OK) *bytes = account(t);
+    return hr_fail(err, HR_NO_FIT, "no plan packs within %lld bytes of arena", (long long)limit);
+}
+
+/* The smallest plan: the least floor there is, packed; or what packs lower, as far as that was
+ * found. */
+static hr_status build_least(trial *t, hr_fit_found *least, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    int64_t limit, best = INT64_MAX;
+    hr_fit_found found = { .strategy.dropped = t->spare };
+    hr_status status = hr_fit_least(&t->fit, &limit, err);
+    for (int32_t tries = 0; tries < TRIES_MOST && status == HR_OK; tries++) {
+        status = hr_fit_fastest(&t->fit, limit, &found, err);
+        if (status == HR_OK) status = build(t, &found.strategy, err);
+        if (status != HR_OK) return status;
+        const int64_t arena = a->compiled.plan.arena_bytes;
+        if (arena >= best) break;
+        best = arena;
+        uint8_t *dropped = least->strategy.dropped;
+        memcpy(dropped, t->spare, (size_t)a->config.model.n_layers);
+        *least = found;
+        least->strategy.dropped = dropped;
+        if (arena == found.floor_bytes) break;
+        limit = arena - HR_ARENA_ALIGN;
+    }
+    if (status == HR_OK) status = build(t, &least->strategy, err);
+    if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
     return status;
 }
 
-/* Packs what was compiled. `bytes` out: what the process uses. */
-static hr_status pack_plan(const trial *t, int64_t *bytes, hr_error *err)
+/* The strategy that the recipe names, and no other. */
+static hr_status build_named(trial *t, hr_fit_found *found, hr_error *err)
 {
-    const hr_status status = hr_compile_pack(&t->admission->region, &t->admission->compiled, err);
-    if (status == HR_OK) *bytes = account(t);
+    hr_admission *a = t->admission;
+    hr_status status = hr_strategy_read(&a->config, a->config.memory.strategy, &found->strategy,
+                                        err);
+    if (status == HR_OK) status = build(t, &found->strategy, err);
+    if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
     return status;
 }
 
@@ -135,171 +179,130 @@ static void describe(const trial *t)
 {
     const hr_admission *a = t->admission;
     const hr_plan *plan = &a->compiled.plan;
+    const hr_strategy *strategy = &a->compiled.strategy;
     hr_plan_answer *answer = &t->admission->answer;
+    hr_writer writer = { answer->strategy, sizeof answer->strategy };
+    const int64_t T = a->config.train.seq_len;
     answer->process_bytes = plan->process_bytes;
     answer->arena_bytes = plan->arena_bytes;
     answer->floor_bytes = plan->floor_bytes;
     answer->kernel_bytes = hr_process_kernel_bytes(plan->process_bytes, plan->threads);
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;
-    answer->loss_chunk = a->config.memory.loss_chunk;
-    answer->recompute = a->config.memory.recompute;
+    answer->loss_chunk = strategy->loss_chunk ? strategy->loss_chunk : answer->micro_batch * T;
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);
+    answer->step_seconds = 1e-12 * (double)hr_cost_program(&a->compiled.program, &t->rates);
     answer->threads = plan->threads;
     snprintf(answer->rung, sizeof answer->rung, "%s", plan->rung);
     snprintf(answer->packing, sizeof answer->packing, "%s",
              packing_words[a->compiled.packing.proof]);
+    hr_strategy_print(&a->config, strategy, &writer);
 }
 
-typedef struct {
-    const trial *trial;
-    const hr_config *config;
-    choice fits, least;  /* micro_batch 0: none yet */
-    int64_t least_bound; /* of `least` */
-    bool exact;          /* second walk: pack whatever may be smaller than the smallest so far */
-} searching;
-
-/* What may be used: the budget, or without one what the machine has left. */
-static int64_t available(const hr_config *config)
+/* Leaves the fastest plan within the limit built, or when there is none the smallest. */
+static hr_status search(trial *t, bool thorough, hr_error *err)
 {
-    return config->memory.budget ? config->memory.budget : hr_room_memory().left_bytes;
-}
-
-/* A budget is for the process; a machine also has to hold the page tables. */
-static bool fits(const searching *s, int64_t bytes)
-{
-    const int64_t beside = s->config->memory.budget
-                               ? 0
-                               : hr_process_kernel_bytes(bytes, s->trial->threads);
-    return bytes + beside <= s->trial->admission->answer.available_bytes;
-}
-
-static hr_status consider(searching *s, choice chosen, hr_error *err)
-{
-    hr_plan_answer *answer = &s->trial->admission->answer;
-    int64_t bytes;
-    hr_status status = bound_plan(s->trial, chosen, &bytes, err);
-    if (status != HR_OK) return status;
-    if (s->exact) {
-        if (bytes < answer->minimum_bytes) status = pack_plan(s->trial, &bytes, err);
-        if (status == HR_OK && bytes < answer->minimum_bytes) {
-            answer->minimum_bytes = bytes;
-            s->least = chosen;
-        }
+    hr_admission *a = t->admission;
+    hr_plan_answer *answer = &a->answer;
+    const int64_t limit = arena_limit(t);
+    hr_fit_found found = { .strategy.dropped = t->chosen },
+                 least = { .strategy.dropped = t->least };
+    hr_status status;
+    answer->bound_seconds = -1;
+    if (*a->config.memory.strategy) {
+        status = build_named(t, &found, err);
+        answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
-    if (bytes < s->least_bound) {
-        s->least_bound = bytes;
-        s->least = chosen;
-    }
-    if (!fits(s, bytes) || s->fits.micro_batch) return HR_OK;
-    status = pack_plan(s->trial, &bytes, err);
-    if (status == HR_OK && fits(s, bytes)) s->fits = chosen;
+    status = hr_fit_open(&t->fit, &a->config, &t->rates, t->threads, &t->search, err);
+    if (status == HR_OK) status = build_fastest(t, limit, &found, err);
+    answer->fits = status == HR_OK;
+    if (status == HR_OK && !thorough) return HR_OK;
+    if (status != HR_OK && status != HR_NO_FIT) return status;
+    status = build_least(t, &least, err);
+    if (status != HR_OK || (!answer->fits && a->compiled.plan.arena_bytes > limit)) return status;
+    /* What the search could not pack within the limit the smallest plan may. */
+    if (!answer->fits) answer->fits = true;
+    else status = build(t, &found.strategy, err);
     return status;
 }
 
-/* Walks the plans that the recipe leaves open, the fastest first: smaller micro-batches and
- * chunks cost little, computing layers again costs a third. Ends at the first that fits unless
- * `thorough`. */
-static hr_status walk(searching *s, bool thorough, hr_error *err)
+/* Room for building a plan, and behind it for searching. */
+static hr_status open_regions(trial *t, hr_error *err)
 {
-    const hr_config *config = s->config;
-    int64_t chunks[CHUNKS];
-    const int32_t chunk_count = chunks_of(config, chunks);
-    const bool open = config->memory.recompute == HR_RECOMPUTE_AUTO;
-    const int32_t kinds[] = { open ? HR_RECOMPUTE_NORMS : config->memory.recompute,
-                              HR_RECOMPUTE_LAYERS };
-    hr_status status = HR_OK;
-    if (*config->memory.strategy)
-        return consider(s, (choice){ HR_RECOMPUTE_NORMS, config->train.batch, 0 }, err);
-    for (int32_t k = 0; k < (open ? 2 : 1); k++)
-        for (int64_t micro = config->train.batch; micro >= 1; micro--) {
-            if (config->train.batch % micro) continue;
-            if (config->memory.micro_batch && micro != config->memory.micro_batch) continue;
-            for (int32_t c = 0; c < chunk_count && status == HR_OK; c++) {
-                if (s->fits.micro_batch && !thorough) return HR_OK;
-                status = consider(s, (choice){ kinds[k], micro, chunks[c] }, err);
-            }
-        }
-    return status;
-}
-
-/* Leaves the first plan that fits compiled and packed, or the smallest. The smallest of all is
- * that with the lowest floor, if it packs there; else it is looked for among those whose floors
- * are lower. */
-static hr_status search(const trial *t, const hr_config *config, bool thorough, bool *found,
-                        hr_error *err)
-{
-    hr_plan_answer *answer = &t->admission->answer;
-    searching s = { .trial = t, .config = config, .least_bound = INT64_MAX };
-    int64_t bytes = INT64_MAX;
-    hr_status status = walk(&s, thorough, err);
-    if (status == HR_OK && (thorough || !s.fits.micro_batch)) {
-        status = bound_plan(t, s.least, &bytes, err);
-        if (status == HR_OK) status = pack_plan(t, &bytes, err);
-        answer->minimum_bytes = bytes;
-        s.exact = true;
-        if (status == HR_OK && bytes > s.least_bound) {
-            const choice fits = s.fits;
-            s.fits.micro_batch = 0;
-            status = walk(&s, true, err);
-            s.fits = fits;
-        }
+    hr_admission *a = t->admission;
+    const int64_t layers = a->config.model.n_layers;
+    const int64_t compile_bytes = hr_round_up(hr_compile_bytes(&a->config), 64);
+    const int64_t search_bytes = hr_fit_bytes(&a->config) + 3 * hr_round_up(layers, 64);
+    t->kept_bytes = hr_compile_kept_bytes(&a->config);
+    t->planning_bytes = compile_bytes + search_bytes;
+    if (!a->region.base) {
+        hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
+                                                 &a->region, err);
+        if (status != HR_OK) return status;
+        /* Touched whole: where planning is the largest moment of a run, its line is what the
+         * process has. */
+        memset(a->region.base, 0, (size_t)a->region.bytes);
     }
-    if (status != HR_OK) return status;
-    *found = s.fits.micro_batch != 0;
-    status = bound_plan(t, *found ? s.fits : s.least, &bytes, err);
-    return status == HR_OK ? pack_plan(t, &bytes, err) : status;
+    if (t->planning_bytes > a->region.bytes)
+        return hr_fail(err, HR_FAILURE, "no room to plan a model of %lld layers",
+                       (long long)layers);
+    t->search = hr_region_over(a->region.base + compile_bytes, search_bytes);
+    t->chosen = hr_region_take(&t->search, layers, 1);
+    t->least = hr_region_take(&t->search, layers, 1);
+    t->spare = hr_region_take(&t->search, layers, 1);
+    return HR_OK;
 }
 
-hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
-                   hr_admission *admission, hr_error *err)
+/* Everything from the config on; admission->region may be open. */
+static hr_status admit(trial *t, const char *calibrations, bool thorough, hr_error *err)
 {
-    *admission = (hr_admission){ .config = *config, .prepare_bytes = hr_prepare_bytes(config) };
-    trial t = { .memory = memory,
-                .admission = admission,
-                .threads = config->train.threads ? (int32_t)config->train.threads
-                                                 : hr_threads_default(),
-                .compile_bytes = hr_compile_bytes(config) };
-    bool found = false;
+    hr_admission *a = t->admission;
+    hr_plan_answer *answer = &a->answer;
+    const hr_config *config = &a->config;
+    t->threads = config->train.threads ? (int32_t)config->train.threads : hr_threads_default();
     hr_status status = hr_config_check(config, err);
-    if (status == HR_OK) status = choose_rung(config, &admission->cpu_mask, err);
+    if (status == HR_OK) status = choose_rung(config, &a->cpu_mask, err);
     if (status == HR_OK)
-        status = hr_memory_region_open(memory, "planning", t.compile_bytes, &admission->region,
-                                       err);
+        status = hr_rates_load(calibrations, hr_op_table, HR_OP_COUNT, a->cpu_mask, t->threads,
+                               &t->rates, answer->times, err);
+    if (status == HR_OK) status = open_regions(t, err);
     if (status != HR_OK) return status;
-    /* Touched whole: where planning is the largest moment of a run, its line is what the process
-     * has. */
-    memset(admission->region.base, 0, (size_t)admission->region.bytes);
-    t.rung = hr_cpu_rung_name(admission->cpu_mask);
-    admission->answer.available_bytes = available(config);
-    status = search(&t, config, thorough, &found, err);
+    t->rung = hr_cpu_rung_name(a->cpu_mask);
+    a->prepare_bytes = hr_prepare_bytes(config);
+    a->run_bytes = hr_run_bytes(config);
+    answer->available_bytes = config->memory.budget ? config->memory.budget
+                                                    : hr_room_memory().left_bytes;
+    status = search(t, thorough, err);
     if (status != HR_OK) return status;
-    describe(&t);
-    admission->answer.fits = found;
-    if (found) return HR_OK;
+    const hr_strategy *strategy = &a->compiled.strategy;
+    a->config.memory.micro_batch = strategy->micro_batch ? strategy->micro_batch
+                                                         : config->train.batch;
+    describe(t);
+    return HR_OK;
+}
+
+hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calibrations,
+                   bool thorough, hr_admission *admission, hr_error *err)
+{
+    *admission = (hr_admission){ .config = *config };
+    trial t = { .memory = memory, .admission = admission };
+    const hr_status status = admit(&t, calibrations, thorough, err);
+    const hr_plan_answer *answer = &admission->answer;
+    if (status != HR_OK || answer->fits) return status;
     char needed[64], there[64];
     return hr_fail(err, HR_NO_FIT, "the run needs at least %s, %s %s",
-                   hr_bytes_print(admission->answer.minimum_bytes, needed),
+                   hr_bytes_print(answer->minimum_bytes, needed),
                    config->memory.budget ? "the budget is" : "this machine has left",
-                   hr_bytes_print(admission->answer.available_bytes, there));
+                   hr_bytes_print(answer->available_bytes, there));
 }
 
 int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission)
 {
     hr_error ignored;
-    hr_admission other = { .region = admission->region,
-                           .config = *config,
-                           .cpu_mask = admission->cpu_mask,
-                           .prepare_bytes = hr_prepare_bytes(config) };
-    const trial t = { .memory = memory,
-                      .admission = &other,
-                      .threads = config->train.threads ? (int32_t)config->train.threads
-                                                       : hr_threads_default(),
-                      .compile_bytes = hr_compile_bytes(config),
-                      .rung = hr_cpu_rung_name(other.cpu_mask) };
-    bool found;
-    if (hr_config_check(config, &ignored) != HR_OK) return INT64_MAX;
-    if (search(&t, config, true, &found, &ignored) != HR_OK) return INT64_MAX;
+    hr_admission other = { .region = admission->region, .config = *config };
+    trial t = { .memory = memory, .admission = &other };
+    other.region.used = 0;
+    if (admit(&t, NULL, true, &ignored) != HR_OK) return INT64_MAX;
     return other.answer.minimum_bytes;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train/admit.h - from a config and this machine to a plan that fits, or a refusal that helps.
  *
- * The plans that are tried are every divisor of the batch as micro-batch, every loss chunk of a
- * short list, and layers kept or computed again, as far as the recipe leaves them open. Each is
- * compiled and packed for real. */
+ * The fastest strategy within the bytes that are available is searched for (src/fit), built, packed
+ * and accounted for real: the search may mislead about time, never about bytes. */
 #ifndef HR_TRAIN_ADMIT_H
 #define HR_TRAIN_ADMIT_H
 
@@ -21,21 +20,22 @@ typedef struct {
     hr_plan_answer answer;
 } hr_admission;
 
-/* Chooses the first plan that fits: layers kept before computed again, then the largest
- * micro-batch, then the largest loss chunk. Opens admission->region. When nothing fits, the
- * smallest is left compiled.
+/* Plans the fastest run that fits. Opens admission->region. When nothing fits, the smallest plan is
+ * left compiled.
  *
- *   thorough  go on after the first that fits, so that answer.minimum_bytes is the least of all
+ *   calibrations  directory of measured times; null: they are guessed
+ *   thorough      answer.minimum_bytes is wanted though the plan fits
  *
- * Errors   NO_FIT  nothing fits. USAGE, FAILURE. */
-HR_MUST_CHECK hr_status hr_admit(hr_memory *memory, const hr_config *config, bool thorough,
-                                 hr_admission *admission, hr_error *err);
+ * Errors   NO_FIT  nothing fits. USAGE, FAILURE. CORRUPT  the calibration cannot be used. */
+HR_MUST_CHECK hr_status hr_admit(hr_memory *memory, const hr_config *config,
+                                 const char *calibrations, bool thorough, hr_admission *admission,
+                                 hr_error *err);
 
 /* Process bytes of the smallest plan of another config, compiled in the region of an admission,
  * whose own plan is overwritten. INT64_MAX when it cannot be compiled there. */
 int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission);
 
 /* Bytes of tables and buffers that a run keeps beside program and plan. */
-int64_t hr_run_bytes(const hr_config *config, const hr_program *program);
+int64_t hr_run_bytes(const hr_config *config);
 
 #endif

@@ -11,7 +11,7 @@
 static hr_status plan_into(const hr_config *config, const hr_plan_outputs *outputs,
                            hr_memory *memory, hr_admission *admission, hr_error *err)
 {
-    hr_status status = hr_admit(memory, config, true, admission, err);
+    hr_status status = hr_admit(memory, config, outputs->calibrations, true, admission, err);
     const hr_compiled *compiled = &admission->compiled;
     if (status != HR_OK && status != HR_NO_FIT) return status;
     if (outputs->text && outputs->program)

@@ -145,7 +145,7 @@ static hr_status whole_run(run *r, hr_error *err)
     hr_status status = hr_prepare_paths(r->config, err);
     if (status == HR_OK) status = hr_memory_open(&r->memory, err);
     if (status != HR_OK) return status;
-    status = hr_admit(&r->memory, r->config, false, &r->admission, err);
+    status = hr_admit(&r->memory, r->config, r->options->calibrations, false, &r->admission, err);
     result->plan = r->admission.answer;
     if (status != HR_OK) return status;
     hr_memory_region_trim(&r->memory, &r->admission.region);

@@ -14,13 +14,20 @@ static int64_t sample_most(const hr_config *config)
     return HR_SAMPLE_PROMPT_TOKENS + config->train.sample_tokens;
 }
 
-int64_t hr_run_bytes(const hr_config *config, const hr_program *program)
+/* By the most that a program of the model has, so that every strategy's process is as large as its
+ * arena says. */
+int64_t hr_run_bytes(const hr_config *config)
 {
+    const hr_model_limits limits = hr_model_limits_of(config);
+    const hr_program most = { .step_count = limits.steps,
+                              .tensor_count = limits.tensors,
+                              .loop_count = limits.loops,
+                              .param_count = limits.params };
     const int64_t alignment = 8 * 64;
-    return hr_executor_bytes(program) + program->tensor_count + 2 * hr_batches_bytes() +
+    return hr_executor_bytes(&most) + most.tensor_count + 2 * hr_batches_bytes() +
            hr_vocabulary_bytes(config->data.tokenizer, config->model.vocab_size) +
            sample_most(config) * (int64_t)sizeof(int32_t) + HR_SAMPLE_TEXT_BYTES +
-           hr_weights_text_bytes(program) + HR_METRICS_BYTES + alignment;
+           hr_weights_text_bytes(&most) + HR_METRICS_BYTES + alignment;
 }
 
 hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trainer *trainer,
