@@ -11,7 +11,14 @@
 #include "plan/pack_part.h"
 #include "plan/pack_sort.h"
 
-enum { PRESS_LEAST = 512, PRESS_ROUNDS = 4, WAYS_MENDED = 12, FIRST_PUTS = 32, SECOND_PUTS = 250 };
+enum {
+    PRESS_LEAST = 512,
+    PRESS_ROUNDS = 4,
+    WAYS_BEST = 4,
+    WAYS_MENDED = 12,
+    FIRST_PUTS = 32,
+    SECOND_PUTS = 250
+};
 
 /* Everything between cutting and placing. */
 typedef struct {
@@ -296,11 +303,11 @@ static bool try_ways(packing *p, const hr_pack_part *part, int64_t target, int32
     return true;
 }
 
-/* The best ways once more, each mended. */
-static bool mend_ways(packing *p, const hr_pack_part *part, int64_t target, int32_t puts,
-                      attempt *a)
+/* Ways from..to - 1 once more, each mended with so many puts. */
+static bool mend_ways(packing *p, const hr_pack_part *part, int64_t target, int32_t from,
+                      int32_t to, int32_t puts, attempt *a)
 {
-    for (int32_t k = 0; k < WAYS_MENDED && a->height > target && p->effort.work > 0; k++)
+    for (int32_t k = from; k < to && a->height > target && p->effort.work > 0; k++)
         if (!try_way(p, part, target, k, puts, a)) return false;
     return true;
 }
@@ -415,11 +422,13 @@ static void search_part(packing *p, const hr_pack_part *part, int64_t target, at
 static bool work_on(packing *p, const hr_pack_part *part, int64_t target, attempt *a)
 {
     const bool large = part->count >= PRESS_LEAST;
-    if (large && (!mend_ways(p, part, target, SECOND_PUTS, a) || !press(p, part, target, 0, a)))
+    if (large && (!mend_ways(p, part, target, 0, WAYS_MENDED, SECOND_PUTS, a) ||
+                  !press(p, part, target, 0, a)))
         return false;
     search_part(p, part, target, a);
     for (int32_t k = 1; large && k < PRESS_ROUNDS && a->height > target && a->bound <= target; k++)
-        if (!mend_ways(p, part, target, SECOND_PUTS << (2 * k), a) || !press(p, part, target, k, a))
+        if (!mend_ways(p, part, target, 0, WAYS_MENDED, SECOND_PUTS << (2 * k), a) ||
+            !press(p, part, target, k, a))
             return false;
     return true;
 }
@@ -440,8 +449,10 @@ static bool pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_s
         if (!a->orders[by]) return false;
     }
     if (!hr_pack_reuse(part, p->scratch, a->offsets, &a->height) ||
-        !try_ways(p, part, target, 0, WAYS_MENDED, a) ||
-        !mend_ways(p, part, target, FIRST_PUTS, a) ||
+        !try_ways(p, part, target, 0, WAYS_BEST, a) ||
+        !mend_ways(p, part, target, 0, WAYS_BEST, FIRST_PUTS, a) ||
+        !try_ways(p, part, target, WAYS_BEST, WAYS_MENDED, a) ||
+        !mend_ways(p, part, target, WAYS_BEST, WAYS_MENDED, FIRST_PUTS, a) ||
         !try_ways(p, part, target, WAYS_MENDED, WAYS, a))
         return false;
     if (a->height > target) {

@@ -22,12 +22,14 @@ enum {
 
 /* Level 0 is the whole part; a stretch of level k is 2^(shift - k) sections long. What lies on the
  * ground one on the other through the whole of a stretch needs no list there: no gap is below its
- * top. That is most of a training step: gradients, and activations that wait for their layer. */
+ * top. The same holds for what hangs from the ceiling. That is most of a training step: gradients, and activations that wait for their layer. */
 typedef struct {
-    int32_t *begin;   /* [stretches + 1] where each one's ids begin */
-    int32_t *count;   /* [stretches] listed */
-    int32_t *sorted;  /* [stretches] how many of them are in order; the rest when somebody asks */
-    int64_t *solid;   /* [stretches] top of what is stacked on the ground all the time */
+    int32_t *begin;  /* [stretches + 1] where each one's ids begin */
+    int32_t *count;  /* [stretches] listed */
+    int32_t *sorted; /* [stretches] how many of them are in order; the rest when somebody asks */
+    int64_t *solid;  /* [stretches] top of what is stacked on the ground all the time */
+    int64_t *hung;   /* [stretches] bottom of what hangs from the ceiling all the time */
+    int64_t ceiling;
     int32_t *ids;     /* by offset */
     int32_t *spare;   /* [items] scratch */
     int32_t coarsest; /* the finest level at which two stretches hold any life */
@@ -96,7 +98,8 @@ static int64_t entries_of(const index_of_time *index, int32_t level, const hr_pa
 int64_t hr_pack_first_fit_bytes(int32_t count)
 {
     /* The finest level has at most two stretches for each section, the coarser ones as many. */
-    const int64_t n = count, tables = 6 * 64, stretch = 3 * sizeof(int32_t) + sizeof(int64_t);
+    const int64_t n = count, tables = 7 * 64;
+    const int64_t stretch = 3 * (int64_t)sizeof(int32_t) + 2 * (int64_t)sizeof(int64_t);
     return tables + n * ((ENTRIES_MAX + 1) * (int64_t)sizeof(int32_t) + 4 * stretch) + stretch;
 }
 
@@ -129,15 +132,17 @@ static int64_t choose_levels(index_of_time *index, const hr_pack_part *part)
     return entries;
 }
 
-static void place_index(index_of_time *index, const hr_pack_part *part, hr_region *scratch)
+static void place_index(index_of_time *index, const hr_pack_part *part, int64_t ceiling,
+                        hr_region *scratch)
 {
-    *index = (index_of_time){ 0 };
+    *index = (index_of_time){ .ceiling = ceiling };
     const int64_t entries = choose_levels(index, part);
     const int32_t all = (1 << index->levels) - 1;
     index->begin = hr_region_take(scratch, all + 1, sizeof *index->begin);
     index->count = hr_region_take(scratch, all, sizeof *index->count);
     index->sorted = hr_region_take(scratch, all, sizeof *index->sorted);
     index->solid = hr_region_take(scratch, all, sizeof *index->solid);
+    index->hung = hr_region_take(scratch, all, sizeof *index->hung);
     index->spare = hr_region_take(scratch, part->count, sizeof *index->spare);
     index->ids = hr_region_take(scratch, entries, sizeof *index->ids);
     for (int32_t level = index->coarsest; level < index->levels; level++)
@@ -146,7 +151,10 @@ static void place_index(index_of_time *index, const hr_pack_part *part, hr_regio
             stretches(index, level, part, &part->items[i], &first, &last);
             for (int32_t k = first; k <= last; k++) index->begin[k + 1]++;
         }
-    for (int32_t k = 0; k < all; k++) index->begin[k + 1] += index->begin[k];
+    for (int32_t k = 0; k < all; k++) {
+        index->begin[k + 1] += index->begin[k];
+        index->hung[k] = ceiling;
+    }
 }
 
 /* Does the life hold all sections of the stretch? Those past the part's end are nobody's. */
@@ -226,11 +234,30 @@ static void insert(index_of_time *index, const hr_pack_part *part, const int64_t
         for (int32_t k = first; k <= last; k++) {
             const int32_t from = part->first + ((k - base) << shift);
             const int32_t to = (int32_t)hr_min(from + (INT64_C(1) << shift) - 1, part->last);
-            if (offsets[id] == index->solid[k] && covers(item, from, to))
-                index->solid[k] += item->bytes;
+            const bool whole = covers(item, from, to);
+            if (whole && offsets[id] == index->solid[k]) index->solid[k] += item->bytes;
+            else if (whole && offsets[id] + item->bytes == index->hung[k])
+                index->hung[k] = offsets[id];
             else index->ids[index->begin[k] + index->count[k]++] = id;
         }
     }
+}
+
+/* The walk over what is taken during a life, upwards. */
+typedef struct {
+    int64_t bytes, ceiling; /* wanted; 0: the first gap will do */
+    int64_t free_from, highest;
+} walk;
+
+/* Passes [low, high), which is taken. True: the gap below it is the one. */
+static inline bool pass(walk *w, int64_t low, int64_t high)
+{
+    if (low - w->free_from >= w->bytes) {
+        if (!w->ceiling) return true;
+        if (low <= w->ceiling) w->highest = low - w->bytes;
+    }
+    w->free_from = hr_max(w->free_from, high);
+    return false;
 }
 
 /* The lowest offset at which `item` is free of all placed ones; with a ceiling, the highest one
@@ -247,21 +274,24 @@ static int64_t find_gap(index_of_time *index, const hr_pack_part *part, const in
     const int32_t *right = &index->ids[index->begin[last]];
     const int32_t *left_end = left + index->count[first];
     const int32_t *right_end = first == last ? right : right + index->count[last];
-    int64_t free_from = hr_max(index->solid[first], index->solid[last]), highest = -1;
+    const int64_t hung = hr_min(index->hung[first], index->hung[last]);
+    bool below = hung < index->ceiling;
+    walk w = { item->bytes, ceiling, hr_max(index->solid[first], index->solid[last]), -1 };
     while (left < left_end || right < right_end) {
         const bool take_left = right == right_end ||
                                (left < left_end && offsets[*left] <= offsets[*right]);
         const int32_t id = take_left ? *left++ : *right++;
         const hr_pack_item *other = &part->items[id];
         if (other->first > item->last || other->last < item->first) continue;
-        if (offsets[id] - free_from >= item->bytes) {
-            if (!ceiling) return free_from;
-            if (offsets[id] <= ceiling) highest = offsets[id] - item->bytes;
+        if (below && offsets[id] >= hung) {
+            if (pass(&w, hung, index->ceiling)) return w.free_from;
+            below = false;
         }
-        free_from = hr_max(free_from, offsets[id] + other->bytes);
+        if (pass(&w, offsets[id], offsets[id] + other->bytes)) return w.free_from;
     }
-    if (ceiling - free_from >= item->bytes) highest = ceiling - item->bytes;
-    return highest >= 0 ? highest : free_from;
+    if (below && pass(&w, hung, index->ceiling)) return w.free_from;
+    if (ceiling - w.free_from >= item->bytes) w.highest = ceiling - item->bytes;
+    return w.highest >= 0 ? w.highest : w.free_from;
 }
 
 /* Classes of sizes, eight to an octave; `bytes` is positive. */
@@ -349,7 +379,7 @@ bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, hr_pack_h
     index_of_time index;
     int64_t top = 0;
     if (hr_pack_first_fit_bytes(part->count) > scratch->bytes - used) return false;
-    place_index(&index, part, scratch);
+    place_index(&index, part, ceiling, scratch);
     for (int32_t k = 0; k < part->count && top < enough; k++) {
         const int32_t id = order[k];
         const hr_pack_item *item = &part->items[id];
