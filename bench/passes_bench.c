@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/cpu.h"
+#include "ops/activation/activation.h"
 #include "ops/dropout/dropout.h"
 #include "ops/element.h"
 #include "ops/embed/embed.h"
@@ -30,7 +31,7 @@ enum {
     V = 50304,
     LOSS_ROWS = ROWS * D / V,
     ELEMENTS = ROWS * D, /* 64 MiB in fp32: twice the last cache of the machines we know */
-    PASSES_MOST = 24,
+    PASSES_MOST = 32,
     THREADS_MOST = 64
 };
 
@@ -158,6 +159,7 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
     static const hr_rope_attr rope = { D, T, 64, D / 128, 2, { 0, D / 2 }, 64, 10000, false };
     static const hr_loss_attr loss = { V };
     static const hr_dropout_attr dropout = { D, T, 0.1f, 1 };
+    static const hr_linear_attr gelu = { D, D, T, HR_ACT_GELU };
     static const hr_embed_attr embed = { V / 4, D, T };
     const double pass_bytes = (double)ROWS * D * (double)hr_dtype_bytes(dtype);
     const double loss_bytes = (double)LOSS_ROWS * V * (double)hr_dtype_bytes(dtype);
@@ -190,6 +192,12 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
           { { r[0], r[1] }, { r[1] }, .attr = &dropout },
           3 * pass_bytes,
           MODIFY },
+        { "activation, GELU",
+          hr_activation_run,
+          1,
+          { { r[2] }, { r[1] }, .attr = &gelu },
+          2 * pass_bytes,
+          COPY },
         { "embed",
           hr_embed_run,
           1,
