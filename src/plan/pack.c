@@ -16,6 +16,7 @@ enum {
     PRESS_ROUNDS = 4,
     WAYS_BEST = 4,
     WAYS_MENDED = 12,
+    WORK_A_WAY = 32, /* an item: about the time that the search takes for so many */
     FIRST_PUTS = 32,
     SECOND_PUTS = 250
 };
@@ -27,6 +28,7 @@ typedef struct {
     int32_t count, section_count;
     int64_t base; /* bytes of what is alive at every section */
     bool content; /* with any placement within the capacity */
+    bool bounded; /* work was given, and ends what is not the best */
     hr_pack_effort effort;
     hr_region *scratch;
 } packing;
@@ -277,6 +279,7 @@ static bool try_way(packing *p, const hr_pack_part *part, int64_t target, int32_
 {
     int64_t height;
     bool fits = false;
+    if (puts || k >= WAYS_BEST) p->effort.work -= WORK_A_WAY * (int64_t)part->count;
     if (!hr_pack_first_fit(part, a->orders[ways[k].by], ways[k].hang, target,
                            puts ? INT64_MAX : a->height, &p->effort, p->scratch, a->trial, &height))
         return false;
@@ -287,13 +290,15 @@ static bool try_way(packing *p, const hr_pack_part *part, int64_t target, int32_
     return true;
 }
 
-/* Ways from..to - 1 until one is within `target`. */
+/* Ways from..to - 1 until one is within `target`. All but the best are work, if any was allowed: of
+ * a million items each takes seconds. */
 static bool try_ways(packing *p, const hr_pack_part *part, int64_t target, int32_t from, int32_t to,
                      attempt *a)
 {
     for (int32_t k = from; k < to && a->height > target; k++) {
         const uint32_t order = 1u << ways[k].by;
         if (hr_pack_stopped(&p->effort)) return true;
+        if (k >= WAYS_BEST && p->bounded && p->effort.work <= 0) return true;
         if (!(a->sorted & order) &&
             !hr_pack_sort(part, ways[k].by, p->scratch, a->orders[ways[k].by]))
             return false;
@@ -503,6 +508,7 @@ hr_status hr_pack_within(hr_storage *storages, int32_t count, const hr_pack_limi
     packing p = {
         .count = count,
         .content = limits->capacity_bytes > 0,
+        .bounded = limits->work > 0,
         .effort = { .work = limits->work, .stop = limits->stop, .context = limits->context },
         .scratch = scratch
     };

@@ -24,7 +24,8 @@ typedef enum {
 /* When to be content, and when to end. */
 typedef struct {
     int64_t capacity_bytes;      /* any placement within it will do; 0: as low as can be */
-    int64_t work;                /* items that the exact search may look at; 0: orders only */
+    int64_t work;                /* items that may be looked at where the best orders fail; 0: all
+                                  * orders, and nothing else */
     bool (*stop)(void *context); /* asked every now and then: true ends it; null: never */
     void *context;
 } hr_pack_limits;
@@ -56,7 +57,8 @@ int64_t hr_pack_scratch_bytes(int32_t count);
 /* Places every storage: as low as can be, with so much work.
  *
  *   storages  in/out [count]; bytes > 0, step_first <= step_last; offset is written
- *   work      items that the exact search may look at, in all; 0: orders only
+ *   work      items that may be looked at where the best orders fail, in all; 0: all orders, and
+ *             nothing else
  *   scratch   hr_pack_scratch_bytes(count); given back
  *   result    out
  *

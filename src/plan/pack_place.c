@@ -22,7 +22,8 @@ enum {
 
 /* Level 0 is the whole part; a stretch of level k is 2^(shift - k) sections long. What lies on the
  * ground one on the other through the whole of a stretch needs no list there: no gap is below its
- * top. The same holds for what hangs from the ceiling. That is most of a training step: gradients, and activations that wait for their layer. */
+ * top. The same holds for what hangs from the ceiling. That is most of a training step: gradients,
+ * and activations that wait for their layer. */
 typedef struct {
     int32_t *begin;  /* [stretches + 1] where each one's ids begin */
     int32_t *count;  /* [stretches] listed */
