@@ -123,8 +123,8 @@ ALWAYS_INLINE void finish_whole_lines(const hr_linear_mm *mm, const linear_tile 
     else finish_lines(false, HR_ACT_GELU, mm, tile);
 }
 
-/* Asks for what the epilogue of the next tile will touch in these rows: its lines are far apart, and
- * a store that misses holds up all after it. */
+/* Asks for what the epilogue of the next tile will touch in these rows: its lines are far apart,
+ * and a store that misses holds up all after it. */
 ALWAYS_INLINE void expect_tile(const hr_linear_mm *mm, const linear_tile *now)
 {
     for (int64_t i = 0; i < now->rows; i++) {
