@@ -33,7 +33,8 @@ typedef struct {
     const char *date;      /* of today, for people: "2025-03-14" */
     int32_t threads;       /* 0: as affinity and the quota allow */
     int32_t checks;        /* recipes of hr_calibrate_check: 1 to HR_CALIBRATE_CHECKS_MAX */
-    double seconds;        /* that hr_calibrate may measure */
+    double seconds;        /* that hr_calibrate measures, about */
+    int32_t recipes;       /* of hr_calibrate, the first so many; 0: all. For tests */
     void *context;
     void (*progress)(void *context, int32_t done, int32_t all); /* null: nobody asks */
     void (*row)(void *context, const hr_calibrate_row *row);    /* null: nobody asks */

@@ -38,9 +38,9 @@ static const hr_recipe learned[] = {
 
 /* Odd rows: widths, vocabularies and lengths that are not among the above. */
 static const hr_recipe tested[] = {
-    { NEEDLE, BF16, ADAMW, KEEP, 768, 4, 24, 1536, 16384, 64, 16, 16, 0.1 },
-    { NEEDLE, BF16, ADAMW, KEEP, 288, 1, 9, 768, 12000, 192, 5, 5, 0 },
     { NEOX, BF16, ADAMW, KEEP, 256, 1, 4, 512, 1000, 512, 8, 4, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 288, 1, 9, 768, 12000, 192, 5, 5, 0 },
+    { NEEDLE, BF16, ADAMW, KEEP, 768, 4, 24, 1536, 16384, 64, 16, 16, 0.1 },
     { NEEDLE, BF16, ADAMW, KEEP, 448, 1, 7, 1568, 12000, 384, 10, 5, 0 },
     { NEOX, BF16, ADAMW, AGAIN, 256, 2, 4, 1024, 32000, 512, 1, 1, 0 },
     { NEOX, BF16, ADAMW, AGAIN, 96, 2, 3, 256, 20000, 320, 12, 3, 0 },

@@ -102,7 +102,7 @@ static int64_t plan_number(const char *arguments, const char *name)
     return value;
 }
 
-static const char *const commands[] = { "plan", "verify", "train", "pack",
+static const char *const commands[] = { "plan", "verify", "train", "pack",   "calibrate",
                                         "keys", "doctor", "help",  "version" };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

@@ -224,6 +224,27 @@ static void bytes_are_stacks_of_all_but_the_caller(void **state)
                      (HR_POOL_THREADS_MAX - 1) * (int64_t)HR_STACK_BYTES);
 }
 
+/* More of it on each thread than on the one before. */
+static void work_a_while(void *context, int32_t thread, int32_t threads)
+{
+    (void)context, (void)threads;
+    volatile uint32_t sum = 0;
+    for (uint32_t i = 0; i < 2000000u * (1 + (uint32_t)thread); i++) sum += i;
+}
+
+static void each_thread_has_a_clock_of_its_own(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    int64_t before[THREADS], after[THREADS];
+    open_pool(THREADS);
+    hr_pool_cpu_ns(&pool, before);
+    hr_pool_run(&pool, work_a_while, 0);
+    hr_pool_cpu_ns(&pool, after);
+    for (int32_t t = 0; t < THREADS; t++) assert_true(after[t] > before[t] && before[t] > 0);
+    close_pool();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +256,7 @@ int main(void)
         cmocka_unit_test(signals_go_to_the_caller),
         cmocka_unit_test(a_run_inside_a_run_is_a_programmer_error),
         cmocka_unit_test(a_closed_pool_may_be_closed_again),
+        cmocka_unit_test(each_thread_has_a_clock_of_its_own),
         cmocka_unit_test(bytes_are_stacks_of_all_but_the_caller),
     };
     return cmocka_run_group_tests(tests, 0, 0);
