@@ -48,8 +48,8 @@ static const hr_cli_command commands[] = {
       hr_cli_pack },
     { "calibrate", "", "measure this machine, so that plans can say how long a step takes",
       "Runs small recipes for about twenty seconds and keeps the prices of operations in\n"
-      "$XDG_CACHE_HOME/headroom. With --check: predicts the steps of other recipes, runs them, and\n"
-      "prints both; rows that ran while the machine was busy are marked.",
+      "$XDG_CACHE_HOME/headroom. With --check: predicts the steps of other recipes, runs them,\n"
+      "and prints both; rows that ran while the machine was busy are marked.",
       TAKES(THREADS) | TAKES(CHECK) | TAKES(RECIPES) | TAKES(JSON) | TAKES(HELP), 0, 0,
       hr_cli_calibrate },
     { "keys", "", "list every key of a recipe with default, unit and range",
