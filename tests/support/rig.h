@@ -20,6 +20,7 @@
 #include "model/assemble.h"
 #include "ops/host/host.h"
 #include "plan/compile.h"
+#include "plan/strategy_file.h"
 #include "train/initialise.h"
 #include "train/schedule.h"
 
@@ -182,6 +183,8 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
     uint8_t *dropped = malloc((size_t)config->model.n_layers);
     hr_strategy asked = hr_strategy_of(config, micro, dropped);
     if (strategy) asked = *strategy;
+    else if (*config->memory.strategy)
+        rig_must(hr_strategy_read(config, config->memory.strategy, &asked, &err), &err);
     rig_must(hr_compile(config, &asked, threads, &r->region, &r->compiled, &err), &err);
     free(dropped);
     if (!r->compiled.strategy.micro_batch) r->compiled.strategy.micro_batch = config->train.batch;
