@@ -32,20 +32,70 @@ typedef struct {
     char strategy[HR_STRATEGY_TEXT_BYTES]; /* YAML, as memory.strategy takes it */
 } hr_plan_answer;
 
+/* ---- why: what the text for people shows, for programs */
+
+enum {
+    HR_PLAN_NAME_BYTES = 96,
+    HR_PLAN_LINES_MOST = 8,
+    HR_PLAN_PHASES_MOST = 8,
+    HR_PLAN_PARTS_MOST = 24,
+    HR_PLAN_LARGEST_MOST = 8,
+    HR_PLAN_CHANGES_MOST = 12,
+    HR_PLAN_CURVE_MOST = 64
+};
+
+/* Some bytes: a line of the process, a phase, a component at the peak, a tensor. */
+typedef struct {
+    char name[HR_PLAN_NAME_BYTES];
+    char why[HR_PLAN_NAME_BYTES]; /* "kept for the backward pass"; may be empty */
+    int64_t bytes;
+} hr_plan_part;
+
+/* Something to change, tried out: every number is that of a plan that was built. */
+typedef struct {
+    char what[HR_PLAN_NAME_BYTES];  /* to be typed, "model.d_ff=256", two with a blank between; of a
+                                       removal in words, "compute norm outputs again in every layer" */
+    char price[HR_PLAN_NAME_BYTES]; /* what changes in the mathematics, in words; else empty */
+    int64_t bytes;                  /* process bytes with the change; of a refusal the least */
+    int64_t gained_bytes;           /* how many less than without */
+    double seconds_lost; /* of a step, predicted: against the fastest plan without any budget, of a
+                            removal against this plan; 0 where the mathematics changes */
+    bool changes_mathematics;
+} hr_plan_change;
+
+typedef struct {
+    int32_t step_count, peak_step;
+    char peak[HR_PLAN_NAME_BYTES];            /* "layer 3 backward, MLP down-projection" */
+    hr_plan_part lines[HR_PLAN_LINES_MOST];   /* of the process; together process_bytes */
+    hr_plan_part phases[HR_PLAN_PHASES_MOST]; /* most bytes alive in each; the most: floor_bytes */
+    hr_plan_part parts[HR_PLAN_PARTS_MOST];   /* alive at the peak; together floor_bytes */
+    hr_plan_part largest[HR_PLAN_LARGEST_MOST]; /* tensors alive at the peak, the largest first */
+    hr_plan_part alone; /* of a refusal: what exceeds the bytes available by itself, whatever the
+                           strategy; 0 bytes: nothing does */
+    hr_plan_change removals[HR_PLAN_CHANGES_MOST]; /* of a plan: what would take bytes from it at
+                                                      what time, the cheapest byte first */
+    hr_plan_change changes[HR_PLAN_CHANGES_MOST]; /* of a refusal: what would fit, cheapest first */
+    int32_t line_count, phase_count, part_count, largest_count, removal_count, change_count;
+    int64_t curve[HR_PLAN_CURVE_MOST]; /* most bytes alive in equal stretches of a training step */
+    int32_t curve_count, curve_peak;   /* curve_peak: the stretch with the most */
+} hr_plan_details;
+
 /* What else to write. Everything may be left null. */
 typedef struct {
     const char *file; /* the whole plan as JSON: docs/plan-file.md */
     char *text;       /* [text_bytes] out: the plan, or the refusal, for people */
     int64_t text_bytes;
     bool program;             /* text is the step program instead */
+    bool colour;              /* text has escapes for colour: where it goes is a terminal */
+    bool blocks;              /* text has block characters: the terminal or locale is UTF-8 */
+    hr_plan_details *details; /* out: why, for programs */
     const char *calibrations; /* directory of calibrations; null: times are guessed */
 } hr_plan_outputs;
 
 /* Plans a run of this config.
  *
- * Errors   NO_FIT  says bytes needed and available, the largest part, and the first change that
- * would
- *                  make it fit; `answer` and text are written all the same
+ * Errors   NO_FIT  says bytes needed and available; `answer`, text and details, with what would
+ *                  make it fit, are written all the same
  *          USAGE   the config contradicts itself. FAILURE  the file cannot be written.
  * Threads  one call at a time in a process: it measures the process. */
 HR_MUST_CHECK hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
