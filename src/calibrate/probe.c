@@ -91,24 +91,29 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
     if (full) keep(&probe->times[2 * step + first], took_ns);
 }
 
-static hr_status compile_with(hr_probe *probe, const hr_config *config, int64_t micro_batch,
-                              int32_t threads, hr_error *err)
+hr_strategy hr_probe_strategy(const hr_config *config, uint8_t *dropped)
 {
-    uint8_t dropped[4096]; /* the most that model.n_layers may be */
-    const hr_strategy strategy = hr_strategy_of(config, micro_batch, dropped);
-    return hr_compile(config, &strategy, threads, &probe->region, &probe->compiled, err);
+    const int64_t micro = config->memory.micro_batch ? config->memory.micro_batch
+                                                     : config->train.batch;
+    hr_strategy strategy = hr_strategy_of(config, micro, dropped);
+    if (config->memory.recompute == HR_RECOMPUTE_LAYERS && strategy.layer_count > 1) {
+        dropped[strategy.layer_count - 1] = 1u << HR_INTERMEDIATE_ACTIVATION;
+        hr_strategy_canonical(config, &strategy);
+    }
+    return strategy;
 }
 
 static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threads, hr_error *err)
 {
-    const int64_t micro = config->memory.micro_batch ? config->memory.micro_batch
-                                                     : config->train.batch;
+    uint8_t dropped[4096]; /* the most that model.n_layers may be */
+    const hr_strategy strategy = hr_probe_strategy(config, dropped);
     const hr_model_limits limits = hr_model_limits_of(config);
     const int64_t tables = limits.steps * (int64_t)(2 * sizeof(hr_probe_times)) + (1 << 16);
     const int64_t bytes = hr_compile_bytes(config) + tables;
     hr_status status = hr_memory_region_open(&probe->memory, "planning", bytes, &probe->region,
                                              err);
-    if (status == HR_OK) status = compile_with(probe, config, micro, threads, err);
+    if (status == HR_OK)
+        status = hr_compile(config, &strategy, threads, &probe->region, &probe->compiled, err);
     if (status != HR_OK) return status;
     hr_memory_account(&probe->memory, bytes, bytes, &probe->compiled.plan);
     probe->times = hr_region_take(&probe->region, probe->compiled.program.step_count,

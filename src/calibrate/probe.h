@@ -29,9 +29,14 @@ typedef struct {
     hr_probe_times *times; /* [2 x step_count] calls with all rows; those where sums start */
 } hr_probe;
 
+/* What a recipe asks for, but that with memory.recompute at layers the last of several layers makes
+ * only its activation again: another operation than the product that makes both. dropped is as long
+ * as a model may have layers, out. */
+hr_strategy hr_probe_strategy(const hr_config *config, uint8_t *dropped);
+
 /* Compiles and loads.
  *
- *   config    passes hr_config_check; memory.micro_batch of it, or the whole batch at once
+ *   config    passes hr_config_check; it runs with hr_probe_strategy of it
  *   cpu_mask  of this machine or a lesser one
  *
  * Errors   NO_FIT   more memory than there is

@@ -79,6 +79,7 @@ static json_t *json_of_machine(const hr_rates_machine *machine)
 static const char *term_name(int32_t term, char name[TERM_NAME_BYTES])
 {
     if (term == HR_TERM_FLOPS) return "flop_as";
+    if (term == HR_TERM_ITEMS) return "item_as";
     if (term == HR_TERM_START) return "start_as";
     const bool in = term < HR_TERM_OUT;
     snprintf(name, TERM_NAME_BYTES, "%s%d_as", in ? "in" : "out",

@@ -29,7 +29,7 @@ static const hr_recipe learned[] = {
     { NEEDLE, BF16, ADAMW, KEEP, 192, 2, 3, 768, 50304, 64, 8, 8, 0 },
     { NEOX, FP32, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 32, 16, 0 },
     { NEEDLE, FP32, ADAMW, KEEP, 128, 2, 2, 384, 8192, 128, 8, 4, 0.1 },
-    { NEOX, FP32, ADAMW, AGAIN, 256, 1, 4, 1024, 4096, 256, 4, 4, 0 },
+    { NEOX, FP32, ADAMW, AGAIN, 256, 2, 4, 1024, 4096, 256, 4, 4, 0 },
     { NEEDLE, FP32, SGD, KEEP, 320, 1, 10, 640, 4096, 100, 10, 10, 0 },
     { NEEDLE, FP32, ADAMW, AGAIN, 512, 1, 8, 1024, 2000, 512, 1, 1, 0.1 },
     { NEOX, FP32, SGD, KEEP, 768, 1, 12, 1536, 512, 512, 1, 1, 0 },

@@ -73,13 +73,13 @@ static void note_operations(const hr_recipe *recipe, bool seen[][2])
 {
     hr_config config;
     hr_compiled compiled;
-    uint8_t dropped[64];
+    uint8_t dropped[4096];
     hr_recipe_config(recipe, &config);
     must(hr_config_check(&config, &err));
     const int64_t bytes = hr_round_up(hr_compile_bytes(&config), 64);
     void *memory = aligned_alloc(64, (size_t)bytes);
     hr_region region = hr_region_over(memory, bytes);
-    const hr_strategy strategy = hr_strategy_of(&config, recipe->micro_batch, dropped);
+    const hr_strategy strategy = hr_probe_strategy(&config, dropped);
     must(hr_compile_floor(&config, &strategy, 2, &region, &compiled, &err));
     if (compiled.plan.floor_bytes > (int64_t)MEGABYTES_MOST << 20)
         fail_msg("%lld bytes", (long long)compiled.plan.floor_bytes);
@@ -108,6 +108,7 @@ static void what_is_tested_was_learned(void **state)
             if (tested[op][dtype] && !learned[op][dtype])
                 fail_msg("%s, type %d: tested, never learned", hr_op_table[op]->name, dtype);
     assert_true(learned[HR_OP_sgd][0] && learned[HR_OP_sgd][1]);
+    assert_true(learned[HR_OP_activation][0] && learned[HR_OP_activation][1]);
     assert_true(learned[HR_OP_dropout][0] && learned[HR_OP_dropout][1]);
 }
 
