@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibrate_test.c - a calibration of one recipe from its first step to its file, a check with what
+ * it found, and the command around both. What the figures are is not tested. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "calibrate/rates_file.h"
+#include "headroom/calibrate.h"
+#include "ops/list.h"
+
+static char folder[64];
+static hr_error err;
+
+static int make_folder(void **state)
+{
+    (void)state;
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/calib_XXXXXX", parent ? parent : P_tmpdir);
+    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+}
+
+static int drop_folder(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return chdir("/") == 0 ? system(command) : -1;
+}
+
+typedef struct {
+    int32_t told, rows;
+    hr_calibrate_row last;
+} listener;
+
+static void listen_progress(void *context, int32_t done, int32_t all)
+{
+    listener *l = context;
+    assert_true(done >= 0 && done <= all);
+    l->told++;
+}
+
+static void listen_row(void *context, const hr_calibrate_row *row)
+{
+    listener *l = context;
+    l->last = *row;
+    l->rows++;
+}
+
+static void what_was_measured_is_what_a_check_uses(void **state)
+{
+    (void)state;
+    listener l = { .told = 0 };
+    hr_calibrate_report report;
+    hr_calibrate_verdict verdict;
+    const hr_calibrate_request request = { .directory = "a/b",
+                                           .date = "2025-03-14",
+                                           .threads = 1,
+                                           .checks = 1,
+                                           .recipes = 1,
+                                           .context = &l,
+                                           .progress = listen_progress,
+                                           .row = listen_row };
+    if (hr_calibrate(&request, &report, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_int_equal(report.threads, 1);
+    assert_int_equal(report.recipes, 1);
+    assert_true(report.calls > 20 && l.told > 1);
+    assert_true(report.seconds > 0 && report.fork_join > 0 && report.products[1] > 0);
+    assert_true(report.error_median <= report.error_high);
+    assert_int_equal(access(report.file, R_OK), 0);
+    if (hr_calibrate_check(&request, &verdict, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_string_equal(verdict.source, "calibrated here 2025-03-14");
+    assert_int_equal(verdict.rows, 1);
+    assert_int_equal(l.rows, 1);
+    assert_true(l.last.predicted_seconds > 0 && l.last.measured_seconds > 0);
+    assert_true(l.last.speed > 0 && l.last.speed <= 1);
+    assert_true(fabs(l.last.error - (l.last.predicted_seconds / l.last.measured_seconds - 1)) <
+                1e-12);
+    assert_true(verdict.error_median == fabs(l.last.error));
+}
+
+static void too_many_recipes_or_threads_are_refused(void **state)
+{
+    (void)state;
+    hr_calibrate_report report;
+    hr_calibrate_verdict verdict;
+    hr_calibrate_request request = { .directory = folder, .date = "", .checks = 41 };
+    assert_int_equal(hr_calibrate_check(&request, &verdict, &err), HR_USAGE);
+    assert_string_equal(err.message, "a check runs 1 to 40 recipes, not 41");
+    request.threads = 257;
+    assert_int_equal(hr_calibrate(&request, &report, &err), HR_USAGE);
+    assert_string_equal(err.message, "calibration runs on 1 to 256 threads, not on 257");
+}
+
+/* Runs the program with its cache in this folder; its exit code. */
+static int run(const char *before, const char *arguments)
+{
+    char command[512];
+    if (!getenv("HEADROOM")) skip();
+    snprintf(command, sizeof command,
+             "XDG_CACHE_HOME='%s/cache' %s \"$HEADROOM\" calibrate %s >out.txt 2>err.txt", folder,
+             before, arguments);
+    const int status = system(command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void expect_said(const char *text)
+{
+    char said[1024] = "";
+    FILE *file = fopen("err.txt", "r");
+    assert_non_null(file);
+    said[fread(said, 1, sizeof said - 1, file)] = 0;
+    fclose(file);
+    if (!strstr(said, text)) fail_msg("\"%s\" is not in: %s", text, said);
+}
+
+static void the_command_refuses_what_it_does_not_take(void **state)
+{
+    (void)state;
+    assert_int_equal(run("", "--recipes 41"), HR_USAGE);
+    expect_said("--recipes takes a whole number from 1 to 40; it was given \"41\"");
+    assert_int_equal(run("", "--threads 0"), HR_USAGE);
+    expect_said("--threads takes a whole number from 1 to 256; it was given \"0\"");
+    assert_int_equal(run("", "--threads 2x"), HR_USAGE);
+    assert_int_equal(run("", "recipe.yaml"), HR_USAGE);
+    assert_int_equal(run("env -u HOME -u XDG_CACHE_HOME", ""), HR_USAGE);
+    expect_said("neither XDG_CACHE_HOME nor HOME says where to keep it");
+}
+
+static void a_calibration_that_is_nonsense_is_refused(void **state)
+{
+    (void)state;
+    hr_rates_machine machine;
+    char name[HR_RATES_NAME_BYTES], path[256];
+    hr_rates_machine_of(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 1, &machine);
+    hr_rates_name(&machine, name);
+    snprintf(path, sizeof path, "cache/headroom/%s", name);
+    assert_int_equal(system("mkdir -p cache/headroom"), 0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("{\"rates\": -1}", file);
+    fclose(file);
+    assert_int_equal(run("", "--check --threads 1"), HR_CORRUPT);
+    expect_said("no calibration of use");
+}
+
+static void an_interrupt_ends_it_and_leaves_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(run("timeout --preserve-status -s INT 0.3", "--threads 2"), 130);
+    assert_int_equal(run("timeout --preserve-status -s TERM 0.3", "--threads 2"), 143);
+    assert_int_equal(system("test -z \"$(find . -name '*.partial*')\""), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_measured_is_what_a_check_uses),
+        cmocka_unit_test(too_many_recipes_or_threads_are_refused),
+        cmocka_unit_test(the_command_refuses_what_it_does_not_take),
+        cmocka_unit_test(a_calibration_that_is_nonsense_is_refused),
+        cmocka_unit_test(an_interrupt_ends_it_and_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
