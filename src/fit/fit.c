@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "fit/alike.h"
 #include "plan/compile.h"
 
 /* The best so far, and what it must be within. */
@@ -13,6 +14,7 @@ typedef struct {
     int64_t limit;
     hr_fit_found *found;
     bool any;
+    int64_t bound; /* picoseconds: no strategy that was not looked at takes less */
 } walk;
 
 /* One setting of the knobs. What a set takes is a bound from below until its twin was built. */
@@ -140,50 +142,9 @@ static int64_t uniform_ps(const hr_fit *fit, const hr_twin_set *set)
 /* ---- the best choice within a setting ---- */
 
 typedef struct {
-    int32_t chunk, state;
+    int32_t chunk;
     int64_t ps;
 } choice;
-
-/* The fastest chunk and end of a frontier within the task's limit; chunk HR_NONE: none. */
-static choice choose_chunk(const setting *s, int64_t limit, const hr_layers_state *frontier,
-                           int32_t count)
-{
-    choice best = { HR_NONE, 0, INT64_MAX };
-    for (int32_t c = 0; c < s->chunk_count; c++) {
-        if (s->rests[c].other > limit) continue;
-        int32_t i = count - 1;
-        while (i >= 0 && frontier[i].kept + s->rests[c].head > limit) i--;
-        if (i >= 0 && frontier[i].ps + s->rests[c].ps < best.ps)
-            best = (choice){ c, i, frontier[i].ps + s->rests[c].ps };
-    }
-    return best;
-}
-
-/* The fastest of all, no slower than ps_most; false: there is none. First a coarse look: what it
- * finds is a bound that leaves the exact one little to do. */
-static bool choose(walk *w, const setting *s, hr_layers_task *task, int64_t ps_most, choice *best)
-{
-    enum { COARSE_STATES = 32 };
-    const int64_t rest_ps = least_rest_ps(s);
-    const hr_layers_state *frontier;
-    hr_layers *layers = &w->fit->layers;
-    task->head = INT64_MAX;
-    for (int32_t c = 0; c < s->chunk_count; c++)
-        if (s->rests[c].other <= task->limit) task->head = hr_min(task->head, s->rests[c].head);
-    if (task->head == INT64_MAX) return false;
-    task->ps_most = ps_most - rest_ps;
-    const int64_t bound = hr_layers_bound(task);
-    if (bound == INT64_MAX || bound > task->ps_most) return false;
-    int32_t count = hr_layers_choose(layers, task, COARSE_STATES, &frontier);
-    *best = choose_chunk(s, task->limit, frontier, count);
-    if (layers->thinned) {
-        if (best->chunk != HR_NONE) task->ps_most = hr_min(task->ps_most, best->ps - rest_ps);
-        count = hr_layers_choose(layers, task, HR_LAYERS_STATES, &frontier);
-        *best = choose_chunk(s, task->limit, frontier, count);
-        if (layers->thinned) w->found->proven = false;
-    }
-    return best->chunk != HR_NONE && best->ps <= ps_most;
-}
 
 static int64_t peak_of(const hr_layers_task *task, const hr_twin_rest *rest, const uint8_t *chosen)
 {
@@ -194,6 +155,67 @@ static int64_t peak_of(const hr_layers_task *task, const hr_twin_rest *rest, con
         kept += set->kept;
     }
     return hr_max(peak, kept + rest->head);
+}
+
+/* The fastest chunk and end of a frontier within the task's limit; chunk HR_NONE: none. */
+static choice choose_chunk(const setting *s, int64_t limit, const hr_layers_state *frontier,
+                           int32_t count, int32_t *state)
+{
+    choice best = { HR_NONE, INT64_MAX };
+    for (int32_t c = 0; c < s->chunk_count; c++) {
+        if (s->rests[c].other > limit) continue;
+        int32_t i = count - 1;
+        while (i >= 0 && frontier[i].kept + s->rests[c].head > limit) i--;
+        if (i < 0 || frontier[i].ps + s->rests[c].ps >= best.ps) continue;
+        best = (choice){ c, frontier[i].ps + s->rests[c].ps };
+        *state = i;
+    }
+    return best;
+}
+
+/* Layer by layer: for models that are their own twins, and where counts do not decide. First a
+ * coarse look: what it finds is a bound that leaves the exact one little to do. */
+static bool choose_by_layer(walk *w, const setting *s, hr_layers_task *task, choice *best)
+{
+    enum { COARSE_STATES = 32 };
+    const int64_t rest_ps = least_rest_ps(s), ps_most = task->ps_most;
+    const hr_layers_state *frontier;
+    hr_layers *layers = &w->fit->layers;
+    int32_t state = 0;
+    task->head = INT64_MAX;
+    for (int32_t c = 0; c < s->chunk_count; c++)
+        if (s->rests[c].other <= task->limit) task->head = hr_min(task->head, s->rests[c].head);
+    if (task->head == INT64_MAX) return false;
+    task->ps_most = ps_most - rest_ps;
+    const int64_t bound = hr_layers_bound(task);
+    if (bound == INT64_MAX || bound > task->ps_most) return false;
+    int32_t count = hr_layers_choose(layers, task, COARSE_STATES, &frontier);
+    *best = choose_chunk(s, task->limit, frontier, count, &state);
+    if (layers->thinned) {
+        if (best->chunk != HR_NONE) task->ps_most = hr_min(task->ps_most, best->ps - rest_ps);
+        count = hr_layers_choose(layers, task, HR_LAYERS_STATES, &frontier);
+        *best = choose_chunk(s, task->limit, frontier, count, &state);
+        if (layers->thinned) w->bound = hr_min(w->bound, bound + rest_ps);
+    }
+    if (best->chunk == HR_NONE || best->ps > ps_most) return false;
+    hr_layers_read(layers, task, state, w->fit->trial);
+    return true;
+}
+
+/* The fastest of all, no slower than task->ps_most, written to the fit's trial; false: there is
+ * none. */
+static bool choose(walk *w, const setting *s, hr_layers_task *task, choice *best)
+{
+    hr_fit *fit = w->fit;
+    hr_alike_best alike;
+    if (fit->twin.depth.exact) return choose_by_layer(w, s, task, best);
+    if (hr_alike_choose(&fit->layers, task, s->rests, s->chunk_count, &alike, fit->trial)) {
+        *best = (choice){ alike.chunk, alike.ps };
+        if (peak_of(task, &s->rests[alike.chunk], fit->trial) <= task->limit) return true;
+    } else if (!alike.out_of_room) {
+        return false;
+    }
+    return choose_by_layer(w, s, task, best);
 }
 
 /* Builds the twins of sets that were chosen on trust. */
@@ -232,7 +254,8 @@ static hr_status explore(walk *w, setting *s, hr_error *err)
 {
     hr_fit *fit = w->fit;
     hr_twin_set sets[HR_FIT_SETS_MOST];
-    bool smaller = false; /* no longer faster: as fast, in fewer bytes */
+    hr_fit_found *found = w->found;
+    bool smaller = false; /* nothing is faster: as fast, in fewer bytes */
     for (;;) {
         choice best;
         bool changed;
@@ -241,18 +264,15 @@ static hr_status explore(walk *w, setting *s, hr_error *err)
                                 .sets = sets,
                                 .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
                                 .slopes = &s->slopes,
-                                .limit = smaller ? w->found->floor_bytes - 1 : w->limit };
-        const int64_t ps_most = w->any ? w->found->step_ps - !smaller : INT64_MAX / 2;
-        if (!choose(w, s, &task, ps_most, &best)) {
-            if (smaller || !w->any) return HR_OK;
-            smaller = true;
-            continue;
-        }
-        hr_layers_read(&fit->layers, &task, best.state, fit->trial);
+                                .limit = smaller ? found->floor_bytes - 1 : w->limit,
+                                .ps_most = w->any ? found->step_ps : INT64_MAX / 2 };
+        if (!choose(w, s, &task, &best)) return HR_OK;
         const hr_status status = confirm(fit, s, &task, &changed, err);
         if (status != HR_OK) return status;
         if (changed) continue;
-        take(w, s, &task, &best, peak_of(&task, &s->rests[best.chunk], fit->trial));
+        const int64_t bytes = peak_of(&task, &s->rests[best.chunk], fit->trial);
+        if (!w->any || best.ps < found->step_ps || bytes < found->floor_bytes)
+            take(w, s, &task, &best, bytes);
         smaller = true;
     }
 }
@@ -286,10 +306,9 @@ static hr_status bound_tiling(walk *w, tiling *t, hr_error *err)
                                 .sets = sets,
                                 .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
                                 .slopes = &s.slopes,
-                                .limit = w->limit };
-        const int64_t ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX / 2;
-        if (!choose(w, &s, &task, ps_most, &best)) return HR_OK;
-        hr_layers_read(&fit->layers, &task, best.state, fit->trial);
+                                .limit = w->limit,
+                                .ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX / 2 };
+        if (!choose(w, &s, &task, &best)) return HR_OK;
         const hr_status status = confirm(fit, &s, &task, &changed, err);
         if (status != HR_OK) return status;
         if (changed) continue;
@@ -367,12 +386,16 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
 {
     int64_t micros[HR_FIT_MICROS_MOST];
     const int32_t count = hr_fit_micros(fit->config, micros);
-    walk w = { .fit = fit, .limit = limit, .found = found };
+    walk w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
     hr_status status = HR_OK;
-    found->proven = true;
     for (int32_t m = 0; m < count && status == HR_OK; m++)
         status = explore_micro(&w, micros[m], err);
-    if (status != HR_OK || w.any) return status;
+    if (status != HR_OK) return status;
+    if (w.any) {
+        found->bound_ps = hr_min(found->step_ps, w.bound);
+        found->proven = w.bound == INT64_MAX;
+        return HR_OK;
+    }
     return hr_fail(err, HR_NO_FIT, "no strategy keeps within %lld bytes of arena",
                    (long long)limit);
 }

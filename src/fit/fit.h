@@ -15,8 +15,9 @@
 typedef struct {
     hr_strategy strategy; /* dropped: the caller's, [layers] */
     int64_t floor_bytes;
-    int64_t step_ps; /* picoseconds of a step of training, predicted */
-    bool proven;     /* no strategy of the space is better */
+    int64_t step_ps;  /* picoseconds of a step of training, predicted */
+    int64_t bound_ps; /* no strategy of the space takes less; = step_ps when proven */
+    bool proven;      /* no strategy of the space is better */
 } hr_fit_found;
 
 typedef struct {

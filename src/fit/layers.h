@@ -18,7 +18,7 @@ typedef struct {
 
 typedef struct {
     hr_layers_state *states; /* layer by layer */
-    int64_t *first;          /* [layers + 1] of each layer; the last: one past the end */
+    int64_t *first;          /* [2 * (layers + 1)] of each layer; the last: one past the end */
     int64_t most;            /* room in states */
     hr_layers_state *spare;  /* [3 * HR_LAYERS_STATES] for merging */
     bool thinned; /* states were left out for want of room: what is found may not be the best */
