@@ -37,14 +37,20 @@ enum {
 static hr_rate guess(const hr_op *op, int64_t flop_as, int64_t item_as, int64_t byte_as)
 {
     hr_rate rate = { .call_ps = CALL_PS };
-    for (int32_t t = 0; t < HR_TERM_COUNT; t++) rate.unit_as[t] = byte_as;
-    rate.unit_as[HR_TERM_FLOPS] = flop_as;
-    rate.unit_as[HR_TERM_ITEMS] = item_as;
+    if (op->flops) rate.unit_as[HR_TERM_FLOPS] = flop_as;
+    if (op->items) rate.unit_as[HR_TERM_ITEMS] = item_as;
+    for (int32_t i = 0; op->in[i]; i++) rate.unit_as[HR_TERM_IN + i] = byte_as;
+    for (int32_t k = 0; op->out[k]; k++) {
+        rate.unit_as[HR_TERM_OUT + k] = byte_as;
+        if (op->out[k] == 'a' || op->out[k] == 'A') rate.unit_as[HR_TERM_START] = byte_as;
+    }
     /* A lookup touches a row a token, not the table. */
     if (strncmp(op->name, "embed", 5)) return rate;
-    rate.unit_as[HR_TERM_IN + 1] = op->out[0] == 'a' ? byte_as : 0;
-    rate.unit_as[HR_TERM_IN + 2] = 0;
-    if (op->out[0] == 'a') rate.unit_as[HR_TERM_OUT] = rate.unit_as[HR_TERM_OUT + 1] = 0;
+    if (op->out[0] == 'a') {
+        rate.unit_as[HR_TERM_OUT] = rate.unit_as[HR_TERM_OUT + 1] = 0;
+    } else {
+        rate.unit_as[HR_TERM_IN + 1] = rate.unit_as[HR_TERM_IN + 2] = 0;
+    }
     return rate;
 }
 
