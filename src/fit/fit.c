@@ -47,7 +47,8 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     if (!memory || !fit->trial)
         return hr_fail(err, HR_FAILURE, "no room for small models to search with");
     fit->region = hr_region_over(memory, twin_bytes);
-    hr_twin_open(&fit->twin, config, rates, threads, &fit->region);
+    status = hr_twin_open(&fit->twin, config, rates, threads, &fit->region, err);
+    if (status != HR_OK) return status;
     fit->set_count = hr_fit_sets(config, hr_strategy_intermediates(config), fit->sets);
     return HR_OK;
 }

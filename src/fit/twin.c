@@ -23,7 +23,7 @@ int64_t hr_twin_bytes(const hr_config *config)
 {
     hr_config small = *config;
     small.model.n_layers = hr_min(config->model.n_layers, HR_TWIN_LAYERS_MOST);
-    return hr_compile_bytes(&small);
+    return (1 + HR_TWIN_DEPTHS) * hr_compile_bytes(&small);
 }
 
 /* The section of a step: the child of loop 0 that holds it. */
@@ -61,22 +61,53 @@ static void take_census(const hr_twin *twin, const hr_program *program, const in
                         census *c)
 {
     const int32_t training = hr_program_loop(program, "step");
-    bool back = false;
+    bool back = false, timed = false;
     int32_t sections = 0, last = HR_NONE;
     *c = (census){ .head = 0 };
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
         const int32_t section = section_of(program, s);
-        const int64_t ps = hr_cost_step_total(program, twin->rates, s);
-        const char *name = program->loops[section].name;
-        const bool timed = section == training || !strcmp(name, "fetch") || !strcmp(name, "update");
-        if (section != last) sections++;
+        if (section != last) {
+            const char *name = program->loops[section].name;
+            timed = section == training || !strcmp(name, "fetch") || !strcmp(name, "update");
+            sections++;
+        }
         last = section;
+        const int64_t ps = timed ? hr_cost_step_total(program, twin->rates, s) : 0;
         if (section == training && step->layer != HR_NONE) c->layer_ps[step->layer] += ps;
-        else if (timed) c->rest_ps += ps;
+        else c->rest_ps += ps;
         if (section != training) raise(&c->section[sections - 1], alive[s]);
         else count_step(program, s, alive[s], &back, c);
     }
+}
+
+/* The model before any pass, built once for each micro-batch, in the caller's region. */
+static hr_status begin(hr_twin *twin, const hr_config *config, int64_t sequences,
+                       hr_program *program, hr_error *err)
+{
+    hr_twin_model *model = &twin->models[config->model.n_layers == HR_TWIN_LAYERS_MOST];
+    hr_region *region = twin->region;
+    hr_status status = HR_OK;
+    if (model->sequences != sequences) {
+        model->region.used = 0;
+        model->sequences = 0;
+        status = hr_model_assemble(config, sequences, &model->region, &model->program, err);
+        if (status != HR_OK) return status;
+        model->sequences = sequences;
+    }
+    const hr_program *from = &model->program;
+    status = hr_program_place(region, from->ops, from->op_count, from->step_max, from->tensor_max,
+                              from->loop_max, from->param_max, program, err);
+    if (status != HR_OK) return status;
+    program->step_count = from->step_count;
+    program->tensor_count = from->tensor_count;
+    program->loop_count = from->loop_count;
+    program->param_count = from->param_count;
+    memcpy(program->steps, from->steps, (size_t)from->step_count * sizeof *from->steps);
+    memcpy(program->tensors, from->tensors, (size_t)from->tensor_count * sizeof *from->tensors);
+    memcpy(program->loops, from->loops, (size_t)from->loop_count * sizeof *from->loops);
+    memcpy(program->params, from->params, (size_t)from->param_count * sizeof *from->params);
+    return HR_OK;
 }
 
 /* Builds a twin of so many layers that all drop the same. */
@@ -94,7 +125,7 @@ static hr_status look(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped, 
     memset(sets, dropped, sizeof sets);
     strategy.layer_count = layers;
     strategy.dropped = sets;
-    hr_status status = hr_model_assemble(&config, sequences, twin->region, &program, err);
+    hr_status status = begin(twin, &config, sequences, &program, err);
     if (status == HR_OK)
         status = hr_strategy_apply(&strategy, config.train.seq_len, &program, twin->region, err);
     if (status == HR_OK) status = hr_lifetimes(&program, twin->region, &plan, err);
@@ -111,16 +142,25 @@ static hr_status look(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped, 
     return status;
 }
 
-void hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *rates, int32_t threads,
-                  hr_region *region)
+hr_status hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *rates,
+                       int32_t threads, hr_region *region, hr_error *err)
 {
     const int32_t layers = (int32_t)config->model.n_layers;
     const bool exact = layers <= HR_TWIN_LAYERS_MOST;
+    hr_config small = *config;
+    small.model.n_layers = hr_min(layers, HR_TWIN_LAYERS_MOST);
+    const int64_t bytes = hr_compile_bytes(&small);
     *twin = (hr_twin){ .config = config,
                        .rates = rates,
                        .threads = threads,
                        .depth = { layers, exact, exact ? layers : HR_TWIN_LAYERS },
                        .region = region };
+    for (int32_t i = 0; i < HR_TWIN_DEPTHS; i++) {
+        void *memory = hr_region_take(region, bytes, 1);
+        if (!memory) return hr_fail(err, HR_FAILURE, "no room for small models to search with");
+        twin->models[i].region = hr_region_over(memory, bytes);
+    }
+    return HR_OK;
 }
 
 int32_t hr_twin_place(const hr_twin *twin, int32_t layer)

@@ -13,7 +13,7 @@
 #include "graph/program.h"
 #include "plan/cost.h"
 
-enum { HR_TWIN_LAYERS = 3, HR_TWIN_LAYERS_MOST = 4, HR_TWIN_SECTIONS_MOST = 8 };
+enum { HR_TWIN_LAYERS = 3, HR_TWIN_LAYERS_MOST = 4, HR_TWIN_SECTIONS_MOST = 8, HR_TWIN_DEPTHS = 2 };
 
 typedef enum { HR_PASS_FORWARD, HR_PASS_BACKWARD, HR_PASSES } hr_twin_pass;
 
@@ -46,11 +46,19 @@ typedef struct {
     int64_t depth[HR_TWIN_LAYERS_MOST][HR_PASSES]; /* for each layer beyond three */
 } hr_twin_slopes;
 
+/* A model that no pass has touched, for micro-batches of so many sequences; 0: none yet. */
+typedef struct {
+    hr_region region;
+    hr_program program;
+    int64_t sequences;
+} hr_twin_model;
+
 typedef struct {
     const hr_config *config;
     const hr_rates *rates;
     int32_t threads;
     hr_twin_depth depth;
+    hr_twin_model models[HR_TWIN_DEPTHS];
     hr_region *region; /* for twins, one after the other */
     int64_t built;     /* twins so far */
 } hr_twin;
@@ -58,8 +66,8 @@ typedef struct {
 /* Bytes of region that the largest twin needs. */
 int64_t hr_twin_bytes(const hr_config *config);
 
-void hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *rates, int32_t threads,
-                  hr_region *region);
+HR_MUST_CHECK hr_status hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *rates,
+                                     int32_t threads, hr_region *region, hr_error *err);
 
 int32_t hr_twin_place(const hr_twin *twin, int32_t layer);
 
