@@ -45,6 +45,7 @@ typedef struct {
     hr_layers *layers;
     int64_t ps_most;
     int32_t middles;
+    int32_t clock; /* the pass to go by, HR_PASSES: both */
     int32_t order[HR_FIT_SETS_MOST];
     envelope after[HR_FIT_SETS_MOST]; /* by position in the order */
     end ends[ENDS_MOST];              /* room and time rise */
@@ -57,32 +58,42 @@ typedef struct {
 
 /* ---- the order ---- */
 
-/* The pass whose clock is kept; HR_PASSES: both move alike. */
-static int32_t clock_of(const hr_twin_slopes *slopes)
+/* Work of a set in one pass of middle layer l. */
+static int64_t work_in(const hr_layers_task *task, const hr_twin_set *set, int32_t pass, int32_t l)
 {
-    if (slopes->step[HR_PASS_FORWARD] == slopes->step[HR_PASS_BACKWARD]) return HR_PASSES;
-    return slopes->step[HR_PASS_FORWARD] > slopes->step[HR_PASS_BACKWARD] ? HR_PASS_FORWARD
-                                                                          : HR_PASS_BACKWARD;
+    const int64_t beyond = task->twin->depth.layers - HR_TWIN_LAYERS;
+    return hr_max(0, set->work[1][pass] + beyond * task->slopes->depth[1][pass] +
+                         (l - 1) * task->slopes->step[pass]);
 }
 
-/* Work of a set in middle layer l, by the clock that is kept. */
-static int64_t work_at(const hr_layers_task *task, const hr_twin_set *set, int32_t l)
+/* The pass to go by: that which works with more bytes. HR_PASSES: both, they move alike. */
+static int32_t clock_of(const hr_layers_task *task)
 {
-    const int32_t clock = clock_of(task->slopes);
-    const int64_t beyond = task->twin->depth.layers - HR_TWIN_LAYERS;
-    if (clock == HR_PASSES) return hr_twin_work(task->twin, set, task->slopes, l);
-    return hr_max(0, set->work[1][clock] + beyond * task->slopes->depth[1][clock] +
-                         (l - 1) * task->slopes->step[clock]);
+    const int64_t *step = task->slopes->step;
+    double more = 0;
+    if (step[HR_PASS_FORWARD] == step[HR_PASS_BACKWARD]) return HR_PASSES;
+    for (int32_t k = 0; k < task->set_count; k++)
+        for (int32_t l = 1; l < task->twin->depth.layers - 1; l += task->twin->depth.layers - 3)
+            more += (double)(work_in(task, &task->sets[k], HR_PASS_FORWARD, l) -
+                             work_in(task, &task->sets[k], HR_PASS_BACKWARD, l));
+    return more > 0 ? HR_PASS_FORWARD : HR_PASS_BACKWARD;
+}
+
+/* Work of a set in middle layer l, as far as the order goes by it. */
+static int64_t work_at(const search *s, const hr_twin_set *set, int32_t l)
+{
+    const hr_layers_task *task = s->task;
+    if (s->clock == HR_PASSES) return hr_twin_work(task->twin, set, task->slopes, l);
+    return work_in(task, set, s->clock, l);
 }
 
 /* Of two neighbours the one first that leaves more room when it is: those that give bytes back, by
  * their work, before those that take some, by what is left of their work once they are done. */
-static bool goes_first(const hr_layers_task *task, const hr_twin_set *a, const hr_twin_set *b)
+static bool goes_first(const search *s, const hr_twin_set *a, const hr_twin_set *b)
 {
-    const int32_t clock = clock_of(task->slopes);
-    const int64_t step = task->slopes->step[clock == HR_PASSES ? 0 : clock];
+    const int64_t step = s->task->slopes->step[s->clock == HR_PASSES ? 0 : s->clock];
     const int64_t a_moves = a->kept + step, b_moves = b->kept + step;
-    const int64_t a_work = work_at(task, a, 1), b_work = work_at(task, b, 1);
+    const int64_t a_work = work_at(s, a, 1), b_work = work_at(s, b, 1);
     if ((a_moves < 0) != (b_moves < 0)) return a_moves < 0;
     if (a_moves < 0) return a_work < b_work;
     return a_work - a_moves > b_work - b_moves;
@@ -93,7 +104,7 @@ static void put_in_order(search *s)
     for (int32_t k = 0; k < s->task->set_count; k++) {
         int32_t i = k;
         for (; i > 0; i--) {
-            if (!goes_first(s->task, &s->task->sets[k], &s->task->sets[s->order[i - 1]])) break;
+            if (!goes_first(s, &s->task->sets[k], &s->task->sets[s->order[i - 1]])) break;
             s->order[i] = s->order[i - 1];
         }
         s->order[i] = k;
@@ -326,7 +337,7 @@ static bool add_set(search *s, int32_t position)
         first[j] = used;
         if (before)
             before = fitting(made + first[j - 1], before,
-                             task->limit - work_at(task, &task->sets[k], j));
+                             task->limit - work_at(s, &task->sets[k], j));
         if (without == 0 && before == 0) continue;
         outlook ahead = look_ahead(s, position, s->middles - j);
         used += join(s, &ahead, old + old_first[j], without, made + (j ? first[j - 1] : 0), before,
@@ -400,6 +411,7 @@ bool hr_alike_choose(hr_layers *layers, const hr_layers_task *task, const hr_twi
     s.first[0] = layers->first;
     s.first[1] = layers->first + task->twin->depth.layers;
     *best = (hr_alike_best){ .bound = INT64_MAX };
+    s.clock = clock_of(task);
     put_in_order(&s);
     list_ends(&s, rests, rest_count);
     if (s.end_count == 0) return false;

@@ -199,28 +199,64 @@ hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, uint8_t droppe
     return HR_OK;
 }
 
-hr_status hr_twin_rest_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
-                          hr_twin_rest *rest, hr_twin_slopes *slopes, hr_error *err)
+/* What each layer beyond three adds. */
+typedef struct {
+    hr_twin_slopes slopes;
+    int64_t head, before, after, rest_ps;
+    int64_t section[HR_TWIN_SECTIONS_MOST];
+} growth;
+
+static growth growth_of(const census *three, const census *four)
+{
+    growth g = { .head = four->head - three->head,
+                 .before = four->before - three->before,
+                 .after = four->after - three->after,
+                 .rest_ps = four->rest_ps - three->rest_ps };
+    for (int32_t i = 0; i < HR_TWIN_SECTIONS_MOST; i++)
+        g.section[i] = four->section[i] - three->section[i];
+    for (int32_t pass = 0; pass < HR_PASSES; pass++) {
+        g.slopes.step[pass] = four->work[2][pass] - four->work[1][pass];
+        g.slopes.depth[0][pass] = four->work[0][pass] - three->work[0][pass];
+        g.slopes.depth[1][pass] = four->work[1][pass] - three->work[1][pass];
+        g.slopes.depth[2][pass] = four->work[3][pass] - three->work[2][pass];
+    }
+    return g;
+}
+
+static hr_twin_rest rest_at(const census *c, const growth *g, int64_t beyond)
+{
+    hr_twin_rest rest = { .head = c->head + beyond * g->head,
+                          .ps = c->rest_ps + beyond * g->rest_ps };
+    raise(&rest.other, c->before + beyond * g->before);
+    raise(&rest.other, c->after + beyond * g->after);
+    for (int32_t i = 0; i < HR_TWIN_SECTIONS_MOST; i++)
+        raise(&rest.other, c->section[i] + beyond * g->section[i]);
+    return rest;
+}
+
+/* Layers add the same whatever the chunk: where the first and the last agree, so do those between
+ * them. */
+hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
+                           const int64_t *chunks, int32_t count, hr_twin_rest *rests,
+                           hr_twin_slopes *slopes, hr_error *err)
 {
     const int64_t beyond = twin->depth.exact ? 0 : twin->depth.layers - HR_TWIN_LAYERS;
-    census three, four;
-    hr_status status = look(twin, knobs, dropped, twin->depth.places, &three, err);
-    four = three;
-    if (status == HR_OK && !twin->depth.exact)
-        status = look(twin, knobs, dropped, HR_TWIN_LAYERS_MOST, &four, err);
-    if (status != HR_OK) return status;
-    *rest = (hr_twin_rest){ .head = three.head + beyond * (four.head - three.head),
-                            .ps = three.rest_ps + beyond * (four.rest_ps - three.rest_ps) };
-    raise(&rest->other, three.before + beyond * (four.before - three.before));
-    raise(&rest->other, three.after + beyond * (four.after - three.after));
-    for (int32_t i = 0; i < HR_TWIN_SECTIONS_MOST; i++)
-        raise(&rest->other, three.section[i] + beyond * (four.section[i] - three.section[i]));
-    *slopes = (hr_twin_slopes){ .step = { 0 } };
-    for (int32_t pass = 0; pass < HR_PASSES && beyond; pass++) {
-        slopes->step[pass] = four.work[2][pass] - four.work[1][pass];
-        slopes->depth[0][pass] = four.work[0][pass] - three.work[0][pass];
-        slopes->depth[1][pass] = four.work[1][pass] - three.work[1][pass];
-        slopes->depth[2][pass] = four.work[3][pass] - three.work[2][pass];
+    growth first = { .head = 0 };
+    bool agree = beyond == 0;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t c = i == 0 ? 0 : count - i; /* the last is the second to be looked at */
+        hr_strategy cut = *knobs;
+        census three, four;
+        cut.loss_chunk = chunks[c];
+        hr_status status = look(twin, &cut, dropped, twin->depth.places, &three, err);
+        if (status == HR_OK && !agree)
+            status = look(twin, &cut, dropped, HR_TWIN_LAYERS_MOST, &four, err);
+        if (status != HR_OK) return status;
+        const growth g = agree ? first : growth_of(&three, &four);
+        if (i == 0) first = g;
+        else agree = agree || (i == 1 && memcmp(&g, &first, sizeof g) == 0);
+        rests[c] = rest_at(&three, &g, beyond);
     }
+    *slopes = first.slopes;
     return HR_OK;
 }
