@@ -42,7 +42,6 @@ typedef struct {
 
 typedef struct {
     const hr_layers_task *task;
-    hr_layers *layers;
     int64_t ps_most;
     int32_t middles;
     int32_t clock; /* the pass to go by, HR_PASSES: both */
@@ -399,23 +398,38 @@ static int64_t bound_of(search *s)
     return least;
 }
 
+static void open_search(search *s, hr_layers *layers, const hr_layers_task *task,
+                        const hr_twin_rest *rests, int32_t rest_count)
+{
+    *s = (search){ .task = task, .middles = task->twin->depth.layers - 2 };
+    s->node_most = layers->most / 2;
+    s->list_most = layers->most / 4;
+    s->nodes = layers->states;
+    s->lists[0] = s->nodes + s->node_most;
+    s->lists[1] = s->lists[0] + s->list_most;
+    s->first[0] = layers->first;
+    s->first[1] = layers->first + task->twin->depth.layers;
+    s->clock = clock_of(task);
+    put_in_order(s);
+    list_ends(s, rests, rest_count);
+    if (s->end_count) envelop_all(s);
+}
+
+int64_t hr_alike_bound(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,
+                       int32_t rest_count)
+{
+    search s;
+    open_search(&s, layers, task, rests, rest_count);
+    return s.end_count ? bound_of(&s) : INT64_MAX;
+}
+
 bool hr_alike_choose(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,
                      int32_t rest_count, hr_alike_best *best, uint8_t *chosen)
 {
-    search s = { .task = task, .layers = layers, .middles = task->twin->depth.layers - 2 };
-    s.node_most = layers->most / 2;
-    s.list_most = layers->most / 4;
-    s.nodes = layers->states;
-    s.lists[0] = s.nodes + s.node_most;
-    s.lists[1] = s.lists[0] + s.list_most;
-    s.first[0] = layers->first;
-    s.first[1] = layers->first + task->twin->depth.layers;
+    search s;
     *best = (hr_alike_best){ .bound = INT64_MAX };
-    s.clock = clock_of(task);
-    put_in_order(&s);
-    list_ends(&s, rests, rest_count);
+    open_search(&s, layers, task, rests, rest_count);
     if (s.end_count == 0) return false;
-    envelop_all(&s);
     const int64_t bound = bound_of(&s);
     best->bound = bound;
     if (bound > task->ps_most) return false;

@@ -135,26 +135,34 @@ static int64_t rounding_ps(const hr_fit *fit, int64_t micro)
 }
 
 /* A smaller micro-batch: what layers keep shrinks with it, to the byte where rows of a sequence are
- * multiples of the arena's alignment, and calls, in more turns, take no less time together. What
- * they take more where nothing is dropped they take more everywhere. */
-static hr_status scale(hr_fit *fit, const setting *larger, setting *s, hr_error *err)
+ * multiples of the arena's alignment, and calls, in more turns, take no less time together. False:
+ * they do not divide. */
+static bool scale(const hr_fit *fit, const setting *larger, setting *s)
 {
     const int64_t from = sequences_of(fit, &larger->knobs), to = sequences_of(fit, &s->knobs);
-    if (fit->config->train.seq_len % HR_ARENA_ALIGN) return know_all(fit, s, err);
-    hr_status status = know(fit, s, 0, err);
-    if (status != HR_OK) return status;
-    bool within = true;
+    bool divides = fit->config->train.seq_len % HR_ARENA_ALIGN == 0;
     for (int32_t k = 0; k < fit->set_count; k++) {
-        hr_twin_set thought = larger->sets[k];
-        within &= thought.kept % from == 0;
-        thought.kept = thought.kept / from * to;
-        memset(thought.work, 0, sizeof thought.work);
+        s->sets[k] = larger->sets[k];
+        divides &= s->sets[k].kept % from == 0;
+        s->sets[k].kept = s->sets[k].kept / from * to;
+        memset(s->sets[k].work, 0, sizeof s->sets[k].work);
         for (int32_t place = 0; place < fit->twin.depth.places; place++)
-            thought.ps[place] += s->sets[0].ps[place] - larger->sets[0].ps[place] -
-                                 rounding_ps(fit, to);
-        if (!s->known[k]) s->sets[k] = thought;
-        else within &= is_within(fit, &thought, &s->sets[k]);
+            s->sets[k].ps[place] -= rounding_ps(fit, to);
     }
+    return divides;
+}
+
+/* What calls take more where nothing is dropped they take more everywhere. */
+static hr_status price_turns(hr_fit *fit, setting *s, hr_error *err)
+{
+    const hr_twin_set thought = s->sets[0];
+    const hr_status status = know(fit, s, 0, err);
+    if (status != HR_OK) return status;
+    bool within = is_within(fit, &thought, &s->sets[0]);
+    const int64_t rounding = rounding_ps(fit, sequences_of(fit, &s->knobs));
+    for (int32_t k = 0; k < fit->set_count; k++)
+        for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
+            s->sets[k].ps[place] += hr_max(0, s->sets[0].ps[place] - thought.ps[place] - rounding);
     return within ? HR_OK : know_all(fit, s, err);
 }
 
@@ -400,39 +408,97 @@ static hr_status explore_tiles(walk *w, const setting *base, const setting *rest
     return status;
 }
 
-/* `larger`: the micro-batch that was explored before, its sets known or bounded; with no sequences
- * yet there was none. Replaced by this one. */
-static hr_status explore_micro(walk *w, int64_t micro, setting *larger, hr_error *err)
+/* Picoseconds of a step that no choice of sets beats, whatever layers work with. */
+static int64_t bound_setting(walk *w, const setting *s)
+{
+    hr_fit *fit = w->fit;
+    hr_twin_set sets[HR_FIT_SETS_MOST];
+    if (fit->twin.depth.exact) return uniform_ps(fit, &s->sets[0]) + least_rest_ps(s);
+    memcpy(sets, s->sets, sizeof sets);
+    const hr_layers_task task = { .twin = &fit->twin,
+                                  .sets = sets,
+                                  .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
+                                  .slopes = &s->slopes,
+                                  .limit = w->limit };
+    return hr_alike_bound(&fit->layers, &task, s->rests, s->chunk_count);
+}
+
+/* True if the bound of a setting leaves it no chance. */
+static bool is_beaten(walk *w, const setting *s)
+{
+    const int64_t bound = bound_setting(w, s);
+    return bound == INT64_MAX || (w->any && bound > w->found->step_ps);
+}
+
+/* `whole`: the largest micro-batch, dX first, all sets known. */
+static hr_status explore_micro(walk *w, int64_t micro, const setting *whole, hr_error *err)
 {
     hr_fit *fit = w->fit;
     setting dx_first, dw_first;
-    hr_status status = open_setting(fit, micro, false, &dx_first, err);
-    if (status == HR_OK) status = know(fit, &dx_first, 0, err);
-    if (status != HR_OK) return status;
-    const int64_t bound = uniform_ps(fit, &dx_first.sets[0]) + least_rest_ps(&dx_first);
-    if (w->any && bound > w->found->step_ps) return HR_OK;
-    status = larger->chunk_count ? scale(fit, larger, &dx_first, err)
-                                 : know_all(fit, &dx_first, err);
-    if (status == HR_OK) status = explore(w, &dx_first, err);
+    hr_status status = HR_OK;
+    if (micro == sequences_of(fit, &whole->knobs)) dx_first = *whole;
+    else status = open_setting(fit, micro, false, &dx_first, err);
     if (status == HR_OK) status = open_setting(fit, micro, true, &dw_first, err);
+    if (status != HR_OK) return status;
+    if (!dx_first.known[0]) {
+        const bool scales = scale(fit, whole, &dx_first);
+        setting s = derive(&dx_first, &dw_first);
+        if (scales && is_beaten(w, &dx_first) && is_beaten(w, &s)) return HR_OK;
+        status = scales ? price_turns(fit, &dx_first, err) : know_all(fit, &dx_first, err);
+    }
+    if (status == HR_OK) status = explore(w, &dx_first, err);
     if (status != HR_OK) return status;
     setting s = derive(&dx_first, &dw_first);
     status = explore(w, &s, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dx_first, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dw_first, err);
-    *larger = dx_first;
+    return status;
+}
+
+/* A micro-batch in the order of what may come of it. */
+typedef struct {
+    int64_t micro;
+    int64_t guess;  /* picoseconds: where it is in the order */
+    int64_t fewest; /* picoseconds with every value kept and no loss chunk: none takes less */
+} prospect;
+
+static hr_status look_at(walk *w, const setting *whole, prospect *p, hr_error *err)
+{
+    hr_fit *fit = w->fit;
+    setting s = { .knobs = { .micro_batch = p->micro } };
+    int64_t chunks[HR_FIT_CHUNKS_MOST];
+    const int32_t count = hr_fit_chunks(fit->config, p->micro, chunks);
+    s.chunks[s.chunk_count++] = chunks[0];
+    if (count > 1) s.chunks[s.chunk_count++] = chunks[count - 1];
+    const hr_status status = hr_twin_rests_of(&fit->twin, &s.knobs, fit->sets[reference_of(fit)],
+                                              s.chunks, s.chunk_count, s.rests, &s.slopes, err);
+    scale(fit, whole, &s);
+    p->guess = bound_setting(w, &s);
+    p->fewest = uniform_ps(fit, &s.sets[0]) + s.rests[0].ps -
+                rounding_ps(fit, p->micro) * HR_FIT_CHUNKS_MOST;
     return status;
 }
 
 hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_error *err)
 {
     int64_t micros[HR_FIT_MICROS_MOST];
+    prospect prospects[HR_FIT_MICROS_MOST];
     const int32_t count = hr_fit_micros(fit->config, micros);
     walk w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
-    setting larger = { .chunk_count = 0 };
-    hr_status status = HR_OK;
-    for (int32_t m = 0; m < count && status == HR_OK; m++)
-        status = explore_micro(&w, micros[m], &larger, err);
+    setting whole;
+    hr_status status = open_setting(fit, micros[0], false, &whole, err);
+    if (status == HR_OK) status = know_all(fit, &whole, err);
+    if (status != HR_OK) return status;
+    for (int32_t m = 0; m < count && status == HR_OK; m++) {
+        prospect p = { micros[m], bound_setting(&w, &whole), 0 };
+        if (m) status = look_at(&w, &whole, &p, err);
+        int32_t i = m;
+        for (; i > 0 && prospects[i - 1].guess > p.guess; i--) prospects[i] = prospects[i - 1];
+        prospects[i] = p;
+    }
+    for (int32_t i = 0; i < count && status == HR_OK; i++)
+        if (!w.any || prospects[i].fewest <= found->step_ps)
+            status = explore_micro(&w, prospects[i].micro, &whole, err);
     if (status != HR_OK) return status;
     if (w.any) {
         found->bound_ps = hr_min(found->step_ps, w.bound);
