@@ -20,7 +20,7 @@ typedef struct {
     uint8_t set;
 } end;
 
-/* One line of a convex function of room: bytes and time for each layer that is to come, and once. */
+/* One line of a convex function of room: bytes and time for each layer to come, and once. */
 typedef struct {
     int64_t layer_bytes, layer_ps, end_bytes, end_ps;
     double slope;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/alike.h - which of many layers that are alike keeps what: exact, by counts instead of layers.
+/* fit/alike.h - which of many layers that are alike keeps what: exact, by counts, not by layers.
  *
- * Middle layers differ only in what lies below them. Where the bytes that a layer works with move by
- * the same amount from place to place in both passes, one order of their sets leaves every choice as
- * much room as any other order does (docs/fit.md). So only choices in that order are looked at: state
- * is (set, layers done, bytes kept), and what can follow is bounded by the sets that may still come.
- * Where the passes move differently one of them is left out: then what is found is a bound. */
+ * Middle layers differ only in what lies below them. Where the bytes that a layer works with move
+ * by the same amount from place to place in both passes, one order of their sets leaves every
+ * choice as much room as any other order does (docs/fit.md). So only choices in that order are
+ * looked at: state is (set, layers done, bytes kept), and what can follow is bounded by the sets
+ * that may still come. Where the passes move differently one of them is left out: then what is
+ * found is a bound. */
 #ifndef HR_FIT_ALIKE_H
 #define HR_FIT_ALIKE_H
 

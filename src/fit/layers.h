@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit/layers.h - which layer keeps what: exact, by dynamic programming over what is kept so far.
+/* fit/layers.h - which layer keeps what: exact, by dynamic programming over what is kept.
  *
- * The peak is the largest over layers of (kept by the layers below + work of the layer), and what is
- * kept at the head. So of two choices for the layers below that keep no more and take no longer one
- * is enough, and the state is one number. */
+ * The peak is the largest over layers of (kept by the layers below + work of the layer), and what
+ * is kept at the head. So of two choices for the layers below that keep no more and take no longer
+ * one is enough, and the state is one number. */
 #ifndef HR_FIT_LAYERS_H
 #define HR_FIT_LAYERS_H
 

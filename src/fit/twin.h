@@ -81,8 +81,8 @@ int64_t hr_twin_work(const hr_twin *twin, const hr_twin_set *set, const hr_twin_
 HR_MUST_CHECK hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
                                        int64_t *reference_head, hr_twin_set *set, hr_error *err);
 
-/* The rest of the step with each of `count` loss chunks, and the slopes, with the reference keep-set
- * `dropped` in all layers. knobs->loss_chunk is not looked at. */
+/* The rest of the step with each of `count` loss chunks, and the slopes, with the reference
+ * keep-set `dropped` in all layers. knobs->loss_chunk is not looked at. */
 HR_MUST_CHECK hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
                                          const int64_t *chunks, int32_t count, hr_twin_rest *rests,
                                          hr_twin_slopes *slopes, hr_error *err);
