@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,11 +244,54 @@ static void deep_models_are_as_their_twins_say(void **state)
     free(s.compile.base);
 }
 
+/* From the least to plenty: never slower with more, nor larger than it may be, and each the bound
+ * of what it says it proved. */
+static void more_bytes_are_never_slower(void **state)
+{
+    static const char *const presets[] = { "quickstart", "pythia-70m", "needle-70m" };
+    enum { STEPS = HR_COUNT < 5 ? 40 * HR_COUNT : 200 };
+    hr_rates rates;
+    hr_error err;
+    (void)state;
+    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        char path[512];
+        uint8_t dropped[LAYERS_MOST];
+        hr_config config;
+        hr_fit fit;
+        hr_fit_found plenty = { .strategy.dropped = dropped };
+        int64_t least, before_ps = INT64_MAX, before_bytes = 0;
+        snprintf(path, sizeof path, "%s/presets/%s.yaml", HR_SOURCE, presets[i]);
+        if (hr_config_read(&config, path, &err) != HR_OK) fail_msg("%s", err.message);
+        config.memory.recompute = HR_RECOMPUTE_AUTO;
+        hr_region region = take(hr_fit_bytes(&config));
+        assert_int_equal(hr_fit_open(&fit, &config, &rates, 2, &region, &err), HR_OK);
+        assert_int_equal(hr_fit_least(&fit, &least, &err), HR_OK);
+        assert_int_equal(hr_fit_fastest(&fit, INT64_MAX / 4, &plenty, &err), HR_OK);
+        for (int64_t b = 0; b <= STEPS; b++) {
+            hr_fit_found found = { .strategy.dropped = dropped };
+            const int64_t limit = least + (plenty.floor_bytes - least) / STEPS * b;
+            if (hr_fit_fastest(&fit, limit, &found, &err) != HR_OK) fail_msg("%s", err.message);
+            assert_true(found.proven);
+            assert_int_equal(found.bound_ps, found.step_ps);
+            assert_true(found.floor_bytes <= limit);
+            assert_true(found.step_ps <= before_ps);
+            /* As fast as with less is as small as with less. */
+            if (found.step_ps == before_ps) assert_int_equal(found.floor_bytes, before_bytes);
+            before_ps = found.step_ps;
+            before_bytes = found.floor_bytes;
+        }
+        assert_true(before_ps >= plenty.step_ps);
+        free(region.base);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_search_finds_what_an_enumerator_finds),
         cmocka_unit_test(deep_models_are_as_their_twins_say),
+        cmocka_unit_test(more_bytes_are_never_slower),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
