@@ -19,11 +19,21 @@ typedef struct {
     int64_t rest_ps;
 } census;
 
+/* A program, and the tables of building it. */
+static int64_t model_bytes(const hr_config *small)
+{
+    const hr_model_limits limits = hr_model_limits_of(small);
+    return limits.steps * (int64_t)sizeof(hr_step) +
+           limits.tensors * (int64_t)(sizeof(hr_tensor) + 32) +
+           limits.loops * (int64_t)sizeof(hr_loop) + limits.params * (int64_t)sizeof(hr_param) +
+           8 * 64;
+}
+
 int64_t hr_twin_bytes(const hr_config *config)
 {
     hr_config small = *config;
     small.model.n_layers = hr_min(config->model.n_layers, HR_TWIN_LAYERS_MOST);
-    return (1 + HR_TWIN_DEPTHS) * hr_compile_bytes(&small);
+    return hr_compile_bytes(&small) + HR_TWIN_DEPTHS * model_bytes(&small);
 }
 
 /* The section of a step: the child of loop 0 that holds it. */
@@ -149,7 +159,7 @@ hr_status hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *r
     const bool exact = layers <= HR_TWIN_LAYERS_MOST;
     hr_config small = *config;
     small.model.n_layers = hr_min(layers, HR_TWIN_LAYERS_MOST);
-    const int64_t bytes = hr_compile_bytes(&small);
+    const int64_t bytes = model_bytes(&small);
     *twin = (hr_twin){ .config = config,
                        .rates = rates,
                        .threads = threads,
