@@ -398,10 +398,15 @@ static int64_t bound_of(search *s)
     return least;
 }
 
-static void open_search(search *s, hr_layers *layers, const hr_layers_task *task,
-                        const hr_twin_rest *rests, int32_t rest_count)
+_Static_assert(sizeof(search) <= HR_LAYERS_ALIKE_BYTES, "the search has its place in hr_layers");
+
+static search *open_search(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,
+                           int32_t rest_count)
 {
-    *s = (search){ .task = task, .middles = task->twin->depth.layers - 2 };
+    search *s = layers->alike;
+    memset(s, 0, sizeof *s);
+    s->task = task;
+    s->middles = task->twin->depth.layers - 2;
     s->node_most = layers->most / 2;
     s->list_most = layers->most / 4;
     s->nodes = layers->states;
@@ -413,32 +418,31 @@ static void open_search(search *s, hr_layers *layers, const hr_layers_task *task
     put_in_order(s);
     list_ends(s, rests, rest_count);
     if (s->end_count) envelop_all(s);
+    return s;
 }
 
 int64_t hr_alike_bound(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,
                        int32_t rest_count)
 {
-    search s;
-    open_search(&s, layers, task, rests, rest_count);
-    return s.end_count ? bound_of(&s) : INT64_MAX;
+    search *s = open_search(layers, task, rests, rest_count);
+    return s->end_count ? bound_of(s) : INT64_MAX;
 }
 
 bool hr_alike_choose(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,
                      int32_t rest_count, hr_alike_best *best, uint8_t *chosen)
 {
-    search s;
+    search *s = open_search(layers, task, rests, rest_count);
     *best = (hr_alike_best){ .bound = INT64_MAX };
-    open_search(&s, layers, task, rests, rest_count);
-    if (s.end_count == 0) return false;
-    const int64_t bound = bound_of(&s);
+    if (s->end_count == 0) return false;
+    const int64_t bound = bound_of(s);
     best->bound = bound;
     if (bound > task->ps_most) return false;
     /* What is within a small gap of the bound is soon looked through, and often enough. */
     for (int64_t gap = bound / GAP_FIRST + 1;; gap *= GAP_GROWTH) {
-        s.ps_most = gap < task->ps_most - bound ? bound + gap : task->ps_most;
-        if (run(&s, best, chosen)) return true;
-        best->out_of_room = s.out_of_room;
-        if (s.out_of_room || s.ps_most == task->ps_most) return false;
-        best->bound = s.ps_most + 1;
+        s->ps_most = gap < task->ps_most - bound ? bound + gap : task->ps_most;
+        if (run(s, best, chosen)) return true;
+        best->out_of_room = s->out_of_room;
+        if (s->out_of_room || s->ps_most == task->ps_most) return false;
+        best->bound = s->ps_most + 1;
     }
 }

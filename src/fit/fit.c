@@ -311,7 +311,7 @@ static hr_status explore(walk *w, setting *s, hr_error *err)
                                 .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
                                 .slopes = &s->slopes,
                                 .limit = smaller ? found->floor_bytes - 1 : w->limit,
-                                .ps_most = w->any ? found->step_ps : INT64_MAX / 2 };
+                                .ps_most = w->any ? found->step_ps : INT64_MAX };
         if (!choose(w, s, &task, &best)) return HR_OK;
         const hr_status status = confirm(fit, s, &task, &changed, err);
         if (status != HR_OK) return status;
@@ -353,7 +353,7 @@ static hr_status bound_tiling(walk *w, tiling *t, hr_error *err)
                                 .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
                                 .slopes = &s.slopes,
                                 .limit = w->limit,
-                                .ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX / 2 };
+                                .ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX };
         if (!choose(w, &s, &task, &best)) return HR_OK;
         const hr_status status = confirm(fit, &s, &task, &changed, err);
         if (status != HR_OK) return status;

@@ -22,8 +22,10 @@ typedef struct {
     int64_t most;            /* room in states */
     hr_layers_state *spare;  /* [3 * HR_LAYERS_STATES] for merging */
     bool thinned; /* states were left out for want of room: what is found may not be the best */
+    void *alike;  /* [HR_LAYERS_ALIKE_BYTES] of the search over counts: too large for a stack */
 } hr_layers;
 
+enum { HR_LAYERS_ALIKE_BYTES = 384 << 10 };
 enum { HR_LAYERS_STATES = 1 << 14 }; /* of one layer */
 
 int64_t hr_layers_bytes(int32_t layers);

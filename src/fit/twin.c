@@ -49,6 +49,12 @@ static void raise(int64_t *most, int64_t bytes)
     *most = hr_max(*most, bytes);
 }
 
+/* What is too large to be timed is as slow as all else that is. */
+static void add(int64_t *sum, int64_t ps)
+{
+    *sum = ps > INT64_MAX - *sum ? INT64_MAX : *sum + ps;
+}
+
 static void count_step(const hr_program *program, int32_t s, int64_t alive, bool *was_back,
                        census *c)
 {
@@ -84,8 +90,8 @@ static void take_census(const hr_twin *twin, const hr_program *program, const in
         }
         last = section;
         const int64_t ps = timed ? hr_cost_step_total(program, twin->rates, s) : 0;
-        if (section == training && step->layer != HR_NONE) c->layer_ps[step->layer] += ps;
-        else c->rest_ps += ps;
+        if (section == training && step->layer != HR_NONE) add(&c->layer_ps[step->layer], ps);
+        else add(&c->rest_ps, ps);
         if (section != training) raise(&c->section[sections - 1], alive[s]);
         else count_step(program, s, alive[s], &back, c);
     }
@@ -192,6 +198,12 @@ int64_t hr_twin_work(const hr_twin *twin, const hr_twin_set *set, const hr_twin_
     return most;
 }
 
+/* So that all layers and the rest together fit. */
+static int64_t ps_most(const hr_twin *twin)
+{
+    return INT64_MAX / (twin->depth.layers + 2);
+}
+
 hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
                          int64_t *reference_head, hr_twin_set *set, hr_error *err)
 {
@@ -202,7 +214,7 @@ hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, uint8_t droppe
     if (*reference_head == 0) *reference_head = c.head_first;
     *set = (hr_twin_set){ .dropped = dropped, .kept = (c.head_first - *reference_head) / places };
     for (int32_t place = 0; place < places; place++) {
-        set->ps[place] = c.layer_ps[place];
+        set->ps[place] = hr_min(c.layer_ps[place], ps_most(twin));
         for (int32_t pass = 0; pass < HR_PASSES; pass++)
             set->work[place][pass] = c.work[place][pass] - place * set->kept;
     }
@@ -233,10 +245,11 @@ static growth growth_of(const census *three, const census *four)
     return g;
 }
 
-static hr_twin_rest rest_at(const census *c, const growth *g, int64_t beyond)
+static hr_twin_rest rest_at(const census *c, const growth *g, int64_t beyond, int64_t most)
 {
-    hr_twin_rest rest = { .head = c->head + beyond * g->head,
-                          .ps = c->rest_ps + beyond * g->rest_ps };
+    hr_twin_rest rest = { .head = c->head + beyond * g->head, .ps = c->rest_ps };
+    if (g->rest_ps > (most - hr_min(rest.ps, most)) / hr_max(beyond, 1)) rest.ps = most;
+    else rest.ps += beyond * g->rest_ps;
     raise(&rest.other, c->before + beyond * g->before);
     raise(&rest.other, c->after + beyond * g->after);
     for (int32_t i = 0; i < HR_TWIN_SECTIONS_MOST; i++)
@@ -265,7 +278,7 @@ hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs, uint8_t drop
         const growth g = agree ? first : growth_of(&three, &four);
         if (i == 0) first = g;
         else agree = agree || (i == 1 && memcmp(&g, &first, sizeof g) == 0);
-        rests[c] = rest_at(&three, &g, beyond);
+        rests[c] = rest_at(&three, &g, beyond, ps_most(twin));
     }
     *slopes = first.slopes;
     return HR_OK;
