@@ -26,12 +26,13 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
 {
     /* A layer has at most 16 parameters; each has a step in load, in save and two in update. The
      * passes over it: forward three times (training, evaluation, sample) at most 14 steps,
-     * backward 20. Tiles make a loop of each run of attention and of the feed-forward part:
-     * forward, backward and at most four of clones. */
+     * backward 20; both once more where the norm of gradients has a pass of its own. Tiles make a
+     * loop of each run of attention and of the feed-forward part: forward, backward and at most
+     * four of clones, in each of the two. */
     const int32_t layers = (int32_t)config->model.n_layers;
-    return (hr_model_limits){ .steps = 160 * layers + 160,
-                              .tensors = 260 * layers + 260,
-                              .loops = 8 * layers + 32,
+    return (hr_model_limits){ .steps = 200 * layers + 200,
+                              .tensors = 300 * layers + 300,
+                              .loops = 16 * layers + 48,
                               .params = 20 * layers + 20 };
 }
 
@@ -143,8 +144,10 @@ static void build_update(assembly *a)
     hr_step *step = host_step(a, HR_OP_report, HR_NONE, 0);
     step->in[0] = a->loss_sum;
     step->in[1] = norm_scale;
+    /* Without a limit no update waits for the norm. */
+    const int32_t scale = a->config->train.optimizer.clip > 0 ? norm_scale : HR_NONE;
     for (int32_t p = 0; p < program->param_count; p++)
-        hr_build_update(&a->builder, p, rule, norm_scale, a->lr);
+        hr_build_update(&a->builder, p, rule, scale, a->lr);
     hr_build_loop_close(&a->builder);
 }
 

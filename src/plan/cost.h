@@ -69,7 +69,8 @@ int64_t hr_cost_turns(const hr_program *program, int32_t step);
  * of sums are priced as they are. At most INT64_MAX. */
 int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int32_t step);
 
-/* Picoseconds of one step of training: sections fetch, step and update. At most INT64_MAX. */
+/* Picoseconds of one step of training: sections fetch, norm, step and update. At
+ * most INT64_MAX. */
 int64_t hr_cost_program(const hr_program *program, const hr_rates *rates);
 
 /* Rates for a machine that was not measured, by its instruction set.

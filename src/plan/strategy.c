@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "model/assemble.h"
+#include "plan/consume.h"
 #include "plan/order.h"
 #include "plan/recompute.h"
 #include "plan/tile.h"
@@ -61,6 +62,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
     const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : batch;
     const uint8_t has = hr_strategy_intermediates(config);
     if (sequences >= batch) strategy->micro_batch = 0;
+    if (strategy->micro_batch) strategy->consume = false;
     if (strategy->loss_chunk >= sequences * T) strategy->loss_chunk = 0;
     if (strategy->mlp_tile >= sequences * T) strategy->mlp_tile = 0;
     if (strategy->attention_tile >= sequences) strategy->attention_tile = 0;
@@ -82,6 +84,12 @@ hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy
                        "mlp_tile %lld changes the bits: with train.seq_len %lld it must be a "
                        "multiple of %lld",
                        (long long)strategy->mlp_tile, (long long)T, (long long)unit);
+    if (strategy->consume && strategy->micro_batch && strategy->micro_batch < batch)
+        return hr_fail(err, HR_USAGE,
+                       "micro_batch %lld adds to gradients in %lld turns: they cannot be consumed "
+                       "before the last",
+                       (long long)strategy->micro_batch,
+                       (long long)(batch / strategy->micro_batch));
     return HR_OK;
 }
 
@@ -177,7 +185,8 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     if (strategy->attention_tile)
         cut_blocks(&c, HR_BLOCK_ATTENTION, "attention tile", strategy->attention_tile * T);
     status = hr_tile_many(program, c.cuts, c.count, scratch, err);
-    if (status == HR_OK) hr_tile_sort_loops(program);
     scratch->used = kept;
+    if (status == HR_OK && strategy->consume) status = hr_consume(program, scratch, err);
+    if (status == HR_OK) hr_tile_sort_loops(program);
     return status;
 }

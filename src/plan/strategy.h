@@ -17,6 +17,7 @@ typedef struct {
     int64_t mlp_tile;       /* tokens that pass an MLP at a time; 0: a whole micro-batch */
     int64_t attention_tile; /* sequences that pass attention at a time; 0: a whole micro-batch */
     bool dw_first;          /* the gradient of a weight before that of its product's input */
+    bool consume;           /* an update takes its gradient at once: plan/consume.h */
     int32_t layer_count;
     uint8_t *dropped; /* [layer_count] bit i: intermediate i of the layer is computed again */
 } hr_strategy;
@@ -34,13 +35,14 @@ uint8_t hr_strategy_intermediates(const hr_config *config);
 void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy);
 
 /* Legal for a recipe: its layers, a divisor of its batch, tiles that keep every bit (multiples of
- * 64 tokens where a sequence is one, else whole sequences).
+ * 64 tokens where a sequence is one, else whole sequences), gradients consumed only where the whole
+ * batch goes at once.
  * Errors   USAGE  one sentence. */
 HR_MUST_CHECK hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy,
                                           hr_error *err);
 
-/* Applies it to a program built at full batch: order, clones, cuts, then numbers the loops in their
- * order. The strategy must be canonical and pass the check.
+/* Applies it to a program built at full batch: order, clones, cuts, updates, then numbers the loops
+ * in their order. The strategy must be canonical and pass the check.
  * Errors   FAILURE  the program has no room for clones, loops or views. */
 HR_MUST_CHECK hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T,
                                           hr_program *program, hr_region *scratch, hr_error *err);

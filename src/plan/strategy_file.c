@@ -58,7 +58,8 @@ void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_
     put_cut(writer, "loss_chunk", strategy->loss_chunk);
     put_cut(writer, "mlp_tile", strategy->mlp_tile);
     put_cut(writer, "attention_tile", strategy->attention_tile);
-    hr_put(writer, "order: %s\nlayers:\n", strategy->dw_first ? "dw_first" : "dx_first");
+    hr_put(writer, "order: %s\n", strategy->dw_first ? "dw_first" : "dx_first");
+    hr_put(writer, "gradients: %s\nlayers:\n", strategy->consume ? "consumed" : "kept");
     for (int32_t first = 0, last; first < strategy->layer_count; first = last + 1) {
         for (last = first; last + 1 < strategy->layer_count && dropped[last + 1] == dropped[first];)
             last++;
@@ -76,12 +77,13 @@ typedef enum {
     KEY_MLP_TILE,
     KEY_ATTENTION_TILE,
     KEY_ORDER,
+    KEY_GRADIENTS,
     KEY_LAYERS,
     KEYS
 } root_key;
 
-static const char *const keys[KEYS] = { "micro_batch",    "loss_chunk", "mlp_tile",
-                                        "attention_tile", "order",      "layers" };
+static const char *const keys[KEYS] = { "micro_batch", "loss_chunk", "mlp_tile", "attention_tile",
+                                        "order",       "gradients",  "layers" };
 
 typedef struct {
     const hr_config *config;
@@ -115,8 +117,9 @@ static hr_status fail_at(const reader *r, const char *format, ...)
 
 static hr_status fail_form(const reader *r)
 {
-    return fail_at(r, "a strategy is a mapping of micro_batch, loss_chunk, mlp_tile, "
-                      "attention_tile, order and layers, a list of { layers, keep: [...] }");
+    return fail_at(
+        r, "a strategy is a mapping of micro_batch, loss_chunk, mlp_tile, "
+           "attention_tile, order, gradients and layers, a list of { layers, keep: [...] }");
 }
 
 static hr_status take_cut(reader *r, const char *word, int64_t *cut)
@@ -138,6 +141,11 @@ static hr_status take_root_value(reader *r, const char *word)
     const int32_t key = r->key;
     r->key = HR_NONE;
     if (key == KEY_LAYERS) return fail_form(r);
+    if (key == KEY_GRADIENTS) {
+        s->consume = !strcmp(word, "consumed");
+        if (s->consume || !strcmp(word, "kept")) return HR_OK;
+        return fail_at(r, "gradients are kept or consumed, not %s", word);
+    }
     if (key != KEY_ORDER) return take_cut(r, word, cuts[key]);
     s->dw_first = !strcmp(word, "dw_first");
     if (s->dw_first || !strcmp(word, "dx_first")) return HR_OK;

@@ -102,11 +102,15 @@ static double without_sign_of_nan(double value)
     return isnan(value) ? (double)NAN : value;
 }
 
+/* Where updates consume gradients and wait for no norm, a first report knows the loss alone: before
+ * the first weight changes. */
 static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
     trainer->loss = without_sign_of_nan(*(const double *)call->in[0] /
                                         (double)hr_max(trainer->targets, 1));
-    trainer->grad_norm = without_sign_of_nan(*(const double *)call->in[1]);
+    if (!call->in[1] && isfinite(trainer->loss)) return HR_OK;
+    trainer->grad_norm = call->in[1] ? without_sign_of_nan(*(const double *)call->in[1])
+                                     : (double)NAN;
     if (isfinite(trainer->loss) && isfinite(trainer->grad_norm)) return HR_OK;
     return hr_fail(err, HR_DIVERGED,
                    "step %lld: the loss is %g and the gradient's norm %g; try a lower "
@@ -128,7 +132,7 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
     case HR_OP_prompt: prompt(trainer, executor, call); return HR_OK;
     case HR_OP_pick: return pick(trainer, call);
     case HR_OP_report:
-        if (loop == trainer->update) return report(trainer, call, err);
+        if (loop != trainer->evaluation) return report(trainer, call, err);
         trainer->evaluation_loss = without_sign_of_nan(
             *(const double *)call->in[0] / (double)hr_max(trainer->evaluated_tokens, 1));
         return HR_OK;

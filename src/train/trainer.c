@@ -47,6 +47,7 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
         return hr_fail(err, HR_FAILURE, "no room for the run's buffers");
     trainer->load = hr_program_loop(program, "load");
     trainer->fetch = hr_program_loop(program, "fetch");
+    trainer->norm = hr_program_loop(program, "norm");
     trainer->step_section = hr_program_loop(program, "step");
     trainer->update = hr_program_loop(program, "update");
     trainer->evaluation = hr_program_loop(program, "evaluation");
@@ -68,8 +69,11 @@ static hr_status train_step(hr_trainer *trainer, int64_t start_ns, hr_error *err
     const int64_t before_ns = hr_clock_ns();
     trainer->executor.clock = trainer->step;
     hr_status status = hr_executor_run(&trainer->executor, trainer->fetch, err);
+    if (status == HR_OK && trainer->norm != HR_NONE)
+        status = hr_executor_run(&trainer->executor, trainer->norm, err);
     if (status == HR_OK) status = hr_executor_run(&trainer->executor, trainer->step_section, err);
-    if (status == HR_OK) status = hr_executor_run(&trainer->executor, trainer->update, err);
+    if (status == HR_OK && trainer->update != HR_NONE)
+        status = hr_executor_run(&trainer->executor, trainer->update, err);
     if (status != HR_OK) return status;
     const int64_t after_ns = hr_clock_ns();
 

@@ -25,8 +25,8 @@ typedef struct {
     int64_t steps; /* of the run */
     int64_t step;  /* done */
 
-    int32_t load, fetch, step_section, update, evaluation, evaluation_batch, sample,
-        save; /* loops */
+    int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sample,
+        save; /* loops; HR_NONE: norm or update, where gradients are consumed or kept */
 
     int64_t targets;            /* real tokens of the present batch */
     double lr, loss, grad_norm; /* of the present step */

@@ -56,6 +56,7 @@ static void what_is_printed_reads_back_as_itself(void **state)
         assert_int_equal(got.mlp_tile, strategy.mlp_tile);
         assert_int_equal(got.attention_tile, strategy.attention_tile);
         assert_int_equal(got.dw_first, strategy.dw_first);
+        assert_int_equal(got.consume, strategy.consume);
         assert_int_equal(got.layer_count, strategy.layer_count);
         assert_ptr_equal(got.dropped, read);
         assert_memory_equal(read, dropped, (size_t)strategy.layer_count);
@@ -93,6 +94,7 @@ static void neighbours_with_one_set_are_one_entry(void **state)
                               "mlp_tile: whole\n"
                               "attention_tile: whole\n"
                               "order: dx_first\n"
+                              "gradients: kept\n"
                               "layers:\n"
                               "  - layers: 0-1\n"
                               "    keep: [norm, qkv, attention, mid, up, activation]\n"
@@ -115,6 +117,7 @@ static void what_is_left_out_is_whole(void **state)
     must(hr_strategy_read(&config, write_file(&folder, ALL), &got, &err), &err);
     assert_int_equal(got.micro_batch + got.loss_chunk + got.mlp_tile + got.attention_tile, 0);
     assert_true(got.dw_first);
+    assert_false(got.consume);
     for (int32_t l = 0; l < 4; l++)
         assert_int_equal(dropped[l], hr_strategy_intermediates(&config));
     hr_folder_close(&folder);
@@ -141,6 +144,11 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
         { "micro_batch: 3\nmicrobatch: 2\n" ALL, ":2: microbatch is not a key of a strategy" },
         { "micro_batch: 3\nmicro_batch: 3\n" ALL, ":2: micro_batch is given twice" },
         { "order: first\n" ALL, ":1: order is dw_first or dx_first, not first" },
+        { "gradients: eaten\n" ALL, ":1: gradients are kept or consumed, not eaten" },
+        { "gradients: kept\ngradients: kept\n" ALL, ":2: gradients is given twice" },
+        { "gradients: [kept]\n" ALL, "a strategy is a mapping of" },
+        { "gradients: consumed\nmicro_batch: 3\n" ALL,
+          "micro_batch 3 adds to gradients in 2 turns: they cannot be consumed before the last" },
         { "mlp_tile: 0\n" ALL, "a cut is a whole number from 1 or the word whole, not 0" },
         { "mlp_tile: -64\n" ALL, "a cut is a whole number from 1 or the word whole, not -64" },
         { "mlp_tile: 1e3\n" ALL, "a cut is a whole number from 1 or the word whole, not 1e3" },

@@ -18,6 +18,7 @@
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
 #include "plan/compile.h"
+#include "plan/consume.h"
 #include "plan/lifetimes.h"
 #include "plan/order.h"
 #include "plan/plan_file.h"
@@ -89,10 +90,11 @@ static const char *said(const hr_strategy *strategy)
     static char text[256];
     snprintf(text, sizeof text,
              "micro-batch %lld, loss chunk %lld, MLP tile %lld, attention tile %lld, %s first, "
-             "layer 0 drops %02x",
+             "gradients %s, layer 0 drops %02x",
              (long long)strategy->micro_batch, (long long)strategy->loss_chunk,
              (long long)strategy->mlp_tile, (long long)strategy->attention_tile,
-             strategy->dw_first ? "dW" : "dx", strategy->dropped[0]);
+             strategy->dw_first ? "dW" : "dx", strategy->consume ? "consumed" : "kept",
+             strategy->dropped[0]);
     return text;
 }
 
@@ -177,6 +179,8 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
                      list.cuts[i].rows, &c->region, &err),
              &err);
     if (order_last) hr_order(program, section, strategy.dw_first);
+    if (strategy.consume && draw(SEED, turn, 81) % 2) hr_tile_sort_loops(program);
+    if (strategy.consume) must(hr_consume(program, &c->region, &err), &err);
     hr_tile_sort_loops(program);
 
     hr_plan *plan = &c->of.plan;
@@ -200,8 +204,8 @@ static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
         uint8_t dropped[LAYERS_MOST];
         hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
         if (turn % 4 == 0) memset(dropped, 0, sizeof dropped);
-        all += strategy.micro_batch && strategy.loss_chunk && strategy.mlp_tile &&
-               strategy.attention_tile;
+        all += (strategy.micro_batch || strategy.consume) && strategy.loss_chunk &&
+               strategy.mlp_tile && strategy.attention_tile;
         compiled one, other;
         compile(&one, &config, &strategy);
         compile_in_some_order(&other, &config, strategy, turn);
@@ -214,7 +218,8 @@ static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
         free(one.memory);
         free(other.memory);
     }
-    print_message("%d of %d with every cut\n", all, 150 * HR_COUNT);
+    print_message("%d of %d with every cut, or all but one and gradients consumed\n", all,
+                  150 * HR_COUNT);
     assert_true(all > 10);
 }
 
@@ -244,7 +249,8 @@ static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
         config.train.batch = 4 + 2 * (turn % 2);
         uint8_t dropped[LAYERS_MOST];
         hr_strategy cut = random_strategy(&config, SEED, turn, dropped), whole = cut;
-        cut.micro_batch = config.train.batch / 2; /* cuts that divide: no turn is short */
+        /* cuts that divide: no turn is short */
+        cut.micro_batch = cut.consume ? 0 : config.train.batch / 2;
         cut.loss_chunk = cut.mlp_tile = 64;
         cut.attention_tile = 1;
         whole.micro_batch = whole.loss_chunk = whole.mlp_tile = whole.attention_tile = 0;
@@ -256,8 +262,10 @@ static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
         int32_t loops = 0;
         for (int32_t l = 0; l < a.of.program.loop_count; l++)
             loops += !strcmp(a.of.program.loops[l].name, "mlp tile");
-        /* One forward, one backward, whatever is computed again. */
-        assert_int_equal(loops, 2 * config.model.n_layers);
+        /* One forward, one backward, whatever is computed again; the norm's pass has them too. */
+        const bool norm = hr_program_loop(&a.of.program, "norm") != HR_NONE;
+        assert_int_equal(norm, cut.consume);
+        assert_int_equal(loops, (norm ? 4 : 2) * config.model.n_layers);
         free(a.memory);
         free(b.memory);
     }
@@ -578,6 +586,12 @@ static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **sta
                                      "be a multiple of 100");
     strategy.mlp_tile = 200;
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_OK);
+    strategy.consume = true;
+    assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
+    assert_string_equal(err.message, "micro_batch 3 adds to gradients in 2 turns: they cannot be "
+                                     "consumed before the last");
+    strategy.micro_batch = 6;
+    assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_OK);
 }
 
 static void what_cuts_nothing_is_no_cut(void **state)
@@ -593,17 +607,21 @@ static void what_cuts_nothing_is_no_cut(void **state)
                              .loss_chunk = 192,
                              .mlp_tile = 192,
                              .attention_tile = 3,
+                             .consume = true,
                              .layer_count = 2,
                              .dropped = dropped };
     hr_strategy_canonical(&config, &strategy);
     assert_int_equal(strategy.micro_batch, 3);
+    assert_false(strategy.consume);
     assert_int_equal(strategy.loss_chunk + strategy.mlp_tile + strategy.attention_tile, 0);
     assert_int_equal(dropped[0], hr_strategy_intermediates(&config));
     strategy.micro_batch = 6;
+    strategy.consume = true;
     strategy.loss_chunk = strategy.mlp_tile = 192;
     strategy.attention_tile = 5;
     hr_strategy_canonical(&config, &strategy);
     assert_int_equal(strategy.micro_batch, 0);
+    assert_true(strategy.consume);
     assert_int_equal(strategy.loss_chunk, 192);
     assert_int_equal(strategy.mlp_tile, 192);
     assert_int_equal(strategy.attention_tile, 5);
@@ -625,7 +643,7 @@ static void every_strategy_has_room(void **state)
             strategy.attention_tile = 1;
             strategy.mlp_tile = length % 64 ? length : 64;
             strategy.loss_chunk = length % 64 ? length : 64;
-            strategy.micro_batch = config.train.batch / 2;
+            strategy.micro_batch = strategy.consume ? 0 : config.train.batch / 2;
         }
         compiled c;
         compile(&c, &config, &strategy);

@@ -19,13 +19,15 @@ static inline int64_t random_tile(const hr_config *config, uint64_t seed, uint64
 static inline hr_strategy random_strategy(const hr_config *config, uint64_t seed, uint64_t turn,
                                           uint8_t *dropped)
 {
-    int64_t micro = between(seed, turn, 40, 1, config->train.batch);
+    const bool consume = draw(seed, turn, 45) % 3 == 0;
+    int64_t micro = consume ? config->train.batch : between(seed, turn, 40, 1, config->train.batch);
     while (config->train.batch % micro) micro--;
     hr_strategy strategy = { .micro_batch = micro,
                              .loss_chunk = random_tile(config, seed, turn, 41, micro),
                              .mlp_tile = random_tile(config, seed, turn, 42, micro),
                              .attention_tile = between(seed, turn, 43, 0, micro),
                              .dw_first = draw(seed, turn, 44) % 2,
+                             .consume = consume,
                              .layer_count = (int32_t)config->model.n_layers,
                              .dropped = dropped };
     for (int32_t l = 0; l < strategy.layer_count; l++)

@@ -39,8 +39,10 @@ typedef struct rig {
                       const char *name); /* null: initialised; file order, malloced */
     void *context;
     double loss, norm, evaluation_loss;
-    float *logits;     /* [rows, V] of the last evaluation */
-    double *gradients; /* of the last step: every parameter in file order, one after another */
+    float *logits; /* [rows, V] of the last evaluation */
+    double
+        *gradients; /* of the last step: every parameter in file order, one after another. As they
+                        * are when their update is done, which may be the end of their life */
     int64_t gradient_count;
 } rig;
 
@@ -107,19 +109,14 @@ static inline void rig_report(rig *r, int32_t step, const hr_call *call)
     int64_t real = 0;
     for (int64_t i = 0; i < r->rows; i++) real += r->targets[i] >= 0;
     const double mean = *(const double *)call->in[0] / (double)real;
-    if (r->compiled.program.steps[step].in[1] == HR_NONE) {
+    if (r->compiled.program.steps[step].loop ==
+        hr_program_loop(&r->compiled.program, "evaluation")) {
         r->evaluation_loss = mean;
         return;
     }
+    if (!call->in[1]) return; /* the loss alone, before the first update */
     r->loss = mean;
     r->norm = *(const double *)call->in[1];
-    int64_t at = 0;
-    for (int32_t p = 0; p < r->compiled.program.param_count; p++) {
-        const hr_param *param = &r->compiled.program.params[p];
-        const float *gradient = hr_executor_address(&r->executor, param->gradient);
-        for (int64_t i = 0; i < rig_elements(param); i++)
-            r->gradients[at++] = gradient[rig_place(r, p, i)];
-    }
 }
 
 static inline hr_status rig_host(void *context, hr_executor *executor, int32_t step,
@@ -145,12 +142,28 @@ static inline hr_status rig_host(void *context, hr_executor *executor, int32_t s
     return HR_OK;
 }
 
-/* Keeps the logits of evaluation as they pass. */
+/* Keeps the gradient that an update has read. */
+static inline void rig_keep_gradient(rig *r, const hr_step *step)
+{
+    int64_t at = 0;
+    for (int32_t p = 0; p < r->compiled.program.param_count; p++) {
+        const hr_param *param = &r->compiled.program.params[p];
+        if (param->gradient == step->in[0]) {
+            const float *gradient = hr_executor_address(&r->executor, param->gradient);
+            for (int64_t i = 0; i < rig_elements(param); i++)
+                r->gradients[at + i] = gradient[rig_place(r, p, i)];
+        }
+        at += rig_elements(param);
+    }
+}
+
+/* Keeps gradients, and the logits of evaluation, as they pass. */
 static inline void rig_watch(void *context, const hr_executor *executor, int32_t s)
 {
     rig *r = context;
     const hr_program *program = executor->program;
     const hr_step *step = &program->steps[s];
+    if (step->op == HR_OP_adamw || step->op == HR_OP_sgd) rig_keep_gradient(r, step);
     const hr_loop *section = &program->loops[hr_program_loop(program, "evaluation")];
     if (step->op != HR_OP_linear || step->block != HR_BLOCK_HEAD) return;
     if (s < section->step_first || s > section->step_last) return;
@@ -256,9 +269,10 @@ static inline void rig_close(rig *r)
 /* One update; loss, norm and gradients (before clipping) are then in the rig. */
 static inline void rig_step(rig *r)
 {
-    rig_section(r, "fetch");
-    rig_section(r, "step");
-    rig_section(r, "update");
+    static const char *const sections[] = { "fetch", "norm", "step", "update" };
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (hr_program_loop(&r->compiled.program, sections[i]) != HR_NONE)
+            rig_section(r, sections[i]);
     r->executor.clock++;
 }
 

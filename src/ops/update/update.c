@@ -60,6 +60,6 @@ const hr_op hr_sumsq_op = { .name = "sumsq",
 
 const hr_op hr_clip_op = { .name = "clip", .in = "w", .out = "w" };
 
-const hr_op hr_adamw_op = { .name = "adamw", .in = "www", .out = "uuuW" };
+const hr_op hr_adamw_op = { .name = "adamw", .in = "wWw", .out = "uuuW" };
 
-const hr_op hr_sgd_op = { .name = "sgd", .in = "www", .out = "uuW" };
+const hr_op hr_sgd_op = { .name = "sgd", .in = "wWw", .out = "uuW" };

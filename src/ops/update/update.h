@@ -12,13 +12,14 @@
  *
  * Operands. sumsq  in  gradient w                      out  part w
  *           clip   in  parts w                         out  norm_scale w
- *           adamw  in  gradient w, norm_scale w, lr w  out  master u, m u, v u, weight W
- *           sgd    in  gradient w, norm_scale w, lr w  out  master u, m u, weight W
+ *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W
+ *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W
  *
  *   gradient, master, m, v  [elements] fp32, one order for all, padding included (zeros stay zero,
  *                           eps > 0)
  *   weight                  [elements] bf16 copy of the new master, rounded once; left out in fp32
- *   parts                   [count] double;  norm_scale  [2] double: norm, scale;  lr  [1] double
+ *   parts                   [count] double;  norm_scale  [2] double: norm, scale; left out where
+ *                           nothing is clipped;  lr  [1] double
  *
  * Numerics sumsq: double; partial sums over runs of 4,096 elements, each as 16 lanes added at its
  *          end, the runs added in order. adamw in fp32, coefficients computed in double and rounded

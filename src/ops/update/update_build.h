@@ -16,7 +16,7 @@ typedef struct {
     hr_update_attr attr; /* elements are filled in for each parameter */
 } hr_update_rule;
 
-/* Updates parameter `index`; vectors do not decay. */
+/* Updates parameter `index`; vectors do not decay. norm_scale HR_NONE: gradients as they are. */
 void hr_build_update(hr_builder *builder, int32_t index, hr_update_rule rule, int32_t norm_scale,
                      int32_t lr);
 

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/consume.c - writes the steps of a program anew, updates among those of the backward pass.
+ *
+ * What a step of the update is follows from its operands: it renews state, or it reads a gradient
+ * and renews nothing (a share of the norm), or it does neither and stays behind. */
+#include "plan/consume.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "graph/op.h"
+#include "model/assemble.h"
+
+typedef struct {
+    hr_program *program;
+    int32_t section, update; /* loops */
+    int32_t begin, end;      /* of the update's steps: its first, its last */
+    int32_t *touched;        /* [tensor_max] of roots: the section's last step that does; HR_NONE */
+    bool *written;           /* [tensor_max] of roots: by the section */
+    bool *late;              /* [tensor_max] of roots: by what is no update in the update */
+    int32_t *copy;           /* [tensor_max] what stands for it in the norm; HR_NONE: not known */
+    int32_t *loop_copy;      /* [loop_max] likewise */
+    int32_t *first, *last;   /* [step_max] steps of the update that come after a step; HR_NONE */
+    int32_t *next;           /* [step_max] and after such a step */
+    int32_t *place;          /* [step_max] where an old step is in the new list */
+    hr_step *steps;          /* [step_max] the new list */
+    int32_t count;
+    bool full;
+} consuming;
+
+static const hr_op *op_of(const consuming *c, int32_t s)
+{
+    return c->program->ops[c->program->steps[s].op];
+}
+
+static int32_t root_of(const consuming *c, int32_t tensor)
+{
+    return hr_tensor_root(c->program, tensor);
+}
+
+/* ---- what the steps of the update are */
+
+static bool reads_gradient(const consuming *c, int32_t s)
+{
+    const hr_step *step = &c->program->steps[s];
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE &&
+            c->program->tensors[root_of(c, step->in[i])].role == HR_ROLE_GRADIENT)
+            return true;
+    return false;
+}
+
+static bool renews(const consuming *c, int32_t s)
+{
+    const char *letters = op_of(c, s)->out;
+    for (int32_t k = 0; letters[k]; k++)
+        if ((letters[k] == 'u' || letters[k] == 'U') && c->program->steps[s].out[k] != HR_NONE)
+            return true;
+    return false;
+}
+
+/* The step needs a number that the update makes of all gradients. */
+static bool waits(const consuming *c, int32_t s)
+{
+    const hr_step *step = &c->program->steps[s];
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE && c->late[root_of(c, step->in[i])]) return true;
+    return false;
+}
+
+static bool needs_norm(const consuming *c)
+{
+    for (int32_t s = c->begin; s <= c->end; s++)
+        if (renews(c, s) && waits(c, s)) return true;
+    return false;
+}
+
+static void survey(consuming *c)
+{
+    const hr_program *program = c->program;
+    const hr_loop *section = &program->loops[c->section];
+    for (int32_t t = 0; t < program->tensor_max; t++) c->touched[t] = c->copy[t] = HR_NONE;
+    for (int32_t s = section->step_first; s <= section->step_last; s++) {
+        const hr_step *step = &program->steps[s];
+        for (int32_t i = 0; i < HR_IN_MAX; i++)
+            if (step->in[i] != HR_NONE) c->touched[root_of(c, step->in[i])] = s;
+        for (int32_t k = 0; k < HR_OUT_MAX; k++) {
+            if (step->out[k] == HR_NONE) continue;
+            c->touched[root_of(c, step->out[k])] = s;
+            c->written[root_of(c, step->out[k])] = true;
+        }
+    }
+    for (int32_t s = c->begin; s <= c->end; s++)
+        for (int32_t k = 0; k < HR_OUT_MAX && !renews(c, s); k++)
+            if (program->steps[s].out[k] != HR_NONE)
+                c->late[root_of(c, program->steps[s].out[k])] = true;
+}
+
+/* ---- where they go */
+
+/* The step of the section after which all that step `s` touches is complete; HR_NONE: it touches
+ * nothing there. */
+static int32_t complete_at(const consuming *c, int32_t s)
+{
+    const hr_program *program = c->program;
+    const hr_step *step = &program->steps[s];
+    int32_t at = HR_NONE;
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE) at = (int32_t)hr_max(at, c->touched[root_of(c, step->in[i])]);
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        if (step->out[k] != HR_NONE) at = (int32_t)hr_max(at, c->touched[root_of(c, step->out[k])]);
+    if (at == HR_NONE) return HR_NONE;
+    for (int32_t l = program->steps[at].loop; l != c->section; l = program->loops[l].parent)
+        at = program->loops[l].step_last;
+    return at;
+}
+
+static void hang(consuming *c, int32_t s)
+{
+    const int32_t at = complete_at(c, s);
+    if (at == HR_NONE) return;
+    c->next[s] = HR_NONE;
+    if (c->first[at] == HR_NONE) c->first[at] = s;
+    else c->next[c->last[at]] = s;
+    c->last[at] = s;
+}
+
+/* Those of the update that are wanted in the section that is written next. */
+enum { REPORTS = 1, SHARES = 2, RENEWALS = 4 };
+
+/* Reports come before all updates that stand with them. */
+static void hang_all(consuming *c, uint32_t wanted)
+{
+    for (int32_t s = 0; s < c->program->step_count; s++) c->first[s] = HR_NONE;
+    for (int32_t s = c->begin; s <= c->end && wanted & REPORTS; s++)
+        if (op_of(c, s)->host) hang(c, s);
+    for (int32_t s = c->begin; s <= c->end; s++)
+        if (reads_gradient(c, s) && wanted & (renews(c, s) ? RENEWALS : SHARES)) hang(c, s);
+}
+
+/* ---- copies */
+
+static int32_t loop_in_norm(const consuming *c, int32_t loop)
+{
+    return loop == HR_NONE || c->loop_copy[loop] == HR_NONE ? loop : c->loop_copy[loop];
+}
+
+/* What stands for a tensor in the norm: itself unless the step writes it or moves it in a loop. */
+static int32_t in_norm(consuming *c, int32_t tensor)
+{
+    hr_program *program = c->program;
+    if (tensor == HR_NONE) return HR_NONE;
+    if (c->copy[tensor] != HR_NONE) return c->copy[tensor];
+    const hr_tensor *from = &program->tensors[tensor];
+    const int32_t of = in_norm(c, from->view_of), moves = loop_in_norm(c, from->view_loop);
+    c->copy[tensor] = tensor;
+    if (from->view_of == HR_NONE ? !c->written[tensor]
+                                 : of == from->view_of && moves == from->view_loop)
+        return tensor;
+    if (program->tensor_count == program->tensor_max) {
+        c->full = true;
+        return tensor;
+    }
+    const int32_t made = program->tensor_count++;
+    program->tensors[made] = *from;
+    program->tensors[made].view_of = of;
+    program->tensors[made].view_loop = moves;
+    /* What the run kept for the update belongs to the norm alone. */
+    program->tensors[made].home = from->home == 0 ? c->update : loop_in_norm(c, from->home);
+    return c->copy[tensor] = made;
+}
+
+/* Loops inside the step's section, once more; the update's own becomes that of the norm. */
+static void copy_loops(consuming *c)
+{
+    hr_program *program = c->program;
+    const int32_t count = program->loop_count;
+    hr_loop *norm = &program->loops[c->update];
+    snprintf(norm->name, sizeof norm->name, "norm");
+    for (int32_t l = 0; l < program->loop_max; l++) c->loop_copy[l] = HR_NONE;
+    for (int32_t l = 1; l < count; l++) {
+        if (l == c->section || !hr_loop_inside(program, l, c->section)) continue;
+        if (program->loop_count == program->loop_max) {
+            c->full = true;
+            return;
+        }
+        program->loops[program->loop_count] = program->loops[l];
+        c->loop_copy[l] = program->loop_count++;
+    }
+    c->loop_copy[c->section] = c->update;
+    for (int32_t l = 1; l < count; l++)
+        if (l != c->section && c->loop_copy[l] != HR_NONE)
+            program->loops[c->loop_copy[l]].parent = c->loop_copy[program->loops[l].parent];
+}
+
+/* ---- the new list */
+
+static void append(consuming *c, hr_step step)
+{
+    if (c->count == c->program->step_max) c->full = true;
+    else c->steps[c->count++] = step;
+}
+
+static hr_step step_in_norm(consuming *c, hr_step step)
+{
+    step.loop = loop_in_norm(c, step.loop);
+    for (int32_t i = 0; i < HR_IN_MAX; i++) step.in[i] = in_norm(c, step.in[i]);
+    for (int32_t k = 0; k < HR_OUT_MAX; k++) step.out[k] = in_norm(c, step.out[k]);
+    return step;
+}
+
+/* Step `s` of the update as it stands after step `at`. */
+static hr_step moved(const consuming *c, int32_t s, int32_t at)
+{
+    const hr_step *before = &c->program->steps[at];
+    hr_step step = c->program->steps[s];
+    step.loop = c->section;
+    step.layer = before->layer;
+    step.block = before->block;
+    step.direction = before->direction;
+    for (int32_t i = 0; i < HR_IN_MAX && op_of(c, s)->host; i++)
+        if (step.in[i] != HR_NONE && c->late[root_of(c, step.in[i])]) step.in[i] = HR_NONE;
+    return step;
+}
+
+static void write_section(consuming *c, bool norm)
+{
+    const hr_loop section = c->program->loops[c->section];
+    for (int32_t s = section.step_first; s <= section.step_last; s++) {
+        const hr_step step = c->program->steps[s];
+        c->place[s] = c->count;
+        append(c, norm ? step_in_norm(c, step) : step);
+        for (int32_t u = c->first[s]; u != HR_NONE; u = c->next[u]) {
+            const hr_step after = moved(c, u, s);
+            append(c, norm ? step_in_norm(c, after) : after);
+        }
+    }
+}
+
+/* What is left of the update: it reads no gradient. */
+static void write_rest(consuming *c, bool norm)
+{
+    for (int32_t s = c->begin; s <= c->end; s++)
+        if (!reads_gradient(c, s))
+            append(c, norm ? step_in_norm(c, c->program->steps[s]) : c->program->steps[s]);
+}
+
+static void write_norm(consuming *c)
+{
+    hr_program *program = c->program;
+    const int32_t begin = c->count;
+    copy_loops(c);
+    hang_all(c, SHARES);
+    if (c->full) return;
+    write_section(c, true);
+    write_rest(c, true);
+    for (int32_t l = 1; l < program->loop_count; l++) {
+        if (l == c->section || c->loop_copy[l] == HR_NONE) continue;
+        hr_loop *made = &program->loops[c->loop_copy[l]];
+        made->step_first = c->place[program->loops[l].step_first];
+        made->step_last = c->place[program->loops[l].step_last];
+    }
+    program->loops[c->update].step_first = begin;
+    program->loops[c->update].step_last = c->count - 1;
+}
+
+static void write_all(consuming *c)
+{
+    hr_program *program = c->program;
+    const hr_loop section = program->loops[c->section];
+    const bool norm = needs_norm(c);
+    const int32_t old_loops = program->loop_count;
+    for (int32_t s = 0; s < section.step_first; s++) {
+        c->place[s] = c->count;
+        append(c, program->steps[s]);
+    }
+    if (norm) write_norm(c);
+    const int32_t begin = c->count;
+    hang_all(c, norm ? RENEWALS : REPORTS | SHARES | RENEWALS);
+    write_section(c, false);
+    const int32_t end = c->count;
+    if (!norm) {
+        write_rest(c, false);
+        program->loops[c->update].step_first = end;
+        program->loops[c->update].step_last = c->count - 1;
+    }
+    for (int32_t s = c->end + 1; s < program->step_count; s++) {
+        c->place[s] = c->count;
+        append(c, program->steps[s]);
+    }
+    for (int32_t l = 1; l < old_loops && !c->full; l++) {
+        hr_loop *loop = &program->loops[l];
+        if (l == c->section || l == c->update) continue;
+        loop->step_first = c->place[loop->step_first];
+        loop->step_last = c->place[loop->step_last];
+    }
+    program->loops[c->section].step_first = begin;
+    program->loops[c->section].step_last = end - 1;
+    program->loops[0].step_last = c->count - 1;
+}
+
+hr_status hr_consume(hr_program *program, hr_region *scratch, hr_error *err)
+{
+    const int64_t kept = scratch->used, steps = program->step_max, tensors = program->tensor_max;
+    consuming c = { .program = program,
+                    .section = hr_program_loop(program, "step"),
+                    .update = hr_program_loop(program, "update"),
+                    .touched = hr_region_take(scratch, tensors, sizeof *c.touched),
+                    .written = hr_region_take(scratch, tensors, sizeof *c.written),
+                    .late = hr_region_take(scratch, tensors, sizeof *c.late),
+                    .copy = hr_region_take(scratch, tensors, sizeof *c.copy),
+                    .loop_copy = hr_region_take(scratch, program->loop_max, sizeof *c.loop_copy),
+                    .first = hr_region_take(scratch, steps, sizeof *c.first),
+                    .last = hr_region_take(scratch, steps, sizeof *c.last),
+                    .next = hr_region_take(scratch, steps, sizeof *c.next),
+                    .place = hr_region_take(scratch, steps, sizeof *c.place),
+                    .steps = hr_region_take(scratch, steps, sizeof *c.steps) };
+    if (!c.touched || !c.written || !c.late || !c.copy || !c.loop_copy || !c.first || !c.last ||
+        !c.next || !c.place || !c.steps)
+        return hr_fail(err, HR_FAILURE, "no room to move updates: %d steps need more scratch",
+                       program->step_max);
+    if (c.section == HR_NONE || c.update == HR_NONE) {
+        scratch->used = kept;
+        return HR_OK;
+    }
+    c.begin = program->loops[c.update].step_first;
+    c.end = program->loops[c.update].step_last;
+    survey(&c);
+    write_all(&c);
+    if (c.full)
+        return hr_fail(err, HR_FAILURE,
+                       "the step program has room for %d steps, %d tensors and %d loops and needs "
+                       "more",
+                       program->step_max, program->tensor_max, program->loop_max);
+    memcpy(program->steps, c.steps, (size_t)c.count * sizeof *c.steps);
+    program->step_count = c.count;
+    scratch->used = kept;
+    return HR_OK;
+}

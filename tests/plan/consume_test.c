@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* consume_test.c - updates among the steps of the backward pass: where they stand, what that saves,
+ * and that the judge refuses them one step earlier. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "headroom/verify.h"
+#include "model/assemble.h"
+#include "ops/linear/linear_build.h"
+#include "ops/list.h"
+#include "ops/loss/loss_build.h"
+#include "ops/update/update_build.h"
+#include "plan/compile.h"
+#include "plan/consume.h"
+#include "plan/lifetimes.h"
+#include "plan/plan_file.h"
+#include "support/random_strategy.h"
+#include "text/folder.h"
+
+enum { SEED = 20261122, LAYERS_MOST = 4 };
+
+typedef struct {
+    void *memory;
+    hr_region region;
+    hr_compiled of;
+} compiled;
+
+static void must(hr_status status, const hr_error *err)
+{
+    if (status != HR_OK) fail_msg("%s", err->message);
+}
+
+static void open_region(compiled *c, int64_t bytes)
+{
+    c->memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
+    memset(c->memory, 0x5a, (size_t)bytes);
+    c->region = hr_region_over(c->memory, bytes);
+}
+
+static void pack(compiled *c)
+{
+    hr_error err;
+    hr_plan *plan = &c->of.plan;
+    must(hr_compile_pack(&c->region, &c->of, &err), &err);
+    plan->rung = "ref";
+    plan->page_bytes = 4096;
+    plan->process_bytes = hr_round_up(plan->arena_bytes, 4096);
+    plan->process[0] = (hr_process_line){ "arena", plan->process_bytes };
+    plan->process_count = 1;
+}
+
+static void compile(compiled *c, const hr_config *config, const hr_strategy *strategy)
+{
+    hr_error err;
+    open_region(c, hr_compile_bytes(config));
+    must(hr_compile_floor(config, strategy, 2, &c->region, &c->of, &err), &err);
+    pack(c);
+}
+
+static hr_status judged(const compiled *c, const hr_folder *folder, hr_error *err)
+{
+    const char *path = hr_folder_path(folder, "plan.json");
+    hr_verify_report report;
+    must(hr_plan_file_write(path, &c->of.program, &c->of.plan, err), err);
+    return hr_verify_file(path, &report, err);
+}
+
+static hr_config some_config(uint64_t turn, double clip)
+{
+    hr_config config = random_config(SEED, turn);
+    config.train.optimizer.clip = clip;
+    if (turn % 2) config.train.seq_len = 64 * (1 + turn % 3);
+    return config;
+}
+
+static hr_strategy some_strategy(const hr_config *config, uint64_t turn, uint8_t *dropped)
+{
+    hr_strategy strategy = random_strategy(config, SEED, turn, dropped);
+    strategy.micro_batch = 0;
+    strategy.consume = true;
+    return strategy;
+}
+
+static bool updates(const hr_program *program, int32_t s)
+{
+    return program->steps[s].op == HR_OP_adamw || program->steps[s].op == HR_OP_sgd;
+}
+
+static bool is_in(const hr_program *program, int32_t s, const char *section)
+{
+    const int32_t loop = hr_program_loop(program, section);
+    return loop != HR_NONE && hr_loop_inside(program, program->steps[s].loop, loop);
+}
+
+static bool touches(const hr_program *program, int32_t s, int32_t tensor)
+{
+    const hr_step *step = &program->steps[s];
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE && hr_tensor_root(program, step->in[i]) == tensor) return true;
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        if (step->out[k] != HR_NONE && hr_tensor_root(program, step->out[k]) == tensor) return true;
+    return false;
+}
+
+/* ---- where they stand */
+
+/* Every parameter is updated once, in the step, in no inner loop, behind the last that reads its
+ * weight or adds to its gradient and before anything else of the model. */
+static void judge_places(const hr_program *program)
+{
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        int32_t at = HR_NONE, last = HR_NONE, gap = 0;
+        for (int32_t s = 0; s < program->step_count; s++) {
+            if (!is_in(program, s, "step")) continue;
+            if (updates(program, s) && program->steps[s].in[0] == param->gradient) {
+                assert_int_equal(at, HR_NONE);
+                at = s;
+            } else if (touches(program, s, param->weight) || touches(program, s, param->gradient))
+                last = s;
+        }
+        assert_true(at > last && last != HR_NONE);
+        assert_int_equal(program->steps[at].loop, hr_program_loop(program, "step"));
+        for (int32_t l = program->steps[last].loop; l != hr_program_loop(program, "step");
+             l = program->loops[l].parent)
+            last = program->loops[l].step_last;
+        for (int32_t s = last + 1; s < at; s++)
+            gap += !updates(program, s) && program->steps[s].op != HR_OP_sumsq &&
+                   program->steps[s].op != HR_OP_report;
+        assert_int_equal(gap, 0);
+    }
+}
+
+static int32_t first_of(const hr_program *program, int16_t op, const char *section)
+{
+    for (int32_t s = 0; s < program->step_count; s++)
+        if (program->steps[s].op == op && is_in(program, s, section)) return s;
+    return HR_NONE;
+}
+
+static void judge_sections(const hr_program *program, bool clips)
+{
+    const int32_t report = first_of(program, HR_OP_report, clips ? "norm" : "step");
+    assert_int_equal(hr_program_loop(program, "norm") != HR_NONE, clips);
+    assert_int_equal(hr_program_loop(program, "update") != HR_NONE, !clips);
+    assert_true(report != HR_NONE);
+    for (int32_t s = 0; s <= report; s++) assert_false(updates(program, s));
+    /* With the norm's pass the report knows both numbers, without it the loss. */
+    assert_int_equal(program->steps[report].in[1] != HR_NONE, clips);
+    assert_int_not_equal(program->steps[report].in[0], HR_NONE);
+    assert_int_equal(first_of(program, HR_OP_clip, clips ? "step" : "norm"), HR_NONE);
+    for (int32_t s = 0; s < program->step_count; s++)
+        if (program->steps[s].op == HR_OP_sumsq)
+            assert_true(is_in(program, s, clips ? "norm" : "step"));
+}
+
+static void updates_stand_where_their_gradient_is_complete(void **state)
+{
+    const hr_folder folder = hr_folder_open();
+    hr_error err;
+    (void)state;
+    print_message("seed %d\n", SEED);
+    for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
+        const bool clips = turn / 2 % 2;
+        const hr_config config = some_config(turn, clips ? 0.5 : 0);
+        uint8_t dropped[LAYERS_MOST];
+        const hr_strategy strategy = some_strategy(&config, turn, dropped);
+        compiled c;
+        compile(&c, &config, &strategy);
+        judge_places(&c.of.program);
+        judge_sections(&c.of.program, clips);
+        if (judged(&c, &folder, &err) != HR_OK)
+            fail_msg("turn %llu: %s", (unsigned long long)turn, err.message);
+        free(c.memory);
+    }
+    hr_folder_close(&folder);
+}
+
+/* The norm's pass is the step's, step by step: the same operations in the same order and turns. */
+static void the_norm_is_the_step_over_again(void **state)
+{
+    (void)state;
+    for (uint64_t turn = 0; turn < 40 * HR_COUNT; turn++) {
+        const hr_config config = some_config(turn, 1);
+        uint8_t dropped[LAYERS_MOST];
+        const hr_strategy strategy = some_strategy(&config, turn, dropped);
+        compiled c;
+        compile(&c, &config, &strategy);
+        const hr_program *program = &c.of.program;
+        const hr_loop *norm = &program->loops[hr_program_loop(program, "norm")];
+        const hr_loop *step = &program->loops[hr_program_loop(program, "step")];
+        int32_t a = norm->step_first, b = step->step_first;
+        for (;; a++, b++) {
+            while (a <= norm->step_last &&
+                   (program->steps[a].op == HR_OP_sumsq || program->steps[a].op == HR_OP_clip ||
+                    program->steps[a].op == HR_OP_report))
+                a++;
+            while (b <= step->step_last && updates(program, b)) b++;
+            if (a > norm->step_last || b > step->step_last) break;
+            const hr_step *one = &program->steps[a], *two = &program->steps[b];
+            assert_int_equal(one->op, two->op);
+            assert_memory_equal(one->attr, two->attr, sizeof one->attr);
+            assert_int_equal(program->loops[one->loop].count, program->loops[two->loop].count);
+            assert_int_equal(program->loops[one->loop].rows, program->loops[two->loop].rows);
+        }
+        assert_true(a > norm->step_last && b > step->step_last);
+        free(c.memory);
+    }
+}
+
+/* ---- one step too early */
+
+/* Takes update `s` before the last step of the model that stands before it, into its loop. */
+static void take_up(hr_program *program, int32_t s)
+{
+    const int32_t section = hr_program_loop(program, "step");
+    int32_t at = s - 1;
+    while (updates(program, at) || program->steps[at].op == HR_OP_sumsq ||
+           program->steps[at].op == HR_OP_report)
+        at--;
+    hr_step step = program->steps[s];
+    step.loop = program->steps[at].loop;
+    memmove(&program->steps[at + 1], &program->steps[at], (size_t)(s - at) * sizeof step);
+    program->steps[at] = step;
+    for (int32_t l = step.loop; l != section; l = program->loops[l].parent)
+        program->loops[l].step_last++;
+}
+
+static void an_update_one_step_too_early_is_refused(void **state)
+{
+    const hr_folder folder = hr_folder_open();
+    int32_t tried = 0;
+    (void)state;
+    for (uint64_t turn = 0; turn < 30 * HR_COUNT; turn++) {
+        const hr_config config = some_config(turn, turn % 2);
+        uint8_t dropped[LAYERS_MOST];
+        const hr_strategy strategy = some_strategy(&config, turn, dropped);
+        for (int32_t k = 0; k < 3; k++) {
+            hr_error err;
+            compiled c;
+            int32_t wanted = (int32_t)between(SEED, turn, 200 + (uint32_t)k, 0, 40), s;
+            open_region(&c, hr_compile_bytes(&config));
+            must(hr_compile_floor(&config, &strategy, 2, &c.region, &c.of, &err), &err);
+            hr_program *program = &c.of.program;
+            for (s = 1; s < program->step_count; s++)
+                if (updates(program, s) && wanted-- == 0) break;
+            if (s < program->step_count) {
+                take_up(program, s);
+                c.of.plan = (hr_plan){ .threads = 2, .rung = "" };
+                must(hr_lifetimes(program, &c.region, &c.of.plan, &err), &err);
+                must(hr_pack_floor(c.of.plan.storages, c.of.plan.storage_count, &c.region,
+                                   &c.of.packing, &err),
+                     &err);
+                c.of.plan.floor_bytes = c.of.packing.floor_bytes;
+                c.of.plan.peak_step = c.of.packing.peak_step;
+                pack(&c);
+                if (judged(&c, &folder, &err) != HR_CORRUPT)
+                    fail_msg("turn %llu: the update in step %d is accepted earlier",
+                             (unsigned long long)turn, s);
+                tried++;
+            }
+            free(c.memory);
+        }
+    }
+    print_message("%d updates moved\n", tried);
+    assert_true(tried > 50);
+    hr_folder_close(&folder);
+}
+
+/* ---- floors worked out by hand
+ *
+ * 256 token rows (R): x [32], made by the fetch; a layer of feed-forward alone, out = relu(x W1) W2
+ * with W1 [32, 512], W2 [512, 32]; logits = out W3, W3 [32, 96]; loss. fp32, SGD with a moment, no
+ * scratch. Bytes:
+ *
+ *   state    W1, W2 65536 each, W3 12288, a moment beside each: 286720
+ *   rows     x, out and its gradient 128 R; targets 4 R; up, d.up 2048 R; logits and d.logits, which
+ *            lies over them, 384 R
+ *   lines    1/tokens, learning rate, loss sum, parts of the norm, norm and scale: 64 each
+ *
+ * Steps: up, out; logits, loss, dW3, d.out; dW2, d.up, dW1; no d.x, since x has no maker. */
+
+enum { R = 256, V = 96, D = 32, F = 512, T = 64 };
+enum { STATE = 286720, G_W3 = 12288, G_W = 65536, LINE = 64, TARGETS = 4 };
+enum { STREAM = 128, WIDE = 2048, LOGITS = 384 }; /* bytes a row */
+
+static hr_op bare_ops[HR_OP_COUNT];
+static const hr_op *bare_table[HR_OP_COUNT];
+
+static int32_t matrix(hr_builder *b, int64_t K, int64_t N, const char *name)
+{
+    const hr_param_shape shape = { .kind = HR_PARAM_MATRIX, .K = K, .N = N };
+    const int32_t made = hr_build_param(b, shape, "%s", name);
+    hr_param *param = &b->program->params[b->program->param_count - 1];
+    param->moment[0] = hr_build_state(b, b->program->param_count - 1, "moment 1", HR_ROLE_MOMENT,
+                                      HR_NONE);
+    return made;
+}
+
+static void build_by_hand(compiled *c, double clip)
+{
+    hr_error err;
+    hr_program *program = &c->of.program;
+    open_region(c, 1 << 20);
+    for (int32_t i = 0; i < HR_OP_COUNT; i++) {
+        bare_ops[i] = *hr_op_table[i];
+        bare_ops[i].scratch_bytes = NULL;
+        bare_table[i] = &bare_ops[i];
+    }
+    must(hr_program_place(&c->region, bare_table, HR_OP_COUNT, 48, 80, 12, 4, program, &err), &err);
+    hr_builder b = { .program = program,
+                     .dtype = HR_F32,
+                     .rows = R,
+                     .T = T,
+                     .training = true,
+                     .layer = HR_NONE,
+                     .err = &err };
+    const int32_t w1 = matrix(&b, D, F, "W1"), w2 = matrix(&b, F, D, "W2");
+    const int32_t w3 = matrix(&b, D, V, "W3");
+    const int32_t x = hr_build_rows(&b, "x", HR_F32, D);
+    const int32_t targets = hr_build_rows(&b, "targets", HR_I32, 1);
+    const int32_t scale = hr_build_fixed(&b, "scale", HR_ROLE_INPUT, HR_F64, HR_ROWS, 1, 0, 0);
+    const int32_t lr = hr_build_fixed(&b, "lr", HR_ROLE_INPUT, HR_F64, HR_ROWS, 1, 0, 0);
+    const int32_t loss = hr_build_fixed(&b, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS, 1, 0, 0);
+    hr_build_loop_open(&b, "fetch", 1);
+    const int32_t fetched[] = { x, targets, scale, lr };
+    memcpy(hr_build_step(&b, HR_OP_batch, 0, 0)->out, fetched, sizeof fetched);
+    hr_build_loop_close(&b);
+
+    hr_build_loop_open(&b, "step", 1);
+    b.direction = HR_DIR_FORWARD;
+    const int32_t first = program->step_count;
+    b.block = HR_BLOCK_MLP;
+    b.layer = 0;
+    const int32_t up = hr_build_linear(&b, "up", x, w1, HR_NONE, HR_ACT_RELU, HR_NONE);
+    const int32_t out = hr_build_linear(&b, "out", up, w2, HR_NONE, HR_ACT_NONE, HR_NONE);
+    b.block = HR_BLOCK_HEAD;
+    b.layer = HR_NONE;
+    const int32_t logits = hr_build_linear(&b, "logits", out, w3, HR_NONE, HR_ACT_NONE, HR_NONE);
+    hr_build_loss(&b, logits, targets, scale, loss);
+    must(hr_build_derivative(&b, first, program->step_count - 1, &c->region, &err), &err);
+    hr_build_loop_close(&b);
+    assert_int_equal(program->step_count - first, 9);
+
+    hr_build_loop_open(&b, "update", 1);
+    const int32_t norm_scale = hr_build_norm_scale(&b, clip);
+    hr_step *step = hr_build_step(&b, HR_OP_report, 0, 0);
+    step->in[0] = loss;
+    step->in[1] = norm_scale;
+    for (int32_t p = 0; p < program->param_count; p++)
+        hr_build_update(&b, p, (hr_update_rule){ .sgd = true }, clip > 0 ? norm_scale : HR_NONE,
+                        lr);
+    hr_build_loop_close(&b);
+    must(hr_build_status(&b), &err);
+}
+
+static void floor_is(double clip, hr_strategy strategy, int64_t bytes)
+{
+    compiled c;
+    hr_error err;
+    uint8_t set[] = { 0 };
+    strategy.layer_count = 1;
+    strategy.dropped = set;
+    strategy.dw_first = true;
+    build_by_hand(&c, clip);
+    must(hr_strategy_apply(&strategy, T, &c.of.program, &c.region, &err), &err);
+    c.of.plan = (hr_plan){ .threads = 1, .rung = "ref" };
+    must(hr_lifetimes(&c.of.program, &c.region, &c.of.plan, &err), &err);
+    must(hr_pack(c.of.plan.storages, c.of.plan.storage_count, HR_PACK_WORK_DEFAULT, &c.region,
+                 &c.of.packing, &err),
+         &err);
+    assert_int_equal(c.of.packing.floor_bytes, bytes);
+    assert_int_equal(c.of.packing.arena_bytes, bytes);
+    free(c.memory);
+}
+
+/* In pieces of 64 tokens the head is small, and the peak is at dW1: x, d.up over up, all gradients;
+ * the learning rate and the loss wait for the update. */
+static void the_floor_of_gradients_kept(void **state)
+{
+    const hr_strategy kept = { .loss_chunk = 64 };
+    (void)state;
+    floor_is(0, kept, STATE + R * (STREAM + WIDE) + G_W3 + 2 * G_W + 2 * LINE);
+    floor_is(1, kept, STATE + R * (STREAM + WIDE) + G_W3 + 2 * G_W + 2 * LINE);
+}
+
+/* W3 is updated behind the head's loop, W2 behind d.up, so that no two gradients meet. At d.up are x,
+ * d.out, d.up over up and the gradient of W2: fewer than in the turns of the head, with x, up, out,
+ * d.out and targets whole, a turn's logits, the gradient of W3; 1/tokens, learning rate, loss. */
+static void the_floor_of_gradients_consumed(void **state)
+{
+    const hr_strategy consumed = { .loss_chunk = 64, .consume = true };
+    const int64_t head = R * (3 * STREAM + WIDE + TARGETS) + 64 * LOGITS + G_W3;
+    (void)state;
+    assert_true(R * (2 * STREAM + WIDE) + G_W < head);
+    floor_is(0, consumed, STATE + head + 3 * LINE);
+    /* The second time there, the norm is known. */
+    floor_is(1, consumed, STATE + head + 4 * LINE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(updates_stand_where_their_gradient_is_complete),
+        cmocka_unit_test(the_norm_is_the_step_over_again),
+        cmocka_unit_test(an_update_one_step_too_early_is_refused),
+        cmocka_unit_test(the_floor_of_gradients_kept),
+        cmocka_unit_test(the_floor_of_gradients_consumed),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
