@@ -20,6 +20,13 @@
 
 enum { TRIES_MOST = 6 };
 
+/* What is wanted of an admission. */
+typedef enum {
+    FASTEST,  /* the fastest plan; the smallest when nothing fits */
+    THOROUGH, /* and the smallest one's bytes */
+    LEAST     /* the smallest plan alone */
+} aims;
+
 static const char *const packing_words
     [] = { [HR_PACK_AT_FLOOR] = "at floor", [HR_PACK_PROVEN] = "proven", [HR_PACK_OPEN] = "open" };
 
@@ -32,7 +39,6 @@ typedef struct {
     int64_t planning_bytes, kept_bytes;
     hr_region search;                /* of `fit` */
     uint8_t *chosen, *least, *spare; /* [layers] sets dropped */
-    hr_rates rates;
     hr_fit fit;
 } trial;
 
@@ -191,7 +197,8 @@ static void describe(const trial *t)
     answer->micro_batch = a->config.memory.micro_batch;
     answer->loss_chunk = strategy->loss_chunk ? strategy->loss_chunk : answer->micro_batch * T;
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);
-    answer->step_seconds = 1e-12 * (double)hr_cost_program(&a->compiled.program, &t->rates);
+    answer->step_seconds = 1e-12 *
+                           (double)hr_cost_program(&a->compiled.program, &t->admission->rates);
     answer->threads = plan->threads;
     snprintf(answer->rung, sizeof answer->rung, "%s", plan->rung);
     snprintf(answer->packing, sizeof answer->packing, "%s",
@@ -200,7 +207,7 @@ static void describe(const trial *t)
 }
 
 /* Leaves the fastest plan within the limit built, or when there is none the smallest. */
-static hr_status search(trial *t, bool thorough, hr_error *err)
+static hr_status search(trial *t, aims aim, hr_error *err)
 {
     hr_admission *a = t->admission;
     hr_plan_answer *answer = &a->answer;
@@ -214,10 +221,15 @@ static hr_status search(trial *t, bool thorough, hr_error *err)
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
-    status = hr_fit_open(&t->fit, &a->config, &t->rates, t->threads, &t->search, err);
+    status = hr_fit_open(&t->fit, &a->config, &t->admission->rates, t->threads, &t->search, err);
+    if (aim == LEAST) {
+        if (status == HR_OK) status = build_least(t, &least, err);
+        answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
+        return status;
+    }
     if (status == HR_OK) status = build_fastest(t, limit, &found, err);
     answer->fits = status == HR_OK;
-    if (status == HR_OK && !thorough) return HR_OK;
+    if (status == HR_OK && aim == FASTEST) return HR_OK;
     if (status != HR_OK && status != HR_NO_FIT) return status;
     status = build_least(t, &least, err);
     if (status != HR_OK || (!answer->fits && a->compiled.plan.arena_bytes > limit)) return status;
@@ -254,8 +266,20 @@ static hr_status open_regions(trial *t, hr_error *err)
     return HR_OK;
 }
 
+/* A calibration that cannot be opened is as good as none: only one that can be read and is absurd
+ * must not be passed over. */
+static hr_status load_rates(trial *t, const char *calibrations, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_status status = HR_USAGE;
+    for (int32_t tries = 0; tries < 2 && status == HR_USAGE; tries++)
+        status = hr_rates_load(tries ? NULL : calibrations, hr_op_table, HR_OP_COUNT, a->cpu_mask,
+                               t->threads, &t->admission->rates, a->answer.times, err);
+    return status;
+}
+
 /* Everything from the config on; admission->region may be open. */
-static hr_status admit(trial *t, const char *calibrations, bool thorough, hr_error *err)
+static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *err)
 {
     hr_admission *a = t->admission;
     hr_plan_answer *answer = &a->answer;
@@ -263,9 +287,7 @@ static hr_status admit(trial *t, const char *calibrations, bool thorough, hr_err
     t->threads = config->train.threads ? (int32_t)config->train.threads : hr_threads_default();
     hr_status status = hr_config_check(config, err);
     if (status == HR_OK) status = choose_rung(config, &a->cpu_mask, err);
-    if (status == HR_OK)
-        status = hr_rates_load(calibrations, hr_op_table, HR_OP_COUNT, a->cpu_mask, t->threads,
-                               &t->rates, answer->times, err);
+    if (status == HR_OK) status = load_rates(t, calibrations, err);
     if (status == HR_OK) status = open_regions(t, err);
     if (status != HR_OK) return status;
     t->rung = hr_cpu_rung_name(a->cpu_mask);
@@ -273,7 +295,7 @@ static hr_status admit(trial *t, const char *calibrations, bool thorough, hr_err
     a->run_bytes = hr_run_bytes(config);
     answer->available_bytes = config->memory.budget ? config->memory.budget
                                                     : hr_room_memory().left_bytes;
-    status = search(t, thorough, err);
+    status = search(t, aim, err);
     if (status != HR_OK) return status;
     const hr_strategy *strategy = &a->compiled.strategy;
     a->config.memory.micro_batch = strategy->micro_batch ? strategy->micro_batch
@@ -287,7 +309,7 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calib
 {
     *admission = (hr_admission){ .config = *config };
     trial t = { .memory = memory, .admission = admission };
-    const hr_status status = admit(&t, calibrations, thorough, err);
+    const hr_status status = admit(&t, calibrations, thorough ? THOROUGH : FASTEST, err);
     const hr_plan_answer *answer = &admission->answer;
     if (status != HR_OK || answer->fits) return status;
     char needed[64], there[64];
@@ -303,6 +325,55 @@ int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admissio
     hr_admission other = { .region = admission->region, .config = *config };
     trial t = { .memory = memory, .admission = &other };
     other.region.used = 0;
-    if (admit(&t, NULL, true, &ignored) != HR_OK) return INT64_MAX;
+    if (admit(&t, NULL, LEAST, &ignored) != HR_OK) return INT64_MAX;
     return other.answer.minimum_bytes;
+}
+
+hr_status hr_admit_least(hr_memory *memory, const hr_config *config, const char *calibrations,
+                         hr_admission *admission, hr_error *err)
+{
+    *admission = (hr_admission){ .config = *config };
+    trial t = { .memory = memory, .admission = admission };
+    return admit(&t, calibrations, LEAST, err);
+}
+
+hr_status hr_admit_other(hr_memory *memory, const hr_config *config, const char *calibrations,
+                         hr_admission *admission, hr_plan_answer *answer, hr_error *err)
+{
+    hr_admission other = { .region = admission->region, .config = *config };
+    trial t = { .memory = memory, .admission = &other };
+    other.region.used = 0;
+    const hr_status status = admit(&t, calibrations, FASTEST, err);
+    if (status == HR_OK) *answer = other.answer;
+    return status;
+}
+
+hr_region hr_admit_spare(const hr_admission *admission)
+{
+    /* The sets of layers that open_regions takes lie before it. */
+    const hr_config *config = &admission->config;
+    const int64_t first = hr_round_up(hr_compile_bytes(config), 64) +
+                          3 * hr_round_up(config->model.n_layers, 64);
+    return hr_region_over(admission->region.base + first, admission->region.bytes - first);
+}
+
+hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, bool packed,
+                            hr_admission *admission, double *seconds, hr_error *err)
+{
+    hr_admission *a = admission;
+    trial t = { .memory = memory,
+                .admission = a,
+                .rung = a->compiled.plan.rung,
+                .threads = a->compiled.plan.threads };
+    hr_status status = open_regions(&t, err);
+    if (status == HR_OK && packed) status = build(&t, strategy, err);
+    if (status == HR_OK && !packed) {
+        a->region.used = 0;
+        status = hr_compile_floor(&a->config, strategy, t.threads, &a->region, &a->compiled, err);
+        a->region.used = t.kept_bytes;
+        if (status == HR_OK) account(&t, a->compiled.plan.floor_bytes);
+    }
+    if (status == HR_OK)
+        *seconds = 1e-12 * (double)hr_cost_program(&a->compiled.program, &a->rates);
+    return status;
 }

@@ -9,6 +9,7 @@
 #include "headroom/plan.h"
 #include "mem/memory.h"
 #include "plan/compile.h"
+#include "plan/cost.h"
 
 typedef struct {
     hr_region region; /* holds the compiled program and plan; trimmed once admitted */
@@ -18,6 +19,7 @@ typedef struct {
     int64_t prepare_bytes; /* memory for tokenizing, before the arena */
     int64_t run_bytes;     /* tables and buffers of the run, a region of its own */
     hr_plan_answer answer;
+    hr_rates rates; /* that predictions come from */
 } hr_admission;
 
 /* Plans the fastest run that fits. Opens admission->region. When nothing fits, the smallest plan is
@@ -31,9 +33,34 @@ HR_MUST_CHECK hr_status hr_admit(hr_memory *memory, const hr_config *config,
                                  const char *calibrations, bool thorough, hr_admission *admission,
                                  hr_error *err);
 
+/* Plans the smallest run, whether it fits or not, and nothing else: several times as quick.
+ * answer.minimum_bytes are its process bytes. Errors as hr_admit, but not for want of bytes. */
+HR_MUST_CHECK hr_status hr_admit_least(hr_memory *memory, const hr_config *config,
+                                       const char *calibrations, hr_admission *admission,
+                                       hr_error *err);
+
 /* Process bytes of the smallest plan of another config, compiled in the region of an admission,
  * whose own plan is overwritten. INT64_MAX when it cannot be compiled there. */
 int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission);
+
+/* The answer for another config, compiled in the region of an admission, whose own plan is
+ * overwritten. Errors as hr_admit. */
+HR_MUST_CHECK hr_status hr_admit_other(hr_memory *memory, const hr_config *config,
+                                       const char *calibrations, hr_admission *admission,
+                                       hr_plan_answer *answer, hr_error *err);
+
+/* Puts another strategy in the place of the admitted one: program, plan and its process bytes. The
+ * answer stays.
+ *
+ *   strategy  `dropped` lies in hr_admit_spare(admission) or outside the admission's region
+ *   packed    false: the floor stands for the arena, which is never less
+ *   seconds   out: a step of training, predicted */
+HR_MUST_CHECK hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy,
+                                          bool packed, hr_admission *admission, double *seconds,
+                                          hr_error *err);
+
+/* What is free in the region of an admission whatever is compiled there. */
+hr_region hr_admit_spare(const hr_admission *admission);
 
 /* Bytes of tables and buffers that a run keeps beside program and plan. */
 int64_t hr_run_bytes(const hr_config *config);

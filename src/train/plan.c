@@ -2,27 +2,64 @@
 /* train/plan.c - plans a run and writes down what came of it. */
 #include "headroom/plan.h"
 
-#include "base/checked.h"
 #include "plan/plan_file.h"
+#include "report/details.h"
 #include "report/explain.h"
+#include "report/listing.h"
 #include "train/admit.h"
 #include "train/refuse.h"
+#include "train/remove.h"
 
-static hr_status plan_into(const hr_config *config, const hr_plan_outputs *outputs,
-                           hr_memory *memory, hr_admission *admission, hr_error *err)
+/* Why: of a plan that fits what would make it smaller, of one that does not what would fit. */
+static hr_status find_reasons(const hr_config *config, const hr_plan_outputs *outputs,
+                              hr_memory *memory, hr_admission *admission, hr_plan_details *details,
+                              hr_error *err)
 {
-    hr_status status = hr_admit(memory, config, outputs->calibrations, true, admission, err);
+    const hr_status status = hr_details(&admission->compiled, &admission->region, details, err);
+    if (status != HR_OK) return status;
+    if (admission->answer.fits) return hr_remove(memory, admission, details, err);
+    hr_refuse(memory, config, outputs->calibrations, admission, details);
+    return HR_OK;
+}
+
+static void print(const hr_config *config, const hr_plan_outputs *outputs,
+                  const hr_plan_answer *answer, const hr_plan_details *details)
+{
+    hr_writer writer = { outputs->text, outputs->text_bytes };
+    if (answer->fits)
+        hr_explain_plan(config, answer, details, outputs->colour, outputs->blocks, &writer);
+    else hr_explain_refusal(config, answer, details, outputs->colour, &writer);
+}
+
+/* Not inlined: memory is opened with little above it on the stack (mem/process.h). */
+static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
+                                                     const hr_plan_outputs *outputs,
+                                                     hr_memory *memory, hr_admission *admission,
+                                                     hr_plan_details *details, hr_error *err)
+{
+    const hr_status status = hr_admit(memory, config, outputs->calibrations, true, admission, err);
     const hr_compiled *compiled = &admission->compiled;
     if (status != HR_OK && status != HR_NO_FIT) return status;
-    if (outputs->text && outputs->program)
-        hr_explain_program(compiled, outputs->text, outputs->text_bytes);
-    else if (outputs->text && status == HR_NO_FIT)
-        hr_refuse(memory, config, admission, outputs->text, outputs->text_bytes);
-    else if (outputs->text)
-        hr_explain_plan(config, compiled, &admission->answer, outputs->text, outputs->text_bytes);
-    if (outputs->file && status == HR_OK)
-        status = hr_plan_file_write(outputs->file, &compiled->program, &compiled->plan, err);
-    return status;
+    const bool table = outputs->text && !outputs->program;
+    hr_error other;
+    if (table || outputs->details) {
+        const hr_status found = find_reasons(config, outputs, memory, admission, details, &other);
+        if (found != HR_OK) return hr_fail(err, found, "%s", other.message);
+    }
+    if (table) print(config, outputs, &admission->answer, details);
+    else if (outputs->text) hr_listing(&compiled->program, outputs->text, outputs->text_bytes);
+    if (!outputs->file || status != HR_OK) return status;
+    return hr_plan_file_write(outputs->file, &compiled->program, &compiled->plan, err);
+}
+
+/* Not inlined, as above. */
+static __attribute__((noinline)) hr_status plan_alone(const hr_config *config,
+                                                      const hr_plan_outputs *outputs,
+                                                      hr_memory *memory, hr_admission *admission,
+                                                      hr_error *err)
+{
+    hr_plan_details details;
+    return plan_into(config, outputs, memory, admission, &details, err);
 }
 
 hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
@@ -31,7 +68,9 @@ hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
     hr_memory memory = { 0 };
     hr_admission admission = { 0 };
     hr_status status = hr_memory_open(&memory, err);
-    if (status == HR_OK) status = plan_into(config, outputs, &memory, &admission, err);
+    if (status == HR_OK && outputs->details)
+        status = plan_into(config, outputs, &memory, &admission, outputs->details, err);
+    else if (status == HR_OK) status = plan_alone(config, outputs, &memory, &admission, err);
     *answer = admission.answer;
     hr_memory_close(&memory);
     return status;

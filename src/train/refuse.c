@@ -2,102 +2,307 @@
 /* train/refuse.c - tries changes of a recipe until it fits. */
 #include "train/refuse.h"
 
-#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/checked.h"
+#include "base/writer.h"
+#include "mem/process.h"
 
-/* One thing to change: set once to a value, or halved down to `least`. */
+enum { HALVINGS_MOST = 30, PAIRS_MOST = 3 };
+
+/* Plans that are made for changes of one key, and in all: counted and never timed, so that equal
+ * recipes get equal answers. */
+enum { SINGLES_MOST = 36, PLANS_MOST = 52 };
+
+/* What else is another than time, from what costs least to what costs most. */
+typedef enum { NOTHING, ROUNDING, UPDATES, WINDOWS, WORDS, MODEL } loss;
+
+/* One thing to change: set to a value, or halved as often as needed, down to `least`. */
 typedef struct {
     const char *key;
     const char *value; /* null: halve */
     int64_t least;
+    loss loss;
     const char *price;
-} change;
+} way;
 
-static const change changes[] = {
-    { "memory.micro_batch", "auto", 0, "a little time" },
-    { "memory.loss_chunk", "auto", 0, "a little time" },
-    { "memory.recompute", "auto", 0, "time: a third of it if layers are computed again" },
-    { "train.sample_tokens", "0", 0, "no sample of text" },
-    { "data.words_max", 0, 65536, "refuses a text with more distinct words" },
-    { "train.threads", "1", 0, "time" },
-    { "train.format", "bf16", 0, "rounding of weights and activations; faster" },
-    { "train.optimizer.kind", "sgd", 0, "another optimiser" },
-    { "train.seq_len", 0, 16, "shorter context" },
-    { "model.vocab_size", 0, 256, "fewer words" },
-    { "model.n_layers", 0, 1, "a smaller model" },
-    { "model.d_ff", 0, 16, "a smaller model" },
+static const way ways[] = {
+    { "memory.strategy", "", 0, NOTHING, "" },
+    { "memory.micro_batch", "auto", 0, NOTHING, "" },
+    { "memory.loss_chunk", "auto", 0, NOTHING, "" },
+    { "memory.recompute", "auto", 0, NOTHING, "" },
+    { "train.threads", "1", 0, NOTHING, "" },
+    { "train.sample_tokens", "none", 0, NOTHING, "no sample of text" },
+    { "data.words_max", NULL, 65536, NOTHING, "refuses texts with more distinct words" },
+    { "train.format", "bf16", 0, ROUNDING, "rounding of weights and activations" },
+    { "train.optimizer.kind", "sgd", 0, UPDATES, "another optimiser, with one moment" },
+    { "train.batch", NULL, 1, UPDATES, "fewer sequences in an update" },
+    { "train.seq_len", NULL, 16, WINDOWS, "shorter context" },
+    { "model.vocab_size", NULL, 256, WORDS, "fewer words" },
+    { "model.n_layers", NULL, 1, MODEL, "a smaller model" },
+    { "model.d_ff", NULL, 16, MODEL, "a smaller model" },
+    { "model.d_model", NULL, 16, MODEL, "a smaller model" },
 };
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* A change that fits, with what it is sorted by. */
+typedef struct {
+    hr_plan_change change;
+    loss loss;
+    double kept; /* of what is lost, the share that stays: of tokens, words, widths */
+} offer;
 
 typedef struct {
-    char *text;
-    int64_t bytes, used;
-} writer;
+    hr_memory *memory;
+    const hr_config *config;
+    const char *calibrations;
+    hr_admission *admission;
+    int64_t available, minimum;
+    double free_seconds; /* of a step of the fastest plan there is; below 0: not known */
+    int32_t plans, plans_most;
+    int64_t reached[WAYS]; /* the least bytes with each change alone; INT64_MAX: it is none */
+    hr_config tried;
+    offer offers[HR_PLAN_CHANGES_MOST];
+    int32_t count;
+} refusing;
 
-HR_PRINTF(2, 3) static void put(writer *w, const char *format, ...)
-{
-    va_list list;
-    if (w->used >= w->bytes) return;
-    va_start(list, format);
-    w->used += vsnprintf(w->text + w->used, (size_t)(w->bytes - w->used), format, list);
-    va_end(list);
-}
+/* ---- one change */
 
-/* Tries one change; true if the recipe then fits, with the value that did it. */
-static bool helps(hr_memory *memory, const hr_config *config, hr_admission *admission,
-                  const change *c, char value[64], int64_t *needed)
+/* The value of a key after so many halvings, or as many as it bears; false: it is that already. */
+static bool value_of(const hr_config *config, const way *w, int32_t halvings, char value[64],
+                     double *kept)
 {
     hr_error ignored;
-    hr_config other = *config;
-    char before[64];
-    if (hr_config_get(config, c->key, before, sizeof before, &ignored) != HR_OK) return false;
-    if (c->value) {
-        snprintf(value, 64, "%s", c->value);
-        if (hr_config_set(&other, c->key, value, &ignored) != HR_OK) return false;
-        *needed = hr_admit_minimum(memory, &other, admission);
-        return *needed <= admission->answer.available_bytes;
-    }
+    char before[HR_PATH_BYTES];
     long long number = 0;
-    if (sscanf(before, "%lld", &number) != 1) return false;
-    for (number /= 2; number >= c->least; number /= 2) {
-        snprintf(value, 64, "%lld", number);
-        if (hr_config_set(&other, c->key, value, &ignored) != HR_OK) return false;
-        *needed = hr_admit_minimum(memory, &other, admission);
-        if (*needed <= admission->answer.available_bytes) return true;
+    if (hr_config_get(config, w->key, before, sizeof before, &ignored) != HR_OK) return false;
+    *kept = 1;
+    if (w->value) {
+        snprintf(value, 64, "%s", w->value);
+        return strcmp(before, value) != 0;
     }
-    return false;
+    if (sscanf(before, "%lld", &number) != 1) return false;
+    while (halvings > 0 && number >> halvings < w->least) halvings--;
+    const long long smaller = number >> halvings;
+    *kept = (double)smaller / (double)number;
+    snprintf(value, 64, "%lld", smaller);
+    return smaller < number;
 }
 
-void hr_refuse(hr_memory *memory, const hr_config *config, hr_admission *admission, char *text,
-               int64_t bytes)
+static bool apply(const way *w, int32_t halvings, hr_config *config, double *kept)
 {
-    writer w = { text, bytes, 0 };
-    char size[64];
-    const hr_plan_answer *answer = &admission->answer;
-    const hr_plan *plan = &admission->compiled.plan;
-    int32_t largest = 0, found = 0;
-    for (int32_t i = 1; i < plan->process_count; i++)
-        if (plan->process[i].bytes > plan->process[largest].bytes) largest = i;
-    put(&w, "does not fit\n");
-    put(&w, "  needs at least  %s\n", hr_bytes_print(answer->minimum_bytes, size));
-    put(&w, "  available       %s\n", hr_bytes_print(answer->available_bytes, size));
-    put(&w, "  largest part    %s, %s\n", plan->process[largest].name,
-        hr_bytes_print(plan->process[largest].bytes, size));
-    put(&w, "\nwould fit with one of these, cheapest first\n");
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    hr_error ignored;
+    char value[64];
+    return value_of(config, w, halvings, value, kept) &&
+           hr_config_set(config, w->key, value, &ignored) == HR_OK;
+}
+
+/* One or two ways, halved as often. Writes them as they are typed. */
+static bool apply_all(const way *const *chosen, int32_t count, int32_t halvings, hr_config *config,
+                      offer *made)
+{
+    hr_writer writer = { made->change.what, sizeof made->change.what };
+    hr_writer price = { made->change.price, sizeof made->change.price };
+    hr_error ignored;
+    made->kept = 1;
+    for (int32_t i = 0; i < count; i++) {
         char value[64];
-        int64_t needed;
-        if (!helps(memory, config, admission, &changes[i], value, &needed)) continue;
-        char setting[128];
-        snprintf(setting, sizeof setting, "%s=%s", changes[i].key, value);
-        put(&w, "  %-32s %s; costs %s\n", setting, hr_bytes_print(needed, size), changes[i].price);
-        found++;
+        double kept;
+        if (!value_of(config, chosen[i], halvings, value, &kept)) return false;
+        if (!apply(chosen[i], halvings, config, &kept)) return false;
+        hr_put(&writer, "%s%s=%s", i ? " " : "", chosen[i]->key, *value ? value : "\"\"");
+        if (*chosen[i]->price && !strstr(made->change.price, chosen[i]->price))
+            hr_put(&price, "%s%s", price.used ? ", " : "", chosen[i]->price);
+        made->loss = (loss)hr_max(made->loss, chosen[i]->loss);
+        made->kept *= kept;
     }
-    if (!found)
-        put(&w, "  no single change does; ask for --budget %lld\n",
-            (long long)answer->minimum_bytes);
-    else
-        put(&w, "  --budget %-23lld the smallest plan: time, nothing else\n",
-            (long long)answer->minimum_bytes);
+    return hr_config_check(config, &ignored) == HR_OK;
+}
+
+/* Does the recipe fit with these changes? */
+static bool fits(refusing *r, const way *const *chosen, int32_t count, int32_t halvings,
+                 offer *made)
+{
+    r->tried = *r->config;
+    *made = (offer){ .loss = NOTHING };
+    made->change.bytes = INT64_MAX;
+    if (!apply_all(chosen, count, halvings, &r->tried, made)) return false;
+    r->plans++;
+    made->change.bytes = hr_admit_minimum(r->memory, &r->tried, r->admission);
+    made->change.gained_bytes = r->minimum - made->change.bytes;
+    made->change.changes_mathematics = made->loss > NOTHING;
+    return made->change.bytes <= r->available;
+}
+
+static bool tired(const refusing *r)
+{
+    return r->plans >= r->plans_most;
+}
+
+/* ---- the offers */
+
+static bool cheaper(const offer *a, const offer *b)
+{
+    if (a->loss != b->loss) return a->loss < b->loss;
+    if (a->change.seconds_lost != b->change.seconds_lost)
+        return a->change.seconds_lost < b->change.seconds_lost;
+    if (a->kept != b->kept) return a->kept > b->kept;
+    return a->change.gained_bytes > b->change.gained_bytes;
+}
+
+static void insert(refusing *r, const offer *made)
+{
+    int32_t i = r->count;
+    if (i == HR_PLAN_CHANGES_MOST && !cheaper(made, &r->offers[i - 1])) return;
+    i = (int32_t)hr_min(i, HR_PLAN_CHANGES_MOST - 1);
+    for (; i > 0 && cheaper(made, &r->offers[i - 1]); i--) r->offers[i] = r->offers[i - 1];
+    r->offers[i] = *made;
+    r->count = (int32_t)hr_min(r->count + 1, HR_PLAN_CHANGES_MOST);
+}
+
+/* Where the mathematics stays, the time lost by the config that is tried: against the fastest plan
+ * without any budget. */
+static void price(refusing *r, offer *made)
+{
+    hr_error ignored;
+    hr_plan_answer answer;
+    if (made->change.changes_mathematics) return;
+    if (hr_admit_other(r->memory, &r->tried, r->calibrations, r->admission, &answer, &ignored) !=
+        HR_OK)
+        return;
+    made->change.seconds_lost = answer.step_seconds;
+    if (r->free_seconds < 0) {
+        r->tried = *r->config;
+        r->tried.memory.budget = INT64_C(1) << 53;
+        if (hr_admit_other(r->memory, &r->tried, r->calibrations, r->admission, &answer,
+                           &ignored) == HR_OK)
+            r->free_seconds = answer.step_seconds;
+    }
+    made->change.seconds_lost -= r->free_seconds;
+}
+
+/* The most halvings that change anything and leave a legal recipe; 0: not one does. Where nothing
+ * is halved one is as good as many. */
+static int32_t halvings_most(refusing *r, const way *const *chosen, int32_t count)
+{
+    bool halves = false;
+    for (int32_t i = 0; i < count; i++) halves |= !chosen[i]->value;
+    for (int32_t most = halves ? HALVINGS_MOST : 1; most > 0; most--) {
+        offer ignored = { .loss = NOTHING };
+        r->tried = *r->config;
+        if (!apply_all(chosen, count, most, &r->tried, &ignored)) continue;
+        /* Beyond some number of them none changes anything more. */
+        for (const double kept = ignored.kept; halves && most > 1; most--) {
+            r->tried = *r->config;
+            ignored = (offer){ .loss = NOTHING };
+            if (!apply_all(chosen, count, most - 1, &r->tried, &ignored)) break;
+            if (ignored.kept > kept) break;
+        }
+        return most;
+    }
+    return 0;
+}
+
+/* Offers the fewest halvings with which the recipe fits, if any number of them is enough. Returns
+ * the bytes with the most; INT64_MAX: there is no such change. */
+static int64_t find(refusing *r, const way *const *chosen, int32_t count)
+{
+    offer made, best;
+    int32_t most = halvings_most(r, chosen, count);
+    if (most == 0 || tired(r)) return INT64_MAX;
+    if (!fits(r, chosen, count, most, &best)) return best.change.bytes;
+    const int64_t least = best.change.bytes;
+    for (int32_t low = 1; low < most && !tired(r);) {
+        const int32_t middle = (low + most) / 2;
+        if (fits(r, chosen, count, middle, &made)) {
+            best = made;
+            most = middle;
+        } else low = middle + 1;
+    }
+    r->tried = *r->config;
+    made = (offer){ .loss = NOTHING };
+    if (!apply_all(chosen, count, most, &r->tried, &made)) return least;
+    price(r, &best);
+    insert(r, &best);
+    return least;
+}
+
+/* Could two changes be enough, if they gain together what they gain alone? */
+static bool promises(const refusing *r, int32_t i, int32_t j)
+{
+    if (r->reached[i] == INT64_MAX || r->reached[j] == INT64_MAX) return false;
+    const int64_t gained = 2 * r->minimum - r->reached[i] - r->reached[j];
+    return r->reached[i] < r->minimum && r->reached[j] < r->minimum &&
+           r->minimum - gained <= r->available;
+}
+
+static void find_pairs(refusing *r)
+{
+    for (int32_t sum = 1; sum < 2 * WAYS && r->count < PAIRS_MOST; sum++)
+        for (int32_t j = sum / 2 + 1; j <= sum && j < WAYS && r->count < PAIRS_MOST; j++) {
+            const way *const pair[] = { &ways[sum - j], &ways[j] };
+            if (promises(r, sum - j, j) && !tired(r)) (void)find(r, pair, 2);
+        }
+}
+
+/* ---- what no strategy can shrink */
+
+static void say_alone(refusing *r, hr_plan_part *alone, const char *name, int64_t bytes,
+                      bool together)
+{
+    if (bytes <= r->available || alone->bytes) return;
+    hr_writer writer = { alone->name, sizeof alone->name };
+    hr_put(&writer, "%s", name);
+    writer = (hr_writer){ alone->why, sizeof alone->why };
+    hr_put(&writer, "%s", together ? "are" : "is");
+    alone->bytes = bytes;
+}
+
+/* What has to be there whatever the strategy: lines beside the arena, weights, moments. */
+static void find_alone(refusing *r, hr_plan_details *details)
+{
+    static const char *const states[] = { "weights", "master weights (fp32)", "optimiser moments" };
+    int64_t lines = 0, state = 0;
+    details->alone = (hr_plan_part){ .bytes = 0 };
+    for (int32_t i = 0; i < details->line_count; i++) {
+        if (!strcmp(details->lines[i].name, "arena")) continue;
+        lines += details->lines[i].bytes;
+        say_alone(r, &details->alone, details->lines[i].name, details->lines[i].bytes, false);
+    }
+    for (int32_t i = 0; i < details->part_count; i++)
+        for (size_t k = 0; k < sizeof states / sizeof *states; k++) {
+            if (strcmp(details->parts[i].name, states[k])) continue;
+            state += details->parts[i].bytes;
+            say_alone(r, &details->alone, states[k], details->parts[i].bytes, true);
+        }
+    say_alone(r, &details->alone, "the process beside its arena", lines, false);
+    say_alone(r, &details->alone, "weights and the optimiser's state", state, true);
+    say_alone(r, &details->alone, "weights, the optimiser's state and the process beside its arena",
+              lines + state, true);
+}
+
+void hr_refuse(hr_memory *memory, const hr_config *config, const char *calibrations,
+               hr_admission *admission, hr_plan_details *details)
+{
+    const hr_plan_answer *answer = &admission->answer;
+    refusing r = { .memory = memory,
+                   .config = config,
+                   .calibrations = calibrations,
+                   .admission = admission,
+                   .available = answer->available_bytes,
+                   .minimum = answer->minimum_bytes,
+                   .free_seconds = -1,
+                   .plans_most = SINGLES_MOST };
+    if (!config->memory.budget)
+        r.available -= hr_process_kernel_bytes(r.available, admission->compiled.plan.threads);
+    find_alone(&r, details);
+    for (int32_t i = 0; i < WAYS; i++) {
+        const way *const one[] = { &ways[i] };
+        r.reached[i] = find(&r, one, 1);
+    }
+    r.plans_most = PLANS_MOST;
+    if (!r.count) find_pairs(&r);
+    for (int32_t i = 0; i < r.count; i++) details->changes[i] = r.offers[i].change;
+    details->change_count = r.count;
 }

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/refuse.h - what to type when nothing fits.
+/* train/refuse.h - what to change when nothing fits.
  *
- * Every change in the list was compiled and packed with micro-batch, loss chunk and recomputing
- * open as the recipe leaves them: the bytes beside it are those of a real plan. */
+ * Every change was planned with all that the recipe leaves open: the bytes beside it are those of
+ * the smallest plan there is with it, the time that of the fastest within the bytes available. */
 #ifndef HR_TRAIN_REFUSE_H
 #define HR_TRAIN_REFUSE_H
 
 #include "train/admit.h"
 
-/* Prints bytes needed and available, the largest part, and the changes that would make the run fit,
- * cheapest first: those that change only time, then the format, the optimiser, the text, the model.
- * The admission's own plan is overwritten.
+/* Fills details->alone and details->changes: what would make the run fit, cheapest first. First
+ * come changes that leave the mathematics alone, by the time they take; then the others, from the
+ * rounding of numbers to the size of the model. Changes of one key; where none does, of two.
  *
- *   text  [bytes] out, terminated; cut where it is full */
-void hr_refuse(hr_memory *memory, const hr_config *config, hr_admission *admission, char *text,
-               int64_t bytes);
+ *   admission     a refused one, whose own plan is overwritten
+ *   calibrations  as for hr_admit
+ *   details       in: as hr_details left it. out
+ *
+ * Cost     some fifty plans at most, each the smallest of a recipe */
+void hr_refuse(hr_memory *memory, const hr_config *config, const char *calibrations,
+               hr_admission *admission, hr_plan_details *details);
 
 #endif

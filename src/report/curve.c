@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/curve.c - four lines of bars over a floor: the least that is alive has the lowest bar, so
+ * that what moves is seen and what always stays is not. */
+#include "report/curve.h"
+
+#include "base/checked.h"
+#include "report/words.h"
+
+enum { LINES = 4 };
+
+/* Parts of a bar's full height, 1 to `most`. */
+static int64_t height_of(int64_t bytes, int64_t least, int64_t peak, int64_t most)
+{
+    if (peak == least) return most;
+    return 1 +
+           (int64_t)((double)(bytes - least) / (double)(peak - least) * (double)(most - 1) + 0.5);
+}
+
+void hr_curve_put(hr_writer *writer, const hr_plan_details *details, bool blocks)
+{
+    static const char *const eighths[] = { " ",      "\u2581", "\u2582", "\u2583", "\u2584",
+                                           "\u2585", "\u2586", "\u2587", "\u2588" };
+    const int64_t steps = blocks ? 8 : 1;
+    const int64_t peak = details->curve_count ? details->curve[details->curve_peak] : 0;
+    int64_t least = peak;
+    for (int32_t i = 0; i < details->curve_count; i++) least = hr_min(least, details->curve[i]);
+    for (int32_t line = LINES - 1; line >= 0; line--) {
+        const int64_t labelled = line == LINES - 1 ? peak : least;
+        char digits[32];
+        hr_words_digits(labelled, digits);
+        hr_put(writer, "  %*s  ", HR_WORDS_BYTES_COLUMNS - 2,
+               line == LINES - 1 || line == 0 ? digits : "");
+        for (int32_t i = 0; i < details->curve_count; i++) {
+            const int64_t height = height_of(details->curve[i], least, peak, LINES * steps);
+            const int64_t here = hr_min(hr_max(height - line * steps, 0), steps);
+            hr_put(writer, "%s", blocks ? eighths[here] : here ? "#" : " ");
+        }
+        hr_put(writer, "\n");
+    }
+    hr_put(writer, "  %*s  %*s", HR_WORDS_BYTES_COLUMNS - 2, "", details->curve_peak + 1, "^");
+}

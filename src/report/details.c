@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/details.c - counts what is alive, when, and whose it is.
+ *
+ * At a step the bytes of a storage belong to the buffer that was born in it last: those before have
+ * died and handed it on. */
+#include "report/details.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "graph/op.h"
+#include "plan/lifetimes.h"
+#include "report/words.h"
+
+/* Components: those of state and of sums by role, activations by what they are to their layer. */
+enum {
+    PART_WEIGHTS,
+    PART_MASTERS,
+    PART_MOMENTS,
+    PART_GRADIENTS,
+    PART_INPUTS,
+    PART_SUMS,
+    PART_TABLES,
+    PART_SCRATCH,
+    PART_WORK,
+    PART_STREAM, /* kept, and in no layer */
+    PART_KEPT,   /* + hr_intermediate */
+    PARTS = PART_KEPT + HR_INTERMEDIATE_ACTIVATION + 1
+};
+_Static_assert((int)PARTS <= (int)HR_PLAN_PARTS_MOST, "every component has its line");
+
+#define KEPT "kept for the backward pass"
+
+static const struct {
+    const char *name, *why;
+} parts[PARTS] = {
+    [PART_WEIGHTS] = { "weights", "every pass reads them" },
+    [PART_MASTERS] = { "master weights (fp32)", "the update works on them" },
+    [PART_MOMENTS] = { "optimiser moments", "stay from update to update" },
+    [PART_GRADIENTS] = { "gradients of weights", "accumulate until the update" },
+    [PART_INPUTS] = { "batch", "tokens and targets" },
+    [PART_SUMS] = { "sums", "loss and norms" },
+    [PART_TABLES] = { "tables", "made once at load" },
+    [PART_SCRATCH] = { "scratch of kernels", "works here" },
+    [PART_WORK] = { "values in work", "work here, die soon" },
+    [PART_STREAM] = { "outside the layers", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_NONE] = { "inputs of layers", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_NORM] = { "outputs of norms", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_QKV] = { "queries, keys, values", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_ATTENTION] = { "outputs of attention", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_MID] = { "inputs of MLPs", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_UP] = { "what MLPs activate", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_ACTIVATION] = { "activations of MLPs", KEPT },
+};
+
+enum { USE_FORWARD = 1, USE_LATER = 2 }; /* written in the forward pass; read after it */
+
+typedef struct {
+    const hr_compiled *compiled;
+    int64_t *alive; /* [step_count] */
+    int32_t *owner; /* [storage_count] buffer that has it at the peak, or HR_NONE */
+    uint8_t *uses;  /* [buffer_count] of roots */
+} counting;
+
+/* ---- tables */
+
+static int32_t root_of(const hr_plan *plan, int32_t buffer)
+{
+    while (plan->buffers[buffer].view_of != HR_NONE) buffer = plan->buffers[buffer].view_of;
+    return buffer;
+}
+
+/* Which values go from the forward to the backward pass of the training step. */
+static void find_uses(const counting *c)
+{
+    const hr_program *program = &c->compiled->program;
+    const hr_plan *plan = &c->compiled->plan;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        const bool later = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_AGAIN;
+        for (int32_t i = 0; i < HR_OUT_MAX && step->direction == HR_DIR_FORWARD; i++)
+            if (step->out[i] != HR_NONE)
+                c->uses[root_of(plan, plan->buffer_of_tensor[step->out[i]])] |= USE_FORWARD;
+        for (int32_t i = 0; i < HR_IN_MAX && later; i++)
+            if (step->in[i] != HR_NONE)
+                c->uses[root_of(plan, plan->buffer_of_tensor[step->in[i]])] |= USE_LATER;
+    }
+}
+
+static void find_owners(const counting *c)
+{
+    const hr_plan *plan = &c->compiled->plan;
+    for (int32_t i = 0; i < plan->storage_count; i++) c->owner[i] = HR_NONE;
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const hr_buffer *buffer = &plan->buffers[b];
+        const bool there = buffer->step_first <= plan->peak_step &&
+                           plan->peak_step <= buffer->step_last;
+        if (buffer->view_of != HR_NONE || !there) continue;
+        const int32_t other = c->owner[buffer->storage];
+        if (other == HR_NONE || plan->buffers[other].step_first <= buffer->step_first)
+            c->owner[buffer->storage] = b;
+    }
+}
+
+static int32_t part_of(const counting *c, int32_t b)
+{
+    const hr_buffer *buffer = &c->compiled->plan.buffers[b];
+    if (buffer->tensor == HR_NONE) return PART_SCRATCH;
+    const hr_tensor *tensor = &c->compiled->program.tensors[buffer->tensor];
+    switch (tensor->role) {
+    case HR_ROLE_WEIGHT: return PART_WEIGHTS;
+    case HR_ROLE_MASTER: return PART_MASTERS;
+    case HR_ROLE_MOMENT: return PART_MOMENTS;
+    case HR_ROLE_GRADIENT: return PART_GRADIENTS;
+    case HR_ROLE_INPUT: return PART_INPUTS;
+    case HR_ROLE_SUM: return PART_SUMS;
+    case HR_ROLE_TABLE: return PART_TABLES;
+    default: break;
+    }
+    if (c->uses[b] != (USE_FORWARD | USE_LATER)) return PART_WORK;
+    return tensor->layer == HR_NONE ? PART_STREAM : PART_KEPT + tensor->intermediate;
+}
+
+/* ---- what is said */
+
+static void say(hr_plan_part *part, const char *name, const char *why, int64_t bytes)
+{
+    hr_writer writer = { part->name, sizeof part->name };
+    hr_put(&writer, "%s", name);
+    writer = (hr_writer){ part->why, sizeof part->why };
+    hr_put(&writer, "%s", why);
+    part->bytes = bytes;
+}
+
+static void say_lines(const hr_plan *plan, hr_plan_details *details)
+{
+    for (int32_t i = 0; i < plan->process_count; i++)
+        if (plan->process[i].bytes)
+            say(&details->lines[details->line_count++], plan->process[i].name, "",
+                plan->process[i].bytes);
+}
+
+/* Reading a batch, the step, what comes before an update and the update: a training step is all that
+ * is no phase of its own. */
+static bool is_training(const char *section)
+{
+    return strcmp(section, "load") && strcmp(section, "evaluation") && strcmp(section, "sample") &&
+           strcmp(section, "save");
+}
+
+static void say_phases(const counting *c, hr_plan_details *details)
+{
+    static const char *const sections[] = {
+        "load", "step", "step", "evaluation", "sample", "save"
+    };
+    static const char *const names[] = { "load",       "first step", "later steps",
+                                         "evaluation", "sampling",   "save" };
+    static const char *const whys[] = {
+        "initial values", "moments are there from the load on", "as the first", "", "", ""
+    };
+    const hr_program *program = &c->compiled->program;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        int64_t most = 0;
+        for (int32_t s = 0; s < program->step_count; s++) {
+            const char *section = program->loops[hr_words_section(program, s)].name;
+            if (is_training(section)) section = "step";
+            if (!strcmp(section, sections[k])) most = hr_max(most, c->alive[s]);
+        }
+        if (most) say(&details->phases[details->phase_count++], names[k], whys[k], most);
+    }
+}
+
+static void say_parts(const counting *c, hr_plan_details *details)
+{
+    const hr_plan *plan = &c->compiled->plan;
+    int64_t sums[PARTS] = { 0 };
+    for (int32_t i = 0; i < plan->storage_count; i++)
+        if (c->owner[i] != HR_NONE) sums[part_of(c, c->owner[i])] += plan->storages[i].bytes;
+    for (int32_t n = 0; n < PARTS; n++) {
+        int32_t best = 0;
+        for (int32_t k = 1; k < PARTS; k++)
+            if (sums[k] > sums[best]) best = k;
+        if (sums[best] == 0) return;
+        say(&details->parts[details->part_count++], parts[best].name, parts[best].why, sums[best]);
+        sums[best] = 0;
+    }
+}
+
+/* Values of one name and size in several layers are one entry. */
+static bool alike(const counting *c, int32_t a, int32_t b)
+{
+    const hr_plan *plan = &c->compiled->plan;
+    const hr_tensor *tensors = c->compiled->program.tensors;
+    if (a == b) return true;
+    if (plan->buffers[a].bytes != plan->buffers[b].bytes) return false;
+    if (plan->buffers[a].tensor == HR_NONE || plan->buffers[b].tensor == HR_NONE) return false;
+    return !strcmp(tensors[plan->buffers[a].tensor].name, tensors[plan->buffers[b].tensor].name);
+}
+
+static bool said(const counting *c, const int32_t *before, int32_t count, int32_t b)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (alike(c, before[i], b)) return true;
+    return false;
+}
+
+static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
+{
+    const hr_plan *plan = &c->compiled->plan;
+    const hr_buffer *buffer = &plan->buffers[b];
+    const hr_tensor *tensor = buffer->tensor == HR_NONE
+                                  ? NULL
+                                  : &c->compiled->program.tensors[buffer->tensor];
+    char name[HR_PLAN_NAME_BYTES] = "scratch", why[HR_PLAN_NAME_BYTES];
+    hr_writer writer = { why, sizeof why };
+    int32_t count = 0;
+    for (int32_t i = 0; i < plan->storage_count; i++)
+        count += c->owner[i] != HR_NONE && alike(c, b, c->owner[i]);
+    if (tensor) hr_words_tensor(tensor, name);
+    if (count > 1) {
+        hr_writer of_many = { name, sizeof name };
+        hr_put(&of_many, "%s of %d layers", tensor->name, count);
+    }
+    hr_put(&writer, "%s", parts[part_of(c, b)].name);
+    if (count > 1) hr_put(&writer, "; each %lld", (long long)buffer->bytes);
+    say(part, name, why, count * buffer->bytes);
+}
+
+static void say_largest(const counting *c, hr_plan_details *details)
+{
+    const hr_plan *plan = &c->compiled->plan;
+    int32_t chosen[HR_PLAN_LARGEST_MOST], count = 0;
+    while (count < HR_PLAN_LARGEST_MOST) {
+        int32_t best = HR_NONE;
+        for (int32_t i = 0; i < plan->storage_count; i++) {
+            const int32_t b = c->owner[i];
+            if (b == HR_NONE || said(c, chosen, count, b)) continue;
+            if (best == HR_NONE || plan->buffers[b].bytes > plan->buffers[best].bytes) best = b;
+        }
+        if (best == HR_NONE) break;
+        chosen[count] = best;
+        say_tensor(c, best, &details->largest[count++]);
+    }
+    details->largest_count = count;
+}
+
+/* A training step: a batch is read, forward, backward, update. */
+static void say_curve(const counting *c, hr_plan_details *details)
+{
+    const hr_program *program = &c->compiled->program;
+    int32_t first = program->step_count, last = -1;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        if (!is_training(program->loops[hr_words_section(program, s)].name)) continue;
+        first = (int32_t)hr_min(first, s);
+        last = s;
+    }
+    const int64_t steps = last - first + 1;
+    const int32_t count = (int32_t)hr_min(steps, HR_PLAN_CURVE_MOST);
+    for (int32_t i = 0; i < count; i++) {
+        const int64_t end = first + (i + 1) * steps / count;
+        for (int64_t s = first + i * steps / count; s < end; s++)
+            details->curve[i] = hr_max(details->curve[i], c->alive[s]);
+        if (details->curve[i] > details->curve[details->curve_peak]) details->curve_peak = i;
+    }
+    details->curve_count = count;
+}
+
+hr_status hr_details(const hr_compiled *compiled, hr_region *scratch, hr_plan_details *details,
+                     hr_error *err)
+{
+    const hr_program *program = &compiled->program;
+    const hr_plan *plan = &compiled->plan;
+    const int64_t kept = scratch->used;
+    const counting c = { .compiled = compiled,
+                         .alive = hr_region_take(scratch, program->step_count, sizeof *c.alive),
+                         .owner = hr_region_take(scratch, plan->storage_count, sizeof *c.owner),
+                         .uses = hr_region_take(scratch, plan->buffer_count, sizeof *c.uses) };
+    scratch->used = kept;
+    if (!c.alive || !c.owner || !c.uses)
+        return hr_fail(err, HR_FAILURE, "no room to explain %d steps", program->step_count);
+    hr_lifetimes_alive(program, plan, c.alive);
+    find_uses(&c);
+    find_owners(&c);
+    memset(details, 0, sizeof *details);
+    details->step_count = program->step_count;
+    details->peak_step = plan->peak_step;
+    hr_words_step(program, plan->peak_step, details->peak);
+    say_lines(plan, details);
+    say_phases(&c, details);
+    say_parts(&c, details);
+    say_largest(&c, details);
+    say_curve(&c, details);
+    return HR_OK;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/refusal.c - prints what a run lacks, and what would make it fit. */
+#include <stdio.h>
+#include <string.h>
+
+#include "report/explain.h"
+#include "report/style.h"
+#include "report/words.h"
+
+static void put_line(hr_writer *writer, const char *name, int64_t bytes, const char *why)
+{
+    hr_put(writer, "  %-18s", name);
+    hr_words_put_bytes(writer, bytes);
+    hr_put(writer, "%s%s\n", *why ? "  " : "", why);
+}
+
+static const hr_plan_part *largest_of(const hr_plan_part *parts, int32_t count)
+{
+    const hr_plan_part *most = NULL;
+    for (int32_t i = 0; i < count; i++)
+        if (!most || parts[i].bytes > most->bytes) most = &parts[i];
+    return most;
+}
+
+static void put_change(hr_writer *writer, const hr_plan_change *change)
+{
+    char gained[32], seconds[48];
+    hr_words_digits(-change->gained_bytes, gained);
+    if (change->changes_mathematics) snprintf(seconds, sizeof seconds, "none");
+    else snprintf(seconds, sizeof seconds, "%+.3g s a step", change->seconds_lost);
+    hr_put(writer, "  %-34s", change->what);
+    hr_words_put_bytes(writer, change->bytes);
+    hr_put(writer, " %19s  %-15s  %s\n", gained, seconds,
+           *change->price ? change->price : "nothing else");
+}
+
+static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
+                        const hr_plan_details *details)
+{
+    if (details->change_count) {
+        const bool pairs = strchr(details->changes[0].what, ' ') != NULL;
+        hr_put(writer, "\n%swould fit with one of these%s, cheapest first\n", style->title,
+               pairs ? " pairs" : "");
+        hr_put(writer, "%s", style->plain);
+        hr_put(writer, "  %-34s%*s  %13s %19s  %-15s  %s\n", "", HR_WORDS_BYTES_COLUMNS,
+               "then needs, bytes", "", "gained", "time lost", "what else changes");
+    } else hr_put(writer, "\nno change of one or two keys that was tried makes it fit\n");
+    for (int32_t i = 0; i < details->change_count; i++) put_change(writer, &details->changes[i]);
+    hr_put(writer, "  --budget %lld: the smallest plan of this recipe, %.3g s a step\n",
+           (long long)answer->minimum_bytes, answer->step_seconds);
+}
+
+void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
+                        const hr_plan_details *details, bool colour, hr_writer *writer)
+{
+    const hr_style style = hr_style_of(colour);
+    const hr_plan_part *line = largest_of(details->lines, details->line_count);
+    const hr_plan_part *part = largest_of(details->parts, details->part_count);
+    hr_put(writer, "%sdoes not fit%s\n", style.bad, style.plain);
+    put_line(writer, "needs at least", answer->minimum_bytes, "");
+    put_line(writer, config->memory.budget ? "budget" : "available", answer->available_bytes, "");
+    put_line(writer, "lacks", answer->minimum_bytes - answer->available_bytes, "");
+    if (line) put_line(writer, "largest part", line->bytes, line->name);
+    if (part) put_line(writer, "most of it", part->bytes, part->name);
+    if (details->alone.bytes)
+        hr_put(writer, "  %s%s alone, %lld bytes, %s more than that, whatever the strategy%s\n",
+               style.strong, details->alone.name, (long long)details->alone.bytes,
+               details->alone.why, style.plain);
+    hr_put(writer, "  the smallest plan has its peak at: %s\n", details->peak);
+    put_changes(writer, &style, answer, details);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/words.c - the product of a step is named for the parameter it has to do with. */
+#include "report/words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/op.h"
+
+/* Parts of parameters' names, and what they do; of several that fit the first. */
+static const struct {
+    const char *part, *role;
+} roles[] = { { "query_key_value", "query, key and value projection" },
+              { "attention.dense", "attention output projection" },
+              { "dense_h_to_4h", "MLP up-projection" },
+              { "dense_4h_to_h", "MLP down-projection" },
+              { "input_layernorm", "norm before attention" },
+              { "post_attention_layernorm", "norm before the MLP" },
+              { "final_layer_norm", "last norm" },
+              { "embed_in", "embedding" },
+              { "embed_out", "logits" },
+              { ".ln_q", "norm before queries" },
+              { ".ln_k", "norm before keys" },
+              { ".ln_v", "norm before values" },
+              { ".ln_mlp", "norm before the MLP" },
+              { "ln_f", "last norm" },
+              { ".wq", "query projection" },
+              { ".wk", "key projection" },
+              { ".wv", "value projection" },
+              { ".wo", "attention output projection" },
+              { ".w1", "MLP up-projection" },
+              { ".w2", "MLP down-projection" },
+              { "tok_emb", "embedding" },
+              { "pos_emb", "embedding of positions" },
+              { "head", "logits" } };
+
+/* Operations without a parameter, and what some do to theirs. */
+static const struct {
+    const char *op, *words;
+    bool of_parameter; /* the words stand before its name */
+} deeds[] = { { "linear_dx", "gradient of its input", false },
+              { "linear_dw", "gradient of its weight", false },
+              { "attention_bwd", "attention", false },
+              { "rope", "rotation", false },
+              { "rope_table", "angles of rotation", false },
+              { "last_row", "last token", false },
+              { "batch", "reading a batch", false },
+              { "prompt", "reading what to go on from", false },
+              { "pick", "choosing a token", false },
+              { "report", "reporting", false },
+              { "clip", "norm of the whole gradient", false },
+              { "initialise", "initial values of", true },
+              { "save", "writing", true },
+              { "sumsq", "norm of the gradient of", true },
+              { "adamw", "update of", true },
+              { "sgd", "update of", true } };
+
+static bool belongs(const hr_param *param, int32_t tensor)
+{
+    return tensor == param->weight || tensor == param->master || tensor == param->gradient ||
+           tensor == param->moment[0] || tensor == param->moment[1];
+}
+
+/* The first parameter that a step has to do with, or null. */
+static const hr_param *param_of(const hr_program *program, const hr_step *step)
+{
+    int32_t operands[HR_IN_MAX + HR_OUT_MAX], count = 0;
+    for (int32_t i = 0; i < HR_OUT_MAX; i++)
+        if (step->out[i] != HR_NONE) operands[count++] = step->out[i];
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE) operands[count++] = step->in[i];
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t p = 0; p < program->param_count; p++)
+            if (belongs(&program->params[p], hr_tensor_root(program, operands[i])))
+                return &program->params[p];
+    return NULL;
+}
+
+static const char *role_of(const hr_param *param)
+{
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (strstr(param->external_name, roles[i].part)) return roles[i].role;
+    return param->external_name;
+}
+
+int32_t hr_words_section(const hr_program *program, int32_t step)
+{
+    int32_t section = program->steps[step].loop;
+    while (section != 0 && program->loops[section].parent != 0)
+        section = program->loops[section].parent;
+    return section;
+}
+
+static void put_place(hr_writer *writer, const hr_program *program, int32_t step)
+{
+    static const char *const directions[] = { [HR_DIR_NONE] = "",
+                                              [HR_DIR_FORWARD] = " forward",
+                                              [HR_DIR_BACKWARD] = " backward",
+                                              [HR_DIR_AGAIN] = " again" };
+    const hr_step *s = &program->steps[step];
+    const char *section = program->loops[hr_words_section(program, step)].name;
+    const bool training = !strcmp(section, "step");
+    const char *direction = training ? directions[s->direction] : "";
+    if (!training) hr_put(writer, "%s", section);
+    if (!training && (s->layer != HR_NONE || s->block != HR_BLOCK_NONE)) hr_put(writer, ", ");
+    if (s->layer != HR_NONE) hr_put(writer, "layer %d%s", s->layer, direction);
+    else if (s->block == HR_BLOCK_EMBED) hr_put(writer, "embedding%s", direction);
+    else if (s->block == HR_BLOCK_HEAD) hr_put(writer, "head%s", direction);
+    else if (training) hr_put(writer, "%s", *direction ? direction + 1 : section);
+}
+
+void hr_words_step(const hr_program *program, int32_t step, char text[HR_PLAN_NAME_BYTES])
+{
+    const hr_step *s = &program->steps[step];
+    const char *op = program->ops[s->op]->name;
+    const hr_param *param = param_of(program, s);
+    hr_writer writer = { text, HR_PLAN_NAME_BYTES };
+    const char *deed = NULL;
+    bool of_parameter = false;
+    for (size_t i = 0; i < sizeof deeds / sizeof *deeds && !deed; i++)
+        if (!strcmp(deeds[i].op, op)) {
+            deed = deeds[i].words;
+            of_parameter = deeds[i].of_parameter;
+        }
+    put_place(&writer, program, step);
+    hr_put(&writer, ", ");
+    if (deed && of_parameter && param) hr_put(&writer, "%s %s", deed, param->external_name);
+    else if (deed && param && program->ops[s->op]->flops)
+        hr_put(&writer, "%s, %s", role_of(param), deed);
+    else if (deed) hr_put(&writer, "%s", deed);
+    else if (param) hr_put(&writer, "%s", role_of(param));
+    else hr_put(&writer, "%s", op);
+}
+
+void hr_words_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES])
+{
+    hr_writer writer = { text, HR_PLAN_NAME_BYTES };
+    const bool rows = tensor->role == HR_ROLE_ACTIVATION;
+    if (rows && tensor->layer != HR_NONE) hr_put(&writer, "layer %d ", tensor->layer);
+    hr_put(&writer, "%s", tensor->name);
+}
+
+void hr_words_digits(int64_t number, char text[32])
+{
+    char digits[24];
+    const int32_t count = snprintf(digits, sizeof digits, "%lld",
+                                   number < 0 ? -(long long)number : (long long)number);
+    int32_t out = 0;
+    if (number < 0) text[out++] = '-';
+    for (int32_t i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0) text[out++] = ',';
+        text[out++] = digits[i];
+    }
+    text[out] = 0;
+}
+
+void hr_words_put_bytes(hr_writer *writer, int64_t bytes)
+{
+    char digits[32];
+    hr_words_digits(bytes, digits);
+    hr_put(writer, "%*s  %9.3f GiB", HR_WORDS_BYTES_COLUMNS, digits, (double)bytes / 1073741824.0);
+}

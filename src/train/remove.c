@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/remove.c - turns each knob of a strategy one step towards fewer bytes.
+ *
+ * All are looked at by their floor, which is quick; the few that pay best are packed. */
+#include "train/remove.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/writer.h"
+
+enum {
+    PACKED_MOST = 6,
+    BLOCK_TOKENS = 64, /* cuts at multiples of it keep every bit */
+    WAY_MICRO = HR_INTERMEDIATE_ACTIVATION + 1,
+    WAY_CHUNK,
+    WAY_MLP,
+    WAY_ATTENTION,
+    WAY_ORDER,
+    WAYS /* those before WAY_MICRO: hr_intermediate */
+};
+
+static const char *const intermediates[] = { [HR_INTERMEDIATE_NORM] = "outputs of norms",
+                                             [HR_INTERMEDIATE_QKV] = "queries, keys, values",
+                                             [HR_INTERMEDIATE_ATTENTION] = "outputs of attention",
+                                             [HR_INTERMEDIATE_MID] = "inputs of MLPs",
+                                             [HR_INTERMEDIATE_UP] = "what MLPs activate",
+                                             [HR_INTERMEDIATE_ACTIVATION] = "activations of MLPs" };
+
+typedef struct {
+    hr_memory *memory;
+    hr_admission *admission;
+    hr_strategy chosen; /* the plan's own */
+    uint8_t *changed;   /* [layers] of a strategy that is tried */
+    int64_t bytes;      /* of the plan's process */
+    double seconds;     /* of its step */
+} removing;
+
+/* Half of a cut, brought to a legal number of tokens from below; 0: it is as small as can be. */
+static int64_t half(const hr_config *config, int64_t tokens)
+{
+    const int64_t T = config->train.seq_len, unit = T % BLOCK_TOKENS ? T : BLOCK_TOKENS;
+    return tokens / 2 / unit * unit;
+}
+
+/* The largest divisor that is not the number itself. */
+static int64_t next_divisor(int64_t number)
+{
+    for (int64_t d = 2; d <= number / d; d++)
+        if (number % d == 0) return number / d;
+    return 1;
+}
+
+/* Drops an intermediate in all layers; false when that is done already. */
+static bool drop(const removing *r, int32_t intermediate, hr_strategy *strategy)
+{
+    const uint8_t bit = (uint8_t)(1u << intermediate);
+    bool changes = false;
+    if (!(hr_strategy_intermediates(&r->admission->config) & bit)) return false;
+    for (int32_t l = 0; l < strategy->layer_count; l++) {
+        changes |= !(strategy->dropped[l] & bit);
+        strategy->dropped[l] |= bit;
+    }
+    return changes;
+}
+
+/* A way to change the plan's strategy, in words too; false when there is nothing to change. */
+static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *what)
+{
+    const hr_config *config = &r->admission->config;
+    const int64_t T = config->train.seq_len;
+    hr_writer writer = { what, HR_PLAN_NAME_BYTES };
+    *strategy = r->chosen;
+    strategy->dropped = r->changed;
+    memcpy(r->changed, r->chosen.dropped, (size_t)r->chosen.layer_count);
+    const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : config->train.batch;
+    const int64_t rows = sequences * T;
+    switch (way) {
+    case WAY_MICRO:
+        strategy->micro_batch = next_divisor(sequences);
+        hr_put(&writer, "micro-batch of %lld, not %lld", (long long)strategy->micro_batch,
+               (long long)sequences);
+        return sequences > 1;
+    case WAY_CHUNK:
+        strategy->loss_chunk = half(config, strategy->loss_chunk ? strategy->loss_chunk : rows);
+        hr_put(&writer, "loss chunk of %lld tokens", (long long)strategy->loss_chunk);
+        return strategy->loss_chunk > 0;
+    case WAY_MLP:
+        strategy->mlp_tile = half(config, strategy->mlp_tile ? strategy->mlp_tile : rows);
+        hr_put(&writer, "MLP tile of %lld tokens", (long long)strategy->mlp_tile);
+        return strategy->mlp_tile > 0;
+    case WAY_ATTENTION:
+        strategy->attention_tile = (strategy->attention_tile ? strategy->attention_tile
+                                                             : sequences) /
+                                   2;
+        hr_put(&writer, "attention tile of %lld sequence%s", (long long)strategy->attention_tile,
+               strategy->attention_tile == 1 ? "" : "s");
+        return strategy->attention_tile > 0;
+    case WAY_ORDER:
+        strategy->dw_first = !strategy->dw_first;
+        hr_put(&writer, "gradients of %s first", strategy->dw_first ? "weights" : "inputs");
+        return true;
+    default:
+        hr_put(&writer, "%s again in every layer", intermediates[way]);
+        return drop(r, way, strategy);
+    }
+}
+
+/* Builds the plan with a change and notes what it comes to. False: there is no such plan. */
+static bool look(const removing *r, int32_t way, bool packed, hr_plan_change *found)
+{
+    hr_strategy strategy;
+    hr_error ignored;
+    double seconds;
+    *found = (hr_plan_change){ .bytes = 0 };
+    if (!change(r, way, &strategy, found->what)) return false;
+    if (hr_strategy_check(&r->admission->config, &strategy, &ignored) != HR_OK) return false;
+    if (hr_admit_strategy(r->memory, &strategy, packed, r->admission, &seconds, &ignored) != HR_OK)
+        return false;
+    found->bytes = r->admission->compiled.plan.process_bytes;
+    found->gained_bytes = r->bytes - found->bytes;
+    found->seconds_lost = seconds - r->seconds;
+    return found->gained_bytes > 0;
+}
+
+/* Does the first pay less for a byte? */
+static bool cheaper(const hr_plan_change *a, const hr_plan_change *b)
+{
+    return a->seconds_lost * (double)b->gained_bytes < b->seconds_lost * (double)a->gained_bytes;
+}
+
+/* Puts a change in its place among [count], with the way it was made. */
+static void insert(const hr_plan_change *found, int32_t way, hr_plan_change *list, int32_t *ways,
+                   int32_t count)
+{
+    int32_t i = count;
+    for (; i > 0 && cheaper(found, &list[i - 1]); i--) {
+        list[i] = list[i - 1];
+        ways[i] = ways[i - 1];
+    }
+    list[i] = *found;
+    ways[i] = way;
+}
+
+static void look_at_all(const removing *r, hr_plan_details *details)
+{
+    hr_plan_change list[WAYS], found;
+    int32_t ways[WAYS], order[WAYS], count = 0;
+    for (int32_t way = HR_INTERMEDIATE_NORM; way < WAYS; way++)
+        if (look(r, way, false, &found)) insert(&found, way, list, ways, count++);
+    for (int32_t i = 0; i < count && details->removal_count < PACKED_MOST; i++)
+        if (look(r, ways[i], true, &found))
+            insert(&found, ways[i], details->removals, order, details->removal_count++);
+}
+
+hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details *details,
+                    hr_error *err)
+{
+    hr_region spare = hr_admit_spare(admission);
+    const int32_t layers = admission->compiled.strategy.layer_count;
+    removing r = { .memory = memory,
+                   .admission = admission,
+                   .chosen = admission->compiled.strategy,
+                   .changed = hr_region_take(&spare, layers, 1),
+                   .bytes = admission->compiled.plan.process_bytes,
+                   .seconds = admission->answer.step_seconds };
+    r.chosen.dropped = hr_region_take(&spare, layers, 1);
+    details->removal_count = 0;
+    if (!r.changed || !r.chosen.dropped)
+        return hr_fail(err, HR_FAILURE, "no room to try %d layers otherwise", layers);
+    memcpy(r.chosen.dropped, admission->compiled.strategy.dropped, (size_t)layers);
+    look_at_all(&r, details);
+    double seconds;
+    return hr_admit_strategy(memory, &r.chosen, true, admission, &seconds, err);
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain_test.c - what is said of a plan is counted again from its storages, and fits its page. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/checked.h"
+#include "graph/op.h"
+#include "model/assemble.h"
+#include "plan/lifetimes.h"
+#include "report/details.h"
+#include "report/explain.h"
+#include "report/listing.h"
+#include "report/words.h"
+#include "support/random_config.h"
+#include "support/random_strategy.h"
+
+enum { SEED = 20250301, TEXT_BYTES = 1 << 16, SPARE_BYTES = 1 << 24 };
+
+/* A compiled config, and what is said of it. */
+typedef struct {
+    void *memory;
+    hr_region region;
+    hr_compiled compiled;
+    hr_plan_details details;
+    hr_plan_answer answer;
+} explained;
+
+static void must(hr_status status, const hr_error *err)
+{
+    if (status != HR_OK) fail_msg("%s", err->message);
+}
+
+static void explain(const hr_config *config, const hr_strategy *strategy, explained *e)
+{
+    hr_error err;
+    const int64_t bytes = hr_compile_bytes(config) + SPARE_BYTES;
+    e->memory = malloc((size_t)bytes);
+    assert_non_null(e->memory);
+    e->region = hr_region_over(e->memory, bytes);
+    must(hr_compile(config, strategy, 1, &e->region, &e->compiled, &err), &err);
+    hr_plan *plan = &e->compiled.plan;
+    plan->process[0] = (hr_process_line){ "arena", plan->arena_bytes };
+    plan->process_count = 1;
+    plan->process_bytes = plan->arena_bytes;
+    must(hr_details(&e->compiled, &e->region, &e->details, &err), &err);
+    e->answer = (hr_plan_answer){ .fits = true,
+                                  .process_bytes = plan->process_bytes,
+                                  .minimum_bytes = plan->process_bytes,
+                                  .available_bytes = plan->process_bytes,
+                                  .arena_bytes = plan->arena_bytes,
+                                  .floor_bytes = plan->floor_bytes,
+                                  .step_seconds = 1,
+                                  .bound_seconds = 1,
+                                  .threads = 1,
+                                  .rung = "ref",
+                                  .packing = "at floor",
+                                  .times = "a guess" };
+}
+
+/* A small preset with so many layers; nothing is dropped. */
+static hr_config preset(const char *name, int64_t layers, uint8_t *dropped, hr_strategy *strategy)
+{
+    hr_config config;
+    hr_error err;
+    char path[512];
+    hr_config_default(&config);
+    snprintf(path, sizeof path, HR_SOURCE "/presets/%s.yaml", name);
+    must(hr_config_read(&config, path, &err), &err);
+    config.model.n_layers = layers;
+    memset(dropped, 0, (size_t)layers);
+    *strategy = (hr_strategy){ .dw_first = true,
+                               .layer_count = (int32_t)layers,
+                               .dropped = dropped };
+    return config;
+}
+
+static int64_t sum_of(const hr_plan_part *parts, int32_t count)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < count; i++) sum += parts[i].bytes;
+    return sum;
+}
+
+static void components_phases_and_curve_are_those_of_the_storages(void **state)
+{
+    (void)state;
+    print_message("seed %d\n", SEED);
+    for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
+        const hr_config config = random_config(SEED, turn);
+        uint8_t dropped[8];
+        const hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        explained e;
+        explain(&config, &strategy, &e);
+        const hr_program *program = &e.compiled.program;
+        const hr_plan_details *d = &e.details;
+        const int64_t floor = e.compiled.plan.floor_bytes;
+        assert_int_equal(sum_of(d->parts, d->part_count), floor);
+        assert_int_equal(sum_of(d->lines, d->line_count), e.compiled.plan.process_bytes);
+
+        int64_t *alive = calloc((size_t)program->step_count, sizeof *alive), most = 0, curve = 0;
+        assert_non_null(alive);
+        hr_lifetimes_alive(program, &e.compiled.plan, alive);
+        for (int32_t i = 0; i < d->phase_count; i++) most = hr_max(most, d->phases[i].bytes);
+        if (most != floor)
+            fail_msg("no phase has the peak: step %d, section %s", d->peak_step,
+                     program->loops[hr_words_section(program, d->peak_step)].name);
+        most = 0;
+        for (int32_t s = 0; s < program->step_count; s++) {
+            const char *section = program->loops[hr_words_section(program, s)].name;
+            if (strcmp(section, "load") && strcmp(section, "evaluation") &&
+                strcmp(section, "sample") && strcmp(section, "save"))
+                most = hr_max(most, alive[s]);
+        }
+        for (int32_t i = 0; i < d->curve_count; i++) curve = hr_max(curve, d->curve[i]);
+        assert_int_equal(curve, most);
+        assert_int_equal(curve, d->curve[d->curve_peak]);
+        assert_int_equal(alive[d->peak_step], floor);
+        for (int32_t i = 1; i < d->largest_count; i++)
+            assert_true(d->largest[i].bytes > 0 && d->largest[i].bytes <= floor);
+        free(alive);
+        free(e.memory);
+    }
+}
+
+/* The column of the first '^' in a text, and whether there is a bar of the highest line in it. */
+static void the_peak_is_marked_below_its_bar(void **state)
+{
+    uint8_t dropped[8];
+    hr_strategy strategy;
+    const hr_config config = preset("needle-70m", 6, dropped, &strategy);
+    explained e;
+    char *text = malloc(TEXT_BYTES);
+    (void)state;
+    assert_non_null(text);
+    explain(&config, &strategy, &e);
+    hr_writer writer = { text, TEXT_BYTES };
+    hr_explain_plan(&config, &e.answer, &e.details, false, false, &writer);
+    const char *title = strstr(text, "bytes over a training step\n");
+    assert_non_null(title);
+    const char *top = strchr(title, '\n') + 1, *mark = strchr(title, '^');
+    assert_non_null(mark);
+    const char *line = mark, *last;
+    while (line[-1] != '\n') line--;
+    for (last = line - 1; last[-1] != '\n';) last--; /* where every stretch has its bar */
+    const int64_t column = (mark - line) - (int64_t)strcspn(last, "#");
+    assert_int_equal(top[mark - line], '#');
+    assert_in_range(column, 0, e.details.curve_count - 1);
+    assert_int_equal(e.details.curve[column], e.compiled.plan.floor_bytes);
+    assert_true(!strncmp(mark + 2, e.details.peak, strlen(e.details.peak)));
+    free(text);
+    free(e.memory);
+}
+
+static void colour_and_blocks_are_there_only_when_asked_for(void **state)
+{
+    uint8_t dropped[8];
+    hr_strategy strategy;
+    const hr_config config = preset("pythia-70m", 3, dropped, &strategy);
+    explained e;
+    char *text = malloc(TEXT_BYTES);
+    (void)state;
+    assert_non_null(text);
+    explain(&config, &strategy, &e);
+    e.details.change_count = e.details.removal_count = 1;
+    for (int32_t asked = 0; asked < 4; asked++) {
+        const bool colour = asked & 1, blocks = asked & 2;
+        bool escaped = false, wide = false;
+        for (int32_t refusal = 0; refusal < 2; refusal++) {
+            hr_writer writer = { text, TEXT_BYTES };
+            if (refusal) hr_explain_refusal(&config, &e.answer, &e.details, colour, &writer);
+            else hr_explain_plan(&config, &e.answer, &e.details, colour, blocks, &writer);
+            assert_int_equal(strchr(text, '\033') != NULL, colour);
+            escaped |= strchr(text, '\033') != NULL;
+            for (const char *c = text; *c; c++) wide |= (unsigned char)*c > 127;
+        }
+        assert_int_equal(escaped, colour);
+        assert_int_equal(wide, blocks);
+    }
+    free(text);
+    free(e.memory);
+}
+
+static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
+{
+    enum { LAYERS = 126 };
+    uint8_t dropped[LAYERS];
+    hr_strategy strategy;
+    const hr_config config = preset("pythia-70m", LAYERS, dropped, &strategy);
+    explained e;
+    char *text = malloc(TEXT_BYTES);
+    (void)state;
+    assert_non_null(text);
+    /* The longest that a strategy prints: no two neighbours alike. */
+    for (int32_t l = 0; l < LAYERS; l++) dropped[l] = (uint8_t)(l % 2 << HR_INTERMEDIATE_NORM);
+    explain(&config, &strategy, &e);
+    hr_writer yaml = { e.answer.strategy, sizeof e.answer.strategy };
+    for (int32_t i = 0; i < LAYERS; i++)
+        hr_put(&yaml, "    - layers: %d\n      keep: [norm, qkv, attention, up]\n", i);
+    assert_false(yaml.cut);
+    hr_writer writer = { text, TEXT_BYTES };
+    hr_explain_plan(&config, &e.answer, &e.details, true, true, &writer);
+    assert_false(writer.cut);
+    assert_int_equal(strlen(text), writer.used);
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+        assert_non_null(strchr(line, '\n'));
+    /* What does not fit is cut, and nothing is written behind the page. */
+    memset(text, 'x', TEXT_BYTES);
+    writer = (hr_writer){ text, 1000 };
+    hr_explain_plan(&config, &e.answer, &e.details, true, true, &writer);
+    assert_true(writer.cut);
+    assert_int_equal(text[1000], 'x');
+    free(text);
+    free(e.memory);
+}
+
+/* The first step of a section's operation in a layer and direction. */
+static int32_t step_of(const hr_program *program, const char *op, int32_t layer, int32_t direction,
+                       const char *weight)
+{
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        if (strcmp(program->ops[step->op]->name, op) || step->layer != layer) continue;
+        if (step->direction != direction) continue;
+        for (int32_t i = 0; i < HR_IN_MAX; i++)
+            if (step->in[i] != HR_NONE && strstr(program->tensors[step->in[i]].name, weight))
+                return s;
+        for (int32_t i = 0; i < HR_OUT_MAX; i++)
+            if (step->out[i] != HR_NONE && strstr(program->tensors[step->out[i]].name, weight))
+                return s;
+    }
+    fail_msg("no %s of %s", op, weight);
+    return HR_NONE;
+}
+
+static void steps_are_named_by_what_they_do(void **state)
+{
+    static const struct {
+        const char *preset, *op;
+        int32_t layer, direction;
+        const char *weight, *words;
+    } cases[] = {
+        { "pythia-70m", "linear_dx", 3, HR_DIR_BACKWARD, "dense_4h_to_h",
+          "layer 3 backward, MLP down-projection, gradient of its input" },
+        { "pythia-70m", "linear_dw", 3, HR_DIR_BACKWARD, "dense_4h_to_h",
+          "layer 3 backward, MLP down-projection, gradient of its weight" },
+        { "pythia-70m", "linear", 0, HR_DIR_FORWARD, "query_key_value",
+          "layer 0 forward, query, key and value projection" },
+        { "pythia-70m", "norm", 2, HR_DIR_FORWARD, "input_layernorm",
+          "layer 2 forward, norm before attention" },
+        { "pythia-70m", "linear", HR_NONE, HR_DIR_FORWARD, "embed_out", "head forward, logits" },
+        { "needle-70m", "linear", 1, HR_DIR_FORWARD, ".w1", "layer 1 forward, MLP up-projection" },
+        { "needle-70m", "linear_dw", 1, HR_DIR_BACKWARD, ".wo",
+          "layer 1 backward, attention output projection, gradient of its weight" },
+        { "needle-70m", "save", HR_NONE, HR_DIR_NONE, "head", "save, writing head" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t dropped[8];
+        hr_strategy strategy;
+        const hr_config config = preset(cases[i].preset, 6, dropped, &strategy);
+        explained e;
+        char text[HR_PLAN_NAME_BYTES];
+        explain(&config, &strategy, &e);
+        const hr_program *program = &e.compiled.program;
+        hr_words_step(
+            program,
+            step_of(program, cases[i].op, cases[i].layer, cases[i].direction, cases[i].weight),
+            text);
+        assert_string_equal(text, cases[i].words);
+        free(e.memory);
+    }
+}
+
+/* Every loop has one line, before its first step and one level out from it. */
+static void a_listing_shows_loops_within_loops(void **state)
+{
+    enum { LISTING_BYTES = 1 << 20 };
+    uint8_t dropped[8];
+    hr_strategy strategy;
+    const hr_config config = preset("needle-70m", 3, dropped, &strategy);
+    explained e;
+    char *text = malloc(LISTING_BYTES);
+    int32_t lines = 0;
+    (void)state;
+    assert_non_null(text);
+    strategy.micro_batch = 8;
+    strategy.loss_chunk = 256;
+    strategy.mlp_tile = 128;
+    strategy.attention_tile = 2;
+    explain(&config, &strategy, &e);
+    const hr_program *program = &e.compiled.program;
+    hr_listing(program, text, LISTING_BYTES);
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    int32_t loops = 0;
+    for (int32_t l = 1; l < program->loop_count; l++)
+        loops += program->loops[l].step_last >= program->loops[l].step_first;
+    assert_int_equal(lines, program->step_count + loops);
+    assert_non_null(strstr(text, "\nstep\n  micro-batch x 4, 1024 token rows a turn\n"));
+    assert_non_null(strstr(text, "\n    mlp tile x 8, 128 token rows a turn\n        "));
+    assert_non_null(strstr(text, "\n    attention tile x 4, 256 token rows a turn\n        "));
+    assert_non_null(strstr(text, "\n    loss chunk x 4, 256 token rows a turn\n        "));
+    free(text);
+    free(e.memory);
+}
+
+static void the_longest_names_are_whole(void **state)
+{
+    uint8_t dropped[130];
+    hr_strategy strategy;
+    const hr_config config = preset("pythia-70m", 126, dropped, &strategy);
+    explained e;
+    bool seen = false;
+    (void)state;
+    explain(&config, &strategy, &e);
+    for (int32_t t = 0; t < e.compiled.program.tensor_count; t++)
+        seen |= !strcmp(e.compiled.program.tensors[t].name,
+                        "moment 1 gpt_neox.layers.125.post_attention_layernorm.weight");
+    assert_true(seen);
+    free(e.memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(components_phases_and_curve_are_those_of_the_storages),
+        cmocka_unit_test(the_peak_is_marked_below_its_bar),
+        cmocka_unit_test(colour_and_blocks_are_there_only_when_asked_for),
+        cmocka_unit_test(a_model_of_126_layers_has_its_whole_table_in_the_page),
+        cmocka_unit_test(steps_are_named_by_what_they_do),
+        cmocka_unit_test(a_listing_shows_loops_within_loops),
+        cmocka_unit_test(the_longest_names_are_whole),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* refuse_test.c - what is said to help is typed in, planned anew, and must come to the same bytes
+ * and seconds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/checked.h"
+#include "headroom/plan.h"
+
+enum { TEXT_BYTES = 1 << 16 };
+
+/* A plan with its reasons. */
+typedef struct {
+    hr_plan_answer answer;
+    hr_plan_details details;
+    char text[TEXT_BYTES];
+    hr_status status;
+    hr_error err;
+} planned;
+
+static planned *plan(const hr_config *config)
+{
+    planned *p = calloc(1, sizeof *p);
+    assert_non_null(p);
+    const hr_plan_outputs outputs = { .text = p->text,
+                                      .text_bytes = sizeof p->text,
+                                      .details = &p->details };
+    p->status = hr_plan_make(config, &outputs, &p->answer, &p->err);
+    if (p->status != HR_OK && p->status != HR_NO_FIT) fail_msg("%s", p->err.message);
+    return p;
+}
+
+static hr_config small(void)
+{
+    hr_config config;
+    hr_config_default(&config);
+    config.model.d_model = 256;
+    config.model.d_ff = 1024;
+    config.model.n_layers = 3;
+    config.model.vocab_size = 8192;
+    config.train.batch = 8;
+    config.train.threads = 1;
+    return config;
+}
+
+static void set(hr_config *config, const char *key, const char *value)
+{
+    hr_error err;
+    if (hr_config_set(config, key, value, &err) != HR_OK) fail_msg("%s", err.message);
+}
+
+/* Types "key=value key=value" in. */
+static void type(hr_config *config, const char *what)
+{
+    char words[HR_PLAN_NAME_BYTES];
+    snprintf(words, sizeof words, "%s", what);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+        char *value = strchr(word, '=');
+        assert_non_null(value);
+        *value++ = 0;
+        set(config, word, strcmp(value, "\"\"") ? value : "");
+    }
+}
+
+static hr_config tried; /* not on the stack, of which a plan wants little above it */
+
+static int64_t least(const hr_config *config)
+{
+    tried = *config;
+    tried.memory.budget = 0;
+    planned *p = plan(&tried);
+    const int64_t bytes = p->answer.minimum_bytes;
+    free(p);
+    return bytes;
+}
+
+/* Plans every change of a refusal. Returns how many there are. */
+static int32_t hold_to_changes(const hr_config *config)
+{
+    planned *refused = plan(config);
+    tried = *config;
+    tried.memory.budget = INT64_C(1) << 53;
+    planned *unbounded = plan(&tried);
+    const hr_plan_details *d = &refused->details;
+    assert_int_equal(refused->status, HR_NO_FIT);
+    assert_int_equal(unbounded->status, HR_OK);
+    for (int32_t i = 0; i < d->change_count; i++) {
+        const hr_plan_change *change = &d->changes[i];
+        tried = *config;
+        type(&tried, change->what);
+        planned *p = plan(&tried);
+        print_message("  %s: %lld bytes, %g s; %s\n", change->what, (long long)change->bytes,
+                      change->seconds_lost, change->price);
+        if (p->status != HR_OK) fail_msg("%s: %s", change->what, p->err.message);
+        assert_int_equal(p->answer.minimum_bytes, change->bytes);
+        assert_int_equal(refused->answer.minimum_bytes - p->answer.minimum_bytes,
+                         change->gained_bytes);
+        const double lost = p->answer.step_seconds - unbounded->answer.step_seconds;
+        if (!change->changes_mathematics) assert_true(change->seconds_lost == lost);
+        else assert_true(change->seconds_lost == 0);
+        assert_non_null(strstr(refused->text, change->what));
+        if (i > 0) {
+            const hr_plan_change *before = &d->changes[i - 1];
+            assert_true(before->changes_mathematics <= change->changes_mathematics);
+            if (!change->changes_mathematics)
+                assert_true(before->seconds_lost <= change->seconds_lost);
+        }
+        free(p);
+    }
+    const int32_t count = d->change_count;
+    free(unbounded);
+    free(refused);
+    return count;
+}
+
+static void every_change_fits_and_costs_what_is_said(void **state)
+{
+    (void)state;
+    static hr_config config;
+    config = small();
+    config.memory.budget = least(&config) - 65536;
+    assert_true(hold_to_changes(&config) > 3);
+    config.memory.budget = config.memory.budget * 3 / 4;
+    assert_true(hold_to_changes(&config) > 0);
+}
+
+static void what_the_recipe_fixes_is_what_it_may_set_free(void **state)
+{
+    (void)state;
+    static hr_config config;
+    config = small();
+    config.train.batch = 32;
+    config.memory.recompute = HR_RECOMPUTE_NONE;
+    config.memory.micro_batch = 32;
+    config.memory.loss_chunk = 4096;
+    config.memory.budget = least(&config) * 7 / 10;
+    planned *p = plan(&config);
+    assert_int_equal(p->status, HR_NO_FIT);
+    assert_true(p->details.change_count > 0);
+    assert_false(p->details.changes[0].changes_mathematics);
+    assert_int_equal(strncmp(p->details.changes[0].what, "memory.", 7), 0);
+    free(p);
+    assert_true(hold_to_changes(&config) > 0);
+}
+
+static void where_no_single_change_helps_two_may(void **state)
+{
+    (void)state;
+    static hr_config config;
+    config = small();
+    /* Below what any key reaches by itself: planning takes what it takes for each layer. */
+    planned *p = NULL;
+    for (int64_t percent = 40; percent > 5; percent -= 2) {
+        free(p);
+        config.memory.budget = 0;
+        config.memory.budget = least(&config) * percent / 100;
+        p = plan(&config);
+        assert_int_equal(p->status, HR_NO_FIT);
+        if (!p->details.change_count || strchr(p->details.changes[0].what, ' ')) break;
+    }
+    print_message("budget %lld\n", (long long)config.memory.budget);
+    assert_true(p->details.change_count > 0);
+    free(p);
+    assert_true(hold_to_changes(&config) > 0);
+}
+
+static void what_no_strategy_shrinks_is_named(void **state)
+{
+    (void)state;
+    static hr_config config;
+    config = small();
+    config.memory.budget = 100000;
+    planned *p = plan(&config);
+    assert_int_equal(p->status, HR_NO_FIT);
+    assert_string_equal(p->details.alone.name, "image");
+    assert_true(p->details.alone.bytes > 100000);
+    assert_non_null(strstr(p->text, "image alone, "));
+    assert_int_equal(p->details.change_count, 0);
+    free(p);
+    config.model.vocab_size = 200000;
+    config.memory.budget = 200 << 20;
+    p = plan(&config);
+    assert_int_equal(p->status, HR_NO_FIT);
+    assert_string_equal(p->details.alone.name, "optimiser moments");
+    assert_true(p->details.alone.bytes >= INT64_C(4) * 200000 * 256 * 4);
+    free(p);
+}
+
+/* The plan's strategy with one line of its YAML another, or one word of every set left out. */
+static void change_strategy(const char *strategy, const char *what, FILE *file)
+{
+    static const struct {
+        const char *words, *line;
+    } cuts[] = { { "micro-batch of ", "micro_batch: " },
+                 { "loss chunk of ", "loss_chunk: " },
+                 { "MLP tile of ", "mlp_tile: " },
+                 { "attention tile of ", "attention_tile: " } };
+    static const struct {
+        const char *words, *set;
+    } sets[] = { { "outputs of norms", "norm" },          { "queries, keys, values", "qkv" },
+                 { "outputs of attention", "attention" }, { "inputs of MLPs", "mid" },
+                 { "what MLPs activate", "up" },          { "activations of MLPs", "activation" } };
+    static char copy[HR_STRATEGY_TEXT_BYTES];
+    snprintf(copy, sizeof copy, "%s", strategy);
+    for (char *line = strtok(copy, "\n"); line; line = strtok(NULL, "\n")) {
+        bool written = false;
+        for (size_t i = 0; i < sizeof cuts / sizeof *cuts && !written; i++) {
+            if (strncmp(what, cuts[i].words, strlen(cuts[i].words))) continue;
+            if (strncmp(line, cuts[i].line, strlen(cuts[i].line))) continue;
+            fprintf(file, "%s%d\n", cuts[i].line, atoi(what + strlen(cuts[i].words)));
+            written = true;
+        }
+        if (!strncmp(line, "order: ", 7) && !strncmp(what, "gradients of ", 13)) {
+            fprintf(file, "order: %s\n", strstr(what, "weights") ? "dw_first" : "dx_first");
+            written = true;
+        }
+        char *list = strstr(line, "keep: [");
+        for (size_t i = 0; i < sizeof sets / sizeof *sets && list && !written; i++) {
+            if (strncmp(what, sets[i].words, strlen(sets[i].words))) continue;
+            bool any = false;
+            list += 6;
+            fprintf(file, "%.*s[", (int)(list - line), line);
+            for (char *at = list + 1; *at && *at != ']';) {
+                const size_t length = strcspn(at, ",]");
+                const bool left_out = length == strlen(sets[i].set) &&
+                                      !strncmp(at, sets[i].set, length);
+                if (!left_out) fprintf(file, "%s%.*s", any ? ", " : "", (int)length, at);
+                any |= !left_out;
+                at += length;
+                at += strspn(at, ", ");
+            }
+            fprintf(file, "]\n");
+            written = true;
+        }
+        if (!written) fprintf(file, "%s\n", line);
+    }
+}
+
+static void every_removal_takes_the_bytes_and_the_time_that_are_said(void **state)
+{
+    int32_t held = 0;
+    (void)state;
+    for (int32_t family = 0; family < 2; family++) {
+        static hr_config config;
+        config = small();
+        config.model.family = family;
+        config.train.seq_len = 256;
+        planned *p = plan(&config);
+        assert_int_equal(p->status, HR_OK);
+        for (int32_t i = 0; i < p->details.removal_count; i++) {
+            const hr_plan_change *removal = &p->details.removals[i];
+            char path[64] = "/tmp/headroom-refuse-XXXXXX";
+            const int descriptor = mkstemp(path);
+            assert_true(descriptor >= 0);
+            FILE *file = fdopen(descriptor, "w");
+            assert_non_null(file);
+            change_strategy(p->answer.strategy, removal->what, file);
+            fclose(file);
+            tried = config;
+            set(&tried, "memory.strategy", path);
+            planned *changed = plan(&tried);
+            print_message("  %s: %lld bytes, %g s\n", removal->what, (long long)removal->bytes,
+                          removal->seconds_lost);
+            if (changed->status != HR_OK) fail_msg("%s: %s", removal->what, changed->err.message);
+            assert_int_equal(changed->answer.process_bytes, removal->bytes);
+            assert_int_equal(p->answer.process_bytes - removal->bytes, removal->gained_bytes);
+            assert_true(removal->gained_bytes > 0);
+            const double lost = changed->answer.step_seconds - p->answer.step_seconds;
+            assert_true(removal->seconds_lost == lost);
+            free(changed);
+            unlink(path);
+            held++;
+        }
+        free(p);
+    }
+    assert_true(held > 3);
+}
+
+/* The plan that is written to a file after removals were tried is the one that was answered. */
+static void looking_for_removals_leaves_the_plan_alone(void **state)
+{
+    char path[2][64] = { "/tmp/headroom-plan-XXXXXX", "/tmp/headroom-plan-XXXXXX" };
+    static hr_config config;
+    config = small();
+    (void)state;
+    config.memory.budget = least(&config) + (1 << 20); /* where layers differ */
+    char *bytes[2];
+    for (int32_t i = 0; i < 2; i++) {
+        const int descriptor = mkstemp(path[i]);
+        assert_true(descriptor >= 0);
+        planned *p = calloc(1, sizeof *p);
+        assert_non_null(p);
+        const hr_plan_outputs outputs = { .file = path[i], .details = i ? &p->details : NULL };
+        assert_int_equal(hr_plan_make(&config, &outputs, &p->answer, &p->err), HR_OK);
+        if (i) assert_true(p->details.removal_count > 0);
+        free(p);
+        bytes[i] = calloc(1, 1 << 24);
+        assert_non_null(bytes[i]);
+        close(descriptor);
+        FILE *file = fopen(path[i], "r");
+        assert_non_null(file);
+        assert_true(fread(bytes[i], 1, (1 << 24) - 1, file) > 1000);
+        fclose(file);
+        unlink(path[i]);
+    }
+    assert_string_equal(bytes[0], bytes[1]);
+    free(bytes[0]);
+    free(bytes[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_change_fits_and_costs_what_is_said),
+        cmocka_unit_test(what_the_recipe_fixes_is_what_it_may_set_free),
+        cmocka_unit_test(where_no_single_change_helps_two_may),
+        cmocka_unit_test(what_no_strategy_shrinks_is_named),
+        cmocka_unit_test(every_removal_takes_the_bytes_and_the_time_that_are_said),
+        cmocka_unit_test(looking_for_removals_leaves_the_plan_alone),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
