@@ -19,6 +19,11 @@ typedef enum {
     HR_OPTION_METRICS,
     HR_OPTION_JSON,
     HR_OPTION_PROGRAM,
+    HR_OPTION_LARGEST,
+    HR_OPTION_SMALLEST,
+    HR_OPTION_SLOWDOWN,
+    HR_OPTION_FRONTIER,
+    HR_OPTION_SVG,
     HR_OPTION_THREADS,
     HR_OPTION_CHECK,
     HR_OPTION_RECIPES,
@@ -73,6 +78,18 @@ HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_conf
 /* May a file be put where `path` says? What is there already must be a file: a device or a pipe
  * would be replaced, not written to. Null is fine. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_check_out(const char *path, hr_error *err);
+
+/* The same for a file that another option names. */
+HR_MUST_CHECK hr_status hr_cli_check_file(const char *option, const char *path, hr_error *err);
+
+/* Where calibrations are, as hr_cli_cache_directory says; null when it says nothing of use: a plan
+ * is made without them. */
+const char *hr_cli_calibrations(char *path, int64_t bytes);
+
+/* Whether --largest, --smallest or --frontier is there; and the answer, printed. */
+bool hr_cli_is_question(const hr_cli_arguments *arguments);
+HR_MUST_CHECK hr_status hr_cli_question(const hr_cli_arguments *arguments, const hr_config *config,
+                                        const char *calibrations, hr_error *err);
 
 /* Where calibrations are kept: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty when neither
  * is set. path [bytes] out. Errors USAGE too long. */

@@ -32,12 +32,17 @@ int hr_cli_fail_command(const char *name)
     return hr_cli_fail(&err);
 }
 
-hr_status hr_cli_check_out(const char *path, hr_error *err)
+hr_status hr_cli_check_file(const char *option, const char *path, hr_error *err)
 {
     struct stat there;
     if (!path || stat(path, &there) != 0 || S_ISREG(there.st_mode)) return HR_OK;
-    return hr_fail(err, HR_USAGE, "--out %.200s: there is %s, and a file is to be put there", path,
-                   S_ISDIR(there.st_mode) ? "a directory" : "a device or a pipe");
+    return hr_fail(err, HR_USAGE, "--%s %.200s: there is %s, and a file is to be put there", option,
+                   path, S_ISDIR(there.st_mode) ? "a directory" : "a device or a pipe");
+}
+
+hr_status hr_cli_check_out(const char *path, hr_error *err)
+{
+    return hr_cli_check_file("out", path, err);
 }
 
 static int run(int argc, char **argv)

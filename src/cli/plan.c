@@ -6,12 +6,57 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
 enum { PLAN_TEXT_BYTES = 1 << 16, PROGRAM_TEXT_BYTES = 1 << 24 };
 
-static void print_json(const hr_plan_answer *answer)
+/* ---- JSON: docs/questions.md lists the members */
+
+static json_t *json_of_parts(const hr_plan_part *parts, int32_t count)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < count; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I}", "name", parts[i].name, "why",
+                                              parts[i].why, "bytes", (json_int_t)parts[i].bytes));
+    return list;
+}
+
+static json_t *json_of_changes(const hr_plan_change *changes, int32_t count)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < count; i++)
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I, s:I, s:f, s:b}", "what", changes[i].what, "price",
+                            changes[i].price, "process_bytes", (json_int_t)changes[i].bytes,
+                            "gained_bytes", (json_int_t)changes[i].gained_bytes, "seconds_lost",
+                            changes[i].seconds_lost, "changes_mathematics",
+                            changes[i].changes_mathematics));
+    return list;
+}
+
+static void add_details(json_t *object, const hr_plan_details *details)
+{
+    json_t *curve = json_array();
+    for (int32_t i = 0; i < details->curve_count; i++)
+        json_array_append_new(curve, json_integer(details->curve[i]));
+    json_t *why = json_pack(
+        "{s:i, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "steps", details->step_count,
+        "peak_step", details->peak_step, "peak", details->peak, "process",
+        json_of_parts(details->lines, details->line_count), "phases",
+        json_of_parts(details->phases, details->phase_count), "at_peak",
+        json_of_parts(details->parts, details->part_count), "largest",
+        json_of_parts(details->largest, details->largest_count), "removals",
+        json_of_changes(details->removals, details->removal_count), "changes",
+        json_of_changes(details->changes, details->change_count), "curve", curve);
+    if (details->alone.bytes > 0)
+        json_object_set_new(why, "alone_too_large", json_of_parts(&details->alone, 1));
+    json_object_set_new(object, "why", why);
+}
+
+static void print_json(const hr_plan_answer *answer, const hr_plan_details *details)
 {
     json_t *certificate = json_pack("{s:f, s:f}", "lower_bound_seconds", answer->bound_seconds,
                                     "found_seconds", answer->step_seconds);
@@ -29,52 +74,103 @@ static void print_json(const hr_plan_answer *answer)
         "flops_per_token", (json_int_t)answer->flops_per_token, "threads", answer->threads, "rung",
         answer->rung, "packing", answer->packing, "step_seconds_predicted", answer->step_seconds,
         "times", answer->times, "strategy", answer->strategy, "certificate", certificate);
+    add_details(object, details);
     json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);
     printf("\n");
 }
 
-static int plan(const hr_cli_arguments *arguments, const hr_config *config, char *text,
-                int64_t text_bytes)
+/* ---- text */
+
+static bool wants_colour(void)
+{
+    const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    if (no && *no) return false;
+    return isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static bool has_blocks(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value) return strstr(value, "UTF-8") || strstr(value, "utf8");
+    }
+    return false;
+}
+
+/* From the heap, whose line of the plan is fixed. */
+static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config,
+                      const char *calibrations, hr_error *err)
 {
     hr_plan_answer answer;
-    hr_error err;
     const bool json = arguments->values[HR_OPTION_JSON];
     const bool program = arguments->values[HR_OPTION_PROGRAM];
+    const int64_t text_bytes = program ? PROGRAM_TEXT_BYTES : PLAN_TEXT_BYTES;
+    char *text = calloc(1, (size_t)text_bytes);
+    hr_plan_details *details = calloc(1, sizeof *details);
     const hr_plan_outputs outputs = { .file = arguments->values[HR_OPTION_PLAN_OUT],
                                       .text = text,
                                       .text_bytes = text_bytes,
-                                      .program = program };
-    *text = 0;
-    const hr_status status = hr_plan_make(config, &outputs, &answer, &err);
-    const bool answered = status == HR_OK || status == HR_NO_FIT;
-    if (answered && json) print_json(&answer);
-    else if (answered) printf("%s", text);
-    return status == HR_OK ? HR_OK : hr_cli_fail(&err);
+                                      .program = program,
+                                      .colour = wants_colour(),
+                                      .blocks = has_blocks(),
+                                      .details = details,
+                                      .calibrations = calibrations };
+    hr_status status;
+    if (!text || !details)
+        status = hr_fail(err, HR_FAILURE, "no memory for %lld bytes of text",
+                         (long long)text_bytes);
+    else {
+        status = hr_plan_make(config, &outputs, &answer, err);
+        const bool answered = status == HR_OK || status == HR_NO_FIT;
+        if (answered && json) print_json(&answer, details);
+        else if (answered) printf("%s", text);
+    }
+    free(details);
+    free(text);
+    return status;
+}
+
+/* ---- what may stand together */
+
+static const hr_cli_option_id questions[] = { HR_OPTION_LARGEST, HR_OPTION_SMALLEST,
+                                              HR_OPTION_FRONTIER, HR_OPTION_PROGRAM,
+                                              HR_OPTION_PLAN_OUT };
+enum { QUESTIONS = sizeof questions / sizeof *questions, REAL_QUESTIONS = 3 };
+
+static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
+{
+    const char *const *values = arguments->values;
+    for (int32_t i = 0; i < REAL_QUESTIONS; i++)
+        for (int32_t j = i + 1; j < QUESTIONS; j++)
+            if (values[questions[i]] && values[questions[j]])
+                return hr_fail(err, HR_USAGE, "--%s and --%s ask for different things; give one",
+                               hr_cli_option_at(questions[i])->name,
+                               hr_cli_option_at(questions[j])->name);
+    if (values[HR_OPTION_PROGRAM] && values[HR_OPTION_JSON])
+        return hr_fail(err, HR_USAGE, "--program and --json both say what to print; give one");
+    if (values[HR_OPTION_SLOWDOWN] && !values[HR_OPTION_SMALLEST])
+        return hr_fail(err, HR_USAGE, "--slowdown belongs to --smallest");
+    if (values[HR_OPTION_SVG] && !values[HR_OPTION_FRONTIER])
+        return hr_fail(err, HR_USAGE, "--svg belongs to --frontier");
+    return HR_OK;
 }
 
 int hr_cli_plan(const hr_cli_arguments *arguments)
 {
     hr_config config;
     hr_error err;
-    const bool program = arguments->values[HR_OPTION_PROGRAM];
-    if (program && arguments->values[HR_OPTION_JSON]) {
-        (void)hr_fail(&err, HR_USAGE, "--program and --json both say what to print; give one");
-        return hr_cli_fail(&err);
-    }
-    if (hr_cli_recipe(arguments, &config, &err) != HR_OK) return hr_cli_fail(&err);
-    if (hr_cli_check_out(arguments->values[HR_OPTION_PLAN_OUT], &err) != HR_OK)
-        return hr_cli_fail(&err);
-    const int64_t text_bytes = program ? PROGRAM_TEXT_BYTES : PLAN_TEXT_BYTES;
-    /* From the heap, whose line of the plan is fixed: a mapping of its own would be counted with
-     * the image, and this plan would not be the one that `train` makes. */
+    char directory[HR_PATH_BYTES];
+    hr_status status = check_options(arguments, &err);
+    if (status == HR_OK) status = hr_cli_recipe(arguments, &config, &err);
+    if (status == HR_OK) status = hr_cli_check_out(arguments->values[HR_OPTION_PLAN_OUT], &err);
+    if (status != HR_OK) return hr_cli_fail(&err);
+    const char *calibrations = hr_cli_calibrations(directory, sizeof directory);
+    /* A mapping of its own would be counted with the image, and this plan would not be the one that
+     * `train` makes. */
     mallopt(M_MMAP_MAX, 0);
-    char *text = malloc((size_t)text_bytes);
-    if (!text) {
-        (void)hr_fail(&err, HR_FAILURE, "no memory for %lld bytes of text", (long long)text_bytes);
-        return hr_cli_fail(&err);
-    }
-    const int code = plan(arguments, &config, text, text_bytes);
-    free(text);
-    return code;
+    status = hr_cli_is_question(arguments) ? hr_cli_question(arguments, &config, calibrations, &err)
+                                           : plan(arguments, &config, calibrations, &err);
+    return status == HR_OK ? HR_OK : hr_cli_fail(&err);
 }

@@ -17,6 +17,13 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl", "write one JSON object for each step" },
     [HR_OPTION_JSON] = { "json", NULL, "print JSON instead of text" },
     [HR_OPTION_PROGRAM] = { "program", NULL, "print the step program instead of the plan" },
+    [HR_OPTION_LARGEST] = { "largest", "KEY",
+                            "say the largest value of a key, such as train.seq_len, that fits" },
+    [HR_OPTION_SMALLEST] = { "smallest", NULL, "say the least budgets, of all and of fast plans" },
+    [HR_OPTION_SLOWDOWN] = { "slowdown", "PERCENT",
+                             "how much slower --smallest may be than the fastest plan (10%)" },
+    [HR_OPTION_FRONTIER] = { "frontier", NULL, "print bytes against tokens a second, with a plot" },
+    [HR_OPTION_SVG] = { "svg", "FILE.svg", "draw what --frontier prints in a file" },
     [HR_OPTION_THREADS] = { "threads", "N",
                             "measure with so many threads (as affinity and quota allow)" },
     [HR_OPTION_CHECK] = { "check", NULL, "hold predictions against runs instead" },
@@ -29,9 +36,11 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
 static const hr_cli_command commands[] = {
     { "plan", "RECIPE [key=value ...]", "say whether a run fits, what eats it and what to change",
       "Plans every byte of a run without running it. When nothing fits, the exit code is 3 and\n"
-      "the changes that would make it fit are listed, cheapest first.",
-      TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(HELP), 1, -1,
-      hr_cli_plan },
+      "the changes that would make it fit are listed, cheapest first. One of --largest,\n"
+      "--smallest and --frontier asks about all plans of the recipe instead.",
+      TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
+          TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(HELP),
+      1, -1, hr_cli_plan },
     { "verify", "FILE.json", "judge a plan file from the file alone",
       "Derives lives, overlap, peak and floor from the steps of the file, believing nothing it\n"
       "declares. When two buffers share bytes at one step the exit code is 4 and both are named.",

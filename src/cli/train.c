@@ -146,6 +146,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     hr_config config;
     hr_error err;
     hr_train_result result;
+    char calibrations[HR_PATH_BYTES];
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
     if (hr_cli_recipe(arguments, &config, &err) != HR_OK) return hr_cli_fail(&err);
     const hr_train_options options = {
@@ -157,6 +158,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
                     .evaluated = show_evaluated,
                     .sample = show_sample,
                     .saved = show_saved },
+        .calibrations = hr_cli_calibrations(calibrations, sizeof calibrations),
         .metrics = arguments->values[HR_OPTION_METRICS],
         .interrupts = &interrupts,
     };

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/frontier.c - bytes go to the right, on a scale of ratios; tokens a second go up. Between
+ * two points the left one is the plan that a budget gets: so the line is a staircase. */
+#include "report/frontier.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+/* ---- words */
+
+static void put_size(hr_writer *w, int64_t bytes)
+{
+    const double GiB = 1073741824.0, MiB = 1048576.0;
+    if (bytes >= GiB) hr_put(w, "%.4g GiB", (double)bytes / GiB);
+    else hr_put(w, "%.4g MiB", (double)bytes / MiB);
+}
+
+static void put_cut(hr_writer *w, const char *what, int64_t cut, const char *unit)
+{
+    if (!cut) return;
+    hr_put(w, "%s%s %lld %s%s", w->used ? ", " : "", what, (long long)cut, unit,
+           cut == 1 ? "" : "s");
+}
+
+static void put_again(hr_writer *w, const hr_strategy *strategy)
+{
+    static const char *const names[] = {
+        [HR_INTERMEDIATE_NORM] = "norms",          [HR_INTERMEDIATE_QKV] = "q k v",
+        [HR_INTERMEDIATE_ATTENTION] = "attention", [HR_INTERMEDIATE_MID] = "sums between branches",
+        [HR_INTERMEDIATE_UP] = "MLP inputs",       [HR_INTERMEDIATE_ACTIVATION] = "activations"
+    };
+    bool any = false;
+    for (int32_t i = 1; i < (int32_t)(sizeof names / sizeof *names); i++) {
+        int32_t layers = 0;
+        for (int32_t l = 0; l < strategy->layer_count; l++) layers += strategy->dropped[l] >> i & 1;
+        if (!layers) continue;
+        hr_put(w, "%s%s in %d", any ? ", " : w->used ? "; again: " : "again: ", names[i], layers);
+        any = true;
+    }
+    if (any)
+        hr_put(w, " of %d layer%s", strategy->layer_count, strategy->layer_count == 1 ? "" : "s");
+}
+
+void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
+                       char words[HR_POINT_WORDS_BYTES])
+{
+    hr_writer w = { words, HR_POINT_WORDS_BYTES };
+    hr_put(&w, "%s", "");
+    if (strategy->micro_batch)
+        hr_put(&w, "micro-batch %lld of %lld", (long long)strategy->micro_batch,
+               (long long)config->train.batch);
+    put_cut(&w, "loss by", strategy->loss_chunk, "token");
+    put_cut(&w, "MLP by", strategy->mlp_tile, "token");
+    put_cut(&w, "attention by", strategy->attention_tile, "sequence");
+    put_again(&w, strategy);
+    if (!w.used) hr_put(&w, "nothing");
+}
+
+/* ---- the table */
+
+static void put_indented(hr_writer *w, const char *lines)
+{
+    while (*lines) {
+        const int length = (int)strcspn(lines, "\n");
+        hr_put(w, "    %.*s\n", length, lines);
+        lines += length + (lines[length] != 0);
+    }
+}
+
+static void group(int64_t value, char text[32])
+{
+    char digits[24];
+    const int count = snprintf(digits, sizeof digits, "%lld", (long long)value);
+    int out = 0;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0 && digits[i - 1] != '-') text[out++] = ',';
+        text[out++] = digits[i];
+    }
+    text[out] = 0;
+}
+
+static double fastest_of(const hr_frontier *f)
+{
+    return f->points[f->count - 1].tokens_per_second;
+}
+
+static bool is_beyond(const hr_frontier *f, const hr_plan_point *point)
+{
+    return f->available_bytes >= 0 && point->process_bytes > f->available_bytes;
+}
+
+static void put_table(const hr_frontier *f, hr_writer *w)
+{
+    hr_put(w, "%20s %12s %11s %9s  %s\n", "process bytes", "", "tokens/s", "of most",
+           "what is given up");
+    for (int32_t i = 0; i < f->count; i++) {
+        const hr_plan_point *p = &f->points[i];
+        char bytes[32];
+        group(p->process_bytes, bytes);
+        hr_put(w, "%c%19s %8.3f GiB %11.5g %7.1f %%  %s\n", is_beyond(f, p) ? '>' : ' ', bytes,
+               (double)p->process_bytes / 1073741824.0, p->tokens_per_second,
+               100 * p->tokens_per_second / fastest_of(f), p->words);
+    }
+    if (is_beyond(f, &f->points[f->count - 1])) {
+        char budget[64];
+        hr_put(w, "> beyond the budget of %s\n", hr_bytes_print(f->available_bytes, budget));
+    }
+    hr_put(w, "times: %s\n", f->times);
+    if (f->named) hr_put(w, "memory.strategy names the plan: there is nothing to search\n");
+}
+
+/* ---- the plots */
+
+/* Where a value lies between two ends, 0 to 1. */
+static double share(double value, double low, double high)
+{
+    return high > low ? (value - low) / (high - low) : 0;
+}
+
+typedef struct {
+    double low, high, step; /* of tokens a second: ticks at multiples of step from low to high */
+    double left, right;     /* logarithms of bytes */
+} frame;
+
+/* Ticks at 1, 2 or 5 times a power of ten, four to nine of them. */
+static frame frame_of(const hr_frontier *f)
+{
+    const double low = f->points[0].tokens_per_second, high = fastest_of(f);
+    const double rough = fmax(high - low, high * 1e-3) / 4;
+    const double ten = pow(10, floor(log10(rough)));
+    const double step = rough >= 5 * ten ? 5 * ten : rough >= 2 * ten ? 2 * ten : ten;
+    return (frame){ .low = floor(low / step) * step,
+                    .high = ceil(high / step) * step,
+                    .step = step,
+                    .left = log2((double)f->points[0].process_bytes),
+                    .right = log2((double)f->points[f->count - 1].process_bytes) };
+}
+
+enum { PLOT_ROWS = 15, PLOT_COLUMNS_MOST = 160, PLOT_COLUMNS_LEAST = 30, LABEL_COLUMNS = 12 };
+
+static void put_plot(const hr_frontier *f, int32_t columns, hr_writer *w)
+{
+    const frame at = frame_of(f);
+    const int32_t width = (int32_t)hr_max(PLOT_COLUMNS_LEAST,
+                                          hr_min(columns - LABEL_COLUMNS - 2, PLOT_COLUMNS_MOST));
+    char cells[PLOT_ROWS][PLOT_COLUMNS_MOST];
+    memset(cells, ' ', sizeof cells);
+    int32_t row = 0, column = 0;
+    for (int32_t i = 0; i < f->count; i++) {
+        const hr_plan_point *p = &f->points[i];
+        const double x = share(log2((double)p->process_bytes), at.left, at.right);
+        const double y = share(p->tokens_per_second, at.low, at.high);
+        const int32_t next = (int32_t)lround(x * (width - 1));
+        for (; i > 0 && column < next; column++)
+            if (cells[row][column] == ' ') cells[row][column] = '.';
+        row = PLOT_ROWS - 1 - (int32_t)lround(y * (PLOT_ROWS - 1));
+        column = next;
+        cells[row][column] = 'o';
+    }
+    hr_put(w, "\n%*s\n", LABEL_COLUMNS, "tokens/s");
+    for (int32_t r = 0; r < PLOT_ROWS; r++) {
+        const double value = at.high - (at.high - at.low) * r / (PLOT_ROWS - 1);
+        int32_t end = width;
+        while (end > 0 && cells[r][end - 1] == ' ') end--;
+        if (r % 7 == 0) hr_put(w, "%*.5g |%.*s\n", LABEL_COLUMNS - 1, value, end, cells[r]);
+        else hr_put(w, "%*s |%.*s\n", LABEL_COLUMNS - 1, "", end, cells[r]);
+    }
+    char line[PLOT_COLUMNS_MOST + 1], left[32], right[32];
+    memset(line, '-', sizeof line);
+    hr_writer l = { left, sizeof left }, r = { right, sizeof right };
+    put_size(&l, f->points[0].process_bytes);
+    put_size(&r, f->points[f->count - 1].process_bytes);
+    hr_put(w, "%*s +%.*s\n", LABEL_COLUMNS - 1, "", width, line);
+    hr_put(w, "%*s  %s%*s\n", LABEL_COLUMNS - 1, "", left, width - (int)strlen(left), right);
+}
+
+void hr_frontier_print(const hr_frontier *frontier, int32_t columns, hr_writer *writer)
+{
+    put_table(frontier, writer);
+    if (frontier->count > 2) put_plot(frontier, columns, writer);
+}
+
+/* ---- SVG */
+
+enum { WIDTH = 760, HEIGHT = 440, LEFT = 76, RIGHT = 24, TOP = 44, BOTTOM = 56 };
+
+static double svg_x(const frame *at, double bytes)
+{
+    return LEFT + share(log2(bytes), at->left, at->right) * (WIDTH - LEFT - RIGHT);
+}
+
+static double svg_y(const frame *at, double tokens)
+{
+    return HEIGHT - BOTTOM - share(tokens, at->low, at->high) * (HEIGHT - TOP - BOTTOM);
+}
+
+static void draw_axes(const frame *at, hr_writer *w)
+{
+    const int32_t ticks = (int32_t)lround((at->high - at->low) / at->step);
+    for (int32_t i = 0; i <= ticks; i++) {
+        const double tokens = at->low + i * at->step, y = svg_y(at, tokens);
+        hr_put(w, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
+        hr_put(w, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.5g</text>\n", LEFT - 8, y + 4,
+               tokens);
+    }
+    /* Five marks at even ratios: the ends are those of the plans. */
+    for (int32_t i = 0; i <= 4; i++) {
+        const double bytes = exp2(at->left + (at->right - at->left) * i / 4);
+        const double x = svg_x(at, bytes);
+        hr_put(w, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, TOP, HEIGHT - BOTTOM);
+        hr_put(w, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">", x, HEIGHT - BOTTOM + 18,
+               i == 4 ? "end" : "middle");
+        put_size(w, (int64_t)bytes);
+        hr_put(w, "</text>\n");
+        if (at->right <= at->left) return;
+    }
+}
+
+static void draw_points(const hr_frontier *f, const frame *at, hr_writer *w)
+{
+    hr_put(w, "<path class=\"line\" d=\"");
+    for (int32_t i = 0; i < f->count; i++) {
+        const double x = svg_x(at, (double)f->points[i].process_bytes);
+        const double y = svg_y(at, f->points[i].tokens_per_second);
+        if (i == 0) hr_put(w, "M%.1f %.1f", x, y);
+        else hr_put(w, "H%.1fV%.1f", x, y);
+    }
+    hr_put(w, "\"/>\n");
+    for (int32_t i = 0; i < f->count; i++) {
+        const hr_plan_point *p = &f->points[i];
+        hr_put(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"%s><title>",
+               svg_x(at, (double)p->process_bytes), svg_y(at, p->tokens_per_second),
+               is_beyond(f, p) ? " class=\"beyond\"" : "");
+        hr_put(w, "%lld bytes, %.5g tokens/s; given up: %s</title></circle>\n",
+               (long long)p->process_bytes, p->tokens_per_second, p->words);
+    }
+}
+
+void hr_frontier_draw(const hr_frontier *frontier, hr_writer *w)
+{
+    const frame at = frame_of(frontier);
+    hr_put(w,
+           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+           "height=\"%d\" role=\"img\">\n<title>Tokens a second against bytes of the process"
+           "</title>\n",
+           WIDTH, HEIGHT, WIDTH, HEIGHT);
+    hr_put(w, "<style>text{font:12px sans-serif;fill:#444}.grid{stroke:#e4e4e4;fill:none}"
+              ".line{stroke:#9bbbd6;stroke-width:2;fill:none}circle{fill:#1f6aa5}"
+              ".beyond{fill:#fff;stroke:#1f6aa5;stroke-width:2}</style>\n");
+    hr_put(w, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, HEIGHT);
+    draw_axes(&at, w);
+    draw_points(frontier, &at, w);
+    hr_put(w, "<text x=\"%d\" y=\"%d\">tokens a second, predicted</text>\n", LEFT, TOP - 18);
+    hr_put(w, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">bytes of the process</text>\n",
+           WIDTH - RIGHT, HEIGHT - 14);
+    hr_put(w, "</svg>\n");
+}
+
+/* ---- the other questions */
+
+static void put_value(hr_writer *w, const char *key, int64_t value, int64_t bytes)
+{
+    char setting[96], size[64];
+    snprintf(setting, sizeof setting, "%s=%lld", key, (long long)value);
+    if (bytes < 0) hr_put(w, "  %-32s cannot be planned on this machine\n", setting);
+    else hr_put(w, "  %-32s needs at least %s\n", setting, hr_bytes_print(bytes, size));
+}
+
+static void put_why(const hr_largest *a, hr_writer *w)
+{
+    const char *key = a->key->name;
+    switch (a->outcome) {
+    case HR_LARGEST_FOUND:
+        hr_put(w, "the largest %s that fits is %lld\n", key, (long long)a->value);
+        break;
+    case HR_LARGEST_END:
+        hr_put(w, "%s fits up to its largest legal value, %lld\n", key, (long long)a->value);
+        break;
+    case HR_LARGEST_FREE:
+        if (a->free_from < 0)
+            hr_put(w, "bytes do not depend on %s: every legal value fits, up to %lld\n", key,
+                   (long long)a->value);
+        else
+            hr_put(w, "from %lld on bytes do not depend on %s: it fits up to %lld\n",
+                   (long long)a->free_from, key, (long long)a->value);
+        break;
+    case HR_LARGEST_NONE:
+        hr_put(w, "no %s fits: not even %lld, the smallest legal value\n", key, (long long)a->next);
+        break;
+    }
+}
+
+void hr_largest_print(const hr_largest *a, hr_writer *w)
+{
+    char size[64];
+    const char *key = a->key->name;
+    put_why(a, w);
+    if (a->value >= 0) put_value(w, key, a->value, a->value_bytes);
+    if (a->next >= 0) put_value(w, key, a->next, a->next_bytes);
+    if (a->beyond >= 0) put_value(w, key, a->beyond, a->beyond_bytes);
+    hr_put(w, "  %-32s %s\n", "available", hr_bytes_print(a->available_bytes, size));
+    if (*a->reason) hr_put(w, "  %s\n", a->reason);
+    if (a->value < 0) return;
+    hr_put(w, "\nthe fastest with %s=%lld takes %s, a step %.4g s\n", key, (long long)a->value,
+           hr_bytes_print(a->plan.process_bytes, size), a->plan.step_seconds);
+    hr_put(w, "  gives up: %s\n", a->plan.words);
+}
+
+static void put_budget(hr_writer *w, const char *what, const hr_plan_point *p,
+                       const hr_plan_point *fastest)
+{
+    char size[64];
+    hr_put(w, "%s\n  --budget %lld  %s\n", what, (long long)p->process_bytes,
+           hr_bytes_print(p->process_bytes, size));
+    hr_put(w, "  a step takes %.4g s, %.5g tokens a second, %.1f %% slower than the fastest\n",
+           p->step_seconds, p->tokens_per_second,
+           100 * (p->step_seconds / fastest->step_seconds - 1));
+    hr_put(w, "  gives up: %s\n", p->words);
+    put_indented(w, p->strategy);
+}
+
+void hr_smallest_print(const hr_smallest *a, hr_writer *w)
+{
+    char what[128], size[64];
+    if (a->named) {
+        hr_put(w, "memory.strategy names the plan: there is nothing to search\n");
+        put_budget(w, "its budget", &a->least, &a->fastest);
+        return;
+    }
+    put_budget(w, "the least budget of all", &a->least, &a->fastest);
+    snprintf(what, sizeof what, "\nthe least that is at most %.4g %% slower than the fastest",
+             100 * a->slowdown);
+    put_budget(w, what, &a->within, &a->fastest);
+    hr_put(w, "\nthe fastest takes %s, a step %.4g s\ntimes: %s\n",
+           hr_bytes_print(a->fastest.process_bytes, size), a->fastest.step_seconds, a->times);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/largest.c - the largest value of a key that fits: among the legal values, found by asking
+ * hr_config_check, first by doubling and then by halving what is left. A probe is the smallest plan
+ * with a value, which is several times as quick to find as the fastest. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/threads.h"
+#include "mem/limits.h"
+#include "model/config_keys.h"
+#include "plan/strategy_file.h"
+#include "report/frontier.h"
+#include "train/questions.h"
+
+enum {
+    WINDOW = 1 << 20,   /* values looked at for the next legal one */
+    WINDOW_READ = 1024, /* where each look reads a strategy file */
+    LIST_MOST = 64,     /* so many legal values are tried one by one */
+    KNOWN_MOST = 256,
+    BLOCK_TOKENS = 64, /* a sequence that is a multiple of it can be cut at its multiples */
+    MEND_MOST = 16
+};
+
+/* Which values a walk is over. */
+typedef enum { ALL, BLOCKS, OTHERS } kinds;
+
+typedef struct {
+    hr_probes *probes;
+    hr_config config; /* one key of it changes all the time */
+    const hr_config_row *row;
+    int64_t low, high;  /* of the key's range; 0 is left out where it is a word */
+    int64_t room_bytes; /* what the machine had left; budget: that */
+    struct {
+        int64_t value, bytes;
+    } known[KNOWN_MOST];
+    int32_t known_count;
+    char reason[HR_ERROR_BYTES]; /* why the last that could not be planned could not */
+    uint8_t dropped[4096];       /* of a strategy that is read to see whether it is legal */
+} asking;
+
+static void set(asking *a, int64_t value)
+{
+    memcpy((char *)&a->config + a->row->offset, &value, sizeof value);
+}
+
+static bool is_of(kinds kind, int64_t value)
+{
+    return kind == ALL || (value % BLOCK_TOKENS == 0) == (kind == BLOCKS);
+}
+
+static bool is_legal(asking *a, int64_t value)
+{
+    set(a, value);
+    if (hr_config_check(&a->config, NULL) != HR_OK) return false;
+    if (!*a->config.memory.strategy) return true;
+    hr_strategy strategy = { .dropped = a->dropped };
+    return hr_strategy_read(&a->config, a->config.memory.strategy, &strategy, NULL) == HR_OK;
+}
+
+static int64_t window_of(const asking *a)
+{
+    return *a->config.memory.strategy ? WINDOW_READ : WINDOW;
+}
+
+/* The smallest legal value from `value` on and below `end`; -1: none in sight. */
+static int64_t from(asking *a, kinds kind, int64_t value, int64_t end)
+{
+    int64_t last = hr_min(a->high, end - 1);
+    last = hr_min(last, value + window_of(a));
+    for (value = hr_max(value, a->low); value <= last; value++)
+        if (is_of(kind, value) && is_legal(a, value)) return value;
+    return -1;
+}
+
+/* The largest legal value up to `value` and above `below`; -1: none in sight. */
+static int64_t down_from(asking *a, kinds kind, int64_t value, int64_t below)
+{
+    const int64_t last = hr_max(hr_max(a->low, below + 1), value - window_of(a));
+    for (; value >= last; value--)
+        if (is_of(kind, value) && is_legal(a, value)) return value;
+    return -1;
+}
+
+/* A legal value between the two, near the middle; -1: none. */
+static int64_t between(asking *a, kinds kind, int64_t low, int64_t high)
+{
+    const int64_t middle = low + (high - low) / 2;
+    const int64_t above = from(a, kind, hr_max(middle, low + 1), high);
+    return above >= 0 ? above : down_from(a, kind, middle, low);
+}
+
+/* The largest legal value of all, from a legal one on. */
+static int64_t end_of(asking *a, kinds kind, int64_t low)
+{
+    int64_t high = hr_min(a->high, INT64_MAX / 4) + 1, next = low;
+    while (next >= 0) {
+        low = next;
+        if (low > a->high / 2) break;
+        next = from(a, kind, hr_max(2 * low, low + 1), high);
+        if (next < 0) high = hr_min(high, hr_max(2 * low, low + 1));
+    }
+    while ((next = between(a, kind, low, high)) >= 0) low = next;
+    return low;
+}
+
+/* ---- probes */
+
+/* Process bytes of the smallest plan with a value; INT64_MAX: it cannot be planned here. */
+static hr_status bytes_with(asking *a, int64_t value, int64_t *bytes, hr_error *err)
+{
+    for (int32_t i = 0; i < a->known_count; i++)
+        if (a->known[i].value == value) {
+            *bytes = a->known[i].bytes;
+            return HR_OK;
+        }
+    set(a, value);
+    const hr_status status = hr_probe_least(a->probes, &a->config, bytes, err);
+    if (status == HR_USAGE || status == HR_CORRUPT) return status;
+    if (status != HR_OK) {
+        *bytes = INT64_MAX;
+        memcpy(a->reason, err->message, sizeof a->reason);
+    }
+    if (a->known_count < KNOWN_MOST) {
+        a->known[a->known_count].value = value;
+        a->known[a->known_count++].bytes = *bytes;
+    }
+    return HR_OK;
+}
+
+/* What a process may take. A machine also has to hold the page tables. */
+static int64_t available(const asking *a)
+{
+    if (a->config.memory.budget) return a->config.memory.budget;
+    const int32_t threads = a->config.train.threads ? (int32_t)a->config.train.threads
+                                                    : hr_threads_default();
+    return a->room_bytes - hr_process_kernel_bytes(a->room_bytes, threads);
+}
+
+static hr_status fits(asking *a, int64_t value, bool *yes, hr_error *err)
+{
+    int64_t bytes = INT64_MAX;
+    const hr_status status = bytes_with(a, value, &bytes, err);
+    set(a, value);
+    *yes = bytes <= available(a);
+    return status;
+}
+
+/* ---- walks */
+
+/* Doubles a value that fits until one does not: *low fits, *high does not or is past the end. Where
+ * doubling changes no byte the end is tried at once. */
+static hr_status gallop(asking *a, kinds kind, int64_t *low, int64_t *high, hr_error *err)
+{
+    bool yes = true, ended = false;
+    int64_t bytes = INT64_MAX, before;
+    hr_status status = bytes_with(a, *low, &before, err);
+    while (status == HR_OK && yes) {
+        const int64_t next = *low <= a->high / 2 ? from(a, kind, hr_max(2 * *low, *low + 1), *high)
+                                                 : -1;
+        const int64_t value = next < 0 ? end_of(a, kind, *low) : next;
+        if (value == *low) return HR_OK;
+        status = fits(a, value, &yes, err);
+        if (status == HR_OK) status = bytes_with(a, value, &bytes, err);
+        if (yes) *low = value;
+        else *high = value;
+        if (!yes || bytes != before || ended) {
+            before = bytes;
+            continue;
+        }
+        const int64_t end = end_of(a, kind, value);
+        ended = true;
+        status = fits(a, end, &yes, err);
+        if (yes) *low = end;
+        else *high = end;
+    }
+    return status;
+}
+
+/* The largest of a kind that fits, -1: none; bytes are taken to rise. `start` is where people are:
+ * the answer is often near, and far from there a plan can take long to make. */
+static hr_status climb(asking *a, kinds kind, int64_t start, int64_t *best, hr_error *err)
+{
+    bool yes = false;
+    int64_t low = from(a, kind, a->low, INT64_MAX), high = hr_min(a->high, INT64_MAX / 4) + 1;
+    *best = -1;
+    if (low < 0) return HR_OK;
+    hr_status status = HR_OK;
+    if (low < start && is_of(kind, start) && is_legal(a, start)) {
+        status = fits(a, start, &yes, err);
+        if (status == HR_OK && yes) low = start;
+        else high = start;
+    }
+    if (status == HR_OK && !yes) status = fits(a, low, &yes, err);
+    if (status != HR_OK || !yes) return status;
+    if (high != start) status = gallop(a, kind, &low, &high, err);
+    for (int64_t next; status == HR_OK && (next = between(a, kind, low, high)) >= 0;) {
+        status = fits(a, next, &yes, err);
+        if (yes) low = next;
+        else high = next;
+    }
+    *best = low;
+    return status;
+}
+
+/* Where there are few legal values, the largest of them that fits, from the top. */
+static hr_status try_all(asking *a, bool *few, int64_t *best, hr_error *err)
+{
+    int64_t list[LIST_MOST];
+    int32_t count = 0;
+    int64_t value = from(a, ALL, a->low, INT64_MAX);
+    while (value >= 0 && count < LIST_MOST) {
+        list[count++] = value;
+        value = from(a, ALL, value + 1, INT64_MAX);
+    }
+    *few = value < 0;
+    *best = -1;
+    hr_status status = HR_OK;
+    for (int32_t i = count - 1; *few && i >= 0 && *best < 0 && status == HR_OK; i--) {
+        bool yes;
+        status = fits(a, list[i], &yes, err);
+        if (yes) *best = list[i];
+    }
+    return status;
+}
+
+/* The plan that the value gets; and whether the neighbour that the smallest plans refuse is refused
+ * by planning itself, too, which tries more where packing leaves a gap. */
+static hr_status settle(asking *a, hr_largest *answer, hr_error *err)
+{
+    hr_status status = HR_OK;
+    for (int32_t i = 0; i < MEND_MOST && status == HR_OK; i++) {
+        const int64_t next = from(a, ALL, answer->value + 1, INT64_MAX);
+        int64_t bytes = INT64_MAX;
+        if (next < 0) break;
+        status = bytes_with(a, next, &bytes, err);
+        set(a, next);
+        if (status != HR_OK || bytes == INT64_MAX || bytes - available(a) > bytes / 256) break;
+        if (bytes > available(a)) {
+            const hr_status refused = hr_probe_fastest(a->probes, &a->config, available(a),
+                                                       &answer->plan, err);
+            if (refused == HR_NO_FIT) break;
+            if (refused != HR_OK) return refused;
+        }
+        answer->value = next;
+    }
+    if (status != HR_OK) return status;
+    set(a, answer->value);
+    answer->available_bytes = available(a);
+    status = hr_probe_fastest(a->probes, &a->config, answer->available_bytes, &answer->plan, err);
+    if (status == HR_OK) status = bytes_with(a, answer->value, &answer->value_bytes, err);
+    return status;
+}
+
+/* The first legal value from which on bytes are those of the last. */
+static hr_status find_free(asking *a, hr_largest *answer, hr_error *err)
+{
+    int64_t bytes, high = down_from(a, ALL, answer->value - 1, a->low - 1);
+    int64_t low = from(a, ALL, a->low, INT64_MAX);
+    if (high < 0) return HR_OK;
+    hr_status status = bytes_with(a, high, &bytes, err);
+    if (status != HR_OK || bytes != answer->value_bytes) return status;
+    answer->outcome = HR_LARGEST_FREE;
+    status = bytes_with(a, low, &bytes, err);
+    if (status != HR_OK || bytes == answer->value_bytes) return status;
+    for (int64_t next; status == HR_OK && (next = between(a, ALL, low, high)) >= 0;) {
+        status = bytes_with(a, next, &bytes, err);
+        if (bytes == answer->value_bytes) high = next;
+        else low = next;
+    }
+    answer->free_from = high;
+    return status;
+}
+
+/* Why there is no larger legal value. */
+static void say_end(asking *a, const hr_largest *answer, char reason[HR_LARGEST_REASON_BYTES])
+{
+    hr_error why = { .message = "" };
+    char takes[HR_TAKES_BYTES];
+    set(a, answer->value + 1);
+    if (answer->value < a->high && hr_config_check(&a->config, &why) != HR_OK)
+        snprintf(reason, HR_LARGEST_REASON_BYTES, "%s", why.message);
+    else
+        snprintf(reason, HR_LARGEST_REASON_BYTES, "%s takes %s", a->row->key.name,
+                 hr_key_takes(&a->row->key, takes));
+}
+
+/* What lies next to the value. */
+static hr_status look_around(asking *a, hr_largest *answer, hr_error *err)
+{
+    hr_status status = HR_OK;
+    answer->next = from(a, ALL, answer->value + 1, INT64_MAX);
+    if (answer->next < 0) {
+        answer->outcome = HR_LARGEST_END;
+        say_end(a, answer, answer->reason);
+        return find_free(a, answer, err);
+    }
+    answer->outcome = HR_LARGEST_FOUND;
+    status = bytes_with(a, answer->next, &answer->next_bytes, err);
+    if (status == HR_OK && answer->next_bytes == INT64_MAX) {
+        answer->next_bytes = -1;
+        memcpy(answer->reason, a->reason, sizeof answer->reason);
+    }
+    if (strcmp(a->row->key.name, "train.seq_len") != 0) return status;
+    answer->beyond = from(a, BLOCKS, answer->value + 1, INT64_MAX);
+    if (answer->beyond == answer->next) answer->beyond = -1;
+    if (status == HR_OK && answer->beyond >= 0)
+        status = bytes_with(a, answer->beyond, &answer->beyond_bytes, err);
+    if (answer->beyond_bytes == INT64_MAX) answer->beyond_bytes = -1;
+    return status;
+}
+
+static hr_status find_none(asking *a, hr_largest *answer, hr_error *err)
+{
+    char needed[64], there[64];
+    answer->outcome = HR_LARGEST_NONE;
+    answer->next = from(a, ALL, a->low, INT64_MAX);
+    if (answer->next < 0) {
+        say_end(a, answer, answer->reason);
+        return hr_fail(err, HR_USAGE, "no value of %s is legal: %s", a->row->key.name,
+                       answer->reason);
+    }
+    const hr_status status = bytes_with(a, answer->next, &answer->next_bytes, err);
+    if (status != HR_OK) return status;
+    set(a, answer->next);
+    answer->available_bytes = available(a);
+    if (answer->next_bytes == INT64_MAX) {
+        answer->next_bytes = -1;
+        memcpy(answer->reason, a->reason, sizeof answer->reason);
+        return hr_fail(err, HR_NO_FIT, "%s", a->reason);
+    }
+    return hr_fail(err, HR_NO_FIT, "no %s fits: with %lld the run needs at least %s, %s %s",
+                   a->row->key.name, (long long)answer->next,
+                   hr_bytes_print(answer->next_bytes, needed),
+                   a->config.memory.budget ? "the budget is" : "this machine has left",
+                   hr_bytes_print(answer->available_bytes, there));
+}
+
+static hr_status find(asking *a, hr_largest *answer, hr_error *err)
+{
+    int64_t start, other = -1;
+    bool few, sequence = !strcmp(a->row->key.name, "train.seq_len");
+    memcpy(&start, (char *)&a->config + a->row->offset, sizeof start);
+    hr_status status = try_all(a, &few, &answer->value, err);
+    if (status == HR_OK && !few)
+        status = climb(a, sequence ? BLOCKS : ALL, start, &answer->value, err);
+    if (status == HR_OK && !few && sequence) status = climb(a, OTHERS, start, &other, err);
+    if (status != HR_OK) return status;
+    answer->value = hr_max(answer->value, other);
+    if (answer->value < 0) return find_none(a, answer, err);
+    status = settle(a, answer, err);
+    return status == HR_OK ? look_around(a, answer, err) : status;
+}
+
+static hr_status find_row(const char *key, const hr_config_row **row, hr_error *err)
+{
+    const int32_t index = hr_config_row_find(key);
+    if (index < 0) return hr_config_fail_unknown(key, err);
+    *row = &hr_config_rows()[index];
+    if ((*row)->key.type == HR_KEY_INTEGER) return HR_OK;
+    char takes[HR_TAKES_BYTES];
+    return hr_fail(err, HR_USAGE,
+                   "%s takes %s: the largest value is asked of keys that take a whole number", key,
+                   hr_key_takes(&(*row)->key, takes));
+}
+
+hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_question *question,
+                          hr_largest *answer, hr_error *err)
+{
+    hr_probes probes;
+    const hr_config_row *row = NULL;
+    hr_status status = find_row(key, &row, err);
+    if (status == HR_OK) status = hr_probes_open(&probes, question, err);
+    if (status != HR_OK) return status;
+    const int64_t low = (int64_t)row->key.low;
+    asking a = { .probes = &probes,
+                 .config = *config,
+                 .row = row,
+                 .low = row->key.zero_word ? hr_max(low, 1) : low,
+                 .high = (int64_t)row->key.high,
+                 .room_bytes = hr_room_memory().left_bytes };
+    *answer = (hr_largest){
+        .key = &row->key, .value = -1, .next = -1, .beyond = -1, .free_from = -1
+    };
+    status = find(&a, answer, err);
+    answer->probes = probes.made;
+    hr_probes_close(&probes);
+    if ((status != HR_OK && status != HR_NO_FIT) || !question->text) return status;
+    hr_writer writer = { question->text, question->text_bytes };
+    hr_largest_print(answer, &writer);
+    return status;
+}

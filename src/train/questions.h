@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/questions.h - one plan after the other in one process. */
+#ifndef HR_TRAIN_QUESTIONS_H
+#define HR_TRAIN_QUESTIONS_H
+
+#include "headroom/questions.h"
+#include "mem/memory.h"
+
+typedef struct {
+    hr_memory memory;
+    const char *calibrations;
+    int32_t made;                    /* plans so far */
+    char times[HR_TIMES_TEXT_BYTES]; /* of the last */
+} hr_probes;
+
+/* Errors   as hr_memory_open. */
+HR_MUST_CHECK hr_status hr_probes_open(hr_probes *probes, const hr_question *question,
+                                       hr_error *err);
+void hr_probes_close(hr_probes *probes);
+
+/* The fastest plan within a budget. Errors as hr_admit. */
+HR_MUST_CHECK hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t budget,
+                                         hr_plan_point *point, hr_error *err);
+
+/* Process bytes of the smallest plan. Errors as hr_admit_least. */
+HR_MUST_CHECK hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *bytes,
+                                       hr_error *err);
+
+#endif
