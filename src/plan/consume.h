@@ -18,7 +18,8 @@
 
 #include "graph/program.h"
 
-/* Of a program whose cuts are made, none of the whole section. Loops are left in no order. A program without the two sections is left as it is.
+/* Of a program whose cuts are made, none of the whole section. Loops are left in no order. Without
+ * the two sections nothing is done.
  * Errors   FAILURE  no room for steps, tensors or loops; scratch too small.
  * Cost     two walks over the program. */
 HR_MUST_CHECK hr_status hr_consume(hr_program *program, hr_region *scratch, hr_error *err);

@@ -281,8 +281,8 @@ static void an_update_one_step_too_early_is_refused(void **state)
  * scratch. Bytes:
  *
  *   state    W1, W2 65536 each, W3 12288, a moment beside each: 286720
- *   rows     x, out and its gradient 128 R; targets 4 R; up, d.up 2048 R; logits and d.logits, which
- *            lies over them, 384 R
+ *   rows     x, out and its gradient 128 R; targets 4 R; up, d.up 2048 R; logits and d.logits,
+ *            which lies over them, 384 R
  *   lines    1/tokens, learning rate, loss sum, parts of the norm, norm and scale: 64 each
  *
  * Steps: up, out; logits, loss, dW3, d.out; dW2, d.up, dW1; no d.x, since x has no maker. */
@@ -391,9 +391,10 @@ static void the_floor_of_gradients_kept(void **state)
     floor_is(1, kept, STATE + R * (STREAM + WIDE) + G_W3 + 2 * G_W + 2 * LINE);
 }
 
-/* W3 is updated behind the head's loop, W2 behind d.up, so that no two gradients meet. At d.up are x,
- * d.out, d.up over up and the gradient of W2: fewer than in the turns of the head, with x, up, out,
- * d.out and targets whole, a turn's logits, the gradient of W3; 1/tokens, learning rate, loss. */
+/* W3 is updated behind the head's loop, W2 behind d.up, so that no two gradients meet. At d.up are
+ * x, d.out, d.up over up and the gradient of W2: fewer than in the turns of the head, with x, up,
+ * out, d.out and targets whole, a turn's logits, the gradient of W3; 1/tokens, learning rate,
+ * loss. */
 static void the_floor_of_gradients_consumed(void **state)
 {
     const hr_strategy consumed = { .loss_chunk = 64, .consume = true };

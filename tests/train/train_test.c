@@ -309,12 +309,42 @@ static void an_interrupt_before_the_first_step_leaves_no_weights(void **state)
     no_weights_are_left();
 }
 
+/* A strategy that keeps little, with gradients as it says. */
+static void take_strategy(hr_config *config, const char *gradients)
+{
+    char text[200];
+    const char *path = hr_folder_path(&folder, "strategy.yaml");
+    const int length = snprintf(text, sizeof text,
+                                "gradients: %s\nlayers:\n - { layers: 0-%lld, keep: [] }\n",
+                                gradients, (long long)config->model.n_layers - 1);
+    hr_folder_write(path, text, length);
+    snprintf(config->memory.strategy, sizeof config->memory.strategy, "%s", path);
+}
+
+static void consumed_gradients_train_to_the_same_loss(void **state)
+{
+    (void)state;
+    for (int32_t i = 0; i < 4; i++) {
+        hr_config config = config_of(i % 2);
+        config.train.optimizer.clip = i / 2;
+        take_strategy(&config, "kept");
+        const child_outcome kept = *child_run(&config, (child_wishes){ 0 });
+        take_strategy(&config, "consumed");
+        const child_outcome consumed = *child_run(&config, (child_wishes){ 0 });
+        assert_int_equal(kept.status, HR_OK);
+        assert_int_equal(consumed.status, HR_OK);
+        assert_memory_equal(&kept.result.last_loss, &consumed.result.last_loss, sizeof(double));
+        assert_memory_equal(&kept.result.valid_loss, &consumed.result.valid_loss, sizeof(double));
+    }
+}
+
 static void a_loss_that_is_not_finite_ends_the_run(void **state)
 {
     (void)state;
-    for (int32_t kind = 0; kind < 3; kind++) {
+    for (int32_t kind = 0; kind < 6; kind++) {
         hr_config config = config_of(kind % 2);
-        config.train.optimizer.kind = kind;
+        config.train.optimizer.kind = kind % 3;
+        if (kind >= 3) take_strategy(&config, "consumed");
         config.train.optimizer.lr = 1e30;
         config.train.optimizer.clip = 0;
         const child_outcome *run = child_run(&config, (child_wishes){ 0 });
@@ -453,6 +483,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_run_that_saves_nothing_uses_its_whole_arena),
         cmocka_unit_test(an_interrupt_ends_the_step_saves_and_says_so),
         cmocka_unit_test(an_interrupt_before_the_first_step_leaves_no_weights),
+        cmocka_unit_test(consumed_gradients_train_to_the_same_loss),
         cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
         cmocka_unit_test(the_minimum_runs_and_a_page_less_is_refused),
         cmocka_unit_test(what_cannot_be_read_or_written_is_refused),
