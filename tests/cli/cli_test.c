@@ -213,6 +213,24 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
         { "plan tiny.yaml --json --json", "--json is given twice" },
         { "plan tiny.yaml --json --program",
           "--program and --json both say what to print; give one" },
+        { "plan tiny.yaml --largest train.seq_len --smallest",
+          "--largest and --smallest ask for different things; give one" },
+        { "plan tiny.yaml --frontier --program",
+          "--frontier and --program ask for different things; give one" },
+        { "plan tiny.yaml --largest train.seq_length",
+          "\"train.seq_length\" is not a key; the nearest is train.seq_len (headroom keys lists "
+          "all)" },
+        { "plan tiny.yaml --largest model.dropout",
+          "model.dropout takes a number from 0 to 0.999: the largest value is asked of keys that "
+          "take a whole number" },
+        { "plan tiny.yaml --slowdown 5%", "--slowdown belongs to --smallest" },
+        { "plan tiny.yaml --svg f.svg", "--svg belongs to --frontier" },
+        { "plan tiny.yaml --smallest --slowdown much",
+          "--slowdown takes per cent from 0 to 1000000, such as 10%; it was given \"much\"" },
+        { "plan tiny.yaml --smallest --slowdown nan",
+          "--slowdown takes per cent from 0 to 1000000, such as 10%; it was given \"nan\"" },
+        { "plan tiny.yaml --frontier --svg .",
+          "--svg .: there is a directory, and a file is to be put there" },
         { "doctor please", "doctor takes no operands; \"please\" is one too many" },
         { "verify a b", "verify takes one operand; \"b\" is one too many" },
         { "plan tiny.yaml other.yaml",
@@ -319,16 +337,17 @@ static void the_doctor_names_the_kernels(void **state)
     json_decref(machine);
 }
 
+/* With a budget: without one a plan says what the machine has left. */
 static void two_plans_of_one_recipe_are_the_same_bytes(void **state)
 {
     (void)state;
     require_program();
     put("tiny.yaml", tiny);
     static char first[TEXT_BYTES], file[TEXT_BYTES];
-    assert_int_equal(run("plan tiny.yaml --out a.json"), HR_OK);
+    assert_int_equal(run("plan tiny.yaml --budget 1GiB --out a.json"), HR_OK);
     strcpy(first, out);
     get("a.json", file);
-    assert_int_equal(run("plan tiny.yaml --out b.json"), HR_OK);
+    assert_int_equal(run("plan tiny.yaml --budget 1GiB --out b.json"), HR_OK);
     assert_string_equal(out, first);
     get("b.json", out);
     assert_string_equal(out, file);
@@ -350,6 +369,93 @@ static void the_minimum_fits_and_a_page_less_does_not(void **state)
     assert_true(json_is_false(json_object_get(answer, "fits")));
     assert_int_equal(json_integer_value(json_object_get(answer, "available_bytes")), 1);
     json_decref(answer);
+}
+
+/* Arguments, and the members that their answer has beside the name of the question. */
+static void questions_are_answered_in_words_and_in_json(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    static const struct {
+        const char *question, *arguments, *words;
+        const char *members[10];
+    } cases[] = {
+        { "largest",
+          "--largest train.seq_len --budget 200MiB",
+          "the largest train.seq_len that fits is ",
+          { "key", "fits", "outcome", "largest", "next", "next_multiple_of_64", "available_bytes",
+            "plans_made", "plan" } },
+        { "smallest",
+          "--smallest --slowdown 5%",
+          "the least that is at most 5 % slower than the fastest",
+          { "slowdown", "least", "within", "fastest", "strategy_named", "times" } },
+        { "frontier",
+          "--frontier --svg f.svg",
+          "what is given up",
+          { "points", "available_bytes", "strategy_named", "times" } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("plan tiny.yaml %s", cases[i].arguments), HR_OK);
+        assert_non_null(strstr(out, cases[i].words));
+        assert_int_equal(run("plan tiny.yaml --json %s", cases[i].arguments), HR_OK);
+        json_t *answer = out_json();
+        assert_string_equal(json_string_value(json_object_get(answer, "question")),
+                            cases[i].question);
+        for (int32_t m = 0; cases[i].members[m]; m++)
+            if (!json_object_get(answer, cases[i].members[m]))
+                fail_msg("%s has no %s", cases[i].question, cases[i].members[m]);
+        json_decref(answer);
+    }
+    assert_int_equal(access("f.svg", F_OK), 0);
+    assert_int_equal(run("plan tiny.yaml --json --largest model.d_ff --budget 1"), HR_NO_FIT);
+    json_t *answer = out_json();
+    assert_true(json_is_false(json_object_get(answer, "fits")));
+    assert_true(json_is_null(json_object_get(answer, "plan")));
+    json_decref(answer);
+}
+
+static void a_plan_says_why_in_json(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    static const char *const lists[] = { "process", "phases", "at_peak", "largest" };
+    assert_int_equal(run("plan tiny.yaml --json"), HR_OK);
+    json_t *answer = out_json();
+    const json_t *why = json_object_get(answer, "why");
+    assert_true(json_is_object(why));
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        assert_true(json_array_size(json_object_get(why, lists[i])) > 0);
+    int64_t sum = 0;
+    size_t index;
+    json_t *line;
+    json_array_foreach(json_object_get(why, "process"), index, line)
+        sum += json_integer_value(json_object_get(line, "bytes"));
+    assert_int_equal(sum, json_integer_value(json_object_get(answer, "process_bytes")));
+    json_decref(answer);
+}
+
+/* Neither a path too long, nor a file in the place of a directory, nor a folder in the place of the
+ * calibration stops a plan: it says that its times are a guess. */
+static void a_cache_that_cannot_be_read_does_not_stop_a_plan(void **state)
+{
+    (void)state;
+    require_program();
+    char command[COMMAND_BYTES];
+    put("tiny.yaml", tiny);
+    static const char *const values[] = { "/nonexistent", "\"$PWD/tiny.yaml\"", "relative",
+                                          "/$(printf '%02000d' 0)", "" };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        snprintf(command, sizeof command,
+                 "XDG_CACHE_HOME=%s HOME= \"$HEADROOM\" plan tiny.yaml --json >out.txt 2>err.txt",
+                 values[i]);
+        assert_int_equal(system(command), 0);
+        get("out.txt", out);
+        json_t *answer = out_json();
+        assert_non_null(strstr(json_string_value(json_object_get(answer, "times")), "a guess"));
+        json_decref(answer);
+    }
 }
 
 static void a_plan_file_is_judged_and_a_collision_is_exit_4(void **state)
@@ -524,6 +630,9 @@ int main(void)
         IN_A_FOLDER(the_doctor_names_the_kernels),
         IN_A_FOLDER(two_plans_of_one_recipe_are_the_same_bytes),
         IN_A_FOLDER(the_minimum_fits_and_a_page_less_does_not),
+        IN_A_FOLDER(questions_are_answered_in_words_and_in_json),
+        IN_A_FOLDER(a_plan_says_why_in_json),
+        IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),
         IN_A_FOLDER(a_plan_file_is_judged_and_a_collision_is_exit_4),
         IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_promise),
         IN_A_FOLDER(a_run_without_its_text_or_place_is_exit_2),
