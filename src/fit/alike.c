@@ -439,10 +439,11 @@ bool hr_alike_choose(hr_layers *layers, const hr_layers_task *task, const hr_twi
     if (bound > task->ps_most) return false;
     /* What is within a small gap of the bound is soon looked through, and often enough. */
     for (int64_t gap = bound / GAP_FIRST + 1;; gap *= GAP_GROWTH) {
-        s->ps_most = gap < task->ps_most - bound ? bound + gap : task->ps_most;
+        const bool last = gap >= (task->ps_most - bound) / GAP_GROWTH; /* or it would overflow */
+        s->ps_most = last ? task->ps_most : bound + gap;
         if (run(s, best, chosen)) return true;
         best->out_of_room = s->out_of_room;
-        if (s->out_of_room || s->ps_most == task->ps_most) return false;
+        if (s->out_of_room || last) return false;
         best->bound = s->ps_most + 1;
     }
 }

@@ -110,7 +110,7 @@ static void counts_find_what_every_choice_holds(void **state)
                                     .set_count = s.set_count,
                                     .slopes = &s.slopes,
                                     .limit = limit,
-                                    .ps_most = INT64_MAX / 2 };
+                                    .ps_most = INT64_MAX };
             const int64_t least = try_all(&s, limit);
             const bool any = hr_alike_choose(&layers, &task, s.rests, s.rest_count, &best, chosen);
             const int64_t bound = hr_alike_bound(&layers, &task, s.rests, s.rest_count);
