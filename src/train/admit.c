@@ -227,6 +227,12 @@ static hr_status search(trial *t, aims aim, hr_error *err)
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
+    /* That nothing fits is known from the least long before every strategy was looked at. */
+    int64_t floor_bytes = 0;
+    if (status == HR_OK) status = hr_fit_least(&t->fit, &floor_bytes, err);
+    if (status == HR_OK && floor_bytes > limit)
+        status = hr_fail(err, HR_NO_FIT, "no strategy keeps within %lld bytes of arena",
+                         (long long)limit);
     if (status == HR_OK) status = build_fastest(t, limit, &found, err);
     answer->fits = status == HR_OK;
     if (status == HR_OK && aim == FASTEST) return HR_OK;
