@@ -53,9 +53,10 @@ typedef struct {
 
 /* Something to change, tried out: every number is that of a plan that was built. */
 typedef struct {
-    char what[HR_PLAN_NAME_BYTES];  /* to be typed, "model.d_ff=256", two with a blank between; of a
-                                       removal in words, "compute norm outputs again in every layer" */
-    char price[HR_PLAN_NAME_BYTES]; /* what changes in the mathematics, in words; else empty */
+    /* To be typed, "model.d_ff=256", two with a blank between; of a removal in words, "outputs of
+     * norms again in every layer". */
+    char what[HR_PLAN_NAME_BYTES];
+    char price[HR_PLAN_NAME_BYTES]; /* what changes beside time, in words; may be empty */
     int64_t bytes;                  /* process bytes with the change; of a refusal the least */
     int64_t gained_bytes;           /* how many less than without */
     double seconds_lost; /* of a step, predicted: against the fastest plan without any budget, of a
@@ -86,8 +87,8 @@ typedef struct {
     char *text;       /* [text_bytes] out: the plan, or the refusal, for people */
     int64_t text_bytes;
     bool program;             /* text is the step program instead */
-    bool colour;              /* text has escapes for colour: where it goes is a terminal */
-    bool blocks;              /* text has block characters: the terminal or locale is UTF-8 */
+    bool colour;              /* text has escapes for colour: it goes to a terminal */
+    bool blocks;              /* text has block characters: what shows it takes UTF-8 */
     hr_plan_details *details; /* out: why, for programs */
     const char *calibrations; /* directory of calibrations; null: times are guessed */
 } hr_plan_outputs;

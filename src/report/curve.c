@@ -30,7 +30,11 @@ void hr_curve_put(hr_writer *writer, const hr_plan_details *details, bool blocks
         hr_words_digits(labelled, digits);
         hr_put(writer, "  %*s  ", HR_WORDS_BYTES_COLUMNS - 2,
                line == LINES - 1 || line == 0 ? digits : "");
-        for (int32_t i = 0; i < details->curve_count; i++) {
+        int32_t columns = details->curve_count; /* no blanks at the end of a line */
+        while (columns > 0 &&
+               height_of(details->curve[columns - 1], least, peak, LINES * steps) <= line * steps)
+            columns--;
+        for (int32_t i = 0; i < columns; i++) {
             const int64_t height = height_of(details->curve[i], least, peak, LINES * steps);
             const int64_t here = hr_min(hr_max(height - line * steps, 0), steps);
             hr_put(writer, "%s", blocks ? eighths[here] : here ? "#" : " ");

@@ -140,8 +140,8 @@ static void say_lines(const hr_plan *plan, hr_plan_details *details)
                 plan->process[i].bytes);
 }
 
-/* Reading a batch, the step, what comes before an update and the update: a training step is all that
- * is no phase of its own. */
+/* Reading a batch, the step, what comes before an update and the update: a training step is all
+ * that is no phase of its own. */
 static bool is_training(const char *section)
 {
     return strcmp(section, "load") && strcmp(section, "evaluation") && strcmp(section, "sample") &&

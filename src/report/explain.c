@@ -107,9 +107,14 @@ static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_ans
 static void put_parts(hr_writer *writer, const hr_style *style, const char *title,
                       const hr_plan_part *parts, int32_t count)
 {
+    int64_t columns = 26; /* whole names, aligned */
+    for (int32_t i = 0; i < count; i++) columns = hr_max(columns, (int64_t)strlen(parts[i].name));
     if (count) hr_put(writer, "\n%s%s%s\n", style->title, title, style->plain);
-    for (int32_t i = 0; i < count; i++)
-        put_line(writer, parts[i].name, parts[i].bytes, parts[i].why);
+    for (int32_t i = 0; i < count; i++) {
+        hr_put(writer, "  %-*s", (int)columns, parts[i].name);
+        hr_words_put_bytes(writer, parts[i].bytes);
+        hr_put(writer, "%s%s\n", *parts[i].why ? "  " : "", parts[i].why);
+    }
 }
 
 static void put_removals(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
@@ -121,8 +126,8 @@ static void put_removals(hr_writer *writer, const hr_style *style, const hr_plan
         const hr_plan_change *change = &details->removals[i];
         char digits[32];
         hr_words_digits(-change->gained_bytes, digits);
-        hr_put(writer, "  %-50s %18s bytes  %+6.1f %% time\n", change->what, digits,
-               100 * change->seconds_lost / answer->step_seconds);
+        hr_put(writer, "  %-47s%*s bytes  %+6.1f %% time\n", change->what, HR_WORDS_BYTES_COLUMNS,
+               digits, 100 * change->seconds_lost / answer->step_seconds);
     }
 }
 

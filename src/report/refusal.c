@@ -28,10 +28,14 @@ static void put_change(hr_writer *writer, const hr_plan_change *change)
     hr_words_digits(-change->gained_bytes, gained);
     if (change->changes_mathematics) snprintf(seconds, sizeof seconds, "none");
     else snprintf(seconds, sizeof seconds, "%+.3g s a step", change->seconds_lost);
-    hr_put(writer, "  %-34s", change->what);
+    hr_put(writer, "  %-32s", change->what);
     hr_words_put_bytes(writer, change->bytes);
-    hr_put(writer, " %19s  %-15s  %s\n", gained, seconds,
-           *change->price ? change->price : "nothing else");
+    hr_put(writer, "%*s  %-17s", HR_WORDS_BYTES_COLUMNS, gained, seconds);
+    hr_put(writer, "%s%s\n", change->changes_mathematics ? "yes: " : "no",
+           !*change->price               ? ""
+           : change->changes_mathematics ? change->price
+                                         : "");
+    if (*change->price && !change->changes_mathematics) hr_put(writer, "    (%s)\n", change->price);
 }
 
 static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
@@ -42,8 +46,8 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_
         hr_put(writer, "\n%swould fit with one of these%s, cheapest first\n", style->title,
                pairs ? " pairs" : "");
         hr_put(writer, "%s", style->plain);
-        hr_put(writer, "  %-34s%*s  %13s %19s  %-15s  %s\n", "", HR_WORDS_BYTES_COLUMNS,
-               "then needs, bytes", "", "gained", "time lost", "what else changes");
+        hr_put(writer, "  %-32s%*s%15s%*s  %-17s%s\n", "", HR_WORDS_BYTES_COLUMNS, "then needs", "",
+               HR_WORDS_BYTES_COLUMNS, "gained", "time lost", "other mathematics");
     } else hr_put(writer, "\nno change of one or two keys that was tried makes it fit\n");
     for (int32_t i = 0; i < details->change_count; i++) put_change(writer, &details->changes[i]);
     hr_put(writer, "  --budget %lld: the smallest plan of this recipe, %.3g s a step\n",
@@ -62,10 +66,12 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     put_line(writer, "lacks", answer->minimum_bytes - answer->available_bytes, "");
     if (line) put_line(writer, "largest part", line->bytes, line->name);
     if (part) put_line(writer, "most of it", part->bytes, part->name);
-    if (details->alone.bytes)
-        hr_put(writer, "  %s%s alone, %lld bytes, %s more than that, whatever the strategy%s\n",
-               style.strong, details->alone.name, (long long)details->alone.bytes,
-               details->alone.why, style.plain);
-    hr_put(writer, "  the smallest plan has its peak at: %s\n", details->peak);
+    if (details->alone.bytes) {
+        char digits[32];
+        hr_words_digits(details->alone.bytes, digits);
+        hr_put(writer, "\n  %s%s alone, %s bytes, %s more than that, whatever the strategy%s\n",
+               style.strong, details->alone.name, digits, details->alone.why, style.plain);
+    }
+    hr_put(writer, "  the smallest plan has its peak in: %s\n", details->peak);
     put_changes(writer, &style, answer, details);
 }

@@ -17,6 +17,7 @@ enum {
     WAY_MLP,
     WAY_ATTENTION,
     WAY_ORDER,
+    WAY_CONSUME,
     WAYS /* those before WAY_MICRO: hr_intermediate */
 };
 
@@ -100,6 +101,10 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
         strategy->dw_first = !strategy->dw_first;
         hr_put(&writer, "gradients of %s first", strategy->dw_first ? "weights" : "inputs");
         return true;
+    case WAY_CONSUME:
+        hr_put(&writer, "gradients consumed by their updates");
+        strategy->consume = true;
+        return !r->chosen.consume;
     default:
         hr_put(&writer, "%s again in every layer", intermediates[way]);
         return drop(r, way, strategy);
