@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/questions.c - headroom plan with --largest, --smallest or --frontier: what is asked of all plans
- * of a recipe. Answers lie in the heap, whose line of a plan is fixed. */
+/* cli/questions.c - headroom plan with --largest, --smallest or --frontier: what is asked of all
+ * plans of a recipe. Answers lie in the heap, whose line of a plan is fixed. */
 #include "headroom/questions.h"
 
 #include <jansson.h>

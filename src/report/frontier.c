@@ -56,6 +56,9 @@ void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
     put_cut(&w, "MLP by", strategy->mlp_tile, "token");
     put_cut(&w, "attention by", strategy->attention_tile, "sequence");
     put_again(&w, strategy);
+    if (strategy->consume)
+        hr_put(&w, "%sgradients consumed at once%s", w.used ? "; " : "",
+               config->train.optimizer.clip > 0 ? ", the step twice for their norm" : "");
     if (!w.used) hr_put(&w, "nothing");
 }
 
