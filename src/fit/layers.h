@@ -26,7 +26,7 @@ typedef struct {
 } hr_layers;
 
 enum { HR_LAYERS_ALIKE_BYTES = 384 << 10 };
-enum { HR_LAYERS_STATES = 1 << 14 }; /* of one layer */
+enum { HR_LAYERS_STATES = 1 << 12 }; /* of one layer */
 
 int64_t hr_layers_bytes(int32_t layers);
 HR_MUST_CHECK hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region,

@@ -26,14 +26,18 @@ int64_t hr_compile_kept_bytes(const hr_config *config)
     return config->model.n_layers + program + plan + alignment;
 }
 
+int64_t hr_compile_lives_bytes(const hr_config *config)
+{
+    const hr_model_limits limits = hr_model_limits_of(config);
+    const int64_t clones = limits.steps * (int64_t)(sizeof(hr_step) + sizeof(int32_t));
+    const int64_t cuts = limits.loops * (int64_t)sizeof(hr_tile_cut);
+    return hr_compile_kept_bytes(config) + cuts + clones + limits.tensors * 32;
+}
+
 int64_t hr_compile_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
-    const int64_t storages = (int64_t)limits.tensors + limits.steps;
-    const int64_t clones = limits.steps * (int64_t)(sizeof(hr_step) + sizeof(int32_t));
-    const int64_t scratch = clones + limits.tensors * 32 + hr_pack_scratch_bytes((int32_t)storages);
-    const int64_t cuts = limits.loops * (int64_t)sizeof(hr_tile_cut);
-    return hr_compile_kept_bytes(config) + cuts + scratch;
+    return hr_compile_lives_bytes(config) + hr_pack_scratch_bytes(limits.tensors + limits.steps);
 }
 
 /* Storages got their offsets; buffers take them over, views from where they show their root. */

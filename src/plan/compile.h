@@ -17,6 +17,9 @@ typedef struct {
 /* Bytes that compiling such a config takes from a region, at most. */
 int64_t hr_compile_bytes(const hr_config *config);
 
+/* Bytes that it takes without packing, at most. */
+int64_t hr_compile_lives_bytes(const hr_config *config);
+
 /* Bytes of these that program and plan keep, at most: the same for every strategy, so that a process
  * is as large as its arena says. */
 int64_t hr_compile_kept_bytes(const hr_config *config);

@@ -37,7 +37,8 @@ typedef struct {
     const char *rung;
     int32_t threads;
     int64_t planning_bytes, kept_bytes;
-    hr_region search;                /* of `fit` */
+    hr_region search; /* of `fit` */
+    bool search_is_open;
     uint8_t *chosen, *least, *spare; /* [layers] sets dropped */
     hr_fit fit;
 } trial;
@@ -93,11 +94,22 @@ static int64_t arena_limit(const trial *t)
     return arena;
 }
 
+/* Begins to search, or goes on: building a plan takes the same room. */
+static hr_status open_search(trial *t, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    if (t->search_is_open) return HR_OK;
+    t->search.used = 0;
+    t->search_is_open = true;
+    return hr_fit_open(&t->fit, &a->config, &a->rates, t->threads, &t->search, err);
+}
+
 /* Builds and packs a strategy: it lies in the admission then. */
-static hr_status build(const trial *t, const hr_strategy *strategy, hr_error *err)
+static hr_status build(trial *t, const hr_strategy *strategy, hr_error *err)
 {
     hr_admission *a = t->admission;
     a->region.used = 0;
+    t->search_is_open = false;
     const hr_status status = hr_compile(&a->config, strategy, t->threads, &a->region, &a->compiled,
                                         err);
     if (status != HR_OK) return status;
@@ -114,7 +126,8 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
 {
     int64_t asked = limit, bound_ps = 0;
     for (int32_t tries = 0; tries < TRIES_MOST; tries++) {
-        hr_status status = hr_fit_fastest(&t->fit, asked, found, err);
+        hr_status status = open_search(t, err);
+        if (status == HR_OK) status = hr_fit_fastest(&t->fit, asked, found, err);
         if (status == HR_OK) status = build(t, &found->strategy, err);
         if (status != HR_OK) return status;
         if (tries == 0) bound_ps = found->proven ? found->step_ps : 0;
@@ -135,9 +148,11 @@ static hr_status build_least(trial *t, hr_fit_found *least, hr_error *err)
     hr_admission *a = t->admission;
     int64_t limit, best = INT64_MAX;
     hr_fit_found found = { .strategy.dropped = t->spare };
-    hr_status status = hr_fit_least(&t->fit, &limit, err);
+    hr_status status = open_search(t, err);
+    if (status == HR_OK) status = hr_fit_least(&t->fit, &limit, err);
     for (int32_t tries = 0; tries < TRIES_MOST && status == HR_OK; tries++) {
-        status = hr_fit_fastest(&t->fit, limit, &found, err);
+        status = open_search(t, err);
+        if (status == HR_OK) status = hr_fit_fastest(&t->fit, limit, &found, err);
         if (status == HR_OK) status = build(t, &found.strategy, err);
         if (status != HR_OK) return status;
         const int64_t arena = a->compiled.plan.arena_bytes;
@@ -221,14 +236,14 @@ static hr_status search(trial *t, aims aim, hr_error *err)
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
-    status = hr_fit_open(&t->fit, &a->config, &t->admission->rates, t->threads, &t->search, err);
     if (aim == LEAST) {
-        if (status == HR_OK) status = build_least(t, &least, err);
+        status = build_least(t, &least, err);
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
     /* That nothing fits is known from the least long before every strategy was looked at. */
     int64_t floor_bytes = 0;
+    status = open_search(t, err);
     if (status == HR_OK) status = hr_fit_least(&t->fit, &floor_bytes, err);
     if (status == HR_OK && floor_bytes > limit)
         status = hr_fail(err, HR_NO_FIT, "no strategy keeps within %lld bytes of arena",
@@ -245,15 +260,17 @@ static hr_status search(trial *t, aims aim, hr_error *err)
     return status;
 }
 
-/* Room for building a plan, and behind it for searching. */
+/* Room for building a plan, or behind the one that is built for searching another. */
 static hr_status open_regions(trial *t, hr_error *err)
 {
     hr_admission *a = t->admission;
     const int64_t layers = a->config.model.n_layers;
     const int64_t compile_bytes = hr_round_up(hr_compile_bytes(&a->config), 64);
-    const int64_t search_bytes = hr_fit_bytes(&a->config) + 3 * hr_round_up(layers, 64);
+    const int64_t search_bytes = hr_round_up(hr_fit_bytes(&a->config), 64);
+    const int64_t sets_bytes = 3 * hr_round_up(layers, 64);
     t->kept_bytes = hr_compile_kept_bytes(&a->config);
-    t->planning_bytes = compile_bytes + search_bytes;
+    const int64_t searching = hr_round_up(t->kept_bytes, 64) + search_bytes;
+    t->planning_bytes = hr_max(compile_bytes, searching) + sets_bytes;
     if (!a->region.base) {
         hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
                                                  &a->region, err);
@@ -265,10 +282,11 @@ static hr_status open_regions(trial *t, hr_error *err)
     if (t->planning_bytes > a->region.bytes)
         return hr_fail(err, HR_FAILURE, "no room to plan a model of %lld layers",
                        (long long)layers);
-    t->search = hr_region_over(a->region.base + compile_bytes, search_bytes);
-    t->chosen = hr_region_take(&t->search, layers, 1);
-    t->least = hr_region_take(&t->search, layers, 1);
-    t->spare = hr_region_take(&t->search, layers, 1);
+    t->search = hr_region_over(a->region.base + searching - search_bytes, search_bytes);
+    hr_region sets = hr_region_over(a->region.base + t->planning_bytes - sets_bytes, sets_bytes);
+    t->chosen = hr_region_take(&sets, layers, 1);
+    t->least = hr_region_take(&sets, layers, 1);
+    t->spare = hr_region_take(&sets, layers, 1);
     return HR_OK;
 }
 
