@@ -277,8 +277,12 @@ static void say_end(asking *a, const hr_largest *answer, char reason[HR_LARGEST_
 {
     hr_error why = { .message = "" };
     char takes[HR_TAKES_BYTES];
+    hr_strategy strategy = { .dropped = a->dropped };
     set(a, answer->value + 1);
-    if (answer->value < a->high && hr_config_check(&a->config, &why) != HR_OK)
+    hr_status status = hr_config_check(&a->config, &why);
+    if (status == HR_OK && *a->config.memory.strategy)
+        status = hr_strategy_read(&a->config, a->config.memory.strategy, &strategy, &why);
+    if (answer->value < a->high && status != HR_OK)
         snprintf(reason, HR_LARGEST_REASON_BYTES, "%s", why.message);
     else
         snprintf(reason, HR_LARGEST_REASON_BYTES, "%s takes %s", a->row->key.name,

@@ -324,6 +324,11 @@ static void a_named_strategy_leaves_nothing_to_search(void **state)
     assert_int_equal(hr_plan_smallest(&config, 0.1, &question, smallest, &err), HR_OK);
     assert_non_null(strstr(text, "there is nothing to search"));
     assert_int_equal(smallest->least.process_bytes, answer.process_bytes);
+    static hr_largest largest;
+    assert_int_equal(hr_plan_largest(&config, "model.n_layers", &question, &largest, &err), HR_OK);
+    assert_int_equal(largest.outcome, HR_LARGEST_END);
+    assert_int_equal(largest.value, config.model.n_layers);
+    assert_non_null(strstr(largest.reason, config.memory.strategy));
     remove(config.memory.strategy);
     free(smallest);
     free(frontier);
