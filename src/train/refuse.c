@@ -13,7 +13,7 @@ enum { HALVINGS_MOST = 30, PAIRS_MOST = 3 };
 
 /* Plans that are made for changes of one key, and in all: counted and never timed, so that equal
  * recipes get equal answers. */
-enum { SINGLES_MOST = 36, PLANS_MOST = 52 };
+enum { SINGLES_MOST = 30, PLANS_MOST = 42 };
 
 /* What else is another than time, from what costs least to what costs most. */
 typedef enum { NOTHING, ROUNDING, UPDATES, WINDOWS, WORDS, MODEL } loss;
@@ -211,9 +211,13 @@ static int64_t find(refusing *r, const way *const *chosen, int32_t count)
     offer made, best;
     int32_t most = halvings_most(r, chosen, count);
     if (most == 0 || tired(r)) return INT64_MAX;
-    if (!fits(r, chosen, count, most, &best)) return best.change.bytes;
+    /* Once is often enough; where the most is not, nothing is. */
+    int32_t low = 1;
+    if (most > 1 && fits(r, chosen, count, 1, &best)) most = 1;
+    else if (tired(r) || !fits(r, chosen, count, most, &best)) return best.change.bytes;
+    else low = (int32_t)hr_min(2, most);
     const int64_t least = best.change.bytes;
-    for (int32_t low = 1; low < most && !tired(r);) {
+    while (low < most && !tired(r)) {
         const int32_t middle = (low + most) / 2;
         if (fits(r, chosen, count, middle, &made)) {
             best = made;

@@ -16,7 +16,7 @@
  *   calibrations  as for hr_admit
  *   details       in: as hr_details left it. out
  *
- * Cost     some fifty plans at most, each the smallest of a recipe */
+ * Cost     some forty plans at most, each the smallest of a recipe */
 void hr_refuse(hr_memory *memory, const hr_config *config, const char *calibrations,
                hr_admission *admission, hr_plan_details *details);
 

@@ -157,7 +157,7 @@ static void where_no_single_change_helps_two_may(void **state)
     config = small();
     /* Below what any key reaches by itself: planning takes what it takes for each layer. */
     planned *p = NULL;
-    for (int64_t percent = 40; percent > 5; percent -= 2) {
+    for (int64_t percent = 34; percent > 5; percent -= 2) {
         free(p);
         config.memory.budget = 0;
         config.memory.budget = least(&config) * percent / 100;
