@@ -67,10 +67,12 @@ static int64_t sequences_of(const hr_fit *fit, const hr_strategy *knobs)
 }
 
 /* Everything but the sets. */
-static hr_status open_setting(hr_fit *fit, int64_t micro, bool dw_first, setting *s, hr_error *err)
+static hr_status open_setting(hr_fit *fit, int64_t micro, bool dw_first, bool consume, setting *s,
+                              hr_error *err)
 {
     *s = (setting){ .knobs = { .micro_batch = micro < fit->config->train.batch ? micro : 0,
-                               .dw_first = dw_first } };
+                               .dw_first = dw_first,
+                               .consume = consume } };
     s->chunk_count = hr_fit_chunks(fit->config, micro, s->chunks);
     return hr_twin_rests_of(&fit->twin, &s->knobs, fit->sets[reference_of(fit)], s->chunks,
                             s->chunk_count, s->rests, &s->slopes, err);
@@ -117,7 +119,8 @@ static setting derive(const setting *base, const setting *rests)
     return s;
 }
 
-/* Tiles add calls to every pass: what they cost where nothing is dropped they cost everywhere. */
+/* Tiles add calls to every pass, and so do updates and the pass of a norm: what they cost where
+ * nothing is dropped they cost everywhere, at least. */
 static hr_status price_tiles(hr_fit *fit, const setting *base, setting *s, hr_error *err)
 {
     const hr_status status = know(fit, s, 0, err);
@@ -245,6 +248,16 @@ static bool choose_by_layer(walk *w, const setting *s, hr_layers_task *task, cho
     return true;
 }
 
+/* No choice for the layers keeps within the limit, with any chunk. */
+static bool has_no_room(const setting *s, const hr_layers_task *task)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t c = 0; c < s->chunk_count; c++)
+        if (s->rests[c].other <= task->limit) least = hr_min(least, s->rests[c].head);
+    return least == INT64_MAX || hr_layers_least(task->twin, task->sets, task->set_count,
+                                                 task->slopes, least) > task->limit;
+}
+
 /* The fastest of all, no slower than task->ps_most, written to the fit's trial; false: there is
  * none. */
 static bool choose(walk *w, const setting *s, hr_layers_task *task, choice *best)
@@ -252,6 +265,7 @@ static bool choose(walk *w, const setting *s, hr_layers_task *task, choice *best
     hr_fit *fit = w->fit;
     hr_alike_best alike;
     if (fit->twin.depth.exact) return choose_by_layer(w, s, task, best);
+    if (has_no_room(s, task)) return false;
     if (hr_alike_choose(&fit->layers, task, s->rests, s->chunk_count, &alike, fit->trial)) {
         *best = (choice){ alike.chunk, alike.ps };
         if (peak_of(task, &s->rests[alike.chunk], fit->trial) <= task->limit) return true;
@@ -437,8 +451,8 @@ static hr_status explore_micro(walk *w, int64_t micro, const setting *whole, hr_
     setting dx_first, dw_first;
     hr_status status = HR_OK;
     if (micro == sequences_of(fit, &whole->knobs)) dx_first = *whole;
-    else status = open_setting(fit, micro, false, &dx_first, err);
-    if (status == HR_OK) status = open_setting(fit, micro, true, &dw_first, err);
+    else status = open_setting(fit, micro, false, false, &dx_first, err);
+    if (status == HR_OK) status = open_setting(fit, micro, true, false, &dw_first, err);
     if (status != HR_OK) return status;
     if (!dx_first.known[0]) {
         const bool scales = scale(fit, whole, &dx_first);
@@ -452,6 +466,29 @@ static hr_status explore_micro(walk *w, int64_t micro, const setting *whole, hr_
     status = explore(w, &s, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dx_first, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dw_first, err);
+    return status;
+}
+
+/* The whole batch at once with gradients consumed: layers keep the same bytes and take no less
+ * time. */
+static hr_status explore_consumed(walk *w, const setting *whole, hr_error *err)
+{
+    hr_fit *fit = w->fit;
+    setting dx_rests, dw_rests;
+    const int64_t micro = sequences_of(fit, &whole->knobs);
+    if (whole->knobs.micro_batch) return HR_OK;
+    hr_status status = open_setting(fit, micro, false, true, &dx_rests, err);
+    if (status == HR_OK) status = open_setting(fit, micro, true, true, &dw_rests, err);
+    if (status != HR_OK) return status;
+    setting dx_first = derive(whole, &dx_rests);
+    status = price_tiles(fit, whole, &dx_first, err);
+    if (status != HR_OK) return status;
+    setting s = derive(&dx_first, &dx_rests), dw_first = derive(&dx_first, &dw_rests);
+    if (is_beaten(w, &s) && is_beaten(w, &dw_first)) return HR_OK;
+    status = explore(w, &dx_first, err);
+    if (status == HR_OK) status = explore(w, &dw_first, err);
+    if (status == HR_OK) status = explore_tiles(w, &dx_first, &dx_rests, err);
+    if (status == HR_OK) status = explore_tiles(w, &dx_first, &dw_rests, err);
     return status;
 }
 
@@ -486,7 +523,7 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     const int32_t count = hr_fit_micros(fit->config, micros);
     walk w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
     setting whole;
-    hr_status status = open_setting(fit, micros[0], false, &whole, err);
+    hr_status status = open_setting(fit, micros[0], false, false, &whole, err);
     if (status == HR_OK) status = know_all(fit, &whole, err);
     if (status != HR_OK) return status;
     for (int32_t m = 0; m < count && status == HR_OK; m++) {
@@ -499,6 +536,7 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     for (int32_t i = 0; i < count && status == HR_OK; i++)
         if (!w.any || prospects[i].fewest <= found->step_ps)
             status = explore_micro(&w, prospects[i].micro, &whole, err);
+    if (status == HR_OK) status = explore_consumed(&w, &whole, err);
     if (status != HR_OK) return status;
     if (w.any) {
         found->bound_ps = hr_min(found->step_ps, w.bound);
@@ -552,9 +590,11 @@ hr_status hr_fit_least(hr_fit *fit, int64_t *bytes, hr_error *err)
     hr_status status = HR_OK;
     *bytes = INT64_MAX;
     for (int32_t m = count - 1; m >= 0; m--)
-        for (int32_t order = 0; order < 2 && status == HR_OK; order++) {
+        for (int32_t order = 0; order < 4 && status == HR_OK; order++) {
             setting s;
-            status = open_setting(fit, micros[m], order, &s, err);
+            const bool consume = order / 2;
+            if (consume && micros[m] < fit->config->train.batch) break;
+            status = open_setting(fit, micros[m], order % 2, consume, &s, err);
             if (status == HR_OK) status = least_of(fit, &s, bytes, err);
         }
     return status;

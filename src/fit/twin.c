@@ -33,7 +33,7 @@ int64_t hr_twin_bytes(const hr_config *config)
 {
     hr_config small = *config;
     small.model.n_layers = hr_min(config->model.n_layers, HR_TWIN_LAYERS_MOST);
-    return hr_compile_bytes(&small) + HR_TWIN_DEPTHS * model_bytes(&small);
+    return hr_compile_lives_bytes(&small) + HR_TWIN_DEPTHS * model_bytes(&small);
 }
 
 /* The section of a step: the child of loop 0 that holds it. */
@@ -76,8 +76,7 @@ static void count_step(const hr_program *program, int32_t s, int64_t alive, bool
 static void take_census(const hr_twin *twin, const hr_program *program, const int64_t *alive,
                         census *c)
 {
-    const int32_t training = hr_program_loop(program, "step");
-    bool back = false, timed = false;
+    bool back = false, timed = false, training = false;
     int32_t sections = 0, last = HR_NONE;
     *c = (census){ .head = 0 };
     for (int32_t s = 0; s < program->step_count; s++) {
@@ -85,14 +84,15 @@ static void take_census(const hr_twin *twin, const hr_program *program, const in
         const int32_t section = section_of(program, s);
         if (section != last) {
             const char *name = program->loops[section].name;
-            timed = section == training || !strcmp(name, "fetch") || !strcmp(name, "update");
+            training = !strcmp(name, "step") || !strcmp(name, "norm");
+            timed = training || !strcmp(name, "fetch") || !strcmp(name, "update");
             sections++;
         }
         last = section;
         const int64_t ps = timed ? hr_cost_step_total(program, twin->rates, s) : 0;
-        if (section == training && step->layer != HR_NONE) add(&c->layer_ps[step->layer], ps);
+        if (training && step->layer != HR_NONE) add(&c->layer_ps[step->layer], ps);
         else add(&c->rest_ps, ps);
-        if (section != training) raise(&c->section[sections - 1], alive[s]);
+        if (!training) raise(&c->section[sections - 1], alive[s]);
         else count_step(program, s, alive[s], &back, c);
     }
 }

@@ -33,7 +33,7 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
     return (hr_model_limits){ .steps = 200 * layers + 200,
                               .tensors = 300 * layers + 300,
                               .loops = 16 * layers + 48,
-                              .params = 20 * layers + 20 };
+                              .params = 24 * layers + 24 };
 }
 
 static void open_section(assembly *a, const char *name, int64_t rows, bool training)

@@ -66,7 +66,8 @@ static bool enumerate(scene *s)
         const int32_t chunk_count = hr_fit_chunks(&s->config, micros[m], chunks);
         const int32_t mlps = hr_fit_mlp_tiles(&s->config, micros[m], mlp);
         const int32_t attentions = hr_fit_attention_tiles(&s->config, micros[m], attention);
-        const int64_t grid = (int64_t)chunk_count * mlps * attentions * 2 * choices;
+        const int32_t lifetimes = micros[m] < s->config.train.batch ? 1 : 2;
+        const int64_t grid = (int64_t)chunk_count * mlps * attentions * lifetimes * 2 * choices;
         if (s->count + grid > STRATEGIES_MOST) return false;
         for (int64_t i = 0; i < grid; i++) {
             int64_t at = i;
@@ -80,6 +81,7 @@ static bool enumerate(scene *s)
             strategy.loss_chunk = chunks[at % chunk_count], at /= chunk_count;
             strategy.mlp_tile = mlp[at % mlps], at /= mlps;
             strategy.attention_tile = attention[at % attentions], at /= attentions;
+            strategy.consume = at % lifetimes, at /= lifetimes;
             strategy.dw_first = at;
             build(s, &strategy, &s->list[s->count++]);
         }
@@ -107,9 +109,10 @@ static const built *best_within(const scene *s, int64_t limit)
 
 static void say(const scene *s, const char *who, const hr_strategy *st, int64_t floor, int64_t ps)
 {
-    print_message("%s: micro %lld chunk %lld mlp %lld attention %lld dw first %d sets", who,
-                  (long long)st->micro_batch, (long long)st->loss_chunk, (long long)st->mlp_tile,
-                  (long long)st->attention_tile, st->dw_first);
+    print_message("%s: micro %lld chunk %lld mlp %lld attention %lld dw first %d consumed %d sets",
+                  who, (long long)st->micro_batch, (long long)st->loss_chunk,
+                  (long long)st->mlp_tile, (long long)st->attention_tile, st->dw_first,
+                  st->consume);
     for (int64_t l = 0; l < s->config.model.n_layers; l++) print_message(" %02x", st->dropped[l]);
     print_message(", floor %lld, %lld ps\n", (long long)floor, (long long)ps);
 }
@@ -147,6 +150,7 @@ static void open_scene(scene *s, uint64_t turn)
     config->memory.recompute = HR_RECOMPUTE_AUTO;
     config->train.seq_len = draw(SEED, turn, 31) % 2 ? 64 : config->train.seq_len;
     config->train.batch = between(SEED, turn, 32, 1, 4);
+    config->train.optimizer.clip = draw(SEED, turn, 35) % 2;
     if (draw(SEED, turn, 33) % 2) config->memory.micro_batch = config->train.batch;
     if (draw(SEED, turn, 34) % 2) config->memory.loss_chunk = 64 * config->train.seq_len;
     s->search.used = s->compile.used = 0;

@@ -16,8 +16,9 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit)
     const hr_program *program = builder->program;
     const int32_t run = 0;
     const hr_clip_attr clip = { program->param_count, limit };
+    /* As many as there may be, so that each layer of a model adds the same bytes. */
     const int32_t parts = hr_build_fixed(builder, "gradient norm parts", HR_ROLE_SUM, HR_F64,
-                                         HR_ROWS, clip.count, 0, run);
+                                         HR_ROWS, program->param_max, 0, run);
     const int32_t scale = hr_build_fixed(builder, "gradient norm and scale", HR_ROLE_SUM, HR_F64,
                                          HR_ROWS, 2, 0, run);
     for (int32_t p = 0; p < program->param_count && hr_build_status(builder) == HR_OK; p++) {
@@ -28,8 +29,9 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit)
         step->in[0] = program->params[p].gradient;
         step->out[0] = part;
     }
+    const int32_t all = hr_build_view(builder, "gradient norm parts, all", parts, 0, clip.count);
     hr_step *step = hr_build_step(builder, HR_OP_clip, &clip, sizeof clip);
-    step->in[0] = parts;
+    step->in[0] = all;
     step->out[0] = scale;
     return scale;
 }
