@@ -160,7 +160,7 @@ hr_status hr_probe_open(hr_probe *probe, const hr_config *config, int32_t thread
 
 hr_status hr_probe_step(hr_probe *probe, bool watched, hr_probe_lap *lap_of_step, hr_error *err)
 {
-    static const char *const sections[] = { "fetch", "step", "update" };
+    static const char *const sections[] = { "fetch", "norm", "step", "update" };
     hr_executor *executor = &probe->executor;
     hr_status status = HR_OK;
     executor->watch = watched ? watch : 0;
@@ -168,8 +168,10 @@ hr_status hr_probe_step(hr_probe *probe, bool watched, hr_probe_lap *lap_of_step
     const int64_t wall_ns = hr_clock_ns();
     hr_pool_cpu_ns(&probe->pool, begin);
     memcpy(probe->lap_ns, begin, sizeof begin);
-    for (int32_t i = 0; i < 3 && status == HR_OK; i++)
-        status = hr_executor_run(executor, hr_program_loop(executor->program, sections[i]), err);
+    for (int32_t i = 0; i < 4 && status == HR_OK; i++) {
+        const int32_t section = hr_program_loop(executor->program, sections[i]);
+        if (section != HR_NONE) status = hr_executor_run(executor, section, err);
+    }
     hr_pool_cpu_ns(&probe->pool, end);
     *lap_of_step = (hr_probe_lap){ .wall_ns = hr_clock_ns() - wall_ns };
     for (int32_t t = 0; t < probe->pool.threads; t++)
