@@ -20,8 +20,8 @@ int64_t hr_compile_bytes(const hr_config *config);
 /* Bytes that it takes without packing, at most. */
 int64_t hr_compile_lives_bytes(const hr_config *config);
 
-/* Bytes of these that program and plan keep, at most: the same for every strategy, so that a process
- * is as large as its arena says. */
+/* Bytes of these that program and plan keep, at most: the same for every strategy, so that a
+ * process is as large as its arena says. */
 int64_t hr_compile_kept_bytes(const hr_config *config);
 
 /* The first half of compiling, without packing: the floor stands for the arena, which is never

@@ -13,7 +13,7 @@
 typedef struct {
     const hr_config *config;
     const hr_train_options *options;
-    hr_memory memory;
+    hr_memory *memory;
     hr_admission admission;
     hr_region run_region;
     hr_pool pool;
@@ -81,8 +81,8 @@ static hr_status open_run(run *r, hr_error *err)
     hr_trainer *trainer = &r->trainer;
     const hr_config *config = r->config;
     const hr_compiled *compiled = &r->admission.compiled;
-    hr_status status = hr_memory_region_open(&r->memory, "tables of the run",
-                                             r->admission.run_bytes, &r->run_region, err);
+    hr_status status = hr_memory_region_open(r->memory, "tables of the run", r->admission.run_bytes,
+                                             &r->run_region, err);
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK && config->train.sample_tokens) status = read_prompt(r, err);
@@ -101,15 +101,15 @@ static hr_status take_memory(run *r, hr_error *err)
     const hr_plan *plan = &r->admission.compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
     void *stacks;
-    hr_status status = hr_memory_stacks_open(&r->memory, stacks_bytes, &stacks, err);
+    hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
-    if (status == HR_OK) status = hr_memory_arena_open(&r->memory, plan, err);
-    if (status == HR_OK) status = hr_memory_seal(&r->memory, plan, err);
+    if (status == HR_OK) status = hr_memory_arena_open(r->memory, plan, err);
+    if (status == HR_OK) status = hr_memory_seal(r->memory, plan, err);
     if (status != HR_OK) return status;
     hr_kernels_fill(&r->kernels, r->admission.cpu_mask);
     hr_executor *executor = &r->trainer.executor;
     executor->plan = plan;
-    executor->memory = &r->memory;
+    executor->memory = r->memory;
     executor->pool = &r->pool;
     executor->kernels = &r->kernels;
     executor->dtype = r->config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
@@ -123,8 +123,8 @@ static hr_status take_memory(run *r, hr_error *err)
 static hr_status settle(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
-    result->arena_bytes_used = r->memory.arena_bytes_used;
-    result->process_bytes_measured = hr_memory_peak_bytes(&r->memory);
+    result->arena_bytes_used = r->memory->arena_bytes_used;
+    result->process_bytes_measured = hr_memory_peak_bytes(r->memory);
     const hr_metrics_last last = { result->arena_bytes_planned, result->arena_bytes_used,
                                    result->process_bytes_planned, result->process_bytes_measured,
                                    result->valid_loss };
@@ -142,18 +142,16 @@ static hr_status whole_run(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
-    hr_status status = hr_prepare_paths(r->config, err);
-    if (status == HR_OK) status = hr_memory_open(&r->memory, err);
-    if (status != HR_OK) return status;
-    status = hr_admit(&r->memory, r->config, r->options->calibrations, false, &r->admission, err);
+    hr_status status = hr_admit(r->memory, r->config, r->options->calibrations, false,
+                                &r->admission, err);
     result->plan = r->admission.answer;
     if (status != HR_OK) return status;
-    hr_memory_region_trim(&r->memory, &r->admission.region);
+    hr_memory_region_trim(r->memory, &r->admission.region);
     result->arena_bytes_planned = r->admission.compiled.plan.arena_bytes;
     result->process_bytes_planned = r->admission.compiled.plan.process_bytes;
     if (events->planned) events->planned(events->context, &result->plan);
 
-    status = hr_prepare(&r->memory, r->config, r->options, &r->text, err);
+    status = hr_prepare(r->memory, r->config, r->options, &r->text, err);
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status != HR_OK) return status;
@@ -165,14 +163,17 @@ static hr_status whole_run(run *r, hr_error *err)
     return promise;
 }
 
-hr_status hr_train(const hr_config *config, const hr_train_options *options,
-                   hr_train_result *result, hr_error *err)
+/* Not inlined: what lies on the stack when the memory is opened is in the plan, and `plan` must
+ * come to the same bytes. */
+static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_config *config,
+                                                    const hr_train_options *options,
+                                                    hr_train_result *result, hr_error *err)
 {
     run r = { .config = config,
               .options = options,
+              .memory = memory,
               .trainer = { .config = config, .options = options, .result = result } };
     r.trainer.metrics.fd = -1;
-    *result = (hr_train_result){ .valid_loss = NAN };
     const hr_status status = whole_run(&r, err);
     hr_error ignored;
     if (hr_metrics_close(&r.trainer.metrics, &ignored) != HR_OK) r.trainer.metrics.fd = -1;
@@ -180,6 +181,17 @@ hr_status hr_train(const hr_config *config, const hr_train_options *options,
     hr_batches_close(&r.trainer.train);
     hr_batches_close(&r.trainer.valid);
     hr_vocabulary_close(&r.trainer.vocabulary);
-    hr_memory_close(&r.memory);
+    return status;
+}
+
+hr_status hr_train(const hr_config *config, const hr_train_options *options,
+                   hr_train_result *result, hr_error *err)
+{
+    hr_memory memory = { 0 };
+    *result = (hr_train_result){ .valid_loss = NAN };
+    hr_status status = hr_prepare_paths(config, err);
+    if (status == HR_OK) status = hr_memory_open(&memory, err);
+    if (status == HR_OK) status = train_in(&memory, config, options, result, err);
+    hr_memory_close(&memory);
     return status;
 }
