@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "fit/alike.h"
+#include "fit/setting.h"
 #include "plan/compile.h"
 
 /* The best so far, and what it must be within. */
@@ -16,18 +17,6 @@ typedef struct {
     bool any;
     int64_t bound; /* picoseconds: no strategy that was not looked at takes less */
 } walk;
-
-/* One setting of the knobs. What a set takes is a bound from below until its twin was built. */
-typedef struct {
-    hr_strategy knobs;
-    hr_twin_set sets[HR_FIT_SETS_MOST];
-    bool known[HR_FIT_SETS_MOST];
-    int64_t reference_head;
-    hr_twin_slopes slopes;
-    int64_t chunks[HR_FIT_CHUNKS_MOST];
-    hr_twin_rest rests[HR_FIT_CHUNKS_MOST];
-    int32_t chunk_count;
-} setting;
 
 int64_t hr_fit_bytes(const hr_config *config)
 {
@@ -53,138 +42,6 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     return HR_OK;
 }
 
-/* ---- a setting ---- */
-
-/* The keep-set that drops most: everything else is said relative to it. */
-static int32_t reference_of(const hr_fit *fit)
-{
-    return fit->set_count - 1;
-}
-
-static int64_t sequences_of(const hr_fit *fit, const hr_strategy *knobs)
-{
-    return knobs->micro_batch ? knobs->micro_batch : fit->config->train.batch;
-}
-
-/* Everything but the sets. */
-static hr_status open_setting(hr_fit *fit, int64_t micro, bool dw_first, bool consume, setting *s,
-                              hr_error *err)
-{
-    *s = (setting){ .knobs = { .micro_batch = micro < fit->config->train.batch ? micro : 0,
-                               .dw_first = dw_first,
-                               .consume = consume } };
-    s->chunk_count = hr_fit_chunks(fit->config, micro, s->chunks);
-    return hr_twin_rests_of(&fit->twin, &s->knobs, fit->sets[reference_of(fit)], s->chunks,
-                            s->chunk_count, s->rests, &s->slopes, err);
-}
-
-static hr_status know(hr_fit *fit, setting *s, int32_t k, hr_error *err)
-{
-    const int32_t reference = reference_of(fit);
-    if (s->known[k]) return HR_OK;
-    if (!s->known[reference] && k != reference) {
-        const hr_status status = know(fit, s, reference, err);
-        if (status != HR_OK) return status;
-    }
-    s->known[k] = true;
-    return hr_twin_set_of(&fit->twin, &s->knobs, fit->sets[k], &s->reference_head, &s->sets[k],
-                          err);
-}
-
-/* Whether a set is as far from the reference as it was thought to be at least. */
-static bool is_within(const hr_fit *fit, const hr_twin_set *thought, const hr_twin_set *known)
-{
-    bool within = known->kept >= thought->kept;
-    for (int32_t place = 0; place < fit->twin.depth.places; place++)
-        within &= known->ps[place] >= thought->ps[place];
-    return within;
-}
-
-static hr_status know_all(hr_fit *fit, setting *s, hr_error *err)
-{
-    hr_status status = HR_OK;
-    for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++) status = know(fit, s, k, err);
-    return status;
-}
-
-/* The same micro-batch in another order or with tiles: layers keep the same bytes and take no less
- * time; what they work with is not known, but that it is not less than nothing. */
-static setting derive(const setting *base, const setting *rests)
-{
-    setting s = *rests;
-    s.reference_head = 0;
-    memset(s.known, 0, sizeof s.known);
-    memcpy(s.sets, base->sets, sizeof s.sets);
-    for (int32_t k = 0; k < HR_FIT_SETS_MOST; k++) memset(s.sets[k].work, 0, sizeof s.sets[k].work);
-    return s;
-}
-
-/* Tiles add calls to every pass, and so do updates and the pass of a norm: what they cost where
- * nothing is dropped they cost everywhere, at least. */
-static hr_status price_tiles(hr_fit *fit, const setting *base, setting *s, hr_error *err)
-{
-    const hr_status status = know(fit, s, 0, err);
-    for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
-        for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
-            s->sets[k].ps[place] += s->sets[0].ps[place] - base->sets[0].ps[place];
-    return status;
-}
-
-/* Every amount of a price is rounded down, to a picosecond, in each call of a step. */
-static int64_t rounding_ps(const hr_fit *fit, int64_t micro)
-{
-    enum { CALLS_OF_LAYER = 160 };
-    return CALLS_OF_LAYER * HR_TERM_COUNT * (fit->config->train.batch / micro);
-}
-
-/* A smaller micro-batch: what layers keep shrinks with it, to the byte where rows of a sequence are
- * multiples of the arena's alignment, and calls, in more turns, take no less time together. False:
- * they do not divide. */
-static bool scale(const hr_fit *fit, const setting *larger, setting *s)
-{
-    const int64_t from = sequences_of(fit, &larger->knobs), to = sequences_of(fit, &s->knobs);
-    bool divides = fit->config->train.seq_len % HR_ARENA_ALIGN == 0;
-    for (int32_t k = 0; k < fit->set_count; k++) {
-        s->sets[k] = larger->sets[k];
-        divides &= s->sets[k].kept % from == 0;
-        s->sets[k].kept = s->sets[k].kept / from * to;
-        memset(s->sets[k].work, 0, sizeof s->sets[k].work);
-        for (int32_t place = 0; place < fit->twin.depth.places; place++)
-            s->sets[k].ps[place] -= rounding_ps(fit, to);
-    }
-    return divides;
-}
-
-/* What calls take more where nothing is dropped they take more everywhere. */
-static hr_status price_turns(hr_fit *fit, setting *s, hr_error *err)
-{
-    const hr_twin_set thought = s->sets[0];
-    const hr_status status = know(fit, s, 0, err);
-    if (status != HR_OK) return status;
-    bool within = is_within(fit, &thought, &s->sets[0]);
-    const int64_t rounding = rounding_ps(fit, sequences_of(fit, &s->knobs));
-    for (int32_t k = 0; k < fit->set_count; k++)
-        for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
-            s->sets[k].ps[place] += hr_max(0, s->sets[0].ps[place] - thought.ps[place] - rounding);
-    return within ? HR_OK : know_all(fit, s, err);
-}
-
-static int64_t least_rest_ps(const setting *s)
-{
-    int64_t ps = INT64_MAX;
-    for (int32_t c = 0; c < s->chunk_count; c++) ps = hr_min(ps, s->rests[c].ps);
-    return ps;
-}
-
-/* Picoseconds with one set in all layers. */
-static int64_t uniform_ps(const hr_fit *fit, const hr_twin_set *set)
-{
-    int64_t ps = 0;
-    for (int32_t l = 0; l < fit->twin.depth.layers; l++)
-        ps += set->ps[hr_twin_place(&fit->twin, l)];
-    return ps;
-}
-
 /* ---- the best choice within a setting ---- */
 
 typedef struct {
@@ -204,7 +61,7 @@ static int64_t peak_of(const hr_layers_task *task, const hr_twin_rest *rest, con
 }
 
 /* The fastest chunk and end of a frontier within the task's limit; chunk HR_NONE: none. */
-static choice choose_chunk(const setting *s, int64_t limit, const hr_layers_state *frontier,
+static choice choose_chunk(const hr_setting *s, int64_t limit, const hr_layers_state *frontier,
                            int32_t count, int32_t *state)
 {
     choice best = { HR_NONE, INT64_MAX };
@@ -221,10 +78,10 @@ static choice choose_chunk(const setting *s, int64_t limit, const hr_layers_stat
 
 /* Layer by layer: for models that are their own twins, and where counts do not decide. First a
  * coarse look: what it finds is a bound that leaves the exact one little to do. */
-static bool choose_by_layer(walk *w, const setting *s, hr_layers_task *task, choice *best)
+static bool choose_by_layer(walk *w, const hr_setting *s, hr_layers_task *task, choice *best)
 {
     enum { COARSE_STATES = 32 };
-    const int64_t rest_ps = least_rest_ps(s), ps_most = task->ps_most;
+    const int64_t rest_ps = hr_setting_least_rest_ps(s), ps_most = task->ps_most;
     const hr_layers_state *frontier;
     hr_layers *layers = &w->fit->layers;
     int32_t state = 0;
@@ -249,7 +106,7 @@ static bool choose_by_layer(walk *w, const setting *s, hr_layers_task *task, cho
 }
 
 /* No choice for the layers keeps within the limit, with any chunk. */
-static bool has_no_room(const setting *s, const hr_layers_task *task)
+static bool has_no_room(const hr_setting *s, const hr_layers_task *task)
 {
     int64_t least = INT64_MAX;
     for (int32_t c = 0; c < s->chunk_count; c++)
@@ -260,7 +117,7 @@ static bool has_no_room(const setting *s, const hr_layers_task *task)
 
 /* The fastest of all, no slower than task->ps_most, written to the fit's trial; false: there is
  * none. */
-static bool choose(walk *w, const setting *s, hr_layers_task *task, choice *best)
+static bool choose(walk *w, const hr_setting *s, hr_layers_task *task, choice *best)
 {
     hr_fit *fit = w->fit;
     hr_alike_best alike;
@@ -276,7 +133,7 @@ static bool choose(walk *w, const setting *s, hr_layers_task *task, choice *best
 }
 
 /* Builds the twins of sets that were chosen on trust. */
-static hr_status confirm(hr_fit *fit, setting *s, const hr_layers_task *task, bool *changed,
+static hr_status confirm(hr_fit *fit, hr_setting *s, const hr_layers_task *task, bool *changed,
                          hr_error *err)
 {
     hr_status status = HR_OK;
@@ -285,15 +142,15 @@ static hr_status confirm(hr_fit *fit, setting *s, const hr_layers_task *task, bo
         for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++) {
             if (fit->sets[k] != task->sets[fit->trial[l]].dropped || s->known[k]) continue;
             const hr_twin_set thought = s->sets[k];
-            status = know(fit, s, k, err);
-            if (status == HR_OK && !is_within(fit, &thought, &s->sets[k]))
-                status = know_all(fit, s, err);
+            status = hr_setting_know(fit, s, k, err);
+            if (status == HR_OK && !hr_setting_is_within(fit, &thought, &s->sets[k]))
+                status = hr_setting_know_all(fit, s, err);
             *changed = true;
         }
     return status;
 }
 
-static void take(walk *w, const setting *s, const hr_layers_task *task, const choice *best,
+static void take(walk *w, const hr_setting *s, const hr_layers_task *task, const choice *best,
                  int64_t bytes)
 {
     hr_fit_found *found = w->found;
@@ -309,31 +166,52 @@ static void take(walk *w, const setting *s, const hr_layers_task *task, const ch
     w->any = true;
 }
 
-/* Takes over what the setting has that is faster, or as fast and smaller. */
-static hr_status explore(walk *w, setting *s, hr_error *err)
+/* A question about a setting, and the answer: the best choice lies in the fit's trial. */
+typedef struct {
+    int64_t limit, ps_most;
+    const hr_setting *times; /* layers take what they take there; null: what they take here */
+    hr_twin_set sets[HR_FIT_SETS_MOST];
+    hr_layers_task task;
+    choice best;
+    bool found;
+} question;
+
+/* Chooses, on trust at first, until the twins of all sets that are chosen were built. */
+static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_twin_set sets[HR_FIT_SETS_MOST];
-    hr_fit_found *found = w->found;
-    bool smaller = false; /* nothing is faster: as fast, in fewer bytes */
-    for (;;) {
-        choice best;
-        bool changed;
-        memcpy(sets, s->sets, sizeof sets);
-        hr_layers_task task = { .twin = &fit->twin,
-                                .sets = sets,
-                                .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
-                                .slopes = &s->slopes,
-                                .limit = smaller ? found->floor_bytes - 1 : w->limit,
-                                .ps_most = w->any ? found->step_ps : INT64_MAX };
-        if (!choose(w, s, &task, &best)) return HR_OK;
-        const hr_status status = confirm(fit, s, &task, &changed, err);
+    for (bool changed = true; changed;) {
+        memcpy(q->sets, s->sets, sizeof q->sets);
+        for (int32_t k = 0; k < fit->set_count && q->times; k++)
+            memcpy(q->sets[k].ps, q->times->sets[k].ps, sizeof q->sets[k].ps);
+        q->task = (hr_layers_task){ .twin = &fit->twin,
+                                    .sets = q->sets,
+                                    .set_count = hr_layers_prune(&fit->twin, q->sets,
+                                                                 fit->set_count),
+                                    .slopes = &s->slopes,
+                                    .limit = q->limit,
+                                    .ps_most = q->ps_most };
+        q->found = choose(w, s, &q->task, &q->best);
+        if (!q->found) return HR_OK;
+        const hr_status status = confirm(fit, s, &q->task, &changed, err);
         if (status != HR_OK) return status;
-        if (changed) continue;
-        const int64_t bytes = peak_of(&task, &s->rests[best.chunk], fit->trial);
-        if (!w->any || best.ps < found->step_ps || bytes < found->floor_bytes)
-            take(w, s, &task, &best, bytes);
-        smaller = true;
+    }
+    return HR_OK;
+}
+
+/* Takes over what the setting has that is faster; then what is as fast in fewer bytes. */
+static hr_status explore(walk *w, hr_setting *s, hr_error *err)
+{
+    hr_fit_found *found = w->found;
+    question q = { .limit = w->limit };
+    for (;;) {
+        q.ps_most = w->any ? found->step_ps : INT64_MAX;
+        const hr_status status = settle(w, s, &q, err);
+        if (status != HR_OK || !q.found) return status;
+        const int64_t bytes = peak_of(&q.task, &s->rests[q.best.chunk], w->fit->trial);
+        if (!w->any || q.best.ps < found->step_ps || bytes < found->floor_bytes)
+            take(w, s, &q.task, &q.best, bytes);
+        q.limit = found->floor_bytes - 1;
     }
 }
 
@@ -341,7 +219,7 @@ static hr_status explore(walk *w, setting *s, hr_error *err)
 
 /* What is known of a kind of tiling: of the MLP, of attention, of both. */
 typedef struct {
-    const setting *base, *rests;
+    const hr_setting *base, *rests;
     int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
     int32_t mlps, attentions; /* the last is the smallest; 1: the kind does not cut it */
     int64_t bound; /* picoseconds of a step that none of the kind beats, tiles being free */
@@ -350,37 +228,21 @@ typedef struct {
 /* The bound: layers work with the bytes that the smallest tiles leave, in the time of no tiles. */
 static hr_status bound_tiling(walk *w, tiling *t, hr_error *err)
 {
-    hr_fit *fit = w->fit;
-    setting s = derive(t->base, t->rests);
+    hr_setting s = hr_setting_derive(t->base, t->rests);
+    question q = { .limit = w->limit,
+                   .ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX,
+                   .times = t->base };
     s.knobs.mlp_tile = t->mlp[t->mlps - 1];
     s.knobs.attention_tile = t->attention[t->attentions - 1];
-    t->bound = INT64_MAX;
-    for (;;) {
-        hr_twin_set sets[HR_FIT_SETS_MOST];
-        choice best;
-        bool changed;
-        for (int32_t k = 0; k < fit->set_count; k++)
-            memcpy(s.sets[k].ps, t->base->sets[k].ps, sizeof s.sets[k].ps);
-        memcpy(sets, s.sets, sizeof sets);
-        hr_layers_task task = { .twin = &fit->twin,
-                                .sets = sets,
-                                .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
-                                .slopes = &s.slopes,
-                                .limit = w->limit,
-                                .ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX };
-        if (!choose(w, &s, &task, &best)) return HR_OK;
-        const hr_status status = confirm(fit, &s, &task, &changed, err);
-        if (status != HR_OK) return status;
-        if (changed) continue;
-        t->bound = best.ps;
-        return HR_OK;
-    }
+    const hr_status status = settle(w, &s, &q, err);
+    t->bound = q.found ? q.best.ps : INT64_MAX;
+    return status;
 }
 
 /* Picoseconds that tiles add to a step at least. */
-static int64_t tiles_ps(const hr_fit *fit, const setting *base, const setting *s)
+static int64_t tiles_ps(const hr_fit *fit, const hr_setting *base, const hr_setting *s)
 {
-    return uniform_ps(fit, &s->sets[0]) - uniform_ps(fit, &base->sets[0]);
+    return hr_fit_uniform_ps(fit, &s->sets[0]) - hr_fit_uniform_ps(fit, &base->sets[0]);
 }
 
 /* Tiles cost time and save working bytes, the smaller the more: none is of use unless these are
@@ -392,11 +254,11 @@ static hr_status explore_tiling(walk *w, tiling *t, hr_error *err)
     hr_status status = bound_tiling(w, t, err);
     for (int32_t i = i_first; i < t->mlps; i++)
         for (int32_t j = j_first; j < t->attentions && status == HR_OK; j++) {
-            setting s = derive(t->base, t->rests);
+            hr_setting s = hr_setting_derive(t->base, t->rests);
             if (t->bound == INT64_MAX || (w->any && t->bound >= w->found->step_ps)) return HR_OK;
             s.knobs.mlp_tile = t->mlp[i];
             s.knobs.attention_tile = t->attention[j];
-            status = price_tiles(fit, t->base, &s, err);
+            status = hr_setting_price_tiles(fit, t->base, &s, err);
             if (status != HR_OK) return status;
             if (w->any && t->bound + tiles_ps(fit, t->base, &s) > w->found->step_ps) continue;
             status = explore(w, &s, err);
@@ -404,10 +266,11 @@ static hr_status explore_tiling(walk *w, tiling *t, hr_error *err)
     return status;
 }
 
-static hr_status explore_tiles(walk *w, const setting *base, const setting *rests, hr_error *err)
+static hr_status explore_tiles(walk *w, const hr_setting *base, const hr_setting *rests,
+                               hr_error *err)
 {
     hr_fit *fit = w->fit;
-    const int64_t micro = sequences_of(fit, &base->knobs);
+    const int64_t micro = hr_fit_sequences_of(fit, &base->knobs);
     tiling all = { .base = base, .rests = rests };
     all.mlps = hr_fit_mlp_tiles(fit->config, micro, all.mlp);
     all.attentions = hr_fit_attention_tiles(fit->config, micro, all.attention);
@@ -423,11 +286,12 @@ static hr_status explore_tiles(walk *w, const setting *base, const setting *rest
 }
 
 /* Picoseconds of a step that no choice of sets beats, whatever layers work with. */
-static int64_t bound_setting(walk *w, const setting *s)
+static int64_t bound_setting(walk *w, const hr_setting *s)
 {
     hr_fit *fit = w->fit;
     hr_twin_set sets[HR_FIT_SETS_MOST];
-    if (fit->twin.depth.exact) return uniform_ps(fit, &s->sets[0]) + least_rest_ps(s);
+    if (fit->twin.depth.exact)
+        return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
     memcpy(sets, s->sets, sizeof sets);
     const hr_layers_task task = { .twin = &fit->twin,
                                   .sets = sets,
@@ -438,31 +302,32 @@ static int64_t bound_setting(walk *w, const setting *s)
 }
 
 /* True if the bound of a setting leaves it no chance. */
-static bool is_beaten(walk *w, const setting *s)
+static bool is_beaten(walk *w, const hr_setting *s)
 {
     const int64_t bound = bound_setting(w, s);
     return bound == INT64_MAX || (w->any && bound > w->found->step_ps);
 }
 
 /* `whole`: the largest micro-batch, dX first, all sets known. */
-static hr_status explore_micro(walk *w, int64_t micro, const setting *whole, hr_error *err)
+static hr_status explore_micro(walk *w, int64_t micro, const hr_setting *whole, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    setting dx_first, dw_first;
+    hr_setting dx_first, dw_first;
     hr_status status = HR_OK;
-    if (micro == sequences_of(fit, &whole->knobs)) dx_first = *whole;
-    else status = open_setting(fit, micro, false, false, &dx_first, err);
-    if (status == HR_OK) status = open_setting(fit, micro, true, false, &dw_first, err);
+    if (micro == hr_fit_sequences_of(fit, &whole->knobs)) dx_first = *whole;
+    else status = hr_setting_open(fit, micro, false, false, &dx_first, err);
+    if (status == HR_OK) status = hr_setting_open(fit, micro, true, false, &dw_first, err);
     if (status != HR_OK) return status;
     if (!dx_first.known[0]) {
-        const bool scales = scale(fit, whole, &dx_first);
-        setting s = derive(&dx_first, &dw_first);
+        const bool scales = hr_setting_scale(fit, whole, &dx_first);
+        hr_setting s = hr_setting_derive(&dx_first, &dw_first);
         if (scales && is_beaten(w, &dx_first) && is_beaten(w, &s)) return HR_OK;
-        status = scales ? price_turns(fit, &dx_first, err) : know_all(fit, &dx_first, err);
+        status = scales ? hr_setting_price_turns(fit, &dx_first, err)
+                        : hr_setting_know_all(fit, &dx_first, err);
     }
     if (status == HR_OK) status = explore(w, &dx_first, err);
     if (status != HR_OK) return status;
-    setting s = derive(&dx_first, &dw_first);
+    hr_setting s = hr_setting_derive(&dx_first, &dw_first);
     status = explore(w, &s, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dx_first, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dw_first, err);
@@ -471,19 +336,20 @@ static hr_status explore_micro(walk *w, int64_t micro, const setting *whole, hr_
 
 /* The whole batch at once with gradients consumed: layers keep the same bytes and take no less
  * time. */
-static hr_status explore_consumed(walk *w, const setting *whole, hr_error *err)
+static hr_status explore_consumed(walk *w, const hr_setting *whole, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    setting dx_rests, dw_rests;
-    const int64_t micro = sequences_of(fit, &whole->knobs);
+    hr_setting dx_rests, dw_rests;
+    const int64_t micro = hr_fit_sequences_of(fit, &whole->knobs);
     if (whole->knobs.micro_batch) return HR_OK;
-    hr_status status = open_setting(fit, micro, false, true, &dx_rests, err);
-    if (status == HR_OK) status = open_setting(fit, micro, true, true, &dw_rests, err);
+    hr_status status = hr_setting_open(fit, micro, false, true, &dx_rests, err);
+    if (status == HR_OK) status = hr_setting_open(fit, micro, true, true, &dw_rests, err);
     if (status != HR_OK) return status;
-    setting dx_first = derive(whole, &dx_rests);
-    status = price_tiles(fit, whole, &dx_first, err);
+    hr_setting dx_first = hr_setting_derive(whole, &dx_rests);
+    status = hr_setting_price_tiles(fit, whole, &dx_first, err);
     if (status != HR_OK) return status;
-    setting s = derive(&dx_first, &dx_rests), dw_first = derive(&dx_first, &dw_rests);
+    hr_setting s = hr_setting_derive(&dx_first, &dx_rests),
+               dw_first = hr_setting_derive(&dx_first, &dw_rests);
     if (is_beaten(w, &s) && is_beaten(w, &dw_first)) return HR_OK;
     status = explore(w, &dx_first, err);
     if (status == HR_OK) status = explore(w, &dw_first, err);
@@ -499,20 +365,21 @@ typedef struct {
     int64_t fewest; /* picoseconds with every value kept and no loss chunk: none takes less */
 } prospect;
 
-static hr_status look_at(walk *w, const setting *whole, prospect *p, hr_error *err)
+static hr_status look_at(walk *w, const hr_setting *whole, prospect *p, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    setting s = { .knobs = { .micro_batch = p->micro } };
+    hr_setting s = { .knobs = { .micro_batch = p->micro } };
     int64_t chunks[HR_FIT_CHUNKS_MOST];
     const int32_t count = hr_fit_chunks(fit->config, p->micro, chunks);
     s.chunks[s.chunk_count++] = chunks[0];
     if (count > 1) s.chunks[s.chunk_count++] = chunks[count - 1];
-    const hr_status status = hr_twin_rests_of(&fit->twin, &s.knobs, fit->sets[reference_of(fit)],
-                                              s.chunks, s.chunk_count, s.rests, &s.slopes, err);
-    scale(fit, whole, &s);
+    const hr_status status = hr_twin_rests_of(&fit->twin, &s.knobs,
+                                              fit->sets[hr_fit_reference_of(fit)], s.chunks,
+                                              s.chunk_count, s.rests, &s.slopes, err);
+    hr_setting_scale(fit, whole, &s);
     p->guess = bound_setting(w, &s);
-    p->fewest = uniform_ps(fit, &s.sets[0]) + s.rests[0].ps -
-                rounding_ps(fit, p->micro) * HR_FIT_CHUNKS_MOST;
+    p->fewest = hr_fit_uniform_ps(fit, &s.sets[0]) + s.rests[0].ps -
+                hr_setting_rounding_ps(fit, p->micro) * HR_FIT_CHUNKS_MOST;
     return status;
 }
 
@@ -522,9 +389,9 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     prospect prospects[HR_FIT_MICROS_MOST];
     const int32_t count = hr_fit_micros(fit->config, micros);
     walk w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
-    setting whole;
-    hr_status status = open_setting(fit, micros[0], false, false, &whole, err);
-    if (status == HR_OK) status = know_all(fit, &whole, err);
+    hr_setting whole;
+    hr_status status = hr_setting_open(fit, micros[0], false, false, &whole, err);
+    if (status == HR_OK) status = hr_setting_know_all(fit, &whole, err);
     if (status != HR_OK) return status;
     for (int32_t m = 0; m < count && status == HR_OK; m++) {
         prospect p = { micros[m], bound_setting(&w, &whole), 0 };
@@ -556,9 +423,9 @@ static int32_t ends(int64_t *list, int32_t count)
     return (int32_t)hr_min(count, 2);
 }
 
-static hr_status least_of(hr_fit *fit, const setting *open, int64_t *bytes, hr_error *err)
+static hr_status least_of(hr_fit *fit, const hr_setting *open, int64_t *bytes, hr_error *err)
 {
-    const int64_t micro = sequences_of(fit, &open->knobs);
+    const int64_t micro = hr_fit_sequences_of(fit, &open->knobs);
     int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
     const int32_t mlps = ends(mlp, hr_fit_mlp_tiles(fit->config, micro, mlp));
     const int32_t attentions = ends(attention,
@@ -568,10 +435,10 @@ static hr_status least_of(hr_fit *fit, const setting *open, int64_t *bytes, hr_e
     for (int32_t c = 0; c < open->chunk_count; c++)
         bound = hr_min(bound, hr_max(open->rests[c].head, open->rests[c].other));
     for (int32_t i = mlps * attentions - 1; i >= 0 && bound < *bytes && status == HR_OK; i--) {
-        setting s = *open;
+        hr_setting s = *open;
         s.knobs.mlp_tile = mlp[i / attentions];
         s.knobs.attention_tile = attention[i % attentions];
-        status = know_all(fit, &s, err);
+        status = hr_setting_know_all(fit, &s, err);
         const int32_t sets = status == HR_OK ? hr_layers_prune(&fit->twin, s.sets, fit->set_count)
                                              : 0;
         for (int32_t c = 0; c < s.chunk_count && status == HR_OK; c++) {
@@ -591,10 +458,10 @@ hr_status hr_fit_least(hr_fit *fit, int64_t *bytes, hr_error *err)
     *bytes = INT64_MAX;
     for (int32_t m = count - 1; m >= 0; m--)
         for (int32_t order = 0; order < 4 && status == HR_OK; order++) {
-            setting s;
+            hr_setting s;
             const bool consume = order / 2;
             if (consume && micros[m] < fit->config->train.batch) break;
-            status = open_setting(fit, micros[m], order % 2, consume, &s, err);
+            status = hr_setting_open(fit, micros[m], order % 2, consume, &s, err);
             if (status == HR_OK) status = least_of(fit, &s, bytes, err);
         }
     return status;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit/setting.h - one setting of the knobs of the whole step, and what is known about it.
+ *
+ * What a set takes is a bound from below until its twin was built: from the same micro-batch in
+ * another order or with tiles, or from a larger one. So few of the sets need twins. */
+#ifndef HR_FIT_SETTING_H
+#define HR_FIT_SETTING_H
+
+#include "fit/fit.h"
+
+typedef struct {
+    hr_strategy knobs;
+    hr_twin_set sets[HR_FIT_SETS_MOST];
+    bool known[HR_FIT_SETS_MOST];
+    int64_t reference_head;
+    hr_twin_slopes slopes;
+    int64_t chunks[HR_FIT_CHUNKS_MOST];
+    hr_twin_rest rests[HR_FIT_CHUNKS_MOST];
+    int32_t chunk_count;
+} hr_setting;
+
+/* The keep-set that drops most: everything else is said relative to it. */
+int32_t hr_fit_reference_of(const hr_fit *fit);
+
+/* Sequences of a turn: the batch's where it is not cut. */
+int64_t hr_fit_sequences_of(const hr_fit *fit, const hr_strategy *knobs);
+
+/* Everything but the sets. */
+HR_MUST_CHECK hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consume,
+                                        hr_setting *s, hr_error *err);
+
+/* Builds the twin of set k, and before it the reference's. */
+HR_MUST_CHECK hr_status hr_setting_know(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err);
+
+/* Whether a set is as far from the reference as it was thought to be at least. */
+bool hr_setting_is_within(const hr_fit *fit, const hr_twin_set *thought, const hr_twin_set *known);
+
+HR_MUST_CHECK hr_status hr_setting_know_all(hr_fit *fit, hr_setting *s, hr_error *err);
+
+/* The same micro-batch in another order or with tiles: layers keep the same bytes and take no less
+ * time; what they work with is not known, but that it is not less than nothing. */
+hr_setting hr_setting_derive(const hr_setting *base, const hr_setting *rests);
+
+/* Tiles add calls to every pass, and so do updates and the pass of a norm: what they cost where
+ * nothing is dropped they cost everywhere, at least. */
+HR_MUST_CHECK hr_status hr_setting_price_tiles(hr_fit *fit, const hr_setting *base, hr_setting *s,
+                                               hr_error *err);
+
+/* Every amount of a price is rounded down, to a picosecond, in each call of a step. */
+int64_t hr_setting_rounding_ps(const hr_fit *fit, int64_t micro);
+
+/* A smaller micro-batch: what layers keep shrinks with it, to the byte where rows of a sequence are
+ * multiples of the arena's alignment, and calls, in more turns, take no less time together. False:
+ * they do not divide. */
+bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s);
+
+/* What calls take more where nothing is dropped they take more everywhere. */
+HR_MUST_CHECK hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err);
+
+/* Picoseconds of all that is no layer, with the fastest chunk. */
+int64_t hr_setting_least_rest_ps(const hr_setting *s);
+
+/* Picoseconds with one set in all layers. */
+int64_t hr_fit_uniform_ps(const hr_fit *fit, const hr_twin_set *set);
+
+#endif
