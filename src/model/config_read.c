@@ -5,27 +5,16 @@
  * for libcyaml. All of YAML but mappings of single values is refused by its name. */
 #include "headroom/config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <yaml.h>
 
 #include "model/config_keys.h"
+#include "model/yaml_events.h"
 
 enum {
-    RECIPE_BYTES_MAX = 1048576,
     KEY_BYTES = 128,
     DEPTH_MAX = 8 /* known sections are three deep; unknown ones are refused before */
 };
-
-typedef struct {
-    const char *path;
-    int fd, read_errno;
-    int64_t bytes; /* read so far */
-} source;
 
 typedef struct {
     hr_config config;
@@ -41,13 +30,9 @@ typedef struct {
     int64_t section_line[HR_CONFIG_ROWS_MAX]; /* by the section's first row */
 } reader;
 
-/* "path:line: sentence"; of a long path the end is what tells. */
 static hr_status fail_at(const reader *r, const char *sentence)
 {
-    enum { PATH_SHOWN = 160 };
-    const size_t length = strlen(r->path);
-    const char *path = length > PATH_SHOWN ? r->path + length - PATH_SHOWN : r->path;
-    return hr_fail(r->err, HR_USAGE, "%s:%lld: %s", path, (long long)r->line, sentence);
+    return hr_yaml_fail(r->path, r->line, sentence, r->err);
 }
 
 static hr_status fail_form(const reader *r, const char *what)
@@ -175,9 +160,10 @@ static void close_mapping(reader *r)
     if (r->depth > 0) drop_key(r);
 }
 
-static hr_status take_event(reader *r, const yaml_event_t *event)
+static hr_status take_event(void *context, const yaml_event_t *event, int64_t line)
 {
-    r->line = (int64_t)event->start_mark.line + 1;
+    reader *r = context;
+    r->line = line;
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (++r->documents > 1) return fail_form(r, "a second document (---) is not taken");
@@ -191,75 +177,10 @@ static hr_status take_event(reader *r, const yaml_event_t *event)
     }
 }
 
-static int read_some(void *data, unsigned char *buffer, size_t room, size_t *got)
-{
-    source *s = data;
-    ssize_t count;
-    do count = read(s->fd, buffer, room);
-    while (count < 0 && errno == EINTR);
-    if (count < 0) {
-        s->read_errno = errno;
-        return 0;
-    }
-    s->bytes += count;
-    *got = (size_t)count;
-    return s->bytes <= RECIPE_BYTES_MAX;
-}
-
-static hr_status fail_yaml(reader *r, const source *s, const yaml_parser_t *parser)
-{
-    hr_error inner;
-    if (s->read_errno)
-        return hr_fail(r->err, HR_USAGE, "%s cannot be read: %s", s->path, strerror(s->read_errno));
-    if (s->bytes > RECIPE_BYTES_MAX)
-        return hr_fail(r->err, HR_USAGE, "%s has more than the %d bytes that a recipe may have",
-                       s->path, RECIPE_BYTES_MAX);
-    if (parser->error == YAML_MEMORY_ERROR)
-        return hr_fail(r->err, HR_FAILURE, "%s: no memory left to read it", s->path);
-    if (parser->error == YAML_READER_ERROR)
-        return hr_fail(r->err, HR_USAGE, "%s: byte %lld: not YAML: %s", s->path,
-                       (long long)parser->problem_offset, parser->problem);
-    r->line = (int64_t)parser->problem_mark.line + 1;
-    (void)hr_fail(&inner, HR_USAGE, "not YAML: %s", parser->problem);
-    return fail_at(r, inner.message);
-}
-
-static hr_status read_events(reader *r, source *s, yaml_parser_t *parser)
-{
-    /* A byte of YAML makes two events at most: "{a}" is a key and its empty value. */
-    for (int64_t events = 0; events < 2 * RECIPE_BYTES_MAX; events++) {
-        yaml_event_t event;
-        if (!yaml_parser_parse(parser, &event)) return fail_yaml(r, s, parser);
-        const bool last = event.type == YAML_STREAM_END_EVENT;
-        const hr_status status = take_event(r, &event);
-        yaml_event_delete(&event);
-        if (status != HR_OK || last) return status;
-    }
-    return fail_form(r, "more events than bytes");
-}
-
-static hr_status read_open(hr_config *config, source *s, hr_error *err)
-{
-    struct stat about;
-    if (fstat(s->fd, &about) == 0 && S_ISDIR(about.st_mode))
-        return hr_fail(err, HR_USAGE, "%s is a directory; a recipe is a YAML file", s->path);
-    reader r = { .config = *config, .err = err, .path = s->path };
-    yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser))
-        return hr_fail(err, HR_FAILURE, "%s: no memory left to read it", s->path);
-    yaml_parser_set_input(&parser, read_some, s);
-    const hr_status status = read_events(&r, s, &parser);
-    yaml_parser_delete(&parser);
-    if (status == HR_OK) *config = r.config;
-    return status;
-}
-
 hr_status hr_config_read(hr_config *config, const char *path, hr_error *err)
 {
-    source s = { .path = path, .fd = open(path, O_RDONLY | O_CLOEXEC) };
-    if (s.fd < 0)
-        return hr_fail(err, HR_USAGE, "the recipe %s cannot be opened: %s", path, strerror(errno));
-    const hr_status status = read_open(config, &s, err);
-    close(s.fd);
+    reader r = { .config = *config, .err = err, .path = path };
+    const hr_status status = hr_yaml_read(path, "recipe", take_event, &r, err);
+    if (status == HR_OK) *config = r.config;
     return status;
 }

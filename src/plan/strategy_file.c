@@ -5,18 +5,15 @@
  * means something else in each of them. */
 #include "plan/strategy_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-#include <yaml.h>
 
 #include "base/checked.h"
 #include "base/number.h"
+#include "model/yaml_events.h"
 
-enum { FILE_BYTES_MAX = 1048576, WORD_BYTES = 64 };
+enum { WORD_BYTES = 64 };
 
 static const char *const names[] = { [HR_INTERMEDIATE_NORM] = "norm",
                                      [HR_INTERMEDIATE_QKV] = "qkv",
@@ -103,16 +100,13 @@ typedef struct {
 static hr_status fail_at(const reader *r, const char *format, ...) HR_PRINTF(2, 3);
 static hr_status fail_at(const reader *r, const char *format, ...)
 {
-    enum { PATH_SHOWN = 160, SENTENCE_BYTES = 256 };
-    const size_t length = strlen(r->path);
+    enum { SENTENCE_BYTES = 256 };
     char sentence[SENTENCE_BYTES];
     va_list list;
     va_start(list, format);
     vsnprintf(sentence, sizeof sentence, format, list);
     va_end(list);
-    return hr_fail(r->err, HR_USAGE, "%s:%lld: %s",
-                   length > PATH_SHOWN ? r->path + length - PATH_SHOWN : r->path,
-                   (long long)r->line, sentence);
+    return hr_yaml_fail(r->path, r->line, sentence, r->err);
 }
 
 static hr_status fail_form(const reader *r)
@@ -260,10 +254,11 @@ static hr_status open_list(reader *r, const yaml_event_t *event)
     return HR_OK;
 }
 
-static hr_status take_event(reader *r, const yaml_event_t *event)
+static hr_status take_event(void *context, const yaml_event_t *event, int64_t line)
 {
+    reader *r = context;
     hr_status status = HR_OK;
-    r->line = (int64_t)event->start_mark.line + 1;
+    r->line = line;
     switch (event->type) {
     case YAML_ALIAS_EVENT: return fail_form(r);
     case YAML_DOCUMENT_START_EVENT: return r->at == PLACE_BEFORE ? HR_OK : fail_form(r);
@@ -281,53 +276,6 @@ static hr_status take_event(reader *r, const yaml_event_t *event)
     case YAML_STREAM_END_EVENT: return r->at == PLACE_AFTER ? HR_OK : fail_form(r);
     default: return HR_OK;
     }
-}
-
-typedef struct {
-    int fd, read_errno;
-    int64_t bytes; /* read so far */
-} source;
-
-static int read_some(void *data, unsigned char *buffer, size_t room, size_t *got)
-{
-    source *s = data;
-    ssize_t count;
-    do count = read(s->fd, buffer, room);
-    while (count < 0 && errno == EINTR);
-    if (count < 0) {
-        s->read_errno = errno;
-        return 0;
-    }
-    s->bytes += count;
-    *got = (size_t)count;
-    return s->bytes <= FILE_BYTES_MAX;
-}
-
-static hr_status fail_yaml(reader *r, const source *s, const yaml_parser_t *parser)
-{
-    if (s->read_errno)
-        return hr_fail(r->err, HR_USAGE, "%s cannot be read: %s", r->path, strerror(s->read_errno));
-    if (s->bytes > FILE_BYTES_MAX)
-        return hr_fail(r->err, HR_USAGE, "%s has more than the %d bytes that a strategy may have",
-                       r->path, FILE_BYTES_MAX);
-    if (parser->error == YAML_MEMORY_ERROR)
-        return hr_fail(r->err, HR_FAILURE, "%s: no memory left to read it", r->path);
-    r->line = (int64_t)parser->problem_mark.line + 1;
-    return fail_at(r, "not YAML: %s", parser->problem ? parser->problem : "");
-}
-
-static hr_status read_events(reader *r, const source *s, yaml_parser_t *parser)
-{
-    /* A byte of YAML makes two events at most. */
-    for (int64_t events = 0; events < 2 * FILE_BYTES_MAX; events++) {
-        yaml_event_t event;
-        if (!yaml_parser_parse(parser, &event)) return fail_yaml(r, s, parser);
-        const bool last = event.type == YAML_STREAM_END_EVENT;
-        const hr_status status = take_event(r, &event);
-        yaml_event_delete(&event);
-        if (status != HR_OK || last) return status;
-    }
-    return fail_form(r);
 }
 
 /* Every layer is there, and the recipe can have it so. */
@@ -354,19 +302,8 @@ hr_status hr_strategy_read(const hr_config *config, const char *path, hr_strateg
                                 .layer_count = (int32_t)config->model.n_layers,
                                 .dropped = strategy->dropped };
     memset(strategy->dropped, 0, (size_t)r.strategy.layer_count);
-    source s = { .fd = open(path, O_RDONLY | O_CLOEXEC) };
-    if (s.fd < 0)
-        return hr_fail(err, HR_USAGE, "the strategy %s cannot be opened: %s", path,
-                       strerror(errno));
-    yaml_parser_t parser;
-    hr_status status = HR_FAILURE;
-    if (yaml_parser_initialize(&parser)) {
-        yaml_parser_set_input(&parser, read_some, &s);
-        status = read_events(&r, &s, &parser);
-        yaml_parser_delete(&parser);
-        if (status == HR_OK) status = finish(&r);
-        if (status == HR_OK) *strategy = r.strategy;
-    } else status = hr_fail(err, HR_FAILURE, "%s: no memory left to read it", path);
-    close(s.fd);
+    hr_status status = hr_yaml_read(path, "strategy", take_event, &r, err);
+    if (status == HR_OK) status = finish(&r);
+    if (status == HR_OK) *strategy = r.strategy;
     return status;
 }
