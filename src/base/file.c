@@ -59,6 +59,48 @@ hr_status hr_directory_make(const char *path, hr_error *err)
     return status;
 }
 
+/* What cannot be known this way (a full disk, a file system that makes no files) is met later. */
+static hr_status check_writable(const char *directory, hr_error *err)
+{
+    struct stat there;
+    const int code = stat(directory, &there) == 0 ? 0 : errno;
+    if (code == ENOENT)
+        return hr_fail(err, HR_USAGE, "%s: there is no such directory; make it, or name another",
+                       directory);
+    if (code)
+        return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", directory,
+                       reason(code));
+    if (!S_ISDIR(there.st_mode))
+        return hr_fail(err, HR_USAGE, "%s: there is a file of that name, and a directory is needed",
+                       directory);
+    if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0) return HR_OK;
+    return hr_fail(err, HR_FAILURE, "%s: nothing can be written into this directory: %s", directory,
+                   reason(errno));
+}
+
+/* Cuts `path` before the slashes at its end. */
+static void cut_slashes(char *path, int64_t bytes)
+{
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    path[bytes] = 0;
+}
+
+/* The lowest part of the path that is there decides. */
+hr_status hr_directory_check(const char *path, hr_error *err)
+{
+    char part[PATH_MAX];
+    struct stat there;
+    const hr_status status = hr_path_join(path, "", part, sizeof part, err);
+    if (status != HR_OK) return status;
+    cut_slashes(part, (int64_t)strlen(part));
+    while (stat(part, &there) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        const char *slash = strrchr(part, '/');
+        if (!slash) return check_writable(".", err);
+        cut_slashes(part, slash - part + 1);
+    }
+    return check_writable(part, err);
+}
+
 bool hr_file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
@@ -107,12 +149,80 @@ hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
     return HR_OK;
 }
 
+/* A directory without its last name: "." for a bare name, "/" for one under the root. */
+static hr_status split(const char *path, char directory[PATH_MAX], const char **name, hr_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    const int64_t bytes = slash ? slash - path + (slash == path) : 1;
+    if (bytes >= PATH_MAX) return hr_fail(err, HR_USAGE, "%.80s...: the path is too long", path);
+    snprintf(directory, PATH_MAX, "%.*s", (int)bytes, slash ? path : ".");
+    *name = slash ? slash + 1 : path;
+    return HR_OK;
+}
+
+static hr_status check_name(const char *name, hr_error *err)
+{
+    if (*name && !strchr(name, '/') && strlen(name) < HR_NAME_BYTES - 32) return HR_OK;
+    return hr_fail(err, HR_USAGE, "\"%.80s\" is no name for a file", name);
+}
+
+/* What a rename would put an end to. A link is not followed: /dev/stdout is one, and the file that
+ * it leads to today is not what has that name. */
+static hr_status check_replaceable(int directory, const char *path, hr_error *err)
+{
+    struct stat there;
+    if (fstatat(directory, path, &there, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(there.st_mode))
+        return HR_OK;
+    return hr_fail(err, HR_USAGE, "%s: there is %s, and a file is to be put there", path,
+                   S_ISDIR(there.st_mode)   ? "a directory"
+                   : S_ISLNK(there.st_mode) ? "a symbolic link"
+                                            : "a device or a pipe");
+}
+
+hr_status hr_file_check_place(const char *path, hr_error *err)
+{
+    char directory[PATH_MAX];
+    const char *name;
+    hr_status status = split(path, directory, &name, err);
+    if (status == HR_OK) status = check_name(name, err);
+    if (status == HR_OK) status = check_replaceable(AT_FDCWD, path, err);
+    return status == HR_OK ? check_writable(directory, err) : status;
+}
+
+hr_status hr_file_check_open(const char *path, hr_error *err)
+{
+    char directory[PATH_MAX];
+    const char *name;
+    struct stat there;
+    hr_status status = split(path, directory, &name, err);
+    if (status != HR_OK) return status;
+    if (stat(path, &there) != 0) {
+        status = check_name(name, err);
+        return status == HR_OK ? check_writable(directory, err) : status;
+    }
+    if (S_ISDIR(there.st_mode))
+        return hr_fail(err, HR_USAGE, "%s: there is a directory, and a file is to be put there",
+                       path);
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0) return HR_OK;
+    return hr_fail(err, HR_FAILURE, "%s: cannot be written: %s", path, reason(errno));
+}
+
+hr_status hr_file_begin_path(hr_file_out *out, const char *path, hr_error *err)
+{
+    char directory[PATH_MAX];
+    const char *name;
+    const hr_status status = split(path, directory, &name, err);
+    if (status == HR_OK) return hr_file_begin(out, directory, name, err);
+    *out = (hr_file_out){ .directory = -1, .file = -1 };
+    return status;
+}
+
 hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *name, hr_error *err)
 {
     uint64_t token;
     *out = (hr_file_out){ .directory = -1, .file = -1 };
-    if (!*name || strchr(name, '/') || strlen(name) >= HR_NAME_BYTES - 32)
-        return hr_fail(err, HR_USAGE, "%.80s: is no name for a file", name);
+    hr_status status = check_name(name, err);
+    if (status != HR_OK) return status;
     if (getrandom(&token, sizeof token, 0) != sizeof token)
         return hr_fail(err, HR_FAILURE, "no random number for a temporary name: %s", reason(errno));
     strcpy(out->name, name);
@@ -124,6 +234,11 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
     if (out->directory < 0)
         return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", place,
                        reason(errno));
+    status = check_replaceable(out->directory, name, err);
+    if (status != HR_OK) {
+        hr_file_close(&out->directory);
+        return status;
+    }
     out->file = openat(out->directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (out->file >= 0) return HR_OK;
     out->named = true;

@@ -22,6 +22,10 @@ HR_MUST_CHECK hr_status hr_path_join(const char *directory, const char *name, ch
  *          FAILURE  the system refused. */
 HR_MUST_CHECK hr_status hr_directory_make(const char *path, hr_error *err);
 
+/* That hr_directory_make could make it, or that it is there, and that files can be put into it, as
+ * far as can be known without making anything. Errors as hr_directory_make. */
+HR_MUST_CHECK hr_status hr_directory_check(const char *path, hr_error *err);
+
 /* Whether something has that name. */
 bool hr_file_exists(const char *path);
 
@@ -53,10 +57,26 @@ typedef struct {
     char temporary[HR_NAME_BYTES + 32];
 } hr_file_out;
 
-/* Errors   USAGE    the directory is missing, or the name is no name
+/* Only a regular file is ever replaced: not a directory, nor a device, a pipe or a link, behind
+ * which there may be one.
+ *
+ * Errors   USAGE    the directory is missing, the name is no name, or what has it is no file
  *          FAILURE  the directory cannot be written. */
 HR_MUST_CHECK hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *name,
                                       hr_error *err);
+
+/* The same for a whole path. Errors as hr_file_begin. */
+HR_MUST_CHECK hr_status hr_file_begin_path(hr_file_out *out, const char *path, hr_error *err);
+
+/* That hr_file_begin_path would begin, as far as can be known without making anything. Errors as
+ * hr_file_begin. */
+HR_MUST_CHECK hr_status hr_file_check_place(const char *path, hr_error *err);
+
+/* That a file, device or pipe of that name can be opened for writing, or a file be made: again
+ * without making, and without waiting for who reads a pipe.
+ * Errors   USAGE    its directory is missing, or it is one itself
+ *          FAILURE  the system would refuse. */
+HR_MUST_CHECK hr_status hr_file_check_open(const char *path, hr_error *err);
 
 /* Adds memory [bytes] at the end. Errors FAILURE, a full disk among them. */
 HR_MUST_CHECK hr_status hr_file_append(hr_file_out *out, const void *memory, int64_t bytes,

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/file.h"
 #include "base/threads.h"
 #include "calibrate/prices.h"
 #include "calibrate/probe.h"
@@ -192,6 +193,7 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     uint32_t mask;
     int32_t threads;
     hr_status status = choose_machine(request, &mask, &threads, err);
+    if (status == HR_OK) status = hr_directory_check(request->directory, err);
     if (status == HR_OK) status = open_ledger(memory, &l, err);
     if (status == HR_OK) status = measure_fork_join(memory, threads, &report->fork_join, err);
     if (status == HR_OK) status = learn_all(request, &l, threads, mask, &report->recipes, err);

@@ -3,6 +3,9 @@
  * of it runs after the seal. */
 #include "ckpt/weights.h"
 
+#include <limits.h>
+#include <math.h>
+
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/writer.h"
@@ -18,6 +21,17 @@ int64_t hr_weights_text_bytes(const hr_program *program)
 static int64_t elements_of(const hr_param *param)
 {
     return param->dims[0] * hr_max(param->dims[1], 1);
+}
+
+static const char weights_name[] = "model.safetensors", config_name[] = "config.json";
+
+hr_status hr_weights_check(const char *directory, hr_error *err)
+{
+    char path[PATH_MAX];
+    hr_status status = hr_path_join(directory, weights_name, path, sizeof path, err);
+    if (status == HR_OK) status = hr_file_check_place(path, err);
+    if (status == HR_OK) status = hr_path_join(directory, config_name, path, sizeof path, err);
+    return status == HR_OK ? hr_file_check_place(path, err) : status;
 }
 
 hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, const char *directory,
@@ -44,7 +58,7 @@ hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, const
     for (int32_t i = 0; i < LENGTH_BYTES; i++) text[i] = (char)((uint64_t)w.used >> (8 * i));
 
     out->program = program;
-    hr_status status = hr_file_begin(&out->file, directory, "model.safetensors", err);
+    hr_status status = hr_file_begin(&out->file, directory, weights_name, err);
     if (status == HR_OK) status = hr_file_append(&out->file, text, w.used + LENGTH_BYTES, err);
     return status;
 }
@@ -60,14 +74,28 @@ static void gather_row(const hr_param *param, hr_layout layout, const float *mas
         for (int64_t n = 0; n < N; n++) out[n] = master[hr_layout_index(layout, K, N, row, n)];
 }
 
+/* Without a branch, so that many elements are looked at a cycle. */
+static bool all_finite(const float *values, int64_t count)
+{
+    bool finite = true;
+    for (int64_t i = 0; i < count; i++) finite &= isfinite(values[i]) != 0;
+    return finite;
+}
+
+static hr_status append(hr_weights_out *out, const hr_param *param, const float *values,
+                        int64_t count, hr_error *err)
+{
+    if (all_finite(values, count))
+        return hr_file_append(&out->file, values, count * (int64_t)sizeof *values, err);
+    return hr_fail(err, HR_DIVERGED, "%s has elements that are not finite", param->external_name);
+}
+
 hr_status hr_weights_add(hr_weights_out *out, int32_t index, const float *master, void *staging,
                          int64_t staging_bytes, hr_error *err)
 {
     const hr_param *param = &out->program->params[index];
     const hr_layout layout = (hr_layout)out->program->tensors[param->master].layout;
-    if (layout == HR_ROWS)
-        return hr_file_append(&out->file, master, elements_of(param) * (int64_t)sizeof *master,
-                              err);
+    if (layout == HR_ROWS) return append(out, param, master, elements_of(param), err);
     const int64_t rows = param->dims[param->external_transposed ? 1 : 0];
     const int64_t width = param->dims[param->external_transposed ? 0 : 1];
     const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
@@ -76,8 +104,7 @@ hr_status hr_weights_add(hr_weights_out *out, int32_t index, const float *master
         const int64_t count = hr_min(held, rows - row);
         for (int64_t i = 0; i < count; i++)
             gather_row(param, layout, master, row + i, (float *)staging + i * width);
-        const hr_status status = hr_file_append(&out->file, staging,
-                                                count * width * (int64_t)sizeof(float), err);
+        const hr_status status = append(out, param, staging, count * width, err);
         if (status != HR_OK) return status;
     }
     return HR_OK;
@@ -127,7 +154,7 @@ hr_status hr_weights_commit(hr_weights_out *out, const hr_config *config, const 
     hr_file_out file;
     put_config(&w, config);
     HR_ASSERT(!w.cut);
-    hr_status status = hr_file_begin(&file, directory, "config.json", err);
+    hr_status status = hr_file_begin(&file, directory, config_name, err);
     if (status == HR_OK) status = hr_file_append(&file, text, w.used, err);
     if (status == HR_OK) status = hr_file_commit(&file, err);
     if (status == HR_OK) status = hr_file_commit(&out->file, err);

@@ -3,7 +3,8 @@
  * gives them, and a config.json beside it.
  *
  * Written one parameter after the other through a small buffer, so that saving needs no second copy
- * of the model. The fp32 masters are written: nothing is lost. */
+ * of the model. The fp32 masters are written: nothing is lost. A value that is not finite is never
+ * written: whatever has the names then stays. */
 #ifndef HR_CKPT_WEIGHTS_H
 #define HR_CKPT_WEIGHTS_H
 
@@ -19,6 +20,9 @@ typedef struct {
 /* Bytes of text that hr_weights_begin and hr_weights_config need. Pure. */
 int64_t hr_weights_text_bytes(const hr_program *program);
 
+/* That both files could be put into DIR, which is there. Errors as hr_file_begin. */
+HR_MUST_CHECK hr_status hr_weights_check(const char *directory, hr_error *err);
+
 /* Begins DIR/model.safetensors: the header, with every parameter in the order of the table.
  *
  *   text  [bytes], bytes >= hr_weights_text_bytes(program)
@@ -33,7 +37,8 @@ HR_MUST_CHECK hr_status hr_weights_begin(hr_weights_out *out, const hr_program *
  *   master   fp32, in the layout of its tensor
  *   staging  [staging_bytes], a row at least
  *
- * Errors   FAILURE, a full disk among them; the temporary file is then gone. */
+ * Errors   DIVERGED  an element is not finite: a file of weights never holds such a one
+ *          FAILURE   a full disk among them; the temporary file is then gone. */
 HR_MUST_CHECK hr_status hr_weights_add(hr_weights_out *out, int32_t param, const float *master,
                                        void *staging, int64_t staging_bytes, hr_error *err);
 

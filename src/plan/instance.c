@@ -298,15 +298,8 @@ static hr_status write_rows(writer *w, const hr_instance *instance, hr_error *er
 
 hr_status hr_instance_write(const char *path, const hr_instance *instance, hr_error *err)
 {
-    char directory[4096];
-    const char *slash = strrchr(path, '/');
-    const int64_t bytes = slash ? hr_max(slash - path, 1) : 1;
-    if (bytes >= (int64_t)sizeof directory)
-        return hr_fail(err, HR_USAGE, "%.80s...: the path is too long", path);
-    memcpy(directory, slash ? path : ".", (size_t)bytes);
-    directory[bytes] = 0;
     writer w = { .held_bytes = 0 };
-    hr_status status = hr_file_begin(&w.file, directory, slash ? slash + 1 : path, err);
+    hr_status status = hr_file_begin_path(&w.file, path, err);
     if (status != HR_OK) return status;
     status = write_rows(&w, instance, err);
     if (status == HR_OK) return hr_file_commit(&w.file, err);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/file.h"
 #include "graph/op.h"
 
 static const char *const role_names[] = { "weight",     "master", "moment", "gradient",
@@ -22,30 +23,66 @@ static const char *const role_names[] = { "weight",     "master", "moment", "gra
 /* ---- writing */
 
 typedef struct {
-    FILE *file;
-    bool failed;
-    bool first; /* no record of the present list is written yet */
+    hr_file_out out;
+    hr_error *err;
+    bool failed; /* and `err` says why, when it has a status */
+    bool first;  /* no record of the present list is written yet */
+    int64_t held_bytes;
+    char held[16384];
 } writer;
 
+static void flush_held(writer *w)
+{
+    if (!w->failed && hr_file_append(&w->out, w->held, w->held_bytes, w->err) != HR_OK)
+        w->failed = true;
+    w->held_bytes = 0;
+}
+
+/* Text to write, as jansson gives it. */
+static int take(const char *text, size_t bytes, void *context)
+{
+    writer *w = context;
+    for (size_t done = 0; done < bytes && !w->failed;) {
+        const size_t room = sizeof w->held - (size_t)w->held_bytes;
+        const size_t part = bytes - done < room ? bytes - done : room;
+        memcpy(w->held + w->held_bytes, text + done, part);
+        w->held_bytes += (int64_t)part;
+        done += part;
+        if (part == room) flush_held(w);
+    }
+    return w->failed ? -1 : 0;
+}
+
+static void put_text(writer *w, const char *text)
+{
+    (void)take(text, strlen(text), w);
+}
+
 /* Prints one record and takes it over. */
+static void put_record(writer *w, json_t *record)
+{
+    if (!record || json_dump_callback(record, take, w, JSON_COMPACT)) w->failed = true;
+    json_decref(record);
+}
+
 static void put(writer *w, json_t *record)
 {
-    if (!record || fputs(w->first ? "\n" : ",\n", w->file) < 0 ||
-        json_dumpf(record, w->file, JSON_COMPACT))
-        w->failed = true;
+    put_text(w, w->first ? "\n" : ",\n");
+    put_record(w, record);
     w->first = false;
-    json_decref(record);
 }
 
 static void open_list(writer *w, const char *name)
 {
-    if (fprintf(w->file, ",\n\"%s\":[", name) < 0) w->failed = true;
+    put_text(w, ",\n\"");
+    put_text(w, name);
+    put_text(w, "\":[");
     w->first = true;
 }
 
 static void close_list(writer *w)
 {
-    if (fputs("\n]", w->file) < 0) w->failed = true;
+    put_text(w, "\n]");
 }
 
 static void put_loops(writer *w, const hr_program *program)
@@ -226,17 +263,16 @@ static json_t *step_record(const hr_program *program, const hr_plan *plan, int32
 
 static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
 {
-    json_t *machine = json_pack("{ss si sI}", "kernels", plan->rung, "threads", plan->threads,
-                                "page_bytes", (json_int_t)plan->page_bytes);
-    if (!machine ||
-        fprintf(w->file, "{\n\"version\":%d,\n\"machine\":", HR_PLAN_FILE_VERSION) < 0 ||
-        json_dumpf(machine, w->file, JSON_COMPACT))
-        w->failed = true;
-    json_decref(machine);
-    if (fprintf(w->file, ",\n\"arena_bytes\":%lld,\n\"floor_bytes\":%lld,\n\"process_bytes\":%lld",
-                (long long)plan->arena_bytes, (long long)plan->floor_bytes,
-                (long long)plan->process_bytes) < 0)
-        w->failed = true;
+    char text[200];
+    snprintf(text, sizeof text, "{\n\"version\":%d,\n\"machine\":", HR_PLAN_FILE_VERSION);
+    put_text(w, text);
+    put_record(w, json_pack("{ss si sI}", "kernels", plan->rung, "threads", plan->threads,
+                            "page_bytes", (json_int_t)plan->page_bytes));
+    snprintf(text, sizeof text,
+             ",\n\"arena_bytes\":%lld,\n\"floor_bytes\":%lld,\n\"process_bytes\":%lld",
+             (long long)plan->arena_bytes, (long long)plan->floor_bytes,
+             (long long)plan->process_bytes);
+    put_text(w, text);
     open_list(w, "process");
     for (int32_t i = 0; i < plan->process_count; i++)
         put(w, json_pack("{ss sI}", "name", plan->process[i].name, "bytes",
@@ -247,29 +283,22 @@ static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
     open_list(w, "steps");
     for (int32_t s = 0; s < program->step_count; s++) put(w, step_record(program, plan, s));
     close_list(w);
-    if (fputs("\n}\n", w->file) < 0) w->failed = true;
+    put_text(w, "\n}\n");
 }
 
 hr_status hr_plan_file_write(const char *path, const hr_program *program, const hr_plan *plan,
                              hr_error *err)
 {
-    char part[PATH_MAX];
-    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
-        return hr_fail(err, HR_USAGE, "plan file: a path of %zu characters is too long",
-                       strlen(path));
-    writer w = { .file = fopen(part, "w") };
-    if (!w.file)
-        return hr_fail(err, HR_USAGE, "plan file %s cannot be written: %s", path, strerror(errno));
+    writer w = { .err = err };
+    hr_status status = hr_file_begin_path(&w.out, path, err);
+    if (status != HR_OK) return status;
+    err->status = HR_OK;
     put_all(&w, program, plan);
-    if (fflush(w.file) || fsync(fileno(w.file))) w.failed = true;
-    int reason = w.failed ? errno : 0;
-    if (fclose(w.file) && !reason) reason = errno;
-    if (!reason && rename(part, path)) reason = errno;
-    if (!reason && !w.failed) return HR_OK;
-    unlink(part);
-    return hr_fail(err, reason == EISDIR ? HR_USAGE : HR_FAILURE,
-                   "plan file %s could not be written whole: %s", path,
-                   reason ? strerror(reason) : "a record could not be built");
+    flush_held(&w);
+    if (!w.failed) return hr_file_commit(&w.out, err);
+    hr_file_abort(&w.out);
+    if (err->status != HR_OK) return err->status;
+    return hr_fail(err, HR_FAILURE, "%s: a record could not be built", path);
 }
 
 /* ---- reading */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "ckpt/weights.h"
 
 static hr_text_desc describe(const hr_config *config)
 {
@@ -23,7 +24,50 @@ int64_t hr_prepare_bytes(const hr_config *config)
     return hr_text_prepare_bytes(&desc);
 }
 
-hr_status hr_prepare_paths(const hr_config *config, hr_error *err)
+static hr_status check_text(const char *path, hr_error *err)
+{
+    int file;
+    int64_t bytes;
+    if (!*path) return HR_OK;
+    const hr_status status = hr_file_open(path, &file, &bytes, err);
+    if (status == HR_OK) hr_file_close(&file);
+    return status;
+}
+
+/* One that is there need not be writable: all shards may lie in it. */
+static hr_status check_cache(const char *path, hr_error *err)
+{
+    if (!*path) return HR_OK;
+    return hr_file_exists(path) ? hr_directory_make(path, err) : hr_directory_check(path, err);
+}
+
+static hr_status check_out(const char *path, hr_error *err)
+{
+    if (!*path) return HR_OK;
+    const hr_status status = hr_directory_check(path, err);
+    return status == HR_OK && hr_file_exists(path) ? hr_weights_check(path, err) : status;
+}
+
+/* Whether a path is a name in a directory as it is written: one that the run makes, it may be. */
+static bool lies_in(const char *path, const char *directory)
+{
+    const char *slash = strrchr(path, '/');
+    size_t bytes = strlen(directory), above = slash ? (size_t)(slash - path) : 0;
+    while (bytes && directory[bytes - 1] == '/') bytes--;
+    while (above && path[above - 1] == '/') above--;
+    return bytes && bytes == above && !memcmp(path, directory, bytes);
+}
+
+static hr_status check_metrics(const hr_config *config, const char *path, hr_error *err)
+{
+    const char *const made[] = { config->train.out, config->data.cache };
+    if (!path) return HR_OK;
+    for (int32_t i = 0; i < 2; i++)
+        if (lies_in(path, made[i]) && !hr_file_exists(made[i])) return HR_OK;
+    return hr_file_check_open(path, err);
+}
+
+hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_error *err)
 {
     if (!config->data.train[0])
         return hr_fail(err, HR_USAGE, "no text to train on; give data.train=FILE");
@@ -31,8 +75,11 @@ hr_status hr_prepare_paths(const hr_config *config, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "nowhere to keep the tokens of %s; give --out DIR or data.cache=DIR",
                        config->data.train);
-    if (!config->train.out[0]) return HR_OK;
-    return hr_directory_make(config->train.out, err);
+    hr_status status = check_text(config->data.train, err);
+    if (status == HR_OK) status = check_text(config->data.valid, err);
+    if (status == HR_OK) status = check_out(config->train.out, err);
+    if (status == HR_OK) status = check_cache(config->data.cache, err);
+    return status == HR_OK ? check_metrics(config, metrics, err) : status;
 }
 
 static bool tell_progress(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
@@ -59,8 +106,10 @@ hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_
     const hr_text_desc desc = describe(config);
     const hr_text_progress progress = { tell_progress, (void *)options };
     hr_region region;
-    hr_status status = hr_memory_region_open(memory, "preparing the text", hr_prepare_bytes(config),
-                                             &region, err);
+    hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
+    if (status == HR_OK)
+        status = hr_memory_region_open(memory, "preparing the text", hr_prepare_bytes(config),
+                                       &region, err);
     if (status != HR_OK) return status;
     memset(region.base, 0, (size_t)region.bytes); /* has what was planned, as in planning */
     status = hr_text_prepare(&desc, region.base, region.bytes, &progress, text, err);

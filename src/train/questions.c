@@ -264,18 +264,13 @@ static hr_status find_frontier(hr_probes *probes, const hr_config *config, hr_fr
 
 static hr_status write_svg(const hr_frontier *frontier, const char *path, hr_error *err)
 {
-    char svg[HR_FRONTIER_SVG_BYTES], directory[HR_PATH_BYTES];
+    char svg[HR_FRONTIER_SVG_BYTES];
     hr_writer writer = { svg, sizeof svg };
     hr_file_out out;
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const int length = slash ? (int)(slash - path) + (slash == path) : 1;
-    if (length >= HR_PATH_BYTES)
-        return hr_fail(err, HR_USAGE, "%.60s...: the path is too long", path);
-    snprintf(directory, sizeof directory, "%.*s", length, slash ? path : ".");
     hr_frontier_draw(frontier, &writer);
     if (writer.cut)
         return hr_fail(err, HR_FAILURE, "%s: more than %d bytes", path, (int)sizeof svg);
-    hr_status status = hr_file_begin(&out, directory, name, err);
+    hr_status status = hr_file_begin_path(&out, path, err);
     if (status == HR_OK) status = hr_file_append(&out, svg, writer.used, err);
     return status == HR_OK ? hr_file_commit(&out, err) : status;
 }
@@ -284,7 +279,8 @@ hr_status hr_plan_frontier(const hr_config *config, const char *svg, const hr_qu
                            hr_frontier *answer, hr_error *err)
 {
     hr_probes probes;
-    hr_status status = hr_probes_open(&probes, question, err);
+    hr_status status = svg ? hr_file_check_place(svg, err) : HR_OK;
+    if (status == HR_OK) status = hr_probes_open(&probes, question, err);
     if (status != HR_OK) return status;
     status = find_frontier(&probes, config, answer, err);
     hr_probes_close(&probes);

@@ -189,7 +189,7 @@ hr_status hr_train(const hr_config *config, const hr_train_options *options,
 {
     hr_memory memory = { 0 };
     *result = (hr_train_result){ .valid_loss = NAN };
-    hr_status status = hr_prepare_paths(config, err);
+    hr_status status = hr_prepare_paths(config, options->metrics, err);
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK) status = train_in(&memory, config, options, result, err);
     hr_memory_close(&memory);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -136,16 +137,93 @@ static void an_abort_leaves_what_was_there(void **state)
     assert_int_equal(hr_file_begin(&out, folder.path, "", &err), HR_USAGE);
 }
 
-static void a_name_that_a_directory_has_is_left_to_it(void **state)
+static void only_a_file_is_replaced(void **state)
 {
     (void)state;
     hr_file_out out;
     hr_error err;
-    assert_int_equal(mkdir(hr_folder_path(&folder, "taken"), 0700), 0);
-    assert_int_equal(hr_file_begin(&out, folder.path, "taken", &err), HR_OK);
+    struct stat before, after;
+    static const char *const names[] = { "directory", "pipe", "link" };
+    static const char *const reasons[] = {
+        ": there is a directory, and a file is to be put there",
+        ": there is a device or a pipe, and a file is to be pu",
+        ": there is a symbolic link, and a file is to be put t"
+    };
+    assert_int_equal(mkdir(hr_folder_path(&folder, names[0]), 0700), 0);
+    assert_int_equal(mkfifo(hr_folder_path(&folder, names[1]), 0700), 0);
+    assert_int_equal(symlink("/dev/full", hr_folder_path(&folder, names[2])), 0);
+    for (int32_t i = 0; i < 3; i++) {
+        const char *path = hr_folder_path(&folder, names[i]);
+        assert_int_equal(lstat(path, &before), 0);
+        assert_int_equal(hr_file_begin(&out, folder.path, names[i], &err), HR_USAGE);
+        assert_non_null(strstr(err.message, reasons[i]));
+        assert_int_equal(out.directory, -1);
+        assert_int_equal(hr_file_begin_path(&out, path, &err), HR_USAGE);
+        assert_int_equal(hr_file_check_place(path, &err), HR_USAGE);
+        assert_non_null(strstr(err.message, reasons[i]));
+        assert_int_equal(lstat(path, &after), 0);
+        assert_int_equal(before.st_ino, after.st_ino);
+    }
+    assert_int_equal(hr_file_begin(&out, folder.path, "late", &err), HR_OK);
+    assert_int_equal(mkdir(hr_folder_path(&folder, "late"), 0700), 0);
     assert_int_equal(hr_file_commit(&out, &err), HR_FAILURE);
-    assert_non_null(strstr(err.message, "taken: cannot be renamed after 0 bytes, and is removed"));
-    assert_int_equal(hr_folder_count(&folder, ""), 1);
+    assert_non_null(strstr(err.message, "late: cannot be renamed after 0 bytes, and is removed"));
+    assert_int_equal(hr_folder_count(&folder, ""), 4);
+}
+
+/* As somebody who may not write there; root may write everywhere. */
+static hr_status checked_by_another(hr_status (*check)(const char *, hr_error *), const char *path)
+{
+    hr_error err;
+    int status;
+    const pid_t child = fork();
+    if (child == 0) _exit(geteuid() == 0 && setuid(NOBODY) != 0 ? 99 : (int)check(path, &err));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return (hr_status)WEXITSTATUS(status);
+}
+
+static void places_are_checked_without_making_anything(void **state)
+{
+    (void)state;
+    hr_error err;
+    char file[sizeof folder.path + 8];
+    snprintf(file, sizeof file, "%s/file", folder.path);
+    hr_folder_write(file, "kept", 4);
+    assert_int_equal(hr_file_check_place(file, &err), HR_OK);
+    assert_int_equal(hr_file_check_open(file, &err), HR_OK);
+    assert_int_equal(hr_file_check_open("/dev/full", &err), HR_OK);
+    assert_int_equal(hr_file_check_open(folder.path, &err), HR_USAGE);
+    assert_int_equal(hr_directory_check(folder.path, &err), HR_OK);
+    assert_int_equal(hr_directory_check("a/b//c/", &err), HR_OK);
+    assert_int_equal(hr_directory_check(file, &err), HR_USAGE);
+    static const struct {
+        const char *name;
+        hr_status place, open, directory;
+    } cases[] = {
+        { "new", HR_OK, HR_OK, HR_OK },
+        { "none/new", HR_USAGE, HR_USAGE, HR_OK },
+        { "none//deep/new/", HR_USAGE, HR_USAGE, HR_OK },
+        { "file/new", HR_USAGE, HR_USAGE, HR_USAGE },
+        { "file/deep/new", HR_USAGE, HR_USAGE, HR_USAGE },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *path = hr_folder_path(&folder, cases[i].name);
+        assert_int_equal(hr_file_check_place(path, &err), cases[i].place);
+        assert_int_equal(hr_file_check_open(path, &err), cases[i].open);
+        assert_int_equal(hr_directory_check(path, &err), cases[i].directory);
+    }
+    const char *locked = hr_folder_path(&folder, "locked");
+    assert_int_equal(mkdir(locked, 0555), 0);
+    assert_int_equal(chmod(folder.path, 0755), 0);
+    assert_int_equal(chmod(file, 0444), 0);
+    const char *inside = hr_folder_path(&folder, "locked/new");
+    assert_int_equal(checked_by_another(hr_directory_check, locked), HR_FAILURE);
+    assert_int_equal(checked_by_another(hr_directory_check, inside), HR_FAILURE);
+    assert_int_equal(checked_by_another(hr_file_check_place, inside), HR_FAILURE);
+    assert_int_equal(checked_by_another(hr_file_check_open, inside), HR_FAILURE);
+    assert_int_equal(checked_by_another(hr_file_check_open, file), HR_FAILURE);
+    assert_int_equal(hr_folder_count(&folder, ""), 2);
 }
 
 /* Writes until an error; there must be one. */
@@ -243,7 +321,8 @@ int main(void)
         TEST(a_read_is_whole_or_says_where_the_file_ends),
         TEST(a_file_appears_only_when_it_is_committed),
         TEST(an_abort_leaves_what_was_there),
-        TEST(a_name_that_a_directory_has_is_left_to_it),
+        TEST(only_a_file_is_replaced),
+        TEST(places_are_checked_without_making_anything),
         TEST(a_file_past_its_limit_is_removed),
         TEST(a_full_disk_leaves_nothing),
         TEST(directories_are_made_with_those_above),

@@ -464,10 +464,13 @@ static void a_file_that_cannot_be_written_leaves_nothing(void **state)
     hr_error err;
     snprintf(missing, sizeof missing, "%s/none/plan.json", folder);
     assert_int_equal(hr_plan_file_write(missing, &program, &plan, &err), HR_USAGE);
-    assert_non_null(strstr(err.message, "cannot be written: No such file or directory"));
+    assert_non_null(strstr(err.message, "none: cannot be opened as a directory: No such file"));
     assert_int_equal(hr_plan_file_write(folder, &program, &plan, &err), HR_USAGE);
     snprintf(part, sizeof part, "%s.part", folder);
     assert_int_not_equal(stat(part, &about), 0);
+    assert_int_equal(hr_plan_file_write("/dev/full", &program, &plan, &err), HR_USAGE);
+    assert_int_equal(stat("/dev/full", &about), 0);
+    assert_true(S_ISCHR(about.st_mode));
 }
 
 int main(void)
