@@ -15,18 +15,24 @@
 
 static volatile sig_atomic_t interrupts, last_signal;
 
-/* The first lets the run save and end; the second does not wait for that. */
+/* The first lets the run save and end; the second does not wait for that. What is half written has
+ * no name yet. */
 static void interrupted(int number)
 {
+    static const char said[] = "\nheadroom: stopped at once; what was not saved yet is lost\n";
     last_signal = number;
     interrupts = interrupts + 1;
-    if (interrupts > 1) _exit(128 + number);
+    if (interrupts <= 1) return;
+    (void)!write(STDERR_FILENO, said, sizeof said - 1);
+    _exit(128 + number);
 }
 
 static void catch_signals(void)
 {
     struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGINT); /* one after the other: they are counted */
+    sigaddset(&action.sa_mask, SIGTERM);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
@@ -141,6 +147,14 @@ static void print_result(const hr_train_result *result)
            (long long)result->arena_bytes_planned, (long long)result->arena_bytes_used);
 }
 
+/* A run is refused in a sentence; the plan that says why has a page. */
+static void say_what_next(hr_error *err)
+{
+    const hr_error told = *err;
+    (void)hr_fail(err, told.status, "%.500s; type plan instead of train to see what would fit",
+                  told.message);
+}
+
 int hr_cli_train(const hr_cli_arguments *arguments)
 {
     hr_config config;
@@ -167,6 +181,8 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     print_result(&result);
     if (status == HR_OK) return HR_OK;
     fflush(stdout);
+    if (status == HR_NO_FIT && result.plan.minimum_bytes > 0 && !result.plan.fits)
+        say_what_next(&err);
     const int code = hr_cli_fail(&err);
     return status == HR_INTERRUPTED && !result.saved ? 128 + (int)last_signal : code;
 }

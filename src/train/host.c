@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train/host.c - the steps of a program that the trainer runs itself. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bf16.h"
@@ -112,10 +113,10 @@ static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
     trainer->grad_norm = call->in[1] ? without_sign_of_nan(*(const double *)call->in[1])
                                      : (double)NAN;
     if (isfinite(trainer->loss) && isfinite(trainer->grad_norm)) return HR_OK;
-    return hr_fail(err, HR_DIVERGED,
-                   "step %lld: the loss is %g and the gradient's norm %g; try a lower "
-                   "train.optimizer.lr, a longer train.schedule.warmup_steps, or clipping",
-                   (long long)trainer->step + 1, trainer->loss, trainer->grad_norm);
+    char what[128];
+    snprintf(what, sizeof what, "step %lld: the loss is %g and the gradient's norm %g",
+             (long long)trainer->step + 1, trainer->loss, trainer->grad_norm);
+    return hr_trainer_diverged(trainer, what, err);
 }
 
 hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,

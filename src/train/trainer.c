@@ -3,6 +3,7 @@
 #include "train/trainer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -62,6 +63,19 @@ bool hr_trainer_is_interrupted(const hr_trainer *trainer)
     return trainer->options->interrupts && *trainer->options->interrupts > 0;
 }
 
+/* A checkpoint of before was finite, and may still be what began to diverge: its step is named. */
+hr_status hr_trainer_diverged(const hr_trainer *trainer, const char *what, hr_error *err)
+{
+    char kept[HR_PATH_BYTES + 64] = "no weights are saved";
+    if (trainer->saved_step)
+        snprintf(kept, sizeof kept, "%.200s keeps the weights after step %lld",
+                 trainer->config->train.out, (long long)trainer->saved_step);
+    return hr_fail(err, HR_DIVERGED,
+                   "%s; %s; try a lower train.optimizer.lr, a longer train.schedule.warmup_steps, "
+                   "or clipping",
+                   what, kept);
+}
+
 static hr_status train_step(hr_trainer *trainer, int64_t start_ns, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
@@ -108,7 +122,12 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     if (events->evaluated)
         events->evaluated(events->context, trainer->step, trainer->evaluation_loss,
                           trainer->evaluated_tokens);
-    return HR_OK;
+    if (isfinite(trainer->evaluation_loss)) return HR_OK;
+    char what[128];
+    snprintf(what, sizeof what, "step %lld: the validation loss is %g over %lld tokens",
+             (long long)trainer->step, trainer->evaluation_loss,
+             (long long)trainer->evaluated_tokens);
+    return hr_trainer_diverged(trainer, what, err);
 }
 
 /* Goes on from the first tokens of the validation text, or of the training text without one. */
@@ -143,9 +162,14 @@ static hr_status save(hr_trainer *trainer, hr_error *err)
                                    trainer->weights_text, bytes, err);
     if (status != HR_OK) {
         hr_weights_abort(&trainer->weights);
-        return status;
+        if (status != HR_DIVERGED) return status;
+        char what[HR_NAME_BYTES];
+        snprintf(what, sizeof what, "step %lld: %.160s", (long long)trainer->step,
+                 err ? err->message : "a weight is not finite");
+        return hr_trainer_diverged(trainer, what, err);
     }
     trainer->result->saved = true;
+    trainer->saved_step = trainer->step;
     if (events->saved) events->saved(events->context, config->train.out);
     return HR_OK;
 }

@@ -22,8 +22,9 @@ typedef struct {
     hr_metrics metrics;
     hr_batches *train, *valid; /* valid: null without a text */
     hr_vocabulary *vocabulary;
-    int64_t steps; /* of the run */
-    int64_t step;  /* done */
+    int64_t steps;      /* of the run */
+    int64_t step;       /* done */
+    int64_t saved_step; /* of the weights that lie in train.out; 0: none of this run's */
 
     int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sample,
         save; /* loops; HR_NONE: norm or update, where gradients are consumed or kept */
@@ -46,6 +47,9 @@ HR_MUST_CHECK hr_status hr_trainer_place(hr_region *region, const hr_program *pr
 /* The steps of the host: an hr_host_fn. */
 hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                           hr_error *err);
+
+/* Ends the run: what is not finite, what of its weights is on the disk, what to try. */
+hr_status hr_trainer_diverged(const hr_trainer *trainer, const char *what, hr_error *err);
 
 /* Has somebody asked for the end of the run? Threads: any. */
 bool hr_trainer_is_interrupted(const hr_trainer *trainer);
