@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_plan_test.c - plans as the program prints and writes them, questions to the planner, and the
+ * judge. */
+#include <sys/stat.h>
+
+#include "headroom/status.h"
+#include "support/program.h"
+
+static int64_t plan_number(const char *arguments, const char *name)
+{
+    run("plan tiny.yaml --json %s", arguments);
+    json_t *answer = out_json();
+    const json_t *number = json_object_get(answer, name);
+    assert_true(json_is_integer(number));
+    const int64_t value = json_integer_value(number);
+    json_decref(answer);
+    return value;
+}
+
+/* With a budget: without one a plan says what the machine has left. */
+static void two_plans_of_one_recipe_are_the_same_bytes(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    static char first[PROGRAM_TEXT_BYTES], file[PROGRAM_TEXT_BYTES];
+    assert_int_equal(run("plan tiny.yaml --budget 1GiB --out a.json"), HR_OK);
+    strcpy(first, out);
+    get("a.json", file);
+    assert_int_equal(run("plan tiny.yaml --budget 1GiB --out b.json"), HR_OK);
+    assert_string_equal(out, first);
+    get("b.json", out);
+    assert_string_equal(out, file);
+}
+
+static void the_minimum_fits_and_a_page_less_does_not(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    char budget[64];
+    const int64_t minimum = plan_number("", "minimum_bytes");
+    snprintf(budget, sizeof budget, "--budget %lld", (long long)minimum);
+    assert_int_equal(plan_number(budget, "process_bytes"), minimum);
+    assert_int_equal(run("plan tiny.yaml %s", budget), HR_OK);
+    assert_int_equal(run("plan tiny.yaml --budget %lld", (long long)minimum - 4096), HR_NO_FIT);
+    assert_int_equal(run("plan tiny.yaml --budget 1 --json"), HR_NO_FIT);
+    json_t *answer = out_json();
+    assert_true(json_is_false(json_object_get(answer, "fits")));
+    assert_int_equal(json_integer_value(json_object_get(answer, "available_bytes")), 1);
+    json_decref(answer);
+}
+
+/* Arguments, and the members that their answer has beside the name of the question. */
+static void questions_are_answered_in_words_and_in_json(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    static const struct {
+        const char *question, *arguments, *words;
+        const char *members[10];
+    } cases[] = {
+        { "largest",
+          "--largest train.seq_len --budget 200MiB",
+          "the largest train.seq_len that fits is ",
+          { "key", "fits", "outcome", "largest", "next", "next_multiple_of_64", "available_bytes",
+            "plans_made", "plan" } },
+        { "smallest",
+          "--smallest --slowdown 5%",
+          "the least that is at most 5 % slower than the fastest",
+          { "slowdown", "least", "within", "fastest", "strategy_named", "times" } },
+        { "frontier",
+          "--frontier --svg f.svg",
+          "what is given up",
+          { "points", "available_bytes", "strategy_named", "times" } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("plan tiny.yaml %s", cases[i].arguments), HR_OK);
+        assert_non_null(strstr(out, cases[i].words));
+        assert_int_equal(run("plan tiny.yaml --json %s", cases[i].arguments), HR_OK);
+        json_t *answer = out_json();
+        assert_string_equal(json_string_value(json_object_get(answer, "question")),
+                            cases[i].question);
+        for (int32_t m = 0; cases[i].members[m]; m++)
+            if (!json_object_get(answer, cases[i].members[m]))
+                fail_msg("%s has no %s", cases[i].question, cases[i].members[m]);
+        json_decref(answer);
+    }
+    assert_int_equal(access("f.svg", F_OK), 0);
+    assert_int_equal(run("plan tiny.yaml --json --largest model.d_ff --budget 1"), HR_NO_FIT);
+    json_t *answer = out_json();
+    assert_true(json_is_false(json_object_get(answer, "fits")));
+    assert_true(json_is_null(json_object_get(answer, "plan")));
+    json_decref(answer);
+}
+
+static void a_plan_says_why_in_json(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    static const char *const lists[] = { "process", "phases", "at_peak", "largest" };
+    assert_int_equal(run("plan tiny.yaml --json"), HR_OK);
+    json_t *answer = out_json();
+    const json_t *why = json_object_get(answer, "why");
+    assert_true(json_is_object(why));
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        assert_true(json_array_size(json_object_get(why, lists[i])) > 0);
+    int64_t sum = 0;
+    size_t index;
+    json_t *line;
+    json_array_foreach(json_object_get(why, "process"), index, line)
+        sum += json_integer_value(json_object_get(line, "bytes"));
+    assert_int_equal(sum, json_integer_value(json_object_get(answer, "process_bytes")));
+    json_decref(answer);
+}
+
+/* Neither a path too long, nor a file in the place of a directory, nor a folder in the place of the
+ * calibration stops a plan: it says that its times are a guess. */
+static void a_cache_that_cannot_be_read_does_not_stop_a_plan(void **state)
+{
+    (void)state;
+    require_program();
+    char command[PROGRAM_COMMAND_BYTES];
+    put("tiny.yaml", tiny);
+    static const char *const values[] = { "/nonexistent", "\"$PWD/tiny.yaml\"", "relative",
+                                          "/$(printf '%02000d' 0)", "" };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        snprintf(command, sizeof command,
+                 "XDG_CACHE_HOME=%s HOME= \"$HEADROOM\" plan tiny.yaml --json >out.txt 2>err.txt",
+                 values[i]);
+        assert_int_equal(system(command), 0);
+        get("out.txt", out);
+        json_t *answer = out_json();
+        assert_non_null(strstr(json_string_value(json_object_get(answer, "times")), "a guess"));
+        json_decref(answer);
+    }
+}
+
+static void a_plan_file_is_judged_and_a_collision_is_exit_4(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    assert_int_equal(run("plan tiny.yaml --out plan.json"), HR_OK);
+    assert_int_equal(run("verify plan.json"), HR_OK);
+    assert_int_equal(run("verify plan.json --json"), HR_OK);
+    json_decref(out_json());
+    json_t *plan = json_load_file("plan.json", 0, NULL);
+    assert_non_null(plan);
+    size_t index;
+    json_t *buffer;
+    json_array_foreach(json_object_get(plan, "buffers"), index, buffer)
+        json_object_set_new(buffer, "offset", json_integer(0));
+    assert_int_equal(json_dump_file(plan, "broken.json", 0), 0);
+    json_decref(plan);
+    assert_int_equal(run("verify broken.json"), HR_BROKEN);
+    assert_int_equal(run("verify tiny.yaml"), HR_CORRUPT);
+    assert_int_equal(run("verify none.json"), HR_USAGE);
+}
+
+/* Told before anything is planned: with a budget that nothing fits the path is what is wrong. */
+static void what_is_no_file_is_not_replaced_by_one(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    put("rows.csv", "id,lower,upper,size\n0,0,1,64\n");
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    assert_int_equal(symlink("tiny.yaml", "link"), 0);
+    assert_int_equal(symlink("/dev/full", "far"), 0);
+    static const char *const words[] = { "plan tiny.yaml --budget 1 --out",
+                                         "plan tiny.yaml --budget 1 --frontier --svg",
+                                         "pack rows.csv --out" };
+    static const char *const places[] = { "pipe",      "link",     "far",           ".",
+                                          "/dev/full", "none/new", "tiny.yaml/new", "''" };
+    static const char *const reasons[] = { "pipe: there is a device or a pipe, and a file is to be",
+                                           "link: there is a symbolic link, and a file is to be",
+                                           "far: there is a",
+                                           ".: there is a directory, and a file is to be",
+                                           "/dev/full: there is a device or a pipe, and a file is",
+                                           "none: there is no such directory; make it, or name",
+                                           "tiny.yaml: there is a file of that name, and a directo",
+                                           "\"\" is no name for a file" };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct stat there;
+        for (size_t j = 0; j < sizeof places / sizeof *places; j++) {
+            assert_int_equal(run("%s %s", words[i], places[j]), HR_USAGE);
+            if (!strstr(err, reasons[j])) fail_msg("%s %s: %s", words[i], places[j], err);
+            assert_string_equal(out, "");
+        }
+        assert_int_equal(stat("pipe", &there), 0);
+        assert_true(S_ISFIFO(there.st_mode));
+        assert_int_equal(lstat("link", &there), 0);
+        assert_true(S_ISLNK(there.st_mode));
+        assert_int_equal(stat("/dev/full", &there), 0);
+        assert_true(S_ISCHR(there.st_mode));
+    }
+    assert_int_equal(run("plan tiny.yaml --budget 1 --out new"), HR_NO_FIT);
+    assert_int_equal(access("new", F_OK), -1);
+    for (int32_t twice = 0; twice < 2; twice++) {
+        assert_int_equal(run("plan tiny.yaml --out new.json"), HR_OK);
+        assert_int_equal(run("pack rows.csv --out new.csv"), HR_OK);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(two_plans_of_one_recipe_are_the_same_bytes),
+        IN_A_FOLDER(the_minimum_fits_and_a_page_less_does_not),
+        IN_A_FOLDER(questions_are_answered_in_words_and_in_json),
+        IN_A_FOLDER(a_plan_says_why_in_json),
+        IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),
+        IN_A_FOLDER(a_plan_file_is_judged_and_a_collision_is_exit_4),
+        IN_A_FOLDER(what_is_no_file_is_not_replaced_by_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

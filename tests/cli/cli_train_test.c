@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_train_test.c - runs of the program and how they end: done, refused, diverged, full,
+ * interrupted. */
+#include <inttypes.h>
+#include <math.h>
+#include <sys/stat.h>
+
+#include "headroom/status.h"
+#include "support/program.h"
+
+static void a_run_ends_with_metrics_weights_and_its_promise(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
+                         "--metrics m.jsonl train.sample_tokens=8"),
+                     HR_OK);
+    assert_string_equal(err, "");
+    assert_non_null(strstr(out, "\nmemory planned "));
+    assert_int_equal(access("run/model.safetensors", F_OK), 0);
+    FILE *metrics = fopen("m.jsonl", "r");
+    char line[1024];
+    int32_t lines = 0;
+    assert_non_null(metrics);
+    while (fgets(line, sizeof line, metrics)) {
+        json_t *object = json_loads(line, 0, NULL);
+        assert_non_null(object);
+        const char *const name = lines < 3 ? "step" : "process_bytes_measured";
+        assert_non_null(json_object_get(object, name));
+        json_decref(object);
+        lines++;
+    }
+    fclose(metrics);
+    assert_int_equal(lines, 4);
+}
+
+/* Every path is looked at before anything is planned or made: with a budget that nothing fits it is
+ * still the path that is wrong, and there is no `run`. */
+static void what_is_missing_is_told_before_a_plan_is_made(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(mkdir("taken", 0700), 0);
+    assert_int_equal(mkdir("taken/model.safetensors", 0700), 0);
+    static const struct {
+        const char *words, *reason;
+    } cases[] = {
+        { "data.train=none.txt --out run", "none.txt: there is no such file" },
+        { "data.train=. --out run", ".: is a directory, and a file is needed" },
+        { "data.train=text.txt data.valid=none.txt --out run", "none.txt: there is no such file" },
+        { "data.train=text.txt --out text.txt",
+          "text.txt: there is a file of that name, and a directory is needed" },
+        { "data.train=text.txt --out text.txt/a/b",
+          "text.txt: there is a file of that name, and a directory is needed" },
+        { "data.train=text.txt --out taken",
+          "taken/model.safetensors: there is a directory, and a file is to be put there" },
+        { "data.train=text.txt --out run data.cache=text.txt",
+          "text.txt: there is a file of that name, and a directory is needed" },
+        { "data.train=text.txt --out run --metrics none/m.jsonl",
+          "none: there is no such directory; make it, or name another" },
+        { "data.train=text.txt --out run --metrics run/deep/m.jsonl",
+          "run/deep: there is no such directory; make it, or name another" },
+        { "data.train=text.txt --out run --metrics .",
+          ".: there is a directory, and a file is to be put there" },
+        { "--out run", "no text to train on; give data.train=FILE" },
+        { "data.train=text.txt",
+          "nowhere to keep the tokens of text.txt; give --out DIR or data.cache=DIR" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("train tiny.yaml --budget 1 %s", cases[i].words), HR_USAGE);
+        assert_said(cases[i].reason);
+        assert_string_equal(out, "");
+    }
+    assert_int_equal(run("train tiny.yaml --budget 1 data.train=text.txt --out run --metrics m"),
+                     HR_NO_FIT);
+    assert_non_null(strstr(err, "the run needs at least "));
+    assert_non_null(strstr(err, "the budget is 1 byte"));
+    assert_non_null(strstr(err, "; type plan instead of train to see what would fit\n"));
+    assert_int_equal(access("run", F_OK), -1);
+    assert_int_equal(access("m", F_OK), -1);
+    put("short.txt", "too short");
+    assert_int_equal(run("train tiny.yaml data.train=short.txt --out run"), HR_CORRUPT);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out made/deep --metrics "
+                         "made/deep/m.jsonl"),
+                     HR_OK);
+    assert_int_equal(access("made/deep/m.jsonl", F_OK), 0);
+}
+
+/* Metrics are written as they come, so what reads them as they come may have the name. */
+static void metrics_go_into_pipes_and_full_devices_are_a_failure(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    struct stat there;
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    assert_int_equal(system("cat pipe >got.txt & \"$HEADROOM\" train tiny.yaml data.train=text.txt "
+                            "--out run --metrics pipe >out.txt 2>err.txt; code=$?; wait; "
+                            "exit $code"),
+                     0);
+    get("got.txt", out);
+    assert_non_null(strstr(out, "\"process_bytes_measured\""));
+    assert_int_equal(stat("pipe", &there), 0);
+    assert_true(S_ISFIFO(there.st_mode));
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run --metrics /dev/full"),
+                     HR_FAILURE);
+    assert_said("the metrics /dev/full cannot be written: No space left on device");
+    assert_int_equal(stat("/dev/full", &there), 0);
+    assert_true(S_ISCHR(there.st_mode));
+}
+
+static const char diverging[] = "train tiny.yaml data.train=text.txt --out run train.steps=30 "
+                                "train.optimizer.lr=1000 train.optimizer.weight_decay=1000";
+
+/* Bytes of a file, at most those of `text`. */
+static int64_t read_bytes(const char *name, char *text)
+{
+    FILE *file = fopen(name, "rb");
+    assert_non_null(file);
+    const int64_t bytes = (int64_t)fread(text, 1, PROGRAM_TEXT_BYTES, file);
+    assert_true(bytes < PROGRAM_TEXT_BYTES);
+    fclose(file);
+    return bytes;
+}
+
+static void a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static char before[PROGRAM_TEXT_BYTES], after[PROGRAM_TEXT_BYTES];
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
+    const int64_t bytes = read_bytes("run/model.safetensors", before);
+    assert_int_equal(run("%s data.valid=text.txt train.eval_every=1 --metrics m.jsonl", diverging),
+                     HR_DIVERGED);
+    assert_non_null(strstr(out, "validation loss nan over"));
+    assert_non_null(strstr(err, ": the validation loss is nan over "));
+    assert_non_null(strstr(err, " tokens; no weights are saved; try a lower train.optimizer.lr"));
+    assert_null(strstr(out, "saved"));
+    get("m.jsonl", out);
+    assert_non_null(strstr(out, "\"valid_loss\":null}\n"));
+    assert_int_equal(read_bytes("run/model.safetensors", after), bytes);
+    assert_memory_equal(before, after, (size_t)bytes);
+    /* At the end of a run, too: its only evaluation. */
+    int64_t step = 0;
+    assert_int_equal(sscanf(err, "headroom: step %" SCNd64, &step), 1);
+    assert_int_equal(run("%s data.valid=text.txt train.steps=%" PRId64, diverging, step),
+                     HR_DIVERGED);
+    assert_non_null(strstr(err, ": the validation loss is nan over "));
+    assert_int_equal(read_bytes("run/model.safetensors", after), bytes);
+    assert_memory_equal(before, after, (size_t)bytes);
+}
+
+/* Checkpoints of a run that diverges hold finite numbers to the last. */
+static void a_training_loss_that_is_no_number_ends_the_run(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static char text[PROGRAM_TEXT_BYTES];
+    assert_int_equal(run("%s", diverging), HR_DIVERGED);
+    assert_non_null(strstr(err, ": the loss is nan and the gradient's norm nan; no weights are "
+                                "saved; try a lower"));
+    assert_int_equal(access("run/model.safetensors", F_OK), -1);
+    assert_int_equal(run("%s train.checkpoint_every=1", diverging), HR_DIVERGED);
+    assert_non_null(strstr(err, "; run keeps the weights after step "));
+    const int64_t bytes = read_bytes("run/model.safetensors", text);
+    int64_t header = 0;
+    memcpy(&header, text, sizeof header);
+    for (int64_t i = 8 + header; i < bytes; i += (int64_t)sizeof(float)) {
+        float value;
+        memcpy(&value, text + i, sizeof value);
+        assert_true(isfinite(value));
+    }
+}
+
+/* Past a limit of 40 blocks of 512 bytes (of 1,024 in some shells): the shard fits, the weights do
+ * not. */
+static void a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    put("text.txt", tiny);
+    const int status = system("ulimit -f 40 && \"$HEADROOM\" train tiny.yaml data.train=text.txt "
+                              "--out run model.d_ff=512 train.steps=1 >out.txt 2>err.txt");
+    get("err.txt", err);
+    assert_int_equal(WEXITSTATUS(status), HR_FAILURE);
+    assert_non_null(strstr(err, "model.safetensors"));
+    assert_non_null(strstr(err, "File too large"));
+    assert_int_equal(system("ls run | grep -v tokens >left.txt"), 256);
+}
+
+static const char long_run[] = "train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
+                               "train.steps=1000000000";
+
+/* After a step; while validation runs over many windows; while tokens are drawn, of which there are
+ * more than any test waits for. */
+static void an_interrupted_run_saves_and_is_exit_75(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static const char *const phases[] = { "", "train.eval_every=1",
+                                          "train.sample_every=1 train.sample_tokens=1000000" };
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+        char words[256];
+        snprintf(words, sizeof words, "%s %s", long_run, phases[i]);
+        unlink("run/model.safetensors");
+        assert_int_equal(run_interrupted(words, "step 1/", false), HR_INTERRUPTED);
+        assert_non_null(strstr(err, "headroom: interrupted after step "));
+        assert_non_null(strstr(err, " of 1000000000; the weights are saved\n"));
+        assert_int_equal(access("run/model.safetensors", F_OK), 0);
+        assert_non_null(strstr(out, "\nsaved  run\n"));
+    }
+}
+
+/* The validation loss of the last step is told, and then there is only the saving left. */
+static void a_run_interrupted_at_its_end_is_saved_once(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run_interrupted("train tiny.yaml data.train=text.txt data.valid=text.txt "
+                                     "--out run",
+                                     "step 3  validation", false),
+                     HR_INTERRUPTED);
+    assert_said("interrupted after step 3 of 3; the weights are saved");
+    const char *saved = strstr(out, "saved  run\n");
+    assert_non_null(saved);
+    assert_null(strstr(saved + 1, "saved  run\n"));
+}
+
+static void a_second_interrupt_stops_at_once(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    const int code = run_interrupted(long_run, "step 1/", true);
+    assert_true(code == 128 + SIGINT || code == 128 + SIGTERM);
+    assert_string_equal(err, "\nheadroom: stopped at once; what was not saved yet is lost\n");
+    assert_int_equal(system("ls run | grep -v tokens >left.txt"), 256);
+}
+
+/* The signal comes when the text is ready, and then a large table is still to be initialised: so
+ * almost surely before the first step. Then there is nothing to say of the memory. */
+static void a_run_that_was_interrupted_early_says_one_sentence(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    const int code = run_interrupted("train tiny.yaml data.train=text.txt --out run "
+                                     "model.vocab_size=100000",
+                                     "train  ", false);
+    const bool early = strstr(err, "before the first step");
+    if (!early) print_message("the signal came late: %s", err);
+    else assert_said("interrupted before the first step; nothing was saved");
+    assert_int_equal(code, early ? 128 + SIGINT : HR_INTERRUPTED);
+    assert_true(early == !strstr(out, "\nmemory planned"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_promise),
+        IN_A_FOLDER(what_is_missing_is_told_before_a_plan_is_made),
+        IN_A_FOLDER(metrics_go_into_pipes_and_full_devices_are_a_failure),
+        IN_A_FOLDER(a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing),
+        IN_A_FOLDER(a_training_loss_that_is_no_number_ends_the_run),
+        IN_A_FOLDER(a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing),
+        IN_A_FOLDER(an_interrupted_run_saves_and_is_exit_75),
+        IN_A_FOLDER(a_run_interrupted_at_its_end_is_saved_once),
+        IN_A_FOLDER(a_second_interrupt_stops_at_once),
+        IN_A_FOLDER(a_run_that_was_interrupted_early_says_one_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/support/program.h - the program as people and scripts meet it: run with /bin/sh in a folder
+ * of the test's own, its exit code and words read back; and run until a line of its output, at
+ * which it is sent a signal. HEADROOM names the program; without it every test is skipped. */
+#ifndef HR_TESTS_SUPPORT_PROGRAM_H
+#define HR_TESTS_SUPPORT_PROGRAM_H
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+enum { PROGRAM_TEXT_BYTES = 1 << 18, PROGRAM_COMMAND_BYTES = 4096 };
+
+static char program_folder[64];
+static char out[PROGRAM_TEXT_BYTES], err[PROGRAM_TEXT_BYTES]; /* of the last run */
+
+/* A model so small that a plan takes a millisecond and a run a blink. */
+static const char tiny[] = "model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32}\n"
+                           "train: {batch: 4, seq_len: 16, steps: 3, threads: 1}\n";
+
+static inline int make_folder(void **state)
+{
+    (void)state;
+    const char *parent = getenv("TMPDIR");
+    snprintf(program_folder, sizeof program_folder, "%.40s/cli_XXXXXX", parent ? parent : P_tmpdir);
+    return mkdtemp(program_folder) && chdir(program_folder) == 0 ? 0 : -1;
+}
+
+static inline int drop_folder(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r '%s'", program_folder);
+    return chdir("/") == 0 ? system(command) : -1;
+}
+
+#define IN_A_FOLDER(name) cmocka_unit_test_setup_teardown(name, make_folder, drop_folder)
+
+static inline void put(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static inline void get(const char *name, char *text)
+{
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    const size_t length = fread(text, 1, PROGRAM_TEXT_BYTES - 1, file);
+    text[length] = 0;
+    fclose(file);
+}
+
+static inline void require_program(void)
+{
+    if (getenv("HEADROOM")) return;
+    print_message("skip: HEADROOM is not set\n");
+    skip();
+}
+
+/* Runs `headroom <arguments>` in the folder; returns its exit code. */
+static inline __attribute__((format(printf, 1, 2))) int run(const char *format, ...)
+{
+    char arguments[PROGRAM_COMMAND_BYTES - 64], command[PROGRAM_COMMAND_BYTES];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(arguments, sizeof arguments, format, list);
+    va_end(list);
+    snprintf(command, sizeof command, "\"$HEADROOM\" %s >out.txt 2>err.txt", arguments);
+    const int status = system(command);
+    get("out.txt", out);
+    get("err.txt", err);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* Puts the tiny recipe and a text of some thousand bytes into the folder. */
+static inline void put_tiny_and_text(void)
+{
+    put("tiny.yaml", tiny);
+    assert_int_equal(run("keys"), 0);
+    put("text.txt", out);
+}
+
+/* The same, and sends SIGINT at the first line that begins with `line`; or two signals, SIGTERM the
+ * other, while it stands still, so that it finds both. The program takes the shell's place, and so
+ * gets the signals itself. */
+static inline int run_interrupted(const char *arguments, const char *line, bool twice)
+{
+    char command[PROGRAM_COMMAND_BYTES], text[1024];
+    int ends[2], status;
+    size_t length = 0;
+    bool waiting = true;
+    snprintf(command, sizeof command, "exec \"$HEADROOM\" %s 2>err.txt", arguments);
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execl("/bin/sh", "sh", "-c", command, (char *)0);
+        _exit(127);
+    }
+    close(ends[1]);
+    FILE *told = fdopen(ends[0], "r");
+    assert_non_null(told);
+    while (fgets(text, sizeof text, told)) {
+        if (waiting && !strncmp(text, line, strlen(line))) {
+            waiting = false;
+            if (twice) assert_int_equal(kill(child, SIGSTOP), 0);
+            assert_int_equal(kill(child, SIGINT), 0);
+            if (twice) assert_int_equal(kill(child, SIGTERM), 0);
+            if (twice) assert_int_equal(kill(child, SIGCONT), 0);
+        }
+        length += (size_t)snprintf(out + length, sizeof out - length, "%s", text);
+        assert_true(length < sizeof out);
+    }
+    fclose(told);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    get("err.txt", err);
+    if (!WIFEXITED(status)) fail_msg("ended by signal %d: %s", WTERMSIG(status), err);
+    return WEXITSTATUS(status);
+}
+
+/* That the last run said `sentence` on standard error, and nothing else. */
+static inline void assert_said(const char *sentence)
+{
+    char expected[1024];
+    snprintf(expected, sizeof expected, "headroom: %s\n", sentence);
+    assert_string_equal(err, expected);
+}
+
+static inline json_t *out_json(void)
+{
+    json_error_t problem;
+    json_t *value = json_loads(out, 0, &problem);
+    if (!value) fail_msg("%s in: %s", problem.text, out);
+    return value;
+}
+
+#endif
