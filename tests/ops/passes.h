@@ -118,9 +118,10 @@ static inline double rounding(hr_dtype dtype)
         for (test_round = 0; test_round < HR_COUNT; test_round++) \
             name((uint32_t)hr_cpu_mask_of(#rung)); \
     }
-#define ON_RUNGS(name) ON_RUNG(name, ref) ON_RUNG(name, avx2) ON_RUNG(name, avx512)
+#define ON_RUNGS(name) \
+    ON_RUNG(name, ref) ON_RUNG(name, avx2) ON_RUNG(name, avx512) ON_RUNG(name, avx512bf16)
 #define TEST_RUNGS(name) \
     cmocka_unit_test(name##_on_ref), cmocka_unit_test(name##_on_avx2), \
-        cmocka_unit_test(name##_on_avx512)
+        cmocka_unit_test(name##_on_avx512), cmocka_unit_test(name##_on_avx512bf16)
 
 #endif

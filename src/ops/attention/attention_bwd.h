@@ -78,7 +78,7 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
             {
                 const int64_t at = (i + u) * PANELS + j * VEC_LANES, q = query + j * VEC_LANES;
                 vec dp = load_floats(b->room.dp + at);
-                vec p = exp2_of(vec_sub(vec_mul(load_floats(b->room.score + at), factor), lse[j]));
+                vec p = vec_exp2(vec_sub(vec_mul(load_floats(b->room.score + at), factor), lse[j]));
                 if (edge) p = select_range(p, zero, first - q, last - q);
                 kept[j] = p;
                 if (drop) {

@@ -49,7 +49,7 @@ VEC_INLINE void multiply_panels(const bool add, const int64_t a_row, const int64
     if (at < columns) multiply(add, 1, a_row, a_word, words, a, b, b_panel, c + at, c_row);
 }
 
-/* Products are functions of their own: among the constants of exp2_of, gcc spills their sums. */
+/* Products are functions of their own: among the constants of vec_exp2, gcc spills their sums. */
 NOINLINE void multiply_scores(int64_t words, const uint32_t *q, const uint32_t *keys, float *scores,
                               int64_t columns)
 {
@@ -104,7 +104,7 @@ VEC_INLINE float exponentials(const bool drop, const forward *f, const strip *s,
         for (int64_t j = 0; j < span; j += VEC_LANES) {
             const int64_t column = keys->column + j;
             const vec score = load_floats(s->scores + i * SCORE_ROW + column);
-            vec p = exp2_of(vec_fma(score, factor, most));
+            vec p = vec_exp2(vec_fma(score, factor, most));
             total = vec_add(total, p);
             if (drop) {
                 const uint32_t element = task->element_first + (uint32_t)(keys->base + j);
@@ -129,7 +129,7 @@ VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
         const vec old = load_floats(s->most + i);
         const vec now = vec_max(old, vec_mul(load_floats(most + i), vec_set(f->factor)));
         store_floats(s->most + i, now);
-        store_floats(shrink + i, exp2_of(vec_sub(old, now)));
+        store_floats(shrink + i, vec_exp2(vec_sub(old, now)));
     }
     for (int64_t i = 0; i < ROWS; i++) {
         float *sums = s->sums + i * f->width;

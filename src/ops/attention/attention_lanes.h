@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/attention/attention_lanes.h - what attention needs of a vector beyond ops/simd: powers of
- * two, ranges of lanes, dropout's numbers. Included after simd/vec_avx2.h or simd/vec_avx512.h. */
+/* ops/attention/attention_lanes.h - what attention needs of a vector beyond ops/simd: ranges
+ * of lanes, dropout's numbers. Included after simd/vec_avx2.h or simd/vec_avx512.h. */
 #ifndef HR_OPS_ATTENTION_LANES_H
 #define HR_OPS_ATTENTION_LANES_H
 
@@ -10,9 +10,6 @@
 #include "ops/simd/unroll.h"
 
 #define NOINLINE static __attribute__((noinline))
-
-/* The same bits as vec_bits, but + and << work on lanes of 32. */
-typedef uint32_t vec_lanes __attribute__((vector_size(4 * VEC_LANES)));
 
 VEC_INLINE int64_t lanes_of(int64_t count)
 {
@@ -44,22 +41,6 @@ VEC_INLINE void store_floats(float *at, vec value)
 VEC_INLINE vec select_range(vec a, vec b, int64_t first, int64_t last)
 {
     return vec_first(b, vec_first(a, b, lanes_of(last)), lanes_of(first));
-}
-
-/* 2^t, 2e-6 relative; below -127 exactly 0; t < 128. Rounding by a large constant leaves the whole
- * part in the low bits of the sum, ready to be added to the exponent: two thirds of vec_exp's
- * instructions, and here the exponentials are what is left beside the products. */
-VEC_INLINE vec exp2_of(vec t)
-{
-    const vec big = vec_set(12582912.f); /* 1.5 * 2^23 */
-    t = vec_max(vec_set(-127.f), t);     /* in this order NaN stays */
-    const vec sum = vec_add(t, big), f = vec_sub(t, vec_sub(sum, big));
-    vec p = vec_fma(vec_set(1.33989e-3f), f, vec_set(9.61853e-3f));
-    p = vec_fma(p, f, vec_set(5.550339e-2f));
-    p = vec_fma(p, f, vec_set(2.402265e-1f));
-    p = vec_fma(p, f, vec_set(6.931472e-1f));
-    p = vec_fma(p, f, vec_set(1.f));
-    return (vec)((vec_lanes)p + ((vec_lanes)sum << 23));
 }
 
 /* hr_random_element (base/random.h) of a vector of keys and elements. */

@@ -22,5 +22,6 @@ void hr_loss_kernels_fill(hr_loss_kernels *kernels, uint32_t cpu_mask);
 void hr_loss_fill_ref(hr_loss_kernels *kernels);
 void hr_loss_fill_avx2(hr_loss_kernels *kernels);
 void hr_loss_fill_avx512(hr_loss_kernels *kernels);
+void hr_loss_fill_avx512bf16(hr_loss_kernels *kernels);
 
 #endif

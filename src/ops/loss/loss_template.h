@@ -28,7 +28,8 @@ VEC_INLINE float row_max(const void *logits, int64_t V, hr_dtype dtype)
 
 VEC_INLINE vec exponential(const void *logits, int64_t v, vec most, int64_t lanes, hr_dtype dtype)
 {
-    return vec_exp(vec_sub(vec_load(logits, v, lanes, dtype), most));
+    const vec below = vec_sub(vec_load(logits, v, lanes, dtype), most);
+    return vec_exp2(vec_mul(below, vec_set(1.44269504f)));
 }
 
 VEC_INLINE float run_sum(const void *logits, int64_t first, int64_t last, vec most, hr_dtype dtype)
@@ -53,6 +54,7 @@ VEC_INLINE void write_gradient(const void *logits, void *dlogits, int64_t V, vec
     int64_t v = 0;
     for (; v + VEC_LANES <= V; v += VEC_LANES) {
         const vec share = exponential(logits, v, most, VEC_LANES, dtype);
+        vec_expect_later(hr_element_at(logits, V + v, dtype));
         vec_store(dlogits, v, vec_mul(share, factor), VEC_LANES, dtype);
     }
     if (v == V) return;

@@ -11,4 +11,6 @@ void hr_norm_kernels_fill(hr_norm_kernels *kernels, uint32_t cpu_mask)
     hr_norm_fill_avx2(kernels);
     if (!(cpu_mask & HR_CPU_AVX512)) return;
     hr_norm_fill_avx512(kernels);
+    if (!(cpu_mask & HR_CPU_AVX512BF16)) return;
+    hr_norm_fill_avx512bf16(kernels);
 }

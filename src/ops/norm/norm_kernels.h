@@ -30,5 +30,6 @@ void hr_norm_kernels_fill(hr_norm_kernels *kernels, uint32_t cpu_mask);
 void hr_norm_fill_ref(hr_norm_kernels *kernels);
 void hr_norm_fill_avx2(hr_norm_kernels *kernels);
 void hr_norm_fill_avx512(hr_norm_kernels *kernels);
+void hr_norm_fill_avx512bf16(hr_norm_kernels *kernels);
 
 #endif

@@ -6,7 +6,17 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "ops/element.h"
 #include "ops/norm/norm_kernels.h"
+
+/* The last pass over a row asks for what comes so many bytes later: else the first pass over the
+ * next rows waits for memory. */
+enum { BYTES_AHEAD = 4096 };
+
+VEC_INLINE void expect_ahead(const void *x, int64_t at, hr_dtype dtype)
+{
+    vec_expect((const char *)hr_element_at(x, at, dtype) + BYTES_AHEAD);
+}
 
 /* Two chains of additions hide their latency. */
 VEC_INLINE float row_mean(const void *x, int64_t at, int64_t D, hr_dtype dtype)
@@ -51,6 +61,7 @@ VEC_INLINE void fwd_step(const void *x, const float *gain, const float *bias, vo
 {
     const vec h = vec_mul(vec_sub(vec_load(x, at + c, lanes, dtype), mean), rstd);
     const vec shift = bias ? vec_load_f32(bias + c, lanes) : vec_set(0);
+    expect_ahead(x, at + c, dtype);
     vec_store(y, at + c, vec_fma(h, vec_load_f32(gain + c, lanes), shift), lanes, dtype);
 }
 
@@ -104,6 +115,9 @@ VEC_INLINE void bwd_step(const void *dy, const void *x, const float *gain, const
     const vec t = vec_mul(vec_load(dy, at + c, lanes, dtype), vec_load_f32(gain + c, lanes));
     const vec h = vec_mul(vec_sub(vec_load(x, at + c, lanes, dtype), mean), rstd);
     const vec slope = vec_sub(t, vec_fma(h, mean_th, mean_t));
+    expect_ahead(dy, at + c, dtype);
+    expect_ahead(x, at + c, dtype);
+    if (addend) expect_ahead(addend, at + c, dtype);
     const vec onto = addend ? vec_load(addend, at + c, lanes, dtype) : vec_set(0);
     vec_store(dx, at + c, vec_fma(slope, rstd, onto), lanes, dtype);
 }

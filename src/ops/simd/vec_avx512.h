@@ -129,12 +129,17 @@ VEC_INLINE vec vec_rounded_bf16(vec value)
     return _mm512_castsi512_ps(_mm512_and_si512(vec_bits_bf16(value), upper));
 }
 
+/* With AVX512-BF16, one instruction where there are six; the same bits but for denormals. */
 VEC_INLINE void vec_store_bf16(uint16_t *at, vec value, int64_t lanes)
 {
+#ifdef __AVX512BF16__
+    const __m256i half = (__m256i)_mm512_cvtneps_pbh(value);
+#else
     const __m512i places = _mm512_setr_epi32(0x30001, 0x70005, 0xb0009, 0xf000d, 0x130011, 0x170015,
                                              0x1b0019, 0x1f001d, 0, 0, 0, 0, 0, 0, 0, 0);
     const __m256i half = _mm512_castsi512_si256(
         _mm512_permutexvar_epi16(places, vec_bits_bf16(value)));
+#endif
     if (lanes == VEC_LANES) _mm256_storeu_si256((void *)at, half);
     else _mm256_mask_storeu_epi16(at, vec_mask(lanes), half);
 }

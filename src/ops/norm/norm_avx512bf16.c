@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/norm/norm_avx512bf16.c - norm_template.h with AVX-512, rounding as AVX512-BF16 does. */
+#include "ops/simd/vec_avx512.h"
+
+#define FILL hr_norm_fill_avx512bf16
+#include "ops/norm/norm_template.h"
