@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reorder_test.c - whatever moves, the program computes the same, in fewer bytes or as it was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "graph/op.h"
+#include "model/assemble.h"
+#include "plan/lifetimes.h"
+#include "plan/reorder.h"
+#include "support/random_strategy.h"
+
+enum { SEED = 20261121, CASES = 60 * HR_COUNT, LAYERS_MOST = 6, THREADS = 2 };
+
+typedef struct {
+    hr_program program;
+    hr_region region;
+    hr_step *before; /* the steps as the passes left them */
+    int32_t *was;    /* [step_count] place before of the step that is here now */
+} reordered;
+
+static void must(hr_status status, const hr_error *err)
+{
+    if (status != HR_OK) fail_msg("%s", err->message);
+}
+
+static hr_region room(void)
+{
+    static _Alignas(64) uint8_t memory[64 << 20];
+    return hr_region_over(memory, sizeof memory);
+}
+
+static int64_t floor_of(const hr_program *program, hr_region region)
+{
+    hr_plan plan = { .threads = THREADS, .rung = "" };
+    hr_error err;
+    must(hr_lifetimes(program, &region, &plan, &err), &err);
+    int64_t *alive = hr_region_take(&region, program->step_count, sizeof *alive), most = 0;
+    hr_lifetimes_alive(program, &plan, alive);
+    for (int32_t s = 0; s < program->step_count; s++) most = hr_max(most, alive[s]);
+    return most;
+}
+
+/* Steps that are equal byte for byte keep their order: either is the other. */
+static void find_places(reordered *r)
+{
+    const hr_program *program = &r->program;
+    bool *taken = hr_region_take(&r->region, program->step_count, sizeof *taken);
+    memset(taken, 0, (size_t)program->step_count * sizeof *taken);
+    for (int32_t s = 0; s < program->step_count; s++) {
+        int32_t place = 0;
+        while (place < program->step_count &&
+               (taken[place] || memcmp(&program->steps[s], &r->before[place], sizeof *r->before)))
+            place++;
+        assert_true(place < program->step_count);
+        taken[place] = true;
+        r->was[s] = place;
+    }
+}
+
+static reordered reorder(const hr_config *config, const hr_strategy *strategy)
+{
+    reordered r = { .region = room() };
+    hr_error err;
+    const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : config->train.batch;
+    must(hr_model_assemble(config, sequences, &r.region, &r.program, &err), &err);
+    must(hr_strategy_apply(strategy, config->train.seq_len, &r.program, &r.region, &err), &err);
+    const size_t bytes = (size_t)r.program.step_count * sizeof *r.before;
+    r.before = hr_region_take(&r.region, 1, (int64_t)bytes);
+    r.was = hr_region_take(&r.region, r.program.step_count, sizeof *r.was);
+    memcpy(r.before, r.program.steps, bytes);
+    const int64_t used = r.region.used;
+    must(hr_reorder(&r.program, THREADS, &r.region, &err), &err);
+    assert_int_equal(r.region.used, used);
+    find_places(&r);
+    return r;
+}
+
+static hr_config random_case(uint64_t turn, uint8_t *dropped, hr_strategy *strategy)
+{
+    hr_config config = random_config(SEED, turn);
+    hr_error err;
+    config.model.n_layers = between(SEED, turn, 29, 1, LAYERS_MOST);
+    must(hr_config_check(&config, &err), &err);
+    *strategy = random_strategy(&config, SEED, turn, dropped);
+    return config;
+}
+
+/* The last step before `place` that wrote each operand: what its value is made of. */
+static int32_t writer_before(const hr_program *program, const hr_step *steps, int32_t place,
+                             int32_t tensor)
+{
+    const int32_t root = hr_tensor_root(program, tensor);
+    for (int32_t s = place - 1; s >= 0; s--)
+        for (int32_t k = 0; k < HR_OUT_MAX; k++)
+            if (steps[s].out[k] != HR_NONE && hr_tensor_root(program, steps[s].out[k]) == root)
+                return s;
+    return HR_NONE;
+}
+
+/* ---- what may not change */
+
+/* Every read and every sum finds the value that the same step made as before. */
+static void all_operands_come_from_where_they_came(void **state)
+{
+    (void)state;
+    uint8_t dropped[LAYERS_MOST];
+    hr_strategy strategy;
+    for (uint64_t turn = 0; turn < CASES; turn++) {
+        const hr_config config = random_case(turn, dropped, &strategy);
+        const reordered r = reorder(&config, &strategy);
+        for (int32_t s = 0; s < r.program.step_count; s++) {
+            const hr_step *step = &r.program.steps[s];
+            for (int32_t i = 0; i < HR_IN_MAX + HR_OUT_MAX; i++) {
+                const int32_t t = i < HR_IN_MAX ? step->in[i] : step->out[i - HR_IN_MAX];
+                if (t == HR_NONE) continue;
+                const int32_t now = writer_before(&r.program, r.program.steps, s, t);
+                const int32_t then = writer_before(&r.program, r.before, r.was[s], t);
+                assert_int_equal(now == HR_NONE ? HR_NONE : r.was[now], then);
+            }
+        }
+    }
+}
+
+static void loops_keep_their_steps_and_the_host_its_place(void **state)
+{
+    (void)state;
+    uint8_t dropped[LAYERS_MOST];
+    hr_strategy strategy;
+    for (uint64_t turn = 0; turn < CASES; turn++) {
+        const hr_config config = random_case(turn, dropped, &strategy);
+        const reordered r = reorder(&config, &strategy);
+        for (int32_t s = 0; s < r.program.step_count; s++) {
+            assert_int_equal(r.program.steps[s].loop, r.before[s].loop);
+            if (r.program.ops[r.program.steps[s].op]->host) assert_int_equal(r.was[s], s);
+        }
+    }
+}
+
+/* ---- what may */
+
+static void the_floor_never_grows_and_often_falls(void **state)
+{
+    (void)state;
+    uint8_t dropped[LAYERS_MOST];
+    hr_strategy strategy;
+    int32_t lower = 0, untouched = 0;
+    for (uint64_t turn = 0; turn < CASES; turn++) {
+        const hr_config config = random_case(turn, dropped, &strategy);
+        const reordered r = reorder(&config, &strategy);
+        hr_program original = r.program;
+        original.steps = r.before;
+        const int64_t now = floor_of(&r.program, r.region);
+        const int64_t then = floor_of(&original, r.region);
+        assert_true(now <= then);
+        lower += now < then;
+        untouched += !memcmp(r.program.steps, r.before,
+                             (size_t)r.program.step_count * sizeof *r.before);
+    }
+    print_message("%d of %d floors lower, %d programs as they were\n", lower, CASES, untouched);
+    assert_true(lower >= CASES / 10);
+    assert_true(untouched >= CASES / 10);
+}
+
+/* A wide vocabulary: the gradient of the head would be born first and wait through the whole
+ * backward pass beside what that frees. Nothing but the logits' gradient needs to wait instead. */
+static void gradients_of_a_head_wait_where_that_is_less(void **state)
+{
+    (void)state;
+    uint8_t dropped[LAYERS_MOST];
+    hr_config config;
+    hr_error err;
+    hr_config_default(&config);
+    config.model.family = HR_FAMILY_GPT_NEOX;
+    config.model.d_model = 128;
+    config.model.n_heads = 2;
+    config.model.n_layers = 2;
+    config.model.d_ff = 256;
+    config.model.vocab_size = 512;
+    config.train.seq_len = 64;
+    config.train.batch = 1;
+    must(hr_config_check(&config, &err), &err);
+    const hr_strategy strategy = hr_strategy_of(&config, 1, dropped);
+    const reordered r = reorder(&config, &strategy);
+    hr_program original = r.program;
+    original.steps = r.before;
+    assert_true(floor_of(&r.program, r.region) < floor_of(&original, r.region));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_operands_come_from_where_they_came),
+        cmocka_unit_test(loops_keep_their_steps_and_the_host_its_place),
+        cmocka_unit_test(the_floor_never_grows_and_often_falls),
+        cmocka_unit_test(gradients_of_a_head_wait_where_that_is_less),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
