@@ -58,12 +58,6 @@ static hr_status take(const char *name, int64_t bytes, int64_t align, int advice
     return HR_OK;
 }
 
-static void give_back(hr_span *span)
-{
-    if (span->base) munmap((void *)span->base, (size_t)span->bytes);
-    *span = (hr_span){ 0 };
-}
-
 static hr_status make_resident(const hr_memory *memory, hr_error *err)
 {
     hr_status status = hr_process_stack_touch(memory->main_stack_bytes, err);
@@ -76,6 +70,7 @@ hr_status hr_memory_open(hr_memory *memory, hr_error *err)
 {
     HR_ASSERT(!hr_memory_is_sealed());
     hr_memory fresh = { .state = HR_MEMORY_OPEN,
+                        .processor = hr_process_processor(),
                         .main_stack_bytes = hr_process_stack_bytes(),
                         .peak_bytes_before = hr_process_peak_bytes() };
     hr_process_heap_fix();
@@ -139,7 +134,8 @@ void hr_memory_region_trim(hr_memory *memory, hr_region *region)
     hr_span *span = span_of(memory, region);
     const int64_t page = hr_page_bytes();
     const int64_t kept = hr_max(page, hr_round_up(region->used, page));
-    if (kept < span->bytes) munmap(region->base + kept, (size_t)(span->bytes - kept));
+    hr_span rest = { region->base + kept, span->bytes - kept };
+    if (rest.bytes > 0) hr_process_give_back(&rest, memory->processor);
     memory->regions_bytes -= span->bytes - kept;
     span->bytes = region->bytes = kept;
 }
@@ -149,7 +145,7 @@ void hr_memory_region_close(hr_memory *memory, hr_region *region)
     if (!region->base) return;
     hr_span *span = span_of(memory, region);
     memory->regions_bytes -= span->bytes;
-    give_back(span);
+    hr_process_give_back(span, memory->processor);
     *span = memory->regions[--memory->region_count];
     *region = (hr_region){ 0 };
 }
@@ -252,9 +248,10 @@ void hr_memory_close(hr_memory *memory)
 {
     if (!memory || memory->state == HR_MEMORY_CLOSED) return;
     if (memory->state == HR_MEMORY_SEALED) atomic_fetch_sub(&sealed_count, 1);
-    for (int32_t i = 0; i < memory->region_count; i++) give_back(&memory->regions[i]);
-    give_back(&memory->stacks);
-    if (memory->arena)
-        munmap(memory->arena, (size_t)hr_round_up(memory->arena_bytes, hr_page_bytes()));
+    for (int32_t i = 0; i < memory->region_count; i++)
+        hr_process_give_back(&memory->regions[i], memory->processor);
+    hr_process_give_back(&memory->stacks, memory->processor);
+    hr_span arena = { memory->arena, hr_round_up(memory->arena_bytes, hr_page_bytes()) };
+    hr_process_give_back(&arena, memory->processor);
     *memory = (hr_memory){ 0 };
 }

@@ -18,6 +18,7 @@ typedef enum { HR_MEMORY_CLOSED, HR_MEMORY_OPEN, HR_MEMORY_SEALED } hr_memory_st
 /* For reading; only the functions below write it. */
 typedef struct {
     hr_memory_state state;
+    int32_t processor; /* on which pages are given back */
     int64_t image_bytes, main_stack_bytes;
     int64_t peak_bytes_before; /* VmHWM when it was opened */
     hr_span regions[HR_MEMORY_REGIONS_MAX];

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -166,11 +167,45 @@ hr_status hr_process_stack_touch(int64_t bytes, hr_error *err)
     return HR_OK;
 }
 
-/* The resident set is the sum of two counters (anonymous pages, pages of files), kept per CPU and
- * added up in batches of max(32, 2 x CPUs) pages (Linux 6.2 on), or per task in batches of 64
- * (before). What is not yet added up can be negative, and the figure too high, by less than a
- * batch: page counts go down on the main thread only, since workers touch nothing that was not
- * touched before. */
+int32_t hr_process_processor(void)
+{
+    return sched_getcpu();
+}
+
+enum { PROCESSOR_SETS = 16 }; /* 16,384 processors */
+
+/* Moves this thread to a processor that its affinity allows; `before` is then that affinity. */
+static bool move_to(int32_t processor, cpu_set_t before[PROCESSOR_SETS])
+{
+    cpu_set_t there[PROCESSOR_SETS];
+    const size_t bytes = sizeof there;
+    if (processor < 0 || sched_getaffinity(0, bytes, before) != 0) return false;
+    if (!CPU_ISSET_S((size_t)processor, bytes, before)) return false;
+    CPU_ZERO_S(bytes, there);
+    CPU_SET_S((size_t)processor, bytes, there);
+    return sched_setaffinity(0, bytes, there) == 0;
+}
+
+void hr_process_give_back(hr_span *span, int32_t processor)
+{
+    cpu_set_t before[PROCESSOR_SETS];
+    if (!span->base) return;
+    const bool moved = move_to(processor, before);
+    munmap((void *)span->base, (size_t)span->bytes);
+    if (moved) (void)!sched_setaffinity(0, sizeof before, before);
+    *span = (hr_span){ 0 };
+}
+
+/* What Linux reports as resident is the sum of shared counters (anonymous pages, pages of files,
+ * of shared memory), without what single processors have not added to them yet. From 6.2 on that is
+ * less than a batch of max(32, 2 x processors online) pages for each processor and counter
+ * (percpu_counter, lib/percpu_counter.c; rss_stat of mm_struct); before, at most 64 for each task
+ * (SPLIT_RSS_COUNTING, mm/memory.c). Pages that came and are not yet added make the figure too
+ * small; only pages that went can make it too large. Those of any number go in one way here,
+ * hr_process_give_back, on one thread and one processor: that is one batch of anonymous pages, and
+ * not one for each processor. A second stands for the pages of files that went before: those of
+ * data segments that were replaced by copies, and what the loader unmapped, some dozens in all.
+ * Processors that are offline are counted too, so that one that comes back changes nothing. */
 int64_t hr_process_counter_bytes(void)
 {
     return 2 * hr_max(64, 2 * sysconf(_SC_NPROCESSORS_CONF)) * hr_page_bytes();

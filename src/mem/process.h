@@ -60,7 +60,15 @@ int64_t hr_process_stack_bytes(void);
  * Errors  BROKEN  it has already grown further than that. */
 HR_MUST_CHECK hr_status hr_process_stack_touch(int64_t bytes, hr_error *err);
 
-/* The allowance for the kernel's own counting: see the definition. */
+/* The processor that this thread runs on now, for hr_process_give_back; -1: unknown. */
+int32_t hr_process_processor(void);
+
+/* Unmaps a span on that processor, where the thread's affinity allows, and empties it. The affinity
+ * is as before afterwards. Accepts an empty span. */
+void hr_process_give_back(hr_span *span, int32_t processor);
+
+/* The allowance for the kernel's own counting, of a process that gives back pages by
+ * hr_process_give_back on one processor: see the definition. */
 int64_t hr_process_counter_bytes(void);
 
 /* What a cgroup is charged beside the process: page tables, kernel stacks of the threads, and the

@@ -9,9 +9,11 @@
 
 #include <cmocka.h>
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +153,52 @@ static void the_lines_sum_to_the_process(void **state)
     assert_int_equal(plan.process[4].bytes, 38 * MiB - 2 * HR_STACK_BYTES - arena);
 }
 
+/* The thread comes from another processor and is left where the pages went, free to move as it was
+ * before. Half of the times would be enough: the system may move it at any moment. */
+static void pages_are_given_back_on_one_processor(void **state)
+{
+    (void)state;
+    enum { TRIES = 100 };
+    cpu_set_t allowed, other, after;
+    int32_t first = -1, second = -1, there = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    for (int32_t i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, &allowed)) continue;
+        if (first < 0) first = i;
+        else if (second < 0) second = i;
+    }
+    if (second < 0) {
+        print_message("skip: one processor is allowed\n");
+        skip();
+    }
+    CPU_ZERO(&other);
+    CPU_SET(second, &other);
+    for (int32_t i = 0; i < TRIES; i++) {
+        void *base = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(base, MAP_FAILED);
+        hr_span span = { base, 65536 };
+        assert_int_equal(sched_setaffinity(0, sizeof other, &other), 0);
+        assert_int_equal(sched_setaffinity(0, sizeof allowed, &allowed), 0);
+        hr_process_give_back(&span, first);
+        there += hr_process_processor() == first;
+        assert_null(span.base);
+        assert_int_equal(mprotect(base, 65536, PROT_READ), -1); /* nothing is mapped there */
+        assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+        assert_true(CPU_EQUAL(&allowed, &after));
+        hr_process_give_back(&span, first); /* accepts what is empty */
+    }
+    print_message("%d of %d\n", there, TRIES);
+    assert_true(there > TRIES / 2);
+    /* A processor that is not allowed is not gone to, and the pages go all the same. */
+    hr_span span = { mmap(0, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 65536 };
+    const void *base = span.base;
+    assert_int_equal(sched_setaffinity(0, sizeof other, &other), 0);
+    hr_process_give_back(&span, first);
+    assert_int_equal(hr_process_processor(), second);
+    assert_int_equal(mprotect((void *)base, 65536, PROT_READ), -1);
+    assert_int_equal(sched_setaffinity(0, sizeof allowed, &allowed), 0);
+}
+
 static void the_mappings_are_ordered_and_have_a_stack(void **state)
 {
     (void)state;
@@ -186,6 +234,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(planning_counts_where_it_is_larger_than_the_arena),
         cmocka_unit_test(eight_stacks_are_counted),
         cmocka_unit_test(the_lines_sum_to_the_process),
+        cmocka_unit_test(pages_are_given_back_on_one_processor),
         cmocka_unit_test(the_mappings_are_ordered_and_have_a_stack),
         cmocka_unit_test(the_machine_has_room),
     };
