@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config_read_test.c - recipes as files: good ones, and bad ones with the text of each refusal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "headroom/config.h"
+
+static char folder[64], recipe_path[96];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/config_XXXXXX", parent ? parent : P_tmpdir);
+    if (!mkdtemp(folder)) return -1;
+    snprintf(recipe_path, sizeof recipe_path, "%s/recipe.yaml", folder);
+    return 0;
+}
+
+static int drop_folder(void **state)
+{
+    (void)state;
+    unlink(recipe_path);
+    return rmdir(folder);
+}
+
+static void write_recipe(const char *text, int64_t bytes)
+{
+    FILE *file = fopen(recipe_path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, (size_t)bytes, file), bytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+static hr_status read_text(hr_config *config, const char *text, hr_error *err)
+{
+    write_recipe(text, (int64_t)strlen(text));
+    return hr_config_read(config, recipe_path, err);
+}
+
+static void a_recipe_nests_or_dots_its_keys(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    hr_config_default(&config);
+    const char *text = "# a recipe\n"
+                       "model:\n"
+                       "  family: needle\n"
+                       "  attention: { pattern: mixed, window: 3 }\n"
+                       "data:\n"
+                       "train:\n"
+                       "  optimizer.lr: 3e-4\n"
+                       "  batch: \"32\"\n"
+                       "  out: \"\"\n"
+                       "memory.budget: 700MiB\n";
+    if (read_text(&config, text, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_int_equal(config.model.family, HR_FAMILY_NEEDLE);
+    assert_int_equal(config.model.attention.pattern, 3);
+    assert_int_equal(config.model.attention.window, 3);
+    assert_true(config.train.optimizer.lr == 3e-4);
+    assert_int_equal(config.train.batch, 32);
+    assert_int_equal(config.memory.budget, INT64_C(700) << 20);
+    assert_int_equal(config.train.seq_len, 128);
+}
+
+static void an_empty_recipe_is_the_defaults(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "", "# nothing\n", "---\n", "{}\n" };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        hr_config config, before;
+        hr_config_default(&config);
+        before = config;
+        assert_int_equal(read_text(&config, texts[i], NULL), HR_OK);
+        assert_memory_equal(&config, &before, sizeof config);
+    }
+}
+
+/* `message` follows "path:". */
+static void assert_refused(const char *text, int64_t bytes, const char *message)
+{
+    hr_config config, before;
+    hr_error err;
+    char expected[HR_ERROR_BYTES];
+    hr_config_default(&config);
+    before = config;
+    write_recipe(text, bytes);
+    assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_USAGE);
+    snprintf(expected, sizeof expected, "%s:%s", recipe_path, message);
+    assert_string_equal(err.message, expected);
+    assert_memory_equal(&config, &before, sizeof config);
+}
+
+static void a_bad_recipe_is_refused_with_file_and_line(void **state)
+{
+    (void)state;
+    static const pair cases[] = {
+        { "train:\n  batch: 8\n  bacth: 4\n",
+          "3: \"train.bacth\" is not a key; the nearest is train.batch (headroom keys lists all)" },
+        { "modle:\n  d_model: 4\n",
+          "2: \"modle\" is not a section; the nearest is model (headroom keys "
+          "lists all)" },
+        { "train:\n  optimiser: {lr: 1}\n",
+          "2: \"train.optimiser\" is not a section; the nearest is train.optimizer (headroom "
+          "keys lists all)" },
+        { "train:\n  batch: many\n",
+          "2: train.batch takes a whole number from 1 to 16777216, in sequences; it was given "
+          "\"many\"" },
+        { "train:\n  batch: 4\n  seq_len: 8\n  batch: 5\n",
+          "4: train.batch is given twice, first in line 2; keep one of them" },
+        { "train.batch: 4\ntrain:\n  batch: 5\n",
+          "3: train.batch is given twice, first in line 1; keep one of them" },
+        { "train:\n  batch: 4\ntrain:\n  seq_len: 5\n",
+          "4: train is given twice, first in line 2; keep one of them" },
+        { "train:\n  batch: [4, 5]\n",
+          "2: lists are not taken; a recipe is mappings of keys to single values" },
+        { "- train\n", "1: lists are not taken; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: &b 4\n",
+          "2: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+        { "train: &t\n  batch: 4\n",
+          "1: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: *b\n",
+          "2: aliases (*name) are not taken; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: !!int 4\n",
+          "2: tags (!name) are not taken; a recipe is mappings of keys to single values" },
+        { "train: !t {batch: 4}\n",
+          "1: tags (!name) are not taken; a recipe is mappings of keys to single values" },
+        { "train: {}\n---\nmodel: {}\n",
+          "2: a second document (---) is not taken; a recipe is mappings of keys to single "
+          "values" },
+        { "hello\n", "1: a single value where mappings were expected; a recipe is mappings of keys "
+                     "to single values" },
+        { "? {a: b}\n: 1\n",
+          "1: a mapping is not taken as a key; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: {size: 4}\n",
+          "2: a mapping below a key; a recipe is mappings of keys to single values" },
+        { "train: 4\n", "1: a section takes a mapping of its keys, not a value" },
+        { "train:\n  batch:\n", "2: a key without a value: leave the line out for the default; a "
+                                "recipe is mappings of keys to single values" },
+        { "data:\n  train: null\n", "2: a key without a value: leave the line out for the default; "
+                                    "a recipe is mappings of keys to single values" },
+        { "data:\n  train: \"a\\0b\"\n",
+          "2: a zero byte in a text; a recipe is mappings of keys to single values" },
+        { "train:\n  batch: 4\n bad: 1\n", "3: not YAML: did not find expected key" },
+        { "train: {batch: 4\n", "2: not YAML: did not find expected ',' or '}'" },
+        { "train:\n\tbatch: 4\n", "2: not YAML: found character that cannot start any token" },
+        { "{{{{{{", "1: a mapping is not taken as a key; a recipe is mappings of keys to single "
+                    "values" },
+        { "train: \xff\n", " byte 7: not YAML: invalid leading UTF-8 octet" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_refused(cases[i].wrong, (int64_t)strlen(cases[i].wrong), cases[i].right);
+}
+
+static void deep_nesting_is_refused_where_it_begins(void **state)
+{
+    (void)state;
+    enum { DEEP = 200000 };
+    char *text = malloc(DEEP);
+    assert_non_null(text);
+    memset(text, '[', DEEP);
+    assert_refused(text, DEEP,
+                   "1: lists are not taken; a recipe is mappings of keys to single values");
+    for (int32_t i = 0; i + 4 <= DEEP; i += 4) memcpy(text + i, "{a: ", 4);
+    assert_refused(text, DEEP / 4 * 4, "1: \"a\" is not a section (headroom keys lists all)");
+    free(text);
+}
+
+static void a_key_of_any_length_is_refused_as_unknown(void **state)
+{
+    (void)state;
+    char text[900];
+    memset(text, 'k', sizeof text);
+    memcpy(text + 800, ": 4\n", 5);
+    assert_refused(text, 804,
+                   "1: \"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...\" is not a key "
+                   "(headroom keys lists all)");
+}
+
+static void a_recipe_may_have_a_mebibyte_and_not_a_byte_more(void **state)
+{
+    (void)state;
+    enum { LIMIT = 1048576 };
+    char *text = malloc(LIMIT + 1);
+    assert_non_null(text);
+    memset(text, '#', LIMIT + 1);
+    hr_config config;
+    hr_error err;
+    char expected[HR_ERROR_BYTES];
+    hr_config_default(&config);
+    write_recipe(text, LIMIT);
+    assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_OK);
+    write_recipe(text, LIMIT + 1);
+    assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_USAGE);
+    snprintf(expected, sizeof expected, "%s has more than the 1048576 bytes that a recipe may have",
+             recipe_path);
+    assert_string_equal(err.message, expected);
+    free(text);
+}
+
+static void a_missing_recipe_and_a_directory_are_refused_by_name(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    char expected[HR_ERROR_BYTES];
+    hr_config_default(&config);
+    assert_int_equal(hr_config_read(&config, "no/such/recipe.yaml", &err), HR_USAGE);
+    assert_string_equal(err.message, "the recipe no/such/recipe.yaml cannot be opened: No such "
+                                     "file or directory");
+    assert_int_equal(hr_config_read(&config, folder, &err), HR_USAGE);
+    snprintf(expected, sizeof expected, "%s is a directory; a recipe is a YAML file", folder);
+    assert_string_equal(err.message, expected);
+}
+
+static void random_bytes_never_break_the_reader(void **state)
+{
+    (void)state;
+    const uint64_t seed = 7;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    static const char letters[] = "train:batch {}[]\n\n  \"'#&*!|>-?%@,\\0123.\t\xc3\xa9";
+    for (int32_t round = 0; round < 2000 * HR_COUNT; round++) {
+        char text[120];
+        const uint64_t base = hr_random_mix(seed + (uint64_t)round);
+        const int64_t bytes = (int64_t)(base % sizeof text);
+        for (int64_t i = 0; i < bytes; i++)
+            text[i] = letters[hr_random_mix(base + (uint64_t)i) % (sizeof letters - 1)];
+        hr_config config;
+        hr_error err;
+        hr_config_default(&config);
+        write_recipe(text, bytes);
+        const hr_status status = hr_config_read(&config, recipe_path, &err);
+        assert_true(status == HR_OK || status == HR_USAGE);
+        if (status != HR_OK) assert_null(strchr(err.message, '\n'));
+    }
+}
+
+static void every_preset_reads_and_passes_the_check(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        int64_t vocab_size;
+    } presets[] = { { HR_SOURCE "/presets/needle-70m.yaml", 10000 },
+                    { HR_SOURCE "/presets/pythia-70m.yaml", 50304 },
+                    { HR_SOURCE "/presets/quickstart.yaml", 256 } };
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        hr_config config;
+        hr_error err;
+        hr_config_default(&config);
+        if (hr_config_read(&config, presets[i].path, &err) != HR_OK) fail_msg("%s", err.message);
+        if (hr_config_check(&config, &err) != HR_OK) fail_msg("%s", err.message);
+        assert_int_equal(config.model.vocab_size, presets[i].vocab_size);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recipe_nests_or_dots_its_keys),
+        cmocka_unit_test(an_empty_recipe_is_the_defaults),
+        cmocka_unit_test(a_bad_recipe_is_refused_with_file_and_line),
+        cmocka_unit_test(deep_nesting_is_refused_where_it_begins),
+        cmocka_unit_test(a_key_of_any_length_is_refused_as_unknown),
+        cmocka_unit_test(a_recipe_may_have_a_mebibyte_and_not_a_byte_more),
+        cmocka_unit_test(a_missing_recipe_and_a_directory_are_refused_by_name),
+        cmocka_unit_test(random_bytes_never_break_the_reader),
+        cmocka_unit_test(every_preset_reads_and_passes_the_check),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
