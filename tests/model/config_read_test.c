@@ -100,6 +100,10 @@ static void assert_refused(const char *text, int64_t bytes, const char *message)
     assert_memory_equal(&config, &before, sizeof config);
 }
 
+typedef struct {
+    const char *wrong, *right;
+} pair;
+
 static void a_bad_recipe_is_refused_with_file_and_line(void **state)
 {
     (void)state;
