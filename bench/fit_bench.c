@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 {
     const int32_t budgets = argc > 1 ? atoi(argv[1]) : 20;
     static double ms[BUDGETS_MOST];
-    static uint8_t dropped[LAYERS_MOST];
+    static hr_intermediates dropped[LAYERS_MOST];
     hr_rates rates;
     hr_error err;
     if (budgets < 2 || budgets > BUDGETS_MOST) return 2;

@@ -95,15 +95,12 @@ static hr_config deep(const char *layers)
 }
 
 /* Norms are computed again from micro-batches on, in tiled layers all that can be. */
-static hr_strategy strategy_of(const hr_config *config, choice how, uint8_t *dropped)
+static hr_strategy strategy_of(const hr_config *config, choice how, hr_intermediates *dropped)
 {
     hr_strategy s = hr_strategy_of(config, BATCH, dropped);
-    const uint8_t norms = 1u << HR_INTERMEDIATE_NORM;
-    memset(dropped,
-           how >= TILES ? hr_strategy_intermediates(config)
-           : how        ? norms
-                        : 0,
-           (size_t)s.layer_count);
+    const hr_intermediates norms = 1u << HR_INTERMEDIATE_NORM;
+    for (int32_t l = 0; l < s.layer_count; l++)
+        dropped[l] = how >= TILES ? UINT16_MAX : how ? norms : 0;
     s.micro_batch = how >= TILES ? 2 : how >= MICRO ? 1 : 0;
     s.loss_chunk = how >= CHUNKS ? LOSS_CHUNK : 0;
     s.mlp_tile = how >= TILES ? MLP_TILE : 0;
@@ -115,7 +112,7 @@ static hr_strategy strategy_of(const hr_config *config, choice how, uint8_t *dro
 static void plan_once(bench *b, const hr_config *config, choice how)
 {
     hr_error err;
-    static uint8_t dropped[LAYERS_MOST];
+    static hr_intermediates dropped[LAYERS_MOST];
     const hr_strategy strategy = strategy_of(config, how, dropped);
     b->region.used = 0;
     b->last = now();
@@ -135,7 +132,8 @@ static void plan_once(bench *b, const hr_config *config, choice how)
 }
 
 /* Half of them with one set of intermediates for all layers, half with one for each. */
-static hr_strategy random_strategy(const hr_config *config, uint64_t turn, uint8_t *dropped)
+static hr_strategy random_strategy(const hr_config *config, uint64_t turn,
+                                   hr_intermediates *dropped)
 {
     const int64_t tokens = config->train.seq_len, batch = config->train.batch;
     const int64_t unit = tokens % 64 ? tokens : 64;
@@ -151,7 +149,7 @@ static hr_strategy random_strategy(const hr_config *config, uint64_t turn, uint8
     s.dw_first = draw(SEED, turn, 37) % 2;
     const bool differ = draw(SEED, turn, 38) % 2;
     for (int32_t l = 0; l < s.layer_count; l++)
-        dropped[l] = (uint8_t)draw(SEED, turn, differ ? 40 + (uint32_t)l : 39);
+        dropped[l] = (hr_intermediates)draw(SEED, turn, differ ? 40 + (uint32_t)l : 39);
     hr_strategy_canonical(config, &s);
     return s;
 }
@@ -164,7 +162,7 @@ static int compare_doubles(const void *a, const void *b)
 
 static void random_plans(bench *b, int32_t count, int32_t layers, int64_t work)
 {
-    static uint8_t dropped[LAYERS_MOST];
+    static hr_intermediates dropped[LAYERS_MOST];
     static double seconds[RANDOM_MOST];
     int32_t counts[HR_PACK_OPEN + 1] = { 0 }, hard = 0;
     double worst = 0;

@@ -91,7 +91,7 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
     if (full) keep(&probe->times[2 * step + first], took_ns);
 }
 
-hr_strategy hr_probe_strategy(const hr_config *config, uint8_t *dropped)
+hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *dropped)
 {
     const int64_t micro = config->memory.micro_batch ? config->memory.micro_batch
                                                      : config->train.batch;
@@ -105,7 +105,7 @@ hr_strategy hr_probe_strategy(const hr_config *config, uint8_t *dropped)
 
 static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threads, hr_error *err)
 {
-    uint8_t dropped[4096]; /* the most that model.n_layers may be */
+    hr_intermediates dropped[4096]; /* the most that model.n_layers may be */
     const hr_strategy strategy = hr_probe_strategy(config, dropped);
     const hr_model_limits limits = hr_model_limits_of(config);
     const int64_t tables = limits.steps * (int64_t)(2 * sizeof(hr_probe_times)) + (1 << 16);

@@ -7,8 +7,8 @@
 #include "base/checked.h"
 
 enum {
-    ENDS_MOST = HR_FIT_SETS_MOST * HR_FIT_CHUNKS_MOST,
-    SEGMENTS_MOST = 2 * HR_FIT_SETS_MOST,
+    ENDS_MOST = HR_ALIKE_SETS_MOST * HR_FIT_CHUNKS_MOST,
+    SEGMENTS_MOST = 2 * HR_ALIKE_SETS_MOST,
     GAP_FIRST = 1 << 14, /* the first guess: the bound is missed by this part of itself */
     GAP_GROWTH = 4
 };
@@ -45,9 +45,9 @@ typedef struct {
     int64_t ps_most;
     int32_t middles;
     int32_t clock; /* the pass to go by, HR_PASSES: both */
-    int32_t order[HR_FIT_SETS_MOST];
-    envelope after[HR_FIT_SETS_MOST]; /* by position in the order */
-    end ends[ENDS_MOST];              /* room and time rise */
+    int32_t order[HR_ALIKE_SETS_MOST];
+    envelope after[HR_ALIKE_SETS_MOST]; /* by position in the order */
+    end ends[ENDS_MOST];                /* room and time rise */
     int32_t end_count;
     hr_layers_state *nodes, *lists[2]; /* from: of a list, its node; of a node, the one before */
     int64_t *first[2];                 /* [middles + 2] */
@@ -169,7 +169,7 @@ static void envelop(search *s, const int32_t *by_kept, const int32_t *place, int
 {
     const hr_layers_task *task = s->task;
     envelope *e = &s->after[first];
-    corner layer[HR_FIT_SETS_MOST];
+    corner layer[HR_ALIKE_SETS_MOST];
     int32_t count = 0, i = 0, j = 0;
     for (int32_t n = 0; n < task->set_count; n++) {
         const hr_twin_set *set = &task->sets[by_kept[n]];
@@ -200,7 +200,7 @@ static void envelop(search *s, const int32_t *by_kept, const int32_t *place, int
 
 static void envelop_all(search *s)
 {
-    int32_t by_kept[HR_FIT_SETS_MOST], place[HR_FIT_SETS_MOST];
+    int32_t by_kept[HR_ALIKE_SETS_MOST], place[HR_ALIKE_SETS_MOST];
     corner ends[ENDS_MOST];
     int32_t count = 0;
     const hr_twin_set *sets = s->task->sets;

@@ -12,6 +12,8 @@
 
 #include "fit/layers.h"
 
+enum { HR_ALIKE_SETS_MOST = 64 }; /* that do not beat one another */
+
 typedef struct {
     int64_t ps;       /* of the whole step */
     int32_t chunk;    /* index of the rest */
@@ -21,7 +23,8 @@ typedef struct {
 
 /* The fastest choice for a model of more than four layers.
  *
- *   task    ps_most is of the whole step; head is not looked at
+ *   task    set_count at most HR_ALIKE_SETS_MOST; ps_most is of the whole step; head is not looked
+ *           at
  *   chosen  out: [layers] indices of sets
  *
  * Returns false when there is none. */

@@ -38,7 +38,8 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     fit->region = hr_region_over(memory, twin_bytes);
     status = hr_twin_open(&fit->twin, config, rates, threads, &fit->region, err);
     if (status != HR_OK) return status;
-    fit->set_count = hr_fit_sets(config, hr_strategy_intermediates(config), fit->sets);
+    fit->form = hr_form_of(config);
+    fit->set_count = hr_fit_sets(config, &fit->form, fit->sets);
     return HR_OK;
 }
 
@@ -123,6 +124,7 @@ static bool choose(walk *w, const hr_setting *s, hr_layers_task *task, choice *b
     hr_alike_best alike;
     if (fit->twin.depth.exact) return choose_by_layer(w, s, task, best);
     if (has_no_room(s, task)) return false;
+    if (task->set_count > HR_ALIKE_SETS_MOST) return choose_by_layer(w, s, task, best);
     if (hr_alike_choose(&fit->layers, task, s->rests, s->chunk_count, &alike, fit->trial)) {
         *best = (choice){ alike.chunk, alike.ps };
         if (peak_of(task, &s->rests[alike.chunk], fit->trial) <= task->limit) return true;
@@ -154,7 +156,7 @@ static void take(walk *w, const hr_setting *s, const hr_layers_task *task, const
                  int64_t bytes)
 {
     hr_fit_found *found = w->found;
-    uint8_t *dropped = found->strategy.dropped;
+    hr_intermediates *dropped = found->strategy.dropped;
     const int32_t depth = w->fit->twin.depth.layers;
     for (int32_t l = 0; l < depth; l++) dropped[l] = task->sets[w->fit->trial[l]].dropped;
     found->strategy = s->knobs;
@@ -298,6 +300,8 @@ static int64_t bound_setting(walk *w, const hr_setting *s)
                                   .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
                                   .slopes = &s->slopes,
                                   .limit = w->limit };
+    if (task.set_count > HR_ALIKE_SETS_MOST)
+        return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
     return hr_alike_bound(&fit->layers, &task, s->rests, s->chunk_count);
 }
 

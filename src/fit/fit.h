@@ -24,7 +24,8 @@ typedef struct {
     hr_twin twin;
     hr_layers layers;
     const hr_config *config;
-    uint8_t sets[HR_FIT_SETS_MOST];
+    hr_form form;
+    hr_intermediates sets[HR_FIT_SETS_MOST];
     int32_t set_count;
     uint8_t *trial;   /* [layers] */
     hr_region region; /* of twins */

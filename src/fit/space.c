@@ -2,6 +2,7 @@
 /* fit/space.c - lists values of the knobs. */
 #include "fit/space.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 enum {
@@ -76,23 +77,28 @@ int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
     return append(1, micro, tiles, count);
 }
 
-static uint8_t uniform_of(int32_t recompute, uint8_t present)
+static hr_intermediates uniform_of(int32_t recompute, const hr_form *form)
 {
     switch (recompute) {
-    case HR_RECOMPUTE_NORMS: return present & 1 << HR_INTERMEDIATE_NORM;
-    case HR_RECOMPUTE_LAYERS: return present;
+    case HR_RECOMPUTE_NORMS: return form->present & 1 << HR_INTERMEDIATE_NORM;
+    case HR_RECOMPUTE_LAYERS: return form->present;
     default: return 0;
     }
 }
 
-int32_t hr_fit_sets(const hr_config *config, uint8_t present, uint8_t sets[HR_FIT_SETS_MOST])
+int32_t hr_fit_sets(const hr_config *config, const hr_form *form,
+                    hr_intermediates sets[HR_FIT_SETS_MOST])
 {
-    int32_t count = 0;
+    HR_ASSERT(form->part_count <= HR_FIT_PARTS_MOST);
     if (config->memory.recompute != HR_RECOMPUTE_AUTO) {
-        sets[0] = uniform_of(config->memory.recompute, present);
+        sets[0] = uniform_of(config->memory.recompute, form);
         return 1;
     }
-    for (int32_t set = 0; set < 256 && count < HR_FIT_SETS_MOST; set++)
-        if ((set & ~present) == 0) sets[count++] = (uint8_t)set;
+    const int32_t count = 1 << form->part_count;
+    for (int32_t i = 0; i < count; i++) {
+        sets[i] = 0;
+        for (int32_t part = 0; part < form->part_count; part++)
+            if (i >> part & 1) sets[i] |= form->parts[part];
+    }
     return count;
 }

@@ -7,13 +7,15 @@
 #define HR_FIT_SPACE_H
 
 #include "headroom/config.h"
+#include "model/form.h"
 #include "plan/strategy.h"
 
 enum {
     HR_FIT_MICROS_MOST = 512, /* divisors of a batch: 448 at most below 2^31 */
     HR_FIT_CHUNKS_MOST = 10,
     HR_FIT_TILES_MOST = 8,
-    HR_FIT_SETS_MOST = 64 /* subsets of six intermediates */
+    HR_FIT_PARTS_MOST = 7,
+    HR_FIT_SETS_MOST = 1 << HR_FIT_PARTS_MOST
 };
 
 /* Sequences a turn, the largest first; the whole batch is the batch. Returns how many. */
@@ -26,8 +28,9 @@ int32_t hr_fit_mlp_tiles(const hr_config *config, int64_t micro, int64_t tiles[H
 int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
                                int64_t tiles[HR_FIT_TILES_MOST]);
 
-/* Sets of intermediates to compute again, of those in `present`: nothing first. Returns how many;
+/* Closed sets of intermediates to compute again: nothing first, everything last. Returns how many;
  * one where the recipe says which. */
-int32_t hr_fit_sets(const hr_config *config, uint8_t present, uint8_t sets[HR_FIT_SETS_MOST]);
+int32_t hr_fit_sets(const hr_config *config, const hr_form *form,
+                    hr_intermediates sets[HR_FIT_SETS_MOST]);
 
 #endif

@@ -127,18 +127,18 @@ static hr_status begin(hr_twin *twin, const hr_config *config, int64_t sequences
 }
 
 /* Builds a twin of so many layers that all drop the same. */
-static hr_status look(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped, int32_t layers,
-                      census *c, hr_error *err)
+static hr_status look(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
+                      int32_t layers, census *c, hr_error *err)
 {
     const int64_t kept = twin->region->used;
-    uint8_t sets[HR_TWIN_LAYERS_MOST];
+    hr_intermediates sets[HR_TWIN_LAYERS_MOST];
     hr_config config = *twin->config;
     hr_strategy strategy = *knobs;
     hr_program program;
     hr_plan plan = { .threads = twin->threads, .rung = "" };
     const int64_t sequences = knobs->micro_batch ? knobs->micro_batch : config.train.batch;
     config.model.n_layers = layers;
-    memset(sets, dropped, sizeof sets);
+    for (int32_t l = 0; l < layers; l++) sets[l] = dropped;
     strategy.layer_count = layers;
     strategy.dropped = sets;
     hr_status status = begin(twin, &config, sequences, &program, err);
@@ -204,7 +204,7 @@ static int64_t ps_most(const hr_twin *twin)
     return INT64_MAX / (twin->depth.layers + 2);
 }
 
-hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
+hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
                          int64_t *reference_head, hr_twin_set *set, hr_error *err)
 {
     const int32_t places = twin->depth.places;
@@ -259,7 +259,7 @@ static hr_twin_rest rest_at(const census *c, const growth *g, int64_t beyond, in
 
 /* Layers add the same whatever the chunk: where the first and the last agree, so do those between
  * them. */
-hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
+hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
                            const int64_t *chunks, int32_t count, hr_twin_rest *rests,
                            hr_twin_slopes *slopes, hr_error *err)
 {

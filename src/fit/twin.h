@@ -26,7 +26,7 @@ typedef struct {
 
 /* One keep-set, in all places. */
 typedef struct {
-    uint8_t dropped;
+    hr_intermediates dropped;
     int64_t kept; /* bytes of a layer that live until its backward pass, beyond the reference's */
     int64_t work[HR_TWIN_LAYERS_MOST][HR_PASSES]; /* most bytes alive, those kept below left out */
     int64_t ps[HR_TWIN_LAYERS_MOST];              /* picoseconds of a layer in a step of training */
@@ -78,13 +78,15 @@ int64_t hr_twin_work(const hr_twin *twin, const hr_twin_set *set, const hr_twin_
 /* The keep-set `dropped` in all places. knobs->dropped is not looked at.
  *   reference_head  bytes alive at the head with the reference in all layers of the twin; 0 when
  *                   this is the reference, which then is written. */
-HR_MUST_CHECK hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
-                                       int64_t *reference_head, hr_twin_set *set, hr_error *err);
+HR_MUST_CHECK hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs,
+                                       hr_intermediates dropped, int64_t *reference_head,
+                                       hr_twin_set *set, hr_error *err);
 
 /* The rest of the step with each of `count` loss chunks, and the slopes, with the reference
  * keep-set `dropped` in all layers. knobs->loss_chunk is not looked at. */
-HR_MUST_CHECK hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs, uint8_t dropped,
-                                         const int64_t *chunks, int32_t count, hr_twin_rest *rests,
-                                         hr_twin_slopes *slopes, hr_error *err);
+HR_MUST_CHECK hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs,
+                                         hr_intermediates dropped, const int64_t *chunks,
+                                         int32_t count, hr_twin_rest *rests, hr_twin_slopes *slopes,
+                                         hr_error *err);
 
 #endif

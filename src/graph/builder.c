@@ -43,7 +43,8 @@ int32_t hr_build_rows(hr_builder *builder, const char *name, hr_dtype dtype, int
 
 int32_t hr_build_mark(hr_builder *builder, int32_t tensor, hr_intermediate intermediate)
 {
-    if (tensor != HR_NONE) builder->program->tensors[tensor].intermediate = (uint8_t)intermediate;
+    if (tensor != HR_NONE && intermediate != HR_INTERMEDIATE_NONE)
+        builder->program->tensors[tensor].intermediates |= (hr_intermediates)(1u << intermediate);
     return tensor;
 }
 

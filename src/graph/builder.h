@@ -26,7 +26,7 @@ typedef struct {
 /* A value of token rows: [rows, width] of `dtype`, home = the builder's loop. */
 int32_t hr_build_rows(hr_builder *builder, const char *name, hr_dtype dtype, int64_t width);
 
-/* Says what a value is to its layer. Returns the tensor. */
+/* Says what a value is to its layer, beside what was said before. Returns the tensor. */
 int32_t hr_build_mark(hr_builder *builder, int32_t tensor, hr_intermediate intermediate);
 
 /* A value of fixed size: dims of `dtype` in `layout`. */

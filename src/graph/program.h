@@ -41,13 +41,19 @@ typedef enum { HR_DIR_NONE, HR_DIR_FORWARD, HR_DIR_BACKWARD, HR_DIR_AGAIN } hr_d
 /* What a value is to its layer: the address by which a strategy keeps or drops it. */
 typedef enum {
     HR_INTERMEDIATE_NONE,
-    HR_INTERMEDIATE_NORM,      /* output of a norm */
-    HR_INTERMEDIATE_QKV,       /* queries, keys, values, before and after rotation */
+    HR_INTERMEDIATE_NORM, /* output of a norm */
+    HR_INTERMEDIATE_Q,    /* queries, keys, values: before and after rotation */
+    HR_INTERMEDIATE_K,
+    HR_INTERMEDIATE_V,
     HR_INTERMEDIATE_ATTENTION, /* output of attention and its log-sum-exp */
     HR_INTERMEDIATE_MID,       /* the residual stream between two branches of a layer */
     HR_INTERMEDIATE_UP,        /* what an activation is applied to */
-    HR_INTERMEDIATE_ACTIVATION
+    HR_INTERMEDIATE_ACTIVATION,
+    HR_INTERMEDIATES /* one past the last */
 } hr_intermediate;
+
+/* A set of them: bit i is intermediate i. */
+typedef uint16_t hr_intermediates;
 
 typedef enum {
     HR_BLOCK_NONE,
@@ -74,7 +80,8 @@ typedef struct {
 typedef struct {
     char name[HR_TENSOR_NAME_BYTES];
     int16_t layer; /* HR_NONE: not in a layer */
-    uint8_t dtype, role, layout, intermediate;
+    uint8_t dtype, role, layout;
+    hr_intermediates intermediates; /* one buffer may be several: q, k and v side by side */
     int64_t dims[2]; /* as people think of it: [rows, width] or [K, N]; 1-D: dims[1] = 0 */
     int64_t rows;    /* token rows: the part that passes cut; 0 for everything else */
     int64_t row_bytes, fixed_bytes; /* bytes = rows * row_bytes + fixed_bytes */

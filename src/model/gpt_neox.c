@@ -102,13 +102,21 @@ static void tables(hr_builder *builder, const hr_config *config, hr_model *model
                                                 config->model.rope_theta);
 }
 
+/* One buffer for all three: a strategy keeps them together or not at all. */
+static void mark_qkv(hr_builder *builder, int32_t qkv)
+{
+    hr_build_mark(builder, qkv, HR_INTERMEDIATE_Q);
+    hr_build_mark(builder, qkv, HR_INTERMEDIATE_K);
+    hr_build_mark(builder, qkv, HR_INTERMEDIATE_V);
+}
+
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
                          const int32_t *w, int32_t h, int32_t residual)
 {
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
     int32_t qkv = hr_build_linear(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE, HR_NONE);
-    hr_build_mark(builder, qkv, HR_INTERMEDIATE_QKV);
+    mark_qkv(builder, qkv);
     hr_attention_attr attr = hr_block_attention(config);
     attr.k_offset = attr.head_width;
     attr.v_offset = 2 * attr.head_width;
@@ -120,7 +128,7 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
                                             .runs = 2,
                                             .offset = { 0, attr.k_offset },
                                             .head_stride = attr.q_head_stride });
-    hr_build_mark(builder, qkv, HR_INTERMEDIATE_QKV);
+    mark_qkv(builder, qkv);
     const int32_t o = hr_build_attention(builder, "attention", qkv, HR_NONE, HR_NONE, attr);
     if (config->model.parallel_residual)
         return hr_block_join(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS],

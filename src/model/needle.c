@@ -80,21 +80,22 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     model->head = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, D, V, std }, "head");
 }
 
-static int32_t project(hr_builder *builder, const char *name, int32_t x, int32_t weight)
+static int32_t project(hr_builder *builder, const char *name, int32_t x, int32_t weight,
+                       hr_intermediate mark)
 {
     const int32_t y = hr_build_linear(builder, name, x, weight, HR_NONE, HR_ACT_NONE, HR_NONE);
-    return hr_build_mark(builder, y, HR_INTERMEDIATE_QKV);
+    return hr_build_mark(builder, y, mark);
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)
 {
     const double eps = config->model.norm_eps;
     const int32_t norm_q = hr_build_norm(builder, "norm_q", h, w[LN_Q], w[LN_Q_BIAS], eps);
-    const int32_t q = project(builder, "q", norm_q, w[WQ]);
+    const int32_t q = project(builder, "q", norm_q, w[WQ], HR_INTERMEDIATE_Q);
     const int32_t norm_k = hr_build_norm(builder, "norm_k", h, w[LN_K], w[LN_K_BIAS], eps);
-    const int32_t k = project(builder, "k", norm_k, w[WK]);
+    const int32_t k = project(builder, "k", norm_k, w[WK], HR_INTERMEDIATE_K);
     const int32_t norm_v = hr_build_norm(builder, "norm_v", h, w[LN_V], w[LN_V_BIAS], eps);
-    const int32_t v = project(builder, "v", norm_v, w[WV]);
+    const int32_t v = project(builder, "v", norm_v, w[WV], HR_INTERMEDIATE_V);
     const int32_t o = hr_build_attention(builder, "attention", q, k, v, hr_block_attention(config));
     return hr_block_join_mid(builder, config, "attention_out", o, w[WO], HR_NONE, h);
 }

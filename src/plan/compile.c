@@ -23,7 +23,7 @@ int64_t hr_compile_kept_bytes(const hr_config *config)
     const int64_t plan = storages * (int64_t)(sizeof(hr_buffer) + sizeof(hr_storage)) +
                          storages * 2 * (int64_t)sizeof(int32_t);
     const int64_t alignment = 64 << 6;
-    return config->model.n_layers + program + plan + alignment;
+    return config->model.n_layers * (int64_t)sizeof(hr_intermediates) + program + plan + alignment;
 }
 
 int64_t hr_compile_lives_bytes(const hr_config *config)
@@ -57,10 +57,10 @@ static hr_status copy_strategy(const hr_config *config, const hr_strategy *from,
 {
     const hr_status status = hr_strategy_check(config, from, err);
     if (status != HR_OK) return status;
-    uint8_t *dropped = hr_region_take(region, from->layer_count, 1);
+    hr_intermediates *dropped = hr_region_take(region, from->layer_count, sizeof *dropped);
     if (!dropped)
         return hr_fail(err, HR_FAILURE, "no room for a strategy of %d layers", from->layer_count);
-    memcpy(dropped, from->dropped, (size_t)from->layer_count);
+    memcpy(dropped, from->dropped, (size_t)from->layer_count * sizeof *dropped);
     *to = *from;
     to->dropped = dropped;
     hr_strategy_canonical(config, to);

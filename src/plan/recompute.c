@@ -11,11 +11,11 @@ enum { DEPTH_MOST = 16 }; /* steps from a layer's input to anything in it */
 
 typedef struct {
     hr_program *program;
-    const uint8_t *dropped; /* [layers] */
-    uint32_t whole;         /* bit b: block b stays together */
-    int32_t *producer;      /* [tensor_max] forward step that wrote a dropped tensor; HR_NONE */
-    int32_t *clone; /* [tensor_max] what stands for it in the backward pass; HR_NONE: not yet */
-    hr_step *steps; /* [step_max] the new list */
+    const hr_intermediates *dropped; /* [layers] */
+    uint32_t whole;                  /* bit b: block b stays together */
+    int32_t *producer; /* [tensor_max] forward step that wrote a dropped tensor; HR_NONE */
+    int32_t *clone;    /* [tensor_max] what stands for it in the backward pass; HR_NONE: not yet */
+    hr_step *steps;    /* [step_max] the new list */
     int32_t count;
     int32_t *place; /* [step_max] where an old step is in the new list */
 } cloning;
@@ -23,7 +23,8 @@ typedef struct {
 static bool is_dropped(const cloning *c, int32_t tensor)
 {
     const hr_tensor *t = &c->program->tensors[tensor];
-    return t->layer != HR_NONE && t->intermediate && c->dropped[t->layer] >> t->intermediate & 1;
+    return t->layer != HR_NONE && t->intermediates &&
+           (t->intermediates & ~c->dropped[t->layer]) == 0;
 }
 
 static void find_producers(cloning *c, const hr_loop *section)
@@ -186,8 +187,8 @@ static bool copy_step(cloning *c, int32_t s)
     return true;
 }
 
-hr_status hr_recompute(hr_program *program, int32_t loop, const uint8_t *dropped, uint32_t whole,
-                       hr_region *scratch, hr_error *err)
+hr_status hr_recompute(hr_program *program, int32_t loop, const hr_intermediates *dropped,
+                       uint32_t whole, hr_region *scratch, hr_error *err)
 {
     const int64_t kept = scratch->used;
     cloning c = { .program = program,

@@ -14,12 +14,13 @@
 
 /* Clones in the section `loop`, which no tile has cut yet.
  *
- *   dropped  [layers] bit i: tensors of that layer with intermediate i are not kept
+ *   dropped  [layers] tensors of that layer that are nothing but these are not kept
  *   whole    bit b: the backward steps of block b of a layer stay neighbours; clones of steps of
  *            another block stand before the first of them, and not before the first reader
  *
  * Errors   FAILURE  the program has no room for the clones; scratch too small. */
-HR_MUST_CHECK hr_status hr_recompute(hr_program *program, int32_t loop, const uint8_t *dropped,
-                                     uint32_t whole, hr_region *scratch, hr_error *err);
+HR_MUST_CHECK hr_status hr_recompute(hr_program *program, int32_t loop,
+                                     const hr_intermediates *dropped, uint32_t whole,
+                                     hr_region *scratch, hr_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "model/assemble.h"
+#include "model/form.h"
 #include "plan/consume.h"
 #include "plan/order.h"
 #include "plan/recompute.h"
@@ -16,12 +17,10 @@
  * small enough to be a minor part of any plan. */
 enum { LOSS_CHUNK_TOKENS = 1024, BLOCK_TOKENS = 64 };
 
-static const uint8_t everything = 1u << HR_INTERMEDIATE_NORM | 1u << HR_INTERMEDIATE_QKV |
-                                  1u << HR_INTERMEDIATE_ATTENTION | 1u << HR_INTERMEDIATE_MID |
-                                  1u << HR_INTERMEDIATE_UP | 1u << HR_INTERMEDIATE_ACTIVATION;
+static const hr_intermediates everything = (1u << HR_INTERMEDIATES) - 2;
 
 /* Norms cost a pass over memory to compute again; layers cost most of their forward pass. */
-static uint8_t dropped_of(int32_t recompute)
+static hr_intermediates dropped_of(int32_t recompute)
 {
     switch (recompute) {
     case HR_RECOMPUTE_NONE: return 0;
@@ -30,7 +29,7 @@ static uint8_t dropped_of(int32_t recompute)
     }
 }
 
-hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, uint8_t *dropped)
+hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, hr_intermediates *dropped)
 {
     const int64_t T = config->train.seq_len;
     int64_t chunk = config->memory.loss_chunk;
@@ -41,32 +40,24 @@ hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, uint8_t
                              .dw_first = true,
                              .layer_count = (int32_t)config->model.n_layers,
                              .dropped = dropped };
-    memset(dropped, dropped_of(config->memory.recompute), (size_t)strategy.layer_count);
+    for (int32_t l = 0; l < strategy.layer_count; l++)
+        dropped[l] = dropped_of(config->memory.recompute);
     hr_strategy_canonical(config, &strategy);
     return strategy;
-}
-
-uint8_t hr_strategy_intermediates(const hr_config *config)
-{
-    const bool needle = config->model.family == HR_FAMILY_NEEDLE;
-    uint32_t has = everything;
-    /* ReLU is undone from its result: nothing is kept from before it. */
-    if (needle) has &= ~(1u << HR_INTERMEDIATE_UP);
-    if (!needle && config->model.parallel_residual) has &= ~(1u << HR_INTERMEDIATE_MID);
-    return (uint8_t)has;
 }
 
 void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
 {
     const int64_t T = config->train.seq_len, batch = config->train.batch;
     const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : batch;
-    const uint8_t has = hr_strategy_intermediates(config);
+    const hr_form form = hr_form_of(config);
     if (sequences >= batch) strategy->micro_batch = 0;
     if (strategy->micro_batch) strategy->consume = false;
     if (strategy->loss_chunk >= sequences * T) strategy->loss_chunk = 0;
     if (strategy->mlp_tile >= sequences * T) strategy->mlp_tile = 0;
     if (strategy->attention_tile >= sequences) strategy->attention_tile = 0;
-    for (int32_t l = 0; l < strategy->layer_count; l++) strategy->dropped[l] &= has;
+    for (int32_t l = 0; l < strategy->layer_count; l++)
+        strategy->dropped[l] = hr_form_within(&form, strategy->dropped[l]);
 }
 
 hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy, hr_error *err)

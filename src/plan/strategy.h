@@ -2,7 +2,8 @@
 /* plan/strategy.h - the choices that change bytes and time, and never the mathematics.
  *
  * A plain struct with one canonical form: a cut that is not smaller than the cut around it is 0,
- * and what a family does not have is not dropped. */
+ * and what a layer does not have is not dropped, nor what shares a buffer with something kept
+ * (model/form.h). */
 #ifndef HR_PLAN_STRATEGY_H
 #define HR_PLAN_STRATEGY_H
 
@@ -19,16 +20,13 @@ typedef struct {
     bool dw_first;          /* the gradient of a weight before that of its product's input */
     bool consume;           /* an update takes its gradient at once: plan/consume.h */
     int32_t layer_count;
-    uint8_t *dropped; /* [layer_count] bit i: intermediate i of the layer is computed again */
+    hr_intermediates *dropped; /* [layer_count] what of the layer is computed again: closed sets */
 } hr_strategy;
 
 /* The strategy a recipe asks for, with `micro_batch` sequences. Canonical.
  *
  *   dropped  out [n_layers], the caller's: the same set for every layer */
-hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, uint8_t *dropped);
-
-/* Intermediates that a layer of this family has and a strategy may drop, as bits. */
-uint8_t hr_strategy_intermediates(const hr_config *config);
+hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, hr_intermediates *dropped);
 
 /* Brings a strategy into its canonical form: of all that give one program the one with the most
  * zeros. */

@@ -11,17 +11,10 @@
 
 #include "base/checked.h"
 #include "base/number.h"
+#include "model/form.h"
 #include "model/yaml_events.h"
 
 enum { WORD_BYTES = 64 };
-
-static const char *const names[] = { [HR_INTERMEDIATE_NORM] = "norm",
-                                     [HR_INTERMEDIATE_QKV] = "qkv",
-                                     [HR_INTERMEDIATE_ATTENTION] = "attention",
-                                     [HR_INTERMEDIATE_MID] = "mid",
-                                     [HR_INTERMEDIATE_UP] = "up",
-                                     [HR_INTERMEDIATE_ACTIVATION] = "activation" };
-enum { NAMES = sizeof names / sizeof *names };
 
 /* Bit 0 of a set names nothing: while a file is read it says that the layer was there. */
 enum { COVERED = 1u << HR_INTERMEDIATE_NONE };
@@ -39,9 +32,9 @@ static void put_layers(hr_writer *writer, int32_t first, int32_t last, uint32_t 
     const char *between = "";
     if (first == last) hr_put(writer, "  - layers: %d\n    keep: [", first);
     else hr_put(writer, "  - layers: %d-%d\n    keep: [", first, last);
-    for (int32_t i = 1; i < NAMES; i++) {
+    for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
         if (!(kept >> i & 1)) continue;
-        hr_put(writer, "%s%s", between, names[i]);
+        hr_put(writer, "%s%s", between, hr_intermediate_name((hr_intermediate)i));
         between = ", ";
     }
     hr_put(writer, "]\n");
@@ -49,8 +42,8 @@ static void put_layers(hr_writer *writer, int32_t first, int32_t last, uint32_t 
 
 void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_writer *writer)
 {
-    const uint32_t has = hr_strategy_intermediates(config);
-    const uint8_t *dropped = strategy->dropped;
+    const hr_form form = hr_form_of(config);
+    const hr_intermediates *dropped = strategy->dropped;
     put_cut(writer, "micro_batch", strategy->micro_batch);
     put_cut(writer, "loss_chunk", strategy->loss_chunk);
     put_cut(writer, "mlp_tile", strategy->mlp_tile);
@@ -60,7 +53,7 @@ void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_
     for (int32_t first = 0, last; first < strategy->layer_count; first = last + 1) {
         for (last = first; last + 1 < strategy->layer_count && dropped[last + 1] == dropped[first];)
             last++;
-        put_layers(writer, first, last, has & ~(uint32_t)dropped[first]);
+        put_layers(writer, first, last, form.present & ~(uint32_t)dropped[first]);
     }
 }
 
@@ -84,6 +77,7 @@ static const char *const keys[KEYS] = { "micro_batch", "loss_chunk", "mlp_tile",
 
 typedef struct {
     const hr_config *config;
+    hr_form form;
     hr_strategy strategy;
     hr_error *err;
     const char *path;
@@ -185,18 +179,36 @@ static hr_status take_range(reader *r, const char *word)
 
 static hr_status take_kept(reader *r, const char *word)
 {
-    for (int32_t i = 1; i < NAMES; i++) {
-        if (strcmp(word, names[i])) continue;
-        if (!(hr_strategy_intermediates(r->config) >> i & 1))
+    if (!strcmp(word, "qkv")) return fail_at(r, "qkv are three: write q, k, v");
+    for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
+        if (strcmp(word, hr_intermediate_name((hr_intermediate)i))) continue;
+        if (!(r->form.present >> i & 1))
             return fail_at(r, "a layer of this model has no %s to keep", word);
         if (r->kept >> i & 1) return fail_at(r, "%s is kept twice", word);
         r->kept |= 1u << i;
         return HR_OK;
     }
     return fail_at(r,
-                   "%s is nothing that a layer keeps: norm, qkv, attention, mid, up and "
+                   "%s is nothing that a layer keeps: norm, q, k, v, attention, mid, up and "
                    "activation are",
                    word);
+}
+
+/* No buffer is kept in part. */
+static hr_status check_closed(const reader *r)
+{
+    for (int32_t p = 0; p < r->form.part_count; p++) {
+        const uint32_t part = r->form.parts[p], kept = r->kept & part;
+        if (kept == 0 || kept == part) continue;
+        char all[WORD_BYTES] = "";
+        hr_writer writer = { all, sizeof all };
+        for (int32_t i = 1; i < HR_INTERMEDIATES; i++)
+            if (part >> i & 1)
+                hr_put(&writer, "%s%s", writer.used ? ", " : "",
+                       hr_intermediate_name((hr_intermediate)i));
+        return fail_at(r, "%s are one buffer in this model: keep all of them or none", all);
+    }
+    return HR_OK;
 }
 
 static hr_status take_scalar(reader *r, const yaml_event_t *event)
@@ -222,10 +234,12 @@ static hr_status close_entry(reader *r)
 {
     if (r->key != HR_NONE || r->last == HR_NONE || !r->keeps)
         return fail_at(r, "an entry has both: layers and keep");
+    const hr_status status = check_closed(r);
+    if (status != HR_OK) return status;
     for (int64_t l = r->first; l <= r->last; l++) {
-        uint8_t *dropped = &r->strategy.dropped[l];
+        hr_intermediates *dropped = &r->strategy.dropped[l];
         if (*dropped & COVERED) return fail_at(r, "layer %lld is given twice", (long long)l);
-        *dropped = (uint8_t)(COVERED | ~r->kept);
+        *dropped = (hr_intermediates)(COVERED | ~r->kept);
     }
     return HR_OK;
 }
@@ -297,11 +311,13 @@ static hr_status finish(reader *r)
 hr_status hr_strategy_read(const hr_config *config, const char *path, hr_strategy *strategy,
                            hr_error *err)
 {
-    reader r = { .config = config, .err = err, .path = path, .key = HR_NONE };
+    reader r = {
+        .config = config, .form = hr_form_of(config), .err = err, .path = path, .key = HR_NONE
+    };
     r.strategy = (hr_strategy){ .dw_first = true,
                                 .layer_count = (int32_t)config->model.n_layers,
                                 .dropped = strategy->dropped };
-    memset(strategy->dropped, 0, (size_t)r.strategy.layer_count);
+    memset(strategy->dropped, 0, (size_t)r.strategy.layer_count * sizeof *strategy->dropped);
     hr_status status = hr_yaml_read(path, "strategy", take_event, &r, err);
     if (status == HR_OK) status = finish(&r);
     if (status == HR_OK) *strategy = r.strategy;

@@ -8,11 +8,12 @@
  *     order: dw_first         # or dx_first
  *     layers:                 # every layer once; what is not kept is computed again
  *       - layers: 0-5
- *         keep: [norm, qkv, attention, mid, up, activation]
+ *         keep: [norm, q, k, v, attention, mid, up, activation]
  *       - layers: 6
  *         keep: []
  *
- * A cut that is left out is whole, an order dw_first. */
+ * A cut that is left out is whole, an order dw_first. What one buffer holds is kept together: where
+ * one product makes q, k and v, all three or none. */
 #ifndef HR_PLAN_STRATEGY_FILE_H
 #define HR_PLAN_STRATEGY_FILE_H
 

@@ -25,7 +25,7 @@ enum {
     PART_WORK,
     PART_STREAM, /* kept, and in no layer */
     PART_KEPT,   /* + hr_intermediate */
-    PARTS = PART_KEPT + HR_INTERMEDIATE_ACTIVATION + 1
+    PARTS = PART_KEPT + HR_INTERMEDIATES
 };
 _Static_assert((int)PARTS <= (int)HR_PLAN_PARTS_MOST, "every component has its line");
 
@@ -46,7 +46,7 @@ static const struct {
     [PART_STREAM] = { "outside the layers", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_NONE] = { "inputs of layers", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_NORM] = { "outputs of norms", KEPT },
-    [PART_KEPT + HR_INTERMEDIATE_QKV] = { "queries, keys, values", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_Q] = { "queries, keys, values", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_ATTENTION] = { "outputs of attention", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_MID] = { "inputs of MLPs", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_UP] = { "what MLPs activate", KEPT },
@@ -102,6 +102,17 @@ static void find_owners(const counting *c)
     }
 }
 
+/* Queries, keys and values have one line, be they one buffer or three. */
+static int32_t kind_of(hr_intermediates set)
+{
+    const hr_intermediates qkv = 1u << HR_INTERMEDIATE_Q | 1u << HR_INTERMEDIATE_K |
+                                 1u << HR_INTERMEDIATE_V;
+    if (set & qkv) return HR_INTERMEDIATE_Q;
+    for (int32_t i = 1; i < HR_INTERMEDIATES; i++)
+        if (set >> i & 1) return i;
+    return HR_INTERMEDIATE_NONE;
+}
+
 static int32_t part_of(const counting *c, int32_t b)
 {
     const hr_buffer *buffer = &c->compiled->plan.buffers[b];
@@ -118,7 +129,7 @@ static int32_t part_of(const counting *c, int32_t b)
     default: break;
     }
     if (c->uses[b] != (USE_FORWARD | USE_LATER)) return PART_WORK;
-    return tensor->layer == HR_NONE ? PART_STREAM : PART_KEPT + tensor->intermediate;
+    return tensor->layer == HR_NONE ? PART_STREAM : PART_KEPT + kind_of(tensor->intermediates);
 }
 
 /* ---- what is said */

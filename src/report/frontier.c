@@ -27,11 +27,14 @@ static void put_cut(hr_writer *w, const char *what, int64_t cut, const char *uni
 
 static void put_again(hr_writer *w, const hr_strategy *strategy)
 {
-    static const char *const names[] = {
-        [HR_INTERMEDIATE_NORM] = "norms",          [HR_INTERMEDIATE_QKV] = "q k v",
-        [HR_INTERMEDIATE_ATTENTION] = "attention", [HR_INTERMEDIATE_MID] = "sums between branches",
-        [HR_INTERMEDIATE_UP] = "MLP inputs",       [HR_INTERMEDIATE_ACTIVATION] = "activations"
-    };
+    static const char *const names[] = { [HR_INTERMEDIATE_NORM] = "norms",
+                                         [HR_INTERMEDIATE_Q] = "q",
+                                         [HR_INTERMEDIATE_K] = "k",
+                                         [HR_INTERMEDIATE_V] = "v",
+                                         [HR_INTERMEDIATE_ATTENTION] = "attention",
+                                         [HR_INTERMEDIATE_MID] = "sums between branches",
+                                         [HR_INTERMEDIATE_UP] = "MLP inputs",
+                                         [HR_INTERMEDIATE_ACTIVATION] = "activations" };
     bool any = false;
     for (int32_t i = 1; i < (int32_t)(sizeof names / sizeof *names); i++) {
         int32_t layers = 0;

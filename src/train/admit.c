@@ -39,7 +39,7 @@ typedef struct {
     int64_t planning_bytes, kept_bytes;
     hr_region search; /* of `fit` */
     bool search_is_open;
-    uint8_t *chosen, *least, *spare; /* [layers] sets dropped */
+    hr_intermediates *chosen, *least, *spare; /* [layers] sets dropped */
     hr_fit fit;
 } trial;
 
@@ -158,8 +158,8 @@ static hr_status build_least(trial *t, hr_fit_found *least, hr_error *err)
         const int64_t arena = a->compiled.plan.arena_bytes;
         if (arena >= best) break;
         best = arena;
-        uint8_t *dropped = least->strategy.dropped;
-        memcpy(dropped, t->spare, (size_t)a->config.model.n_layers);
+        hr_intermediates *dropped = least->strategy.dropped;
+        memcpy(dropped, t->spare, (size_t)a->config.model.n_layers * sizeof *dropped);
         *least = found;
         least->strategy.dropped = dropped;
         if (arena == found.floor_bytes) break;
@@ -267,7 +267,7 @@ static hr_status open_regions(trial *t, hr_error *err)
     const int64_t layers = a->config.model.n_layers;
     const int64_t compile_bytes = hr_round_up(hr_compile_bytes(&a->config), 64);
     const int64_t search_bytes = hr_round_up(hr_fit_bytes(&a->config), 64);
-    const int64_t sets_bytes = 3 * hr_round_up(layers, 64);
+    const int64_t sets_bytes = 3 * hr_round_up(layers * (int64_t)sizeof *t->chosen, 64);
     t->kept_bytes = hr_compile_kept_bytes(&a->config);
     const int64_t searching = hr_round_up(t->kept_bytes, 64) + search_bytes;
     t->planning_bytes = hr_max(compile_bytes, searching) + sets_bytes;
@@ -284,9 +284,9 @@ static hr_status open_regions(trial *t, hr_error *err)
                        (long long)layers);
     t->search = hr_region_over(a->region.base + searching - search_bytes, search_bytes);
     hr_region sets = hr_region_over(a->region.base + t->planning_bytes - sets_bytes, sets_bytes);
-    t->chosen = hr_region_take(&sets, layers, 1);
-    t->least = hr_region_take(&sets, layers, 1);
-    t->spare = hr_region_take(&sets, layers, 1);
+    t->chosen = hr_region_take(&sets, layers, sizeof *t->chosen);
+    t->least = hr_region_take(&sets, layers, sizeof *t->chosen);
+    t->spare = hr_region_take(&sets, layers, sizeof *t->chosen);
     return HR_OK;
 }
 

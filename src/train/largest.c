@@ -35,8 +35,8 @@ typedef struct {
         int64_t value, bytes;
     } known[KNOWN_MOST];
     int32_t known_count;
-    char reason[HR_ERROR_BYTES]; /* why the last that could not be planned could not */
-    uint8_t dropped[4096];       /* of a strategy that is read to see whether it is legal */
+    char reason[HR_ERROR_BYTES];    /* why the last that could not be planned could not */
+    hr_intermediates dropped[4096]; /* of a strategy that is read to see whether it is legal */
 } asking;
 
 static void set(asking *a, int64_t value)

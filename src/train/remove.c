@@ -8,21 +8,24 @@
 
 #include "base/checked.h"
 #include "base/writer.h"
+#include "model/form.h"
 
 enum {
     PACKED_MOST = 6,
     BLOCK_TOKENS = 64, /* cuts at multiples of it keep every bit */
-    WAY_MICRO = HR_INTERMEDIATE_ACTIVATION + 1,
+    WAY_MICRO = HR_INTERMEDIATES,
     WAY_CHUNK,
     WAY_MLP,
     WAY_ATTENTION,
     WAY_ORDER,
     WAY_CONSUME,
-    WAYS /* those before WAY_MICRO: hr_intermediate */
+    WAYS /* those before WAY_MICRO: parts of a layer's form */
 };
 
 static const char *const intermediates[] = { [HR_INTERMEDIATE_NORM] = "outputs of norms",
-                                             [HR_INTERMEDIATE_QKV] = "queries, keys, values",
+                                             [HR_INTERMEDIATE_Q] = "queries",
+                                             [HR_INTERMEDIATE_K] = "keys",
+                                             [HR_INTERMEDIATE_V] = "values",
                                              [HR_INTERMEDIATE_ATTENTION] = "outputs of attention",
                                              [HR_INTERMEDIATE_MID] = "inputs of MLPs",
                                              [HR_INTERMEDIATE_UP] = "what MLPs activate",
@@ -32,9 +35,10 @@ typedef struct {
     hr_memory *memory;
     hr_admission *admission;
     hr_strategy chosen; /* the plan's own */
-    uint8_t *changed;   /* [layers] of a strategy that is tried */
-    int64_t bytes;      /* of the plan's process */
-    double seconds;     /* of its step */
+    hr_form form;
+    hr_intermediates *changed; /* [layers] of a strategy that is tried */
+    int64_t bytes;             /* of the plan's process */
+    double seconds;            /* of its step */
 } removing;
 
 /* Half of a cut, brought to a legal number of tokens from below; 0: it is as small as can be. */
@@ -52,17 +56,23 @@ static int64_t next_divisor(int64_t number)
     return 1;
 }
 
-/* Drops an intermediate in all layers; false when that is done already. */
-static bool drop(const removing *r, int32_t intermediate, hr_strategy *strategy)
+/* Drops what one buffer is in all layers; false when that is done already. */
+static bool drop(hr_intermediates part, hr_strategy *strategy)
 {
-    const uint8_t bit = (uint8_t)(1u << intermediate);
     bool changes = false;
-    if (!(hr_strategy_intermediates(&r->admission->config) & bit)) return false;
     for (int32_t l = 0; l < strategy->layer_count; l++) {
-        changes |= !(strategy->dropped[l] & bit);
-        strategy->dropped[l] |= bit;
+        changes |= (strategy->dropped[l] & part) != part;
+        strategy->dropped[l] |= part;
     }
     return changes;
+}
+
+/* "queries, keys, values again in every layer" */
+static void name_part(hr_writer *writer, hr_intermediates part)
+{
+    for (int32_t i = 1; i < HR_INTERMEDIATES; i++)
+        if (part >> i & 1) hr_put(writer, "%s%s", writer->used ? ", " : "", intermediates[i]);
+    hr_put(writer, " again in every layer");
 }
 
 /* A way to change the plan's strategy, in words too; false when there is nothing to change. */
@@ -73,7 +83,7 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
     hr_writer writer = { what, HR_PLAN_NAME_BYTES };
     *strategy = r->chosen;
     strategy->dropped = r->changed;
-    memcpy(r->changed, r->chosen.dropped, (size_t)r->chosen.layer_count);
+    memcpy(r->changed, r->chosen.dropped, (size_t)r->chosen.layer_count * sizeof *r->changed);
     const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : config->train.batch;
     const int64_t rows = sequences * T;
     switch (way) {
@@ -105,9 +115,7 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
         hr_put(&writer, "gradients consumed by their updates");
         strategy->consume = true;
         return !r->chosen.consume;
-    default:
-        hr_put(&writer, "%s again in every layer", intermediates[way]);
-        return drop(r, way, strategy);
+    default: name_part(&writer, r->form.parts[way]); return drop(r->form.parts[way], strategy);
     }
 }
 
@@ -151,8 +159,9 @@ static void look_at_all(const removing *r, hr_plan_details *details)
 {
     hr_plan_change list[WAYS], found;
     int32_t ways[WAYS], order[WAYS], count = 0;
-    for (int32_t way = HR_INTERMEDIATE_NORM; way < WAYS; way++)
-        if (look(r, way, false, &found)) insert(&found, way, list, ways, count++);
+    for (int32_t way = 0; way < WAYS; way++)
+        if ((way >= WAY_MICRO || way < r->form.part_count) && look(r, way, false, &found))
+            insert(&found, way, list, ways, count++);
     for (int32_t i = 0; i < count && details->removal_count < PACKED_MOST; i++)
         if (look(r, ways[i], true, &found))
             insert(&found, ways[i], details->removals, order, details->removal_count++);
@@ -166,14 +175,16 @@ hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details 
     removing r = { .memory = memory,
                    .admission = admission,
                    .chosen = admission->compiled.strategy,
-                   .changed = hr_region_take(&spare, layers, 1),
+                   .form = hr_form_of(&admission->config),
+                   .changed = hr_region_take(&spare, layers, sizeof *r.changed),
                    .bytes = admission->compiled.plan.process_bytes,
                    .seconds = admission->answer.step_seconds };
-    r.chosen.dropped = hr_region_take(&spare, layers, 1);
+    r.chosen.dropped = hr_region_take(&spare, layers, sizeof *r.chosen.dropped);
     details->removal_count = 0;
     if (!r.changed || !r.chosen.dropped)
         return hr_fail(err, HR_FAILURE, "no room to try %d layers otherwise", layers);
-    memcpy(r.chosen.dropped, admission->compiled.strategy.dropped, (size_t)layers);
+    memcpy(r.chosen.dropped, admission->compiled.strategy.dropped,
+           (size_t)layers * sizeof *r.chosen.dropped);
     look_at_all(&r, details);
     double seconds;
     return hr_admit_strategy(memory, &r.chosen, true, admission, &seconds, err);

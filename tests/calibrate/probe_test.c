@@ -73,7 +73,7 @@ static void note_operations(const hr_recipe *recipe, bool seen[][2])
 {
     hr_config config;
     hr_compiled compiled;
-    uint8_t dropped[4096];
+    hr_intermediates dropped[4096];
     hr_recipe_config(recipe, &config);
     must(hr_config_check(&config, &err));
     const int64_t bytes = hr_round_up(hr_compile_bytes(&config), 64);

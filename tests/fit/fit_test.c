@@ -54,7 +54,7 @@ static void build(scene *s, const hr_strategy *strategy, built *out)
 /* Every strategy of the space; false: there are too many. */
 static bool enumerate(scene *s)
 {
-    static uint8_t kept[STRATEGIES_MOST][LAYERS_MOST];
+    static hr_intermediates kept[STRATEGIES_MOST][LAYERS_MOST];
     const int32_t layers = (int32_t)s->config.model.n_layers;
     int64_t micros[HR_FIT_MICROS_MOST], chunks[HR_FIT_CHUNKS_MOST];
     int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
@@ -71,7 +71,7 @@ static bool enumerate(scene *s)
         if (s->count + grid > STRATEGIES_MOST) return false;
         for (int64_t i = 0; i < grid; i++) {
             int64_t at = i;
-            uint8_t *dropped = kept[s->count];
+            hr_intermediates *dropped = kept[s->count];
             for (int32_t l = 0; l < layers; l++, at /= s->fit.set_count)
                 dropped[l] = s->fit.sets[at % s->fit.set_count];
             hr_strategy strategy = { .micro_batch = micros[m] < s->config.train.batch ? micros[m]
@@ -113,13 +113,13 @@ static void say(const scene *s, const char *who, const hr_strategy *st, int64_t 
                   who, (long long)st->micro_batch, (long long)st->loss_chunk,
                   (long long)st->mlp_tile, (long long)st->attention_tile, st->dw_first,
                   st->consume);
-    for (int64_t l = 0; l < s->config.model.n_layers; l++) print_message(" %02x", st->dropped[l]);
+    for (int64_t l = 0; l < s->config.model.n_layers; l++) print_message(" %03x", st->dropped[l]);
     print_message(", floor %lld, %lld ps\n", (long long)floor, (long long)ps);
 }
 
 static void compare(scene *s, uint64_t turn, int64_t limit)
 {
-    uint8_t dropped[LAYERS_MOST];
+    hr_intermediates dropped[LAYERS_MOST];
     hr_error err;
     built really;
     hr_fit_found found = { .strategy.dropped = dropped };
@@ -159,7 +159,7 @@ static void open_scene(scene *s, uint64_t turn)
     const int32_t all = s->fit.set_count, left = config->model.n_layers > 2 ? 3 : 6;
     for (int32_t i = 1; i < left && i < all - 1; i++) {
         const int32_t j = (int32_t)between(SEED, turn, 40 + (uint32_t)i, i, all - 2);
-        const uint8_t set = s->fit.sets[i];
+        const hr_intermediates set = s->fit.sets[i];
         s->fit.sets[i] = s->fit.sets[j];
         s->fit.sets[j] = set;
     }
@@ -218,7 +218,7 @@ static void deep_models_are_as_their_twins_say(void **state)
     s.compile = take(hr_compile_bytes(&largest));
     hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
     for (uint64_t turn = 0; turn < 8 * HR_COUNT; turn++) {
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         hr_error err;
         built really;
         int64_t least, before = INT64_MAX;
@@ -260,7 +260,7 @@ static void more_bytes_are_never_slower(void **state)
     hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         char path[512];
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         hr_config config;
         hr_fit fit;
         hr_fit_found plenty = { .strategy.dropped = dropped };

@@ -40,7 +40,7 @@ static void compile(compiled *c, const hr_config *config, int64_t micro_batch, i
     memset(c->memory, rubbish, (size_t)bytes);
     c->region = hr_region_over(c->memory, bytes);
     must(hr_config_check(config, &err), &err);
-    uint8_t *dropped = malloc((size_t)config->model.n_layers);
+    hr_intermediates *dropped = malloc((size_t)config->model.n_layers * sizeof *dropped);
     const hr_strategy strategy = hr_strategy_of(config, micro_batch, dropped);
     must(hr_compile(config, &strategy, threads, &c->region, &c->of, &err), &err);
     free(dropped);
@@ -217,7 +217,7 @@ static void too_little_room_is_refused_wherever_it_ends(void **state)
         hr_region region = hr_region_over(memory, bytes * part / 400);
         hr_compiled c;
         hr_error err;
-        uint8_t dropped[8];
+        hr_intermediates dropped[8];
         const hr_strategy strategy = hr_strategy_of(&config, config.train.batch, dropped);
         const hr_status status = hr_compile(&config, &strategy, 2, &region, &c, &err);
         assert_true(status == HR_OK || status == HR_FAILURE);

@@ -80,7 +80,7 @@ static hr_config some_config(uint64_t turn, double clip)
     return config;
 }
 
-static hr_strategy some_strategy(const hr_config *config, uint64_t turn, uint8_t *dropped)
+static hr_strategy some_strategy(const hr_config *config, uint64_t turn, hr_intermediates *dropped)
 {
     hr_strategy strategy = random_strategy(config, SEED, turn, dropped);
     strategy.micro_batch = 0;
@@ -170,7 +170,7 @@ static void updates_stand_where_their_gradient_is_complete(void **state)
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
         const bool clips = turn / 2 % 2;
         const hr_config config = some_config(turn, clips ? 0.5 : 0);
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         const hr_strategy strategy = some_strategy(&config, turn, dropped);
         compiled c;
         compile(&c, &config, &strategy);
@@ -189,7 +189,7 @@ static void the_norm_is_the_step_over_again(void **state)
     (void)state;
     for (uint64_t turn = 0; turn < 40 * HR_COUNT; turn++) {
         const hr_config config = some_config(turn, 1);
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         const hr_strategy strategy = some_strategy(&config, turn, dropped);
         compiled c;
         compile(&c, &config, &strategy);
@@ -240,7 +240,7 @@ static void an_update_one_step_too_early_is_refused(void **state)
     (void)state;
     for (uint64_t turn = 0; turn < 30 * HR_COUNT; turn++) {
         const hr_config config = some_config(turn, turn % 2);
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         const hr_strategy strategy = some_strategy(&config, turn, dropped);
         for (int32_t k = 0; k < 3; k++) {
             hr_error err;
@@ -365,7 +365,7 @@ static void floor_is(double clip, hr_strategy strategy, int64_t bytes)
 {
     compiled c;
     hr_error err;
-    uint8_t set[] = { 0 };
+    hr_intermediates set[] = { 0 };
     strategy.layer_count = 1;
     strategy.dropped = set;
     strategy.dw_first = true;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/form.h"
 #include "plan/strategy_file.h"
 #include "support/random_strategy.h"
 #include "text/folder.h"
@@ -39,7 +40,7 @@ static void what_is_printed_reads_back_as_itself(void **state)
     for (uint64_t turn = 0; turn < 300 * HR_COUNT; turn++) {
         hr_config config = random_config(SEED, turn);
         config.model.n_layers = between(SEED, turn, 30, 1, LAYERS_MOST);
-        uint8_t dropped[LAYERS_MOST], read[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST], read[LAYERS_MOST];
         const hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
         if (turn % 3 == 0) /* long runs */
             for (int32_t l = 1; l < strategy.layer_count; l++)
@@ -59,7 +60,7 @@ static void what_is_printed_reads_back_as_itself(void **state)
         assert_int_equal(got.consume, strategy.consume);
         assert_int_equal(got.layer_count, strategy.layer_count);
         assert_ptr_equal(got.dropped, read);
-        assert_memory_equal(read, dropped, (size_t)strategy.layer_count);
+        assert_memory_equal(read, dropped, (size_t)strategy.layer_count * sizeof *read);
         hr_strategy_print(&config, &got, &other);
         assert_string_equal(text, again);
     }
@@ -82,7 +83,8 @@ static void neighbours_with_one_set_are_one_entry(void **state)
 {
     (void)state;
     const hr_config config = recipe(HR_FAMILY_GPT_NEOX);
-    uint8_t dropped[] = { 0, 0, 1u << HR_INTERMEDIATE_NORM | 1u << HR_INTERMEDIATE_MID, 0x7e };
+    hr_intermediates dropped[] = { 0, 0, 1u << HR_INTERMEDIATE_NORM | 1u << HR_INTERMEDIATE_MID,
+                                   0x1fe };
     const hr_strategy strategy = {
         .micro_batch = 3, .loss_chunk = 64, .layer_count = 4, .dropped = dropped
     };
@@ -97,9 +99,9 @@ static void neighbours_with_one_set_are_one_entry(void **state)
                               "gradients: kept\n"
                               "layers:\n"
                               "  - layers: 0-1\n"
-                              "    keep: [norm, qkv, attention, mid, up, activation]\n"
+                              "    keep: [norm, q, k, v, attention, mid, up, activation]\n"
                               "  - layers: 2\n"
-                              "    keep: [qkv, attention, up, activation]\n"
+                              "    keep: [q, k, v, attention, up, activation]\n"
                               "  - layers: 3\n"
                               "    keep: []\n");
 }
@@ -111,15 +113,14 @@ static void what_is_left_out_is_whole(void **state)
     (void)state;
     const hr_folder folder = hr_folder_open();
     const hr_config config = recipe(HR_FAMILY_NEEDLE);
-    uint8_t dropped[4];
+    hr_intermediates dropped[4];
     hr_strategy got = { .dropped = dropped };
     hr_error err;
     must(hr_strategy_read(&config, write_file(&folder, ALL), &got, &err), &err);
     assert_int_equal(got.micro_batch + got.loss_chunk + got.mlp_tile + got.attention_tile, 0);
     assert_true(got.dw_first);
     assert_false(got.consume);
-    for (int32_t l = 0; l < 4; l++)
-        assert_int_equal(dropped[l], hr_strategy_intermediates(&config));
+    for (int32_t l = 0; l < 4; l++) assert_int_equal(dropped[l], hr_form_of(&config).present);
     hr_folder_close(&folder);
 }
 
@@ -172,6 +173,7 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
         { "layers:\n - { layers: 0-3, keep: [], keep: [] }\n", "keep is given twice" },
         { "layers:\n - { layers: 0-3, drop: [] }\n", "drop is not a key here" },
         { "layers:\n - { layers: 0-3, keep: [gate] }\n", "gate is nothing that a layer keeps" },
+        { "layers:\n - { layers: 0-3, keep: [qkv] }\n", ":2: qkv are three: write q, k, v" },
         { "layers:\n - { layers: 0-3, keep: [norm, norm] }\n", "norm is kept twice" },
         { "layers:\n - { layers: 0-3, keep: [up] }\n", "a layer of this model has no up to keep" },
         { "micro_batch: \"3\n", "not YAML: " },
@@ -181,7 +183,7 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
     const hr_folder folder = hr_folder_open();
     const hr_config config = recipe(HR_FAMILY_NEEDLE);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint8_t dropped[4];
+        hr_intermediates dropped[4];
         hr_strategy got = { .micro_batch = 77, .dropped = dropped };
         hr_error err;
         const char *path = write_file(&folder, cases[i].text);
@@ -192,9 +194,16 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
         assert_int_equal(got.micro_batch, 77);
         assert_ptr_equal(got.dropped, dropped);
     }
-    uint8_t dropped[4];
+    hr_intermediates dropped[4];
     hr_strategy got = { .dropped = dropped };
     hr_error err;
+    const hr_config fused = recipe(HR_FAMILY_GPT_NEOX);
+    const char *path = write_file(&folder, "layers:\n - { layers: 0-3, keep: [norm, q, v] }\n");
+    assert_int_equal(hr_strategy_read(&config, path, &got, &err), HR_OK);
+    assert_int_equal(hr_strategy_read(&fused, path, &got, &err), HR_USAGE);
+    assert_non_null(strstr(err.message,
+                           ":2: q, k, v are one buffer in this model: keep all of them "
+                           "or none"));
     assert_int_equal(hr_strategy_read(&config, "/none/such", &got, &err), HR_USAGE);
     assert_non_null(strstr(err.message, "the strategy /none/such cannot be opened"));
     assert_int_equal(hr_strategy_read(&config, "/", &got, &err), HR_USAGE);
@@ -205,13 +214,14 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
 /* Any bytes: an answer, and in time. */
 static void rubbish_gets_an_answer(void **state)
 {
-    static const char seeds[] = "micro_batch: 3\nlayers:\n  - layers: 0-3\n    keep: [norm, qkv]\n";
+    static const char seeds[] =
+        "micro_batch: 3\nlayers:\n  - layers: 0-3\n    keep: [norm, q, v]\n";
     (void)state;
     const hr_folder folder = hr_folder_open();
     const hr_config config = recipe(HR_FAMILY_NEEDLE);
     for (uint64_t turn = 0; turn < 2000 * HR_COUNT; turn++) {
         char text[sizeof seeds];
-        uint8_t dropped[4];
+        hr_intermediates dropped[4];
         hr_strategy got = { .dropped = dropped };
         hr_error err;
         memcpy(text, seeds, sizeof seeds);

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "headroom/verify.h"
 #include "model/assemble.h"
+#include "model/form.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
@@ -27,7 +28,7 @@
 #include "support/random_strategy.h"
 #include "text/folder.h"
 
-enum { SEED = 20250402, LAYERS_MOST = 4, SETS = 128 };
+enum { SEED = 20250402, LAYERS_MOST = 4, SETS = 256 };
 
 typedef struct {
     void *memory;
@@ -201,7 +202,7 @@ static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
     for (uint64_t turn = 0; turn < 150 * HR_COUNT; turn++) {
         hr_config config = random_config(SEED, turn);
         if (turn % 2) config.train.seq_len = 64 * (1 + turn % 3);
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
         if (turn % 4 == 0) memset(dropped, 0, sizeof dropped);
         all += (strategy.micro_batch || strategy.consume) && strategy.loss_chunk &&
@@ -247,7 +248,7 @@ static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
         hr_config config = random_config(SEED, turn);
         config.train.seq_len = 64 * (1 + turn % 3);
         config.train.batch = 4 + 2 * (turn % 2);
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         hr_strategy cut = random_strategy(&config, SEED, turn, dropped), whole = cut;
         /* cuts that divide: no turn is short */
         cut.micro_batch = cut.consume ? 0 : config.train.batch / 2;
@@ -304,7 +305,7 @@ static void nothing_of_a_tile_is_longer_than_its_turn(void **state)
         config.train.seq_len = 128;
         config.train.batch = 6;
         config.model.n_layers = 3;
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         memset(dropped, 0xff, sizeof dropped);
         hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
         memset(dropped, 0xff, sizeof dropped);
@@ -326,7 +327,7 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
 {
     static const struct {
         int32_t family, parallel, distinct;
-    } cases[] = { { HR_FAMILY_NEEDLE, 0, 32 },
+    } cases[] = { { HR_FAMILY_NEEDLE, 0, 128 },
                   { HR_FAMILY_GPT_NEOX, 0, 64 },
                   { HR_FAMILY_GPT_NEOX, 1, 32 } };
     (void)state;
@@ -339,21 +340,22 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
         config.model.rotary_fraction = 0.25;
         config.model.n_layers = 2;
         config.model.dropout = 0.1 * (double)(i % 2);
+        const hr_form form = hr_form_of(&config);
         for (int32_t set = 0; set < SETS; set++) {
-            uint8_t dropped[] = { (uint8_t)(2 * set), 0 };
+            hr_intermediates dropped[] = { (hr_intermediates)(2 * set), 0 };
+            const hr_intermediates dropped_again = dropped[0];
             const hr_strategy strategy = { .dw_first = true, .layer_count = 2, .dropped = dropped };
             compiled c;
             compile(&c, &config, &strategy);
             text[set] = written(&c);
-            assert_int_equal(c.of.strategy.dropped[0],
-                             2 * set & hr_strategy_intermediates(&config));
+            assert_int_equal(c.of.strategy.dropped[0], hr_form_within(&form, dropped_again));
             bool known = false;
             for (int32_t other = 0; other < set; other++) {
                 const bool same = !strcmp(text[set], text[other]);
                 known |= same;
                 /* The same program exactly when the canonical forms are the same. */
-                assert_int_equal(same,
-                                 ((set ^ other) * 2 & hr_strategy_intermediates(&config)) == 0);
+                assert_int_equal(same, hr_form_within(&form, (hr_intermediates)(2 * set)) ==
+                                           hr_form_within(&form, (hr_intermediates)(2 * other)));
             }
             distinct += !known;
             free(c.memory);
@@ -374,8 +376,8 @@ static void an_activation_is_made_again_without_its_product(void **state)
     int64_t flops[4];
     int32_t alone[4] = { 0 };
     for (int32_t set = 0; set < 4; set++) {
-        uint8_t dropped[] = { (uint8_t)((set & 1) << HR_INTERMEDIATE_ACTIVATION |
-                                        (set >> 1) << HR_INTERMEDIATE_UP) };
+        hr_intermediates dropped[] = { (hr_intermediates)((set & 1) << HR_INTERMEDIATE_ACTIVATION |
+                                                          (set >> 1) << HR_INTERMEDIATE_UP) };
         const hr_strategy strategy = { .dw_first = true, .layer_count = 1, .dropped = dropped };
         compiled c;
         compile(&c, &config, &strategy);
@@ -476,7 +478,7 @@ static void floor_is(hr_act act, hr_strategy strategy, uint32_t dropped, int64_t
 {
     compiled c;
     hr_error err;
-    uint8_t set[] = { (uint8_t)dropped };
+    hr_intermediates set[] = { (hr_intermediates)dropped };
     strategy.layer_count = 1;
     strategy.dropped = set;
     build_by_hand(&c, act);
@@ -563,7 +565,7 @@ static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **sta
     (void)state;
     hr_config config = random_config(SEED, 0);
     hr_error err;
-    uint8_t dropped[LAYERS_MOST] = { 0 };
+    hr_intermediates dropped[LAYERS_MOST] = { 0 };
     config.model.n_layers = 3;
     config.train.batch = 6;
     config.train.seq_len = 128;
@@ -598,7 +600,7 @@ static void what_cuts_nothing_is_no_cut(void **state)
 {
     (void)state;
     hr_config config = random_config(SEED, 0);
-    uint8_t dropped[] = { 0xff, 0xff };
+    hr_intermediates dropped[] = { 0xffff, 0xffff };
     config.model.family = HR_FAMILY_NEEDLE;
     config.model.n_layers = 2;
     config.train.batch = 6;
@@ -614,7 +616,7 @@ static void what_cuts_nothing_is_no_cut(void **state)
     assert_int_equal(strategy.micro_batch, 3);
     assert_false(strategy.consume);
     assert_int_equal(strategy.loss_chunk + strategy.mlp_tile + strategy.attention_tile, 0);
-    assert_int_equal(dropped[0], hr_strategy_intermediates(&config));
+    assert_int_equal(dropped[0], hr_form_of(&config).present);
     strategy.micro_batch = 6;
     strategy.consume = true;
     strategy.loss_chunk = strategy.mlp_tile = 192;
@@ -635,7 +637,7 @@ static void every_strategy_has_room(void **state)
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
         enum { DEEP = 24 };
         hr_config config = random_config(SEED, turn);
-        uint8_t dropped[DEEP];
+        hr_intermediates dropped[DEEP];
         config.model.n_layers = turn % 4 ? config.model.n_layers : DEEP;
         hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
         if (turn % 3 == 0) {

@@ -126,7 +126,7 @@ static void cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_by
         int64_t micro = between(SEED, turn, 20, 1, batch - 1);
         while (batch % micro) micro--;
         config.memory.loss_chunk = between(SEED, turn, 21, 1, micro * T * 5 / 4);
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         const hr_strategy cuts = hr_strategy_of(&config, micro, dropped);
         both += cuts.micro_batch && cuts.loss_chunk;
         compiled a, b;
@@ -191,7 +191,7 @@ static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
         config.train.seq_len = 8 * between(SEED, turn, 22, 1, 20);
         const int64_t T = config.train.seq_len, batch = config.train.batch, chunk = T / 4;
         const int64_t micro = draw(SEED, turn, 23) % 2 ? 1 : batch / 2;
-        uint8_t dropped[LAYERS_MOST];
+        hr_intermediates dropped[LAYERS_MOST];
         hr_strategy cuts = hr_strategy_of(&config, batch, dropped);
         compiled whole, cut;
         cuts.loss_chunk = 0;
@@ -221,7 +221,7 @@ static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **stat
     } cases[] = { { 6, 64, 0, 64 }, { 6, 384, 0, 0 },   { 6, 100000, 0, 0 }, { 6, 383, 0, 383 },
                   { 3, 192, 3, 0 }, { 3, 191, 3, 191 }, { 3, 1000, 3, 0 },   { 1, 64, 1, 0 },
                   { 1, 0, 1, 0 },   { 6, 0, 0, 0 } };
-    uint8_t dropped[LAYERS_MOST];
+    hr_intermediates dropped[LAYERS_MOST];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         config.memory.loss_chunk = cases[i].loss_chunk;
         const hr_strategy strategy = hr_strategy_of(&config, cases[i].micro_batch, dropped);

@@ -64,7 +64,8 @@ static void explain(const hr_config *config, const hr_strategy *strategy, explai
 }
 
 /* A small preset with so many layers; nothing is dropped. */
-static hr_config preset(const char *name, int64_t layers, uint8_t *dropped, hr_strategy *strategy)
+static hr_config preset(const char *name, int64_t layers, hr_intermediates *dropped,
+                        hr_strategy *strategy)
 {
     hr_config config;
     hr_error err;
@@ -73,7 +74,7 @@ static hr_config preset(const char *name, int64_t layers, uint8_t *dropped, hr_s
     snprintf(path, sizeof path, HR_SOURCE "/presets/%s.yaml", name);
     must(hr_config_read(&config, path, &err), &err);
     config.model.n_layers = layers;
-    memset(dropped, 0, (size_t)layers);
+    memset(dropped, 0, (size_t)layers * sizeof *dropped);
     *strategy = (hr_strategy){ .dw_first = true,
                                .layer_count = (int32_t)layers,
                                .dropped = dropped };
@@ -93,7 +94,7 @@ static void components_phases_and_curve_are_those_of_the_storages(void **state)
     print_message("seed %d\n", SEED);
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
         const hr_config config = random_config(SEED, turn);
-        uint8_t dropped[8];
+        hr_intermediates dropped[8];
         const hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
         explained e;
         explain(&config, &strategy, &e);
@@ -131,7 +132,7 @@ static void components_phases_and_curve_are_those_of_the_storages(void **state)
 /* The column of the first '^' in a text, and whether there is a bar of the highest line in it. */
 static void the_peak_is_marked_below_its_bar(void **state)
 {
-    uint8_t dropped[8];
+    hr_intermediates dropped[8];
     hr_strategy strategy;
     const hr_config config = preset("needle-70m", 6, dropped, &strategy);
     explained e;
@@ -159,7 +160,7 @@ static void the_peak_is_marked_below_its_bar(void **state)
 
 static void colour_and_blocks_are_there_only_when_asked_for(void **state)
 {
-    uint8_t dropped[8];
+    hr_intermediates dropped[8];
     hr_strategy strategy;
     const hr_config config = preset("pythia-70m", 3, dropped, &strategy);
     explained e;
@@ -189,7 +190,7 @@ static void colour_and_blocks_are_there_only_when_asked_for(void **state)
 static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
 {
     enum { LAYERS = 126 };
-    uint8_t dropped[LAYERS];
+    hr_intermediates dropped[LAYERS];
     hr_strategy strategy;
     const hr_config config = preset("pythia-70m", LAYERS, dropped, &strategy);
     explained e;
@@ -197,11 +198,12 @@ static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
     (void)state;
     assert_non_null(text);
     /* The longest that a strategy prints: no two neighbours alike. */
-    for (int32_t l = 0; l < LAYERS; l++) dropped[l] = (uint8_t)(l % 2 << HR_INTERMEDIATE_NORM);
+    for (int32_t l = 0; l < LAYERS; l++)
+        dropped[l] = (hr_intermediates)(l % 2 << HR_INTERMEDIATE_NORM);
     explain(&config, &strategy, &e);
     hr_writer yaml = { e.answer.strategy, sizeof e.answer.strategy };
     for (int32_t i = 0; i < LAYERS; i++)
-        hr_put(&yaml, "    - layers: %d\n      keep: [norm, qkv, attention, up]\n", i);
+        hr_put(&yaml, "    - layers: %d\n      keep: [norm, q, k, v, attention, up]\n", i);
     assert_false(yaml.cut);
     hr_writer writer = { text, TEXT_BYTES };
     hr_explain_plan(&config, &e.answer, &e.details, true, true, &writer);
@@ -261,7 +263,7 @@ static void steps_are_named_by_what_they_do(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint8_t dropped[8];
+        hr_intermediates dropped[8];
         hr_strategy strategy;
         const hr_config config = preset(cases[i].preset, 6, dropped, &strategy);
         explained e;
@@ -281,7 +283,7 @@ static void steps_are_named_by_what_they_do(void **state)
 static void a_listing_shows_loops_within_loops(void **state)
 {
     enum { LISTING_BYTES = 1 << 20 };
-    uint8_t dropped[8];
+    hr_intermediates dropped[8];
     hr_strategy strategy;
     const hr_config config = preset("needle-70m", 3, dropped, &strategy);
     explained e;
@@ -311,7 +313,7 @@ static void a_listing_shows_loops_within_loops(void **state)
 
 static void the_longest_names_are_whole(void **state)
 {
-    uint8_t dropped[130];
+    hr_intermediates dropped[130];
     hr_strategy strategy;
     const hr_config config = preset("pythia-70m", 126, dropped, &strategy);
     explained e;

@@ -17,7 +17,7 @@ static inline int64_t random_tile(const hr_config *config, uint64_t seed, uint64
 
 /* Canonical. `dropped` [n_layers] is the caller's: a set of its own for each layer. */
 static inline hr_strategy random_strategy(const hr_config *config, uint64_t seed, uint64_t turn,
-                                          uint8_t *dropped)
+                                          hr_intermediates *dropped)
 {
     const bool consume = draw(seed, turn, 45) % 3 == 0;
     int64_t micro = consume ? config->train.batch : between(seed, turn, 40, 1, config->train.batch);
@@ -31,7 +31,7 @@ static inline hr_strategy random_strategy(const hr_config *config, uint64_t seed
                              .layer_count = (int32_t)config->model.n_layers,
                              .dropped = dropped };
     for (int32_t l = 0; l < strategy.layer_count; l++)
-        dropped[l] = (uint8_t)(draw(seed, turn, 50 + (uint32_t)l) % 256);
+        dropped[l] = (hr_intermediates)(draw(seed, turn, 50 + (uint32_t)l) & UINT16_MAX);
     hr_strategy_canonical(config, &strategy);
     return strategy;
 }

@@ -193,7 +193,7 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
     r->region_memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
     r->region = hr_region_over(r->region_memory, bytes);
     rig_must(hr_config_check(config, &err), &err);
-    uint8_t *dropped = malloc((size_t)config->model.n_layers);
+    hr_intermediates *dropped = malloc((size_t)config->model.n_layers * sizeof *dropped);
     hr_strategy asked = hr_strategy_of(config, micro, dropped);
     if (strategy) asked = *strategy;
     else if (*config->memory.strategy)

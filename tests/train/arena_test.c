@@ -73,7 +73,7 @@ static void steps_are_given_the_arena_to_its_end_and_no_further(void **state)
         config.memory.micro_batch = micro;
         config.memory.loss_chunk = between(SEED, turn, 21, 1, micro * config.train.seq_len);
         /* Two of three as the recipe asks, one as it comes. */
-        uint8_t dropped[4];
+        hr_intermediates dropped[4];
         hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
         consumed += turn % 3 == 0 && strategy.consume;
         rig r;

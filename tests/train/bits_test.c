@@ -224,7 +224,7 @@ static void any_strategy_keeps_every_bit(void **state)
             const int64_t whole_chunk = config.train.batch * config.train.seq_len;
             trace whole = run(&config, (cut){ config.train.batch, whole_chunk, 1 }, mask);
             for (uint64_t turn = 0; turn < (rung == 0 ? 2 : STRATEGIES); turn++) {
-                uint8_t dropped[3];
+                hr_intermediates dropped[3];
                 const uint64_t which = turn + 100 * (uint64_t)(i + 64 * rung);
                 must_match_strategy(&whole, &config, random_strategy(&config, SEED, which, dropped),
                                     (int32_t)(1 + turn % 3), mask);
@@ -257,7 +257,7 @@ static void consumed_gradients_keep_every_bit(void **state)
             const int64_t whole_chunk = config.train.batch * config.train.seq_len;
             trace whole = run(&config, (cut){ config.train.batch, whole_chunk, 1 }, mask);
             for (uint64_t turn = 0; turn < 2; turn++) {
-                uint8_t dropped[2];
+                hr_intermediates dropped[2];
                 hr_strategy strategy = random_strategy(&config, SEED, 2 * (uint64_t)i + turn,
                                                        dropped);
                 strategy.micro_batch = 0;

@@ -193,7 +193,7 @@ static void what_no_strategy_shrinks_is_named(void **state)
     free(p);
 }
 
-/* The plan's strategy with one line of its YAML another, or one word of every set left out. */
+/* The plan's strategy with one line of its YAML another, or words of every set left out. */
 static void change_strategy(const char *strategy, const char *what, FILE *file)
 {
     static const struct {
@@ -203,10 +203,18 @@ static void change_strategy(const char *strategy, const char *what, FILE *file)
                  { "MLP tile of ", "mlp_tile: " },
                  { "attention tile of ", "attention_tile: " } };
     static const struct {
-        const char *words, *set;
-    } sets[] = { { "outputs of norms", "norm" },          { "queries, keys, values", "qkv" },
-                 { "outputs of attention", "attention" }, { "inputs of MLPs", "mid" },
-                 { "what MLPs activate", "up" },          { "activations of MLPs", "activation" } };
+        const char *words, *set; /* blanks around each word */
+    } sets[] = {
+        { "outputs of norms", " norm " },
+        { "queries, keys, values", " q k v " },
+        { "queries", " q " },
+        { "keys", " k " },
+        { "values", " v " },
+        { "outputs of attention", " attention " },
+        { "inputs of MLPs", " mid " },
+        { "what MLPs activate", " up " },
+        { "activations of MLPs", " activation " },
+    };
     static char copy[HR_STRATEGY_TEXT_BYTES];
     snprintf(copy, sizeof copy, "%s", strategy);
     for (char *line = strtok(copy, "\n"); line; line = strtok(NULL, "\n")) {
@@ -233,8 +241,9 @@ static void change_strategy(const char *strategy, const char *what, FILE *file)
             fprintf(file, "%.*s[", (int)(list - line), line);
             for (char *at = list + 1; *at && *at != ']';) {
                 const size_t length = strcspn(at, ",]");
-                const bool left_out = length == strlen(sets[i].set) &&
-                                      !strncmp(at, sets[i].set, length);
+                char word[32];
+                snprintf(word, sizeof word, " %.*s ", (int)length, at);
+                const bool left_out = strstr(sets[i].set, word);
                 if (!left_out) fprintf(file, "%s%.*s", any ? ", " : "", (int)length, at);
                 any |= !left_out;
                 at += length;
