@@ -16,25 +16,29 @@ enum { ROWS = 32, WIDTH_STEP = 32, REDUCE_STEP = 32, TILE = 16 };
 /* Four tiles of sums, two of a, two of b. */
 enum { SUM_00, SUM_01, SUM_10, SUM_11, A_0, A_1, B_0, B_1 };
 
-/* 16 rows of 16 words of a. Words that lie along columns are turned first. */
-VEC_INLINE void load_left(const int tile, const int64_t a_row, const int64_t a_word,
-                          const uint32_t *a)
+/* The left operand of multiply(): word k of row i at i * row + k * word; word is 1. */
+typedef struct {
+    const uint32_t *at;
+    int64_t row, word;
+} left;
+
+/* ROWS rows whose words lie `step` apart, side by side: turned into `room`, [ROWS][words]. */
+VEC_INLINE left left_of_columns(const uint32_t *a, int64_t step, int64_t words, uint32_t *room)
 {
-    uint32_t turned[TILE * TILE];
-    vec_bits line[TILE];
-    if (a_word == 1) {
-        hr_tile_load(tile, a, a_row * (int64_t)sizeof *a);
-        return;
-    }
-    UNROLL for (int k = 0; k < TILE; k++)
-        line[k] = (vec_bits)load_floats((const float *)(a + k * a_word));
-    transpose_words(line);
-    UNROLL for (int i = 0; i < TILE; i++) store_words(turned + i * TILE, line[i]);
-    hr_tile_load(tile, turned, TILE * (int64_t)sizeof *turned);
+    for (int64_t row = 0; row < ROWS; row += TILE)
+        for (int64_t at = 0; at < words; at += TILE) {
+            vec_bits line[TILE];
+            UNROLL for (int k = 0; k < TILE; k++)
+                line[k] = (vec_bits)load_floats((const float *)(a + (at + k) * step + row));
+            transpose_words(line);
+            UNROLL for (int i = 0; i < TILE; i++)
+                store_words(room + (row + i) * words + at, line[i]);
+        }
+    return (left){ room, words, 1 };
 }
 
 /* c (+)= a b for ROWS rows and `panels` (1 or 2) panels. Word k of row i of a is
- * a[i * a_row + k * a_word], one of which is 1; line k of panel j of b is
+ * a[i * a_row + k], a_word is 1; line k of panel j of b is
  * b[j * b_panel + k * 16]. */
 VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
                          const int64_t a_word, int64_t words, const uint32_t *a, const uint32_t *b,
@@ -42,6 +46,7 @@ VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
 {
     const int64_t c_stride = c_row * (int64_t)sizeof *c, line = TILE * (int64_t)sizeof *b;
     float *below = c + TILE * c_row;
+    (void)a_word;
     if (add) {
         hr_tile_load(SUM_00, c, c_stride);
         hr_tile_load(SUM_10, below, c_stride);
@@ -54,8 +59,8 @@ VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
         hr_tile_zero(SUM_11);
     }
     for (int64_t k = 0; k < words; k += TILE) {
-        load_left(A_0, a_row, a_word, a + k * a_word);
-        load_left(A_1, a_row, a_word, a + k * a_word + TILE * a_row);
+        hr_tile_load(A_0, a + k, a_row * (int64_t)sizeof *a);
+        hr_tile_load(A_1, a + k + TILE * a_row, a_row * (int64_t)sizeof *a);
         hr_tile_load(B_0, b + k * TILE, line);
         hr_tile_dpbf16(SUM_00, A_0, B_0);
         hr_tile_dpbf16(SUM_10, A_1, B_0);

@@ -20,6 +20,8 @@ typedef struct {
     attention_bwd_scratch room;
     int64_t width, words, lines; /* packed: elements and words of a row; lines of a panel of rows */
     float factor;                /* turns a score into a power of two */
+    bool fresh; /* dense: the first tile of keys reaches all queries, the first chunk all its keys,
+                   and what they write needs no clearing */
 } backward;
 
 /* Keys [first, last) against queries [query_first, query_last): the tile of keys begins at `base`,
@@ -34,18 +36,20 @@ NOINLINE void multiply_block(int64_t words, const uint32_t *rows, const uint32_t
     multiply(false, 2, STRIP_ROW, 1, words, rows, columns, words * VEC_LANES, c, PANELS);
 }
 
-/* dK or dV of a strip of keys += dS' Q or P' dO. */
-NOINLINE void add_by_keys(int64_t words, const uint32_t *a, const uint32_t *rows, int64_t panel,
-                          float *c, int64_t width)
+/* dK or dV of a strip of keys (+)= dS' Q or P' dO. */
+NOINLINE void add_by_keys(bool add, int64_t words, const uint32_t *a, const uint32_t *rows,
+                          int64_t panel, float *c, int64_t width)
 {
-    multiply_panels(true, GRADIENT_ROW, 1, words, a, rows, panel, c, width, width);
+    multiply_panels(add, GRADIENT_ROW, 1, words, a, rows, panel, c, width, width);
 }
 
-/* dQ of a strip of queries += dS K. */
-NOINLINE void add_by_queries(int64_t words, const uint32_t *a, const uint32_t *rows, int64_t panel,
-                             float *c, int64_t width)
+/* dQ of a strip of queries (+)= dS K. */
+NOINLINE void add_by_queries(bool add, int64_t words, const uint32_t *a, const uint32_t *rows,
+                             int64_t panel, float *c, int64_t width)
 {
-    multiply_panels(true, 1, PAIRS_ROW, words, a, rows, panel, c, width, width);
+    uint32_t room[ROWS * ATTENTION_KEY_TILE / PAIR];
+    const left turned = left_of_columns(a, PAIRS_ROW, words, room);
+    multiply_panels(add, turned.row, turned.word, words, turned.at, rows, panel, c, width, width);
 }
 
 /* P' and dS' of a strip of keys, from `row` of the tile on, against two panels of queries, from
@@ -131,20 +135,22 @@ static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, 
             if (b->task->key_low) gradients_dropped(b, t, row, chunk + at, at);
             else gradients_plain(b, t, row, chunk + at, at);
         }
+    const bool add = !b->fresh || !b->task->first || chunk > t->base;
     for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
         const int64_t at = unseen(t->base + row, chunk, REDUCE_STEP);
         const int64_t words = (columns - at) / PAIR;
         const int64_t a = row * GRADIENT_ROW + at / PAIR;
         const int64_t packed = (chunk + at) / PAIR * VEC_LANES, c = (t->base + row) * width;
         if (words <= 0) break;
-        add_by_keys(words, room->p + a, room->g_rows + packed, panel, room->dv + c, width);
-        add_by_keys(words, room->ds + a, room->q_rows + packed, panel, room->dk + c, width);
+        add_by_keys(add, words, room->p + a, room->g_rows + packed, panel, room->dv + c, width);
+        add_by_keys(add, words, room->ds + a, room->q_rows + packed, panel, room->dk + c, width);
     }
     const uint32_t *by_queries = PAIR == 1 ? room->ds : room->ds_pairs;
     for (int64_t at = 0; at < columns; at += ROWS) {
         const int64_t seen = hr_min(chunk + at + ROWS - t->base, t->row_last) - t->row_first;
         if (seen <= 0) continue;
-        add_by_queries(seen / PAIR, by_queries + t->row_first / PAIR * PAIRS_ROW + at,
+        add_by_queries(!b->fresh || t->base > 0, seen / PAIR,
+                       by_queries + t->row_first / PAIR * PAIRS_ROW + at,
                        room->k_rows + (t->base + t->row_first) / PAIR * VEC_LANES, panel,
                        room->dq + (chunk + at) * width, width);
     }
@@ -178,17 +184,19 @@ static void row_statistics(const backward *b)
 {
     const hr_attention_task *task = b->task;
     const hr_dtype dtype = dtype_of(task);
-    for (int64_t row = 0; row < attention_padded(task->length); row++) {
-        const bool real = row < task->length;
-        const int64_t width = real ? task->head_width : 0;
-        vec sum = vec_set(0);
-        expect_row(task, task->o, row + ROWS_AHEAD);
-        expect_row(task, task->grad_o, row + ROWS_AHEAD);
-        for (int64_t at = 0; at < width; at += VEC_LANES)
-            sum = vec_fma(load_elements(row_of(task->o, dtype, row), dtype, at, width),
-                          load_elements(row_of(task->grad_o, dtype, row), dtype, at, width), sum);
-        b->room.delta[row] = vec_reduce_add(sum);
-        b->room.lse[row] = real ? task->lse[row * task->lse_stride] * LOG2_E : 0;
+    for (int64_t first = 0; first < attention_padded(task->length); first += VEC_LANES) {
+        vec part[VEC_LANES];
+        for (int64_t i = 0; i < VEC_LANES; i++) {
+            const int64_t row = first + i, width = row < task->length ? task->head_width : 0;
+            part[i] = vec_set(0);
+            b->room.lse[row] = width ? task->lse[row * task->lse_stride] * LOG2_E : 0;
+            if (width) expect_row(task, task->o, row);
+            for (int64_t at = 0; at < width; at += VEC_LANES)
+                part[i] = vec_fma(load_elements(row_of(task->o, dtype, row), dtype, at, width),
+                                  load_elements(row_of(task->grad_o, dtype, row), dtype, at, width),
+                                  part[i]);
+        }
+        store_floats(b->room.delta + first, reduce_rows(false, part));
     }
 }
 
@@ -204,18 +212,19 @@ static void backward_head(const hr_attention_task *task)
                    .width = packed_width(task),
                    .words = packed_width(task) / PAIR,
                    .lines = attention_padded(task->length) / PAIR,
-                   .factor = task->scale * LOG2_E };
+                   .factor = task->scale * LOG2_E,
+                   .fresh = task->mask.kind == HR_PATTERN_DENSE };
     attention_bwd_scratch_place(task->scratch, task->length, task->head_width, &b.room);
     if (task->first) {
         pack_rows(task, task->k, b.room.k_rows);
-        clear_sums(&b, b.room.dk);
-        clear_sums(&b, b.room.dv);
+        if (!b.fresh) clear_sums(&b, b.room.dk);
+        if (!b.fresh) clear_sums(&b, b.room.dv);
     }
     pack_columns(task, task->q, b.room.q_columns);
     pack_columns(task, task->grad_o, b.room.g_columns);
     pack_rows(task, task->q, b.room.q_rows);
     pack_rows(task, task->grad_o, b.room.g_rows);
-    clear_sums(&b, b.room.dq);
+    if (!b.fresh) clear_sums(&b, b.room.dq);
     row_statistics(&b);
     const int64_t block = task->mask.block;
     for (int64_t first = 0, last; first < task->length; first = last) {
@@ -224,8 +233,11 @@ static void backward_head(const hr_attention_task *task)
         backward_tile(&b, first, last);
     }
     for (int64_t row = 0; row < task->length; row++) {
+        expect_row(task, task->dq, row);
         store_row(task, task->dq, row, b.room.dq + row * b.width, task->scale);
         if (!task->last) continue;
+        expect_row(task, task->dk, row);
+        expect_row(task, task->dv, row);
         store_row(task, task->dk, row, b.room.dk + row * b.width, task->scale);
         store_row(task, task->dv, row, b.room.dv + row * b.width, task->keep_scale);
     }

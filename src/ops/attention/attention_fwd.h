@@ -7,8 +7,6 @@
 #ifndef HR_OPS_ATTENTION_FWD_H
 #define HR_OPS_ATTENTION_FWD_H
 
-#include <math.h>
-
 #include "ops/attention/attention_pattern.h"
 
 enum {
@@ -57,10 +55,10 @@ NOINLINE void multiply_scores(int64_t words, const uint32_t *q, const uint32_t *
                     columns);
 }
 
-NOINLINE void add_values(int64_t words, const uint32_t *p, const uint32_t *values, int64_t panel,
-                         float *sums, int64_t width)
+NOINLINE void add_values(bool add, int64_t words, const uint32_t *p, const uint32_t *values,
+                         int64_t panel, float *sums, int64_t width)
 {
-    multiply_panels(true, P_ROW, 1, words, p, values, panel, sums, width, width);
+    multiply_panels(add, P_ROW, 1, words, p, values, panel, sums, width, width);
 }
 
 /* Columns of one range of keys that are computed. */
@@ -69,8 +67,8 @@ VEC_INLINE int64_t span_of(const attention_keys *keys)
     return hr_round_up(keys->last - keys->base, SPAN_STEP);
 }
 
-/* Puts SCORE_NEVER where row i does not see a key; returns its largest score. */
-VEC_INLINE float mask_row(const strip *s, int64_t i)
+/* Puts SCORE_NEVER where row i does not see a key; returns its largest scores by lanes. */
+VEC_INLINE vec mask_row(const strip *s, int64_t i)
 {
     vec most = vec_set(SCORE_NEVER);
     for (int64_t r = 0; r < s->key_ranges; r++) {
@@ -78,20 +76,21 @@ VEC_INLINE float mask_row(const strip *s, int64_t i)
         float *score = s->scores + i * SCORE_ROW + keys->column;
         const int64_t first = keys->first - keys->base, span = span_of(keys);
         const int64_t last = hr_min(keys->last, s->row + i + 1) - keys->base;
-        for (int64_t j = 0; j < span; j += VEC_LANES) {
-            vec x = load_floats(score + j);
-            if (j < first || j + VEC_LANES > last) {
-                x = select_range(x, vec_set(SCORE_NEVER), first - j, last - j);
-                store_floats(score + j, x);
-            }
+        const int64_t whole = first > 0 ? 0 : last / VEC_LANES * VEC_LANES;
+        int64_t j = 0;
+        for (; j < whole; j += VEC_LANES) most = vec_max(most, load_floats(score + j));
+        for (; j < span; j += VEC_LANES) {
+            const vec x = select_range(load_floats(score + j), vec_set(SCORE_NEVER), first - j,
+                                       last - j);
+            store_floats(score + j, x);
             most = vec_max(most, x);
         }
     }
-    return vec_reduce_max(most);
+    return most;
 }
 
-/* Row i of p; returns the sum of exponentials. A masked score becomes an exact 0. */
-VEC_INLINE float exponentials(const bool drop, const forward *f, const strip *s, int64_t i)
+/* Row i of p; returns the sums of exponentials by lanes. A masked score becomes an exact 0. */
+VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, int64_t i)
 {
     const hr_attention_task *task = f->task;
     const int64_t row = hr_min(s->row + i, task->length - 1);
@@ -101,40 +100,54 @@ VEC_INLINE float exponentials(const bool drop, const forward *f, const strip *s,
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
         const int64_t span = span_of(keys);
-        for (int64_t j = 0; j < span; j += VEC_LANES) {
+        for (int64_t j = 0; j < span; j += SPAN_STEP) {
             const int64_t column = keys->column + j;
-            const vec score = load_floats(s->scores + i * SCORE_ROW + column);
-            vec p = vec_exp2(vec_fma(score, factor, most));
-            total = vec_add(total, p);
-            if (drop) {
-                const uint32_t element = task->element_first + (uint32_t)(keys->base + j);
-                p = vec_keep_from(p,
-                                  random_of(vec_bits_set(task->key_low[row]),
-                                            vec_bits_set(task->key_high[row]),
-                                            vec_bits_add(vec_bits_count(), vec_bits_set(element))),
-                                  threshold);
+            vec p[SPAN_STEP / VEC_LANES];
+            UNROLL for (int k = 0; k < SPAN_STEP / VEC_LANES; k++)
+            {
+                const int64_t at = k * VEC_LANES;
+                const vec score = load_floats(s->scores + i * SCORE_ROW + column + at);
+                p[k] = vec_exp2(vec_fma(score, factor, most));
+                total = vec_add(total, p[k]);
+                if (!drop) continue;
+                const uint32_t element = task->element_first + (uint32_t)(keys->base + j + at);
+                const vec_bits elements = vec_bits_add(vec_bits_count(), vec_bits_set(element));
+                p[k] = vec_keep_from(p[k],
+                                     random_of(vec_bits_set(task->key_low[row]),
+                                               vec_bits_set(task->key_high[row]), elements),
+                                     threshold);
             }
-            put_words(s->p + i * P_ROW, column, p);
+            uint32_t *words = s->p + i * P_ROW;
+            if (SPAN_STEP == PANELS) put_panels(words + column / PAIR, p);
+            else put_words(words, column, p[0]);
         }
     }
-    return vec_reduce_add(total);
+    return total;
 }
 
 /* In passes over all rows, so that the chains maximum, scale, sum of the rows overlap. */
 VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
 {
-    float most[STRIP_STEP] = { 0 }, shrink[STRIP_STEP];
-    for (int64_t i = 0; i < ROWS; i++) most[i] = mask_row(s, i);
-    for (int64_t i = 0; i < STRIP_STEP; i += VEC_LANES) {
-        const vec old = load_floats(s->most + i);
-        const vec now = vec_max(old, vec_mul(load_floats(most + i), vec_set(f->factor)));
-        store_floats(s->most + i, now);
-        store_floats(shrink + i, vec_exp2(vec_sub(old, now)));
+    float shrink[STRIP_STEP];
+    for (int64_t first = 0; first < ROWS; first += VEC_LANES) {
+        vec part[VEC_LANES];
+        for (int64_t i = 0; i < VEC_LANES; i++)
+            part[i] = first + i < ROWS ? mask_row(s, first + i) : vec_set(SCORE_NEVER);
+        const vec most = vec_mul(reduce_rows(true, part), vec_set(f->factor));
+        const vec old = load_floats(s->most + first), now = vec_max(old, most);
+        store_floats(s->most + first, now);
+        store_floats(shrink + first, vec_exp2(vec_sub(old, now)));
     }
-    for (int64_t i = 0; i < ROWS; i++) {
+    for (int64_t first = 0; first < ROWS; first += VEC_LANES) {
+        vec part[VEC_LANES];
+        for (int64_t i = 0; i < VEC_LANES; i++)
+            part[i] = first + i < ROWS ? exponentials(drop, f, s, first + i) : vec_set(0);
+        const vec total = vec_mul(load_floats(s->total + first), load_floats(shrink + first));
+        store_floats(s->total + first, vec_add(total, reduce_rows(false, part)));
+    }
+    for (int64_t i = 0; s->again && i < ROWS; i++) {
         float *sums = s->sums + i * f->width;
-        s->total[i] = s->total[i] * shrink[i] + exponentials(drop, f, s, i);
-        for (int64_t at = 0; s->again && at < f->width; at += VEC_LANES)
+        for (int64_t at = 0; at < f->width; at += VEC_LANES)
             store_floats(sums + at, vec_mul(load_floats(sums + at), vec_set(shrink[i])));
     }
 }
@@ -162,7 +175,7 @@ static void forward_strip(const forward *f, const strip *s)
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
         const int64_t seen = hr_round_up(keys->last - keys->base, REDUCE_STEP);
-        add_values(seen / PAIR, s->p + keys->column / PAIR,
+        add_values(s->again || r > 0, seen / PAIR, s->p + keys->column / PAIR,
                    f->room.values + keys->base / PAIR * VEC_LANES, f->lines * VEC_LANES, s->sums,
                    f->width);
     }
@@ -175,7 +188,6 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
     const attention_scratch *room = &f->room;
     attention_walk walk = attention_walk_keys(&task->mask, first / task->mask.block, last);
     attention_keys chunk[ATTENTION_KEYS_MAX];
-    for (int64_t i = 0; i < ATTENTION_QUERY_TILE * f->width; i++) room->sums[i] = 0;
     for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i++) {
         room->most[i] = SCORE_NEVER;
         room->total[i] = 0;
@@ -205,11 +217,16 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
             if (s.key_ranges > 0) forward_strip(f, &s);
         }
     }
+    for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i += VEC_LANES) {
+        const vec total = load_floats(room->total + i), most = load_floats(room->most + i);
+        store_floats(room->most + i, vec_fma(most, vec_set(LN_2), log_of(total)));
+        store_floats(room->total + i, vec_div(vec_set(task->keep_scale), total));
+    }
     for (int64_t row = first; row < last; row++) {
         const int64_t i = row - first, at = i / ROWS * STRIP_STEP + i % ROWS;
-        const float total = room->total[at];
-        store_row(task, task->o, row, room->sums + i * f->width, task->keep_scale / total);
-        if (task->lse) task->lse[row * task->lse_stride] = room->most[at] * LN_2 + logf(total);
+        expect_row(task, task->o, row);
+        store_row(task, task->o, row, room->sums + i * f->width, room->total[at]);
+        if (task->lse) task->lse[row * task->lse_stride] = room->most[at];
     }
 }
 

@@ -9,10 +9,11 @@
 
 #include "ops/attention/attention.h"
 
-/* Rows of one head: row i starts at element i * stride. */
+/* Rows of one head: row i starts at element i * stride. When it is used, what lies so many rows and
+ * elements further is asked for: a hint, maybe behind the tensor's end. */
 typedef struct {
     void *first;
-    int64_t stride;
+    int64_t stride, ahead_rows, ahead_elements;
 } hr_attention_rows;
 
 typedef struct {

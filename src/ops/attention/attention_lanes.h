@@ -43,6 +43,19 @@ VEC_INLINE vec select_range(vec a, vec b, int64_t first, int64_t last)
     return vec_first(b, vec_first(a, b, lanes_of(last)), lanes_of(first));
 }
 
+/* ln x for x > 0, to 3e-7 absolutely: the bits of a float are its binary logarithm to 0.09, and each
+ * turn of Newton's method for e^y = x squares that. */
+VEC_INLINE vec log_of(vec x)
+{
+    const vec magic = vec_set(8388608.f), one = vec_set(1); /* 2^23: its bits hold a whole number */
+    const vec whole = (vec)(((vec_lanes)x >> 9) | (vec_lanes)magic);
+    const vec exponent = vec_fma(vec_sub(whole, magic), vec_set(0x1p-14f), vec_set(-126.957f));
+    vec y = vec_mul(exponent, vec_set(0.69314718f));
+    UNROLL for (int turn = 0; turn < 3; turn++)
+        y = vec_add(y, vec_sub(vec_mul(x, vec_exp2(vec_mul(y, vec_set(-1.44269504f)))), one));
+    return y;
+}
+
 /* hr_random_element (base/random.h) of a vector of keys and elements. */
 VEC_INLINE vec_bits random_of(vec_bits low, vec_bits high, vec_bits element)
 {

@@ -8,7 +8,7 @@
 
 #include "ops/attention/attention_scratch.h"
 
-enum { STRIP_ROW = HR_ATTENTION_HEAD_MAX / PAIR + ATTENTION_PAD, ROWS_AHEAD = 8 };
+enum { STRIP_ROW = HR_ATTENTION_HEAD_MAX / PAIR + ATTENTION_PAD };
 
 VEC_INLINE int64_t packed_width(const hr_attention_task *task)
 {
@@ -20,13 +20,27 @@ VEC_INLINE void store_words(uint32_t *at, vec_bits value)
     store_floats((float *)at, (vec)value);
 }
 
-/* Rows are short and far apart: the hardware does not see them coming. Asks for one that is needed
- * a few rows later; a row past the end is no fault. */
+/* Rows are short and far apart: the hardware does not see them coming. Asks for what is used after
+ * this row. */
 VEC_INLINE void expect_row(const hr_attention_task *task, hr_attention_rows rows, int64_t row)
 {
-    const char *at = row_of(rows, dtype_of(task), row);
+    const char *at = row_of(rows, dtype_of(task), row + rows.ahead_rows);
     const int64_t bytes = task->head_width * hr_dtype_bytes(dtype_of(task));
-    for (int64_t line = 0; line < bytes; line += 64) _mm_prefetch(at + line, _MM_HINT_T0);
+    at += rows.ahead_elements * hr_dtype_bytes(dtype_of(task));
+    for (int64_t line = 0; line < bytes; line += 64) vec_expect_later(at + line);
+}
+
+/* Sums (or maxima) of as many rows as a vector has lanes: element i of the result is that of
+ * parts[i]. Cheaper than one row after the other. */
+VEC_INLINE vec reduce_rows(const bool most, const vec parts[VEC_LANES])
+{
+    vec_bits line[VEC_LANES];
+    UNROLL for (int i = 0; i < VEC_LANES; i++) line[i] = (vec_bits)parts[i];
+    transpose_words(line);
+    UNROLL for (int half = VEC_LANES / 2; half > 0; half /= 2) UNROLL for (int i = 0; i < half; i++)
+        line[i] = (vec_bits)(most ? vec_max((vec)line[i], (vec)line[i + half])
+                                  : vec_add((vec)line[i], (vec)line[i + half]));
+    return (vec)line[0];
 }
 
 /* Rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and width. */
@@ -35,7 +49,7 @@ static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, 
     const hr_dtype dtype = dtype_of(task);
     const int64_t words = packed_width(task) / PAIR;
     for (int64_t row = 0; row < attention_padded(task->length); row += VEC_LANES) {
-        for (int64_t i = 0; i < VEC_LANES; i++) expect_row(task, rows, row + VEC_LANES + i);
+        for (int64_t i = 0; i < VEC_LANES; i++) expect_row(task, rows, row + i);
         for (int64_t at = 0; at < words; at += VEC_LANES) {
             vec_bits line[VEC_LANES];
             UNROLL for (int64_t i = 0; i < VEC_LANES; i++)
@@ -54,7 +68,7 @@ static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, uin
     const hr_dtype dtype = dtype_of(task);
     const int64_t width = packed_width(task), lines = attention_padded(task->length) / PAIR;
     for (int64_t line = 0; line < lines; line++) {
-        for (int64_t i = 0; i < PAIR; i++) expect_row(task, rows, PAIR * line + ROWS_AHEAD + i);
+        for (int64_t i = 0; i < PAIR; i++) expect_row(task, rows, PAIR * line + i);
         for (int64_t column = 0; column < width; column += VEC_LANES)
             store_words(out + column * lines + line * VEC_LANES,
                         load_line(rows, dtype, task->length, line, column, task->head_width));
@@ -68,7 +82,7 @@ static void copy_rows(const hr_attention_task *task, hr_attention_rows rows, int
     const hr_dtype dtype = dtype_of(task);
     const int64_t words = packed_width(task) / PAIR;
     for (int64_t i = 0; i < count; i++) {
-        expect_row(task, rows, first + i + ROWS_AHEAD);
+        expect_row(task, rows, first + i);
         for (int64_t at = 0; at < words; at += VEC_LANES)
             store_words(out + i * STRIP_ROW + at,
                         load_words(row_of(rows, dtype, first + i), dtype, at,

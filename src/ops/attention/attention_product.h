@@ -9,6 +9,20 @@
 
 enum { ROWS = 8 };
 
+/* The left operand of multiply(): word k of row i at i * row + k * word. */
+typedef struct {
+    const uint32_t *at;
+    int64_t row, word;
+} left;
+
+/* Rows whose words lie `step` apart, side by side: they are read as they are. */
+VEC_INLINE left left_of_columns(const uint32_t *a, int64_t step, int64_t words, uint32_t *room)
+{
+    (void)words;
+    (void)room;
+    return (left){ a, 1, step };
+}
+
 /* c (+)= a b for ROWS rows and `panels` (1 or 2) panels. Word k of row i of a is
  * a[i * a_row + k * a_word]; line k of panel j of b is b[j * b_panel + k * lanes]. */
 VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
@@ -20,7 +34,10 @@ VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
         float *c_tile = c + first * c_row;
         vec sum[TILE_ROWS][2];
         UNROLL for (int i = 0; i < TILE_ROWS; i++) UNROLL for (int j = 0; j < panels; j++)
-            sum[i][j] = add ? load_floats(c_tile + i * c_row + j * VEC_LANES) : vec_set(0);
+            sum[i][j] = vec_set(0);
+        if (add)
+            UNROLL for (int i = 0; i < TILE_ROWS; i++) UNROLL for (int j = 0; j < panels; j++)
+                sum[i][j] = load_floats(c_tile + i * c_row + j * VEC_LANES);
         for (int64_t k = 0; k < words; k++) {
             vec_bits line[2];
             UNROLL for (int j = 0; j < panels; j++)

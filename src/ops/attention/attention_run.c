@@ -93,12 +93,46 @@ static share share_of(const hr_call *call, int64_t bytes)
                     .keyed_sequence = -1 };
 }
 
-/* Rows of a head, from row `row` and element `element` of a tensor on. */
-static hr_attention_rows rows_at(const share *s, void *tensor, int64_t width, int64_t row,
-                                 int64_t element)
+/* Heads inside the rows of a tensor. */
+typedef struct {
+    int64_t offset, stride, count;
+} heads;
+
+/* What is asked for ahead of its turn: the next head where a sequence is short enough that it is
+ * still there then, else some rows. */
+enum { AHEAD_LENGTH = 256, AHEAD_ROWS = 8 };
+
+/* Rows of head `head` of a sequence. */
+static hr_attention_rows rows_at(const share *s, void *tensor, int64_t width, int64_t sequence,
+                                 heads of, int64_t head)
 {
-    void *first = hr_element_at(tensor, row * width + element, s->call->dtype);
-    return (hr_attention_rows){ first, width };
+    const int64_t T = s->attr->T, at = sequence * T * width + of.offset + head * of.stride;
+    hr_attention_rows rows = { hr_element_at(tensor, at, s->call->dtype), width, AHEAD_ROWS, 0 };
+    if (T > AHEAD_LENGTH) return rows;
+    const bool last = head + 1 == of.count;
+    rows.ahead_rows = last ? T : 0;
+    rows.ahead_elements = last ? -head * of.stride : of.stride;
+    return rows;
+}
+
+static heads query_heads(const hr_attention_attr *attr)
+{
+    return (heads){ attr->q_offset, attr->q_head_stride, attr->H };
+}
+
+static heads key_heads(const hr_attention_attr *attr)
+{
+    return (heads){ attr->k_offset, attr->k_head_stride, attr->G };
+}
+
+static heads value_heads(const hr_attention_attr *attr)
+{
+    return (heads){ attr->v_offset, attr->v_head_stride, attr->G };
+}
+
+static heads output_heads(const hr_attention_attr *attr)
+{
+    return (heads){ 0, attr->head_width, attr->H };
 }
 
 /* Row keys of dropout for a sequence: one half of each in a list of its own, for vectors. */
@@ -134,14 +168,13 @@ static hr_attention_task task_of(share *s, int64_t sequence, int64_t head, void 
     const hr_attention_attr *attr = s->attr;
     const hr_call *call = s->call;
     const int64_t group = head / (attr->H / attr->G), row = sequence * attr->T;
-    hr_attention_task task = { .q = rows_at(s, call->in[0], attr->q_width, row,
-                                            attr->q_offset + head * attr->q_head_stride),
-                               .k = rows_at(s, s->fused ? call->in[0] : call->in[1], s->k_width,
-                                            row, attr->k_offset + group * attr->k_head_stride),
-                               .v = rows_at(s, s->fused ? call->in[0] : call->in[2], s->v_width,
-                                            row, attr->v_offset + group * attr->v_head_stride),
-                               .o = rows_at(s, o, (int64_t)attr->H * attr->head_width, row,
-                                            head * attr->head_width),
+    void *k = s->fused ? call->in[0] : call->in[1], *v = s->fused ? call->in[0] : call->in[2];
+    const int64_t width = (int64_t)attr->H * attr->head_width;
+    hr_attention_task task = { .q = rows_at(s, call->in[0], attr->q_width, sequence,
+                                            query_heads(attr), head),
+                               .k = rows_at(s, k, s->k_width, sequence, key_heads(attr), group),
+                               .v = rows_at(s, v, s->v_width, sequence, value_heads(attr), group),
+                               .o = rows_at(s, o, width, sequence, output_heads(attr), head),
                                .lse = lse ? lse + row * attr->H + head : NULL,
                                .lse_stride = attr->H,
                                .length = hr_min(attr->T, call->rows - row),
@@ -172,11 +205,6 @@ void hr_attention_run(const hr_call *call)
     }
 }
 
-/* Heads inside the rows of a tensor. */
-typedef struct {
-    int64_t offset, stride, count;
-} heads;
-
 static bool inside_heads(heads of, int64_t head_width, int64_t element)
 {
     const int64_t at = element - of.offset, head = of.stride > 0 ? at / of.stride : 0;
@@ -202,9 +230,7 @@ static void clear_gaps(const share *s, void *tensor, int64_t width, int64_t sequ
 static void clear_all_gaps(const share *s, int64_t sequence)
 {
     const hr_attention_attr *attr = s->attr;
-    const heads lists[] = { { attr->q_offset, attr->q_head_stride, attr->H },
-                            { attr->k_offset, attr->k_head_stride, attr->G },
-                            { attr->v_offset, attr->v_head_stride, attr->G } };
+    const heads lists[] = { query_heads(attr), key_heads(attr), value_heads(attr) };
     void *const *out = s->call->out;
     clear_gaps(s, out[0], attr->q_width, sequence, lists, s->fused ? 3 : 1);
     if (s->fused) return;
@@ -221,16 +247,15 @@ void hr_attention_bwd_run(const hr_call *call)
     int64_t first, last;
     hr_share(s.sequences * attr->G, call->thread, call->threads, &first, &last);
     for (int64_t unit = first; unit < last; unit++) {
-        const int64_t sequence = unit / attr->G, group = unit % attr->G, row = sequence * attr->T;
+        const int64_t sequence = unit / attr->G, group = unit % attr->G;
         if (group == 0) clear_all_gaps(&s, sequence);
         for (int64_t i = 0; i < group_heads; i++) {
             const int64_t head = group * group_heads + i;
             hr_attention_task task = task_of(&s, sequence, head, call->in[3], call->in[5]);
-            task.grad_o = rows_at(&s, call->in[4], width, row, head * attr->head_width);
-            task.dq = rows_at(&s, call->out[0], attr->q_width, row,
-                              attr->q_offset + head * attr->q_head_stride);
-            task.dk = rows_at(&s, dk, s.k_width, row, attr->k_offset + group * attr->k_head_stride);
-            task.dv = rows_at(&s, dv, s.v_width, row, attr->v_offset + group * attr->v_head_stride);
+            task.grad_o = rows_at(&s, call->in[4], width, sequence, output_heads(attr), head);
+            task.dq = rows_at(&s, call->out[0], attr->q_width, sequence, query_heads(attr), head);
+            task.dk = rows_at(&s, dk, s.k_width, sequence, key_heads(attr), group);
+            task.dv = rows_at(&s, dv, s.v_width, sequence, value_heads(attr), group);
             task.first = i == 0;
             task.last = i + 1 == group_heads;
             call->kernels->attention.bwd[call->dtype](&task);
