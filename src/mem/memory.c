@@ -29,9 +29,9 @@ bool hr_memory_is_sealed(void)
 static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error *err)
 {
     char needed_text[64], left_text[64], whole_text[64];
-    return hr_fail(err, HR_NO_FIT, "%s: needs %s, %s left of %s, %s; lower memory.budget to fit",
-                   name, hr_bytes_print(needed, needed_text),
-                   hr_bytes_print(room.left_bytes, left_text),
+    return hr_fail(err, HR_NO_FIT,
+                   "%s: needs %s, %s left of %s, %s; make room there, or lower memory.budget", name,
+                   hr_bytes_print(needed, needed_text), hr_bytes_print(room.left_bytes, left_text),
                    hr_bytes_print(room.whole_bytes, whole_text), room.name);
 }
 

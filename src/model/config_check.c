@@ -16,12 +16,24 @@ enum {
     STATE_BYTES = 16 /* fp32 weight, gradient and two moments: the most a parameter takes */
 };
 
+/* The divisor of `whole` nearest to `wanted`; of two as near the smaller. */
+static int64_t nearest_divisor(int64_t whole, int64_t wanted)
+{
+    for (int64_t away = 1; away < wanted; away++) {
+        if (whole % (wanted - away) == 0) return wanted - away;
+        if (whole % (wanted + away) == 0) return wanted + away;
+    }
+    return 1;
+}
+
 static hr_status check_heads(const hr_config *config, hr_error *err)
 {
     const int64_t D = config->model.d_model, H = config->model.n_heads;
     if (D % H)
-        return hr_fail(err, HR_USAGE, "model.n_heads %lld does not divide model.d_model %lld",
-                       (long long)H, (long long)D);
+        return hr_fail(err, HR_USAGE,
+                       "model.n_heads %lld does not divide model.d_model %lld; the nearest that "
+                       "does is %lld",
+                       (long long)H, (long long)D, (long long)nearest_divisor(D, H));
     const int64_t K = D / H;
     if (K > HEAD_WIDTH_MAX)
         return hr_fail(err, HR_USAGE,
@@ -53,8 +65,11 @@ static hr_status check_batch(const hr_config *config, hr_error *err)
 {
     const int64_t batch = config->train.batch, micro = config->memory.micro_batch;
     if (micro == 0 || batch % micro == 0) return HR_OK;
-    return hr_fail(err, HR_USAGE, "memory.micro_batch %lld does not divide train.batch %lld",
-                   (long long)micro, (long long)batch);
+    return hr_fail(
+        err, HR_USAGE,
+        "memory.micro_batch %lld does not divide train.batch %lld; the nearest that does "
+        "is %lld",
+        (long long)micro, (long long)batch, (long long)nearest_divisor(batch, micro));
 }
 
 enum { FACTORS_MAX = 6 };
@@ -70,7 +85,8 @@ static hr_status check_product(const product *p, hr_error *err)
     int64_t value = 1;
     for (int32_t i = 0; i < FACTORS_MAX && p->factors[i]; i++)
         if (!hr_checked_mul(value, p->factors[i], &value) || value > p->limit)
-            return hr_fail(err, HR_USAGE, "%s is more than %lld, the largest that is counted",
+            return hr_fail(err, HR_USAGE,
+                           "%s is more than %lld, the largest that is counted; lower one of them",
                            p->text, (long long)p->limit);
     return HR_OK;
 }

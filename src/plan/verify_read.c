@@ -4,10 +4,12 @@
 #include "plan/verify.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     RECORDS_MAX = 1 << 17,
@@ -393,8 +395,14 @@ static hr_status load(const char *path, hr_judged_plan *plan)
 {
     struct stat about;
     json_error_t why;
-    FILE *file = fopen(path, "r");
-    if (!file) return hr_fail(plan->err, HR_USAGE, "plan file %s: %s", path, strerror(errno));
+    /* Without O_NONBLOCK the opening of a named pipe would wait for a writer. */
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
+    if (!file) {
+        const int code = errno;
+        if (descriptor >= 0) close(descriptor);
+        return hr_fail(plan->err, HR_USAGE, "plan file %s: %s", path, strerror(code));
+    }
     hr_status status = HR_OK;
     if (fstat(fileno(file), &about) || !S_ISREG(about.st_mode))
         status = hr_fail(plan->err, HR_USAGE, "plan file %s is not a file", path);

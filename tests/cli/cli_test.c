@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_test.c - the words of the program: help, manual, completion, keys, doctor, and what it says
  * to a word that it does not know. */
+#include <sys/stat.h>
+
 #include "headroom/config.h"
 #include "headroom/version.h"
 #include "support/program.h"
@@ -139,6 +141,8 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
         { "verify a b", "verify takes one operand; \"b\" is one too many" },
         { "plan tiny.yaml other.yaml",
           "\"other.yaml\" is not key=value; a command takes one recipe" },
+        { "verify pipe", "plan file pipe is not a file" },
+        { "pack pipe", "pipe: is a device or pipe, and a file is needed" },
         { "plan none.yaml", "the recipe none.yaml cannot be opened: No such file or directory" },
         { "plan .", ". is a directory; a recipe is a YAML file" },
         { "plan bad.yaml",
@@ -148,13 +152,16 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
           "\"train.bacth\" is not a key; the nearest is train.batch (headroom keys lists all)" },
         { "plan tiny.yaml train.batch=",
           "train.batch takes a whole number from 1 to 16777216, in sequences; it was given \"\"" },
-        { "plan tiny.yaml model.n_heads=3", "model.n_heads 3 does not divide model.d_model 16" },
+        { "plan tiny.yaml model.n_heads=3",
+          "model.n_heads 3 does not divide model.d_model 16; the nearest that does is 2" },
         { "plan tiny.yaml --budget lots",
           "memory.budget takes a size such as 700MiB, 733MB or plain bytes, at most "
           "9007199254740992, or none; it was given \"lots\"" },
     };
     put("tiny.yaml", tiny);
     put("bad.yaml", "train:\n  bacth: 4\n");
+    assert_int_equal(mkfifo("pipe", 0600),
+                     0); /* nobody writes into it, and nobody waits for that */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char expected[HR_ERROR_BYTES + 16];
         snprintf(expected, sizeof expected, "headroom: %s\n", cases[i].sentence);

@@ -337,7 +337,8 @@ static void the_check_names_both_numbers(void **state)
     static const struct {
         const char *keys, *message;
     } cases[] = {
-        { "model.n_heads=3", "model.n_heads 3 does not divide model.d_model 128" },
+        { "model.n_heads=3",
+          "model.n_heads 3 does not divide model.d_model 128; the nearest that does is 2" },
         { "model.d_model=4096 model.n_heads=8",
           "model.d_model 4096 over model.n_heads 8 makes heads of 512; 256 is the widest: use 16 "
           "heads or more" },
@@ -349,24 +350,26 @@ static void the_check_names_both_numbers(void **state)
         { "data.tokenizer=words model.vocab_size=4",
           "model.vocab_size is 4; data.tokenizer words needs 5 at least: <pad>, <unk>, <sos>, "
           "<eos> and one word" },
-        { "memory.micro_batch=3", "memory.micro_batch 3 does not divide train.batch 16" },
-        { "memory.micro_batch=32", "memory.micro_batch 32 does not divide train.batch 16" },
+        { "memory.micro_batch=3",
+          "memory.micro_batch 3 does not divide train.batch 16; the nearest that does is 2" },
+        { "memory.micro_batch=32",
+          "memory.micro_batch 32 does not divide train.batch 16; the nearest that does is 16" },
         { "model.vocab_size=1073741824 model.d_model=1048576 model.n_heads=4096",
           "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model is more than "
-          "4611686018427387904, the largest that is counted" },
+          "4611686018427387904, the largest that is counted; lower one of them" },
         { "model.n_layers=4096 model.d_model=1048576 model.n_heads=4096 model.d_ff=1048576",
           "model.n_layers x model.d_model x model.d_ff x 32 bytes is more than 72057594037927936, "
-          "the largest that is counted" },
+          "the largest that is counted; lower one of them" },
         { "train.batch=16777216 train.seq_len=16777216",
           "train.batch x train.seq_len x model.n_layers x model.d_model x 64 bytes is more than "
-          "72057594037927936, the largest that is counted" },
+          "72057594037927936, the largest that is counted; lower one of them" },
         { "train.seq_len=16777216 model.dropout=0.1 model.d_model=1024 model.n_heads=1024 "
           "model.rotary_fraction=0 train.batch=1 model.n_layers=1 model.d_ff=1",
           "model.n_heads x train.seq_len is 17179869184; with dropout it may be 4294967295 at "
           "most" },
         { "train.steps=1099511627776 train.batch=65536 train.seq_len=128",
           "train.steps x train.batch x train.seq_len tokens is more than 4611686018427387904, the "
-          "largest that is counted" },
+          "largest that is counted; lower one of them" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hr_config config;
