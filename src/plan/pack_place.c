@@ -44,12 +44,12 @@ static int64_t product_rank(int64_t a, int64_t b)
     return (int64_t)(product < 4e18 ? product : 4e18);
 }
 
-bool hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_region *scratch, int32_t *order)
+void hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_pack_effort *effort,
+                  int32_t *order)
 {
-    const int64_t used = scratch->used;
-    hr_pack_key *keys = hr_region_take(scratch, part->count, sizeof *keys);
-    hr_pack_key *spare = hr_region_take(scratch, part->count, sizeof *spare);
-    if (!spare) return false;
+    const int64_t used = effort->scratch->used;
+    hr_pack_key *keys = hr_pack_take(effort, part->count, sizeof *keys);
+    hr_pack_key *spare = hr_pack_take(effort, part->count, sizeof *spare);
     for (int32_t i = 0; i < part->count; i++) {
         const hr_pack_item *item = &part->items[i];
         const int64_t life = (int64_t)item->last - item->first + 1, load = item->load;
@@ -64,15 +64,14 @@ bool hr_pack_sort(const hr_pack_part *part, hr_pack_order by, hr_region *scratch
             [HR_PACK_BY_AREA] = { { -area_rank, -load, -life }, i },
             [HR_PACK_BY_LIFE] = { { -life, -area_rank, -load }, i },
             [HR_PACK_BY_CROWD] = { { -crowd, -steps, -load }, i },
-            [HR_PACK_BY_BIRTH] = { { item->first, -life, -item->bytes }, i },
+            [HR_PACK_BY_BIRTH] = { { item->first, -life, -steps }, i },
             [HR_PACK_BY_DEATH] = { { -load, -(int64_t)item->last, item->first }, i },
         };
         keys[i] = key[by];
     }
     hr_pack_sort_keys(keys, spare, part->count);
     for (int32_t i = 0; i < part->count; i++) order[i] = keys[i].index;
-    scratch->used = used;
-    return true;
+    effort->scratch->used = used;
 }
 
 /* Stretches of one level that a life touches: first to last, numbered over all levels. */
@@ -134,18 +133,18 @@ static int64_t choose_levels(index_of_time *index, const hr_pack_part *part)
 }
 
 static void place_index(index_of_time *index, const hr_pack_part *part, int64_t ceiling,
-                        hr_region *scratch)
+                        hr_pack_effort *effort)
 {
     *index = (index_of_time){ .ceiling = ceiling };
     const int64_t entries = choose_levels(index, part);
     const int32_t all = (1 << index->levels) - 1;
-    index->begin = hr_region_take(scratch, all + 1, sizeof *index->begin);
-    index->count = hr_region_take(scratch, all, sizeof *index->count);
-    index->sorted = hr_region_take(scratch, all, sizeof *index->sorted);
-    index->solid = hr_region_take(scratch, all, sizeof *index->solid);
-    index->hung = hr_region_take(scratch, all, sizeof *index->hung);
-    index->spare = hr_region_take(scratch, part->count, sizeof *index->spare);
-    index->ids = hr_region_take(scratch, entries, sizeof *index->ids);
+    index->begin = hr_pack_take(effort, all + 1, sizeof *index->begin);
+    index->count = hr_pack_take(effort, all, sizeof *index->count);
+    index->sorted = hr_pack_take(effort, all, sizeof *index->sorted);
+    index->solid = hr_pack_take(effort, all, sizeof *index->solid);
+    index->hung = hr_pack_take(effort, all, sizeof *index->hung);
+    index->spare = hr_pack_take(effort, part->count, sizeof *index->spare);
+    index->ids = hr_pack_take(effort, entries, sizeof *index->ids);
     for (int32_t level = index->coarsest; level < index->levels; level++)
         for (int32_t i = 0; i < part->count; i++) {
             int32_t first, last;
@@ -334,31 +333,30 @@ static int32_t take_place(places *p, int32_t i)
     return place;
 }
 
-bool hr_pack_reuse(const hr_pack_part *part, hr_region *scratch, int64_t *offsets, int64_t *height)
+int64_t hr_pack_reuse(const hr_pack_part *part, hr_pack_effort *effort, int64_t *offsets)
 {
-    const int64_t used = scratch->used;
+    const int64_t used = effort->scratch->used;
     const int32_t sections = part->last - part->first + 1;
-    if (hr_pack_first_fit_bytes(part->count) > scratch->bytes - used) return false;
     places p = { .part = part };
-    p.holds = hr_region_take(scratch, part->count, sizeof *p.holds);
-    p.next = hr_region_take(scratch, part->count, sizeof *p.next);
-    p.dying = hr_region_take(scratch, sections, sizeof *p.dying);
+    p.holds = hr_pack_take(effort, part->count, sizeof *p.holds);
+    p.next = hr_pack_take(effort, part->count, sizeof *p.next);
+    p.dying = hr_pack_take(effort, sections, sizeof *p.dying);
     for (int32_t k = 0; k < sections; k++) p.dying[k] = NOBODY;
     for (int32_t k = 0; k <= SIZE_CLASSES; k++) p.free[k] = NOBODY;
     int32_t section = 0;
-    *height = 0;
+    int64_t height = 0;
     for (int32_t i = 0; i < part->count; i++) {
         const hr_pack_item *item = &part->items[i];
         for (; section < item->first - part->first; section++) release(&p, section);
         const int32_t place = take_place(&p, i), last = item->last - part->first;
         p.holds[i] = place == NOBODY ? i : place;
-        offsets[i] = place == NOBODY ? *height : offsets[place];
-        if (place == NOBODY) *height += item->bytes;
+        offsets[i] = place == NOBODY ? height : offsets[place];
+        if (place == NOBODY) height += item->bytes;
         p.next[i] = p.dying[last];
         p.dying[last] = i;
     }
-    scratch->used = used;
-    return true;
+    effort->scratch->used = used;
+    return height;
 }
 
 static bool hangs(const hr_pack_part *part, const hr_pack_item *item, hr_pack_hang hang)
@@ -372,24 +370,30 @@ static bool hangs(const hr_pack_part *part, const hr_pack_item *item, hr_pack_ha
     }
 }
 
-bool hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, hr_pack_hang hang,
-                       int64_t ceiling, int64_t enough, hr_pack_effort *effort, hr_region *scratch,
-                       int64_t *offsets, int64_t *height)
+int64_t hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, const int64_t *known,
+                          hr_pack_hang hang, int64_t ceiling, int64_t enough,
+                          hr_pack_effort *effort, int64_t *offsets)
 {
-    const int64_t used = scratch->used;
+    const int64_t used = effort->scratch->used;
     index_of_time index;
     int64_t top = 0;
-    if (hr_pack_first_fit_bytes(part->count) > scratch->bytes - used) return false;
-    place_index(&index, part, ceiling, scratch);
+    place_index(&index, part, ceiling, effort);
+    for (int32_t id = 0; known && id < part->count; id++) {
+        if (known[id] < 0) continue;
+        offsets[id] = known[id];
+        insert(&index, part, offsets, id);
+    }
     for (int32_t k = 0; k < part->count && top < enough; k++) {
         const int32_t id = order[k];
         const hr_pack_item *item = &part->items[id];
-        offsets[id] = find_gap(&index, part, offsets, item, hangs(part, item, hang) ? ceiling : 0);
+        if (!known || known[id] < 0) {
+            offsets[id] = find_gap(&index, part, offsets, item,
+                                   hangs(part, item, hang) ? ceiling : 0);
+            insert(&index, part, offsets, id);
+        }
         top = hr_max(top, offsets[id] + item->bytes);
-        insert(&index, part, offsets, id);
         if (k % ITEMS_BETWEEN_STOPS == 0 && hr_pack_stopped(effort)) top = INT64_MAX;
     }
-    scratch->used = used;
-    *height = top < enough ? top : INT64_MAX;
-    return true;
+    effort->scratch->used = used;
+    return top < enough ? top : INT64_MAX;
 }

@@ -167,22 +167,20 @@ static int32_t next_waiting(repair *r)
 }
 
 bool hr_pack_repair(const hr_pack_part *part, int64_t target, int32_t puts, hr_pack_effort *effort,
-                    hr_region *scratch, int64_t *offsets, bool *fits)
+                    int64_t *offsets)
 {
-    const int64_t used = scratch->used;
+    const int64_t used = effort->scratch->used;
     repair r = { .part = part, .target = target, .offsets = offsets };
-    r.waiting = hr_region_take(scratch, part->count, sizeof *r.waiting);
-    r.price = hr_region_take(scratch, part->count, sizeof *r.price);
-    r.taken = hr_region_take(scratch, part->count, sizeof *r.taken);
-    r.spare = hr_region_take(scratch, part->count, sizeof *r.spare);
-    if (!r.spare) return false;
-    *fits = take_away(&r);
-    for (int32_t k = 0; k < puts && *fits && r.waiting_count > 0; k++) {
+    r.waiting = hr_pack_take(effort, part->count, sizeof *r.waiting);
+    r.price = hr_pack_take(effort, part->count, sizeof *r.price);
+    r.taken = hr_pack_take(effort, part->count, sizeof *r.taken);
+    r.spare = hr_pack_take(effort, part->count, sizeof *r.spare);
+    const bool few = take_away(&r);
+    for (int32_t k = 0; k < puts && few && r.waiting_count > 0; k++) {
         if (effort->work <= 0 || hr_pack_stopped(effort)) break;
         put(&r, next_waiting(&r));
         effort->work -= WORK_AN_ITEM * (int64_t)part->count + WORK_A_NEIGHBOUR * r.taken_count;
     }
-    *fits = *fits && r.waiting_count == 0;
-    scratch->used = used;
-    return true;
+    effort->scratch->used = used;
+    return few && r.waiting_count == 0;
 }

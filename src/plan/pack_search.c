@@ -12,42 +12,46 @@ enum { TRAIL_MAX = 1 << 19, LIST_MAX = 1 << 21, CHOICES_BETWEEN_STOPS = 1 << 12 
 
 /* What an item's low was before it was raised. */
 typedef struct {
-    int32_t item, low;
+    int64_t low;
+    int32_t item;
 } undo;
 
 /* One decision: which of its items comes next. It owns list[begin, end), and behind a choice
  * list[end, left): the items that the choice left and that are not solved yet. */
 typedef struct {
     int32_t begin, end, left;
-    int32_t next;          /* where in the list the choices not tried yet begin */
-    int32_t roof;          /* a choice at or above this cannot end well */
-    int32_t low, rank;     /* the choice; before there is one, the choice that led here */
+    int32_t next; /* where in the list the choices not tried yet begin */
+    int32_t rank; /* the choice; before there is one, the choice that led here */
+    int64_t low;
+    int64_t roof;          /* a choice at or above this cannot end well */
     int32_t trail, placed; /* what to take back before another choice */
     bool chosen;
 } decision;
 
 /* Items are numbered by rank here; sizes and offsets are in units of the part. */
 typedef struct {
-    int32_t count, sections, capacity;
-    int32_t *first, *last, *size;
-    int32_t *low;    /* where it would rest now, or rests */
+    int32_t count, sections;
+    int64_t capacity;
+    int32_t *first, *last;
+    int64_t *size;
+    int64_t *low;    /* where it would rest now, or rests */
     int32_t *list;   /* items, in each decision's stretch by low, then by rank */
     int32_t *placed; /* items in the order of placing */
     int32_t *spare;  /* [count] scratch */
-    int32_t *rest;   /* [sections] units still to place */
-    int32_t *height; /* [sections] scratch */
+    int64_t *rest;   /* [sections] units still to place */
+    int64_t *height; /* [sections] scratch */
     decision *stack;
     undo *trail;
     int32_t depth, placed_count, trail_count, trail_max, list_max;
     bool failed; /* the first decision ran out of choices */
 } search;
 
-static int32_t least(int32_t a, int32_t b)
+static inline int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int32_t most(int32_t a, int32_t b)
+static inline int64_t most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -55,31 +59,31 @@ static int32_t most(int32_t a, int32_t b)
 int64_t hr_pack_search_bytes(int32_t count)
 {
     const int64_t n = count, tables = 12 * 64;
-    return tables + n * (8 * (int64_t)sizeof(int32_t) + (int64_t)sizeof(decision)) +
+    return tables + n * (4 * (int64_t)sizeof(int32_t) + 4 * 8 + (int64_t)sizeof(decision)) +
            hr_min(n * n + n, TRAIL_MAX) * (int64_t)sizeof(undo) +
            hr_min(n * n + n, LIST_MAX) * (int64_t)sizeof(int32_t);
 }
 
-static void take_tables(search *s, hr_region *scratch)
+static void take_tables(search *s, hr_pack_effort *effort)
 {
     const int64_t n = s->count;
     s->trail_max = (int32_t)hr_min(n * n + n, TRAIL_MAX);
     s->list_max = (int32_t)hr_min(n * n + n, LIST_MAX);
-    s->first = hr_region_take(scratch, n, sizeof *s->first);
-    s->last = hr_region_take(scratch, n, sizeof *s->last);
-    s->size = hr_region_take(scratch, n, sizeof *s->size);
-    s->low = hr_region_take(scratch, n, sizeof *s->low);
-    s->placed = hr_region_take(scratch, n, sizeof *s->placed);
-    s->spare = hr_region_take(scratch, n, sizeof *s->spare);
-    s->rest = hr_region_take(scratch, s->sections, sizeof *s->rest);
-    s->height = hr_region_take(scratch, s->sections, sizeof *s->height);
-    s->stack = hr_region_take(scratch, n, sizeof *s->stack);
-    s->trail = hr_region_take(scratch, s->trail_max, sizeof *s->trail);
-    s->list = hr_region_take(scratch, s->list_max, sizeof *s->list);
+    s->first = hr_pack_take(effort, n, sizeof *s->first);
+    s->last = hr_pack_take(effort, n, sizeof *s->last);
+    s->size = hr_pack_take(effort, n, sizeof *s->size);
+    s->low = hr_pack_take(effort, n, sizeof *s->low);
+    s->placed = hr_pack_take(effort, n, sizeof *s->placed);
+    s->spare = hr_pack_take(effort, n, sizeof *s->spare);
+    s->rest = hr_pack_take(effort, s->sections, sizeof *s->rest);
+    s->height = hr_pack_take(effort, s->sections, sizeof *s->height);
+    s->stack = hr_pack_take(effort, n, sizeof *s->stack);
+    s->trail = hr_pack_take(effort, s->trail_max, sizeof *s->trail);
+    s->list = hr_pack_take(effort, s->list_max, sizeof *s->list);
 }
 
 /* Adds an item's size to what its sections still have to hold, or takes it away. */
-static void weigh(search *s, int32_t item, int32_t size)
+static void weigh(search *s, int32_t item, int64_t size)
 {
     for (int32_t i = s->first[item]; i <= s->last[item]; i++) s->rest[i] += size;
 }
@@ -90,7 +94,7 @@ static void fill_tables(search *s, const hr_pack_part *part, const int32_t *orde
         const hr_pack_item *item = &part->items[order[rank]];
         s->first[rank] = item->first - part->first;
         s->last[rank] = item->last - part->first;
-        s->size[rank] = (int32_t)(item->bytes / part->unit);
+        s->size[rank] = item->bytes / part->unit;
         s->list[rank] = rank;
         weigh(s, rank, s->size[rank]);
     }
@@ -110,7 +114,7 @@ static void take_back(search *s, decision *d)
 }
 
 /* Merges spare[0, raised), which lie at `top` now, into list[begin, begin + kept). */
-static void merge(search *s, int32_t begin, int32_t kept, int32_t raised, int32_t top)
+static void merge(search *s, int32_t begin, int32_t kept, int32_t raised, int64_t top)
 {
     int32_t *list = &s->list[begin];
     while (raised > 0) {
@@ -128,7 +132,7 @@ static void merge(search *s, int32_t begin, int32_t kept, int32_t raised, int32_
 static bool place(search *s, const decision *d, int32_t item)
 {
     const int32_t first = s->first[item], last = s->last[item];
-    const int32_t top = s->low[item] + s->size[item];
+    const int64_t top = s->low[item] + s->size[item];
     int32_t kept = 0, raised = 0;
     for (int32_t k = d->begin; k < d->end; k++) {
         const int32_t other = s->list[k];
@@ -138,7 +142,7 @@ static bool place(search *s, const decision *d, int32_t item)
             continue;
         }
         if (s->size[other] > s->capacity - top) return false;
-        s->trail[s->trail_count++] = (undo){ other, s->low[other] };
+        s->trail[s->trail_count++] = (undo){ .item = other, .low = s->low[other] };
         s->low[other] = top;
         int32_t j = raised++;
         for (; j > 0 && s->spare[j - 1] > other; j--) s->spare[j] = s->spare[j - 1];
@@ -153,13 +157,15 @@ static bool place(search *s, const decision *d, int32_t item)
 /* Can the items of list[begin, end) still be stacked in sections from..to, each section for itself?
  * A section's items, taken in the order of the lowest offset that each may have, need at least the
  * height that this loop builds. Nothing goes below `low` any more. */
-static bool check(search *s, int32_t begin, int32_t end, int32_t low, int32_t from, int32_t to)
+static bool check(search *s, int32_t begin, int32_t end, int64_t low, int32_t from, int32_t to)
 {
     for (int32_t i = from; i <= to; i++) s->height[i] = low;
     for (int32_t k = begin; k < end; k++) {
-        const int32_t item = s->list[k], at = s->low[item], size = s->size[item];
-        const int32_t first = most(s->first[item], from), last = least(s->last[item], to);
-        int32_t highest = 0;
+        const int32_t item = s->list[k];
+        const int64_t at = s->low[item], size = s->size[item];
+        const int32_t first = (int32_t)most(s->first[item], from),
+                      last = (int32_t)least(s->last[item], to);
+        int64_t highest = 0;
         for (int32_t i = first; i <= last; i++) {
             s->height[i] = most(s->height[i], at) + size;
             highest = most(highest, s->height[i]);
@@ -175,8 +181,8 @@ static bool check_moved(search *s, const decision *d, int32_t item)
 {
     int32_t from = s->first[item], to = s->last[item];
     for (int32_t k = d->trail; k < s->trail_count; k++) {
-        from = least(from, s->first[s->trail[k].item]);
-        to = most(to, s->last[s->trail[k].item]);
+        from = (int32_t)least(from, s->first[s->trail[k].item]);
+        to = (int32_t)most(to, s->last[s->trail[k].item]);
     }
     return check(s, d->end, d->left, d->low, from, to);
 }
@@ -185,15 +191,16 @@ static bool check_moved(search *s, const decision *d, int32_t item)
  * section's height serves as the last section that an item born there reaches. */
 static int32_t split(search *s, int32_t begin, int32_t end)
 {
-    int32_t *reach = s->height, from = s->sections;
-    for (int32_t k = begin; k < end; k++) from = least(from, s->first[s->list[k]]);
+    int64_t *reach = s->height;
+    int32_t from = s->sections;
+    for (int32_t k = begin; k < end; k++) from = (int32_t)least(from, s->first[s->list[k]]);
     for (int32_t i = from; i < s->sections; i++) reach[i] = 0;
     for (int32_t k = begin; k < end; k++) {
         const int32_t item = s->list[k];
         reach[s->first[item]] = most(reach[s->first[item]], s->last[item]);
     }
     int32_t to = from, kept = begin, moved = 0;
-    for (int32_t i = from; i <= to; i++) to = most(to, reach[i]);
+    for (int32_t i = from; i <= to; i++) to = (int32_t)most(to, reach[i]);
     for (int32_t k = begin; k < end; k++) {
         const int32_t item = s->list[k];
         if (s->first[item] > to) s->list[kept++] = item;
@@ -207,14 +214,15 @@ static int32_t split(search *s, int32_t begin, int32_t end)
  *
  * A choice at or above the top that another item would have leaves a hole that this item fits; that
  * placement is found elsewhere. And all that a section still has to hold goes above the choice. */
-static void open_decision(search *s, int32_t begin, int32_t end, int32_t low, int32_t rank)
+static void open_decision(search *s, int32_t begin, int32_t end, int64_t low, int32_t rank)
 {
-    int32_t roof = INT32_MAX, from = s->sections, to = 0, rest = 0;
+    int64_t roof = INT64_MAX, rest = 0;
+    int32_t from = s->sections, to = 0;
     for (int32_t k = begin; k < end; k++) {
         const int32_t item = s->list[k];
         roof = least(roof, s->low[item] + s->size[item]);
-        from = least(from, s->first[item]);
-        to = most(to, s->last[item]);
+        from = (int32_t)least(from, s->first[item]);
+        to = (int32_t)most(to, s->last[item]);
     }
     for (int32_t i = from; i <= to; i++) rest = most(rest, s->rest[i]);
     s->stack[s->depth++] = (decision){ .begin = begin,
@@ -231,7 +239,8 @@ static void open_decision(search *s, int32_t begin, int32_t end, int32_t low, in
 static int32_t next_choice(search *s, decision *d)
 {
     while (d->next < d->end) {
-        const int32_t item = s->list[d->next++], low = s->low[item];
+        const int32_t item = s->list[d->next++];
+        const int64_t low = s->low[item];
         if (low >= d->roof) break;
         if (low > d->low || (low == d->low && item > d->rank)) return item;
     }
@@ -289,25 +298,22 @@ static hr_pack_answer run(search *s, int64_t work, hr_pack_effort *effort)
 }
 
 hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, int64_t capacity,
-                              int64_t work, hr_pack_effort *effort, hr_region *scratch,
-                              int64_t *offsets)
+                              int64_t work, hr_pack_effort *effort, int64_t *offsets)
 {
-    const int64_t used = scratch->used, units = capacity / part->unit;
-    search s = { .count = part->count, .sections = part->last - part->first + 1 };
-    hr_pack_answer answer = HR_PACK_TOO_LARGE;
+    const int64_t used = effort->scratch->used;
+    search s = { .count = part->count,
+                 .sections = part->last - part->first + 1,
+                 .capacity = capacity / part->unit };
     for (int32_t i = 0; i < part->count; i++)
         if (part->items[i].load > capacity) return HR_PACK_IMPOSSIBLE;
-    if (units > INT32_MAX / 2 || hr_pack_search_bytes(s.count) > scratch->bytes - used) goto done;
-    take_tables(&s, scratch);
-    s.capacity = (int32_t)units;
+    take_tables(&s, effort);
     fill_tables(&s, part, order);
     open_decision(&s, 0, s.count, 0, -1);
     s.failed = !check(&s, 0, s.count, 0, 0, s.sections - 1);
-    answer = run(&s, work, effort);
+    const hr_pack_answer answer = run(&s, work, effort);
     if (answer == HR_PACK_FOUND)
         for (int32_t rank = 0; rank < s.count; rank++)
             offsets[order[rank]] = s.low[rank] * part->unit;
-done:
-    scratch->used = used;
+    effort->scratch->used = used;
     return answer;
 }

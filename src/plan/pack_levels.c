@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/pack_levels.c - from what is alive in the fullest sections to all.
+ *
+ * A level is a core; the next one holds more items. Mostly a placement of one level leaves room for
+ * all that the next one adds, and finding it takes no search; where not, the level is small. */
+#include <stddef.h>
+
+#include "base/checked.h"
+#include "plan/pack_part.h"
+
+enum {
+    LEVELS = 28, /* every second one looks twice as far below the target */
+    WORK_FIRST = 1 << 20,
+    PATIENCE_MOST = 30, /* work doubles each time, so this is for ever */
+    PUTS_GROW_FOR = 6,
+    SMALL = 256, /* items of a part that the search may take as a whole first */
+    SMALL_WORK = 1 << 23
+};
+
+/* What the items of a level are alive with at least: 1/2, 3/8, 1/4, 3/16 ... below the target. */
+static int64_t least_load(int64_t target, int32_t level)
+{
+    const int64_t octave = target >> (level / 2);
+    return level == 0 ? 0 : target - octave / 4 * (level % 2 ? 3 : 4);
+}
+
+/* Asks the search about the part with its equals glued, which finds no proof. */
+static bool search_glued(hr_pack_attempt *a, int64_t target, int64_t work, hr_pack_effort *effort)
+{
+    const int64_t used = effort->scratch->used;
+    int32_t *order = hr_pack_take(effort, a->part->count, sizeof *order);
+    hr_pack_part glued;
+    hr_pack_glue(a->part, &glued, order, effort);
+    bool found = false;
+    if (glued.count < a->part->count) {
+        hr_pack_attempt g;
+        hr_pack_attempt_open(&g, &glued, a->turn, effort);
+        hr_pack_try(&g, target, NULL, 0, HR_PACK_WAYS_GOOD, 0, effort);
+        if (g.height > target) hr_pack_ask(&g, target, work, effort);
+        found = g.height <= target;
+        if (found) {
+            hr_pack_unglue(a->part, &glued, order, g.offsets, target, a->trial);
+            hr_pack_attempt_keep(a);
+        }
+    }
+    effort->scratch->used = used;
+    return found;
+}
+
+/* Places one level: goes on from what is known, or starts anew, or searches; again and again, each
+ * time with more patience. */
+static hr_pack_answer place_level(hr_pack_attempt *a, const int64_t *known, int64_t target,
+                                  hr_pack_effort *effort)
+{
+    const int32_t patience = (int32_t)hr_min(a->turn + 1, PATIENCE_MOST);
+    for (int32_t k = 0; k <= patience; k++) {
+        const int32_t puts = k ? 4 << 2 * hr_min(k, PUTS_GROW_FOR) : 0;
+        const int64_t work = (int64_t)WORK_FIRST << k;
+        if (known) hr_pack_try(a, target, known, 0, HR_PACK_WAYS_GOOD, puts, effort);
+        hr_pack_try(a, target, NULL, 0, HR_PACK_WAYS_GOOD, puts, effort);
+        if (a->height <= target) return HR_PACK_FOUND;
+        if (effort->work <= 0) return HR_PACK_GAVE_UP;
+        if (k == 0) continue;
+        if (search_glued(a, target, work, effort)) return HR_PACK_FOUND;
+        const hr_pack_answer answer = hr_pack_ask(a, target, work, effort);
+        if (answer == HR_PACK_FOUND || answer == HR_PACK_IMPOSSIBLE) return answer;
+    }
+    return HR_PACK_GAVE_UP;
+}
+
+/* Places the core with these loads, going on from what is `known`, in/out by item of the part. */
+static hr_pack_answer place_core(const hr_pack_part *part, const hr_pack_core *core, int64_t target,
+                                 int32_t turn, bool first, int64_t *known, hr_pack_effort *effort)
+{
+    const int32_t count = core->part.count;
+    int64_t *here = hr_pack_take(effort, count, sizeof *here);
+    hr_pack_attempt a;
+    hr_pack_attempt_open(&a, &core->part, turn, effort);
+    for (int32_t k = 0; k < count; k++) here[k] = known[core->part.items[k].storage];
+    const hr_pack_answer answer = place_level(&a, first ? NULL : here, target, effort);
+    if (answer == HR_PACK_FOUND) hr_pack_core_expand(core, a.offsets, part->count, known);
+    return answer;
+}
+
+/* All levels once. */
+static hr_pack_answer descend(hr_pack_attempt *a, int64_t target, int32_t turn,
+                              hr_pack_effort *effort)
+{
+    const hr_pack_part *part = a->part;
+    int64_t *known = hr_pack_take(effort, part->count, sizeof *known);
+    int32_t placed = 0;
+    for (int32_t level = LEVELS; level >= 0; level--) {
+        const int64_t used = effort->scratch->used;
+        hr_pack_core core;
+        hr_pack_core_make(&core, part, least_load(target, level), effort);
+        if (core.part.count > placed || level == 0) {
+            const hr_pack_answer answer = place_core(part, &core, target, turn, placed == 0, known,
+                                                     effort);
+            if (answer != HR_PACK_FOUND) return answer;
+            placed = core.part.count;
+        }
+        effort->scratch->used = used;
+    }
+    for (int32_t i = 0; i < part->count; i++) a->trial[i] = known[i];
+    hr_pack_attempt_keep(a);
+    return HR_PACK_FOUND;
+}
+
+hr_pack_answer hr_pack_levels(hr_pack_attempt *a, int64_t target, int64_t work,
+                              hr_pack_effort *effort)
+{
+    const int64_t used = effort->scratch->used, rest = effort->work - work;
+    hr_pack_answer answer = HR_PACK_GAVE_UP;
+    effort->work = work;
+    if (a->part->count <= SMALL) answer = hr_pack_ask(a, target, hr_min(work, SMALL_WORK), effort);
+    for (int32_t turn = 0; answer == HR_PACK_GAVE_UP && effort->work > 0; turn++) {
+        answer = descend(a, target, turn, effort);
+        effort->scratch->used = used;
+    }
+    effort->work += effort->stopped ? 0 : rest;
+    return answer;
+}
