@@ -6,6 +6,7 @@
 
 #include "model/assemble.h"
 #include "plan/lifetimes.h"
+#include "plan/reorder.h"
 #include "plan/tile.h"
 
 /* Items that the packer's exact search may look at for one plan: a third of a second. Admission
@@ -80,6 +81,8 @@ hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,
     if (status == HR_OK)
         status = hr_strategy_apply(&compiled->strategy, config->train.seq_len, program, region,
                                    err);
+    if (status == HR_OK && compiled->strategy.reorder)
+        status = hr_reorder(program, threads, region, err);
     if (status != HR_OK) return status;
 
     *plan = (hr_plan){ .threads = threads, .rung = "" };

@@ -19,6 +19,8 @@ typedef struct {
     int64_t attention_tile; /* sequences that pass attention at a time; 0: a whole micro-batch */
     bool dw_first;          /* the gradient of a weight before that of its product's input */
     bool consume;           /* an update takes its gradient at once: plan/consume.h */
+    bool reorder;           /* steps move around the peak, outside the certified space:
+                               plan/reorder.h */
     int32_t layer_count;
     hr_intermediates *dropped; /* [layer_count] what of the layer is computed again: closed sets */
 } hr_strategy;

@@ -49,7 +49,8 @@ void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_
     put_cut(writer, "mlp_tile", strategy->mlp_tile);
     put_cut(writer, "attention_tile", strategy->attention_tile);
     hr_put(writer, "order: %s\n", strategy->dw_first ? "dw_first" : "dx_first");
-    hr_put(writer, "gradients: %s\nlayers:\n", strategy->consume ? "consumed" : "kept");
+    hr_put(writer, "gradients: %s\n", strategy->consume ? "consumed" : "kept");
+    hr_put(writer, "reorder: %s\nlayers:\n", strategy->reorder ? "yes" : "no");
     for (int32_t first = 0, last; first < strategy->layer_count; first = last + 1) {
         for (last = first; last + 1 < strategy->layer_count && dropped[last + 1] == dropped[first];)
             last++;
@@ -68,12 +69,13 @@ typedef enum {
     KEY_ATTENTION_TILE,
     KEY_ORDER,
     KEY_GRADIENTS,
+    KEY_REORDER,
     KEY_LAYERS,
     KEYS
 } root_key;
 
 static const char *const keys[KEYS] = { "micro_batch", "loss_chunk", "mlp_tile", "attention_tile",
-                                        "order",       "gradients",  "layers" };
+                                        "order",       "gradients",  "reorder",  "layers" };
 
 typedef struct {
     const hr_config *config;
@@ -106,8 +108,9 @@ static hr_status fail_at(const reader *r, const char *format, ...)
 static hr_status fail_form(const reader *r)
 {
     return fail_at(
-        r, "a strategy is a mapping of micro_batch, loss_chunk, mlp_tile, "
-           "attention_tile, order, gradients and layers, a list of { layers, keep: [...] }");
+        r,
+        "a strategy is a mapping of micro_batch, loss_chunk, mlp_tile, "
+        "attention_tile, order, gradients, reorder and layers, a list of { layers, keep: [...] }");
 }
 
 static hr_status take_cut(reader *r, const char *word, int64_t *cut)
@@ -133,6 +136,11 @@ static hr_status take_root_value(reader *r, const char *word)
         s->consume = !strcmp(word, "consumed");
         if (s->consume || !strcmp(word, "kept")) return HR_OK;
         return fail_at(r, "gradients are kept or consumed, not %s", word);
+    }
+    if (key == KEY_REORDER) {
+        s->reorder = !strcmp(word, "yes");
+        if (s->reorder || !strcmp(word, "no")) return HR_OK;
+        return fail_at(r, "reorder is yes or no, not %s", word);
     }
     if (key != KEY_ORDER) return take_cut(r, word, cuts[key]);
     s->dw_first = !strcmp(word, "dw_first");

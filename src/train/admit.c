@@ -165,7 +165,13 @@ static hr_status build_least(trial *t, hr_fit_found *least, hr_error *err)
         if (arena == found.floor_bytes) break;
         limit = arena - HR_ARENA_ALIGN;
     }
+    /* Below what any strategy of the space needs, the order of its steps may still gain. */
+    least->strategy.reorder = true;
     if (status == HR_OK) status = build(t, &least->strategy, err);
+    if (status == HR_OK && a->compiled.plan.arena_bytes >= best) {
+        least->strategy.reorder = false;
+        status = build(t, &least->strategy, err);
+    }
     if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
     return status;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,7 +82,7 @@ static reordered reorder(const hr_config *config, const hr_strategy *strategy)
     return r;
 }
 
-static hr_config random_case(uint64_t turn, uint8_t *dropped, hr_strategy *strategy)
+static hr_config random_case(uint64_t turn, hr_intermediates *dropped, hr_strategy *strategy)
 {
     hr_config config = random_config(SEED, turn);
     hr_error err;
@@ -109,7 +110,7 @@ static int32_t writer_before(const hr_program *program, const hr_step *steps, in
 static void all_operands_come_from_where_they_came(void **state)
 {
     (void)state;
-    uint8_t dropped[LAYERS_MOST];
+    hr_intermediates dropped[LAYERS_MOST];
     hr_strategy strategy;
     for (uint64_t turn = 0; turn < CASES; turn++) {
         const hr_config config = random_case(turn, dropped, &strategy);
@@ -130,7 +131,7 @@ static void all_operands_come_from_where_they_came(void **state)
 static void loops_keep_their_steps_and_the_host_its_place(void **state)
 {
     (void)state;
-    uint8_t dropped[LAYERS_MOST];
+    hr_intermediates dropped[LAYERS_MOST];
     hr_strategy strategy;
     for (uint64_t turn = 0; turn < CASES; turn++) {
         const hr_config config = random_case(turn, dropped, &strategy);
@@ -147,9 +148,10 @@ static void loops_keep_their_steps_and_the_host_its_place(void **state)
 static void the_floor_never_grows_and_often_falls(void **state)
 {
     (void)state;
-    uint8_t dropped[LAYERS_MOST];
+    hr_intermediates dropped[LAYERS_MOST];
     hr_strategy strategy;
     int32_t lower = 0, untouched = 0;
+    double gained = 0, most = 0;
     for (uint64_t turn = 0; turn < CASES; turn++) {
         const hr_config config = random_case(turn, dropped, &strategy);
         const reordered r = reorder(&config, &strategy);
@@ -159,10 +161,13 @@ static void the_floor_never_grows_and_often_falls(void **state)
         const int64_t then = floor_of(&original, r.region);
         assert_true(now <= then);
         lower += now < then;
+        gained += 100 * (double)(then - now) / (double)then;
+        most = fmax(most, 100 * (double)(then - now) / (double)then);
         untouched += !memcmp(r.program.steps, r.before,
                              (size_t)r.program.step_count * sizeof *r.before);
     }
-    print_message("%d of %d floors lower, %d programs as they were\n", lower, CASES, untouched);
+    print_message("%d of %d floors lower, %.2f %% in the mean of all, %.1f %% at most\n", lower,
+                  CASES, gained / CASES, most);
     assert_true(lower >= CASES / 10);
     assert_true(untouched >= CASES / 10);
 }
@@ -172,7 +177,7 @@ static void the_floor_never_grows_and_often_falls(void **state)
 static void gradients_of_a_head_wait_where_that_is_less(void **state)
 {
     (void)state;
-    uint8_t dropped[LAYERS_MOST];
+    hr_intermediates dropped[LAYERS_MOST];
     hr_config config;
     hr_error err;
     hr_config_default(&config);

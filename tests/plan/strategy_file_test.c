@@ -41,7 +41,8 @@ static void what_is_printed_reads_back_as_itself(void **state)
         hr_config config = random_config(SEED, turn);
         config.model.n_layers = between(SEED, turn, 30, 1, LAYERS_MOST);
         hr_intermediates dropped[LAYERS_MOST], read[LAYERS_MOST];
-        const hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        strategy.reorder = turn % 2;
         if (turn % 3 == 0) /* long runs */
             for (int32_t l = 1; l < strategy.layer_count; l++)
                 if (l % 7) dropped[l] = dropped[l - 1];
@@ -58,6 +59,7 @@ static void what_is_printed_reads_back_as_itself(void **state)
         assert_int_equal(got.attention_tile, strategy.attention_tile);
         assert_int_equal(got.dw_first, strategy.dw_first);
         assert_int_equal(got.consume, strategy.consume);
+        assert_int_equal(got.reorder, strategy.reorder);
         assert_int_equal(got.layer_count, strategy.layer_count);
         assert_ptr_equal(got.dropped, read);
         assert_memory_equal(read, dropped, (size_t)strategy.layer_count * sizeof *read);
@@ -97,6 +99,7 @@ static void neighbours_with_one_set_are_one_entry(void **state)
                               "attention_tile: whole\n"
                               "order: dx_first\n"
                               "gradients: kept\n"
+                              "reorder: no\n"
                               "layers:\n"
                               "  - layers: 0-1\n"
                               "    keep: [norm, q, k, v, attention, mid, up, activation]\n"
@@ -147,6 +150,7 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
         { "order: first\n" ALL, ":1: order is dw_first or dx_first, not first" },
         { "gradients: eaten\n" ALL, ":1: gradients are kept or consumed, not eaten" },
         { "gradients: kept\ngradients: kept\n" ALL, ":2: gradients is given twice" },
+        { "reorder: maybe\n" ALL, ":1: reorder is yes or no, not maybe" },
         { "gradients: [kept]\n" ALL, "a strategy is a mapping of" },
         { "gradients: consumed\nmicro_batch: 3\n" ALL,
           "micro_batch 3 adds to gradients in 2 turns: they cannot be consumed before the last" },

@@ -226,8 +226,9 @@ static void any_strategy_keeps_every_bit(void **state)
             for (uint64_t turn = 0; turn < (rung == 0 ? 2 : STRATEGIES); turn++) {
                 hr_intermediates dropped[3];
                 const uint64_t which = turn + 100 * (uint64_t)(i + 64 * rung);
-                must_match_strategy(&whole, &config, random_strategy(&config, SEED, which, dropped),
-                                    (int32_t)(1 + turn % 3), mask);
+                hr_strategy strategy = random_strategy(&config, SEED, which, dropped);
+                strategy.reorder = turn % 2;
+                must_match_strategy(&whole, &config, strategy, (int32_t)(1 + turn % 3), mask);
                 judged++;
             }
             drop(&whole);
@@ -262,6 +263,7 @@ static void consumed_gradients_keep_every_bit(void **state)
                                                        dropped);
                 strategy.micro_batch = 0;
                 strategy.consume = true;
+                strategy.reorder = true;
                 must_match_strategy(&whole, &config, strategy, (int32_t)(1 + turn), mask);
                 judged++;
             }
