@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cores: what is folded away comes back without an overlap, and what fits nowhere in a core fits
+ * nowhere. Blocks of equals fall apart into their members. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "plan/pack_part.h"
+
+enum { SEED = 20251, ITEMS_MOST = 64, SCRATCH = 1 << 24 };
+
+static uint64_t draws;
+static hr_pack_item items[ITEMS_MOST];
+static hr_region scratch;
+static hr_pack_effort effort;
+
+/* A number in [low, high]. */
+static int32_t draw(int32_t low, int32_t high)
+{
+    return low + (int32_t)(hr_random_mix(SEED + ++draws) % (uint64_t)(high - low + 1));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch = hr_region_over(aligned_alloc(64, SCRATCH), SCRATCH);
+    printf("seed %d\n", SEED);
+    return scratch.base ? 0 : 1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(scratch.base);
+    return 0;
+}
+
+static int64_t alive_at(const hr_pack_part *part, int32_t section)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < part->count; i++)
+        if (part->items[i].first <= section && section <= part->items[i].last)
+            bytes += part->items[i].bytes;
+    return bytes;
+}
+
+/* Lives in the order of birth, many of one section, from some section on. */
+static hr_pack_part random_part(int32_t sections)
+{
+    hr_pack_part part = { .items = items, .first = draw(0, 3), .unit = 1 };
+    part.last = part.first + sections - 1;
+    part.peak = part.first;
+    for (int32_t s = part.first; s <= part.last; s++)
+        for (int32_t k = draw(0, 3); k > 0 && part.count < ITEMS_MOST; k--) {
+            const int32_t last = draw(0, 1) ? s : draw(s, part.last);
+            items[part.count] = (hr_pack_item){ .bytes = draw(1, 9),
+                                                .first = s,
+                                                .last = last,
+                                                .steps = draw(1, 9),
+                                                .storage = part.count };
+            part.count++;
+        }
+    for (int32_t i = 0; i < part.count; i++)
+        for (int32_t s = items[i].first; s <= items[i].last; s++) {
+            const int64_t bytes = alive_at(&part, s);
+            if (bytes > items[i].load) items[i].load = bytes;
+        }
+    scratch.used = 0;
+    effort = (hr_pack_effort){ .scratch = &scratch, .work = INT64_C(1) << 40 };
+    return part;
+}
+
+/* No two that meet share a byte; negative offsets are not placed. */
+static int64_t height_of(const hr_pack_part *part, const int64_t *offsets)
+{
+    int64_t height = 0;
+    for (int32_t i = 0; i < part->count; i++) {
+        const hr_pack_item *a = &part->items[i];
+        if (offsets[i] < 0) continue;
+        if (offsets[i] + a->bytes > height) height = offsets[i] + a->bytes;
+        for (int32_t k = i + 1; k < part->count; k++) {
+            const hr_pack_item *b = &part->items[k];
+            if (offsets[k] < 0 || a->first > b->last || b->first > a->last) continue;
+            assert_true(offsets[i] >= offsets[k] + b->bytes || offsets[k] >= offsets[i] + a->bytes);
+        }
+    }
+    return height;
+}
+
+static void place(const hr_pack_part *part, int64_t *offsets)
+{
+    static int32_t order[ITEMS_MOST];
+    hr_pack_sort(part, HR_PACK_BY_LOAD, &effort, order);
+    hr_pack_first_fit(part, order, NULL, HR_PACK_HANG_NOTHING, 0, INT64_MAX, &effort, offsets);
+}
+
+static void a_placement_of_a_core_is_one_of_the_part(void **state)
+{
+    (void)state;
+    int64_t folded = 0;
+    for (int32_t turn = 0; turn < 2000 * HR_COUNT; turn++) {
+        const hr_pack_part part = random_part(draw(1, 16));
+        int64_t offsets[ITEMS_MOST], whole[ITEMS_MOST];
+        hr_pack_core core;
+        if (part.count == 0) continue;
+        hr_pack_core_make(&core, &part, 0, &effort);
+        place(&core.part, offsets);
+        hr_pack_core_expand(&core, offsets, part.count, whole);
+        for (int32_t i = 0; i < part.count; i++) assert_true(whole[i] >= 0);
+        assert_int_equal(height_of(&part, whole), height_of(&core.part, offsets));
+        assert_int_equal(core.part.count + core.fold_count, part.count);
+        assert_true(core.part.last < core.part.count);
+        folded += core.fold_count;
+    }
+    printf("%lld items folded\n", (long long)folded);
+    assert_true(folded > 0);
+}
+
+static void a_core_has_what_is_alive_with_the_most(void **state)
+{
+    (void)state;
+    for (int32_t turn = 0; turn < 500 * HR_COUNT; turn++) {
+        const hr_pack_part part = random_part(draw(2, 16));
+        int64_t offsets[ITEMS_MOST], whole[ITEMS_MOST], most = 0;
+        hr_pack_core core;
+        for (int32_t i = 0; i < part.count; i++) most = items[i].load > most ? items[i].load : most;
+        if (part.count == 0) continue;
+        const int64_t least = draw(1, (int32_t)most);
+        hr_pack_core_make(&core, &part, least, &effort);
+        place(&core.part, offsets);
+        hr_pack_core_expand(&core, offsets, part.count, whole);
+        for (int32_t i = 0; i < part.count; i++)
+            assert_int_equal(whole[i] >= 0, items[i].load >= least);
+        height_of(&part, whole);
+        int64_t peak = 0;
+        for (int32_t s = 0; s <= core.part.last; s++)
+            if (alive_at(&core.part, s) > peak) peak = alive_at(&core.part, s);
+        assert_int_equal(peak, most);
+        assert_int_equal(alive_at(&core.part, core.part.peak), most);
+    }
+}
+
+static void what_is_known_stays_where_it_is(void **state)
+{
+    (void)state;
+    for (int32_t turn = 0; turn < 500 * HR_COUNT; turn++) {
+        const hr_pack_part part = random_part(draw(2, 16));
+        int64_t offsets[ITEMS_MOST], known[ITEMS_MOST];
+        int32_t order[ITEMS_MOST];
+        if (part.count == 0) continue;
+        place(&part, known);
+        for (int32_t i = 0; i < part.count; i++)
+            if (draw(0, 1)) known[i] = -1;
+        hr_pack_sort(&part, HR_PACK_BY_SIZE, &effort, order);
+        hr_pack_first_fit(&part, order, known, (hr_pack_hang)draw(0, HR_PACK_HANGS - 1), 100,
+                          INT64_MAX, &effort, offsets);
+        height_of(&part, offsets);
+        for (int32_t i = 0; i < part.count; i++)
+            if (known[i] >= 0) assert_int_equal(offsets[i], known[i]);
+    }
+}
+
+static void blocks_of_equals_fall_apart_into_their_members(void **state)
+{
+    (void)state;
+    int64_t glued_away = 0;
+    for (int32_t turn = 0; turn < 500 * HR_COUNT; turn++) {
+        const hr_pack_part part = random_part(draw(1, 8));
+        int64_t blocks[ITEMS_MOST], offsets[ITEMS_MOST];
+        int32_t order[ITEMS_MOST];
+        hr_pack_part glued;
+        if (part.count == 0) continue;
+        hr_pack_glue(&part, &glued, order, &effort);
+        place(&glued, blocks);
+        hr_pack_unglue(&part, &glued, order, blocks, 40, offsets);
+        assert_int_equal(height_of(&part, offsets), height_of(&glued, blocks));
+        glued_away += part.count - glued.count;
+    }
+    assert_true(glued_away > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_placement_of_a_core_is_one_of_the_part),
+        cmocka_unit_test(a_core_has_what_is_alive_with_the_most),
+        cmocka_unit_test(what_is_known_stays_where_it_is),
+        cmocka_unit_test(blocks_of_equals_fall_apart_into_their_members),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
