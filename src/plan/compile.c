@@ -9,9 +9,9 @@
 #include "plan/reorder.h"
 #include "plan/tile.h"
 
-/* Items that the packer's exact search may look at for one plan: a third of a second. Admission
- * tries many plans, and the orders alone reach the floor of nearly all. */
-enum { PACK_WORK = 30000000 };
+/* Items that packing may look at for one plan where the best orders fail, which is one plan in a
+ * hundred: a second at most. Most of those take a tenth of it. */
+enum { PACK_WORK = 100000000 };
 
 int64_t hr_compile_kept_bytes(const hr_config *config)
 {

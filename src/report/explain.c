@@ -3,6 +3,7 @@
  * what is most important first, the strategy as YAML last. */
 #include "report/explain.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -98,10 +99,14 @@ static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_ans
         hr_put(writer, "  %4.1f %%  %s\n", share(part->bytes, answer->floor_bytes), part->why);
     }
     put_line(writer, "floor", answer->floor_bytes, "no arena can be smaller");
-    put_line(writer, "arena", answer->arena_bytes,
-             !strcmp(answer->packing, "at floor") ? "at the floor, 0 bytes above"
-             : !strcmp(answer->packing, "proven") ? "above the floor; proven that none is lower"
-                                                  : "above the floor; not proven the lowest");
+    char gap[HR_PLAN_NAME_BYTES];
+    snprintf(gap, sizeof gap,
+             !strcmp(answer->packing, "at floor") ? "at the floor, %lld bytes above"
+             : !strcmp(answer->packing, "proven")
+                 ? "%lld bytes above the floor; proven that none is lower"
+                 : "%lld bytes above the floor; whether one is lower is open",
+             (long long)(answer->arena_bytes - answer->floor_bytes));
+    put_line(writer, "arena", answer->arena_bytes, gap);
 }
 
 static void put_parts(hr_writer *writer, const hr_style *style, const char *title,

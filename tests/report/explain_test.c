@@ -187,6 +187,35 @@ static void colour_and_blocks_are_there_only_when_asked_for(void **state)
     free(e.memory);
 }
 
+static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
+{
+    static const struct {
+        const char *packing, *sentence;
+        int64_t gap;
+    } cases[] = {
+        { "at floor", "  at the floor, 0 bytes above\n", 0 },
+        { "proven", "  640 bytes above the floor; proven that none is lower\n", 640 },
+        { "open", "  640 bytes above the floor; whether one is lower is open\n", 640 },
+    };
+    hr_intermediates dropped[8];
+    hr_strategy strategy;
+    const hr_config config = preset("needle-70m", 2, dropped, &strategy);
+    explained e;
+    char *text = malloc(TEXT_BYTES);
+    (void)state;
+    assert_non_null(text);
+    explain(&config, &strategy, &e);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_writer writer = { text, TEXT_BYTES };
+        snprintf(e.answer.packing, sizeof e.answer.packing, "%s", cases[i].packing);
+        e.answer.arena_bytes = e.answer.floor_bytes + cases[i].gap;
+        hr_explain_plan(&config, &e.answer, &e.details, false, false, &writer);
+        if (!strstr(text, cases[i].sentence)) fail_msg("%s: %s", cases[i].packing, text);
+    }
+    free(text);
+    free(e.memory);
+}
+
 static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
 {
     enum { LAYERS = 126 };
@@ -333,6 +362,7 @@ int main(void)
         cmocka_unit_test(components_phases_and_curve_are_those_of_the_storages),
         cmocka_unit_test(the_peak_is_marked_below_its_bar),
         cmocka_unit_test(colour_and_blocks_are_there_only_when_asked_for),
+        cmocka_unit_test(what_is_known_of_the_gap_is_said_with_its_bytes),
         cmocka_unit_test(a_model_of_126_layers_has_its_whole_table_in_the_page),
         cmocka_unit_test(steps_are_named_by_what_they_do),
         cmocka_unit_test(a_listing_shows_loops_within_loops),
