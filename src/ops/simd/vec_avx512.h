@@ -9,6 +9,7 @@
 #define HR_OPS_SIMD_VEC_AVX512_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define VEC_INLINE static inline __attribute__((always_inline, unused))
@@ -212,8 +213,10 @@ VEC_INLINE vec_sums vec_sums_zero(void)
 VEC_INLINE vec_sums vec_sums_add_squares(vec_sums sums, const float *at, int64_t lanes)
 {
     const vec x = vec_load_f32(at, lanes);
-    const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
-    const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+    const bool all = lanes == VEC_LANES; /* two loads are cheaper than one and an extraction */
+    const __m512d low = _mm512_cvtps_pd(all ? _mm256_loadu_ps(at) : _mm512_castps512_ps256(x));
+    const __m512d high = _mm512_cvtps_pd(all ? _mm256_loadu_ps(at + 8)
+                                             : _mm512_extractf32x8_ps(x, 1));
     sums.low = _mm512_fmadd_pd(low, low, sums.low);
     sums.high = _mm512_fmadd_pd(high, high, sums.high);
     return sums;

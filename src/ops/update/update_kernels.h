@@ -20,9 +20,10 @@ typedef struct {
     float scale, pull, keep, rate;
 } hr_sgd_factors;
 
-/* Sum of squares of one run of at most HR_UPDATE_RUN_ELEMENTS: element i goes to lane i % 16, and
- * the lanes are added in order. A product of floats is exact in double: all rungs give the same. */
-typedef double hr_sumsq_fn(const float *gradient, int64_t count);
+/* Sums of squares of runs of HR_UPDATE_RUN_ELEMENTS, the last maybe shorter, to `runs`: element i of
+ * a run goes to lane i % 16, and the lanes are added in order. A product of floats is exact in
+ * double: all rungs give the same. */
+typedef void hr_sumsq_fn(const float *gradient, int64_t count, double *runs);
 
 /* weight may be null. */
 typedef void hr_adamw_fn(const float *gradient, float *master, float *m, float *v, hr_bf16 *weight,

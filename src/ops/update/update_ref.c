@@ -4,13 +4,16 @@
 
 #include "ops/update/update_kernels.h"
 
-static double sumsq(const float *gradient, int64_t count)
+static void sumsq(const float *gradient, int64_t count, double *runs)
 {
-    double lanes[HR_SUMSQ_LANES] = { 0 }, sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        lanes[i % HR_SUMSQ_LANES] += (double)gradient[i] * gradient[i];
-    for (int64_t i = 0; i < HR_SUMSQ_LANES; i++) sum += lanes[i];
-    return sum;
+    const int64_t length = HR_UPDATE_RUN_ELEMENTS;
+    for (int64_t first = 0; first < count; first += length) {
+        double lanes[HR_SUMSQ_LANES] = { 0 }, sum = 0;
+        for (int64_t i = first; i < first + length && i < count; i++)
+            lanes[(i - first) % HR_SUMSQ_LANES] += (double)gradient[i] * gradient[i];
+        for (int64_t i = 0; i < HR_SUMSQ_LANES; i++) sum += lanes[i];
+        runs[first / length] = sum;
+    }
 }
 
 static void adamw(const float *gradient, float *master, float *m, float *v, hr_bf16 *weight,

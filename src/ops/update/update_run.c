@@ -38,8 +38,8 @@ void hr_sumsq_run(const hr_call *call)
     if (call->phase == 0) {
         int64_t first, last;
         share_elements(call, elements, &first, &last);
-        for (int64_t i = first; i < last; i += RUN)
-            runs[i / RUN] = call->kernels->update.sumsq(gradient + i, hr_min(RUN, last - i));
+        if (first < last)
+            call->kernels->update.sumsq(gradient + first, last - first, runs + first / RUN);
         return;
     }
     if (call->thread != 0) return;

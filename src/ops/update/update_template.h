@@ -5,19 +5,47 @@
  * nothing. */
 #include <stddef.h>
 
+#include "ops/simd/unroll.h"
 #include "ops/update/update_kernels.h"
 
-static double sumsq(const float *gradient, int64_t count)
+/* Whole runs that are read side by side: one stream of reads leaves memory waiting. */
+enum { STREAMS = VEC_LANES / 4, RUN = HR_UPDATE_RUN_ELEMENTS };
+
+static double sum_lanes(vec_sums sums)
 {
     double lanes[HR_SUMSQ_LANES], sum = 0;
+    vec_sums_store(lanes, sums);
+    for (int64_t i = 0; i < HR_SUMSQ_LANES; i++) sum += lanes[i];
+    return sum;
+}
+
+static void sumsq_streams(const float *gradient, double *runs)
+{
+    vec_sums sums[STREAMS];
+    UNROLL for (int k = 0; k < STREAMS; k++) sums[k] = vec_sums_zero();
+    for (int64_t i = 0; i < RUN; i += HR_SUMSQ_LANES)
+        UNROLL for (int k = 0; k < STREAMS; k++)
+            sums[k] = vec_sums_add_squares(sums[k], gradient + k * RUN + i, HR_SUMSQ_LANES);
+    UNROLL for (int k = 0; k < STREAMS; k++) runs[k] = sum_lanes(sums[k]);
+}
+
+static double sumsq_run(const float *gradient, int64_t count)
+{
     vec_sums sums = vec_sums_zero();
     int64_t i = 0;
     for (; i + HR_SUMSQ_LANES <= count; i += HR_SUMSQ_LANES)
         sums = vec_sums_add_squares(sums, gradient + i, HR_SUMSQ_LANES);
     if (i < count) sums = vec_sums_add_squares(sums, gradient + i, count - i);
-    vec_sums_store(lanes, sums);
-    for (i = 0; i < HR_SUMSQ_LANES; i++) sum += lanes[i];
-    return sum;
+    return sum_lanes(sums);
+}
+
+static void sumsq(const float *gradient, int64_t count, double *runs)
+{
+    int64_t i = 0;
+    for (; i + STREAMS * RUN <= count; i += STREAMS * RUN)
+        sumsq_streams(gradient + i, runs + i / RUN);
+    for (; i < count; i += RUN)
+        runs[i / RUN] = sumsq_run(gradient + i, count - i < RUN ? count - i : RUN);
 }
 
 VEC_INLINE void adamw_step(const float *gradient, float *master, float *m, float *v,
