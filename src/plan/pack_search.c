@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 
-enum { TRAIL_MAX = 1 << 19, LIST_MAX = 1 << 21, CHOICES_BETWEEN_STOPS = 1 << 12 };
+enum { TRAIL_MAX = 1 << 18, LIST_MAX = 1 << 20, CHOICES_BETWEEN_STOPS = 1 << 12 };
 
 /* What an item's low was before it was raised. */
 typedef struct {
