@@ -85,8 +85,8 @@ static void the_answer_says_what_is_proven(void **state)
     }
 }
 
-/* Far more rows than any plan has, in no order: the answer is sound, says that it is open, and comes
- * soon after it was asked to. */
+/* Far more rows than any plan has, in no order: the answer says that it is open, and comes soon
+ * after it was asked to. */
 static void a_million_rows_end_when_they_are_told_to(void **state)
 {
     (void)state;
