@@ -82,6 +82,16 @@ ALWAYS_INLINE void store_results(const tile_results *results)
     hr_tile_store(LOW_RIGHT, low + results->right, results->row * 4);
 }
 
+/* Asks for two rows of the results that the next tile goes on with: on their way from L2 while this
+ * one multiplies. */
+ALWAYS_INLINE void expect_results(const tile_results *next, int64_t step)
+{
+    for (int64_t row = 2 * step; row < 2 * step + 2; row++) {
+        __builtin_prefetch(next->at + row * next->row, 1);
+        __builtin_prefetch(next->at + row * next->row + next->right, 1);
+    }
+}
+
 /* ---- out = epilogue(a B) ---- */
 
 /* Results that wait for their epilogue. It runs between the steps of the next ones: the vector
@@ -223,20 +233,24 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
                            float *carried, waiting_tile *waiting)
 {
     const int64_t steps = block->words / STEP_WORDS, share = divide_up(STRIP_ROWS, steps);
+    const bool carries = !block->first || !block->last;
     tile_operands operands = place_strip(mm, block, row);
-    coming_strip next = coming_after(mm, block, row);
+    coming_strip strip = coming_after(mm, block, row);
     for (int64_t n = block->n_first; n < block->n_end; n += TILE_COLUMNS) {
         const int64_t columns = hr_min(TILE_COLUMNS, block->n_end - n);
         const tile_results sums = { block->last ? waiting->sums : carried, TILE_COLUMNS,
                                     TILE_WORDS * 2, LINE };
         const tile_results before = { carried, sums.row, sums.low, sums.right };
+        const tile_results next = { carried + STRIP_ROWS * TILE_COLUMNS, sums.row, sums.low,
+                                    sums.right };
         operands.b = block->panels + (n - block->n_first) / LINE * block->panel_step;
         operands.b_right = columns > LINE ? block->panel_step : 0; /* a lone panel: twice */
         if (block->first) zero_results();
         else load_results(&before);
         for (int64_t step = 0; step < steps; step++) {
             multiply_step(&operands, step);
-            expect_strip(&next);
+            expect_strip(&strip);
+            if (carries) expect_results(&next, step);
             if (waiting->left.rows) finish_some(mm, waiting, share);
         }
         store_results(&sums);
@@ -360,6 +374,9 @@ static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
     float copy[2][2 * TILE_WORDS] __attribute__((aligned(64)));
     const int64_t right = panels == 1 ? 0 : whole ? panel : 2 * TILE_WORDS;
     const tile_results results = { whole ? stored : copy[0], LINE, TILE_WORDS, right };
+    const tile_results next = { stored + 2 * panel, LINE, TILE_WORDS, panel };
+    const tile_operands here = *operands;
+    const int64_t steps = tokens->steps;
     for (int64_t p = 0; p < panels; p++) {
         if (tokens->first && !dw->clear) split_rows(stored + p * panel, tile->rows);
         if (whole) continue;
@@ -368,7 +385,10 @@ static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
     }
     if (tokens->first && dw->clear) zero_results();
     else load_results(&results);
-    for (int64_t step = 0; step < tokens->steps; step++) multiply_step(operands, step);
+    for (int64_t step = 0; step < steps; step++) {
+        multiply_step(&here, step);
+        expect_results(&next, step);
+    }
     store_results(&results);
     for (int64_t p = 0; p < panels; p++) {
         if (!whole) memcpy(stored + p * panel, copy[p], bytes);
