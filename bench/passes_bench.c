@@ -24,7 +24,7 @@
 
 enum {
     ROUNDS = 5,
-    RUNGS = 3,
+    RUNGS = 4,
     ROWS = 16384,
     D = 1024,
     T = 512,
@@ -317,7 +317,8 @@ static void refill(const arrays *a, hr_dtype dtype)
 static void measure(pass *passes, int32_t count, const arrays *a, hr_dtype dtype, int32_t threads,
                     int32_t rungs)
 {
-    static const uint32_t masks[RUNGS] = { 0, HR_CPU_AVX2, HR_CPU_AVX2 | HR_CPU_AVX512 };
+    static const uint32_t masks[RUNGS] = { 0, HR_CPU_AVX2, HR_CPU_AVX2 | HR_CPU_AVX512,
+                                           HR_CPU_AVX2 | HR_CPU_AVX512 | HR_CPU_AVX512BF16 };
     hr_kernels kernels[RUNGS];
     for (int32_t k = 0; k < rungs; k++) hr_kernels_fill(&kernels[k], masks[k]);
     refill(a, dtype);
@@ -337,17 +338,18 @@ static void print_table(const pass *passes, int32_t count, const char *type, int
         ceiling[k] = passes[k].bytes / median(passes[k].seconds[rungs - 1]) / 1e9;
     printf("%s, %d thread%s: read %.1f, copy %.1f, read-modify-write %.1f GB/s\n", type, threads,
            threads > 1 ? "s" : "", ceiling[READ], ceiling[COPY], ceiling[MODIFY]);
-    printf("  %-20s %8s %8s %8s   of its bound\n", "GB/s", "ref", "avx2", "avx512");
+    printf("  %-20s %8s %8s %8s %10s   of its bound\n", "GB/s", "ref", "avx2", "avx512",
+           "avx512bf16");
     for (int32_t p = BOUNDS; p < count; p++) {
         double speed = 0;
         printf("  %-20s", passes[p].name);
         for (int32_t k = 0; k < RUNGS; k++) {
             if (k >= rungs) {
-                printf(" %8s", "-");
+                printf(" %*s", k < 3 ? 8 : 10, "-");
                 continue;
             }
             speed = passes[p].bytes / median(passes[p].seconds[k]) / 1e9;
-            printf(" %8.1f", speed);
+            printf(" %*.1f", k < 3 ? 8 : 10, speed);
         }
         printf("   %5.0f %%\n", 100 * speed / ceiling[passes[p].limit]);
     }
@@ -358,7 +360,8 @@ int main(int count_of_arguments, char **arguments)
     static pass passes[PASSES_MOST];
     const int32_t most = count_of_arguments > 1 ? atoi(arguments[1]) : 2;
     const uint32_t cpu = hr_cpu_detect();
-    const int32_t rungs = 1 + !!(cpu & HR_CPU_AVX2) + !!(cpu & HR_CPU_AVX512);
+    const int32_t rungs = 1 + !!(cpu & HR_CPU_AVX2) + !!(cpu & HR_CPU_AVX512) +
+                          !!(cpu & HR_CPU_AVX512BF16);
     if (most < 1 || most > THREADS_MOST) return 2;
     const arrays a = make_arrays();
     const double array_bytes = 4.0 * ELEMENTS;

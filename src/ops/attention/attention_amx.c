@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_amx.c - attention with AMX tiles: strips of 32 rows, products of 2 x 2
  * tiles of 16 x 16 sums, two tiles of a and two of b. All else is as with vdpbf16ps, the rounding
- * of p included. Bound by exponentials and rounding, not by the tiles. Speed: not measured. */
+ * of p included. Bound by exponentials, rounding and cold rows, less by the tiles. Two threads of
+ * an Intel Xeon with AMX, 2026-11, 4,096 tokens, 8 heads of 64, as its neighbours allow: T = 128
+ * forward 2.0 to 3.1 ms, backward 3.8 to 5.7. */
 #include "ops/simd/vec_avx512.h"
 
 #include "ops/attention/attention_transpose_avx512.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/loss/loss_template.h - one row of cross-entropy over the vectors of ops/simd. Passes:
- * the largest logit (it brings the row into the second-level cache), the sum of exponentials, the
- * gradient. Exponentials are computed twice and bound it: keeping them would take V floats a
- * thread. One thread of Zen 4, 2026-11, V = 50,304: 0.49 ns a bf16 logit, 16 % of
- * read-modify-write; fp32 35 %. */
+ * the largest logit (it brings the row into the second-level cache, where the row before has asked
+ * for it), the sum of exponentials, the gradient. Exponentials are computed twice and bound it:
+ * keeping them would take V floats a thread. One thread of Zen 4, 2026-11, V = 50,304, with a
+ * dearer exponential: 0.49 ns a bf16 logit, 16 % of read-modify-write; fp32 35 %. Two threads of an
+ * Intel Xeon with AMX, 2026-11, V = 10,000: 0.52 ns a bf16 logit and thread, 0.65 with that. */
 #include <math.h>
 
 #include "ops/element.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/norm/norm_template.h - LayerNorm over the vectors of ops/simd. Forward reads x and writes y,
  * backward reads dy, x and addend and writes dx, once; later passes over a row find it in cache.
- * One thread of Zen 4, 2026-11, D = 1,024: forward 73 % (fp32) and 81 % (bf16) of a copy, bound by
- * memory; backward 42 % and 34 % of read-modify-write, bound by some 20 instructions a vector. */
+ * One thread of Zen 4, 2026-11, D = 1,024, before rows were asked for ahead: forward 73 % (fp32)
+ * and 81 % (bf16) of a copy, bound by memory; backward 42 % and 34 % of read-modify-write, bound by
+ * some 20 instructions a vector. Two threads of an Intel Xeon with AMX, 2026-11, 4,096 rows of 512
+ * in bf16, from the last cache: 0.30 ms and 0.43 ms; 0.39 and 0.53 without asking ahead. */
 #include <math.h>
 #include <stddef.h>
 

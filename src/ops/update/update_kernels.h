@@ -20,8 +20,8 @@ typedef struct {
     float scale, pull, keep, rate;
 } hr_sgd_factors;
 
-/* Sums of squares of runs of HR_UPDATE_RUN_ELEMENTS, the last maybe shorter, to `runs`: element i of
- * a run goes to lane i % 16, and the lanes are added in order. A product of floats is exact in
+/* Sums of squares of runs of HR_UPDATE_RUN_ELEMENTS, the last maybe shorter, to `runs`: element i
+ * of a run goes to lane i % 16, and the lanes are added in order. A product of floats is exact in
  * double: all rungs give the same. */
 typedef void hr_sumsq_fn(const float *gradient, int64_t count, double *runs);
 

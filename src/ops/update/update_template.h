@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/update/update_template.h - the update's passes over the vectors of ops/simd. One pass each,
  * bound by memory. One thread of Zen 4, 2026-11, of read-modify-write: adamw 84 %, with the bf16
- * copy 79 %, sgd 83 %; sumsq reads 25 GB/s, all there is. Stores of the copy past the cache gain
- * nothing. */
+ * copy 79 %, sgd 83 %. Stores of the copy past the cache gain nothing. Two threads of an Intel Xeon
+ * with AMX, 2026-11, 25 M elements: adamw with the copy 52 GB/s; sumsq 29 GB/s, where one stream of
+ * reads a thread got 18. */
 #include <stddef.h>
 
 #include "ops/simd/unroll.h"
