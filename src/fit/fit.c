@@ -113,7 +113,7 @@ static bool has_no_room(const hr_setting *s, const hr_layers_task *task)
     for (int32_t c = 0; c < s->chunk_count; c++)
         if (s->rests[c].other <= task->limit) least = hr_min(least, s->rests[c].head);
     return least == INT64_MAX || hr_layers_least(task->twin, task->sets, task->set_count,
-                                                 task->slopes, least) > task->limit;
+                                                 task->slopes, least, NULL) > task->limit;
 }
 
 /* The fastest of all, no slower than task->ps_most, written to the fit's trial; false: there is
@@ -327,12 +327,13 @@ static hr_status explore_micro(walk *w, int64_t micro, const hr_setting *whole, 
         hr_setting s = hr_setting_derive(&dx_first, &dw_first);
         if (scales && is_beaten(w, &dx_first) && is_beaten(w, &s)) return HR_OK;
         status = scales ? hr_setting_price_turns(fit, &dx_first, err)
-                        : hr_setting_know_all(fit, &dx_first, err);
+                        : hr_setting_foresee(fit, &dx_first, err);
     }
     if (status == HR_OK) status = explore(w, &dx_first, err);
     if (status != HR_OK) return status;
     hr_setting s = hr_setting_derive(&dx_first, &dw_first);
-    status = explore(w, &s, err);
+    status = hr_setting_bound_works(fit, &s, err);
+    if (status == HR_OK) status = explore(w, &s, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dx_first, err);
     if (status == HR_OK) status = explore_tiles(w, &dx_first, &dw_first, err);
     return status;
@@ -395,7 +396,7 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     walk w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
     hr_setting whole;
     hr_status status = hr_setting_open(fit, micros[0], false, false, &whole, err);
-    if (status == HR_OK) status = hr_setting_know_all(fit, &whole, err);
+    if (status == HR_OK) status = hr_setting_foresee(fit, &whole, err);
     if (status != HR_OK) return status;
     for (int32_t m = 0; m < count && status == HR_OK; m++) {
         prospect p = { micros[m], bound_setting(&w, &whole), 0 };
@@ -427,29 +428,47 @@ static int32_t ends(int64_t *list, int32_t count)
     return (int32_t)hr_min(count, 2);
 }
 
-static hr_status least_of(hr_fit *fit, const hr_setting *open, int64_t *bytes, hr_error *err)
+/* Lowers *bytes to the least floor with one chunk; twins of what is chosen on trust are built. */
+static hr_status settle_least(hr_fit *fit, hr_setting *s, int32_t chunk, int64_t *bytes,
+                              hr_error *err)
 {
-    const int64_t micro = hr_fit_sequences_of(fit, &open->knobs);
+    hr_twin_set sets[HR_FIT_SETS_MOST];
+    hr_layers_task task = { .twin = &fit->twin, .sets = sets, .slopes = &s->slopes };
+    for (bool changed = true; changed;) {
+        memcpy(sets, s->sets, sizeof sets);
+        task.set_count = hr_layers_prune(&fit->twin, sets, fit->set_count);
+        const int64_t least = hr_max(hr_layers_least(&fit->twin, sets, task.set_count, &s->slopes,
+                                                     s->rests[chunk].head, fit->trial),
+                                     s->rests[chunk].other);
+        if (least >= *bytes) return HR_OK;
+        const hr_status status = confirm(fit, s, &task, &changed, err);
+        if (status != HR_OK) return status;
+        if (!changed) *bytes = least;
+    }
+    return HR_OK;
+}
+
+/* `base`: the same micro-batch without tiles, all sets foreseen; `rests`: with some order and
+ * lifetime of gradients. */
+static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting *rests,
+                          int64_t *bytes, hr_error *err)
+{
+    const int64_t micro = hr_fit_sequences_of(fit, &rests->knobs);
     int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
     const int32_t mlps = ends(mlp, hr_fit_mlp_tiles(fit->config, micro, mlp));
     const int32_t attentions = ends(attention,
                                     hr_fit_attention_tiles(fit->config, micro, attention));
     hr_status status = HR_OK;
     int64_t bound = INT64_MAX;
-    for (int32_t c = 0; c < open->chunk_count; c++)
-        bound = hr_min(bound, hr_max(open->rests[c].head, open->rests[c].other));
+    for (int32_t c = 0; c < rests->chunk_count; c++)
+        bound = hr_min(bound, hr_max(rests->rests[c].head, rests->rests[c].other));
     for (int32_t i = mlps * attentions - 1; i >= 0 && bound < *bytes && status == HR_OK; i--) {
-        hr_setting s = *open;
+        hr_setting s = hr_setting_derive(base, rests);
         s.knobs.mlp_tile = mlp[i / attentions];
         s.knobs.attention_tile = attention[i % attentions];
-        status = hr_setting_know_all(fit, &s, err);
-        const int32_t sets = status == HR_OK ? hr_layers_prune(&fit->twin, s.sets, fit->set_count)
-                                             : 0;
-        for (int32_t c = 0; c < s.chunk_count && status == HR_OK; c++) {
-            const int64_t least = hr_layers_least(&fit->twin, s.sets, sets, &s.slopes,
-                                                  s.rests[c].head);
-            *bytes = hr_min(*bytes, hr_max(least, s.rests[c].other));
-        }
+        status = hr_setting_bound_works(fit, &s, err);
+        for (int32_t c = 0; c < s.chunk_count && status == HR_OK; c++)
+            status = settle_least(fit, &s, c, bytes, err);
     }
     return status;
 }
@@ -460,13 +479,17 @@ hr_status hr_fit_least(hr_fit *fit, int64_t *bytes, hr_error *err)
     const int32_t count = ends(micros, hr_fit_micros(fit->config, micros));
     hr_status status = HR_OK;
     *bytes = INT64_MAX;
-    for (int32_t m = count - 1; m >= 0; m--)
-        for (int32_t order = 0; order < 4 && status == HR_OK; order++) {
-            hr_setting s;
-            const bool consume = order / 2;
+    for (int32_t m = count - 1; m >= 0 && status == HR_OK; m--) {
+        hr_setting base, other;
+        status = hr_setting_open(fit, micros[m], false, false, &base, err);
+        if (status == HR_OK) status = hr_setting_foresee(fit, &base, err);
+        if (status == HR_OK) status = least_of(fit, &base, &base, bytes, err);
+        for (int32_t way = 1; way < 4 && status == HR_OK; way++) {
+            const bool consume = way / 2;
             if (consume && micros[m] < fit->config->train.batch) break;
-            status = hr_setting_open(fit, micros[m], order % 2, consume, &s, err);
-            if (status == HR_OK) status = least_of(fit, &s, bytes, err);
+            status = hr_setting_open(fit, micros[m], way % 2, consume, &other, err);
+            if (status == HR_OK) status = least_of(fit, &base, &other, bytes, err);
         }
+    }
     return status;
 }

@@ -262,14 +262,17 @@ void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t
 
 /* Keeping least below is never worse for the layers above. */
 static bool possible(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                     const hr_twin_slopes *slopes, int64_t head, int64_t limit)
+                     const hr_twin_slopes *slopes, int64_t head, int64_t limit, uint8_t *chosen)
 {
     int64_t kept = 0;
     for (int32_t l = 0; l < twin->depth.layers; l++) {
         int64_t least = INT64_MAX;
-        for (int32_t k = 0; k < set_count; k++)
-            if (kept + hr_twin_work(twin, &sets[k], slopes, l) <= limit)
-                least = hr_min(least, sets[k].kept);
+        for (int32_t k = 0; k < set_count; k++) {
+            if (sets[k].kept >= least || kept + hr_twin_work(twin, &sets[k], slopes, l) > limit)
+                continue;
+            least = sets[k].kept;
+            if (chosen) chosen[l] = (uint8_t)k;
+        }
         if (least == INT64_MAX) return false;
         kept += least;
     }
@@ -277,19 +280,20 @@ static bool possible(const hr_twin *twin, const hr_twin_set *sets, int32_t set_c
 }
 
 int64_t hr_layers_least(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                        const hr_twin_slopes *slopes, int64_t head)
+                        const hr_twin_slopes *slopes, int64_t head, uint8_t *chosen)
 {
     int64_t low = head, high = head + 1;
-    while (!possible(twin, sets, set_count, slopes, head, high)) {
+    while (!possible(twin, sets, set_count, slopes, head, high, NULL)) {
         low = high;
         if (high > INT64_MAX / 4) return INT64_MAX;
         high *= 2;
     }
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (possible(twin, sets, set_count, slopes, head, middle)) high = middle;
+        if (possible(twin, sets, set_count, slopes, head, middle, NULL)) high = middle;
         else low = middle + 1;
     }
+    if (chosen) (void)possible(twin, sets, set_count, slopes, head, high, chosen);
     return high;
 }
 

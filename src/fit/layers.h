@@ -58,9 +58,11 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
 void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t state,
                     uint8_t *chosen);
 
-/* The lowest limit for which any choice exists whose kept bytes plus `head` are within it, too. */
+/* The lowest limit for which any choice exists whose kept bytes plus `head` are within it, too.
+ *
+ *   chosen  out: [layers] such a choice, indices of sets; null: it is not asked for */
 int64_t hr_layers_least(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                        const hr_twin_slopes *slopes, int64_t head);
+                        const hr_twin_slopes *slopes, int64_t head, uint8_t *chosen);
 
 /* Leaves of sets only those that no other beats in kept bytes, time and work in every place; of
  * equals the first. Returns how many. */

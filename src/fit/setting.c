@@ -44,8 +44,11 @@ hr_status hr_setting_know(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err)
 bool hr_setting_is_within(const hr_fit *fit, const hr_twin_set *thought, const hr_twin_set *known)
 {
     bool within = known->kept >= thought->kept;
-    for (int32_t place = 0; place < fit->twin.depth.places; place++)
+    for (int32_t place = 0; place < fit->twin.depth.places; place++) {
         within &= known->ps[place] >= thought->ps[place];
+        for (int32_t pass = 0; pass < HR_PASSES; pass++)
+            within &= known->work[place][pass] >= thought->work[place][pass];
+    }
     return within;
 }
 
@@ -54,6 +57,87 @@ hr_status hr_setting_know_all(hr_fit *fit, hr_setting *s, hr_error *err)
     hr_status status = HR_OK;
     for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
         status = hr_setting_know(fit, s, k, err);
+    return status;
+}
+
+hr_status hr_setting_bound_works(hr_fit *fit, hr_setting *s, hr_error *err)
+{
+    const hr_status status = hr_setting_know(fit, s, hr_fit_reference_of(fit), err);
+    if (status != HR_OK || s->known[0] || fit->sets[0] != 0) return status;
+    s->known[0] = true;
+    return hr_twin_works_of(&fit->twin, &s->knobs, &s->reference_head, s->sets, s->known,
+                            fit->set_count, err);
+}
+
+/* What dropping a choice of values saves and costs, as far as no other choice does. */
+typedef struct {
+    hr_intermediates together, dropped;
+    int64_t saved, ps[HR_TWIN_LAYERS_MOST];
+} share;
+
+static hr_status ask_share(hr_fit *fit, hr_setting *s, share *part, hr_error *err)
+{
+    hr_twin_set set;
+    int32_t k = 0;
+    while (k < fit->set_count && fit->sets[k] != part->dropped) k++;
+    hr_status status;
+    if (k < fit->set_count) {
+        status = hr_setting_know(fit, s, k, err);
+        set = s->sets[k];
+    } else {
+        status = hr_twin_set_of(&fit->twin, &s->knobs, part->dropped, &s->reference_head, &set,
+                                err);
+    }
+    if (status != HR_OK) return status;
+    part->saved = s->sets[0].kept - set.kept;
+    for (int32_t place = 0; place < fit->twin.depth.places; place++)
+        part->ps[place] = set.ps[place] - s->sets[0].ps[place];
+    return HR_OK;
+}
+
+/* Every choice of the values that one step makes, of each step. Returns how many. */
+static int32_t list_shares(const hr_fit *fit, share list[HR_FIT_SETS_MOST])
+{
+    int32_t count = 0;
+    for (int32_t k = 1; k < 1 << fit->form.part_count; k++) {
+        share one = { .dropped = 0 };
+        bool apart = false;
+        for (int32_t p = 0; p < fit->form.part_count; p++) {
+            if (!(k >> p & 1)) continue;
+            apart |= one.together && one.together != fit->form.made[p];
+            one.together = fit->form.made[p];
+            one.dropped |= fit->form.parts[p];
+        }
+        if (!apart) list[count++] = one;
+    }
+    return count;
+}
+
+hr_status hr_setting_foresee(hr_fit *fit, hr_setting *s, hr_error *err)
+{
+    share list[HR_FIT_SETS_MOST];
+    const int32_t count = list_shares(fit, list);
+    hr_status status = hr_setting_know(fit, s, hr_fit_reference_of(fit), err);
+    if (status != HR_OK) return status;
+    if (fit->set_count == 1 || fit->sets[0] != 0 || !hr_twin_adds_up(&fit->twin))
+        return hr_setting_know_all(fit, s, err);
+    for (int32_t k = 0; k < fit->set_count; k++)
+        if (!s->known[k]) s->sets[k].dropped = fit->sets[k];
+    status = hr_setting_bound_works(fit, s, err);
+    for (int32_t i = 0; i < count && status == HR_OK; i++)
+        status = ask_share(fit, s, &list[i], err);
+    for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++) {
+        hr_twin_set *set = &s->sets[k];
+        if (s->known[k]) continue;
+        set->kept = s->sets[0].kept;
+        memcpy(set->ps, s->sets[0].ps, sizeof set->ps);
+        for (int32_t i = 0; i < count; i++) {
+            if ((set->dropped & list[i].together) != list[i].dropped) continue;
+            set->kept -= list[i].saved;
+            for (int32_t place = 0; place < fit->twin.depth.places; place++)
+                set->ps[place] += list[i].ps[place];
+        }
+    }
     return status;
 }
 
@@ -69,7 +153,8 @@ hr_setting hr_setting_derive(const hr_setting *base, const hr_setting *rests)
 
 hr_status hr_setting_price_tiles(hr_fit *fit, const hr_setting *base, hr_setting *s, hr_error *err)
 {
-    const hr_status status = hr_setting_know(fit, s, 0, err);
+    hr_status status = hr_setting_bound_works(fit, s, err);
+    if (status == HR_OK) status = hr_setting_know(fit, s, 0, err);
     for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
         for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
             s->sets[k].ps[place] += s->sets[0].ps[place] - base->sets[0].ps[place];
@@ -101,14 +186,15 @@ bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s
 hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err)
 {
     const hr_twin_set thought = s->sets[0];
-    const hr_status status = hr_setting_know(fit, s, 0, err);
+    hr_status status = hr_setting_bound_works(fit, s, err);
+    if (status == HR_OK) status = hr_setting_know(fit, s, 0, err);
     if (status != HR_OK) return status;
     bool within = hr_setting_is_within(fit, &thought, &s->sets[0]);
     const int64_t rounding = hr_setting_rounding_ps(fit, hr_fit_sequences_of(fit, &s->knobs));
     for (int32_t k = 0; k < fit->set_count; k++)
         for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
             s->sets[k].ps[place] += hr_max(0, s->sets[0].ps[place] - thought.ps[place] - rounding);
-    return within ? HR_OK : hr_setting_know_all(fit, s, err);
+    return within ? HR_OK : hr_setting_foresee(fit, s, err);
 }
 
 int64_t hr_setting_least_rest_ps(const hr_setting *s)

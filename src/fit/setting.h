@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fit/setting.h - one setting of the knobs of the whole step, and what is known about it.
  *
- * What a set takes is a bound from below until its twin was built: from the same micro-batch in
- * another order or with tiles, or from a larger one. So few of the sets need twins. */
+ * What a set takes is a bound from below until its twin was built: the sum over its parts, or what
+ * it takes with the same micro-batch in another order or with tiles, or with a larger one. So few
+ * of the sets need twins. */
 #ifndef HR_FIT_SETTING_H
 #define HR_FIT_SETTING_H
 
@@ -36,6 +37,15 @@ HR_MUST_CHECK hr_status hr_setting_know(hr_fit *fit, hr_setting *s, int32_t k, h
 bool hr_setting_is_within(const hr_fit *fit, const hr_twin_set *thought, const hr_twin_set *known);
 
 HR_MUST_CHECK hr_status hr_setting_know_all(hr_fit *fit, hr_setting *s, hr_error *err);
+
+/* Builds the twins of what steps make together, one for each choice of it, and the first and the
+ * last set's; of all other sets the sum: what they keep, and a bound from below of the time and of
+ * the bytes that layers work with. */
+HR_MUST_CHECK hr_status hr_setting_foresee(hr_fit *fit, hr_setting *s, hr_error *err);
+
+/* Builds the first set's twin and raises what layers work with in all that are not known to what it
+ * says they do at least. */
+HR_MUST_CHECK hr_status hr_setting_bound_works(hr_fit *fit, hr_setting *s, hr_error *err);
 
 /* The same micro-batch in another order or with tiles: layers keep the same bytes and take no less
  * time; what they work with is not known, but that it is not less than nothing. */

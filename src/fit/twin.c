@@ -9,6 +9,8 @@
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
 
+enum { VALUES_MOST = 24 }; /* of a layer that may be dropped, alive at one step */
+
 /* Most bytes alive, and picoseconds, by what a step belongs to. */
 typedef struct {
     int64_t work[HR_TWIN_LAYERS_MOST][HR_PASSES];
@@ -73,6 +75,12 @@ static void count_step(const hr_program *program, int32_t s, int64_t alive, bool
     raise(&c->head, alive);
 }
 
+static bool is_training(const hr_program *program, int32_t section)
+{
+    const char *name = program->loops[section].name;
+    return !strcmp(name, "step") || !strcmp(name, "norm");
+}
+
 static void take_census(const hr_twin *twin, const hr_program *program, const int64_t *alive,
                         census *c)
 {
@@ -84,7 +92,7 @@ static void take_census(const hr_twin *twin, const hr_program *program, const in
         const int32_t section = section_of(program, s);
         if (section != last) {
             const char *name = program->loops[section].name;
-            training = !strcmp(name, "step") || !strcmp(name, "norm");
+            training = is_training(program, section);
             timed = training || !strcmp(name, "fetch") || !strcmp(name, "update");
             sections++;
         }
@@ -126,34 +134,42 @@ static hr_status begin(hr_twin *twin, const hr_config *config, int64_t sequences
     return HR_OK;
 }
 
-/* Builds a twin of so many layers that all drop the same. */
-static hr_status look(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
-                      int32_t layers, census *c, hr_error *err)
+/* Builds a twin of so many layers that all drop the same, and what is alive at its steps; the
+ * caller gives the room back. */
+static hr_status raise_twin(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
+                            int32_t layers, hr_program *program, hr_plan *plan, int64_t **alive,
+                            hr_error *err)
 {
-    const int64_t kept = twin->region->used;
     hr_intermediates sets[HR_TWIN_LAYERS_MOST];
     hr_config config = *twin->config;
     hr_strategy strategy = *knobs;
-    hr_program program;
-    hr_plan plan = { .threads = twin->threads, .rung = "" };
     const int64_t sequences = knobs->micro_batch ? knobs->micro_batch : config.train.batch;
+    *plan = (hr_plan){ .threads = twin->threads, .rung = "" };
     config.model.n_layers = layers;
     for (int32_t l = 0; l < layers; l++) sets[l] = dropped;
     strategy.layer_count = layers;
     strategy.dropped = sets;
-    hr_status status = begin(twin, &config, sequences, &program, err);
+    hr_status status = begin(twin, &config, sequences, program, err);
     if (status == HR_OK)
-        status = hr_strategy_apply(&strategy, config.train.seq_len, &program, twin->region, err);
-    if (status == HR_OK) status = hr_lifetimes(&program, twin->region, &plan, err);
-    int64_t *alive = NULL;
-    if (status == HR_OK) alive = hr_region_take(twin->region, program.step_count, sizeof *alive);
-    if (status == HR_OK && !alive)
-        status = hr_fail(err, HR_FAILURE, "no room to look at %d layers", layers);
-    if (status == HR_OK) {
-        hr_lifetimes_alive(&program, &plan, alive);
-        take_census(twin, &program, alive, c);
-    }
+        status = hr_strategy_apply(&strategy, config.train.seq_len, program, twin->region, err);
+    if (status == HR_OK) status = hr_lifetimes(program, twin->region, plan, err);
+    if (status != HR_OK) return status;
+    *alive = hr_region_take(twin->region, program->step_count, sizeof **alive);
+    if (!*alive) return hr_fail(err, HR_FAILURE, "no room to look at %d layers", layers);
+    hr_lifetimes_alive(program, plan, *alive);
     twin->built++;
+    return HR_OK;
+}
+
+static hr_status look(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
+                      int32_t layers, census *c, hr_error *err)
+{
+    const int64_t kept = twin->region->used;
+    hr_program program;
+    hr_plan plan;
+    int64_t *alive = NULL;
+    const hr_status status = raise_twin(twin, knobs, dropped, layers, &program, &plan, &alive, err);
+    if (status == HR_OK) take_census(twin, &program, alive, c);
     twin->region->used = kept;
     return status;
 }
@@ -204,6 +220,20 @@ static int64_t ps_most(const hr_twin *twin)
     return INT64_MAX / (twin->depth.layers + 2);
 }
 
+static hr_twin_set set_of(const hr_twin *twin, hr_intermediates dropped, const census *c,
+                          int64_t *reference_head)
+{
+    const int32_t places = twin->depth.places;
+    if (*reference_head == 0) *reference_head = c->head_first;
+    hr_twin_set set = { .dropped = dropped, .kept = (c->head_first - *reference_head) / places };
+    for (int32_t place = 0; place < places; place++) {
+        set.ps[place] = hr_min(c->layer_ps[place], ps_most(twin));
+        for (int32_t pass = 0; pass < HR_PASSES; pass++)
+            set.work[place][pass] = c->work[place][pass] - place * set.kept;
+    }
+    return set;
+}
+
 hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
                          int64_t *reference_head, hr_twin_set *set, hr_error *err)
 {
@@ -211,14 +241,135 @@ hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, hr_intermediat
     census c;
     const hr_status status = look(twin, knobs, dropped, places, &c, err);
     if (status != HR_OK) return status;
-    if (*reference_head == 0) *reference_head = c.head_first;
-    *set = (hr_twin_set){ .dropped = dropped, .kept = (c.head_first - *reference_head) / places };
-    for (int32_t place = 0; place < places; place++) {
-        set->ps[place] = hr_min(c.layer_ps[place], ps_most(twin));
-        for (int32_t pass = 0; pass < HR_PASSES; pass++)
-            set->work[place][pass] = c.work[place][pass] - place * set->kept;
-    }
+    *set = set_of(twin, dropped, &c, reference_head);
     return HR_OK;
+}
+
+/* ---- bounds for sets whose twins are not built */
+
+/* A step of a layer, taken apart by what a set decides. */
+typedef struct {
+    int64_t base; /* bytes alive whatever the set */
+    struct {
+        hr_intermediates kinds; /* what lies there; kept only if none of it is dropped */
+        int32_t storage;
+        int64_t kept, again; /* bytes if it is kept, if not */
+    } values[VALUES_MOST];
+    int32_t count;
+} outline;
+
+static bool reads(const hr_step *step, int32_t tensor)
+{
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] == tensor) return true;
+    return false;
+}
+
+/* Two values in one storage count once, and only if both are kept. */
+static void put_value(outline *o, const hr_buffer *buffer, hr_intermediates kinds, bool again)
+{
+    for (int32_t i = 0; i < o->count; i++)
+        if (o->values[i].storage == buffer->storage) {
+            o->values[i].kinds |= kinds;
+            o->values[i].again = 0;
+            return;
+        }
+    o->base -= buffer->bytes;
+    if (o->count == VALUES_MOST) return;
+    o->values[o->count].kinds = kinds;
+    o->values[o->count].storage = buffer->storage;
+    o->values[o->count].kept = buffer->bytes;
+    o->values[o->count++].again = again ? buffer->bytes : 0;
+}
+
+static outline outline_of(const hr_program *program, const hr_plan *plan, int32_t s, int64_t alive,
+                          bool tiled)
+{
+    const hr_step *step = &program->steps[s];
+    outline o = { .base = alive };
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const hr_buffer *buffer = &plan->buffers[b];
+        if (buffer->tensor == HR_NONE || buffer->view_of != HR_NONE) continue;
+        if (buffer->step_first > s || buffer->step_last < s) continue;
+        const hr_tensor *tensor = &program->tensors[buffer->tensor];
+        if (!tensor->intermediates || tensor->layer != step->layer) continue;
+        put_value(&o, buffer, tensor->intermediates,
+                  step->direction == HR_DIR_BACKWARD && !tiled && reads(step, buffer->tensor));
+    }
+    return o;
+}
+
+static int64_t alive_without(const outline *o, hr_intermediates dropped)
+{
+    int64_t bytes = o->base;
+    for (int32_t i = 0; i < o->count; i++)
+        bytes += o->values[i].kinds & dropped ? o->values[i].again : o->values[i].kept;
+    return bytes;
+}
+
+static void bound_works(const hr_program *program, const hr_plan *plan, const int64_t *alive,
+                        bool tiled, hr_twin_set *sets, const bool *known, int32_t count)
+{
+    for (int32_t k = 1; k < count; k++)
+        if (!known[k]) memset(sets[k].work, 0, sizeof sets[k].work);
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        if (step->layer == HR_NONE || !is_training(program, section_of(program, s))) continue;
+        const int32_t place = step->layer, pass = step->direction == HR_DIR_BACKWARD;
+        const outline o = outline_of(program, plan, s, alive[s] - place * sets[0].kept, tiled);
+        for (int32_t k = 1; k < count; k++)
+            if (!known[k]) raise(&sets[k].work[place][pass], alive_without(&o, sets[k].dropped));
+    }
+}
+
+hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs, int64_t *reference_head,
+                           hr_twin_set *sets, const bool *known, int32_t count, hr_error *err)
+{
+    const int64_t kept = twin->region->used;
+    hr_program program;
+    hr_plan plan;
+    int64_t *alive = NULL;
+    census c;
+    const hr_status status = raise_twin(twin, knobs, 0, twin->depth.places, &program, &plan, &alive,
+                                        err);
+    if (status == HR_OK) {
+        take_census(twin, &program, alive, &c);
+        sets[0] = set_of(twin, 0, &c, reference_head);
+        bound_works(&program, &plan, alive, knobs->mlp_tile || knobs->attention_tile, sets, known,
+                    count);
+    }
+    twin->region->used = kept;
+    return status;
+}
+
+/* The backward pass reads it, or all that do make values that are dropped with it. */
+static bool stands_alone(const hr_program *program, int32_t tensor)
+{
+    const hr_intermediates own = program->tensors[tensor].intermediates;
+    bool needed = false, apart = true;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        if (!reads(step, tensor)) continue;
+        needed |= step->direction == HR_DIR_BACKWARD;
+        for (int32_t k = 0; k < HR_OUT_MAX && step->direction == HR_DIR_FORWARD; k++)
+            if (step->out[k] != HR_NONE)
+                apart &= (program->tensors[step->out[k]].intermediates & ~own) == 0;
+    }
+    return needed || apart;
+}
+
+bool hr_twin_adds_up(const hr_twin *twin)
+{
+    for (int32_t i = 0; i < HR_TWIN_DEPTHS; i++) {
+        const hr_program *program = &twin->models[i].program;
+        if (!twin->models[i].sequences) continue;
+        const int32_t section = hr_program_loop(program, "step");
+        for (int32_t t = 0; t < program->tensor_count; t++)
+            if (program->tensors[t].intermediates && program->tensors[t].layer == 0 &&
+                program->tensors[t].home == section && !stands_alone(program, t))
+                return false;
+    }
+    return true;
 }
 
 /* What each layer beyond three adds. */

@@ -82,6 +82,19 @@ HR_MUST_CHECK hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs,
                                        hr_intermediates dropped, int64_t *reference_head,
                                        hr_twin_set *set, hr_error *err);
 
+/* The twin of sets[0], which drops nothing, and what it says of all others: what layers work with
+ * at least. At each of its steps what is kept is there, and what is not kept and read by a step of
+ * the backward pass was made again; where blocks are tiled that may share bytes, and is left out.
+ *   sets  [count] in: dropped. out: the first; work of those not `known` */
+HR_MUST_CHECK hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs,
+                                         int64_t *reference_head, hr_twin_set *sets,
+                                         const bool *known, int32_t count, hr_error *err);
+
+/* True if sets add up: every value that may be dropped is read by the backward pass itself, or by
+ * nothing that is made again without it. Then parts that no step makes together save bytes and cost
+ * time each for itself. At least one twin was built. */
+bool hr_twin_adds_up(const hr_twin *twin);
+
 /* The rest of the step with each of `count` loss chunks, and the slopes, with the reference
  * keep-set `dropped` in all layers. knobs->loss_chunk is not looked at. */
 HR_MUST_CHECK hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs,

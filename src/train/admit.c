@@ -18,13 +18,16 @@
 #include "plan/strategy_file.h"
 #include "train/prepare.h"
 
-enum { TRIES_MOST = 6 };
+/* A floor that is above a limit by more than this part of itself is not built to see what else its
+ * plan may gain. */
+enum { TRIES_MOST = 6, CHANCE_PART = 8 };
 
 /* What is wanted of an admission. */
 typedef enum {
     FASTEST,  /* the fastest plan; the smallest when nothing fits */
     THOROUGH, /* and the smallest one's bytes */
-    LEAST     /* the smallest plan alone */
+    LEAST,    /* the smallest plan alone */
+    CHANCE    /* the smallest plan if it has a chance to fit, else its floor and no plan */
 } aims;
 
 static const char *const packing_words
@@ -242,13 +245,21 @@ static hr_status search(trial *t, aims aim, hr_error *err)
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
-    if (aim == LEAST) {
+    int64_t floor_bytes = 0;
+    if (aim == CHANCE) {
+        status = open_search(t, err);
+        if (status == HR_OK) status = hr_fit_least(&t->fit, &floor_bytes, err);
+        if (status != HR_OK) return status;
+        answer->minimum_bytes = account(t, floor_bytes);
+        if (floor_bytes - floor_bytes / CHANCE_PART > limit)
+            return hr_fail(err, HR_NO_FIT, "the smallest floor is far above the limit");
+    }
+    if (aim == LEAST || aim == CHANCE) {
         status = build_least(t, &least, err);
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
     /* That nothing fits is known from the least long before every strategy was looked at. */
-    int64_t floor_bytes = 0;
     status = open_search(t, err);
     if (status == HR_OK) status = hr_fit_least(&t->fit, &floor_bytes, err);
     if (status == HR_OK && floor_bytes > limit)
@@ -355,8 +366,9 @@ int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admissio
     hr_admission other = { .region = admission->region, .config = *config };
     trial t = { .memory = memory, .admission = &other };
     other.region.used = 0;
-    if (admit(&t, NULL, LEAST, &ignored) != HR_OK) return INT64_MAX;
-    return other.answer.minimum_bytes;
+    const hr_status status = admit(&t, NULL, CHANCE, &ignored);
+    const bool known = status == HR_OK || (status == HR_NO_FIT && other.answer.minimum_bytes > 0);
+    return known ? other.answer.minimum_bytes : INT64_MAX;
 }
 
 hr_status hr_admit_least(hr_memory *memory, const hr_config *config, const char *calibrations,
@@ -383,7 +395,8 @@ hr_region hr_admit_spare(const hr_admission *admission)
     /* The sets of layers that open_regions takes lie before it. */
     const hr_config *config = &admission->config;
     const int64_t first = hr_round_up(hr_compile_bytes(config), 64) +
-                          3 * hr_round_up(config->model.n_layers, 64);
+                          3 * hr_round_up(
+                                  config->model.n_layers * (int64_t)sizeof(hr_intermediates), 64);
     return hr_region_over(admission->region.base + first, admission->region.bytes - first);
 }
 

@@ -40,7 +40,8 @@ HR_MUST_CHECK hr_status hr_admit_least(hr_memory *memory, const hr_config *confi
                                        hr_error *err);
 
 /* Process bytes of the smallest plan of another config, compiled in the region of an admission,
- * whose own plan is overwritten. INT64_MAX when it cannot be compiled there. */
+ * whose own plan is overwritten. Where they are far above what is available no plan is built, and
+ * they are those of the least floor. INT64_MAX when it cannot be compiled there. */
 int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission);
 
 /* The answer for another config, compiled in the region of an admission, whose own plan is

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kept_test.c - bytes that a token leaves in a layer for its backward pass when no product is done
+ * twice, by counting on paper and on built programs (docs/fit.md). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "graph/op.h"
+#include "model/assemble.h"
+#include "plan/compile.h"
+
+enum { LAYERS = 3, T = 128, BATCH = 2, H = 4, D = 256, F = 4 * D };
+
+/* Everything but what a pass over memory makes again: norms, and GELU from what it was applied to.
+ * ReLU has no such value before it. */
+static hr_intermediates cheap(int32_t family)
+{
+    return (hr_intermediates)(1u << HR_INTERMEDIATE_NORM | (family == HR_FAMILY_GPT_NEOX)
+                                                               << HR_INTERMEDIATE_ACTIVATION);
+}
+
+static int64_t flops_of_step(const hr_program *program)
+{
+    const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
+    int64_t flops = 0;
+    for (int32_t s = section->step_first; s <= section->step_last; s++) {
+        const hr_op *op = program->ops[program->steps[s].op];
+        if (op->flops) flops += op->flops(program->steps[s].attr, T);
+    }
+    return flops;
+}
+
+/* Bytes of the middle layer's values that are there from its forward pass to the head. */
+static int64_t kept_bytes(const hr_compiled *c)
+{
+    const hr_program *program = &c->program;
+    int64_t bytes = 0;
+    int32_t head = program->loops[hr_program_loop(program, "step")].step_first;
+    while (program->steps[head].block != HR_BLOCK_HEAD) head++;
+    for (int32_t b = 0; b < c->plan.buffer_count; b++) {
+        const hr_buffer *buffer = &c->plan.buffers[b];
+        if (buffer->tensor == HR_NONE || buffer->view_of != HR_NONE) continue;
+        const hr_tensor *tensor = &program->tensors[buffer->tensor];
+        if (tensor->layer != 1 || tensor->rows == 0) continue;
+        if (buffer->step_first < head && buffer->step_last >= head) bytes += buffer->bytes;
+    }
+    return bytes;
+}
+
+static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
+{
+    static const struct {
+        int32_t family, parallel;
+        int64_t bytes; /* bf16 */
+    } cases[] = {
+        /* its input, qkv, attention's output, up; log-sum-exps; mean and 1/deviation of two norms */
+        { HR_FAMILY_GPT_NEOX, 1, 2 * D + 6 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
+        /* and the sum between the branches */
+        { HR_FAMILY_GPT_NEOX, 0, 2 * D + 6 * D + 2 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
+        /* four norms; of ReLU its result */
+        { HR_FAMILY_NEEDLE, 0, 2 * D + 6 * D + 2 * D + 2 * D + 2 * F + 4 * H + 4 * 8 },
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        hr_config config;
+        hr_compiled all, some;
+        hr_error err;
+        hr_intermediates nothing[LAYERS] = { 0 }, dropped[LAYERS];
+        hr_config_default(&config);
+        config.model.family = cases[i / 2].family;
+        config.model.parallel_residual = cases[i / 2].parallel;
+        config.model.n_layers = LAYERS;
+        config.model.n_heads = H;
+        config.model.d_model = D;
+        config.model.d_ff = F;
+        config.model.vocab_size = 300;
+        config.model.dropout = 0.1 * (double)(i % 2);
+        config.train.format = HR_FORMAT_BF16;
+        config.train.seq_len = T;
+        config.train.batch = BATCH;
+        for (int32_t l = 0; l < LAYERS; l++) dropped[l] = cheap(config.model.family);
+        const int64_t bytes = hr_compile_bytes(&config);
+        void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+        hr_region region = hr_region_over(memory, bytes);
+        hr_strategy strategy = { .dw_first = true, .layer_count = LAYERS, .dropped = nothing };
+        assert_int_equal(hr_compile_floor(&config, &strategy, 2, &region, &all, &err), HR_OK);
+        const int64_t flops = flops_of_step(&all.program);
+        region.used = 0;
+        strategy.dropped = dropped;
+        assert_int_equal(hr_compile_floor(&config, &strategy, 2, &region, &some, &err), HR_OK);
+        assert_int_equal(flops_of_step(&some.program), flops);
+        assert_int_equal(kept_bytes(&some), cases[i / 2].bytes * T * BATCH);
+        free(memory);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_leaves_in_a_layer_what_the_formula_says),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
