@@ -134,15 +134,16 @@ ALWAYS_INLINE void finish_whole_lines(const hr_linear_mm *mm, const linear_tile 
 }
 
 /* Asks for what the epilogue of the next tile will touch in these rows: its lines are far apart,
- * and a store that misses holds up all after it. */
+ * and a store that misses holds up all after it. Lines that are written come to L2 only: in L1 they
+ * would take the room of A. */
 ALWAYS_INLINE void expect_tile(const hr_linear_mm *mm, const linear_tile *now)
 {
     for (int64_t i = 0; i < now->rows; i++) {
         const int64_t index = (now->row + i) * mm->N + now->n + TILE_COLUMNS;
         if (mm->residual) __builtin_prefetch((const hr_bf16 *)mm->residual + index, 0);
         if (mm->aux) __builtin_prefetch((const hr_bf16 *)mm->aux + index, 0);
-        if (mm->pre) __builtin_prefetch((const hr_bf16 *)mm->pre + index, 1);
-        __builtin_prefetch((const hr_bf16 *)mm->out + index, 1);
+        if (mm->pre) __builtin_prefetch((const hr_bf16 *)mm->pre + index, 0, 2);
+        __builtin_prefetch((const hr_bf16 *)mm->out + index, 0, 2);
     }
 }
 
@@ -199,21 +200,22 @@ static tile_operands place_strip(const hr_linear_mm *mm, const linear_block *blo
                             .a_step = STEP_WORDS };
 }
 
-/* Rows of the next strip: asked for a few lines with each step, from end to end, so that the
- * hardware sees where they lead. */
+/* What the next strip takes of an array: asked for a few lines with each step, from end to end, so
+ * that the hardware sees where they lead. */
 typedef struct {
     const char *line;
     int64_t row_bytes, lines, done, rows; /* lines of a row, those asked for, rows that are left */
 } coming_strip;
 
-ALWAYS_INLINE coming_strip coming_after(const hr_linear_mm *mm, const linear_block *block,
-                                        int64_t row)
+/* Columns [first, end) of rows of `width`; nothing of a null array. */
+ALWAYS_INLINE coming_strip coming_after(const hr_linear_mm *mm, int64_t row, const void *array,
+                                        int64_t width, int64_t first, int64_t end)
 {
-    const hr_bf16 *a = (const hr_bf16 *)mm->a + 2 * block->word_first;
     const int64_t next = hr_min(row + STRIP_ROWS, mm->rows);
-    return (coming_strip){ .line = (const char *)(a + next * mm->K),
-                           .row_bytes = mm->K * (int64_t)sizeof *a,
-                           .lines = block->words / STEP_WORDS,
+    if (!array) return (coming_strip){ 0 };
+    return (coming_strip){ .line = (const char *)((const hr_bf16 *)array + next * width + first),
+                           .row_bytes = width * (int64_t)sizeof(hr_bf16),
+                           .lines = divide_up(end - first, 2 * LINE),
                            .rows = hr_min(STRIP_ROWS, mm->rows - next) };
 }
 
@@ -235,7 +237,12 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
     const int64_t steps = block->words / STEP_WORDS, share = divide_up(STRIP_ROWS, steps);
     const bool carries = !block->first || !block->last;
     tile_operands operands = place_strip(mm, block, row);
-    coming_strip strip = coming_after(mm, block, row);
+    coming_strip strip = coming_after(mm, row, mm->a, mm->K, 2 * block->word_first,
+                                      2 * (block->word_first + block->words));
+    /* Rows that the block has whole: end to end they are one stretch of memory. */
+    const bool stretch = block->last && block->n_end - block->n_first == mm->N;
+    coming_strip out = coming_after(mm, row, stretch ? mm->out : NULL, mm->N, 0, mm->N);
+    coming_strip residual = coming_after(mm, row, stretch ? mm->residual : NULL, mm->N, 0, mm->N);
     for (int64_t n = block->n_first; n < block->n_end; n += TILE_COLUMNS) {
         const int64_t columns = hr_min(TILE_COLUMNS, block->n_end - n);
         const tile_results sums = { block->last ? waiting->sums : carried, TILE_COLUMNS,
@@ -250,6 +257,10 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
         for (int64_t step = 0; step < steps; step++) {
             multiply_step(&operands, step);
             expect_strip(&strip);
+            if (stretch) {
+                expect_strip(&out);
+                expect_strip(&residual);
+            }
             if (carries) expect_results(&next, step);
             if (waiting->left.rows) finish_some(mm, waiting, share);
         }
