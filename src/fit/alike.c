@@ -10,7 +10,8 @@ enum {
     ENDS_MOST = HR_ALIKE_SETS_MOST * HR_FIT_CHUNKS_MOST,
     SEGMENTS_MOST = 2 * HR_ALIKE_SETS_MOST,
     GAP_FIRST = 1 << 14, /* the first guess: the bound is missed by this part of itself */
-    GAP_GROWTH = 4
+    GAP_GROWTH = 4,
+    HALVINGS_MOST = 6
 };
 
 /* What the last layer and the head take together: bytes that all layers before may keep at most. */
@@ -373,6 +374,7 @@ static bool finish(const search *s, hr_alike_best *best, int32_t *node, uint8_t 
 static bool run(search *s, hr_alike_best *best, uint8_t *chosen)
 {
     int32_t node = 0;
+    s->out_of_room = false;
     s->node_count = 0;
     s->first[0][0] = 0;
     s->first[0][1] = start(s, s->lists[0]);
@@ -437,13 +439,22 @@ bool hr_alike_choose(hr_layers *layers, const hr_layers_task *task, const hr_twi
     const int64_t bound = bound_of(s);
     best->bound = bound;
     if (bound > task->ps_most) return false;
-    /* What is within a small gap of the bound is soon looked through, and often enough. */
-    for (int64_t gap = bound / GAP_FIRST + 1;; gap *= GAP_GROWTH) {
+    /* What is within a small gap of the bound is soon looked through, and often enough. A gap that
+     * holds too much is halved towards the last that held nothing. */
+    int64_t gap = bound / GAP_FIRST + 1, empty = 0;
+    for (int32_t halvings = 0;;) {
         const bool last = gap >= (task->ps_most - bound) / GAP_GROWTH; /* or it would overflow */
         s->ps_most = last ? task->ps_most : bound + gap;
         if (run(s, best, chosen)) return true;
-        best->out_of_room = s->out_of_room;
-        if (s->out_of_room || last) return false;
+        if (s->out_of_room) {
+            best->out_of_room = halvings++ == HALVINGS_MOST;
+            if (best->out_of_room) return false;
+            gap = empty + (gap - empty) / 2;
+            continue;
+        }
+        if (last) return false;
         best->bound = s->ps_most + 1;
+        empty = gap;
+        gap *= GAP_GROWTH;
     }
 }

@@ -134,21 +134,30 @@ static bool choose(walk *w, const hr_setting *s, hr_layers_task *task, choice *b
     return choose_by_layer(w, s, task, best);
 }
 
-/* Builds the twins of sets that were chosen on trust. */
-static hr_status confirm(hr_fit *fit, hr_setting *s, const hr_layers_task *task, bool *changed,
-                         hr_error *err)
+static bool is_chosen(const hr_fit *fit, int32_t set)
+{
+    for (int32_t l = 0; l < fit->twin.depth.layers; l++)
+        if (fit->trial[l] == set) return true;
+    return false;
+}
+
+/* Builds the twins of sets that were chosen on trust; or of all that were there to choose from: a
+ * choice among many layers can take longer than all these twins. */
+static hr_status confirm(hr_fit *fit, hr_setting *s, const hr_layers_task *task, bool all,
+                         bool *changed, hr_error *err)
 {
     hr_status status = HR_OK;
     *changed = false;
-    for (int32_t l = 0; l < fit->twin.depth.layers && status == HR_OK; l++)
-        for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++) {
-            if (fit->sets[k] != task->sets[fit->trial[l]].dropped || s->known[k]) continue;
-            const hr_twin_set thought = s->sets[k];
-            status = hr_setting_know(fit, s, k, err);
-            if (status == HR_OK && !hr_setting_is_within(fit, &thought, &s->sets[k]))
-                status = hr_setting_know_all(fit, s, err);
-            *changed = true;
-        }
+    for (int32_t i = 0; i < task->set_count && status == HR_OK; i++) {
+        int32_t k = 0;
+        while (fit->sets[k] != task->sets[i].dropped) k++;
+        if (s->known[k] || !(all || is_chosen(fit, i))) continue;
+        const hr_twin_set thought = s->sets[k];
+        status = hr_setting_know(fit, s, k, err);
+        if (status == HR_OK && !hr_setting_is_within(fit, &thought, &s->sets[k]))
+            status = hr_setting_know_all(fit, s, err);
+        *changed = true;
+    }
     return status;
 }
 
@@ -178,11 +187,14 @@ typedef struct {
     bool found;
 } question;
 
+enum { TRUSTING_TURNS = 2 };
+
 /* Chooses, on trust at first, until the twins of all sets that are chosen were built. */
 static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    for (bool changed = true; changed;) {
+    bool changed = true;
+    for (int32_t turn = 0; changed; turn++) {
         memcpy(q->sets, s->sets, sizeof q->sets);
         for (int32_t k = 0; k < fit->set_count && q->times; k++)
             memcpy(q->sets[k].ps, q->times->sets[k].ps, sizeof q->sets[k].ps);
@@ -195,7 +207,7 @@ static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
                                     .ps_most = q->ps_most };
         q->found = choose(w, s, &q->task, &q->best);
         if (!q->found) return HR_OK;
-        const hr_status status = confirm(fit, s, &q->task, &changed, err);
+        const hr_status status = confirm(fit, s, &q->task, turn >= TRUSTING_TURNS, &changed, err);
         if (status != HR_OK) return status;
     }
     return HR_OK;
@@ -441,7 +453,7 @@ static hr_status settle_least(hr_fit *fit, hr_setting *s, int32_t chunk, int64_t
                                                      s->rests[chunk].head, fit->trial),
                                      s->rests[chunk].other);
         if (least >= *bytes) return HR_OK;
-        const hr_status status = confirm(fit, s, &task, &changed, err);
+        const hr_status status = confirm(fit, s, &task, false, &changed, err);
         if (status != HR_OK) return status;
         if (!changed) *bytes = least;
     }

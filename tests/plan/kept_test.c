@@ -56,7 +56,7 @@ static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
         int32_t family, parallel;
         int64_t bytes; /* bf16 */
     } cases[] = {
-        /* its input, qkv, attention's output, up; log-sum-exps; mean and 1/deviation of two norms */
+        /* its input, q k v, output of attention, up, log-sum-exps, statistics of two norms */
         { HR_FAMILY_GPT_NEOX, 1, 2 * D + 6 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
         /* and the sum between the branches */
         { HR_FAMILY_GPT_NEOX, 0, 2 * D + 6 * D + 2 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
