@@ -153,15 +153,16 @@ static void open_scene(scene *s, uint64_t turn)
     config->memory.recompute = HR_RECOMPUTE_AUTO;
     config->train.seq_len = draw(SEED, turn, 31) % 2 ? 64 : config->train.seq_len;
     config->train.batch = between(SEED, turn, 32, 1, 4);
-    config->train.optimizer.clip = draw(SEED, turn, 35) % 2;
-    if (draw(SEED, turn, 33) % 2) config->memory.micro_batch = config->train.batch;
-    if (draw(SEED, turn, 34) % 2) config->memory.loss_chunk = 64 * config->train.seq_len;
     if (many) {
         config->model.n_layers = 2;
         config->train.seq_len = 64;
         config->train.batch = 1;
         config->memory.loss_chunk = 64;
     }
+    config->train.optimizer.clip = draw(SEED, turn, 35) % 2;
+    if (draw(SEED, turn, 33) % 2) config->memory.micro_batch = config->train.batch;
+    if (draw(SEED, turn, 34) % 2) config->memory.loss_chunk = 64 * config->train.seq_len;
+    if (hr_config_check(config, &err) != HR_OK) fail_msg("%s", err.message);
     s->search.used = s->compile.used = 0;
     if (hr_fit_open(&s->fit, config, &s->rates, 2, &s->search, &err) != HR_OK)
         fail_msg("%s", err.message);
