@@ -13,6 +13,9 @@
 
 struct hr_derive;
 
+/* Kinds of work that an operation may name beside its products and bytes. */
+enum { HR_ITEMS_MAX = 4 };
+
 typedef struct hr_op {
     const char *name;
     const char *in, *out;      /* one letter an operand */
@@ -39,9 +42,17 @@ typedef struct hr_op {
     /* Floating-point operations of matrix products over so many rows; null: none. */
     int64_t (*flops)(const void *attr, int64_t rows);
 
-    /* For the price alone (plan/cost.h). What is done one at a time, beside products and passes
-     * over bytes: scores of attention, errors of GELU; null: nothing. */
-    int64_t (*items)(const void *attr, int64_t rows);
+    /* For the price alone (plan/cost.h). What is done beside products and passes over bytes, each
+     * kind by its count: exponentials, sums that wait for the rest of a reduction, what is packed
+     * before it is multiplied. Kinds are the operation's own; null: none.
+     *   step   attributes, and which operands are there
+     *   bf16   whether any operand is
+     *   items  in: zeros; grow with rows */
+    void (*items)(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX]);
+
+    /* For the price alone. Operands that are tables of which a call takes a row a token, however
+     * long they are: bit i is input i, output k. */
+    uint8_t in_looked_up, out_looked_up;
 
     /* For the price alone. Pieces that threads share, each piece done by one; null: enough for any
      * number of threads. */

@@ -74,15 +74,16 @@ hr_work hr_cost_work(const hr_program *program, int32_t step, int64_t rows, bool
     const int64_t worked = rows_of(program, s, rows);
     hr_work work = { .amount = { 0 } };
     if (op->flops) work.amount[HR_TERM_FLOPS] = op->flops(s->attr, worked);
-    if (op->items) work.amount[HR_TERM_ITEMS] = op->items(s->attr, worked);
+    if (op->items)
+        op->items(s, hr_cost_dtype(program, step) == 1, worked, &work.amount[HR_TERM_ITEMS]);
     for (int32_t i = 0; op->in[i]; i++)
-        if (s->in[i] != HR_NONE)
+        if (s->in[i] != HR_NONE && !(op->in_looked_up >> i & 1))
             work.amount[HR_TERM_IN + i] = bytes_shown(program, s->in[i], worked);
     for (int32_t k = 0; op->out[k]; k++) {
         if (s->out[k] == HR_NONE) continue;
         const int64_t bytes = bytes_shown(program, s->out[k], worked);
         const bool sums = op->out[k] == 'a' || op->out[k] == 'A';
-        work.amount[HR_TERM_OUT + k] = bytes;
+        if (!(op->out_looked_up >> k & 1)) work.amount[HR_TERM_OUT + k] = bytes;
         if (sums && starts) work.amount[HR_TERM_START] = add(work.amount[HR_TERM_START], bytes);
     }
     if (op->pieces) share(&work, op->pieces(s->attr, worked), threads);

@@ -3,9 +3,10 @@
  *
  *     time of a step = turns x (call + sum over terms of amount x rate) + started bytes x rate
  *
- * The terms of a call are its floating-point operations, what it does one at a time, and the bytes
- * that each operand shows it. They depend on the step's operation, its attributes and its operands'
- * rows, so layers that are alike cost alike, and what one layer costs may be asked of a small twin.
+ * The terms of a call are its floating-point operations, what its operation counts beside them, and
+ * the bytes that each operand shows it. They depend on the step's operation, its attributes and its
+ * operands' rows, so layers that are alike cost alike, and what one layer costs may be asked of a
+ * small twin.
  * docs/time.md says what is in it and what is not. */
 #ifndef HR_PLAN_COST_H
 #define HR_PLAN_COST_H
@@ -15,14 +16,18 @@
 /* What a call is charged for, beside being called. */
 enum {
     HR_TERM_FLOPS,
-    HR_TERM_ITEMS,                            /* of hr_op.items: exponentials and the like */
-    HR_TERM_IN,                               /* bytes of input i: HR_TERM_IN + i */
-    HR_TERM_OUT = HR_TERM_IN + HR_IN_MAX,     /* bytes of output k; a sum is read and written */
-    HR_TERM_START = HR_TERM_OUT + HR_OUT_MAX, /* bytes of sums that start here */
+    HR_TERM_ITEMS,                             /* of hr_op.items, kind i: HR_TERM_ITEMS + i */
+    HR_TERM_IN = HR_TERM_ITEMS + HR_ITEMS_MAX, /* bytes of input i: HR_TERM_IN + i */
+    HR_TERM_OUT = HR_TERM_IN + HR_IN_MAX,      /* bytes of output k; a sum is read and written */
+    HR_TERM_START = HR_TERM_OUT + HR_OUT_MAX,  /* bytes of sums that start here */
     HR_TERM_COUNT
 };
 
 enum { HR_RATE_OPS_MOST = 48 };
+
+/* Which amounts the terms stand for: rates that were found for others are of no use. To be raised
+ * with every change of what an operation counts. */
+enum { HR_COST_MODEL = 2 };
 
 /* Picoseconds a call and attoseconds (10^-18 s) a unit of a term: a whole number of them is fine
  * enough for 10^17 operations a second, and coarse enough that 292 years fit the sum. */
@@ -38,6 +43,7 @@ typedef struct {
  * between 0 and the two limits. */
 typedef struct {
     int32_t threads; /* that they hold for, >= 1 */
+    int32_t pace_us; /* what a fixed small step took while they were measured; 0: they were not */
     hr_rate op[HR_RATE_OPS_MOST][2];
 } hr_rates;
 

@@ -29,27 +29,42 @@ static rung_rates rates_of_rung(uint32_t cpu_mask)
 enum {
     CALL_PS = 3000000,   /* three microseconds to wake the threads and wait for the last */
     BYTE_AS = 100000000, /* of one thread: 10 GB/s is what a pass with a little work reaches */
-    ITEM_AS = 200000000, /* an exponential, a rotation's overhead */
     MEMORY_THREADS = 8,  /* more do not make memory faster */
     VECTOR_PASSES = 4    /* a pass without vectors takes so many times as long */
 };
 
-static hr_rate guess(const hr_op *op, int64_t flop_as, int64_t item_as, int64_t byte_as)
+/* Picoseconds of one thread for the kinds of items of operations whose names begin so; the first
+ * that fits. */
+static const struct {
+    const char *name;
+    int64_t ps[HR_ITEMS_MAX];
+} items_guess[] = {
+    { "linear_dw", { 200, 150, 120, 200 } },
+    { "linear", { 200, 400, 100, 100000 } },
+    { "attention", { 200, 300, 4, 0 } },
+    { "", { 200, 200, 200, 200 } }, /* an exponential, a rotation's overhead */
+};
+
+static const int64_t *items_of(const hr_op *op)
+{
+    int32_t i = 0;
+    while (strncmp(op->name, items_guess[i].name, strlen(items_guess[i].name))) i++;
+    return items_guess[i].ps;
+}
+
+/* Items take `slower` times as long where there are no vectors. */
+static hr_rate guess(const hr_op *op, int64_t flop_as, int64_t byte_as, int64_t slower,
+                     int64_t threads)
 {
     hr_rate rate = { .call_ps = CALL_PS };
     if (op->flops) rate.unit_as[HR_TERM_FLOPS] = flop_as;
-    if (op->items) rate.unit_as[HR_TERM_ITEMS] = item_as;
+    if (op->items)
+        for (int32_t i = 0; i < HR_ITEMS_MAX; i++)
+            rate.unit_as[HR_TERM_ITEMS + i] = slower * items_of(op)[i] * 1000000 / threads;
     for (int32_t i = 0; op->in[i]; i++) rate.unit_as[HR_TERM_IN + i] = byte_as;
     for (int32_t k = 0; op->out[k]; k++) {
         rate.unit_as[HR_TERM_OUT + k] = byte_as;
         if (op->out[k] == 'a' || op->out[k] == 'A') rate.unit_as[HR_TERM_START] = byte_as;
-    }
-    /* A lookup touches a row a token, not the table. */
-    if (strncmp(op->name, "embed", 5)) return rate;
-    if (op->out[0] == 'a') {
-        rate.unit_as[HR_TERM_OUT] = rate.unit_as[HR_TERM_OUT + 1] = 0;
-    } else {
-        rate.unit_as[HR_TERM_IN + 1] = rate.unit_as[HR_TERM_IN + 2] = 0;
     }
     return rate;
 }
@@ -67,8 +82,8 @@ void hr_rates_guess(const struct hr_op *const *ops, int32_t op_count, uint32_t c
         const bool attention = !strncmp(ops[i]->name, "attention", 9);
         for (int32_t dtype = 0; dtype < 2; dtype++) {
             const int64_t flop_as = attention ? rung.attention_as[dtype] : rung.product_as[dtype];
-            rates->op[i][dtype] = guess(ops[i], flop_as / rates->threads,
-                                        slower * (int64_t)ITEM_AS / rates->threads, byte_as);
+            rates->op[i][dtype] = guess(ops[i], flop_as / rates->threads, byte_as, slower,
+                                        rates->threads);
         }
     }
 }

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "model/assemble.h"
+#include "ops/linear/linear.h"
 #include "ops/list.h"
 #include "plan/compile.h"
 #include "plan/cost.h"
@@ -171,6 +172,84 @@ static void sums_start_once_however_often_their_step_runs(void **state)
     free(cut.memory);
 }
 
+/* By hand: what each product packs, carries and cuts short, and what its call is not charged. */
+static void products_count_what_their_blocks_do(void **state)
+{
+    (void)state;
+    hr_step step = { .out = { 0, HR_NONE, HR_NONE, HR_NONE, HR_NONE } };
+    const hr_linear_attr attr = { .K = 600, .N = 1000, .T = 64, .act = HR_ACT_GELU };
+    memcpy(step.attr, &attr, sizeof attr);
+    const struct {
+        int32_t op;
+        bool bf16;
+        int64_t items[HR_ITEMS_MAX];
+    } cases[] = {
+        { HR_OP_linear, false, { 64000, 2 * 64000, 2 * 38400, 64 } },
+        { HR_OP_linear, true, { 64000, 64000, 2 * 38400, 64 } },
+        { HR_OP_linear_dx, false, { 38400, 3 * 38400, 2 * 64000, 64 } },
+        { HR_OP_linear_dx, true, { 38400, 38400, 2 * 64000, 64 } },
+        { HR_OP_linear_dw, false, { 0, 2 * 38400, 2 * 64000, 0 } },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t items[HR_ITEMS_MAX] = { 0 };
+        hr_op_table[cases[i].op]->items(&step, cases[i].bf16, 64, items);
+        assert_memory_equal(items, cases[i].items, sizeof items);
+    }
+    int64_t items[HR_ITEMS_MAX] = { 0 };
+    step.out[1] = 1; /* db */
+    hr_op_table[HR_OP_linear_dw]->items(&step, true, 1025, items);
+    assert_int_equal(items[0], 1025 * 1000);
+    assert_int_equal(items[3], 2 * 600 * 1000);
+}
+
+/* Nothing that a step is charged for is negative, or less with more rows. */
+static void more_rows_are_never_less_work(void **state)
+{
+    (void)state;
+    for (uint64_t turn = 0; turn < PROGRAMS; turn++) {
+        const hr_config config = random_config(SEED, turn);
+        built b;
+        build(&b, &config, config.train.batch);
+        const hr_program *program = &b.compiled.program;
+        for (int32_t s = 0; s < program->step_count; s++) {
+            hr_work less = { .amount = { 0 } };
+            for (int64_t rows = 1; rows <= 4 * config.train.seq_len; rows += 1 + rows / 3) {
+                const hr_work work = hr_cost_work(program, s, rows, false, 1);
+                for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+                    if (work.amount[t] < less.amount[t])
+                        fail_msg("%s, term %d: %lld, with more rows %lld",
+                                 program->ops[program->steps[s].op]->name, t,
+                                 (long long)less.amount[t], (long long)work.amount[t]);
+                less = work;
+            }
+        }
+        free(b.memory);
+    }
+}
+
+static void tables_are_not_charged_for_what_is_not_looked_up(void **state)
+{
+    (void)state;
+    hr_config config = small_config();
+    built few, many;
+    build(&few, &config, 2);
+    config.model.vocab_size = 30000;
+    build(&many, &config, 2);
+    int32_t compared = 0;
+    for (int32_t s = 0; s < few.compiled.program.step_count; s++) {
+        const int16_t op = few.compiled.program.steps[s].op;
+        if (op != HR_OP_embed && op != HR_OP_embed_bwd) continue;
+        const hr_work one = hr_cost_work(&few.compiled.program, s, INT64_MAX, false, THREADS);
+        const hr_work other = hr_cost_work(&many.compiled.program, s, INT64_MAX, false, THREADS);
+        assert_int_equal(many.compiled.program.steps[s].op, op);
+        assert_memory_equal(&one, &other, sizeof one);
+        compared++;
+    }
+    assert_true(compared >= 2);
+    free(few.memory);
+    free(many.memory);
+}
+
 static void what_is_too_large_to_be_timed_costs_the_most_there_is(void **state)
 {
     (void)state;
@@ -216,6 +295,9 @@ int main(void)
         cmocka_unit_test(a_program_costs_the_sum_of_its_calls),
         cmocka_unit_test(layers_that_are_alike_cost_alike),
         cmocka_unit_test(sums_start_once_however_often_their_step_runs),
+        cmocka_unit_test(products_count_what_their_blocks_do),
+        cmocka_unit_test(more_rows_are_never_less_work),
+        cmocka_unit_test(tables_are_not_charged_for_what_is_not_looked_up),
         cmocka_unit_test(what_is_too_large_to_be_timed_costs_the_most_there_is),
         cmocka_unit_test(a_guess_prices_every_kernel_and_a_higher_rung_never_more),
     };

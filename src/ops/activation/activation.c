@@ -5,10 +5,12 @@
 
 #include "ops/list.h"
 
-static int64_t items(const void *attr, int64_t rows)
+/* Errors of GELU. */
+static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
-    const hr_linear_attr *shape = attr;
-    return shape->act == HR_ACT_GELU ? rows * shape->N : 0;
+    const hr_linear_attr *shape = (const hr_linear_attr *)step->attr;
+    (void)bf16;
+    if (shape->act == HR_ACT_GELU) items[0] = rows * shape->N;
 }
 
 const hr_op hr_activation_op = { .name = "activation",

@@ -80,11 +80,16 @@ static int64_t flops_backward(const void *attr, int64_t rows)
     return pair_flops(attr, rows, 10);
 }
 
-/* Scores, each with its exponential. */
-static int64_t items(const void *attr, int64_t rows)
+/* Scores, each with its exponential; those of them that dropout draws for; and for each what heads
+ * lack to the 32 elements that the widest kernels multiply at once. */
+static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
-    const hr_attention_attr *shape = attr;
-    return pair_flops(attr, rows, 1) / shape->head_width;
+    const hr_attention_attr *shape = (const hr_attention_attr *)step->attr;
+    const int64_t width = shape->head_width;
+    (void)bf16;
+    items[0] = pair_flops(shape, rows, 1) / width;
+    if (shape->dropout > 0) items[1] = items[0];
+    items[2] = items[0] * (hr_round_up(width, 32) - width);
 }
 
 static int64_t pieces(const void *attr, int64_t rows)

@@ -36,6 +36,13 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-const hr_op hr_embed_op = { .name = "embed", .in = "rwW", .out = "r", .derivative = derivative };
+const hr_op hr_embed_op = { .name = "embed",
+                            .in = "rwW",
+                            .out = "r",
+                            .derivative = derivative,
+                            .in_looked_up = 1 << 1 | 1 << 2 };
 
-const hr_op hr_embed_bwd_op = { .name = "embed_bwd", .in = "rr", .out = "aA" };
+const hr_op hr_embed_bwd_op = { .name = "embed_bwd",
+                                .in = "rr",
+                                .out = "aA",
+                                .out_looked_up = 1 << 0 | 1 << 1 };

@@ -103,17 +103,47 @@ static int64_t flops(const void *attr, int64_t rows)
     return 2 * rows * shape->K * shape->N;
 }
 
-/* GELU and its slope take an error function each. */
-static int64_t items(const void *attr, int64_t rows)
+/* Kernels walk a product in blocks of a KiB of the reduction by so many columns. */
+enum { BLOCK_BYTES = 1024, BLOCK_COLUMNS = 512, TILE_COLUMNS = 32 };
+
+static int64_t blocks(int64_t length, int64_t block)
 {
-    const hr_linear_attr *shape = attr;
-    return shape->act == HR_ACT_GELU ? rows * shape->N : 0;
+    return hr_max(1, (length + block - 1) / block);
 }
 
-static int64_t items_dx(const void *attr, int64_t rows)
+/* Of a product with `reduced` columns on one side of the reduction and `columns` of result: errors
+ * of GELU or its slope, sums that wait in memory between two blocks of the reduction, elements that
+ * are copied for every block of columns, rows whose last tile is cut short. */
+static void items_mm(const hr_linear_attr *shape, bool bf16, int64_t rows, int64_t reduced,
+                     int64_t columns, int64_t items[HR_ITEMS_MAX])
 {
-    const hr_linear_attr *shape = attr;
-    return shape->act == HR_ACT_GELU ? rows * shape->K : 0;
+    if (shape->act == HR_ACT_GELU) items[0] = rows * columns;
+    items[1] = rows * columns * (blocks(reduced, BLOCK_BYTES / (bf16 ? 2 : 4)) - 1);
+    items[2] = rows * reduced * blocks(columns, BLOCK_COLUMNS);
+    if (columns % TILE_COLUMNS) items[3] = rows;
+}
+
+static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
+{
+    const hr_linear_attr *shape = attr_of(step);
+    items_mm(shape, bf16, rows, shape->K, shape->N, items);
+}
+
+static void items_dx(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
+{
+    const hr_linear_attr *shape = attr_of(step);
+    items_mm(shape, bf16, rows, shape->N, shape->K, items);
+}
+
+/* The pass for db; elements of x and of dy that are packed, once a block of the other's columns;
+ * and sums that wait in memory between two blocks of tokens. */
+static void items_dw(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
+{
+    const hr_linear_attr *shape = attr_of(step);
+    if (step->out[1] != HR_NONE) items[0] = rows * shape->N;
+    items[1] = rows * shape->K * blocks(shape->N, BLOCK_COLUMNS);
+    items[2] = rows * shape->N * blocks(shape->K, BLOCK_COLUMNS);
+    items[3] = shape->K * shape->N * (blocks(rows, BLOCK_BYTES / (bf16 ? 2 : 4)) - 1);
 }
 
 const hr_op hr_linear_op = { .name = "linear",
@@ -140,4 +170,5 @@ const hr_op hr_linear_dw_op = { .name = "linear_dw",
                                 .in = "rr",
                                 .out = "aA",
                                 .scratch_bytes = hr_linear_dw_scratch_bytes,
-                                .flops = flops };
+                                .flops = flops,
+                                .items = items_dw };

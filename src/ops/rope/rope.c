@@ -50,10 +50,11 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 }
 
 /* Heads are turned one by one. */
-static int64_t items(const void *attr, int64_t rows)
+static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
-    const hr_rope_attr *shape = attr;
-    return rows * shape->heads * shape->runs;
+    const hr_rope_attr *shape = (const hr_rope_attr *)step->attr;
+    (void)bf16;
+    items[0] = rows * shape->heads * shape->runs;
 }
 
 const hr_op hr_rope_table_op = { .name = "rope_table", .in = "", .out = "w" };
