@@ -23,18 +23,19 @@ typedef struct {
     double measured_seconds; /* of processor, of the thread that had the most: the best of five */
     double wall_seconds;     /* by the clock, the best of the same five */
     double error;            /* predicted / measured - 1 */
-    double speed; /* of a fixed small step before and after, beside its best in this check: 1 when
-                   * the machine was as quiet as it got */
-    bool busy;    /* speed below 0.9: the row says more about who else was there */
+    double speed; /* of a fixed small step before and after, beside what it was when the prices were
+                   * measured; with a guess, beside its best in this check */
+    bool counts;  /* speed within a tenth of 1: else the row says more about the machine */
 } hr_calibrate_row;
 
 typedef struct {
     const char *directory; /* that keeps calibrations; made if it is missing */
     const char *date;      /* of today, for people: "2025-03-14" */
+    const char *kernels;   /* highest rung, a name of base/cpu.h; null: what the machine has */
     int32_t threads;       /* 0: as affinity and the quota allow */
     int32_t checks;        /* recipes of hr_calibrate_check: 1 to HR_CALIBRATE_CHECKS_MAX */
-    double seconds;        /* that hr_calibrate measures, about */
-    int32_t recipes;       /* of hr_calibrate, the first so many; 0: all. For tests */
+    double seconds;  /* that hr_calibrate measures; one pass over all recipes it takes anyway */
+    int32_t recipes; /* of hr_calibrate, the first so many; 0: all. For tests */
     void *context;
     void (*progress)(void *context, int32_t done, int32_t all); /* null: nobody asks */
     void (*row)(void *context, const hr_calibrate_row *row);    /* null: nobody asks */
@@ -52,23 +53,25 @@ typedef struct {
 } hr_calibrate_report;
 
 typedef struct {
-    char source[160]; /* where the prices came from */
-    int32_t rows, busy;
-    double error_median, error_high; /* of all rows, without their signs */
-    double quiet_median, quiet_high; /* of those that were not busy */
+    char source[160];                    /* where the prices came from */
+    double speed;                        /* median of the rows' */
+    int32_t rows, counted;               /* all; those that count */
+    double error_median, error_high;     /* of all rows, without their signs */
+    double counted_median, counted_high; /* of those that count; 0 of none */
 } hr_calibrate_verdict;
 
 /* Runs small recipes, times every call, fits the prices and writes them to the directory.
- * Errors   USAGE    more threads than there may be; a directory that is none
+ * Errors   USAGE    more threads than there may be; kernels that there are not; a directory that is
+ *                   none
  *          NO_FIT   less memory than the recipes need, some hundred MiB
  *          FAILURE  the file cannot be written.
- * Cost     about request->seconds, and a few more on a slow machine
+ * Cost     about request->seconds; more where one pass takes longer
  * Threads  one at a time in a process. */
 HR_MUST_CHECK hr_status hr_calibrate(const hr_calibrate_request *request,
                                      hr_calibrate_report *report, hr_error *err);
 
-/* Predicts and runs recipes, with the prices that a plan would use now. Rows that ran while the
- * machine was busy are run again, twice at most.
+/* Predicts and runs recipes, with the prices that a plan would use now. Rows that do not count
+ * are run again, twice at most.
  * Errors   as hr_calibrate; CORRUPT a calibration that cannot be used. */
 HR_MUST_CHECK hr_status hr_calibrate_check(const hr_calibrate_request *request,
                                            hr_calibrate_verdict *verdict, hr_error *err);

@@ -55,6 +55,7 @@ static hr_status host(void *context, hr_executor *executor, int32_t step, const 
 static void keep(hr_probe_times *times, int64_t ns)
 {
     const int32_t kept = (int32_t)hr_min(ns, INT32_MAX);
+    times->calls++;
     if (times->count < HR_PROBE_TIMES) {
         times->ns[times->count++] = kept;
         return;

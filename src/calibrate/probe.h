@@ -13,7 +13,8 @@
 enum { HR_PROBE_TIMES = 48 };
 
 typedef struct {
-    int32_t count;
+    int32_t calls;              /* that were watched */
+    int32_t count;              /* of times kept */
     int32_t ns[HR_PROBE_TIMES]; /* in any order */
 } hr_probe_times;
 

@@ -14,7 +14,7 @@
 #include "headroom/doctor.h"
 #include "headroom/version.h"
 
-enum { FILE_VERSION = 1, FILE_BYTES_MOST = 1 << 16, PATH_BYTES = 4096, TERM_NAME_BYTES = 16 };
+enum { FILE_VERSION = 2, FILE_BYTES_MOST = 1 << 16, PATH_BYTES = 4096, TERM_NAME_BYTES = 16 };
 
 static const char *const dtype_names[] = { "f32", "bf16" };
 
@@ -46,6 +46,7 @@ void hr_rates_machine_of(const struct hr_op *const *ops, int32_t op_count, uint3
     snprintf(machine->rung, sizeof machine->rung, "%s", hr_cpu_rung_name(cpu_mask));
     snprintf(machine->huge_pages, sizeof machine->huge_pages, "%s", here.huge_pages);
     uint64_t build = hash_text(hash_begin, HR_VERSION);
+    build = hash_integer(build, HR_COST_MODEL);
     build = hash_integer(build, HR_TERM_COUNT);
     for (int32_t i = 0; i < op_count; i++) {
         build = hash_text(build, ops[i]->name);
@@ -79,11 +80,15 @@ static json_t *json_of_machine(const hr_rates_machine *machine)
 static const char *term_name(int32_t term, char name[TERM_NAME_BYTES])
 {
     if (term == HR_TERM_FLOPS) return "flop_as";
-    if (term == HR_TERM_ITEMS) return "item_as";
     if (term == HR_TERM_START) return "start_as";
-    const bool in = term < HR_TERM_OUT;
-    snprintf(name, TERM_NAME_BYTES, "%s%d_as", in ? "in" : "out",
-             term - (in ? HR_TERM_IN : HR_TERM_OUT));
+    const int32_t first = term < HR_TERM_IN    ? HR_TERM_ITEMS
+                          : term < HR_TERM_OUT ? HR_TERM_IN
+                                               : HR_TERM_OUT;
+    snprintf(name, TERM_NAME_BYTES, "%s%d_as",
+             first == HR_TERM_ITEMS ? "item"
+             : first == HR_TERM_IN  ? "in"
+                                    : "out",
+             term - first);
     return name;
 }
 
@@ -142,9 +147,9 @@ hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, i
     hr_status status = hr_directory_make(directory, err);
     if (status == HR_OK) status = hr_file_begin(&out, directory, name, err);
     if (status != HR_OK) return status;
-    json_t *root = json_pack("{si ss so so}", "version", FILE_VERSION, "date", date, "machine",
-                             json_of_machine(machine), "rates",
-                             json_of_rates(ops, op_count, rates));
+    json_t *root = json_pack("{si ss so sI so}", "version", FILE_VERSION, "date", date, "machine",
+                             json_of_machine(machine), "pace_us", (json_int_t)rates->pace_us,
+                             "rates", json_of_rates(ops, op_count, rates));
     sink to = { &out, err };
     err->status = HR_OK;
     const int failed = root ? json_dump_callback(root, append, &to, JSON_INDENT(1)) : -1;
@@ -242,6 +247,11 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
     *stale = version != FILE_VERSION || !json_equal(of, here);
     json_decref(here);
     if (*stale) return HR_OK;
+    json_t *pace = json_object_get(root, "pace_us");
+    if (!json_is_integer(pace) || json_integer_value(pace) < 0 ||
+        json_integer_value(pace) > INT32_MAX)
+        return refuse(r, "a pace that is none", "");
+    r->rates->pace_us = (int32_t)json_integer_value(pace);
     snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated here %.32s", date);
     return read_rates(r, all);
 }

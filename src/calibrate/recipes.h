@@ -15,7 +15,11 @@ typedef struct {
 } hr_recipe;
 
 /* Row `index` of what calibration runs, null past its end. */
+enum { HR_RECIPES_LEARNED_MOST = 64 };
 const hr_recipe *hr_recipe_learned(int32_t index);
+
+/* The fixed small step that tells how fast the machine is at the moment. */
+const hr_recipe *hr_recipe_pace(void);
 
 /* Row `index` of what a check runs: every other one has shapes that no calibration runs. Null past
  * its end. */

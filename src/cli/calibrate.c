@@ -14,7 +14,7 @@
 #include "cli.h"
 #include "headroom/progress.h"
 
-enum { SECONDS = 20 };
+enum { SECONDS = 40 };
 
 static void interrupted(int number)
 {
@@ -82,7 +82,7 @@ static void show_row(void *context, const hr_calibrate_row *row)
                                                  row->predicted_seconds, "measured_seconds",
                                                  row->measured_seconds, "wall_seconds",
                                                  row->wall_seconds, "error", row->error, "speed",
-                                                 row->speed, "busy", row->busy));
+                                                 row->speed, "counts", row->counts));
         return;
     }
     if (s->printed++ == 0)
@@ -90,7 +90,10 @@ static void show_row(void *context, const hr_calibrate_row *row)
                "predicted", "measured", "by clock", "error", "speed");
     printf("%c %-64s %7.2f ms %7.2f ms %7.2f ms %+6.1f %% %5.2f%s\n", row->unseen ? '*' : ' ',
            row->recipe, 1e3 * row->predicted_seconds, 1e3 * row->measured_seconds,
-           1e3 * row->wall_seconds, 100 * row->error, row->speed, row->busy ? " busy" : "");
+           1e3 * row->wall_seconds, 100 * row->error, row->speed,
+           row->counts      ? ""
+           : row->speed < 1 ? " slower"
+                            : " quicker");
 }
 
 static void print_json(json_t *object)
@@ -136,20 +139,27 @@ static int check(const hr_calibrate_request *request, screen *s)
         return hr_cli_fail(&err);
     }
     if (s->rows) {
-        print_json(json_pack("{ss si si sf sf sf sf so}", "source", verdict.source, "recipes",
-                             verdict.rows, "busy", verdict.busy, "error_median",
-                             verdict.error_median, "error_high", verdict.error_high, "quiet_median",
-                             verdict.quiet_median, "quiet_high", verdict.quiet_high, "rows",
-                             s->rows));
+        print_json(json_pack("{ss sf si si sf sf sf sf so}", "source", verdict.source, "speed",
+                             verdict.speed, "recipes", verdict.rows, "counted", verdict.counted,
+                             "error_median", verdict.error_median, "error_high", verdict.error_high,
+                             "counted_median", verdict.counted_median, "counted_high",
+                             verdict.counted_high, "rows", s->rows));
         return HR_OK;
     }
     printf("prices: %s\n", verdict.source);
-    printf("error of %d recipes: median %.1f %%, 90th percentile %.1f %%\n", verdict.rows,
+    printf("error of all %d recipes: median %.1f %%, 90th percentile %.1f %%\n", verdict.rows,
            100 * verdict.error_median, 100 * verdict.error_high);
-    if (verdict.busy > 0 && verdict.busy < verdict.rows)
-        printf("without the %d that ran on a busy machine: median %.1f %%, 90th percentile %.1f "
-               "%%\n",
-               verdict.busy, 100 * verdict.quiet_median, 100 * verdict.quiet_high);
+    if (verdict.counted == 0)
+        printf("no row counts: all ran while the machine was slower or quicker\n");
+    else if (verdict.counted < verdict.rows)
+        printf("error of the %d that count, the machine being as it was at the calibration: median "
+               "%.1f %%, 90th percentile %.1f %%\n",
+               verdict.counted, 100 * verdict.counted_median, 100 * verdict.counted_high);
+    if (verdict.speed < 0.9 || verdict.speed > 1.1)
+        printf(
+            "the machine runs at %.2f of its speed at the calibration: these rows say more about "
+            "it than about the prices; headroom calibrate measures it as it is now\n",
+            verdict.speed);
     return HR_OK;
 }
 
@@ -164,6 +174,7 @@ int hr_cli_calibrate(const hr_cli_arguments *arguments)
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
     hr_calibrate_request request = { .directory = directory,
                                      .date = date,
+                                     .kernels = arguments->values[HR_OPTION_KERNELS],
                                      .checks = HR_CALIBRATE_CHECKS_DEFAULT,
                                      .seconds = SECONDS,
                                      .context = &s,

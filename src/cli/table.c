@@ -28,6 +28,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                             "measure with so many threads (as affinity and quota allow)" },
     [HR_OPTION_CHECK] = { "check", NULL, "hold predictions against runs instead" },
     [HR_OPTION_RECIPES] = { "recipes", "N", "recipes that --check runs, at most 40 (10)" },
+    [HR_OPTION_KERNELS] = { "kernels", "NAME",
+                            "measure these, as train.kernels takes them (the machine's best)" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
@@ -56,11 +58,12 @@ static const hr_cli_command commands[] = {
       TAKES(CAPACITY) | TAKES(SECONDS) | TAKES(PACK_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_pack },
     { "calibrate", "", "measure this machine, so that plans can say how long a step takes",
-      "Runs small recipes for about twenty seconds and keeps the prices of operations in\n"
+      "Runs small recipes for less than a minute and keeps the prices of operations in\n"
       "$XDG_CACHE_HOME/headroom. With --check: predicts the steps of other recipes, runs them,\n"
-      "and prints both; rows that ran while the machine was busy are marked.",
-      TAKES(THREADS) | TAKES(CHECK) | TAKES(RECIPES) | TAKES(JSON) | TAKES(HELP), 0, 0,
-      hr_cli_calibrate },
+      "and prints both; rows that ran while the machine was quicker or slower than when it was\n"
+      "calibrated are marked.",
+      TAKES(THREADS) | TAKES(KERNELS) | TAKES(CHECK) | TAKES(RECIPES) | TAKES(JSON) | TAKES(HELP),
+      0, 0, hr_cli_calibrate },
     { "keys", "", "list every key of a recipe with default, unit and range",
       "Each key may stand in a recipe, or behind it on the command line as key=value.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys },

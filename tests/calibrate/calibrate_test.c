@@ -82,7 +82,10 @@ static void what_was_measured_is_what_a_check_uses(void **state)
     assert_int_equal(verdict.rows, 1);
     assert_int_equal(l.rows, 1);
     assert_true(l.last.predicted_seconds > 0 && l.last.measured_seconds > 0);
-    assert_true(l.last.speed > 0 && l.last.speed <= 1);
+    assert_true(l.last.speed > 0 && verdict.speed == l.last.speed);
+    assert_true(l.last.counts == (fabs(log(l.last.speed)) <= log(1.1)));
+    assert_int_equal(verdict.counted, l.last.counts);
+    assert_true(verdict.counted_median == (l.last.counts ? fabs(l.last.error) : 0));
     assert_true(fabs(l.last.error - (l.last.predicted_seconds / l.last.measured_seconds - 1)) <
                 1e-12);
     assert_true(verdict.error_median == fabs(l.last.error));
@@ -131,6 +134,8 @@ static void the_command_refuses_what_it_does_not_take(void **state)
     assert_int_equal(run("", "--threads 0"), HR_USAGE);
     expect_said("--threads takes a whole number from 1 to 256; it was given \"0\"");
     assert_int_equal(run("", "--threads 2x"), HR_USAGE);
+    assert_int_equal(run("", "--kernels avx3"), HR_USAGE);
+    expect_said("there are no kernels named \"avx3\"");
     assert_int_equal(run("", "recipe.yaml"), HR_USAGE);
     assert_int_equal(run("env -u HOME -u XDG_CACHE_HOME", ""), HR_USAGE);
     expect_said("neither XDG_CACHE_HOME nor HOME says where to keep it");

@@ -129,12 +129,30 @@ static void unseen_recipes_have_widths_that_were_not_learned(void **state)
     assert_true(count >= 10);
 }
 
+/* With the same rows everywhere, a pass over a weight could not be told from its product. */
+static void rows_of_what_is_learned_differ(void **state)
+{
+    (void)state;
+    int64_t least[2] = { INT64_MAX, INT64_MAX }, most[2] = { 0 };
+    const hr_recipe *recipe;
+    for (int32_t i = 0; (recipe = hr_recipe_learned(i)); i++) {
+        const int32_t type = recipe->format == HR_FORMAT_BF16;
+        const int64_t rows = recipe->micro_batch * recipe->seq_len;
+        assert_true(i < HR_RECIPES_LEARNED_MOST);
+        assert_int_equal(recipe->batch % recipe->micro_batch, 0); /* short turns are not timed */
+        least[type] = hr_min(least[type], rows);
+        most[type] = hr_max(most[type], rows);
+    }
+    for (int32_t type = 0; type < 2; type++) assert_true(most[type] >= 32 * least[type]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_of_a_step_is_timed),
         cmocka_unit_test(what_is_tested_was_learned),
         cmocka_unit_test(unseen_recipes_have_widths_that_were_not_learned),
+        cmocka_unit_test(rows_of_what_is_learned_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

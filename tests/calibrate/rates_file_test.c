@@ -76,6 +76,7 @@ static void a_calibration_is_read_back_as_it_was_written(void **state)
             rates.op[op][dtype].unit_as[HR_TERM_OUT] = HR_RATE_UNIT_AS_MOST;
         }
     }
+    rates.pace_us = 8765;
     save(&rates, &machine);
     memset(&read, 0x55, sizeof read);
     assert_int_equal(load(folder, &read, source), HR_OK);
@@ -126,6 +127,24 @@ static void a_stale_one_is_ignored_and_that_is_said(void **state)
         assert_non_null(strstr(source, "a guess by instruction set"));
         assert_non_null(strstr(source, "ignored"));
     }
+}
+
+static void one_of_an_older_version_is_ignored_too(void **state)
+{
+    (void)state;
+    const hr_rates guess = guessed();
+    hr_rates read, measured = guess;
+    char source[HR_RATES_SOURCE_BYTES];
+    measured.op[HR_OP_linear][1].call_ps++;
+    save(&measured, &machine);
+    json_t *root = json_load_file(path, 0, NULL);
+    json_object_set_new(root, "version", json_integer(1));
+    json_object_del(root, "pace_us");
+    assert_int_equal(json_dump_file(root, path, 0), 0);
+    json_decref(root);
+    assert_int_equal(load(folder, &read, source), HR_OK);
+    assert_memory_equal(&read, &guess, sizeof guess);
+    assert_non_null(strstr(source, "ignored"));
 }
 
 static void put(const char *text)
@@ -202,6 +221,23 @@ static void absurd_rates_are_refused(void **state)
     }
 }
 
+static void a_pace_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    const hr_rates rates = guessed();
+    for (int32_t i = 0; i < 4; i++) {
+        save(&rates, &machine);
+        json_t *root = json_load_file(path, 0, NULL);
+        if (i == 0) json_object_del(root, "pace_us");
+        if (i == 1) json_object_set_new(root, "pace_us", json_integer(-1));
+        if (i == 2) json_object_set_new(root, "pace_us", json_integer(INT64_C(1) << 31));
+        if (i == 3) json_object_set_new(root, "pace_us", json_real(0.5));
+        assert_int_equal(json_dump_file(root, path, 0), 0);
+        json_decref(root);
+        expect_refused("a pace that is none");
+    }
+}
+
 static void missing_and_unknown_rates_are_refused(void **state)
 {
     (void)state;
@@ -231,7 +267,9 @@ int main(void)
         cmocka_unit_test(a_calibration_is_read_back_as_it_was_written),
         cmocka_unit_test(without_one_there_is_a_guess),
         cmocka_unit_test(a_stale_one_is_ignored_and_that_is_said),
+        cmocka_unit_test(one_of_an_older_version_is_ignored_too),
         cmocka_unit_test(what_is_no_calibration_is_refused),
+        cmocka_unit_test(a_pace_that_is_none_is_refused),
         cmocka_unit_test(absurd_rates_are_refused),
         cmocka_unit_test(missing_and_unknown_rates_are_refused),
     };
