@@ -6,6 +6,7 @@
 #include "headroom/config.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/checked.h"
 
@@ -16,14 +17,20 @@ enum {
     STATE_BYTES = 16 /* fp32 weight, gradient and two moments: the most a parameter takes */
 };
 
-/* The divisor of `whole` nearest to `wanted`; of two as near the smaller. */
-static int64_t nearest_divisor(int64_t whole, int64_t wanted)
+/* The divisor of `whole` nearest to `wanted`; of two as near the smaller. Divisors come in pairs, so
+ * it takes the root of `whole` in turns; none where nobody will read of it. */
+static int64_t nearest_divisor(int64_t whole, int64_t wanted, const hr_error *reader)
 {
-    for (int64_t away = 1; away < wanted; away++) {
-        if (whole % (wanted - away) == 0) return wanted - away;
-        if (whole % (wanted + away) == 0) return wanted + away;
+    int64_t nearest = 1;
+    for (int64_t low = 1; reader && low <= whole / low; low++) {
+        if (whole % low) continue;
+        const int64_t pair[] = { low, whole / low };
+        for (int32_t i = 0; i < 2; i++) {
+            const int64_t away = llabs(pair[i] - wanted), best = llabs(nearest - wanted);
+            if (away < best || (away == best && pair[i] < nearest)) nearest = pair[i];
+        }
     }
-    return 1;
+    return nearest;
 }
 
 static hr_status check_heads(const hr_config *config, hr_error *err)
@@ -33,7 +40,7 @@ static hr_status check_heads(const hr_config *config, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "model.n_heads %lld does not divide model.d_model %lld; the nearest that "
                        "does is %lld",
-                       (long long)H, (long long)D, (long long)nearest_divisor(D, H));
+                       (long long)H, (long long)D, (long long)nearest_divisor(D, H, err));
     const int64_t K = D / H;
     if (K > HEAD_WIDTH_MAX)
         return hr_fail(err, HR_USAGE,
@@ -69,7 +76,7 @@ static hr_status check_batch(const hr_config *config, hr_error *err)
         err, HR_USAGE,
         "memory.micro_batch %lld does not divide train.batch %lld; the nearest that does "
         "is %lld",
-        (long long)micro, (long long)batch, (long long)nearest_divisor(batch, micro));
+        (long long)micro, (long long)batch, (long long)nearest_divisor(batch, micro, err));
 }
 
 enum { FACTORS_MAX = 6 };
