@@ -17,8 +17,8 @@ enum {
     STATE_BYTES = 16 /* fp32 weight, gradient and two moments: the most a parameter takes */
 };
 
-/* The divisor of `whole` nearest to `wanted`; of two as near the smaller. Divisors come in pairs, so
- * it takes the root of `whole` in turns; none where nobody will read of it. */
+/* The divisor of `whole` nearest to `wanted`; of two as near the smaller. Divisors come in pairs:
+ * as many turns as the root of `whole`, and none where nobody will read of it. */
 static int64_t nearest_divisor(int64_t whole, int64_t wanted, const hr_error *reader)
 {
     int64_t nearest = 1;
