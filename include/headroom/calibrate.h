@@ -20,7 +20,7 @@ typedef struct {
     char recipe[96];
     bool unseen; /* with shapes that no calibration runs */
     double predicted_seconds;
-    double measured_seconds; /* of processor, of the thread that had the most: the best of five */
+    double measured_seconds; /* of processor, of each call the busiest thread: the best of five */
     double wall_seconds;     /* by the clock, the best of the same five */
     double error;            /* predicted / measured - 1 */
     double speed; /* of a fixed small step before and after, beside what it was when the prices were

@@ -329,29 +329,17 @@ static hr_status learn_all(const hr_calibrate_request *request, ledger *l, pace 
 
 /* ---- what the report says of the machine */
 
-static void nothing(void *context, int32_t thread, int32_t threads)
-{
-    (void)context, (void)thread, (void)threads;
-}
-
 static hr_status measure_fork_join(hr_memory *memory, int32_t threads, double *seconds,
                                    hr_error *err)
 {
-    enum { RUNS = 2000 };
     hr_pool pool;
     void *stacks;
     const int64_t bytes = hr_pool_bytes(threads);
     hr_status status = hr_memory_stacks_open(memory, bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&pool, stacks, bytes, threads, err);
     if (status != HR_OK) return status;
-    int64_t least = INT64_MAX;
-    for (int32_t i = 0; i < RUNS; i++) {
-        const int64_t begin = hr_clock_ns();
-        hr_pool_run(&pool, nothing, 0);
-        least = hr_min(least, hr_clock_ns() - begin);
-    }
+    *seconds = 1e-9 * (double)hr_probe_join_ns(&pool);
     hr_pool_close(&pool);
-    *seconds = 1e-9 * (double)least;
     return HR_OK;
 }
 

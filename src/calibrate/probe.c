@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/probe.c - opens a run without its text, and laps the clock behind every step. */
+/* calibrate/probe.c - opens a run without its text, and times every call. */
 #include "calibrate/probe.h"
 
 #include <string.h>
@@ -66,15 +66,16 @@ static void keep(hr_probe_times *times, int64_t ns)
     if (kept < times->ns[largest]) times->ns[largest] = kept;
 }
 
-/* The longest time of a thread since the lap began; a new one begins behind the reading. */
+/* What the last call took: the longest of a thread, and waking and waiting at their least. Host
+ * steps run on nobody. */
 static int64_t lap(hr_probe *probe)
 {
-    int64_t now[HR_POOL_THREADS_MAX], longest = 0;
-    hr_pool_cpu_ns(&probe->pool, now);
-    for (int32_t t = 0; t < probe->pool.threads; t++)
-        longest = hr_max(longest, now[t] - probe->lap_ns[t]);
-    hr_pool_cpu_ns(&probe->pool, probe->lap_ns);
-    return longest;
+    int64_t longest = 0;
+    for (int32_t t = 0; t < probe->pool.threads; t++) {
+        longest = hr_max(longest, probe->lap_ns[t]);
+        probe->lap_ns[t] = 0;
+    }
+    return longest > 0 ? longest + probe->join_ns : 0;
 }
 
 /* Whether all loops between a step and the section are at full rows, and at their first turn. */
@@ -82,6 +83,7 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
 {
     hr_probe *probe = context;
     const int64_t took_ns = lap(probe);
+    probe->step_ns += took_ns;
     const hr_loop *loops = executor->program->loops;
     bool full = true, first = true;
     for (int32_t l = executor->program->steps[step].loop; l > 0; l = loops[l].parent) {
@@ -89,7 +91,7 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
         if (loops[l].rows > 0 && (executor->turn[l] + 1) * loops[l].rows > loops[l].rows_total)
             full = false;
     }
-    if (full) keep(&probe->times[2 * step + first], took_ns);
+    if (full && probe->watched) keep(&probe->times[2 * step + first], took_ns);
 }
 
 hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *dropped)
@@ -126,6 +128,23 @@ static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threa
     return hr_executor_place(&probe->region, &probe->executor, err);
 }
 
+static void nothing(void *context, int32_t thread, int32_t threads)
+{
+    (void)context, (void)thread, (void)threads;
+}
+
+int64_t hr_probe_join_ns(hr_pool *pool)
+{
+    enum { RUNS = 2000 };
+    int64_t least = INT64_MAX;
+    for (int32_t i = 0; i < RUNS; i++) {
+        const int64_t begin = hr_clock_ns();
+        hr_pool_run(pool, nothing, 0);
+        least = hr_min(least, hr_clock_ns() - begin);
+    }
+    return least;
+}
+
 static hr_status take_memory(hr_probe *probe, int32_t threads, hr_error *err)
 {
     const int64_t stacks_bytes = hr_pool_bytes(threads);
@@ -133,6 +152,7 @@ static hr_status take_memory(hr_probe *probe, int32_t threads, hr_error *err)
     hr_status status = hr_memory_stacks_open(&probe->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&probe->pool, stacks, stacks_bytes, threads, err);
     if (status == HR_OK) status = hr_memory_arena_open(&probe->memory, &probe->compiled.plan, err);
+    if (status == HR_OK) probe->join_ns = hr_probe_join_ns(&probe->pool);
     return status;
 }
 
@@ -164,19 +184,18 @@ hr_status hr_probe_step(hr_probe *probe, bool watched, hr_probe_lap *lap_of_step
     static const char *const sections[] = { "fetch", "norm", "step", "update" };
     hr_executor *executor = &probe->executor;
     hr_status status = HR_OK;
-    executor->watch = watched ? watch : 0;
-    int64_t begin[HR_POOL_THREADS_MAX], end[HR_POOL_THREADS_MAX];
+    executor->watch = watch;
+    probe->watched = watched;
+    probe->step_ns = 0;
+    memset(probe->lap_ns, 0, sizeof probe->lap_ns);
+    hr_pool_time(&probe->pool, probe->lap_ns);
     const int64_t wall_ns = hr_clock_ns();
-    hr_pool_cpu_ns(&probe->pool, begin);
-    memcpy(probe->lap_ns, begin, sizeof begin);
     for (int32_t i = 0; i < 4 && status == HR_OK; i++) {
         const int32_t section = hr_program_loop(executor->program, sections[i]);
         if (section != HR_NONE) status = hr_executor_run(executor, section, err);
     }
-    hr_pool_cpu_ns(&probe->pool, end);
-    *lap_of_step = (hr_probe_lap){ .wall_ns = hr_clock_ns() - wall_ns };
-    for (int32_t t = 0; t < probe->pool.threads; t++)
-        lap_of_step->cpu_ns = hr_max(lap_of_step->cpu_ns, end[t] - begin[t]);
+    *lap_of_step = (hr_probe_lap){ .wall_ns = hr_clock_ns() - wall_ns, .cpu_ns = probe->step_ns };
+    hr_pool_time(&probe->pool, NULL);
     executor->clock++;
     return status;
 }

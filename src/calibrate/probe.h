@@ -26,7 +26,10 @@ typedef struct {
     hr_kernels kernels;
     hr_executor executor;
     int64_t targets;                     /* tokens of a batch */
-    int64_t lap_ns[HR_POOL_THREADS_MAX]; /* of each thread, when the last call ended */
+    int64_t join_ns;                     /* of waking threads and waiting for them, the least */
+    int64_t lap_ns[HR_POOL_THREADS_MAX]; /* of processor that each thread had of this call */
+    int64_t step_ns;                     /* of all calls of this step */
+    bool watched;
     hr_probe_times *times; /* [2 x step_count] calls with all rows; those where sums start */
 } hr_probe;
 
@@ -48,13 +51,16 @@ HR_MUST_CHECK hr_status hr_probe_open(hr_probe *probe, const hr_config *config, 
 /* What a step of training took. On a quiet machine both are the same. */
 typedef struct {
     int64_t wall_ns;
-    int64_t cpu_ns; /* of processor, of the thread that had the most */
+    int64_t cpu_ns; /* of processor, of each call the thread that had the most; no waiting */
 } hr_probe_lap;
 
 /* One step of training: sections fetch, step and update.
  *   watched  each call is timed and kept in probe->times, by its processor time */
 HR_MUST_CHECK hr_status hr_probe_step(hr_probe *probe, bool watched, hr_probe_lap *lap,
                                       hr_error *err);
+
+/* Nanoseconds by the clock of a run of nothing: the least of many. */
+int64_t hr_probe_join_ns(hr_pool *pool);
 
 /* Accepts a probe that is closed, or was never opened but zeroed. */
 void hr_probe_close(hr_probe *probe);

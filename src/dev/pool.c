@@ -54,6 +54,24 @@ static void gate_move(hr_pool *pool, hr_pool_gate *gate)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+static int64_t cpu_ns(void)
+{
+    struct timespec used = { 0 };
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
+static void call(const hr_pool *pool, hr_pool_fn *fn, void *context, int32_t thread)
+{
+    if (!pool->timed_ns) {
+        fn(context, thread, pool->threads);
+        return;
+    }
+    const int64_t begin = cpu_ns();
+    fn(context, thread, pool->threads);
+    pool->timed_ns[thread] += cpu_ns() - begin;
+}
+
 static void *work(void *argument)
 {
     const hr_pool_worker *worker = argument;
@@ -62,7 +80,7 @@ static void *work(void *argument)
     for (unsigned turn = 0;; turn++) {
         gate_wait(pool, &pool->start, turn);
         if (pool->closing) return 0;
-        pool->fn(pool->context, worker->thread, pool->threads);
+        call(pool, pool->fn, pool->context, worker->thread);
         if (atomic_fetch_sub(&pool->unfinished, 1) == 1) gate_move(pool, &pool->finish);
     }
 }
@@ -133,34 +151,23 @@ void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context)
     HR_ASSERT(!pool->running); /* `fn` ran the pool again */
     pool->running = true;
     if (pool->threads == 1) {
-        fn(context, 0, 1);
+        call(pool, fn, context, 0);
     } else {
         const unsigned turn = atomic_load_explicit(&pool->finish.turn, memory_order_relaxed);
         pool->fn = fn;
         pool->context = context;
         atomic_store_explicit(&pool->unfinished, pool->threads - 1, memory_order_relaxed);
         gate_move(pool, &pool->start);
-        fn(context, 0, pool->threads);
+        call(pool, fn, context, 0);
         gate_wait(pool, &pool->finish, turn);
     }
     pool->running = false;
 }
 
-static int64_t cpu_ns(clockid_t clock)
+void hr_pool_time(hr_pool *pool, int64_t *ns)
 {
-    struct timespec used = { 0 };
-    clock_gettime(clock, &used);
-    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
-}
-
-void hr_pool_cpu_ns(const hr_pool *pool, int64_t *ns)
-{
-    ns[0] = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-    for (int32_t thread = 1; thread < pool->threads; thread++) {
-        clockid_t clock;
-        ns[thread] = pthread_getcpuclockid(pool->workers[thread].handle, &clock) ? 0
-                                                                                 : cpu_ns(clock);
-    }
+    HR_ASSERT(!pool->running);
+    pool->timed_ns = ns;
 }
 
 void hr_pool_close(hr_pool *pool)

@@ -38,6 +38,7 @@ typedef struct hr_pool {
     bool running, closing;
     hr_pool_fn *fn;
     void *context;
+    int64_t *timed_ns; /* null: nobody asks */
     uint8_t *stacks;
     pthread_mutex_t mutex;
     hr_pool_gate start, finish;
@@ -68,12 +69,13 @@ HR_MUST_CHECK hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes,
  * Threads  the one that opened the pool */
 void hr_pool_run(hr_pool *pool, hr_pool_fn *fn, void *context);
 
-/* Nanoseconds of processor that each thread of the pool has had; ns [threads] out. On a shared
- * machine the clock on the wall says who else was there; the longest of these, what the work took:
- * who waits spins for less than half a millisecond before it sleeps.
+/* From now on each run adds to ns [threads] the nanoseconds of processor that fn takes of each
+ * thread; null: no more. On a shared machine the clock on the wall says who else was there, and
+ * what a thread has in all, how long it waited for others: who waits spins.
  *
- * Threads  the one that opened the pool */
-void hr_pool_cpu_ns(const hr_pool *pool, int64_t *ns);
+ * Cost     a system call before and one after fn
+ * Threads  the one that opened the pool; ns is read between runs */
+void hr_pool_time(hr_pool *pool, int64_t *ns);
 
 /* Ends the workers and leaves the memory as it was given. A closed or zeroed pool is accepted. */
 void hr_pool_close(hr_pool *pool);

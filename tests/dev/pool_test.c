@@ -232,16 +232,23 @@ static void work_a_while(void *context, int32_t thread, int32_t threads)
     for (uint32_t i = 0; i < 2000000u * (1 + (uint32_t)thread); i++) sum += i;
 }
 
-static void each_thread_has_a_clock_of_its_own(void **state)
+/* What it waits for the slowest is not counted. */
+static void only_the_work_of_a_thread_is_timed(void **state)
 {
     (void)state;
     enum { THREADS = 4 };
-    int64_t before[THREADS], after[THREADS];
+    int64_t ns[THREADS] = { 0 }, then[THREADS];
     open_pool(THREADS);
-    hr_pool_cpu_ns(&pool, before);
+    hr_pool_time(&pool, ns);
+    for (int32_t i = 0; i < 5; i++) hr_pool_run(&pool, work_a_while, 0);
+    hr_pool_time(&pool, 0);
+    for (int32_t t = 0; t < THREADS; t++) {
+        assert_true(ns[t] > 0);
+        then[t] = ns[t];
+    }
+    assert_true(ns[THREADS - 1] > 2 * ns[0]);
     hr_pool_run(&pool, work_a_while, 0);
-    hr_pool_cpu_ns(&pool, after);
-    for (int32_t t = 0; t < THREADS; t++) assert_true(after[t] > before[t]);
+    assert_memory_equal(ns, then, sizeof ns);
     close_pool();
 }
 
@@ -256,7 +263,7 @@ int main(void)
         cmocka_unit_test(signals_go_to_the_caller),
         cmocka_unit_test(a_run_inside_a_run_is_a_programmer_error),
         cmocka_unit_test(a_closed_pool_may_be_closed_again),
-        cmocka_unit_test(each_thread_has_a_clock_of_its_own),
+        cmocka_unit_test(only_the_work_of_a_thread_is_timed),
         cmocka_unit_test(bytes_are_stacks_of_all_but_the_caller),
     };
     return cmocka_run_group_tests(tests, 0, 0);
