@@ -22,7 +22,7 @@
 
 enum { LAYERS_MOST = 126, SMALL_LAYERS = 32, RANDOM_MOST = 100000, SEED = 20251121 };
 
-static const int64_t region_bytes = INT64_C(3) << 30, work_usual = 100000000;
+static const int64_t region_bytes = INT64_C(3) << 30, work_usual = 20000000;
 
 typedef enum { SMALL, WIDE, FIT, KINDS } kind;
 

@@ -10,8 +10,8 @@
 #include "plan/tile.h"
 
 /* Items that packing may look at for one plan where the best orders fail, which is one plan in a
- * hundred: a second at most. Most of those take a tenth of it. */
-enum { PACK_WORK = 100000000 };
+ * hundred: three tenths of a second at most. Most of those take a tenth of it. */
+enum { PACK_WORK = 20000000 };
 
 int64_t hr_compile_kept_bytes(const hr_config *config)
 {

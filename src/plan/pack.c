@@ -12,8 +12,6 @@
 #include "plan/pack_part.h"
 #include "plan/pack_sort.h"
 
-enum { FIRST_PUTS = 32 };
-
 /* Everything between cutting and placing. */
 typedef struct {
     hr_pack_item *items;    /* [count], by storage; later without the persistent, by birth */
@@ -195,20 +193,24 @@ static hr_pack_part next_part(const packing *p, int32_t from)
     return part;
 }
 
-/* Halves the distance between a capacity that failed and the height that is known, while work is
- * left. A capacity that was given up on counts as failed here, but raises no bound. */
+/* Looks for a placement within the target with half of the work; after that, for as low a one as may
+ * be: by all orders, and then by halving the distance between a capacity that failed and the height
+ * that is known. A capacity that was given up on counts as failed here, but raises no bound. */
 static int64_t search_part(packing *p, hr_pack_attempt *a, int64_t target)
 {
     const hr_pack_part *part = a->part;
     const int64_t unit = part->unit;
     int64_t failed = target - unit, capacity = target / unit * unit, bound = 0;
+    int64_t work = p->content ? p->effort.work : p->effort.work / 2 + 1;
     while (a->height - failed > unit && p->effort.work > 0) {
-        const int64_t work = p->content ? p->effort.work : p->effort.work / 2 + 1;
         const hr_pack_answer answer = hr_pack_levels(a, capacity, work, &p->effort);
         if (answer == HR_PACK_IMPOSSIBLE) bound = capacity + unit;
         if (p->content && answer != HR_PACK_FOUND) break;
         if (answer != HR_PACK_FOUND) failed = capacity;
+        if (answer == HR_PACK_GAVE_UP && capacity < target + unit)
+            hr_pack_try(a, target, NULL, HR_PACK_WAYS_BEST, HR_PACK_WAYS, 0, &p->effort);
         capacity = failed + hr_max((a->height - failed) / unit / 2, 1) * unit;
+        work = p->effort.work / 4 + 1;
     }
     return bound;
 }
@@ -224,12 +226,11 @@ static int64_t pack_part(packing *p, const hr_pack_part *part, int64_t target, h
     hr_pack_reuse(part, &p->effort, a.trial);
     hr_pack_attempt_keep(&a);
     hr_pack_try(&a, target, NULL, 0, HR_PACK_WAYS_BEST, 0, &p->effort);
-    if (p->bounded) hr_pack_try(&a, target, NULL, 0, HR_PACK_WAYS_BEST, FIRST_PUTS, &p->effort);
-    hr_pack_try(&a, target, NULL, HR_PACK_WAYS_BEST, HR_PACK_WAYS, 0, &p->effort);
     if (a.height > target && p->bounded) {
         ++*hard_count;
         *bound = hr_max(*bound, search_part(p, &a, target));
     }
+    hr_pack_try(&a, target, NULL, HR_PACK_WAYS_BEST, HR_PACK_WAYS, 0, &p->effort);
     for (int32_t i = 0; i < part->count; i++)
         storages[part->items[i].storage].offset = p->base + a.offsets[i];
     p->effort.scratch->used = used;
@@ -239,10 +240,10 @@ static int64_t pack_part(packing *p, const hr_pack_part *part, int64_t target, h
 int64_t hr_pack_scratch_bytes(int32_t count)
 {
     /* Throughout: an item and a section. At first two events and their spares; then, for each
-     * part, the attempt; at a level what is known, a core and its attempt, glued and its attempt;
+     * part, the attempt; at a level what is known, a core and its attempt, and two ways to glue it;
      * and beside those keys, or first fit, or repair, or the search. Each table is rounded up. */
     const int64_t n = count, tables = 32 * 64, key = sizeof(hr_pack_key);
-    const int64_t attempts = 3 * hr_pack_attempt_bytes(count) + hr_pack_core_bytes(count) +
+    const int64_t attempts = 4 * hr_pack_attempt_bytes(count) + 2 * hr_pack_core_bytes(count) +
                              n * (int64_t)(2 * sizeof(int64_t) + sizeof(int32_t));
     const int64_t placing = hr_max(
         hr_max(hr_pack_first_fit_bytes(count), hr_pack_repair_bytes(count)),

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/random.h"
 #include "plan/pack_part.h"
+#include "plan/pack_sort.h"
 
 enum {
     WORK_A_WAY = 32, /* an item: about the time that the search takes for so many */
@@ -170,6 +171,50 @@ hr_pack_answer hr_pack_ask(hr_pack_attempt *a, int64_t capacity, int64_t work,
         if (turn + 1 < PLAIN_TURNS) length *= 4;
         else if (turn + 1 == PLAIN_TURNS) length /= 4;
         else if (passes == 0) length *= 2;
+    }
+    return HR_PACK_GAVE_UP;
+}
+
+/* Ranks items by where they are known to lie, the others before or behind. */
+static void rank_known(hr_pack_attempt *a, bool behind, hr_pack_effort *effort)
+{
+    const int64_t used = effort->scratch->used;
+    const int32_t count = a->part->count;
+    const int32_t *order = order_of(a, HR_PACK_BY_LOAD, effort);
+    hr_pack_key *keys = hr_pack_take(effort, count, sizeof *keys);
+    hr_pack_key *spare = hr_pack_take(effort, count, sizeof *spare);
+    for (int32_t i = 0; i < count; i++) {
+        const int64_t at = a->known[order[i]];
+        keys[i] = (hr_pack_key){ { at >= 0 ? at : behind ? INT64_MAX : -1, i }, order[i] };
+    }
+    hr_pack_sort_keys(keys, spare, count);
+    for (int32_t i = 0; i < count; i++) a->ranking[i] = keys[i].index;
+    effort->scratch->used = used;
+}
+
+/* Times to the floor are heavy-tailed: most rankings never get there and some do at once. So every
+ * search is about as long as a way down without a turn, every second one twice as long, every
+ * fourth one four times (Luby, Sinclair and Zuckerman 1993), and no two begin alike. */
+hr_pack_answer hr_pack_dive(hr_pack_attempt *a, int64_t capacity, int64_t work,
+                            hr_pack_effort *effort)
+{
+    enum { PASSES = 12, SET_UP_WORK = 16 };
+    const int32_t count = a->part->count;
+    const int64_t stop = effort->work - work;
+    while (effort->work > stop && effort->work > 0) {
+        const int32_t dive = a->dives++ + HR_PACK_RANKINGS * a->turn;
+        const int32_t by = dive % HR_PACK_RANKINGS, pass = dive / HR_PACK_RANKINGS;
+        const bool follow = a->known && a->dives <= 2;
+        if (follow) rank_known(a, a->dives == 1, effort);
+        else
+            shake(order_of(a, (hr_pack_order)by, effort), count, dive,
+                  pass ? 1 + (pass - 1) % PASSES : 0, a->ranking);
+        const int64_t length = (int64_t)count * count * ((pass + 1) & -(pass + 1));
+        const hr_pack_answer answer = hr_pack_search(
+            a->part, a->ranking, capacity, hr_min(length, effort->work - stop), effort, a->trial);
+        effort->work -= SET_UP_WORK * (int64_t)count;
+        if (answer == HR_PACK_FOUND) hr_pack_attempt_keep(a);
+        if (answer != HR_PACK_GAVE_UP) return answer;
     }
     return HR_PACK_GAVE_UP;
 }

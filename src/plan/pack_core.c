@@ -185,7 +185,7 @@ void hr_pack_core_expand(const hr_pack_core *core, const int64_t *offsets, int32
     }
 }
 
-void hr_pack_glue(const hr_pack_part *part, hr_pack_part *glued, int32_t *order,
+void hr_pack_glue(const hr_pack_part *part, hr_pack_part *glued, int32_t *order, bool ground,
                   hr_pack_effort *effort)
 {
     hr_pack_sort(part, HR_PACK_BY_BIRTH, effort, order);
@@ -195,7 +195,8 @@ void hr_pack_glue(const hr_pack_part *part, hr_pack_part *glued, int32_t *order,
     for (int32_t k = 0; k < part->count; k++) {
         const hr_pack_item *item = &part->items[order[k]];
         hr_pack_item *block = glued->count ? &glued->items[glued->count - 1] : 0;
-        if (!block || block->first != item->first || block->last != item->last) {
+        const bool lone = ground && (item->first > part->first || item->last < part->last);
+        if (!block || lone || block->first != item->first || block->last != item->last) {
             glued->items[glued->count] = *item;
             glued->items[glued->count++].storage = k;
             continue;

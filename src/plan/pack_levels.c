@@ -10,11 +10,12 @@
 
 enum {
     LEVELS = 28, /* every second one looks twice as far below the target */
-    WORK_FIRST = 1 << 20,
+    WORK_FIRST = 1 << 18,
+    GROUND_MOST = 2000,
     PATIENCE_MOST = 30, /* work doubles each time, so this is for ever */
     PUTS_GROW_FOR = 6,
     SMALL = 256, /* items of a part that the search may take as a whole first */
-    SMALL_WORK = 1 << 23
+    SMALL_WORK = 1 << 26
 };
 
 /* What the items of a level are alive with at least: 1/2, 3/8, 1/4, 3/16 ... below the target. */
@@ -24,27 +25,58 @@ static int64_t least_load(int64_t target, int32_t level)
     return level == 0 ? 0 : target - octave / 4 * (level % 2 ? 3 : 4);
 }
 
-/* Asks the search about the part with its equals glued, which finds no proof. */
-static bool search_glued(hr_pack_attempt *a, int64_t target, int64_t work, hr_pack_effort *effort)
+/* A level as blocks. */
+typedef struct {
+    hr_pack_attempt *whole;
+    hr_pack_attempt glued;
+    hr_pack_part blocks;
+    int32_t *order; /* members of blocks */
+    int64_t *known; /* by block; negative: its members do not lie together */
+} level_blocks;
+
+/* Where a block lies whose members are known to lie one on the other; negative: nowhere. */
+static int64_t known_block(const level_blocks *l, int32_t block, const int64_t *known)
 {
-    const int64_t used = effort->scratch->used;
-    int32_t *order = hr_pack_take(effort, a->part->count, sizeof *order);
-    hr_pack_part glued;
-    hr_pack_glue(a->part, &glued, order, effort);
-    bool found = false;
-    if (glued.count < a->part->count) {
-        hr_pack_attempt g;
-        hr_pack_attempt_open(&g, &glued, a->turn, effort);
-        hr_pack_try(&g, target, NULL, 0, HR_PACK_WAYS_GOOD, 0, effort);
-        if (g.height > target) hr_pack_ask(&g, target, work, effort);
-        found = g.height <= target;
-        if (found) {
-            hr_pack_unglue(a->part, &glued, order, g.offsets, target, a->trial);
-            hr_pack_attempt_keep(a);
-        }
+    const hr_pack_part *part = l->whole->part;
+    const int32_t first = (int32_t)l->blocks.items[block].storage;
+    const int32_t end = block + 1 < l->blocks.count ? l->blocks.items[block + 1].storage
+                                                    : part->count;
+    int64_t low = INT64_MAX, high = 0;
+    for (int32_t k = first; k < end; k++) {
+        const int64_t at = known[l->order[k]];
+        if (at < 0) return -1;
+        low = hr_min(low, at);
+        high = hr_max(high, at + part->items[l->order[k]].bytes);
     }
-    effort->scratch->used = used;
-    return found;
+    return high - low == l->blocks.items[block].bytes ? low : -1;
+}
+
+static void open_level(level_blocks *l, hr_pack_attempt *whole, const int64_t *known, bool ground,
+                       hr_pack_effort *effort)
+{
+    *l = (level_blocks){ .whole = whole };
+    l->order = hr_pack_take(effort, whole->part->count, sizeof *l->order);
+    hr_pack_glue(whole->part, &l->blocks, l->order, ground, effort);
+    hr_pack_attempt_open(&l->glued, &l->blocks, whole->turn, effort);
+    if (!known) return;
+    l->known = hr_pack_take(effort, l->blocks.count, sizeof *l->known);
+    for (int32_t b = 0; b < l->blocks.count; b++) l->known[b] = known_block(l, b, known);
+    l->glued.known = l->known;
+}
+
+/* Places blocks: by orders, mended, and by short searches. */
+static hr_pack_answer place_glued(level_blocks *l, int64_t target, int32_t puts, int64_t work,
+                                  hr_pack_effort *effort)
+{
+    hr_pack_attempt *g = &l->glued, *a = l->whole;
+    if (l->known) hr_pack_try(g, target, l->known, 0, HR_PACK_WAYS_GOOD, puts, effort);
+    hr_pack_try(g, target, NULL, 0, HR_PACK_WAYS_GOOD, puts, effort);
+    hr_pack_answer answer = HR_PACK_GAVE_UP;
+    if (g->height > target && puts) answer = hr_pack_dive(g, target, work, effort);
+    if (g->height > target) return answer;
+    hr_pack_unglue(a->part, &l->blocks, l->order, g->offsets, target, a->trial);
+    hr_pack_attempt_keep(a);
+    return HR_PACK_FOUND;
 }
 
 /* Places one level: goes on from what is known, or starts anew, or searches; again and again, each
@@ -52,17 +84,19 @@ static bool search_glued(hr_pack_attempt *a, int64_t target, int64_t work, hr_pa
 static hr_pack_answer place_level(hr_pack_attempt *a, const int64_t *known, int64_t target,
                                   hr_pack_effort *effort)
 {
-    const int32_t patience = (int32_t)hr_min(a->turn + 1, PATIENCE_MOST);
+    const int32_t patience = (int32_t)hr_min(1 + (a->turn + 1) / 2, PATIENCE_MOST);
+    if (known) hr_pack_try(a, target, known, 0, HR_PACK_WAYS_BEST, 0, effort);
+    if (a->height <= target) return HR_PACK_FOUND;
+    level_blocks equals, ground; /* few blocks, and no proof; or many, and a proof */
+    open_level(&equals, a, known, false, effort);
+    open_level(&ground, a, known, true, effort);
     for (int32_t k = 0; k <= patience; k++) {
         const int32_t puts = k ? 4 << 2 * hr_min(k, PUTS_GROW_FOR) : 0;
         const int64_t work = (int64_t)WORK_FIRST << k;
-        if (known) hr_pack_try(a, target, known, 0, HR_PACK_WAYS_GOOD, puts, effort);
-        hr_pack_try(a, target, NULL, 0, HR_PACK_WAYS_GOOD, puts, effort);
-        if (a->height <= target) return HR_PACK_FOUND;
+        if (place_glued(&equals, target, puts, work, effort) == HR_PACK_FOUND) return HR_PACK_FOUND;
         if (effort->work <= 0) return HR_PACK_GAVE_UP;
-        if (k == 0) continue;
-        if (search_glued(a, target, work, effort)) return HR_PACK_FOUND;
-        const hr_pack_answer answer = hr_pack_ask(a, target, work, effort);
+        if (k == 0 || ground.blocks.count > GROUND_MOST) continue;
+        const hr_pack_answer answer = place_glued(&ground, target, puts, work, effort);
         if (answer == HR_PACK_FOUND || answer == HR_PACK_IMPOSSIBLE) return answer;
     }
     return HR_PACK_GAVE_UP;

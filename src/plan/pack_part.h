@@ -148,8 +148,10 @@ typedef struct {
     int64_t *trial;   /* [count] */
     int32_t *ranking; /* [count] */
     int32_t *orders[HR_PACK_ORDERS];
-    uint32_t sorted; /* bit i: orders[i] is there */
-    int32_t turn;    /* of many at one part: with another, other ways come first */
+    uint32_t sorted;      /* bit i: orders[i] is there */
+    const int64_t *known; /* [count] offsets to begin a search with; null: none */
+    int32_t dives;        /* short searches so far */
+    int32_t turn;         /* of many at one part: with another, other ways come first */
 } hr_pack_attempt;
 
 enum { HR_PACK_WAYS_BEST = 4, HR_PACK_WAYS_GOOD = 12, HR_PACK_WAYS = 29 };
@@ -171,6 +173,10 @@ void hr_pack_try(hr_pack_attempt *a, int64_t target, const int64_t *known, int32
 /* Asks the search about one capacity, with so much work. */
 hr_pack_answer hr_pack_ask(hr_pack_attempt *a, int64_t capacity, int64_t work,
                            hr_pack_effort *effort);
+
+/* Many short searches, each with another ranking, the first ones from what the attempt knows. */
+hr_pack_answer hr_pack_dive(hr_pack_attempt *a, int64_t capacity, int64_t work,
+                            hr_pack_effort *effort);
 
 int64_t hr_pack_attempt_bytes(int32_t count);
 
@@ -200,8 +206,9 @@ void hr_pack_core_expand(const hr_pack_core *core, const int64_t *offsets, int32
                          int64_t *whole);
 
 /* Items that live as long as each other as one: not every placement is one of these, but the search
- * knows far fewer. Of each item, `storage` is the first of its members in `order`, out [count]. */
-void hr_pack_glue(const hr_pack_part *part, hr_pack_part *glued, int32_t *order,
+ * knows far fewer. With `ground`, only those that live through the whole part: they may lie at the
+ * bottom of any placement, so nothing is lost. Of each item, `storage` is the first of its members in `order`, out [count]. */
+void hr_pack_glue(const hr_pack_part *part, hr_pack_part *glued, int32_t *order, bool ground,
                   hr_pack_effort *effort);
 
 /* Lays members one on the other; those that live longest away from the middle of the target. */

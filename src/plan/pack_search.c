@@ -8,7 +8,12 @@
 
 #include "base/checked.h"
 
-enum { TRAIL_MAX = 1 << 18, LIST_MAX = 1 << 20, CHOICES_BETWEEN_STOPS = 1 << 12 };
+enum {
+    TRAIL_MAX = 1 << 18,
+    LIST_MAX = 1 << 20,
+    CHOICES_BETWEEN_STOPS = 1 << 12,
+    LOOKS_AN_ITEM = 4
+};
 
 /* What an item's low was before it was raised. */
 typedef struct {
@@ -43,7 +48,8 @@ typedef struct {
     decision *stack;
     undo *trail;
     int32_t depth, placed_count, trail_count, trail_max, list_max;
-    bool failed; /* the first decision ran out of choices */
+    int64_t looks; /* at sections */
+    bool failed;   /* the first decision ran out of choices */
 } search;
 
 static inline int64_t least(int64_t a, int64_t b)
@@ -166,6 +172,7 @@ static bool check(search *s, int32_t begin, int32_t end, int64_t low, int32_t fr
         const int32_t first = (int32_t)most(s->first[item], from),
                       last = (int32_t)least(s->last[item], to);
         int64_t highest = 0;
+        s->looks += last - first + 1;
         for (int32_t i = first; i <= last; i++) {
             s->height[i] = most(s->height[i], at) + size;
             highest = most(highest, s->height[i]);
@@ -192,9 +199,13 @@ static bool check_moved(search *s, const decision *d, int32_t item)
 static int32_t split(search *s, int32_t begin, int32_t end)
 {
     int64_t *reach = s->height;
-    int32_t from = s->sections;
-    for (int32_t k = begin; k < end; k++) from = (int32_t)least(from, s->first[s->list[k]]);
-    for (int32_t i = from; i < s->sections; i++) reach[i] = 0;
+    int32_t from = s->sections, upto = 0;
+    for (int32_t k = begin; k < end; k++) {
+        from = (int32_t)least(from, s->first[s->list[k]]);
+        upto = (int32_t)most(upto, s->last[s->list[k]]);
+    }
+    for (int32_t i = from; i <= upto; i++) reach[i] = 0;
+    s->looks += upto - from + 1;
     for (int32_t k = begin; k < end; k++) {
         const int32_t item = s->list[k];
         reach[s->first[item]] = most(reach[s->first[item]], s->last[item]);
@@ -277,7 +288,7 @@ static void choose(search *s, decision *d)
 
 static hr_pack_answer run(search *s, int64_t work, hr_pack_effort *effort)
 {
-    const int64_t end = effort->work - hr_min(work, effort->work);
+    int64_t left = hr_min(work, effort->work);
     for (int64_t choices = 0; !s->failed && s->depth > 0;) {
         decision *d = &s->stack[s->depth - 1];
         if (d->chosen) {
@@ -289,8 +300,10 @@ static hr_pack_answer run(search *s, int64_t work, hr_pack_effort *effort)
             return HR_PACK_TOO_LARGE;
         if (choices++ % CHOICES_BETWEEN_STOPS == 0 && hr_pack_stopped(effort))
             return HR_PACK_GAVE_UP;
-        if (effort->work <= end) return HR_PACK_GAVE_UP;
-        effort->work -= items;
+        if (left <= 0 || effort->work <= 0) return HR_PACK_GAVE_UP;
+        left -= items;
+        effort->work -= items + s->looks / LOOKS_AN_ITEM;
+        s->looks = 0;
         effort->nodes++;
         choose(s, d);
     }

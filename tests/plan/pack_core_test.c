@@ -176,7 +176,7 @@ static void blocks_of_equals_fall_apart_into_their_members(void **state)
         int32_t order[ITEMS_MOST];
         hr_pack_part glued;
         if (part.count == 0) continue;
-        hr_pack_glue(&part, &glued, order, &effort);
+        hr_pack_glue(&part, &glued, order, false, &effort);
         place(&glued, blocks);
         hr_pack_unglue(&part, &glued, order, blocks, 40, offsets);
         assert_int_equal(height_of(&part, offsets), height_of(&glued, blocks));
