@@ -11,7 +11,7 @@
 enum {
     LEVELS = 28, /* every second one looks twice as far below the target */
     WORK_FIRST = 1 << 18,
-    GROUND_MOST = 2000,
+    GROUND_MOST = 2000, /* blocks; more cost more than they find */
     PATIENCE_MOST = 30, /* work doubles each time, so this is for ever */
     PUTS_GROW_FOR = 6,
     SMALL = 256, /* items of a part that the search may take as a whole first */

@@ -207,7 +207,8 @@ void hr_pack_core_expand(const hr_pack_core *core, const int64_t *offsets, int32
 
 /* Items that live as long as each other as one: not every placement is one of these, but the search
  * knows far fewer. With `ground`, only those that live through the whole part: they may lie at the
- * bottom of any placement, so nothing is lost. Of each item, `storage` is the first of its members in `order`, out [count]. */
+ * bottom of any placement, so nothing is lost. Of each item, `storage` is the first of its members
+ * in `order`, out [count]. */
 void hr_pack_glue(const hr_pack_part *part, hr_pack_part *glued, int32_t *order, bool ground,
                   hr_pack_effort *effort);
 

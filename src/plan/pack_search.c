@@ -12,7 +12,7 @@ enum {
     TRAIL_MAX = 1 << 18,
     LIST_MAX = 1 << 20,
     CHOICES_BETWEEN_STOPS = 1 << 12,
-    LOOKS_AN_ITEM = 4
+    LOOKS_AN_ITEM = 64
 };
 
 /* What an item's low was before it was raised. */
@@ -172,7 +172,7 @@ static bool check(search *s, int32_t begin, int32_t end, int64_t low, int32_t fr
         const int32_t first = (int32_t)most(s->first[item], from),
                       last = (int32_t)least(s->last[item], to);
         int64_t highest = 0;
-        s->looks += last - first + 1;
+        s->looks += most(last - first + 1, 0);
         for (int32_t i = first; i <= last; i++) {
             s->height[i] = most(s->height[i], at) + size;
             highest = most(highest, s->height[i]);
