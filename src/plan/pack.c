@@ -193,9 +193,10 @@ static hr_pack_part next_part(const packing *p, int32_t from)
     return part;
 }
 
-/* Looks for a placement within the target with half of the work; after that, for as low a one as
- * may be: by all orders, and then by halving the distance between a capacity that failed and the height
- * that is known. A capacity that was given up on counts as failed here, but raises no bound. */
+/* Looks for a placement within the target with half of the work. After that, for as low a one as
+ * may be: by all orders, and then by halving the distance between a capacity that failed and the
+ * height that is known. A capacity that was given up on counts as failed here, but raises no
+ * bound. */
 static int64_t search_part(packing *p, hr_pack_attempt *a, int64_t target)
 {
     const hr_pack_part *part = a->part;
