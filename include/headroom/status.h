@@ -17,7 +17,7 @@ typedef enum {
     HR_NO_FIT = 3,      /* the bytes needed are more than the bytes allowed */
     HR_BROKEN = 4,      /* a promise broken: overlap in a plan, measured above planned */
     HR_CORRUPT = 5,     /* content that is damaged or cannot be used */
-    HR_DIVERGED = 6,    /* a loss or gradient that is not finite */
+    HR_DIVERGED = 6,    /* a loss, norm or weight that is not finite */
     HR_UNDECIDED = 7,   /* the time given ran out */
     HR_INTERRUPTED = 75 /* interrupted, and everything saved */
 } hr_status;

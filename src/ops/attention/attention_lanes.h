@@ -43,8 +43,9 @@ VEC_INLINE vec select_range(vec a, vec b, int64_t first, int64_t last)
     return vec_first(b, vec_first(a, b, lanes_of(last)), lanes_of(first));
 }
 
-/* ln x for x > 0, to 3e-7 absolutely. The bits of a float are its binary logarithm to 0.09, and
- * each turn of Newton's method for e^y = x squares the error. */
+/* ln x for x >= 1, absolutely to 3e-7 below 7 and to 1.4e-6 below a million: what rounds is the
+ * argument of the power. The bits of a float are its binary logarithm to 0.09, and each turn of
+ * Newton's method for e^y = x squares the error. */
 VEC_INLINE vec log_of(vec x)
 {
     const vec magic = vec_set(8388608.f), one = vec_set(1); /* 2^23: its bits hold a whole number */
