@@ -143,6 +143,8 @@ hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, i
 {
     char name[HR_RATES_NAME_BYTES];
     hr_file_out out;
+    hr_error own;
+    if (!err) err = &own;
     hr_rates_name(machine, name);
     hr_status status = hr_directory_make(directory, err);
     if (status == HR_OK) status = hr_file_begin(&out, directory, name, err);

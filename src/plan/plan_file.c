@@ -289,6 +289,8 @@ static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
 hr_status hr_plan_file_write(const char *path, const hr_program *program, const hr_plan *plan,
                              hr_error *err)
 {
+    hr_error own;
+    if (!err) err = &own;
     writer w = { .err = err };
     hr_status status = hr_file_begin_path(&w.out, path, err);
     if (status != HR_OK) return status;

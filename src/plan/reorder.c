@@ -209,6 +209,7 @@ static hr_status move_one(reordering *r, bool *moved, hr_error *err)
     peak now;
     hr_status status = measure(r, &r->plan, &now, err);
     if (status != HR_OK) return status;
+    if (r->program->ops[r->program->steps[now.at].op]->host) return HR_OK;
     look_around(r, now.at);
     for (int32_t far = 1; far <= REACH; far++)
         for (int32_t side = -1; side <= 1; side += 2) {

@@ -15,7 +15,8 @@
  *   region  room for lives, given back
  *
  * Errors   FAILURE  the region is too small. NO_FIT  a size of 2^63 bytes or more.
- * Cost     one derivation of lives, and some for each move. */
+ * Cost     one derivation of lives, and for each of at most 64 moves one for every try that looks
+ *          like a gain, 48 at most. */
 HR_MUST_CHECK hr_status hr_reorder(hr_program *program, int32_t threads, hr_region *region,
                                    hr_error *err);
 

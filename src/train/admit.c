@@ -20,7 +20,12 @@
 
 /* A floor that is above a limit by more than this part of itself is not built to see what else its
  * plan may gain. */
-enum { TRIES_MOST = 6, CHANCE_PART = 8 };
+enum {
+    TRIES_MOST = 6,
+    CHANCE_PART = 8,
+    SETS_OWN = 3,  /* of a trial, by layer */
+    SETS_SPARE = 2 /* at the region's end, for who asks about other strategies */
+};
 
 /* What is wanted of an admission. */
 typedef enum {
@@ -277,6 +282,11 @@ static hr_status search(trial *t, aims aim, hr_error *err)
     return status;
 }
 
+static int64_t set_bytes(const hr_config *config)
+{
+    return hr_round_up(config->model.n_layers * (int64_t)sizeof(hr_intermediates), 64);
+}
+
 /* Room for building a plan, or behind the one that is built for searching another. */
 static hr_status open_regions(trial *t, hr_error *err)
 {
@@ -284,7 +294,7 @@ static hr_status open_regions(trial *t, hr_error *err)
     const int64_t layers = a->config.model.n_layers;
     const int64_t compile_bytes = hr_round_up(hr_compile_bytes(&a->config), 64);
     const int64_t search_bytes = hr_round_up(hr_fit_bytes(&a->config), 64);
-    const int64_t sets_bytes = 3 * hr_round_up(layers * (int64_t)sizeof *t->chosen, 64);
+    const int64_t sets_bytes = (SETS_OWN + SETS_SPARE) * set_bytes(&a->config);
     t->kept_bytes = hr_compile_kept_bytes(&a->config);
     const int64_t searching = hr_round_up(t->kept_bytes, 64) + search_bytes;
     t->planning_bytes = hr_max(compile_bytes, searching) + sets_bytes;
@@ -392,12 +402,8 @@ hr_status hr_admit_other(hr_memory *memory, const hr_config *config, const char 
 
 hr_region hr_admit_spare(const hr_admission *admission)
 {
-    /* The sets of layers that open_regions takes lie before it. */
-    const hr_config *config = &admission->config;
-    const int64_t first = hr_round_up(hr_compile_bytes(config), 64) +
-                          3 * hr_round_up(
-                                  config->model.n_layers * (int64_t)sizeof(hr_intermediates), 64);
-    return hr_region_over(admission->region.base + first, admission->region.bytes - first);
+    const int64_t bytes = SETS_SPARE * set_bytes(&admission->config);
+    return hr_region_over(admission->region.base + admission->region.bytes - bytes, bytes);
 }
 
 hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, bool packed,
