@@ -5,11 +5,11 @@
  *     fit_bench [BUDGETS] */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/cpu.h"
 #include "fit/fit.h"
 #include "ops/list.h"
+#include "plain.h"
 #include "plan/compile.h"
 
 enum { LAYERS_MOST = 126, BUDGETS_MOST = 1000 };
@@ -35,20 +35,13 @@ static const struct {
               { "gpt_neox, sequential", HR_FAMILY_GPT_NEOX, false },
               { "needle", HR_FAMILY_NEEDLE, false } };
 
-static double cpu_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
-}
-
 static int ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static void *must(int64_t bytes)
+static void *take(int64_t bytes)
 {
     void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
     if (!memory) abort();
@@ -77,23 +70,23 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
     config.train.batch = shapes[shape].batch;
     config.train.format = HR_FORMAT_BF16;
     const int64_t fit_bytes = hr_fit_bytes(&config), compile_bytes = hr_compile_bytes(&config);
-    hr_region search = hr_region_over(must(fit_bytes), fit_bytes);
-    hr_region compile = hr_region_over(must(compile_bytes), compile_bytes);
-    double start = cpu_ms();
+    hr_region search = hr_region_over(take(fit_bytes), fit_bytes);
+    hr_region compile = hr_region_over(take(compile_bytes), compile_bytes);
+    double start = now();
     hr_status status = hr_fit_open(&fit, &config, rates, 2, &search, &err);
     if (status == HR_OK) status = hr_fit_least(&fit, &least, &err);
-    const double least_ms = cpu_ms() - start;
+    const double least_ms = 1e3 * (now() - start);
     const int64_t twins = fit.twin.built;
     for (int32_t b = 0; b < budgets && status == HR_OK; b++) {
         hr_fit_found found = { .strategy.dropped = dropped };
-        start = cpu_ms();
+        start = now();
         status = hr_fit_fastest(&fit, least + least / budgets * 3 * b, &found, &err);
-        const double searched = cpu_ms();
+        const double searched = now();
         compile.used = 0;
         if (status == HR_OK)
             status = hr_compile(&config, &found.strategy, 2, &compile, &compiled, &err);
         search_ms[b] = searched - start;
-        compile_ms[b] = cpu_ms() - searched;
+        compile_ms[b] = 1e3 * (now() - searched);
         ms[b] = search_ms[b] + compile_ms[b];
         proven += status == HR_OK && found.proven;
     }

@@ -10,19 +10,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "fit/fit.h"
 #include "ops/list.h"
+#include "plain.h"
 #include "plan/compile.h"
 #include "plan/pack.h"
 #include "support/random_config.h"
 
 enum { LAYERS_MOST = 126, SMALL_LAYERS = 32, RANDOM_MOST = 100000, SEED = 20251121 };
 
-static const int64_t region_bytes = INT64_C(3) << 30, work_usual = 20000000;
+static const int64_t region_bytes = INT64_C(3) << 30;
 
 typedef enum { SMALL, WIDE, FIT, KINDS } kind;
 
@@ -36,20 +36,6 @@ typedef struct {
     hr_compiled compiled;
     hr_region region;
 } bench;
-
-static void must(hr_status status, const hr_error *err)
-{
-    if (status == HR_OK) return;
-    fprintf(stderr, "%s\n", err->message);
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* A number of [1, 2^octaves), small ones as often as large ones. */
 static int64_t any_size(uint64_t seed, uint64_t turn, uint32_t what, int32_t octaves)
@@ -239,7 +225,7 @@ int main(int count, char **arguments)
         write_instance(&b, (uint64_t)atoll(arguments[4]), arguments[5]);
     } else {
         const int32_t plans = count > 2 ? atoi(arguments[2]) : 1000;
-        const int64_t work = count > 4 ? atoll(arguments[4]) : work_usual;
+        const int64_t work = count > 4 ? atoll(arguments[4]) : HR_COMPILE_PACK_WORK;
         if (count > 1 && !read_kind(&b, arguments[1])) return 2;
         if (count > 3) b.seed = (uint64_t)atoll(arguments[3]);
         if (plans < 1 || plans > RANDOM_MOST) return 2;

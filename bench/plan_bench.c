@@ -6,21 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "model/assemble.h"
+#include "plain.h"
+#include "plan/compile.h"
 #include "plan/lifetimes.h"
 #include "plan/pack.h"
 #include "plan/strategy.h"
 
-enum {
-    T = 4096,
-    BATCH = 8,
-    LOSS_CHUNK = 512,
-    MLP_TILE = 256,
-    LAYERS_MOST = 1024,
-    PACK_WORK = 100000000
-};
+enum { T = 4096, BATCH = 8, LOSS_CHUNK = 512, MLP_TILE = 256, LAYERS_MOST = 1024 };
 
 typedef enum { BUILD, PASSES, LIVES, FLOOR, PACK, STAGES } stage;
 typedef enum { WHOLE, MICRO, CHUNKS, TILES, CHOICES } choice;
@@ -37,20 +31,6 @@ typedef struct {
     double seconds[STAGES];
     double last;
 } bench;
-
-static void must(hr_status status, const hr_error *err)
-{
-    if (status == HR_OK) return;
-    fprintf(stderr, "%s\n", err->message);
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* Ends a stage; the next one starts. */
 static void lap(bench *b, stage which)
@@ -117,7 +97,8 @@ static void plan_once(bench *b, const hr_config *config, choice how)
     must(hr_pack_floor(b->plan.storages, b->plan.storage_count, &b->region, &b->packing, &err),
          &err);
     lap(b, FLOOR);
-    must(hr_pack(b->plan.storages, b->plan.storage_count, PACK_WORK, &b->region, &b->packing, &err),
+    must(hr_pack(b->plan.storages, b->plan.storage_count, HR_COMPILE_PACK_WORK, &b->region,
+                 &b->packing, &err),
          &err);
     lap(b, PACK);
 }

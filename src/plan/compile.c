@@ -9,10 +9,6 @@
 #include "plan/reorder.h"
 #include "plan/tile.h"
 
-/* Items that packing may look at for one plan where the best orders fail, which is one plan in a
- * hundred: three tenths of a second at most. Most of those take a tenth of it. */
-enum { PACK_WORK = 20000000 };
-
 int64_t hr_compile_kept_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
@@ -99,8 +95,8 @@ hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,
 hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *err)
 {
     hr_plan *plan = &compiled->plan;
-    const hr_status status = hr_pack(plan->storages, plan->storage_count, PACK_WORK, region,
-                                     &compiled->packing, err);
+    const hr_status status = hr_pack(plan->storages, plan->storage_count, HR_COMPILE_PACK_WORK,
+                                     region, &compiled->packing, err);
     if (status != HR_OK) return status;
     plan->arena_bytes = compiled->packing.arena_bytes;
     place_buffers(&compiled->program, plan);

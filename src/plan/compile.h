@@ -7,6 +7,10 @@
 #include "plan/pack.h"
 #include "plan/strategy.h"
 
+/* Items that packing may look at for one plan where the best orders fail, which is one plan in a
+ * hundred: some tenths of a second at most, mostly some hundredths. */
+enum { HR_COMPILE_PACK_WORK = 20000000 };
+
 typedef struct {
     hr_program program;
     hr_plan plan;

@@ -41,6 +41,26 @@ static hr_region take(int64_t bytes)
     return hr_region_over(memory, rounded);
 }
 
+/* Room for the deepest model of these tests, and rates that are guessed. */
+static scene open_scene(void)
+{
+    scene s = { .count = 0 };
+    hr_config largest;
+    hr_config_default(&largest);
+    largest.model.n_layers = LAYERS_MOST;
+    s.search = take(hr_fit_bytes(&largest));
+    s.compile = take(hr_compile_bytes(&largest));
+    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
+    return s;
+}
+
+static void close_scene(scene *s)
+{
+    free(s->list);
+    free(s->search.base);
+    free(s->compile.base);
+}
+
 static void build(scene *s, const hr_strategy *strategy, built *out)
 {
     hr_error err;
@@ -143,7 +163,7 @@ static void compare(scene *s, uint64_t turn, int64_t limit)
 
 /* A recipe whose space is small enough: some knobs set, a few keep-sets left; or nearly all
  * keep-sets and no cuts. */
-static void open_scene(scene *s, uint64_t turn)
+static void pose(scene *s, uint64_t turn)
 {
     hr_error err;
     const bool many = turn % 8 == 3;
@@ -182,20 +202,14 @@ static void open_scene(scene *s, uint64_t turn)
 
 static void the_search_finds_what_an_enumerator_finds(void **state)
 {
-    scene s = { .count = 0 };
+    scene s = open_scene();
     int32_t done = 0, consumed = 0;
     int64_t strategies = 0;
     (void)state;
-    hr_config largest;
-    hr_config_default(&largest);
-    largest.model.n_layers = LAYERS_MOST;
-    s.search = take(hr_fit_bytes(&largest));
-    s.compile = take(hr_compile_bytes(&largest));
     s.list = malloc(STRATEGIES_MOST * sizeof *s.list);
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
     print_message("seed %d\n", SEED);
     for (uint64_t turn = 0; done < CASES; turn++) {
-        open_scene(&s, turn);
+        pose(&s, turn);
         if (!enumerate(&s)) continue;
         done++;
         strategies += s.count;
@@ -213,29 +227,21 @@ static void the_search_finds_what_an_enumerator_finds(void **state)
     }
     print_message("%d recipes, %lld strategies, %d of them with consumed gradients\n", done,
                   (long long)strategies, consumed);
-    free(s.list);
-    free(s.search.base);
-    free(s.compile.base);
+    close_scene(&s);
 }
 
 /* A model too deep to enumerate: what the search says of its choice is what the program says, and
  * more bytes never give a slower one. */
 static void deep_models_are_as_their_twins_say(void **state)
 {
-    scene s = { .count = 0 };
-    hr_config largest;
+    scene s = open_scene();
     (void)state;
-    hr_config_default(&largest);
-    largest.model.n_layers = LAYERS_MOST;
-    s.search = take(hr_fit_bytes(&largest));
-    s.compile = take(hr_compile_bytes(&largest));
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
     for (uint64_t turn = 0; turn < 8 * HR_COUNT; turn++) {
         hr_intermediates dropped[LAYERS_MOST];
         hr_error err;
         built really;
         int64_t least, before = INT64_MAX;
-        open_scene(&s, turn);
+        pose(&s, turn);
         s.config.model.n_layers = between(SEED, turn, 50, 5, LAYERS_MOST);
         s.search.used = 0;
         assert_int_equal(hr_fit_open(&s.fit, &s.config, &s.rates, 2, &s.search, &err), HR_OK);
@@ -257,8 +263,7 @@ static void deep_models_are_as_their_twins_say(void **state)
             before = found.step_ps;
         }
     }
-    free(s.search.base);
-    free(s.compile.base);
+    close_scene(&s);
 }
 
 /* Too little room for the lists: states are left out, and the answer says so. What it says that no
@@ -266,20 +271,14 @@ static void deep_models_are_as_their_twins_say(void **state)
  * and no faster than the best. */
 static void where_room_is_short_the_gap_is_honest(void **state)
 {
-    scene s = { .count = 0 };
-    hr_config largest;
+    scene s = open_scene();
     int32_t unproven = 0, gaps = 0;
     (void)state;
-    hr_config_default(&largest);
-    largest.model.n_layers = LAYERS_MOST;
-    s.search = take(hr_fit_bytes(&largest));
-    s.compile = take(hr_compile_bytes(&largest));
-    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &s.rates);
     for (uint64_t turn = 0; turn < 16 * HR_COUNT; turn++) {
         hr_intermediates best_sets[LAYERS_MOST], short_sets[LAYERS_MOST];
         hr_error err;
         int64_t least;
-        open_scene(&s, turn);
+        pose(&s, turn);
         s.config.model.n_layers = between(SEED, turn, 51, 2, LAYERS_MOST);
         s.search.used = 0;
         assert_int_equal(hr_fit_open(&s.fit, &s.config, &s.rates, 2, &s.search, &err), HR_OK);
@@ -308,8 +307,7 @@ static void where_room_is_short_the_gap_is_honest(void **state)
     }
     print_message("%d unproven, %d of them with a gap\n", unproven, gaps);
     assert_true(gaps > 0);
-    free(s.search.base);
-    free(s.compile.base);
+    close_scene(&s);
 }
 
 /* From the least to plenty: never slower with more, nor larger than it may be, and each the bound

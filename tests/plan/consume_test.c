@@ -21,48 +21,11 @@
 #include "plan/consume.h"
 #include "plan/lifetimes.h"
 #include "plan/plan_file.h"
+#include "support/compiled.h"
 #include "support/random_strategy.h"
 #include "text/folder.h"
 
 enum { SEED = 20261122, LAYERS_MOST = 4 };
-
-typedef struct {
-    void *memory;
-    hr_region region;
-    hr_compiled of;
-} compiled;
-
-static void must(hr_status status, const hr_error *err)
-{
-    if (status != HR_OK) fail_msg("%s", err->message);
-}
-
-static void open_region(compiled *c, int64_t bytes)
-{
-    c->memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
-    memset(c->memory, 0x5a, (size_t)bytes);
-    c->region = hr_region_over(c->memory, bytes);
-}
-
-static void pack(compiled *c)
-{
-    hr_error err;
-    hr_plan *plan = &c->of.plan;
-    must(hr_compile_pack(&c->region, &c->of, &err), &err);
-    plan->rung = "ref";
-    plan->page_bytes = 4096;
-    plan->process_bytes = hr_round_up(plan->arena_bytes, 4096);
-    plan->process[0] = (hr_process_line){ "arena", plan->process_bytes };
-    plan->process_count = 1;
-}
-
-static void compile(compiled *c, const hr_config *config, const hr_strategy *strategy)
-{
-    hr_error err;
-    open_region(c, hr_compile_bytes(config));
-    must(hr_compile_floor(config, strategy, 2, &c->region, &c->of, &err), &err);
-    pack(c);
-}
 
 static hr_status judged(const compiled *c, const hr_folder *folder, hr_error *err)
 {
