@@ -155,7 +155,7 @@ typedef struct {
 
 static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
 {
-    static const hr_norm_attr norm = { D, T, 1e-5f };
+    static const hr_norm_attr norm = { D, 1, T, 1e-5f, true };
     static const hr_rope_attr rope = { D, T, 64, D / 128, 2, { 0, D / 2 }, 64, 10000, false };
     static const hr_loss_attr loss = { V };
     static const hr_dropout_attr dropout = { D, T, 0.1f, 1 };

@@ -9,7 +9,7 @@ enum { SEED = 101 };
 static const hr_norm_attr *attr_of(int64_t D, int64_t T)
 {
     static hr_norm_attr attr;
-    attr = (hr_norm_attr){ D, T, 1e-5f };
+    attr = (hr_norm_attr){ D, 1, T, 1e-5f, true };
     return &attr;
 }
 
@@ -203,7 +203,7 @@ static double objective(const hr_kernels *ref, float *x, float *gain, float *bia
 {
     float y[64], stat[16];
     double sum = 0;
-    ref->norm.fwd(x, gain, bias, y, stat, rows, D, 1e-5f, HR_F32);
+    ref->norm.fwd(x, gain, bias, y, stat, rows, attr_of(D, 64), HR_F32);
     for (int64_t i = 0; i < rows * D; i++) sum += (double)weight[i] * y[i];
     return sum;
 }
@@ -219,8 +219,8 @@ static void the_gradient_is_the_slope_of_the_reference(void **unused)
     float *bias = take_random(D, HR_F32, 1, &state);
     float *weight = take_random(ROWS * D, HR_F32, 1, &state);
     float y[ROWS * D], stat[ROWS * 2], dx[ROWS * D], partial[2 * D];
-    ref.norm.fwd(x, gain, bias, y, stat, ROWS, D, 1e-5f, HR_F32);
-    ref.norm.bwd(weight, x, stat, gain, NULL, dx, partial, ROWS, D, HR_F32);
+    ref.norm.fwd(x, gain, bias, y, stat, ROWS, attr_of(D, 64), HR_F32);
+    ref.norm.bwd(weight, x, stat, gain, NULL, dx, partial, ROWS, attr_of(D, 64), HR_F32);
     float *const places[3] = { x, gain, bias };
     const float *const slopes[3] = { dx, partial, partial + D };
     for (int32_t k = 0; k < 3; k++)
@@ -252,7 +252,7 @@ static void extreme_rows_give_what_they_must(uint32_t mask)
     }
     for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
         for (int32_t c = 0; c < D; c++) x[c] = values[k];
-        kernels.norm.fwd(x, gain, bias, y, stat, 1, D, 1e-5f, HR_F32);
+        kernels.norm.fwd(x, gain, bias, y, stat, 1, attr_of(D, 64), HR_F32);
         for (int32_t c = 0; c < D; c++) {
             const bool finite = isfinite(y[c]);
             assert_true(finite);
@@ -260,7 +260,7 @@ static void extreme_rows_give_what_they_must(uint32_t mask)
         }
     }
     x[D - 1] = NAN;
-    kernels.norm.fwd(x, gain, bias, y, stat, 1, D, 1e-5f, HR_F32);
+    kernels.norm.fwd(x, gain, bias, y, stat, 1, attr_of(D, 64), HR_F32);
     for (int32_t c = 0; c < D; c++) assert_true(isnan(y[c]));
 }
 

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm.c - what the compiler knows about LayerNorm. */
+/* ops/norm/norm.c - what the compiler knows about LayerNorm and RMSNorm. */
 #include "ops/norm/norm.h"
 
+#include "base/assert.h"
 #include "ops/list.h"
 #include "ops/norm/norm_build.h"
 
-int32_t hr_build_norm(hr_builder *builder, const char *name, int32_t x, int32_t gain, int32_t bias,
-                      double eps)
+static int32_t build(hr_builder *builder, const char *name, int32_t x, int32_t gain, int32_t bias,
+                     double eps, bool centred)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
-    const int64_t D = builder->program->tensors[x].dims[1];
-    const hr_norm_attr attr = { D, builder->T, (float)eps };
-    const int32_t y = hr_build_rows(builder, name, builder->dtype, D);
-    hr_build_mark(builder, y, HR_INTERMEDIATE_NORM);
-    const int32_t stat = builder->training ? hr_build_rows(builder, "stat", HR_F32, 2) : HR_NONE;
+    const hr_tensor *tensors = builder->program->tensors;
+    const int64_t width = tensors[x].dims[1], D = tensors[gain].dims[0];
+    HR_ASSERT(D > 0 && width % D == 0); /* families refuse other widths of heads */
+    const hr_norm_attr attr = { D, width / D, builder->T, (float)eps, centred };
+    const int32_t y = hr_build_rows(builder, name, builder->dtype, width);
+    if (attr.groups == 1) hr_build_mark(builder, y, HR_INTERMEDIATE_NORM);
+    const int64_t stats = attr.groups * hr_norm_stats(&attr);
+    const int32_t stat = builder->training ? hr_build_rows(builder, "stat", HR_F32, stats)
+                                           : HR_NONE;
     hr_step *step = hr_build_step(builder, HR_OP_norm, &attr, sizeof attr);
     step->in[0] = x;
     step->in[1] = gain;
@@ -21,6 +26,18 @@ int32_t hr_build_norm(hr_builder *builder, const char *name, int32_t x, int32_t 
     step->out[0] = y;
     step->out[1] = stat;
     return y;
+}
+
+int32_t hr_build_norm(hr_builder *builder, const char *name, int32_t x, int32_t gain, int32_t bias,
+                      double eps)
+{
+    return build(builder, name, x, gain, bias, eps, true);
+}
+
+int32_t hr_build_rms_norm(hr_builder *builder, const char *name, int32_t x, int32_t gain,
+                          double eps)
+{
+    return build(builder, name, x, gain, HR_NONE, eps, false);
 }
 
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_build.h - adds a LayerNorm to a program. */
+/* ops/norm/norm_build.h - adds a LayerNorm or an RMSNorm to a program. */
 #ifndef HR_OPS_NORM_BUILD_H
 #define HR_OPS_NORM_BUILD_H
 
 #include "graph/builder.h"
 #include "ops/norm/norm.h"
 
-/* y = LayerNorm(x) gain + bias. Returns y. */
+/* Both take rows whose width is a multiple of the gain's length, and normalise each group of that
+ * length on its own. What is one group is marked as a norm's output; the norm of several groups is
+ * a part of something else (q, k), and the caller marks it as that. */
+
+/* y = LayerNorm(x) gain + bias, bias HR_NONE: without. Returns y. */
 int32_t hr_build_norm(hr_builder *builder, const char *name, int32_t x, int32_t gain, int32_t bias,
                       double eps);
+
+/* y = RMSNorm(x) gain. Returns y. */
+int32_t hr_build_rms_norm(hr_builder *builder, const char *name, int32_t x, int32_t gain,
+                          double eps);
 
 #endif

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_kernels.h - inner work of LayerNorm: runs of rows, one thread. Shapes, aliasing and
- * numerics are those of norm.h; bias, stat and addend may be null. */
+/* ops/norm/norm_kernels.h - inner work of LayerNorm and RMSNorm: runs of groups, one thread. Here
+ * a row is one group of D, whichever token it is of. Shapes, aliasing and numerics are those of
+ * norm.h; bias, stat and addend may be null. */
 #ifndef HR_OPS_NORM_KERNELS_H
 #define HR_OPS_NORM_KERNELS_H
 
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "ops/norm/norm.h"
 
 enum { HR_NORM_BLOCK_TOKENS = 64 };
 
 typedef void hr_norm_fwd_fn(const void *x, const float *gain, const float *bias, void *y,
-                            float *stat, int64_t rows, int64_t D, float eps, hr_dtype dtype);
+                            float *stat, int64_t rows, const hr_norm_attr *attr, hr_dtype dtype);
 
-/* Rows of one block, at most HR_NORM_BLOCK_TOKENS. Writes the block's sums: partial [2, D], gain's
- * and then bias's. */
+/* Rows of one block, of at most HR_NORM_BLOCK_TOKENS tokens. Writes the block's sums: partial
+ * [hr_norm_stats(attr), D], gain's and then, of LayerNorm, bias's. */
 typedef void hr_norm_bwd_fn(const void *dy, const void *x, const float *stat, const float *gain,
-                            const void *addend, void *dx, float *partial, int64_t rows, int64_t D,
-                            hr_dtype dtype);
+                            const void *addend, void *dx, float *partial, int64_t rows,
+                            const hr_norm_attr *attr, hr_dtype dtype);
 
 typedef struct {
     hr_norm_fwd_fn *fwd;

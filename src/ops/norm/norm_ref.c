@@ -1,55 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_ref.c - the specification of LayerNorm and its gradient. */
+/* ops/norm/norm_ref.c - the specification of LayerNorm, RMSNorm and their gradients. */
 #include <math.h>
 
 #include "ops/element.h"
 #include "ops/norm/norm_kernels.h"
 
 static void fwd(const void *x, const float *gain, const float *bias, void *y, float *stat,
-                int64_t rows, int64_t D, float eps, hr_dtype dtype)
+                int64_t rows, const hr_norm_attr *attr, hr_dtype dtype)
 {
+    const int64_t D = attr->D;
     for (int64_t r = 0; r < rows; r++) {
         double mean = 0, variance = 0;
-        for (int64_t c = 0; c < D; c++) mean += hr_element_get(x, r * D + c, dtype);
+        for (int64_t c = 0; c < D && attr->centred; c++)
+            mean += hr_element_get(x, r * D + c, dtype);
         mean /= (double)D;
         for (int64_t c = 0; c < D; c++) {
             const double centred = hr_element_get(x, r * D + c, dtype) - mean;
             variance += centred * centred;
         }
-        const double rstd = 1 / sqrt(variance / (double)D + eps);
+        const double rstd = 1 / sqrt(variance / (double)D + attr->eps);
         for (int64_t c = 0; c < D; c++) {
             const double h = (hr_element_get(x, r * D + c, dtype) - mean) * rstd;
             hr_element_set(y, r * D + c, dtype, (float)(h * gain[c] + (bias ? bias[c] : 0)));
         }
-        if (stat) {
-            stat[2 * r] = (float)mean;
-            stat[2 * r + 1] = (float)rstd;
-        }
+        if (!stat) continue;
+        if (attr->centred) *stat++ = (float)mean;
+        *stat++ = (float)rstd;
     }
+}
+
+static double mean_of(const float *stat, int64_t r, const hr_norm_attr *attr)
+{
+    return attr->centred ? stat[2 * r] : 0;
+}
+
+static double rstd_of(const float *stat, int64_t r, const hr_norm_attr *attr)
+{
+    return attr->centred ? stat[2 * r + 1] : stat[r];
 }
 
 /* Parameters' sums first: dx may lie over dy or x. */
 static void bwd(const void *dy, const void *x, const float *stat, const float *gain,
-                const void *addend, void *dx, float *partial, int64_t rows, int64_t D,
-                hr_dtype dtype)
+                const void *addend, void *dx, float *partial, int64_t rows,
+                const hr_norm_attr *attr, hr_dtype dtype)
 {
+    const int64_t D = attr->D;
     for (int64_t c = 0; c < D; c++) {
         double dgain = 0, dbias = 0;
         for (int64_t r = 0; r < rows; r++) {
-            const double mean = stat[2 * r], rstd = stat[2 * r + 1];
+            const double mean = mean_of(stat, r, attr), rstd = rstd_of(stat, r, attr);
             const double slope = hr_element_get(dy, r * D + c, dtype);
             dgain += slope * (hr_element_get(x, r * D + c, dtype) - mean) * rstd;
             dbias += slope;
         }
         partial[c] = (float)dgain;
-        partial[D + c] = (float)dbias;
+        if (attr->centred) partial[D + c] = (float)dbias;
     }
     for (int64_t r = 0; r < rows; r++) {
-        const double mean = stat[2 * r], rstd = stat[2 * r + 1];
+        const double mean = mean_of(stat, r, attr), rstd = rstd_of(stat, r, attr);
         double sum_t = 0, sum_th = 0;
         for (int64_t c = 0; c < D; c++) {
             const double t = (double)hr_element_get(dy, r * D + c, dtype) * gain[c];
-            sum_t += t;
+            if (attr->centred) sum_t += t;
             sum_th += t * (hr_element_get(x, r * D + c, dtype) - mean) * rstd;
         }
         for (int64_t c = 0; c < D; c++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/norm/norm_run.c - shares LayerNorm among threads: rows forward; backward blocks of 64 tokens,
- * whose sums wait in scratch, then columns, which add them block after block. */
+/* ops/norm/norm_run.c - shares LayerNorm and RMSNorm among threads: groups forward; backward blocks
+ * of 64 tokens, whose sums wait in scratch, then columns, which add them block after block. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -16,11 +16,11 @@ void hr_norm_run(const hr_call *call)
     const hr_norm_attr *attr = call->attr;
     const int64_t D = attr->D;
     int64_t first, last;
-    hr_share(call->rows, call->thread, call->threads, &first, &last);
+    hr_share(call->rows * attr->groups, call->thread, call->threads, &first, &last);
     float *stat = call->out[1];
     call->kernels->norm.fwd(hr_element_at(call->in[0], first * D, call->dtype), call->in[1],
                             call->in[2], hr_element_at(call->out[0], first * D, call->dtype),
-                            stat ? stat + 2 * first : NULL, last - first, D, attr->eps,
+                            stat ? stat + hr_norm_stats(attr) * first : NULL, last - first, attr,
                             call->dtype);
 }
 
@@ -49,13 +49,13 @@ int64_t hr_norm_bwd_scratch_bytes(const void *attributes, int64_t rows, int32_t 
     (void)threads;
     const int64_t blocks = rows / attr->T * blocks_of_sequence(attr->T) +
                            blocks_of_sequence(rows % attr->T) + 2;
-    return blocks * 2 * attr->D * (int64_t)sizeof(float);
+    return blocks * hr_norm_stats(attr) * attr->D * (int64_t)sizeof(float);
 }
 
 static void bwd_blocks(const hr_call *call, int64_t block_first, int64_t block_count)
 {
     const hr_norm_attr *attr = call->attr;
-    const int64_t D = attr->D;
+    const int64_t D = attr->D, stats = hr_norm_stats(attr);
     const float *stat = call->in[2];
     const void *addend = call->in[4];
     int64_t first, last;
@@ -65,28 +65,30 @@ static void bwd_blocks(const hr_call *call, int64_t block_first, int64_t block_c
         const int64_t start = block_first_row(block, attr->T) - call->row_first;
         const int64_t end = block_first_row(block + 1, attr->T) - call->row_first;
         const int64_t row = hr_max(start, 0), count = hr_min(end, call->rows) - row;
-        call->kernels->norm.bwd(hr_element_at(call->in[0], row * D, call->dtype),
-                                hr_element_at(call->in[1], row * D, call->dtype), stat + 2 * row,
-                                call->in[3],
-                                addend ? hr_element_at(addend, row * D, call->dtype) : NULL,
-                                hr_element_at(call->out[0], row * D, call->dtype),
-                                (float *)call->scratch + k * 2 * D, count, D, call->dtype);
+        const int64_t group = row * attr->groups, at = group * D;
+        call->kernels->norm.bwd(hr_element_at(call->in[0], at, call->dtype),
+                                hr_element_at(call->in[1], at, call->dtype), stat + stats * group,
+                                call->in[3], addend ? hr_element_at(addend, at, call->dtype) : NULL,
+                                hr_element_at(call->out[0], at, call->dtype),
+                                (float *)call->scratch + k * stats * D, count * attr->groups, attr,
+                                call->dtype);
     }
 }
 
-/* sum[c] += partial[k][c], k in order, for this thread's columns. */
-static void add_blocks(float *sum, const float *partial, int64_t block_count, int64_t D,
+/* sum[c] += partial[k * stride + c], k in order, for this thread's columns. */
+static void add_blocks(float *sum, const float *partial, int64_t block_count, int64_t stride,
                        int64_t first, int64_t last, bool clear)
 {
     if (clear) memset(sum + first, 0, (size_t)(last - first) * sizeof *sum);
     for (int64_t k = 0; k < block_count; k++)
-        for (int64_t c = first; c < last; c++) sum[c] += partial[k * 2 * D + c];
+        for (int64_t c = first; c < last; c++) sum[c] += partial[k * stride + c];
 }
 
 void hr_norm_bwd_run(const hr_call *call)
 {
     const hr_norm_attr *attr = call->attr;
-    const int64_t D = attr->D, row_last = call->row_first + call->rows - 1;
+    const int64_t D = attr->D, stats = hr_norm_stats(attr),
+                  row_last = call->row_first + call->rows - 1;
     const int64_t block_first = block_of_row(call->row_first, attr->T);
     const int64_t block_count = call->rows > 0 ? block_of_row(row_last, attr->T) - block_first + 1
                                                : 0;
@@ -100,8 +102,8 @@ void hr_norm_bwd_run(const hr_call *call)
     last = hr_min(last * COLUMN_UNIT, D);
     const float *partial = call->scratch;
     if (first >= last) return;
-    for (int32_t k = 0; k < 2; k++)
+    for (int32_t k = 0; k < stats; k++)
         if (call->out[1 + k])
-            add_blocks(call->out[1 + k], partial + k * D, block_count, D, first, last,
+            add_blocks(call->out[1 + k], partial + k * D, block_count, stats * D, first, last,
                        call->clear & 2u << k);
 }
