@@ -17,7 +17,7 @@ extern "C" {
 
 enum { HR_PATH_BYTES = 1024 };
 
-typedef enum { HR_FAMILY_NEEDLE, HR_FAMILY_GPT_NEOX } hr_family;
+typedef enum { HR_FAMILY_NEEDLE, HR_FAMILY_GPT_NEOX, HR_FAMILY_LLAMA } hr_family;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
 typedef enum {
@@ -38,11 +38,18 @@ typedef struct {
     struct {
         int32_t family; /* hr_family */
         int64_t d_model, n_layers, n_heads, d_ff, vocab_size;
+        int64_t n_kv_heads; /* llama; 0: n_heads */
+        int64_t head_dim;   /* llama; 0: d_model / n_heads */
         double dropout;
         double norm_eps;
         double rotary_fraction; /* gpt_neox: share of each head that rotates */
         double rope_theta;
         bool parallel_residual; /* gpt_neox */
+        struct {
+            int32_t kind; /* hr_rope_scaling_kind of ops/rope: none, linear, llama3 */
+            double factor, low_freq_factor, high_freq_factor;
+            int64_t original_positions; /* those that the model was trained with before */
+        } rope_scaling;                 /* llama */
         struct {
             int32_t pattern; /* hr_pattern of ops/attention: dense, local, global, mixed */
             int64_t window, stride, block;
@@ -132,6 +139,10 @@ int32_t hr_word_distance(const char *a, const char *b);
 /* Could `word` have been meant to be `known`? Then at most a third of its letters, rounded up, are
  * wrong, or one begins the other and has three letters. Pure. */
 bool hr_word_is_near(const char *word, const char *known);
+
+/* Elements of a head, and heads that have keys and values of their own. Pure. */
+int64_t hr_config_head_dim(const hr_config *config);
+int64_t hr_config_kv_heads(const hr_config *config);
 
 /* All defaults. */
 void hr_config_default(hr_config *config);

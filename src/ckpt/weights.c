@@ -110,34 +110,72 @@ hr_status hr_weights_add(hr_weights_out *out, int32_t index, const float *master
     return HR_OK;
 }
 
+static void put_needle(hr_writer *w, const hr_config *config)
+{
+    hr_put(w, "  \"layer_norm_eps\": %.17g,\n  \"hidden_act\": \"relu\",\n  \"dropout\": %.17g,\n",
+           config->model.norm_eps, config->model.dropout);
+}
+
 static void put_gpt_neox(hr_writer *w, const hr_config *config)
 {
     hr_put(w,
-           "  \"hidden_act\": \"gelu\",\n  \"rotary_pct\": %.17g,\n  \"rotary_emb_base\": %.17g,\n"
+           "  \"layer_norm_eps\": %.17g,\n  \"hidden_act\": \"gelu\",\n  \"rotary_pct\": %.17g,\n  "
+           "\"rotary_emb_base\": %.17g,\n"
            "  \"use_parallel_residual\": %s,\n  \"attention_bias\": true,\n"
            "  \"tie_word_embeddings\": false,\n  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n"
            "  \"hidden_dropout\": %.17g,\n  \"attention_dropout\": %.17g,\n",
-           config->model.rotary_fraction, config->model.rope_theta,
+           config->model.norm_eps, config->model.rotary_fraction, config->model.rope_theta,
            config->model.parallel_residual ? "true" : "false", config->model.dropout,
            config->model.dropout);
+}
+
+static void put_rope_scaling(hr_writer *w, const hr_config *config)
+{
+    enum { NONE, LINEAR }; /* of hr_rope_scaling_kind */
+    const int32_t kind = config->model.rope_scaling.kind;
+    if (kind == NONE) return;
+    hr_put(w, "  \"rope_scaling\": { \"rope_type\": \"%s\", \"factor\": %.17g",
+           kind == LINEAR ? "linear" : "llama3", config->model.rope_scaling.factor);
+    if (kind != LINEAR)
+        hr_put(w,
+               ", \"low_freq_factor\": %.17g, \"high_freq_factor\": %.17g, "
+               "\"original_max_position_embeddings\": %lld",
+               config->model.rope_scaling.low_freq_factor,
+               config->model.rope_scaling.high_freq_factor,
+               (long long)config->model.rope_scaling.original_positions);
+    hr_put(w, " },\n");
+}
+
+static void put_llama(hr_writer *w, const hr_config *config)
+{
+    hr_put(w,
+           "  \"rms_norm_eps\": %.17g,\n  \"hidden_act\": \"silu\",\n"
+           "  \"num_key_value_heads\": %lld,\n  \"head_dim\": %lld,\n"
+           "  \"rope_theta\": %.17g,\n  \"attention_bias\": false,\n  \"mlp_bias\": false,\n"
+           "  \"tie_word_embeddings\": false,\n  \"attention_dropout\": %.17g,\n",
+           config->model.norm_eps, (long long)hr_config_kv_heads(config),
+           (long long)hr_config_head_dim(config), config->model.rope_theta, config->model.dropout);
+    put_rope_scaling(w, config);
 }
 
 static void put_config(hr_writer *w, const hr_config *config)
 {
     static const char *const patterns[] = { "dense", "local", "global", "mixed" };
+    static void (*const put_family[])(hr_writer *,
+                                      const hr_config *) = { [HR_FAMILY_NEEDLE] = put_needle,
+                                                             [HR_FAMILY_GPT_NEOX] = put_gpt_neox,
+                                                             [HR_FAMILY_LLAMA] = put_llama };
     const hr_family_spec *family = hr_family_of(config);
     hr_put(w, "{\n");
     if (family->architecture) hr_put(w, "  \"architectures\": [\"%s\"],\n", family->architecture);
     hr_put(w,
            "  \"model_type\": \"%s\",\n  \"vocab_size\": %lld,\n  \"hidden_size\": %lld,\n"
            "  \"num_hidden_layers\": %lld,\n  \"num_attention_heads\": %lld,\n"
-           "  \"intermediate_size\": %lld,\n  \"max_position_embeddings\": %lld,\n"
-           "  \"layer_norm_eps\": %.17g,\n",
+           "  \"intermediate_size\": %lld,\n  \"max_position_embeddings\": %lld,\n",
            family->name, (long long)config->model.vocab_size, (long long)config->model.d_model,
            (long long)config->model.n_layers, (long long)config->model.n_heads,
-           (long long)config->model.d_ff, (long long)config->train.seq_len, config->model.norm_eps);
-    if (config->model.family == HR_FAMILY_GPT_NEOX) put_gpt_neox(w, config);
-    else hr_put(w, "  \"hidden_act\": \"relu\",\n  \"dropout\": %.17g,\n", config->model.dropout);
+           (long long)config->model.d_ff, (long long)config->train.seq_len);
+    put_family[config->model.family](w, config);
     hr_put(w,
            "  \"attention_pattern\": \"%s\",\n  \"attention_block\": %lld,\n"
            "  \"attention_window\": %lld,\n  \"attention_stride\": %lld,\n",

@@ -28,12 +28,13 @@ static int print_json(void)
     json_t *list = json_array();
     for (int32_t i = 0; hr_config_key(i); i++) {
         const hr_key *key = hr_config_key(i);
+        char takes[HR_TAKES_BYTES];
         json_array_append_new(
-            list,
-            json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:f, s:f, s:b, s:s}", "name", key->name,
-                      "type", type_name(key->type), "default", key->default_text, "unit", key->unit,
-                      "choices", key->choices, "zero_word", key->zero_word, "low", key->low, "high",
-                      key->high, "below_high", key->below_high, "text", key->text));
+            list, json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:f, s:f, s:b, s:s, s:s}", "name",
+                            key->name, "type", type_name(key->type), "default", key->default_text,
+                            "unit", key->unit, "choices", key->choices, "zero_word", key->zero_word,
+                            "low", key->low, "high", key->high, "below_high", key->below_high,
+                            "takes", hr_key_takes(key, takes), "text", key->text));
     }
     const int failed = json_dumpf(list, stdout, JSON_INDENT(2));
     json_decref(list);

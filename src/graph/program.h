@@ -47,6 +47,7 @@ typedef enum {
     HR_INTERMEDIATE_V,
     HR_INTERMEDIATE_ATTENTION, /* output of attention and its log-sum-exp */
     HR_INTERMEDIATE_MID,       /* the residual stream between two branches of a layer */
+    HR_INTERMEDIATE_GATE,      /* what an activation is applied to that multiplies UP */
     HR_INTERMEDIATE_UP,        /* what an activation is applied to */
     HR_INTERMEDIATE_ACTIVATION,
     HR_INTERMEDIATES /* one past the last */

@@ -35,9 +35,9 @@ int32_t hr_block_join_mid(hr_builder *builder, const hr_config *config, const ch
 
 hr_attention_attr hr_block_attention(const hr_config *config)
 {
-    const int64_t head_width = config->model.d_model / config->model.n_heads;
+    const int64_t head_width = hr_config_head_dim(config);
     return (hr_attention_attr){ .H = (int32_t)config->model.n_heads,
-                                .G = (int32_t)config->model.n_heads,
+                                .G = (int32_t)hr_config_kv_heads(config),
                                 .head_width = (int32_t)head_width,
                                 .q_head_stride = head_width,
                                 .k_head_stride = head_width,

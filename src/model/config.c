@@ -129,6 +129,17 @@ hr_status hr_config_get(const hr_config *config, const char *key, char *text, in
     return HR_OK;
 }
 
+int64_t hr_config_head_dim(const hr_config *config)
+{
+    const int64_t given = config->model.head_dim;
+    return given ? given : config->model.d_model / config->model.n_heads;
+}
+
+int64_t hr_config_kv_heads(const hr_config *config)
+{
+    return config->model.n_kv_heads ? config->model.n_kv_heads : config->model.n_heads;
+}
+
 void hr_config_default(hr_config *config)
 {
     memset(config, 0, sizeof *config);

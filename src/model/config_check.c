@@ -33,28 +33,76 @@ static int64_t nearest_divisor(int64_t whole, int64_t wanted, const hr_error *re
     return nearest;
 }
 
+/* A key that the family does not read would be a promise that nobody keeps. */
+static hr_status check_family(const hr_config *config, hr_error *err)
+{
+    static const char *const names[] = { "needle", "gpt_neox", "llama" };
+    const struct {
+        bool given;
+        const char *key;
+    } keys[] = { { config->model.n_kv_heads, "model.n_kv_heads" },
+                 { config->model.head_dim, "model.head_dim" },
+                 { config->model.rope_scaling.kind, "model.rope_scaling.kind" } };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].given && config->model.family != HR_FAMILY_LLAMA)
+            return hr_fail(err, HR_USAGE, "%s is llama's; model.family is %s", keys[i].key,
+                           names[config->model.family]);
+    return HR_OK;
+}
+
+static hr_status check_rotation(const hr_config *config, hr_error *err)
+{
+    const int64_t width = hr_config_head_dim(config);
+    const bool part = config->model.family == HR_FAMILY_GPT_NEOX;
+    const double fraction = part ? config->model.rotary_fraction : 1;
+    const int64_t rotary = (int64_t)((double)width * fraction);
+    if (config->model.family == HR_FAMILY_NEEDLE || rotary % 2 == 0) return HR_OK;
+    if (!part)
+        return hr_fail(err, HR_USAGE,
+                       "heads of %lld cannot rotate: pairs do, so the width must be "
+                       "even; model.head_dim or model.n_heads gives it",
+                       (long long)width);
+    return hr_fail(
+        err, HR_USAGE,
+        "model.rotary_fraction %g of a head of %lld rotates %lld elements; pairs rotate, "
+        "so the number must be even",
+        fraction, (long long)width, (long long)rotary);
+}
+
 static hr_status check_heads(const hr_config *config, hr_error *err)
 {
     const int64_t D = config->model.d_model, H = config->model.n_heads;
-    if (D % H)
+    const int64_t G = hr_config_kv_heads(config);
+    if (!config->model.head_dim && D % H)
         return hr_fail(err, HR_USAGE,
                        "model.n_heads %lld does not divide model.d_model %lld; the nearest that "
                        "does is %lld",
                        (long long)H, (long long)D, (long long)nearest_divisor(D, H, err));
-    const int64_t K = D / H;
-    if (K > HEAD_WIDTH_MAX)
+    if (H % G)
+        return hr_fail(err, HR_USAGE,
+                       "model.n_kv_heads %lld does not divide model.n_heads %lld; the nearest that "
+                       "does is %lld",
+                       (long long)G, (long long)H, (long long)nearest_divisor(H, G, err));
+    if (config->model.head_dim > HEAD_WIDTH_MAX)
+        return hr_fail(err, HR_USAGE, "model.head_dim is %lld; %d is the widest",
+                       (long long)config->model.head_dim, HEAD_WIDTH_MAX);
+    if (hr_config_head_dim(config) > HEAD_WIDTH_MAX)
         return hr_fail(err, HR_USAGE,
                        "model.d_model %lld over model.n_heads %lld makes heads of "
                        "%lld; %d is the widest: use %lld heads or more",
-                       (long long)D, (long long)H, (long long)K, HEAD_WIDTH_MAX,
+                       (long long)D, (long long)H, (long long)(D / H), HEAD_WIDTH_MAX,
                        (long long)((D + HEAD_WIDTH_MAX - 1) / HEAD_WIDTH_MAX));
-    const int64_t rotary = (int64_t)((double)K * config->model.rotary_fraction);
-    if (config->model.family == HR_FAMILY_GPT_NEOX && rotary % 2)
-        return hr_fail(err, HR_USAGE,
-                       "model.rotary_fraction %g of a head of %lld rotates %lld "
-                       "elements; pairs rotate, so the number must be even",
-                       config->model.rotary_fraction, (long long)K, (long long)rotary);
-    return HR_OK;
+    return check_rotation(config, err);
+}
+
+static hr_status check_scaling(const hr_config *config, hr_error *err)
+{
+    const double low = config->model.rope_scaling.low_freq_factor;
+    const double high = config->model.rope_scaling.high_freq_factor;
+    if (low < high) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "model.rope_scaling.low_freq_factor %g must be below high_freq_factor %g", low,
+                   high);
 }
 
 static hr_status check_vocabulary(const hr_config *config, hr_error *err)
@@ -105,23 +153,24 @@ static hr_status check_products(const hr_config *config, hr_error *err)
     const int64_t bytes_most = INT64_C(1) << 56, flops_most = INT64_C(1) << 62;
     const int64_t V = config->model.vocab_size, D = config->model.d_model, F = config->model.d_ff;
     const int64_t L = config->model.n_layers, H = config->model.n_heads;
+    const int64_t A = hr_max(D, H * hr_config_head_dim(config)); /* width of attention */
     const int64_t B = config->train.batch, T = config->train.seq_len;
     const int64_t passes = 8; /* two FLOP an element, forward and twice backward, and some again */
     const product products[] = {
         { "model.vocab_size x model.d_model x 16 bytes", bytes_most, { V, D, STATE_BYTES } },
-        { "model.n_layers x model.d_model x model.d_ff x 32 bytes",
+        { "model.n_layers x model.d_model x model.d_ff x 48 bytes",
           bytes_most,
-          { L, D, F, 2, STATE_BYTES } },
-        { "model.n_layers x model.d_model x model.d_model x 64 bytes",
+          { L, D, F, 3, STATE_BYTES } },
+        { "model.n_layers x model.d_model x the width of attention x 64 bytes",
           bytes_most,
-          { L, D, D, 4, STATE_BYTES } },
+          { L, D, A, 4, STATE_BYTES } },
         { "train.seq_len x model.d_model x 16 bytes", bytes_most, { T, D, STATE_BYTES } },
-        { "train.batch x train.seq_len x model.n_layers x model.d_model x 64 bytes",
+        { "train.batch x train.seq_len x model.n_layers x the width of attention x 64 bytes",
           bytes_most,
-          { B, T, L, D, 64 } },
-        { "train.batch x train.seq_len x model.n_layers x model.d_ff x 16 bytes",
+          { B, T, L, A, 64 } },
+        { "train.batch x train.seq_len x model.n_layers x model.d_ff x 24 bytes",
           bytes_most,
-          { B, T, L, F, 16 } },
+          { B, T, L, F, 24 } },
         { "train.batch x train.seq_len x model.vocab_size x 8 bytes", bytes_most, { B, T, V, 8 } },
         { "train.batch x train.seq_len x model.n_heads x model.n_layers x 4 bytes",
           bytes_most,
@@ -129,15 +178,16 @@ static hr_status check_products(const hr_config *config, hr_error *err)
         { "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model",
           flops_most,
           { passes, B, T, V, D } },
-        { "16 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model x model.d_ff",
+        { "24 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model x model.d_ff",
           flops_most,
-          { 2 * passes, B, T, L, D, F } },
-        { "32 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model squared",
+          { 3 * passes, B, T, L, D, F } },
+        { "32 FLOP x train.batch x train.seq_len x model.n_layers x model.d_model x the width of "
+          "attention",
           flops_most,
-          { 4 * passes, B, T, L, D, D } },
-        { "14 FLOP x train.batch x train.seq_len squared x model.n_layers x model.d_model",
+          { 4 * passes, B, T, L, D, A } },
+        { "14 FLOP x train.batch x train.seq_len squared x model.n_layers x the width of attention",
           flops_most,
-          { 14, B, T, T, L, D } },
+          { 14, B, T, T, L, A } },
         { "train.steps x train.batch x train.seq_len tokens",
           flops_most,
           { hr_max(config->train.steps, 1), B, T } },
@@ -163,8 +213,9 @@ static hr_status check_dropout(const hr_config *config, hr_error *err)
 
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
-    hr_status (*const checks[])(const hr_config *, hr_error *) = { check_heads, check_vocabulary,
-                                                                   check_batch, check_products,
+    hr_status (*const checks[])(const hr_config *, hr_error *) = { check_family,  check_heads,
+                                                                   check_scaling, check_vocabulary,
+                                                                   check_batch,   check_products,
                                                                    check_dropout };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const hr_status status = checks[i](config, err);

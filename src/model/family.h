@@ -32,7 +32,7 @@ typedef struct {
                        int32_t ids);
 } hr_family_spec;
 
-extern const hr_family_spec hr_family_needle, hr_family_gpt_neox;
+extern const hr_family_spec hr_family_needle, hr_family_gpt_neox, hr_family_llama;
 
 /* The family of a config. Never null. */
 const hr_family_spec *hr_family_of(const hr_config *config);

@@ -90,14 +90,12 @@ hr_intermediates hr_form_within(const hr_form *form, hr_intermediates set)
 
 const char *hr_intermediate_name(hr_intermediate intermediate)
 {
-    static const char *const names[] = { [HR_INTERMEDIATE_NONE] = "",
-                                         [HR_INTERMEDIATE_NORM] = "norm",
-                                         [HR_INTERMEDIATE_Q] = "q",
-                                         [HR_INTERMEDIATE_K] = "k",
-                                         [HR_INTERMEDIATE_V] = "v",
-                                         [HR_INTERMEDIATE_ATTENTION] = "attention",
-                                         [HR_INTERMEDIATE_MID] = "mid",
-                                         [HR_INTERMEDIATE_UP] = "up",
-                                         [HR_INTERMEDIATE_ACTIVATION] = "activation" };
+    static const char *const names[] = {
+        [HR_INTERMEDIATE_NONE] = "",   [HR_INTERMEDIATE_NORM] = "norm",
+        [HR_INTERMEDIATE_Q] = "q",     [HR_INTERMEDIATE_K] = "k",
+        [HR_INTERMEDIATE_V] = "v",     [HR_INTERMEDIATE_ATTENTION] = "attention",
+        [HR_INTERMEDIATE_MID] = "mid", [HR_INTERMEDIATE_GATE] = "gate",
+        [HR_INTERMEDIATE_UP] = "up",   [HR_INTERMEDIATE_ACTIVATION] = "activation"
+    };
     return names[intermediate];
 }

@@ -99,7 +99,8 @@ static void tables(hr_builder *builder, const hr_config *config, hr_model *model
     model->rope_table = HR_NONE;
     if (rotary(config) > 0)
         model->rope_table = hr_build_rope_table(builder, config->train.seq_len, rotary(config),
-                                                config->model.rope_theta);
+                                                config->model.rope_theta,
+                                                (hr_rope_scaling){ HR_ROPE_NONE });
 }
 
 /* One buffer for all three: a strategy keeps them together or not at all. */

@@ -49,6 +49,7 @@ static const struct {
     [PART_KEPT + HR_INTERMEDIATE_Q] = { "queries, keys, values", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_ATTENTION] = { "outputs of attention", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_MID] = { "inputs of MLPs", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_GATE] = { "gates of MLPs", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_UP] = { "what MLPs activate", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_ACTIVATION] = { "activations of MLPs", KEPT },
 };

@@ -33,6 +33,7 @@ static void put_again(hr_writer *w, const hr_strategy *strategy)
                                          [HR_INTERMEDIATE_V] = "v",
                                          [HR_INTERMEDIATE_ATTENTION] = "attention",
                                          [HR_INTERMEDIATE_MID] = "sums between branches",
+                                         [HR_INTERMEDIATE_GATE] = "MLP gates",
                                          [HR_INTERMEDIATE_UP] = "MLP inputs",
                                          [HR_INTERMEDIATE_ACTIVATION] = "activations" };
     bool any = false;

@@ -28,6 +28,7 @@ static const char *const intermediates[] = { [HR_INTERMEDIATE_NORM] = "outputs o
                                              [HR_INTERMEDIATE_V] = "values",
                                              [HR_INTERMEDIATE_ATTENTION] = "outputs of attention",
                                              [HR_INTERMEDIATE_MID] = "inputs of MLPs",
+                                             [HR_INTERMEDIATE_GATE] = "gates of MLPs",
                                              [HR_INTERMEDIATE_UP] = "what MLPs activate",
                                              [HR_INTERMEDIATE_ACTIVATION] = "activations of MLPs" };
 

@@ -358,10 +358,11 @@ static void the_check_names_both_numbers(void **state)
           "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model is more than "
           "4611686018427387904, the largest that is counted; lower one of them" },
         { "model.n_layers=4096 model.d_model=1048576 model.n_heads=4096 model.d_ff=1048576",
-          "model.n_layers x model.d_model x model.d_ff x 32 bytes is more than 72057594037927936, "
+          "model.n_layers x model.d_model x model.d_ff x 48 bytes is more than 72057594037927936, "
           "the largest that is counted; lower one of them" },
         { "train.batch=16777216 train.seq_len=16777216",
-          "train.batch x train.seq_len x model.n_layers x model.d_model x 64 bytes is more than "
+          "train.batch x train.seq_len x model.n_layers x the width of attention x 64 bytes is "
+          "more than "
           "72057594037927936, the largest that is counted; lower one of them" },
         { "train.seq_len=16777216 model.dropout=0.1 model.d_model=1024 model.n_heads=1024 "
           "model.rotary_fraction=0 train.batch=1 model.n_layers=1 model.d_ff=1",

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "ops/rope/rope.h"
 #include "support/oracle.h"
 #include "support/rig.h"
 
@@ -84,6 +85,24 @@ static hr_config needle_config(int32_t pattern)
     config.model.attention.block = 8;
     config.model.attention.window = 1;
     config.model.attention.stride = pattern == HR_PATTERN_MIXED ? 4 : 2;
+    return config;
+}
+
+static hr_config llama_config(void)
+{
+    hr_config config;
+    common(&config, 23);
+    config.train.batch = 3;
+    config.model.family = HR_FAMILY_LLAMA;
+    config.model.d_model = 40;
+    config.model.n_layers = 2;
+    config.model.n_heads = 4;
+    config.model.n_kv_heads = 2;
+    config.model.d_ff = 61;
+    config.model.vocab_size = 101;
+    config.model.rope_theta = 500000;
+    config.model.rope_scaling.kind = HR_ROPE_LLAMA3;
+    config.model.rope_scaling.original_positions = 256;
     return config;
 }
 
@@ -291,6 +310,16 @@ static void gpt_neox_is_what_transformers_computes(void **state)
     on_every_rung(&c, &config);
 }
 
+static void llama_is_what_transformers_computes(void **state)
+{
+    (void)state;
+    const oracle_case c = { "hf/llama_gqa/model.safetensors", "hf/llama_gqa/golden.safetensors",
+                            "hf/llama_gqa/golden.json", 0, 1.7e-6 };
+    const hr_config config = llama_config();
+    if (shared_is_absent()) skip();
+    on_every_rung(&c, &config);
+}
+
 static void needle_is_what_pytorch_computes_with_every_pattern(void **state)
 {
     (void)state;
@@ -357,6 +386,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt_neox_is_what_transformers_computes),
+        cmocka_unit_test(llama_is_what_transformers_computes),
         cmocka_unit_test(needle_is_what_pytorch_computes_with_every_pattern),
         cmocka_unit_test(bf16_follows_the_oracle),
     };

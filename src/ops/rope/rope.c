@@ -5,9 +5,10 @@
 #include "ops/list.h"
 #include "ops/rope/rope_build.h"
 
-int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, double theta)
+int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, double theta,
+                            hr_rope_scaling scaling)
 {
-    const hr_rope_attr attr = { .T = T, .rotary = rotary, .theta = theta };
+    const hr_rope_attr attr = { .T = T, .rotary = rotary, .theta = theta, .scaling = scaling };
     const int32_t table = hr_build_fixed(builder, "rotary angles", HR_ROLE_TABLE, HR_F32, HR_ROWS,
                                          T, rotary, HR_NONE);
     hr_step *step = hr_build_step(builder, HR_OP_rope_table, &attr, sizeof attr);

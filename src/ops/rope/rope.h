@@ -10,17 +10,30 @@
  *           rope_table  in  -                out  table w
  *
  *   x, y   [rows, width] activations; y may be exactly x
- *   table  [T, rotary] fp32: half cosines, then half sines; angle = position / theta^(2e / rotary),
- *          computed in double and rounded once
+ *   table  [T, rotary] fp32: half cosines, then half sines; angle = position * f(e), computed in
+ *          double and rounded once; f(e) = theta^(-2e / rotary), scaled:
+ *            linear  f / factor
+ *            llama3  with w = original positions * f / (2 pi), the waves in them: f / factor where
+ *                    w < low, f where w > high, between them the mean of both weighted by
+ *                    (w - low) / (high - low) for f
  *
  * Head h of run u starts at offset[u] + h * head_stride; runs are, say, the queries and the keys.
- * Source   Su et al. 2021, arXiv:2104.09864, eq. 34; halves split as in GPT-NeoX. */
+ * Source   Su et al. 2021, arXiv:2104.09864, eq. 34; halves split as in GPT-NeoX; llama3: the model
+ *          card of Llama 3.1. */
 #ifndef HR_OPS_ROPE_H
 #define HR_OPS_ROPE_H
 
 #include <stdbool.h>
 
 #include "ops/call.h"
+
+typedef enum { HR_ROPE_NONE, HR_ROPE_LINEAR, HR_ROPE_LLAMA3 } hr_rope_scaling_kind;
+
+typedef struct {
+    int32_t kind; /* hr_rope_scaling_kind */
+    double factor, low, high;
+    int64_t original;
+} hr_rope_scaling;
 
 typedef struct {
     int64_t width, T;
@@ -30,6 +43,7 @@ typedef struct {
     int64_t offset[2], head_stride;
     double theta;
     bool inverse;
+    hr_rope_scaling scaling; /* rope_table */
 } hr_rope_attr;
 
 hr_run_fn hr_rope_run;

@@ -7,7 +7,8 @@
 #include "ops/rope/rope.h"
 
 /* The table of angles, [T, rotary]: made once, in the section of the builder. */
-int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, double theta);
+int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, double theta,
+                            hr_rope_scaling scaling);
 
 /* Rotates what `attr` names (width and T are filled in here). Returns y. */
 int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t table,

@@ -23,6 +23,17 @@ void hr_rope_run(const hr_call *call)
     }
 }
 
+static double scaled(const hr_rope_scaling *scaling, double frequency)
+{
+    const double waves = (double)scaling->original * frequency / (2 * M_PI);
+    const double stretched = frequency / scaling->factor;
+    if (scaling->kind == HR_ROPE_NONE) return frequency;
+    if (scaling->kind == HR_ROPE_LINEAR || waves < scaling->low) return stretched;
+    if (waves > scaling->high) return frequency;
+    const double share = (waves - scaling->low) / (scaling->high - scaling->low);
+    return (1 - share) * stretched + share * frequency;
+}
+
 void hr_rope_table_run(const hr_call *call)
 {
     const hr_rope_attr *attr = call->attr;
@@ -31,9 +42,10 @@ void hr_rope_table_run(const hr_call *call)
     int64_t first, last;
     hr_share(attr->T, call->thread, call->threads, &first, &last);
     for (int64_t e = 0; e < half; e++) {
-        const double period = pow(attr->theta, 2.0 * (double)e / (double)rotary);
+        const double plain = pow(attr->theta, -2.0 * (double)e / (double)rotary);
+        const double frequency = scaled(&attr->scaling, plain);
         for (int64_t position = first; position < last; position++) {
-            const double angle = (double)position / period;
+            const double angle = (double)position * frequency;
             table[position * rotary + e] = (float)cos(angle);
             table[position * rotary + half + e] = (float)sin(angle);
         }
