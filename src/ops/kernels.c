@@ -6,6 +6,7 @@ void hr_kernels_fill(hr_kernels *kernels, uint32_t cpu_mask)
 {
     hr_linear_kernels_fill(&kernels->linear, cpu_mask);
     hr_activation_kernels_fill(&kernels->activation, cpu_mask);
+    hr_glu_kernels_fill(&kernels->glu, cpu_mask);
     hr_attention_kernels_fill(&kernels->attention, cpu_mask);
     hr_norm_kernels_fill(&kernels->norm, cpu_mask);
     hr_embed_kernels_fill(&kernels->embed, cpu_mask);

@@ -12,6 +12,7 @@
 #include "ops/attention/attention_kernels.h"
 #include "ops/dropout/dropout_kernels.h"
 #include "ops/embed/embed_kernels.h"
+#include "ops/glu/glu_kernels.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/loss/loss_kernels.h"
 #include "ops/norm/norm_kernels.h"
@@ -21,6 +22,7 @@
 typedef struct hr_kernels {
     hr_linear_kernels linear;
     hr_activation_kernels activation;
+    hr_glu_kernels glu;
     hr_attention_kernels attention;
     hr_norm_kernels norm;
     hr_embed_kernels embed;

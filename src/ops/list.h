@@ -16,6 +16,8 @@
     X(linear_dx, 1) \
     X(linear_dw, 1) \
     X(activation, 1) \
+    X(glu, 1) \
+    X(glu_bwd, 1) \
     X(rope_table, 1) \
     X(rope, 1) \
     X(attention, 1) \

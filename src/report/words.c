@@ -41,6 +41,8 @@ static const struct {
 } deeds[] = { { "linear_dx", "gradient of its input", false },
               { "linear_dw", "gradient of its weight", false },
               { "attention_bwd", "attention", false },
+              { "glu", "gated activation", false },
+              { "glu_bwd", "gated activation", false },
               { "rope", "rotation", false },
               { "rope_table", "angles of rotation", false },
               { "last_row", "last token", false },

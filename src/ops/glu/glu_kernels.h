@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/glu/glu_kernels.h - inner work of a gated activation: a stretch of elements. */
+#ifndef HR_OPS_GLU_KERNELS_H
+#define HR_OPS_GLU_KERNELS_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "ops/glu/glu.h"
+
+/* y = act(gate) up, `count` elements. */
+typedef void hr_glu_fwd_fn(const void *gate, const void *up, void *y, int64_t count, hr_glu_act act,
+                           hr_dtype dtype);
+
+/* dgate = dy up act'(gate), dup = dy act(gate). */
+typedef void hr_glu_bwd_fn(const void *dy, const void *gate, const void *up, void *dgate, void *dup,
+                           int64_t count, hr_glu_act act, hr_dtype dtype);
+
+typedef struct {
+    hr_glu_fwd_fn *fwd;
+    hr_glu_bwd_fn *bwd;
+} hr_glu_kernels;
+
+void hr_glu_kernels_fill(hr_glu_kernels *kernels, uint32_t cpu_mask);
+
+/* The rungs, each in a file of its own. */
+void hr_glu_fill_ref(hr_glu_kernels *kernels);
+
+#endif
