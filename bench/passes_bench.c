@@ -28,6 +28,7 @@ enum {
     ROWS = 16384,
     D = 1024,
     T = 512,
+    HEAD = 128,
     V = 50304,
     LOSS_ROWS = ROWS * D / V,
     ELEMENTS = ROWS * D, /* 64 MiB in fp32: twice the last cache of the machines we know */
@@ -155,7 +156,8 @@ typedef struct {
 
 static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
 {
-    static const hr_norm_attr norm = { D, 1, T, 1e-5f, true };
+    static const hr_norm_attr norm = { D, 1, T, 1e-5f, true }, rms = { D, 1, T, 1e-5f, false };
+    static const hr_norm_attr heads = { HEAD, D / HEAD, T, 1e-5f, false };
     static const hr_rope_attr rope = { D, T, 64, D / 128, 2, { 0, D / 2 }, 64, 10000, false };
     static const hr_loss_attr loss = { V };
     static const hr_dropout_attr dropout = { D, T, 0.1f, 1 };
@@ -178,6 +180,36 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
             { r[2], a->numbers, a->numbers + D },
             .attr = &norm,
             .clear = 6 },
+          4 * pass_bytes,
+          MODIFY },
+        { "norm, RMS",
+          hr_norm_run,
+          1,
+          { { r[0], a->gain }, { r[1], a->stat }, .attr = &rms },
+          2 * pass_bytes,
+          COPY },
+        { "norm_bwd, RMS",
+          hr_norm_bwd_run,
+          2,
+          { { r[0], r[1], a->stat, a->gain, r[2] },
+            { r[2], a->numbers },
+            .attr = &rms,
+            .clear = 2 },
+          4 * pass_bytes,
+          MODIFY },
+        { "norm, RMS of heads",
+          hr_norm_run,
+          1,
+          { { r[0], a->gain }, { r[1], a->stat }, .attr = &heads },
+          2 * pass_bytes,
+          COPY },
+        { "norm_bwd, of heads",
+          hr_norm_bwd_run,
+          2,
+          { { r[0], r[1], a->stat, a->gain, r[2] },
+            { r[2], a->numbers },
+            .attr = &heads,
+            .clear = 2 },
           4 * pass_bytes,
           MODIFY },
         { "rope",
@@ -288,7 +320,7 @@ static arrays make_arrays(void)
 {
     arrays a = { .gain = fill(D, HR_F32),
                  .bias = fill(D, HR_F32),
-                 .stat = fill(2 * ROWS, HR_F32),
+                 .stat = fill(D / HEAD * ROWS, HR_F32),
                  .table = fill(T * 64, HR_F32),
                  .ids = allocate(ROWS * 4),
                  .targets = allocate(ROWS * 4),
