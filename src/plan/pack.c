@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "plan/pack_index.h"
 #include "plan/pack_part.h"
 #include "plan/pack_sort.h"
 
@@ -246,9 +247,8 @@ int64_t hr_pack_scratch_bytes(int32_t count)
     const int64_t n = count, tables = 32 * 64, key = sizeof(hr_pack_key);
     const int64_t attempts = 4 * hr_pack_attempt_bytes(count) + 2 * hr_pack_core_bytes(count) +
                              n * (int64_t)(2 * sizeof(int64_t) + sizeof(int32_t));
-    const int64_t placing = hr_max(
-        hr_max(hr_pack_first_fit_bytes(count), hr_pack_repair_bytes(count)),
-        hr_max(hr_pack_search_bytes(count), 2 * n * key));
+    const int64_t placing = hr_max(hr_max(hr_pack_index_bytes(count), hr_pack_repair_bytes(count)),
+                                   hr_max(hr_pack_search_bytes(count), 2 * n * key));
     return tables + n * ((int64_t)sizeof(hr_pack_item) + 8) +
            hr_max(4 * n * key, attempts + placing);
 }

@@ -103,7 +103,7 @@ int64_t hr_pack_reuse(const hr_pack_part *part, hr_pack_effort *effort, int64_t 
  *   offsets  out [count], by item
  *
  * Returns the height; INT64_MAX when it was stopped or ended.
- * Cost     items * items placed near them that are not part of a stack. */
+ * Cost     items * logarithm of sections * runs of addresses below; a stack is one run. */
 int64_t hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, const int64_t *known,
                           hr_pack_hang hang, int64_t ceiling, int64_t enough,
                           hr_pack_effort *effort, int64_t *offsets);
@@ -133,8 +133,7 @@ typedef enum {
 hr_pack_answer hr_pack_search(const hr_pack_part *part, const int32_t *order, int64_t capacity,
                               int64_t work, hr_pack_effort *effort, int64_t *offsets);
 
-/* Bytes of scratch, at most, that first fit, repair and the search need for so many items. Pure. */
-int64_t hr_pack_first_fit_bytes(int32_t count);
+/* Bytes of scratch, at most, that repair and the search need for so many items. Pure. */
 int64_t hr_pack_repair_bytes(int32_t count);
 int64_t hr_pack_search_bytes(int32_t count);
 
