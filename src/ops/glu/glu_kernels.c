@@ -7,5 +7,10 @@
 void hr_glu_kernels_fill(hr_glu_kernels *kernels, uint32_t cpu_mask)
 {
     hr_glu_fill_ref(kernels);
-    (void)cpu_mask;
+    if (!(cpu_mask & HR_CPU_AVX2)) return;
+    hr_glu_fill_avx2(kernels);
+    if (!(cpu_mask & HR_CPU_AVX512)) return;
+    hr_glu_fill_avx512(kernels);
+    if (!(cpu_mask & HR_CPU_AVX512BF16)) return;
+    hr_glu_fill_avx512bf16(kernels);
 }

@@ -25,5 +25,8 @@ void hr_glu_kernels_fill(hr_glu_kernels *kernels, uint32_t cpu_mask);
 
 /* The rungs, each in a file of its own. */
 void hr_glu_fill_ref(hr_glu_kernels *kernels);
+void hr_glu_fill_avx2(hr_glu_kernels *kernels);
+void hr_glu_fill_avx512(hr_glu_kernels *kernels);
+void hr_glu_fill_avx512bf16(hr_glu_kernels *kernels);
 
 #endif
