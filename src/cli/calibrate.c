@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/calibrate.c - headroom calibrate: measures this machine, or holds predictions against runs.
- * Nothing is begun that a signal could leave half done: the file appears whole, at the end. */
+ * The file of prices appears whole, at the end. */
 #include "headroom/calibrate.h"
 
 #include <jansson.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,19 +14,6 @@
 #include "headroom/progress.h"
 
 enum { SECONDS = 40 };
-
-static void interrupted(int number)
-{
-    _exit(128 + number);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = { .sa_handler = interrupted };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err)
 {
@@ -187,11 +173,12 @@ int hr_cli_calibrate(const hr_cli_arguments *arguments)
         hr_cli_cache_directory(directory, sizeof directory, &err) != HR_OK)
         return hr_cli_fail(&err);
     if (!checks && !*directory) {
-        (void)hr_fail(&err, HR_USAGE, "neither XDG_CACHE_HOME nor HOME says where to keep it");
+        (void)hr_fail(
+            &err, HR_USAGE,
+            "neither XDG_CACHE_HOME nor HOME says where to keep the prices; set one of them");
         return hr_cli_fail(&err);
     }
     strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &today));
-    catch_signals();
     if (!checks) return calibrate(&request, json);
     if (json) s.rows = json_array();
     return check(&request, &s);

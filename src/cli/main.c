@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/main.c - finds the command and sees that what it printed arrived. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -72,13 +74,41 @@ static bool output_arrived(void)
     return false;
 }
 
+/* Of standard streams that are closed the numbers would go to the next files opened, and lines meant
+ * for people into those. What takes their places refuses to be written, as a closed stream does. */
+static void keep_streams_apart(void)
+{
+    int file = open("/dev/null", O_RDONLY);
+    while (file >= 0 && file <= STDERR_FILENO) file = open("/dev/null", O_RDONLY);
+    if (file >= 0) close(file);
+}
+
+static void interrupted(int number)
+{
+    static const char said[] = "headroom: interrupted; nothing was begun that needs saving\n";
+    (void)!write(STDERR_FILENO, said, sizeof said - 1);
+    _exit(128 + number);
+}
+
+/* What is written appears whole at its end, so a signal may end the process at any time; a run that
+ * has something to save answers by itself (train.c). */
+static void catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = interrupted };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
+    keep_streams_apart();
     /* Planned memory: stdio would take its buffer from the heap at the first line. */
     static char buffer[16384];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails, and is answered like a full disk */
+    catch_signals();
     const int code = run(argc, argv);
     return output_arrived() || code != HR_OK ? code : HR_FAILURE;
 }

@@ -205,6 +205,50 @@ static void what_is_no_file_is_not_replaced_by_one(void **state)
     }
 }
 
+/* Whether a process answers a signal by itself; false too when it is not there. */
+static bool catches(pid_t process, int number)
+{
+    char path[64], line[256];
+    unsigned long long caught = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)process);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "SigCgt: %llx", &caught) == 1) break;
+    if (file) fclose(file);
+    return caught >> (number - 1) & 1;
+}
+
+/* Of a question that takes a second or more, with the signal at once after the beginning. */
+static void a_signal_ends_planning_with_its_code_and_nothing_written(void **state)
+{
+    (void)state;
+    require_program();
+    static const int numbers[] = { SIGINT, SIGTERM };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        int status;
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            signal(SIGINT, SIG_DFL);
+            signal(SIGTERM, SIG_DFL);
+            if (!freopen("out.txt", "w", stdout) || !freopen("err.txt", "w", stderr)) _exit(126);
+            execl(getenv("HEADROOM"), "headroom", "plan", HR_SOURCE "/presets/needle-70m.yaml",
+                  "--frontier", "--svg", "f.svg", (char *)0);
+            _exit(127);
+        }
+        while (!catches(child, numbers[i]) && waitpid(child, &status, WNOHANG) == 0) continue;
+        assert_int_equal(kill(child, numbers[i]), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        get("out.txt", out);
+        get("err.txt", err);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 128 + numbers[i]);
+        assert_said("interrupted; nothing was begun that needs saving");
+        assert_string_equal(out, "");
+        assert_int_equal(system("ls | grep svg >left.txt"), 256);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +259,7 @@ int main(void)
         IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),
         IN_A_FOLDER(a_plan_file_is_judged_and_a_collision_is_exit_4),
         IN_A_FOLDER(what_is_no_file_is_not_replaced_by_one),
+        IN_A_FOLDER(a_signal_ends_planning_with_its_code_and_nothing_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
