@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -251,12 +252,46 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
                    reason(code));
 }
 
+/* What there is left where the file lies, and what to do, for a full disk; else an empty text. */
+static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
+{
+    char self[64], place[PATH_MAX] = "its directory";
+    struct statvfs system;
+    *text = 0;
+    if (code != ENOSPC || fstatvfs(out->directory, &system) != 0) return text;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", out->directory);
+    const ssize_t length = readlink(self, place, sizeof place - 1);
+    if (length > 0) place[length] = 0;
+    snprintf(text, PATH_MAX, "; %lld bytes are free in %.200s: make room, or name another place",
+             (long long)system.f_bavail * (long long)system.f_frsize, place);
+    return text;
+}
+
 /* The one sentence for a write, flush or rename that failed with `code`; nothing stays behind. */
 static hr_status give_up(hr_file_out *out, const char *what, int code, hr_error *err)
 {
-    const hr_status status = hr_fail(err, HR_FAILURE,
-                                     "%s: cannot be %s after %lld bytes, and is removed: %s",
-                                     out->name, what, (long long)out->bytes, reason(code));
+    char text[PATH_MAX];
+    const int64_t bytes = out->bytes;
+    hr_file_close(&out->file); /* what it took is free again, if it has no name */
+    if (out->named) unlinkat(out->directory, out->temporary, 0);
+    out->named = false;
+    const hr_status status = hr_fail(
+        err, HR_FAILURE, "%s: cannot be %s after %lld bytes, and is removed: %s%s", out->name, what,
+        (long long)bytes, reason(code), advice(out, code, text));
+    hr_file_abort(out);
+    return status;
+}
+
+hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err)
+{
+    char text[PATH_MAX];
+    HR_ASSERT(out->file >= 0 && bytes >= 0);
+    if (bytes == 0 || fallocate(out->file, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) return HR_OK;
+    const int code = errno;
+    if (code != ENOSPC && code != EDQUOT && code != EFBIG) return HR_OK; /* it does not do that */
+    hr_file_close(&out->file);
+    const hr_status status = hr_fail(err, HR_FAILURE, "%s: needs %lld bytes: %s%s", out->name,
+                                     (long long)bytes, reason(code), advice(out, code, text));
     hr_file_abort(out);
     return status;
 }

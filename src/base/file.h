@@ -78,6 +78,10 @@ HR_MUST_CHECK hr_status hr_file_check_place(const char *path, hr_error *err);
  *          FAILURE  the system would refuse. */
 HR_MUST_CHECK hr_status hr_file_check_open(const char *path, hr_error *err);
 
+/* Has the file system set aside room for a file that will have so many bytes, where it can: what
+ * does not fit is told before it is written. Errors FAILURE, and the file is closed and gone. */
+HR_MUST_CHECK hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err);
+
 /* Adds memory [bytes] at the end. Errors FAILURE, a full disk among them. */
 HR_MUST_CHECK hr_status hr_file_append(hr_file_out *out, const void *memory, int64_t bytes,
                                        hr_error *err);

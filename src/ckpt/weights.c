@@ -59,6 +59,7 @@ hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, const
 
     out->program = program;
     hr_status status = hr_file_begin(&out->file, directory, weights_name, err);
+    if (status == HR_OK) status = hr_file_reserve(&out->file, LENGTH_BYTES + w.used + begin, err);
     if (status == HR_OK) status = hr_file_append(&out->file, text, w.used + LENGTH_BYTES, err);
     return status;
 }

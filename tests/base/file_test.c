@@ -263,11 +263,26 @@ static void a_full_disk_leaves_nothing(void **state)
         print_message("skip: this process may not mount a small file system\n");
         skip();
     }
+    hr_file_out out;
+    hr_error early;
     fill(folder.path, &err);
     const int left = hr_folder_count(&folder, "");
+    assert_int_equal(hr_file_begin(&out, folder.path, "big", &early), HR_OK);
+    assert_int_equal(hr_file_reserve(&out, 100000, &early), HR_OK);
+    assert_int_equal(hr_file_append(&out, "x", 1, &early), HR_OK);
+    assert_int_equal(hr_file_commit(&out, &early), HR_OK);
+    assert_int_equal(unlink(hr_folder_path(&folder, "big")), 0);
+    assert_int_equal(hr_file_begin(&out, folder.path, "big", &early), HR_OK);
+    assert_int_equal(hr_file_reserve(&out, 262145, &early), HR_FAILURE);
+    const int left_early = hr_folder_count(&folder, "");
     assert_int_equal(umount(folder.path), 0);
-    assert_non_null(strstr(err.message, "No space left on device"));
+    static const char sentence[] = "No space left on device; 262144 bytes are free in ";
+    assert_non_null(strstr(err.message, sentence));
+    assert_non_null(strstr(err.message, ": make room, or name another place"));
     assert_int_equal(left, 0);
+    assert_non_null(strstr(early.message, "big: needs 262145 bytes: "));
+    assert_non_null(strstr(early.message, sentence));
+    assert_int_equal(left_early, 0);
 }
 
 static void directories_are_made_with_those_above(void **state)
