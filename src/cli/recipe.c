@@ -30,6 +30,12 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
         const char *value = arguments->values[options[i].id];
         if (value) status = hr_config_set(config, options[i].key, value, err);
     }
+    /* In a recipe 0 stands for none, as everywhere; who types a budget of no bytes means it. */
+    const char *budget = arguments->values[HR_OPTION_BUDGET];
+    if (status == HR_OK && budget && !config->memory.budget && strcmp(budget, "none"))
+        return hr_fail(err, HR_USAGE,
+                       "--budget %.40s is no room at all; give a size such as 700MiB, or none",
+                       budget);
     return status == HR_OK ? hr_config_check(config, err) : status;
 }
 

@@ -64,7 +64,7 @@ static void show_plan(void *context, const hr_plan_answer *plan)
 {
     screen *s = context;
     char process[64], arena[64];
-    catch_signals(); /* until here nothing was begun: a signal may simply end the process */
+    catch_signals(); /* until here nothing was begun, and main.c answered */
     s->process_bytes = plan->process_bytes;
     printf("plan   %lld parameters, micro-batch %lld, loss chunk %lld tokens, %d thread%s, %s "
            "kernels\n",
@@ -118,14 +118,39 @@ static void show_evaluated(void *context, int64_t step, double loss, int64_t tok
     show_text(context, line);
 }
 
-/* A model of bytes may generate any of them; those that would drive a terminal are shown as "?". */
+/* How many bytes at `text` [bytes > 0] are one character of UTF-8; 0: they are none. Neither longer
+ * than need be nor a surrogate nor above U+10FFFF, as the second byte tells. */
+static int64_t character(const unsigned char *text, int64_t bytes)
+{
+    const unsigned char first = text[0];
+    const int64_t length = first < 0x80                    ? 1
+                           : first >= 0xc2 && first < 0xe0 ? 2
+                           : first >= 0xe0 && first < 0xf0 ? 3
+                           : first >= 0xf0 && first < 0xf5 ? 4
+                                                           : 0;
+    if (length > bytes) return 0;
+    for (int64_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    if ((first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
+        (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+/* A model of bytes may generate any of them. Those that are no text, or would drive a terminal, are
+ * shown as "?": what reads this output may take it for UTF-8. */
 static void show_sample(void *context, const char *text, int64_t bytes)
 {
     show_text(context, "sample");
-    for (int64_t i = 0; i < bytes; i++) {
-        const unsigned char byte = (unsigned char)text[i];
-        const bool control = (byte < ' ' && byte != '\n' && byte != '\t') || byte == 127;
-        putchar(control ? '?' : byte);
+    for (int64_t i = 0; i < bytes;) {
+        const unsigned char *at = (const unsigned char *)text + i;
+        const int64_t length = character(at, bytes - i);
+        const bool control = length == 1 &&
+                             ((*at < ' ' && *at != '\n' && *at != '\t') || *at == 127);
+        const bool control_1 = length == 2 && at[0] == 0xc2 && at[1] < 0xa0;
+        if (length == 0 || control || control_1) putchar('?');
+        else fwrite(at, 1, (size_t)length, stdout);
+        i += length ? length : 1;
     }
     show_text(context, "");
 }
@@ -145,14 +170,6 @@ static void print_result(const hr_train_result *result)
            hr_bytes_print(result->process_bytes_planned, planned),
            hr_bytes_print(result->process_bytes_measured, measured),
            (long long)result->arena_bytes_planned, (long long)result->arena_bytes_used);
-}
-
-/* A run is refused in a sentence; the plan that says why has a page. */
-static void say_what_next(hr_error *err)
-{
-    const hr_error told = *err;
-    (void)hr_fail(err, told.status, "%.500s; type plan instead of train to see what would fit",
-                  told.message);
 }
 
 int hr_cli_train(const hr_cli_arguments *arguments)
@@ -181,8 +198,6 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     print_result(&result);
     if (status == HR_OK) return HR_OK;
     fflush(stdout);
-    if (status == HR_NO_FIT && result.plan.minimum_bytes > 0 && !result.plan.fits)
-        say_what_next(&err);
     const int code = hr_cli_fail(&err);
     return status == HR_INTERRUPTED && !result.saved ? 128 + (int)last_signal : code;
 }

@@ -61,9 +61,12 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     const hr_plan_part *line = largest_of(details->lines, details->line_count);
     const hr_plan_part *part = largest_of(details->parts, details->part_count);
     hr_put(writer, "%sdoes not fit%s\n", style.bad, style.plain);
+    /* A budget is for the process; a machine also has to hold what the kernel keeps for it. */
+    const int64_t beside = config->memory.budget ? 0 : answer->kernel_bytes;
     put_line(writer, "needs at least", answer->minimum_bytes, "");
-    put_line(writer, config->memory.budget ? "budget" : "available", answer->available_bytes, "");
-    put_line(writer, "lacks", answer->minimum_bytes - answer->available_bytes, "");
+    if (beside) put_line(writer, "and in the kernel", beside, "page tables");
+    put_line(writer, beside ? "available" : "budget", answer->available_bytes, "");
+    put_line(writer, "lacks", answer->minimum_bytes + beside - answer->available_bytes, "");
     if (line) put_line(writer, "largest part", line->bytes, line->name);
     if (part) put_line(writer, "most of it", part->bytes, part->name);
     if (details->alone.bytes) {

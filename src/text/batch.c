@@ -68,18 +68,24 @@ static hr_status check_shape(const hr_batch_desc *desc, const hr_shard_info *inf
                        "model.vocab_size=%lld",
                        desc->name, (long long)info->vocab_size - 1, (long long)desc->vocab_size,
                        (long long)info->vocab_size);
+    if (info->tokens < 2)
+        return hr_fail(err, HR_CORRUPT,
+                       "%s: has %lld token%s, and one window of train.seq_len=%lld needs %lld: "
+                       "give a longer text",
+                       desc->name, (long long)info->tokens, info->tokens == 1 ? "" : "s",
+                       (long long)desc->T, (long long)desc->T + 1);
     if (shape->windows == 0)
         return hr_fail(err, HR_CORRUPT,
                        "%s: has %lld tokens, and one window of train.seq_len=%lld needs %lld: "
-                       "give a longer text or a smaller train.seq_len",
+                       "give a longer text or type train.seq_len=%lld",
                        desc->name, (long long)info->tokens, (long long)desc->T,
-                       (long long)desc->T + 1);
+                       (long long)desc->T + 1, (long long)info->tokens - 1);
     if (shape->batches == 0)
         return hr_fail(err, HR_CORRUPT,
-                       "%s: has %lld windows of train.seq_len=%lld, and one batch needs %lld: "
+                       "%s: has %lld window%s of train.seq_len=%lld, and one batch needs %lld: "
                        "give a longer text or type train.batch=%lld",
-                       desc->name, (long long)shape->windows, (long long)desc->T,
-                       (long long)desc->batch, (long long)shape->windows);
+                       desc->name, (long long)shape->windows, shape->windows == 1 ? "" : "s",
+                       (long long)desc->T, (long long)desc->batch, (long long)shape->windows);
     return HR_OK;
 }
 

@@ -364,10 +364,18 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calib
     const hr_plan_answer *answer = &admission->answer;
     if (status != HR_OK || answer->fits) return status;
     char needed[64], there[64];
-    return hr_fail(err, HR_NO_FIT, "the run needs at least %s, %s %s",
-                   hr_bytes_print(answer->minimum_bytes, needed),
-                   config->memory.budget ? "the budget is" : "this machine has left",
-                   hr_bytes_print(answer->available_bytes, there));
+    hr_bytes_print(answer->available_bytes, there);
+    if (config->memory.budget)
+        return hr_fail(
+            err, HR_NO_FIT,
+            "the run needs at least %s, the budget is %s; give --budget %lld, or a change "
+            "that headroom plan lists",
+            hr_bytes_print(answer->minimum_bytes, needed), there, (long long)answer->minimum_bytes);
+    /* A machine also has to hold what the kernel keeps for the process. */
+    return hr_fail(err, HR_NO_FIT,
+                   "the run needs at least %s with its page tables, this machine has left %s; free "
+                   "some, or make a change that headroom plan lists",
+                   hr_bytes_print(answer->minimum_bytes + answer->kernel_bytes, needed), there);
 }
 
 int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission)

@@ -2,6 +2,7 @@
 /* train/prepare.c - the texts of a run as shards of tokens. */
 #include "train/prepare.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,11 +35,26 @@ static hr_status check_text(const char *path, hr_error *err)
     return status;
 }
 
-/* One that is there need not be writable: all shards may lie in it. */
+static bool has_shards(const char *path)
+{
+    DIR *directory = opendir(path);
+    if (!directory) return false;
+    bool found = false;
+    for (const struct dirent *entry; !found && (entry = readdir(directory));) {
+        const char *suffix = strrchr(entry->d_name, '.');
+        found = suffix && !strcmp(suffix, ".tokens");
+    }
+    closedir(directory);
+    return found;
+}
+
+/* One with shards need not be writable: they may be those of these texts, which only reading the
+ * texts tells. */
 static hr_status check_cache(const char *path, hr_error *err)
 {
     if (!*path) return HR_OK;
-    return hr_file_exists(path) ? hr_directory_make(path, err) : hr_directory_check(path, err);
+    const hr_status status = hr_directory_check(path, err);
+    return status == HR_FAILURE && has_shards(path) ? HR_OK : status;
 }
 
 static hr_status check_out(const char *path, hr_error *err)

@@ -27,7 +27,7 @@ static hr_status open_batches(run *r, hr_error *err)
     const hr_config *config = r->config;
     hr_trainer *trainer = &r->trainer;
     hr_batch_desc desc = { .shard = r->text.train.shard,
-                           .name = "data.train",
+                           .name = config->data.train,
                            .vocab_size = config->model.vocab_size,
                            .T = config->train.seq_len,
                            .batch = config->train.batch,
@@ -43,7 +43,7 @@ static hr_status open_batches(run *r, hr_error *err)
                        (long long)config->train.epochs, (long long)an_epoch);
 
     desc.shard = r->text.valid.shard;
-    desc.name = "data.valid";
+    desc.name = config->data.valid;
     desc.batch = r->admission.config.memory.micro_batch;
     desc.training = false;
     if (desc.shard[0])
@@ -61,7 +61,7 @@ static hr_status read_prompt(run *r, hr_error *err)
     int64_t filled;
     hr_batches *batches = 0;
     const hr_batch_desc desc = { .shard = part->shard,
-                                 .name = "the prompt's text",
+                                 .name = part->shard,
                                  .vocab_size = r->config->model.vocab_size,
                                  .T = hr_min(HR_SAMPLE_PROMPT_TOKENS, r->config->train.seq_len),
                                  .batch = 1 };
@@ -85,9 +85,13 @@ static hr_status open_run(run *r, hr_error *err)
                                              &r->run_region, err);
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
-    if (status == HR_OK && config->train.sample_tokens) status = read_prompt(r, err);
-    if (status == HR_OK) status = open_batches(r, err);
     if (status != HR_OK) return status;
+    /* A text without a prompt is too short for a window too, and that is what is said of it. */
+    hr_error prompt_err;
+    const hr_status prompt = config->train.sample_tokens ? read_prompt(r, &prompt_err) : HR_OK;
+    status = open_batches(r, err);
+    if (status != HR_OK) return status;
+    if (prompt != HR_OK) return hr_fail(err, prompt, "%s", prompt_err.message);
     const int64_t bytes = hr_vocabulary_bytes(config->data.tokenizer, config->model.vocab_size);
     status = hr_vocabulary_open(&trainer->vocabulary, hr_region_take(&r->run_region, bytes, 1),
                                 config->data.tokenizer, config->model.vocab_size,

@@ -154,6 +154,8 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
           "train.batch takes a whole number from 1 to 16777216, in sequences; it was given \"\"" },
         { "plan tiny.yaml model.n_heads=3",
           "model.n_heads 3 does not divide model.d_model 16; the nearest that does is 2" },
+        { "plan tiny.yaml --budget 0",
+          "--budget 0 is no room at all; give a size such as 700MiB, or none" },
         { "plan tiny.yaml --budget lots",
           "memory.budget takes a size such as 700MiB, 733MB or plain bytes, at most "
           "9007199254740992, or none; it was given \"lots\"" },

@@ -3,6 +3,7 @@
  * interrupted. */
 #include <inttypes.h>
 #include <math.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "headroom/status.h"
@@ -77,15 +78,110 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
                      HR_NO_FIT);
     assert_non_null(strstr(err, "the run needs at least "));
     assert_non_null(strstr(err, "the budget is 1 byte"));
-    assert_non_null(strstr(err, "; type plan instead of train to see what would fit\n"));
+    long long least = 0;
+    assert_non_null(strstr(err, "; give --budget "));
+    assert_int_equal(sscanf(strstr(err, "; give --budget "), "; give --budget %lld", &least), 1);
+    assert_non_null(strstr(err, ", or a change that headroom plan lists\n"));
     assert_int_equal(access("run", F_OK), -1);
     assert_int_equal(access("m", F_OK), -1);
+    assert_int_equal(run("train tiny.yaml --budget %lld data.train=text.txt --out run", least), 0);
     put("short.txt", "too short");
     assert_int_equal(run("train tiny.yaml data.train=short.txt --out run"), HR_CORRUPT);
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out made/deep --metrics "
                          "made/deep/m.jsonl"),
                      HR_OK);
     assert_int_equal(access("made/deep/m.jsonl", F_OK), 0);
+}
+
+/* The prompt of samples is shorter than a window; what is said is of the window, and of the file. */
+static void a_short_text_is_named_with_what_to_type(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    put("short.txt", "nine bytes");
+    static const char *const words[] = { "data.train=short.txt",
+                                         "data.train=text.txt data.valid=short.txt" };
+    for (int32_t i = 0; i < 4; i++) {
+        assert_int_equal(run("train tiny.yaml %s --out run train.seq_len=64 train.sample_tokens=%d",
+                             words[i % 2], i),
+                         HR_CORRUPT);
+        assert_said("short.txt: has 10 tokens, and one window of train.seq_len=64 needs 65: give a "
+                    "longer text or type train.seq_len=9");
+    }
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.batch=100000"),
+                     HR_CORRUPT);
+    assert_non_null(strstr(err, "headroom: text.txt: has "));
+    assert_non_null(strstr(err, " windows of train.seq_len=16, and one batch needs 100000: "));
+}
+
+/* A directory that can only be read is of use when shards lie in it. Root may write anywhere but into
+ * a file system that nobody may. */
+static void a_cache_without_shards_has_to_be_writable(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static const char words[] = "train tiny.yaml data.train=text.txt --out run data.cache=cache";
+    assert_int_equal(mkdir("cache", 0555), 0);
+    const bool root = geteuid() == 0;
+    if (root && mount("none", "cache", "tmpfs", MS_RDONLY, NULL) != 0) {
+        print_message("skip: this process may not mount a file system\n");
+        skip();
+    }
+    const int code = run("%s --budget 1", words);
+    if (root) assert_int_equal(umount("cache"), 0);
+    assert_int_equal(code, HR_FAILURE);
+    assert_non_null(strstr(err, "headroom: cache: nothing can be written into this directory: "));
+    assert_string_equal(out, "");
+    assert_int_equal(chmod("cache", 0755), 0);
+    assert_int_equal(run("%s", words), HR_OK);
+    assert_int_equal(chmod("cache", 0555), 0);
+    if (root) {
+        assert_int_equal(mount("cache", "cache", "", MS_BIND, NULL), 0);
+        assert_int_equal(mount("", "cache", "", MS_BIND | MS_REMOUNT | MS_RDONLY, NULL), 0);
+    }
+    const int again = run("%s", words);
+    if (root) assert_int_equal(umount("cache"), 0);
+    assert_int_equal(again, HR_OK);
+    assert_int_equal(chmod("cache", 0755), 0);
+}
+
+/* The numbers of closed streams would be those of the first files that the run opens. */
+static void closed_streams_are_not_mistaken_for_files(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
+    const int status = system("\"$HEADROOM\" train tiny.yaml data.train=text.txt --out run "
+                              "--metrics m.jsonl <&- >&- 2>&-");
+    assert_int_equal(WEXITSTATUS(status), HR_FAILURE); /* what it printed did not arrive */
+    get("m.jsonl", out);
+    int32_t lines = 0;
+    for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        json_t *object = json_loads(line, 0, NULL);
+        assert_non_null(object);
+        json_decref(object);
+    }
+    assert_int_equal(lines, 4);
+}
+
+/* After three steps a model of bytes generates any of them; what is printed is text. */
+static void a_sample_is_printed_as_text(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.sample_tokens=2000 "
+                         "train.sample_temperature=100"),
+                     HR_OK);
+    assert_non_null(strstr(out, "\nsample\n"));
+    json_t *text = json_stringn(out, strlen(out)); /* null when it is not UTF-8 */
+    assert_non_null(text);
+    json_decref(text);
+    for (const char *at = out; *at; at++)
+        assert_true(*at == '\n' || *at == '\t' || (unsigned char)*at >= ' ');
 }
 
 /* Metrics are written as they come, so what reads them as they come may have the name. */
@@ -266,6 +362,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_promise),
         IN_A_FOLDER(what_is_missing_is_told_before_a_plan_is_made),
+        IN_A_FOLDER(a_short_text_is_named_with_what_to_type),
+        IN_A_FOLDER(a_cache_without_shards_has_to_be_writable),
+        IN_A_FOLDER(closed_streams_are_not_mistaken_for_files),
+        IN_A_FOLDER(a_sample_is_printed_as_text),
         IN_A_FOLDER(metrics_go_into_pipes_and_full_devices_are_a_failure),
         IN_A_FOLDER(a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing),
         IN_A_FOLDER(a_training_loss_that_is_no_number_ends_the_run),

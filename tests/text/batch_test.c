@@ -246,10 +246,10 @@ static void texts_that_are_too_short_are_refused_with_both_numbers(void **state)
     assert_refused(
         128, &desc, HR_CORRUPT,
         "data.train: has 128 tokens, and one window of train.seq_len=128 needs 129: give "
-        "a longer text or a smaller train.seq_len");
+        "a longer text or type train.seq_len=127");
     assert_refused(0, &desc, HR_CORRUPT,
                    "data.train: has 0 tokens, and one window of train.seq_len=128 needs 129: give "
-                   "a longer text or a smaller train.seq_len");
+                   "a longer text");
     assert_refused(
         128 * 31 + 1, &desc, HR_CORRUPT,
         "data.train: has 31 windows of train.seq_len=128, and one batch needs 32: give a "
