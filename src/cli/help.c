@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/help.c - headroom help: what people read first. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,8 +37,9 @@ void hr_cli_print_help(const hr_cli_command *command)
         print_overview();
         return;
     }
-    printf("usage: headroom %s %s%s[options]\n\n%s.\n%s\n\noptions:\n", command->name,
-           command->operands, *command->operands ? " " : "", command->text, command->more);
+    printf("usage: headroom %s %s%s[options]\n\n%c%s.\n%s\n\noptions:\n", command->name,
+           command->operands, *command->operands ? " " : "", toupper(command->text[0]),
+           command->text + 1, command->more);
     print_options(command);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/manual.c - the manual page and the shell completion, from the same tables as the parser. */
+#include <ctype.h>
 #include <stdio.h>
 
 #include "cli.h"
@@ -33,8 +34,8 @@ static void manual_command(const hr_cli_command *command)
     roff(command->name);
     printf(" ");
     roff(command->operands);
-    printf("\n");
-    roff(command->text);
+    printf("\n%c", toupper(command->text[0]));
+    roff(command->text + 1);
     printf(".\n");
     roff(command->more);
     printf("\n");

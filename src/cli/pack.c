@@ -12,12 +12,12 @@ enum { SECONDS_DEFAULT = 10 };
 
 static void print_text(const hr_pack_request *request, const hr_pack_report *report)
 {
-    char arena[64], floor[64], bound[64];
-    printf("%s: %d rows\n", request->file, report->rows);
+    char arena[64], floor[64], bound[64], gap[64];
+    printf("%s: %d row%s\n", request->file, report->rows, report->rows == 1 ? "" : "s");
     printf("  arena    %s\n", hr_bytes_print(report->arena_bytes, arena));
     printf("  floor    %s, alive at time %lld\n", hr_bytes_print(report->floor_bytes, floor),
            (long long)report->peak_time);
-    printf("  gap      %lld bytes\n", (long long)(report->arena_bytes - report->floor_bytes));
+    printf("  gap      %s\n", hr_bytes_print(report->arena_bytes - report->floor_bytes, gap));
     printf("  proof    %s", report->proof);
     if (report->arena_bytes > report->bound_bytes)
         printf(": no arena is below %s", hr_bytes_print(report->bound_bytes, bound));
