@@ -74,8 +74,8 @@ static bool output_arrived(void)
     return false;
 }
 
-/* Of standard streams that are closed the numbers would go to the next files opened, and lines meant
- * for people into those. What takes their places refuses to be written, as a closed stream does. */
+/* Of standard streams that are closed the numbers would go to the next files opened, and lines
+ * meant for people into those. What takes their places refuses to be written, as they do. */
 static void keep_streams_apart(void)
 {
     int file = open("/dev/null", O_RDONLY);

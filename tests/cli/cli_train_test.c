@@ -93,7 +93,7 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
     assert_int_equal(access("made/deep/m.jsonl", F_OK), 0);
 }
 
-/* The prompt of samples is shorter than a window; what is said is of the window, and of the file. */
+/* The prompt of samples is shorter than a window; what is said is of the window and the file. */
 static void a_short_text_is_named_with_what_to_type(void **state)
 {
     (void)state;
@@ -115,8 +115,8 @@ static void a_short_text_is_named_with_what_to_type(void **state)
     assert_non_null(strstr(err, " windows of train.seq_len=16, and one batch needs 100000: "));
 }
 
-/* A directory that can only be read is of use when shards lie in it. Root may write anywhere but into
- * a file system that nobody may. */
+/* A directory that can only be read is of use when shards lie in it. Root may write anywhere but
+ * into a file system that nobody may. */
 static void a_cache_without_shards_has_to_be_writable(void **state)
 {
     (void)state;
