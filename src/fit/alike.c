@@ -18,7 +18,7 @@ enum {
 typedef struct {
     int64_t room, ps;
     int32_t chunk;
-    uint8_t set;
+    uint16_t set;
 } end;
 
 /* One line of a convex function of room: bytes and time for each layer to come, and once. */
@@ -138,7 +138,7 @@ static void list_ends(search *s, const hr_twin_rest *rests, int32_t rest_count)
             const int64_t head = rests[c].head + set->kept;
             const int64_t work = hr_twin_work(task->twin, set, task->slopes, last);
             const end e = { task->limit - hr_max(head, work), set->ps[2] + rests[c].ps, c,
-                            (uint8_t)k };
+                            (uint16_t)k };
             if (e.room >= 0) add_end(s, &e);
         }
 }
@@ -253,7 +253,7 @@ static int64_t ps_ahead(outlook *ahead, int64_t kept)
 
 /* ---- the lists ---- */
 
-static int32_t add_node(search *s, int32_t from, uint8_t set)
+static int32_t add_node(search *s, int32_t from, uint16_t set)
 {
     if (s->node_count == s->node_most) {
         s->out_of_room = true;
@@ -270,7 +270,7 @@ static int32_t start(search *s, hr_layers_state *list)
     int32_t count = 0;
     for (int32_t k = 0; k < task->set_count; k++) {
         const hr_twin_set *set = &task->sets[k];
-        const hr_layers_state state = { set->kept, set->ps[0], 0, (uint8_t)k };
+        const hr_layers_state state = { set->kept, set->ps[0], 0, (uint16_t)k };
         int32_t low = 0, beaten = 0;
         if (hr_twin_work(task->twin, set, task->slopes, 0) > task->limit) continue;
         while (low < count && list[low].kept <= state.kept) low++;
@@ -288,7 +288,7 @@ static int32_t start(search *s, hr_layers_state *list)
 /* States for so many layers: those without the set, and those with it in the last of them. */
 static int64_t join(search *s, outlook *ahead, const hr_layers_state *without,
                     int64_t without_count, const hr_layers_state *before, int64_t before_count,
-                    const hr_twin_set *set, uint8_t k, hr_layers_state *to, int64_t room)
+                    const hr_twin_set *set, uint16_t k, hr_layers_state *to, int64_t room)
 {
     int64_t i = 0, j = 0, count = 0, least = INT64_MAX;
     while (i < without_count || j < before_count) {
@@ -341,7 +341,7 @@ static bool add_set(search *s, int32_t position)
         if (without == 0 && before == 0) continue;
         outlook ahead = look_ahead(s, position, s->middles - j);
         used += join(s, &ahead, old + old_first[j], without, made + (j ? first[j - 1] : 0), before,
-                     &task->sets[k], (uint8_t)k, made + used, s->list_most - used);
+                     &task->sets[k], (uint16_t)k, made + used, s->list_most - used);
     }
     first[s->middles + 1] = used;
     s->lists[0] = made;
@@ -352,7 +352,7 @@ static bool add_set(search *s, int32_t position)
 }
 
 /* The best end for a state of all layers but the last. */
-static bool finish(const search *s, hr_alike_best *best, int32_t *node, uint8_t *last)
+static bool finish(const search *s, hr_alike_best *best, int32_t *node, uint16_t *last)
 {
     const hr_layers_state *list = s->lists[0];
     bool any = false;
@@ -371,7 +371,7 @@ static bool finish(const search *s, hr_alike_best *best, int32_t *node, uint8_t 
     return any;
 }
 
-static bool run(search *s, hr_alike_best *best, uint8_t *chosen)
+static bool run(search *s, hr_alike_best *best, uint16_t *chosen)
 {
     int32_t node = 0;
     s->out_of_room = false;
@@ -431,7 +431,7 @@ int64_t hr_alike_bound(hr_layers *layers, const hr_layers_task *task, const hr_t
 }
 
 bool hr_alike_choose(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,
-                     int32_t rest_count, hr_alike_best *best, uint8_t *chosen)
+                     int32_t rest_count, hr_alike_best *best, uint16_t *chosen)
 {
     search *s = open_search(layers, task, rests, rest_count);
     *best = (hr_alike_best){ .bound = INT64_MAX };

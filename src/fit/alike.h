@@ -29,7 +29,7 @@ typedef struct {
  *
  * Returns false when there is none. */
 bool hr_alike_choose(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,
-                     int32_t rest_count, hr_alike_best *best, uint8_t *chosen);
+                     int32_t rest_count, hr_alike_best *best, uint16_t *chosen);
 
 /* No choice takes less; INT64_MAX: there is none. */
 int64_t hr_alike_bound(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,

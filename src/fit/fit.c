@@ -18,10 +18,17 @@ typedef struct {
     int64_t bound; /* picoseconds: no strategy that was not looked at takes less */
 } walk;
 
+/* What each function of the walk has of its own; none calls itself. */
+struct hr_fit_desk {
+    hr_setting whole, dx_first, dw_first, dx_rests, dw_rests, ordered, tiled;
+    hr_twin_set asked[HR_FIT_SETS_MOST], bounded[HR_FIT_SETS_MOST];
+};
+
 int64_t hr_fit_bytes(const hr_config *config)
 {
     return hr_twin_bytes(config) + hr_layers_bytes((int32_t)config->model.n_layers) +
-           config->model.n_layers + 4 * 64;
+           config->model.n_layers * (int64_t)sizeof(uint16_t) + (int64_t)sizeof(hr_fit_desk) +
+           5 * 64;
 }
 
 hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rates, int32_t threads,
@@ -31,9 +38,10 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     fit->config = config;
     hr_status status = hr_layers_place(&fit->layers, (int32_t)config->model.n_layers, region, err);
     if (status != HR_OK) return status;
-    fit->trial = hr_region_take(region, config->model.n_layers, 1);
+    fit->trial = hr_region_take(region, config->model.n_layers, sizeof *fit->trial);
+    fit->desk = hr_region_take(region, 1, sizeof *fit->desk);
     void *memory = hr_region_take(region, twin_bytes, 1);
-    if (!memory || !fit->trial)
+    if (!memory || !fit->trial || !fit->desk)
         return hr_fail(err, HR_FAILURE, "no room for small models to search with");
     fit->region = hr_region_over(memory, twin_bytes);
     status = hr_twin_open(&fit->twin, config, rates, threads, &fit->region, err);
@@ -50,7 +58,7 @@ typedef struct {
     int64_t ps;
 } choice;
 
-static int64_t peak_of(const hr_layers_task *task, const hr_twin_rest *rest, const uint8_t *chosen)
+static int64_t peak_of(const hr_layers_task *task, const hr_twin_rest *rest, const uint16_t *chosen)
 {
     int64_t kept = 0, peak = rest->other;
     for (int32_t l = 0; l < task->twin->depth.layers; l++) {
@@ -181,7 +189,6 @@ static void take(walk *w, const hr_setting *s, const hr_layers_task *task, const
 typedef struct {
     int64_t limit, ps_most;
     const hr_setting *times; /* layers take what they take there; null: what they take here */
-    hr_twin_set sets[HR_FIT_SETS_MOST];
     hr_layers_task task;
     choice best;
     bool found;
@@ -193,15 +200,15 @@ enum { TRUSTING_TURNS = 2 };
 static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
 {
     hr_fit *fit = w->fit;
+    hr_twin_set *sets = fit->desk->asked;
     bool changed = true;
     for (int32_t turn = 0; changed; turn++) {
-        memcpy(q->sets, s->sets, sizeof q->sets);
+        memcpy(sets, s->sets, sizeof s->sets);
         for (int32_t k = 0; k < fit->set_count && q->times; k++)
-            memcpy(q->sets[k].ps, q->times->sets[k].ps, sizeof q->sets[k].ps);
+            memcpy(sets[k].ps, q->times->sets[k].ps, sizeof sets[k].ps);
         q->task = (hr_layers_task){ .twin = &fit->twin,
-                                    .sets = q->sets,
-                                    .set_count = hr_layers_prune(&fit->twin, q->sets,
-                                                                 fit->set_count),
+                                    .sets = sets,
+                                    .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
                                     .slopes = &s->slopes,
                                     .limit = q->limit,
                                     .ps_most = q->ps_most };
@@ -242,13 +249,14 @@ typedef struct {
 /* The bound: layers work with the bytes that the smallest tiles leave, in the time of no tiles. */
 static hr_status bound_tiling(walk *w, tiling *t, hr_error *err)
 {
-    hr_setting s = hr_setting_derive(t->base, t->rests);
+    hr_setting *s = &w->fit->desk->tiled;
     question q = { .limit = w->limit,
                    .ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX,
                    .times = t->base };
-    s.knobs.mlp_tile = t->mlp[t->mlps - 1];
-    s.knobs.attention_tile = t->attention[t->attentions - 1];
-    const hr_status status = settle(w, &s, &q, err);
+    hr_setting_derive(t->base, t->rests, s);
+    s->knobs.mlp_tile = t->mlp[t->mlps - 1];
+    s->knobs.attention_tile = t->attention[t->attentions - 1];
+    const hr_status status = settle(w, s, &q, err);
     t->bound = q.found ? q.best.ps : INT64_MAX;
     return status;
 }
@@ -264,18 +272,19 @@ static int64_t tiles_ps(const hr_fit *fit, const hr_setting *base, const hr_sett
 static hr_status explore_tiling(walk *w, tiling *t, hr_error *err)
 {
     hr_fit *fit = w->fit;
+    hr_setting *s = &fit->desk->tiled;
     const int32_t i_first = t->mlps > 1, j_first = t->attentions > 1;
     hr_status status = bound_tiling(w, t, err);
     for (int32_t i = i_first; i < t->mlps; i++)
         for (int32_t j = j_first; j < t->attentions && status == HR_OK; j++) {
-            hr_setting s = hr_setting_derive(t->base, t->rests);
             if (t->bound == INT64_MAX || (w->any && t->bound >= w->found->step_ps)) return HR_OK;
-            s.knobs.mlp_tile = t->mlp[i];
-            s.knobs.attention_tile = t->attention[j];
-            status = hr_setting_price_tiles(fit, t->base, &s, err);
+            hr_setting_derive(t->base, t->rests, s);
+            s->knobs.mlp_tile = t->mlp[i];
+            s->knobs.attention_tile = t->attention[j];
+            status = hr_setting_price_tiles(fit, t->base, s, err);
             if (status != HR_OK) return status;
-            if (w->any && t->bound + tiles_ps(fit, t->base, &s) > w->found->step_ps) continue;
-            status = explore(w, &s, err);
+            if (w->any && t->bound + tiles_ps(fit, t->base, s) > w->found->step_ps) continue;
+            status = explore(w, s, err);
         }
     return status;
 }
@@ -303,10 +312,10 @@ static hr_status explore_tiles(walk *w, const hr_setting *base, const hr_setting
 static int64_t bound_setting(walk *w, const hr_setting *s)
 {
     hr_fit *fit = w->fit;
-    hr_twin_set sets[HR_FIT_SETS_MOST];
+    hr_twin_set *sets = fit->desk->bounded;
     if (fit->twin.depth.exact)
         return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
-    memcpy(sets, s->sets, sizeof sets);
+    memcpy(sets, s->sets, sizeof s->sets);
     const hr_layers_task task = { .twin = &fit->twin,
                                   .sets = sets,
                                   .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
@@ -328,26 +337,27 @@ static bool is_beaten(walk *w, const hr_setting *s)
 static hr_status explore_micro(walk *w, int64_t micro, const hr_setting *whole, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_setting dx_first, dw_first;
+    hr_setting *dx_first = &fit->desk->dx_first, *dw_first = &fit->desk->dw_first,
+               *s = &fit->desk->ordered;
     hr_status status = HR_OK;
-    if (micro == hr_fit_sequences_of(fit, &whole->knobs)) dx_first = *whole;
-    else status = hr_setting_open(fit, micro, false, false, &dx_first, err);
-    if (status == HR_OK) status = hr_setting_open(fit, micro, true, false, &dw_first, err);
+    if (micro == hr_fit_sequences_of(fit, &whole->knobs)) memcpy(dx_first, whole, sizeof *whole);
+    else status = hr_setting_open(fit, micro, false, false, dx_first, err);
+    if (status == HR_OK) status = hr_setting_open(fit, micro, true, false, dw_first, err);
     if (status != HR_OK) return status;
-    if (!dx_first.known[0]) {
-        const bool scales = hr_setting_scale(fit, whole, &dx_first);
-        hr_setting s = hr_setting_derive(&dx_first, &dw_first);
-        if (scales && is_beaten(w, &dx_first) && is_beaten(w, &s)) return HR_OK;
-        status = scales ? hr_setting_price_turns(fit, &dx_first, err)
-                        : hr_setting_foresee(fit, &dx_first, err);
+    if (!dx_first->known[0]) {
+        const bool scales = hr_setting_scale(fit, whole, dx_first);
+        hr_setting_derive(dx_first, dw_first, s);
+        if (scales && is_beaten(w, dx_first) && is_beaten(w, s)) return HR_OK;
+        status = scales ? hr_setting_price_turns(fit, dx_first, err)
+                        : hr_setting_foresee(fit, dx_first, err);
     }
-    if (status == HR_OK) status = explore(w, &dx_first, err);
+    if (status == HR_OK) status = explore(w, dx_first, err);
     if (status != HR_OK) return status;
-    hr_setting s = hr_setting_derive(&dx_first, &dw_first);
-    status = hr_setting_bound_works(fit, &s, err);
-    if (status == HR_OK) status = explore(w, &s, err);
-    if (status == HR_OK) status = explore_tiles(w, &dx_first, &dx_first, err);
-    if (status == HR_OK) status = explore_tiles(w, &dx_first, &dw_first, err);
+    hr_setting_derive(dx_first, dw_first, s);
+    status = hr_setting_bound_works(fit, s, err);
+    if (status == HR_OK) status = explore(w, s, err);
+    if (status == HR_OK) status = explore_tiles(w, dx_first, dx_first, err);
+    if (status == HR_OK) status = explore_tiles(w, dx_first, dw_first, err);
     return status;
 }
 
@@ -356,22 +366,22 @@ static hr_status explore_micro(walk *w, int64_t micro, const hr_setting *whole, 
 static hr_status explore_consumed(walk *w, const hr_setting *whole, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_setting dx_rests, dw_rests;
+    hr_fit_desk *desk = fit->desk;
     const int64_t micro = hr_fit_sequences_of(fit, &whole->knobs);
     if (whole->knobs.micro_batch) return HR_OK;
-    hr_status status = hr_setting_open(fit, micro, false, true, &dx_rests, err);
-    if (status == HR_OK) status = hr_setting_open(fit, micro, true, true, &dw_rests, err);
+    hr_status status = hr_setting_open(fit, micro, false, true, &desk->dx_rests, err);
+    if (status == HR_OK) status = hr_setting_open(fit, micro, true, true, &desk->dw_rests, err);
     if (status != HR_OK) return status;
-    hr_setting dx_first = hr_setting_derive(whole, &dx_rests);
-    status = hr_setting_price_tiles(fit, whole, &dx_first, err);
+    hr_setting_derive(whole, &desk->dx_rests, &desk->dx_first);
+    status = hr_setting_price_tiles(fit, whole, &desk->dx_first, err);
     if (status != HR_OK) return status;
-    hr_setting s = hr_setting_derive(&dx_first, &dx_rests),
-               dw_first = hr_setting_derive(&dx_first, &dw_rests);
-    if (is_beaten(w, &s) && is_beaten(w, &dw_first)) return HR_OK;
-    status = explore(w, &dx_first, err);
-    if (status == HR_OK) status = explore(w, &dw_first, err);
-    if (status == HR_OK) status = explore_tiles(w, &dx_first, &dx_rests, err);
-    if (status == HR_OK) status = explore_tiles(w, &dx_first, &dw_rests, err);
+    hr_setting_derive(&desk->dx_first, &desk->dx_rests, &desk->ordered);
+    hr_setting_derive(&desk->dx_first, &desk->dw_rests, &desk->dw_first);
+    if (is_beaten(w, &desk->ordered) && is_beaten(w, &desk->dw_first)) return HR_OK;
+    status = explore(w, &desk->dx_first, err);
+    if (status == HR_OK) status = explore(w, &desk->dw_first, err);
+    if (status == HR_OK) status = explore_tiles(w, &desk->dx_first, &desk->dx_rests, err);
+    if (status == HR_OK) status = explore_tiles(w, &desk->dx_first, &desk->dw_rests, err);
     return status;
 }
 
@@ -385,17 +395,19 @@ typedef struct {
 static hr_status look_at(walk *w, const hr_setting *whole, prospect *p, hr_error *err)
 {
     hr_fit *fit = w->fit;
-    hr_setting s = { .knobs = { .micro_batch = p->micro } };
+    hr_setting *s = &fit->desk->ordered;
     int64_t chunks[HR_FIT_CHUNKS_MOST];
     const int32_t count = hr_fit_chunks(fit->config, p->micro, chunks);
-    s.chunks[s.chunk_count++] = chunks[0];
-    if (count > 1) s.chunks[s.chunk_count++] = chunks[count - 1];
-    const hr_status status = hr_twin_rests_of(&fit->twin, &s.knobs,
-                                              fit->sets[hr_fit_reference_of(fit)], s.chunks,
-                                              s.chunk_count, s.rests, &s.slopes, err);
-    hr_setting_scale(fit, whole, &s);
-    p->guess = bound_setting(w, &s);
-    p->fewest = hr_fit_uniform_ps(fit, &s.sets[0]) + s.rests[0].ps -
+    memset(s, 0, sizeof *s);
+    s->knobs.micro_batch = p->micro;
+    s->chunks[s->chunk_count++] = chunks[0];
+    if (count > 1) s->chunks[s->chunk_count++] = chunks[count - 1];
+    const hr_status status = hr_twin_rests_of(&fit->twin, &s->knobs,
+                                              fit->sets[hr_fit_reference_of(fit)], s->chunks,
+                                              s->chunk_count, s->rests, &s->slopes, err);
+    hr_setting_scale(fit, whole, s);
+    p->guess = bound_setting(w, s);
+    p->fewest = hr_fit_uniform_ps(fit, &s->sets[0]) + s->rests[0].ps -
                 hr_setting_rounding_ps(fit, p->micro) * HR_FIT_CHUNKS_MOST;
     return status;
 }
@@ -406,21 +418,21 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     prospect prospects[HR_FIT_MICROS_MOST];
     const int32_t count = hr_fit_micros(fit->config, micros);
     walk w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
-    hr_setting whole;
-    hr_status status = hr_setting_open(fit, micros[0], false, false, &whole, err);
-    if (status == HR_OK) status = hr_setting_foresee(fit, &whole, err);
+    hr_setting *whole = &fit->desk->whole;
+    hr_status status = hr_setting_open(fit, micros[0], false, false, whole, err);
+    if (status == HR_OK) status = hr_setting_foresee(fit, whole, err);
     if (status != HR_OK) return status;
     for (int32_t m = 0; m < count && status == HR_OK; m++) {
-        prospect p = { micros[m], bound_setting(&w, &whole), 0 };
-        if (m) status = look_at(&w, &whole, &p, err);
+        prospect p = { micros[m], bound_setting(&w, whole), 0 };
+        if (m) status = look_at(&w, whole, &p, err);
         int32_t i = m;
         for (; i > 0 && prospects[i - 1].guess > p.guess; i--) prospects[i] = prospects[i - 1];
         prospects[i] = p;
     }
     for (int32_t i = 0; i < count && status == HR_OK; i++)
         if (!w.any || prospects[i].fewest <= found->step_ps)
-            status = explore_micro(&w, prospects[i].micro, &whole, err);
-    if (status == HR_OK) status = explore_consumed(&w, &whole, err);
+            status = explore_micro(&w, prospects[i].micro, whole, err);
+    if (status == HR_OK) status = explore_consumed(&w, whole, err);
     if (status != HR_OK) return status;
     if (w.any) {
         found->bound_ps = hr_min(found->step_ps, w.bound);
@@ -444,10 +456,10 @@ static int32_t ends(int64_t *list, int32_t count)
 static hr_status settle_least(hr_fit *fit, hr_setting *s, int32_t chunk, int64_t *bytes,
                               hr_error *err)
 {
-    hr_twin_set sets[HR_FIT_SETS_MOST];
+    hr_twin_set *sets = fit->desk->asked;
     hr_layers_task task = { .twin = &fit->twin, .sets = sets, .slopes = &s->slopes };
     for (bool changed = true; changed;) {
-        memcpy(sets, s->sets, sizeof sets);
+        memcpy(sets, s->sets, sizeof s->sets);
         task.set_count = hr_layers_prune(&fit->twin, sets, fit->set_count);
         const int64_t least = hr_max(hr_layers_least(&fit->twin, sets, task.set_count, &s->slopes,
                                                      s->rests[chunk].head, fit->trial),
@@ -475,12 +487,13 @@ static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting 
     for (int32_t c = 0; c < rests->chunk_count; c++)
         bound = hr_min(bound, hr_max(rests->rests[c].head, rests->rests[c].other));
     for (int32_t i = mlps * attentions - 1; i >= 0 && bound < *bytes && status == HR_OK; i--) {
-        hr_setting s = hr_setting_derive(base, rests);
-        s.knobs.mlp_tile = mlp[i / attentions];
-        s.knobs.attention_tile = attention[i % attentions];
-        status = hr_setting_bound_works(fit, &s, err);
-        for (int32_t c = 0; c < s.chunk_count && status == HR_OK; c++)
-            status = settle_least(fit, &s, c, bytes, err);
+        hr_setting *s = &fit->desk->tiled;
+        hr_setting_derive(base, rests, s);
+        s->knobs.mlp_tile = mlp[i / attentions];
+        s->knobs.attention_tile = attention[i % attentions];
+        status = hr_setting_bound_works(fit, s, err);
+        for (int32_t c = 0; c < s->chunk_count && status == HR_OK; c++)
+            status = settle_least(fit, s, c, bytes, err);
     }
     return status;
 }
@@ -492,15 +505,15 @@ hr_status hr_fit_least(hr_fit *fit, int64_t *bytes, hr_error *err)
     hr_status status = HR_OK;
     *bytes = INT64_MAX;
     for (int32_t m = count - 1; m >= 0 && status == HR_OK; m--) {
-        hr_setting base, other;
-        status = hr_setting_open(fit, micros[m], false, false, &base, err);
-        if (status == HR_OK) status = hr_setting_foresee(fit, &base, err);
-        if (status == HR_OK) status = least_of(fit, &base, &base, bytes, err);
+        hr_setting *base = &fit->desk->whole, *other = &fit->desk->ordered;
+        status = hr_setting_open(fit, micros[m], false, false, base, err);
+        if (status == HR_OK) status = hr_setting_foresee(fit, base, err);
+        if (status == HR_OK) status = least_of(fit, base, base, bytes, err);
         for (int32_t way = 1; way < 4 && status == HR_OK; way++) {
             const bool consume = way / 2;
             if (consume && micros[m] < fit->config->train.batch) break;
-            status = hr_setting_open(fit, micros[m], way % 2, consume, &other, err);
-            if (status == HR_OK) status = least_of(fit, &base, &other, bytes, err);
+            status = hr_setting_open(fit, micros[m], way % 2, consume, other, err);
+            if (status == HR_OK) status = least_of(fit, base, other, bytes, err);
         }
     }
     return status;

@@ -20,6 +20,9 @@ typedef struct {
     bool proven;      /* no strategy of the space is better */
 } hr_fit_found;
 
+/* Where the search has its settings: they are too large for a stack. */
+typedef struct hr_fit_desk hr_fit_desk;
+
 typedef struct {
     hr_twin twin;
     hr_layers layers;
@@ -27,7 +30,8 @@ typedef struct {
     hr_form form;
     hr_intermediates sets[HR_FIT_SETS_MOST];
     int32_t set_count;
-    uint8_t *trial;   /* [layers] */
+    uint16_t *trial; /* [layers] */
+    hr_fit_desk *desk;
     hr_region region; /* of twins */
 } hr_fit;
 

@@ -230,7 +230,7 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
             const hr_twin_set *set = &task->sets[k];
             const int64_t work = hr_twin_work(task->twin, set, task->slopes, l);
             const int32_t fit = fitting(before, before_count, task->limit, work);
-            const hr_layers_state added = { set->kept, set->ps[place], 0, (uint8_t)k };
+            const hr_layers_state added = { set->kept, set->ps[place], 0, (uint16_t)k };
             const int32_t more = extend(&ahead, task->ps_most, before, fit, &added, extended);
             if (more == 0) continue;
             count = merge(list, count, extended, more, other, &layers->thinned);
@@ -251,7 +251,7 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
 }
 
 void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t state,
-                    uint8_t *chosen)
+                    uint16_t *chosen)
 {
     for (int32_t l = task->twin->depth.layers - 1; l >= 0; l--) {
         const hr_layers_state *at = &layers->states[layers->first[l] + state];
@@ -262,7 +262,7 @@ void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t
 
 /* Keeping least below is never worse for the layers above. */
 static bool possible(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                     const hr_twin_slopes *slopes, int64_t head, int64_t limit, uint8_t *chosen)
+                     const hr_twin_slopes *slopes, int64_t head, int64_t limit, uint16_t *chosen)
 {
     int64_t kept = 0;
     for (int32_t l = 0; l < twin->depth.layers; l++) {
@@ -271,7 +271,7 @@ static bool possible(const hr_twin *twin, const hr_twin_set *sets, int32_t set_c
             if (sets[k].kept >= least || kept + hr_twin_work(twin, &sets[k], slopes, l) > limit)
                 continue;
             least = sets[k].kept;
-            if (chosen) chosen[l] = (uint8_t)k;
+            if (chosen) chosen[l] = (uint16_t)k;
         }
         if (least == INT64_MAX) return false;
         kept += least;
@@ -280,7 +280,7 @@ static bool possible(const hr_twin *twin, const hr_twin_set *sets, int32_t set_c
 }
 
 int64_t hr_layers_least(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                        const hr_twin_slopes *slopes, int64_t head, uint8_t *chosen)
+                        const hr_twin_slopes *slopes, int64_t head, uint16_t *chosen)
 {
     int64_t low = head, high = head + 1;
     while (!possible(twin, sets, set_count, slopes, head, high, NULL)) {

@@ -13,7 +13,7 @@
 typedef struct {
     int64_t kept, ps;
     int32_t from;
-    uint8_t set; /* index of the layer's set */
+    uint16_t set; /* index of the layer's set */
 } hr_layers_state;
 
 typedef struct {
@@ -56,13 +56,13 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
 
 /* Writes the choice that ends in frontier[state] as indices of sets, layer by layer. */
 void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t state,
-                    uint8_t *chosen);
+                    uint16_t *chosen);
 
 /* The lowest limit for which any choice exists whose kept bytes plus `head` are within it, too.
  *
  *   chosen  out: [layers] such a choice, indices of sets; null: it is not asked for */
 int64_t hr_layers_least(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                        const hr_twin_slopes *slopes, int64_t head, uint8_t *chosen);
+                        const hr_twin_slopes *slopes, int64_t head, uint16_t *chosen);
 
 /* Leaves of sets only those that no other beats in kept bytes, time and work in every place; of
  * equals the first. Returns how many. */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "plan/plan.h"
 
@@ -20,9 +21,10 @@ int64_t hr_fit_sequences_of(const hr_fit *fit, const hr_strategy *knobs)
 hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consume, hr_setting *s,
                           hr_error *err)
 {
-    *s = (hr_setting){ .knobs = { .micro_batch = micro < fit->config->train.batch ? micro : 0,
-                                  .dw_first = dw_first,
-                                  .consume = consume } };
+    memset(s, 0, sizeof *s);
+    s->knobs = (hr_strategy){ .micro_batch = micro < fit->config->train.batch ? micro : 0,
+                              .dw_first = dw_first,
+                              .consume = consume };
     s->chunk_count = hr_fit_chunks(fit->config, micro, s->chunks);
     return hr_twin_rests_of(&fit->twin, &s->knobs, fit->sets[hr_fit_reference_of(fit)], s->chunks,
                             s->chunk_count, s->rests, &s->slopes, err);
@@ -95,8 +97,10 @@ static hr_status ask_share(hr_fit *fit, hr_setting *s, share *part, hr_error *er
     return HR_OK;
 }
 
+enum { SHARES_MOST = 64 }; /* a step makes three values at most */
+
 /* Every choice of the values that one step makes, of each step. Returns how many. */
-static int32_t list_shares(const hr_fit *fit, share list[HR_FIT_SETS_MOST])
+static int32_t list_shares(const hr_fit *fit, share list[SHARES_MOST])
 {
     int32_t count = 0;
     for (int32_t k = 1; k < 1 << fit->form.part_count; k++) {
@@ -108,14 +112,16 @@ static int32_t list_shares(const hr_fit *fit, share list[HR_FIT_SETS_MOST])
             one.together = fit->form.made[p];
             one.dropped |= fit->form.parts[p];
         }
-        if (!apart) list[count++] = one;
+        if (apart) continue;
+        HR_ASSERT(count < SHARES_MOST);
+        list[count++] = one;
     }
     return count;
 }
 
 hr_status hr_setting_foresee(hr_fit *fit, hr_setting *s, hr_error *err)
 {
-    share list[HR_FIT_SETS_MOST];
+    share list[SHARES_MOST];
     const int32_t count = list_shares(fit, list);
     hr_status status = hr_setting_know(fit, s, hr_fit_reference_of(fit), err);
     if (status != HR_OK) return status;
@@ -141,14 +147,14 @@ hr_status hr_setting_foresee(hr_fit *fit, hr_setting *s, hr_error *err)
     return status;
 }
 
-hr_setting hr_setting_derive(const hr_setting *base, const hr_setting *rests)
+void hr_setting_derive(const hr_setting *base, const hr_setting *rests, hr_setting *s)
 {
-    hr_setting s = *rests;
-    s.reference_head = 0;
-    memset(s.known, 0, sizeof s.known);
-    memcpy(s.sets, base->sets, sizeof s.sets);
-    for (int32_t k = 0; k < HR_FIT_SETS_MOST; k++) memset(s.sets[k].work, 0, sizeof s.sets[k].work);
-    return s;
+    memcpy(s, rests, sizeof *s);
+    s->reference_head = 0;
+    memset(s->known, 0, sizeof s->known);
+    memcpy(s->sets, base->sets, sizeof s->sets);
+    for (int32_t k = 0; k < HR_FIT_SETS_MOST; k++)
+        memset(s->sets[k].work, 0, sizeof s->sets[k].work);
 }
 
 hr_status hr_setting_price_tiles(hr_fit *fit, const hr_setting *base, hr_setting *s, hr_error *err)

@@ -49,7 +49,7 @@ HR_MUST_CHECK hr_status hr_setting_bound_works(hr_fit *fit, hr_setting *s, hr_er
 
 /* The same micro-batch in another order or with tiles: layers keep the same bytes and take no less
  * time; what they work with is not known, but that it is not less than nothing. */
-hr_setting hr_setting_derive(const hr_setting *base, const hr_setting *rests);
+void hr_setting_derive(const hr_setting *base, const hr_setting *rests, hr_setting *s);
 
 /* Tiles add calls to every pass, and so do updates and the pass of a norm: what they cost where
  * nothing is dropped they cost everywhere, at least. */

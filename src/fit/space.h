@@ -14,7 +14,7 @@ enum {
     HR_FIT_MICROS_MOST = 512, /* divisors of a batch: 448 at most below 2^31 */
     HR_FIT_CHUNKS_MOST = 10,
     HR_FIT_TILES_MOST = 8,
-    HR_FIT_PARTS_MOST = 7,
+    HR_FIT_PARTS_MOST = 9,
     HR_FIT_SETS_MOST = 1 << HR_FIT_PARTS_MOST
 };
 

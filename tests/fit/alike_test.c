@@ -39,7 +39,7 @@ static void open_scene(scene *s, uint64_t turn)
     }
     if (s->one_clock) s->slopes.step[1] = s->slopes.step[0];
     for (int32_t k = 0; k < s->set_count; k++) {
-        s->sets[k].dropped = (uint8_t)k;
+        s->sets[k].dropped = (uint16_t)k;
         s->sets[k].kept = between(SEED, turn, what++, 0, most);
         for (int32_t place = 0; place < 3; place++) {
             s->sets[k].ps[place] = between(SEED, turn, what++, 1, 40);
@@ -53,7 +53,7 @@ static void open_scene(scene *s, uint64_t turn)
                                       between(SEED, turn, what++, 0, 30) };
 }
 
-static int64_t peak_of(const scene *s, const uint8_t *chosen, int32_t rest)
+static int64_t peak_of(const scene *s, const uint16_t *chosen, int32_t rest)
 {
     int64_t kept = 0, peak = s->rests[rest].other;
     for (int32_t l = 0; l < s->twin.depth.layers; l++) {
@@ -64,7 +64,7 @@ static int64_t peak_of(const scene *s, const uint8_t *chosen, int32_t rest)
     return hr_max(peak, kept + s->rests[rest].head);
 }
 
-static int64_t ps_of(const scene *s, const uint8_t *chosen, int32_t rest)
+static int64_t ps_of(const scene *s, const uint16_t *chosen, int32_t rest)
 {
     int64_t ps = s->rests[rest].ps;
     for (int32_t l = 0; l < s->twin.depth.layers; l++)
@@ -78,10 +78,10 @@ static int64_t try_all(const scene *s, int64_t limit)
     int64_t best = INT64_MAX, count = s->rest_count;
     for (int32_t l = 0; l < s->twin.depth.layers; l++) count *= s->set_count;
     for (int64_t i = 0; i < count; i++) {
-        uint8_t chosen[LAYERS_MOST];
+        uint16_t chosen[LAYERS_MOST];
         int64_t at = i;
         for (int32_t l = 0; l < s->twin.depth.layers; l++, at /= s->set_count)
-            chosen[l] = (uint8_t)(at % s->set_count);
+            chosen[l] = (uint16_t)(at % s->set_count);
         const int64_t ps = ps_of(s, chosen, (int32_t)at);
         if (ps < best && peak_of(s, chosen, (int32_t)at) <= limit) best = ps;
     }
@@ -103,7 +103,7 @@ static void counts_find_what_every_choice_holds(void **state)
         scene s;
         open_scene(&s, turn);
         for (int64_t limit = 40; limit < 40 + 60 * s.twin.depth.layers; limit += 29) {
-            uint8_t chosen[LAYERS_MOST];
+            uint16_t chosen[LAYERS_MOST];
             hr_alike_best best;
             hr_layers_task task = { .twin = &s.twin,
                                     .sets = s.sets,
