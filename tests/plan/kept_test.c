@@ -12,14 +12,14 @@
 #include "model/assemble.h"
 #include "plan/compile.h"
 
-enum { LAYERS = 3, T = 128, BATCH = 2, H = 4, D = 256, F = 4 * D };
+enum { LAYERS = 3, T = 128, BATCH = 2, H = 4, D = 384, F = 4 * D, GATED = 8 * D / 3 };
 
-/* Everything but what a pass over memory makes again: norms, and GELU from what it was applied to.
- * ReLU has no such value before it. */
+/* Everything but what a pass over memory makes again: norms, and activations from what they were
+ * applied to. ReLU has no such value before it. */
 static hr_intermediates cheap(int32_t family)
 {
-    return (hr_intermediates)(1u << HR_INTERMEDIATE_NORM | (family == HR_FAMILY_GPT_NEOX)
-                                                               << HR_INTERMEDIATE_ACTIVATION);
+    const bool relu = family == HR_FAMILY_NEEDLE;
+    return (hr_intermediates)(1u << HR_INTERMEDIATE_NORM | !relu << HR_INTERMEDIATE_ACTIVATION);
 }
 
 static int64_t flops_of_step(const hr_program *program)
@@ -54,14 +54,19 @@ static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
 {
     static const struct {
         int32_t family, parallel;
+        int64_t kv_heads, d_ff;
         int64_t bytes; /* bf16 */
     } cases[] = {
         /* its input, q k v, output of attention, up, log-sum-exps, statistics of two norms */
-        { HR_FAMILY_GPT_NEOX, 1, 2 * D + 6 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
+        { HR_FAMILY_GPT_NEOX, 1, 0, F, 2 * D + 6 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
         /* and the sum between the branches */
-        { HR_FAMILY_GPT_NEOX, 0, 2 * D + 6 * D + 2 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
+        { HR_FAMILY_GPT_NEOX, 0, 0, F, 2 * D + 6 * D + 2 * D + 2 * D + 2 * F + 4 * H + 2 * 8 },
         /* four norms; of ReLU its result */
-        { HR_FAMILY_NEEDLE, 0, 2 * D + 6 * D + 2 * D + 2 * D + 2 * F + 4 * H + 4 * 8 },
+        { HR_FAMILY_NEEDLE, 0, 0, F, 2 * D + 6 * D + 2 * D + 2 * D + 2 * F + 4 * H + 4 * 8 },
+        /* gate and up, norms without means: 22.7 d + 4 H + 8 where F is 8/3 d */
+        { HR_FAMILY_LLAMA, 0, 0, GATED, 2 * D + 6 * D + 2 * D + 2 * D + 4 * GATED + 4 * H + 2 * 4 },
+        /* half as many keys and values */
+        { HR_FAMILY_LLAMA, 0, 2, GATED, 2 * D + 4 * D + 2 * D + 2 * D + 4 * GATED + 4 * H + 2 * 4 },
     };
     (void)state;
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
@@ -75,7 +80,8 @@ static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
         config.model.n_layers = LAYERS;
         config.model.n_heads = H;
         config.model.d_model = D;
-        config.model.d_ff = F;
+        config.model.n_kv_heads = cases[i / 2].kv_heads;
+        config.model.d_ff = cases[i / 2].d_ff;
         config.model.vocab_size = 300;
         config.model.dropout = 0.1 * (double)(i % 2);
         config.train.format = HR_FORMAT_BF16;
