@@ -16,6 +16,7 @@
 #include "ops/dropout/dropout.h"
 #include "ops/element.h"
 #include "ops/embed/embed.h"
+#include "ops/glu/glu.h"
 #include "ops/kernels.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/norm.h"
@@ -162,6 +163,7 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
     static const hr_loss_attr loss = { V };
     static const hr_dropout_attr dropout = { D, T, 0.1f, 1 };
     static const hr_linear_attr gelu = { D, D, T, HR_ACT_GELU };
+    static const hr_glu_attr silu = { D, HR_GLU_SILU };
     static const hr_embed_attr embed = { V / 4, D, T };
     const double pass_bytes = (double)ROWS * D * (double)hr_dtype_bytes(dtype);
     const double loss_bytes = (double)LOSS_ROWS * V * (double)hr_dtype_bytes(dtype);
@@ -230,6 +232,18 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
           { { r[2] }, { r[1] }, .attr = &gelu },
           2 * pass_bytes,
           COPY },
+        { "glu, SiLU",
+          hr_glu_run,
+          1,
+          { { r[0], r[1] }, { r[1] }, .attr = &silu },
+          3 * pass_bytes,
+          MODIFY },
+        { "glu_bwd, SiLU",
+          hr_glu_bwd_run,
+          1,
+          { { r[4], r[0], r[1] }, { r[0], r[1] }, .attr = &silu },
+          5 * pass_bytes,
+          MODIFY },
         { "embed",
           hr_embed_run,
           1,

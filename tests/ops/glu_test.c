@@ -371,6 +371,11 @@ static void one_step_makes_both_gradients_in_the_bytes_of_what_dies(void **unuse
     assert_string_equal(m.program.tensors[bwd->out[1]].name, "d.up");
     const hr_glu_attr *attr = (const hr_glu_attr *)bwd->attr;
     assert_true(attr->N == WIDTH && attr->act == HR_GLU_SILU);
+    for (int32_t k = 0; k < 2; k++) { /* what the price counts: exponentials */
+        int64_t items[HR_ITEMS_MAX] = { 0 };
+        hr_op_table[k ? HR_OP_glu_bwd : HR_OP_glu]->items(bwd, true, 5, items);
+        assert_true(items[0] == 5 * WIDTH && !items[1]);
+    }
     hr_plan plan = { .threads = 1, .rung = "ref", .page_bytes = 4096 };
     assert_int_equal(hr_lifetimes(&m.program, &m.region, &plan, &m.err), HR_OK);
     const int32_t dgate = storage_of(&plan, bwd->out[0]), dup = storage_of(&plan, bwd->out[1]);
