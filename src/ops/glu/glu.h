@@ -14,9 +14,9 @@
  *   all  [rows, N] activations, fp32 or bf16, one type; y may be exactly gate or up; dgate and dup,
  *        two arrays, may each be exactly any of dy, gate and up; else disjoint
  *
- * Numerics in fp32 from what is stored, rounded once. act to 4e-6 relative (GELU 1.2e-5 far below 0)
- *          and 2e-36; act' to 5e-7. A gate may be any number, and infinite, which gives the limits:
- *          act(-inf) = 0, act(inf) = inf, act'(-inf) = 0, act'(inf) = 1.
+ * Numerics in fp32 from what is stored, rounded once. act to 4e-6 relative (GELU 1.2e-5 far below
+ *          0) and 2e-36; act' to 5e-7. A gate may be any number, and infinite, which gives the
+ *          limits: act(-inf) = 0, act(inf) = inf, act'(-inf) = 0, act'(inf) = 1.
  * Repeat   an element depends on no other.
  * Source   Shazeer 2020, arXiv:2002.05202, eq. 5-6; SiLU: Elfwing et al. 2017, arXiv:1702.03118;
  *          GELU's tanh form: Hendrycks and Gimpel 2016, arXiv:1606.08415, section 2. */
