@@ -123,7 +123,9 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
                          (long long)text_bytes);
     else {
         status = hr_plan_make(config, &outputs, &answer, err);
-        const bool answered = status == HR_OK || status == HR_NO_FIT;
+        /* Where there was no room to plan, there is nothing to show but that. */
+        const bool answered = status == HR_OK || (status == HR_NO_FIT && answer.minimum_bytes > 0);
+        if (status == HR_NO_FIT && !answered && json) printf("{\n  \"fits\": false\n}\n");
         if (answered && json) print_json(&answer, details);
         else if (answered) printf("%s", text);
     }

@@ -31,6 +31,17 @@ hr_room hr_room_memory(void)
                                   "the memory limit of this cgroup" });
 }
 
+/* Pages of files are left out: others may have been charged for them, and then none come back. */
+int64_t hr_room_process_bytes(void)
+{
+    char text[TEXT_BYTES];
+    int64_t bytes = INT64_MAX;
+    const int64_t left = hr_room_memory().left_bytes;
+    hr_small_file_read("/proc/self/status", text, sizeof text);
+    const int64_t own = hr_max(0, hr_small_file_number(text, "RssAnon:")) * 1024;
+    return hr_checked_add(left, own, &bytes) ? bytes : INT64_MAX;
+}
+
 static hr_room room_of_ulimit(int resource, int64_t used, const char *name)
 {
     struct rlimit limit;

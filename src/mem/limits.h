@@ -17,6 +17,10 @@ typedef struct {
  * every cgroup above the process has left, page cache that is not mapped being counted as free. */
 hr_room hr_room_memory(void);
 
+/* What the whole process may come to: what it holds already and what it can still take. What the
+ * kernel keeps beside it has to fit in there too. */
+int64_t hr_room_process_bytes(void);
+
 /* Address space: the least that `ulimit -v` and `ulimit -d` leave. */
 hr_room hr_room_address(void);
 

@@ -39,7 +39,7 @@ static void put_change(hr_writer *writer, const hr_plan_change *change)
 }
 
 static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
-                        const hr_plan_details *details)
+                        const hr_plan_details *details, int64_t beside)
 {
     if (details->change_count) {
         const bool pairs = strchr(details->changes[0].what, ' ') != NULL;
@@ -50,8 +50,14 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_
                HR_WORDS_BYTES_COLUMNS, "gained", "time lost", "other mathematics");
     } else hr_put(writer, "\nno change of one or two keys that was tried makes it fit\n");
     for (int32_t i = 0; i < details->change_count; i++) put_change(writer, &details->changes[i]);
-    hr_put(writer, "  --budget %lld: the smallest plan of this recipe, %.3g s a step\n",
-           (long long)answer->minimum_bytes, answer->step_seconds);
+    if (beside) /* no budget makes a machine larger */
+        hr_put(writer,
+               "  %lld bytes left on the machine: the smallest plan of this recipe, "
+               "%.3g s a step\n",
+               (long long)(answer->minimum_bytes + beside), answer->step_seconds);
+    else
+        hr_put(writer, "  --budget %lld: the smallest plan of this recipe, %.3g s a step\n",
+               (long long)answer->minimum_bytes, answer->step_seconds);
 }
 
 void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
@@ -76,5 +82,5 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
                style.strong, details->alone.name, digits, details->alone.why, style.plain);
     }
     hr_put(writer, "  the smallest plan has its peak in: %s\n", details->peak);
-    put_changes(writer, &style, answer, details);
+    put_changes(writer, &style, answer, details, beside);
 }

@@ -345,7 +345,7 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
     a->prepare_bytes = hr_prepare_bytes(config);
     a->run_bytes = hr_run_bytes(config);
     answer->available_bytes = config->memory.budget ? config->memory.budget
-                                                    : hr_room_memory().left_bytes;
+                                                    : hr_room_process_bytes();
     status = search(t, aim, err);
     if (status != HR_OK) return status;
     const hr_strategy *strategy = &a->compiled.strategy;

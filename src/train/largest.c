@@ -382,7 +382,7 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_que
                  .row = row,
                  .low = row->key.zero_word ? hr_max(low, 1) : low,
                  .high = (int64_t)row->key.high,
-                 .room_bytes = hr_room_memory().left_bytes };
+                 .room_bytes = hr_room_process_bytes() };
     *answer = (hr_largest){
         .key = &row->key, .value = -1, .next = -1, .beyond = -1, .free_from = -1
     };

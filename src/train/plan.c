@@ -40,7 +40,7 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
 {
     const hr_status status = hr_admit(memory, config, outputs->calibrations, true, admission, err);
     const hr_compiled *compiled = &admission->compiled;
-    if (status != HR_OK && status != HR_NO_FIT) return status;
+    if (status != HR_OK && (status != HR_NO_FIT || !compiled->program.step_count)) return status;
     const bool table = outputs->text && !outputs->program;
     hr_error other;
     if (table || outputs->details) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "headroom/status.h"
+#include "mem/sanitize.h"
 #include "support/program.h"
 
 static int64_t plan_number(const char *arguments, const char *name)
@@ -205,6 +206,29 @@ static void what_is_no_file_is_not_replaced_by_one(void **state)
     }
 }
 
+/* With less address space than planning takes there is no plan to explain, and it still does not
+ * fit. What sanitizers map is more than that. */
+static void without_room_to_plan_it_does_not_fit(void **state)
+{
+    (void)state;
+    require_program();
+    if (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER) skip();
+    for (int32_t json = 0; json < 2; json++) {
+        char command[PROGRAM_COMMAND_BYTES];
+        snprintf(command, sizeof command,
+                 "ulimit -v 14000; \"$HEADROOM\" plan " HR_SOURCE "/presets/needle-70m.yaml %s "
+                 ">out.txt 2>err.txt",
+                 json ? "--json" : "");
+        const int status = system(command);
+        get("out.txt", out);
+        get("err.txt", err);
+        assert_int_equal(WEXITSTATUS(status), HR_NO_FIT);
+        assert_non_null(strstr(err, "headroom: planning: needs "));
+        assert_non_null(strstr(err, " the address space (ulimit -v); make room there"));
+        assert_string_equal(out, json ? "{\n  \"fits\": false\n}\n" : "");
+    }
+}
+
 /* Whether a process answers a signal by itself; false too when it is not there. */
 static bool catches(pid_t process, int number)
 {
@@ -259,6 +283,7 @@ int main(void)
         IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),
         IN_A_FOLDER(a_plan_file_is_judged_and_a_collision_is_exit_4),
         IN_A_FOLDER(what_is_no_file_is_not_replaced_by_one),
+        IN_A_FOLDER(without_room_to_plan_it_does_not_fit),
         IN_A_FOLDER(a_signal_ends_planning_with_its_code_and_nothing_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_train_test.c - runs of the program and how they end: done, refused, diverged, full,
  * interrupted. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "headroom/status.h"
+#include "mem/sanitize.h"
 #include "support/program.h"
 
 static void a_run_ends_with_metrics_weights_and_its_promise(void **state)
@@ -145,6 +147,50 @@ static void a_cache_without_shards_has_to_be_writable(void **state)
     if (root) assert_int_equal(umount("cache"), 0);
     assert_int_equal(again, HR_OK);
     assert_int_equal(chmod("cache", 0755), 0);
+}
+
+/* Without a budget a run takes what its cgroup leaves, and what it holds already is part of that:
+ * the smallest plan fits in little more than itself. */
+static void a_run_takes_what_its_cgroup_leaves(void **state)
+{
+    (void)state;
+    require_program();
+    if (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER) skip();
+    put_tiny_and_text();
+    static const char train[] = "train tiny.yaml data.train=text.txt --out run";
+    static const char *const groups[] = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                                          "/sys/fs/cgroup", "memory.max" };
+    assert_int_equal(run("%s", train), HR_OK); /* the text is in shards, and in the page cache */
+    assert_int_equal(run("plan tiny.yaml --json"), HR_OK);
+    json_t *plan = out_json();
+    const int64_t needed = json_integer_value(json_object_get(plan, "minimum_bytes")) +
+                           json_integer_value(json_object_get(plan, "kernel_bytes"));
+    json_decref(plan);
+    for (int32_t i = 0; i < 4; i += 2) {
+        int codes[2];
+        char folder[64], command[PROGRAM_COMMAND_BYTES];
+        snprintf(folder, sizeof folder, "%s/headroom-test-%d", groups[i], (int)getpid());
+        if (mkdir(folder, 0755) != 0) continue;
+        for (int32_t k = 0; k < 2; k++) {
+            snprintf(
+                command, sizeof command,
+                "echo %lld 2>no.txt >%s/%s && echo $$ >%s/cgroup.procs && exec \"$HEADROOM\" %s "
+                ">out.txt 2>err.txt",
+                (long long)(k ? needed + (3 << 20) : needed - (1 << 20)), folder, groups[i + 1],
+                folder, train);
+            codes[k] = WEXITSTATUS(system(command));
+            get("err.txt", err);
+            if (k == 0 && codes[0] == HR_NO_FIT)
+                assert_non_null(strstr(err, " with its page tables, this machine has left "));
+        }
+        while (rmdir(folder) != 0 && errno == EBUSY) continue;
+        if (codes[0] == 2 && codes[1] == 2) continue; /* the group has no such limit */
+        assert_int_equal(codes[0], HR_NO_FIT);
+        assert_int_equal(codes[1], HR_OK);
+        return;
+    }
+    print_message("skip: this process may not make a cgroup with a limit of memory\n");
+    skip();
 }
 
 /* The numbers of closed streams would be those of the first files that the run opens. */
@@ -364,6 +410,7 @@ int main(void)
         IN_A_FOLDER(what_is_missing_is_told_before_a_plan_is_made),
         IN_A_FOLDER(a_short_text_is_named_with_what_to_type),
         IN_A_FOLDER(a_cache_without_shards_has_to_be_writable),
+        IN_A_FOLDER(a_run_takes_what_its_cgroup_leaves),
         IN_A_FOLDER(closed_streams_are_not_mistaken_for_files),
         IN_A_FOLDER(a_sample_is_printed_as_text),
         IN_A_FOLDER(metrics_go_into_pipes_and_full_devices_are_a_failure),

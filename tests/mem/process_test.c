@@ -224,6 +224,7 @@ static void the_machine_has_room(void **state)
     print_message("%lld of %lld bytes left of %s\n", (long long)memory.left_bytes,
                   (long long)memory.whole_bytes, memory.name);
     assert_true(memory.left_bytes > 0 && memory.left_bytes <= memory.whole_bytes);
+    assert_true(hr_room_process_bytes() > 0);
 }
 
 int main(int argc, char **argv)
