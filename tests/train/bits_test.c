@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "model/family.h"
 #include "require.h"
 #include "support/random_strategy.h"
 #include "support/rig.h"
@@ -152,7 +153,7 @@ static void must_match(const trace *whole, const hr_config *config, cut c, uint3
     if (!same_bits(whole, &t))
         fail_msg("%s %s %s T %lld pattern %d: micro-batch %lld, loss chunk %lld, %d threads are "
                  "apart from one piece by %.2e",
-                 config->model.family == HR_FAMILY_NEEDLE ? "needle" : "gpt_neox",
+                 hr_family_of(config)->name,
                  config->train.format == HR_FORMAT_BF16 ? "bf16" : "fp32", hr_cpu_rung_name(mask),
                  (long long)config->train.seq_len, config->model.attention.pattern,
                  (long long)c.micro_batch, (long long)c.loss_chunk, c.threads, apart(whole, &t));
@@ -169,13 +170,13 @@ static void must_match_strategy(const trace *whole, const hr_config *config, hr_
         fail_msg(
             "%s %s %s T %lld pattern %d parallel %d: micro-batch %lld, loss chunk %lld, MLP "
             "tile %lld, attention tile %lld, %s first, gradients %s, %d threads: apart by %.2e",
-            config->model.family == HR_FAMILY_NEEDLE ? "needle" : "gpt_neox",
-            config->train.format == HR_FORMAT_BF16 ? "bf16" : "fp32", hr_cpu_rung_name(mask),
-            (long long)config->train.seq_len, config->model.attention.pattern,
-            config->model.parallel_residual, (long long)strategy.micro_batch,
-            (long long)strategy.loss_chunk, (long long)strategy.mlp_tile,
-            (long long)strategy.attention_tile, strategy.dw_first ? "dW" : "dx",
-            strategy.consume ? "consumed" : "kept", threads, apart(whole, &t));
+            hr_family_of(config)->name, config->train.format == HR_FORMAT_BF16 ? "bf16" : "fp32",
+            hr_cpu_rung_name(mask), (long long)config->train.seq_len,
+            config->model.attention.pattern, config->model.parallel_residual,
+            (long long)strategy.micro_batch, (long long)strategy.loss_chunk,
+            (long long)strategy.mlp_tile, (long long)strategy.attention_tile,
+            strategy.dw_first ? "dW" : "dx", strategy.consume ? "consumed" : "kept", threads,
+            apart(whole, &t));
     }
     drop(&t);
 }

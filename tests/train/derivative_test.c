@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "model/family.h"
 #include "support/rig.h"
 
 enum { SEED = 20250216, DIRECTIONS = 2 };
@@ -85,7 +86,7 @@ static void move(rig *r, int32_t p, int32_t direction, const float *from, double
  * `size` is the norm below which a gradient is nothing but rounding. */
 static double apart(rig *r, int32_t p, int32_t direction, const double *gradient, double size)
 {
-    static const double steps[] = { 1e-2, 3e-3, 1e-3, 3e-4 };
+    static const double steps[] = { 1e-2, 3e-3, 1e-3, 3e-4, 1e-4 };
     const int64_t count = rig_elements(&r->compiled.program.params[p]);
     float *from = malloc((size_t)count * sizeof *from);
     double slope = 0, norm = 0, best = INFINITY;
@@ -128,9 +129,8 @@ static void judge(const hr_config *config)
     }
     assert_true(loss_of(&r) == loss); /* every weight is back */
     print_message("%s, pattern %d: %d parameters, apart by %.1e of |g| at most (%s)\n",
-                  config->model.family == HR_FAMILY_NEEDLE ? "needle" : "gpt_neox",
-                  config->model.attention.pattern, r.compiled.program.param_count, worst,
-                  worst_name);
+                  hr_family_of(config)->name, config->model.attention.pattern,
+                  r.compiled.program.param_count, worst, worst_name);
     assert_true(worst < TOLERANCE);
     free(gradients);
     rig_close(&r);
@@ -155,11 +155,23 @@ static void gpt_neox_has_the_gradients_of_its_loss_with_either_residual(void **s
     }
 }
 
+static void llama_has_the_gradients_of_its_loss_with_shared_keys(void **state)
+{
+    (void)state;
+    for (int32_t pattern = 0; pattern < 4; pattern++) {
+        hr_config config = config_of(HR_FAMILY_LLAMA, pattern);
+        if (pattern % 2) config.model.n_kv_heads = config.model.n_heads / 2;
+        if (pattern / 2) config.model.head_dim = 6;
+        judge(&config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needle_has_the_gradients_of_its_loss),
         cmocka_unit_test(gpt_neox_has_the_gradients_of_its_loss_with_either_residual),
+        cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_shared_keys),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
