@@ -129,7 +129,7 @@ const hr_key *hr_config_key(int32_t index);
  * Returns text. */
 const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES]);
 
-/* The known key that a person most likely meant; null when none is near. Pure. */
+/* The known key that a person most likely meant; where none is near, still the nearest. Pure. */
 const char *hr_config_nearest(const char *key);
 
 /* How many letters must be added, removed, replaced or swapped with their neighbour to make one

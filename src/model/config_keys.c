@@ -226,17 +226,20 @@ int32_t hr_config_distance(const char *wanted, const char *known)
     return near ? key_distance(wanted, known) : INT32_MAX;
 }
 
+/* Where none is near, that with the fewest edits of the whole name: mostly one of its section. */
 const char *hr_config_nearest(const char *key)
 {
-    const char *nearest = NULL;
-    int32_t least = INT32_MAX;
+    const char *near = NULL, *far = rows[0].key.name;
+    int32_t least_near = INT32_MAX, least_far = INT32_MAX;
     for (int32_t i = 0; i < ROW_COUNT; i++) {
-        const int32_t distance = hr_config_distance(key, rows[i].key.name);
-        if (distance >= least) continue;
-        least = distance;
-        nearest = rows[i].key.name;
+        const char *name = rows[i].key.name;
+        const int32_t distance = hr_config_distance(key, name), edits = hr_word_distance(key, name);
+        if (distance < least_near) near = name;
+        if (edits < least_far) far = name;
+        least_near = (int32_t)hr_min(least_near, distance);
+        least_far = (int32_t)hr_min(least_far, edits);
     }
-    return nearest;
+    return near ? near : far;
 }
 
 /* Words of a list of choices with commas between them. */
@@ -297,8 +300,6 @@ const char *hr_config_quote(const char *value, char text[48])
 hr_status hr_config_fail_unknown(const char *key, hr_error *err)
 {
     char quoted[48];
-    const char *nearest = hr_config_nearest(key);
-    return hr_fail(err, HR_USAGE, "%s is not a key%s%s (headroom keys lists all)",
-                   hr_config_quote(key, quoted), nearest ? "; the nearest is " : "",
-                   nearest ? nearest : "");
+    return hr_fail(err, HR_USAGE, "%s is not a key; the nearest is %s (headroom keys lists all)",
+                   hr_config_quote(key, quoted), hr_config_nearest(key));
 }

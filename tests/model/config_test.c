@@ -157,21 +157,28 @@ static void an_unknown_key_names_the_nearest_known_one(void **state)
     assert_memory_equal(&config, &before, sizeof config);
 }
 
-static void a_key_far_from_all_is_refused_without_a_guess(void **state)
+static void a_key_far_from_all_is_refused_with_one_of_its_section(void **state)
 {
     (void)state;
-    static const char *const far[] = { "foo",       "train.foo", "memory.limit", "x",      "",
-                                       "train.gpu", "kk.kkk",    "learning_rat", "device", "." };
+    static const char *const far[] = { "model.width",         "model.hidden_size", "train.gpu",
+                                       "train.learning_rate", "memory.limit",      "data.source" };
+    static const char *const any[] = { "foo", "x", "", "kk.kkk", "device", "." };
     hr_config config;
+    hr_error err;
     hr_config_default(&config);
     for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
-        hr_error err;
         char expected[200];
-        assert_null(hr_config_nearest(far[i]));
+        const char *nearest = hr_config_nearest(far[i]);
+        assert_memory_equal(nearest, far[i], strcspn(far[i], ".") + 1);
         assert_int_equal(hr_config_set(&config, far[i], "1", &err), HR_USAGE);
-        snprintf(expected, sizeof expected, "\"%s\" is not a key (headroom keys lists all)",
-                 far[i]);
+        snprintf(expected, sizeof expected,
+                 "\"%s\" is not a key; the nearest is %s (headroom keys lists all)", far[i],
+                 nearest);
         assert_string_equal(err.message, expected);
+    }
+    for (size_t i = 0; i < sizeof any / sizeof *any; i++) {
+        assert_int_equal(hr_config_set(&config, any[i], "1", &err), HR_USAGE);
+        assert_non_null(strstr(err.message, " is not a key; the nearest is "));
     }
 }
 
@@ -417,7 +424,7 @@ int main(void)
         cmocka_unit_test(the_rows_cover_the_whole_struct_once),
         cmocka_unit_test(get_says_how_many_bytes_its_text_needs),
         cmocka_unit_test(an_unknown_key_names_the_nearest_known_one),
-        cmocka_unit_test(a_key_far_from_all_is_refused_without_a_guess),
+        cmocka_unit_test(a_key_far_from_all_is_refused_with_one_of_its_section),
         cmocka_unit_test(word_distance_counts_single_edits),
         cmocka_unit_test(a_wrong_value_says_what_the_key_takes),
         cmocka_unit_test(a_path_of_1023_bytes_is_taken_and_of_1024_refused),
