@@ -20,12 +20,16 @@ typedef struct {
     char recipe[96];
     bool unseen; /* with shapes that no calibration runs */
     double predicted_seconds;
-    double measured_seconds; /* of processor, of each call the busiest thread: the best of five */
-    double wall_seconds;     /* by the clock, the best of the same five */
+    double measured_seconds; /* of processor, of each call the busiest thread: the best of five
+                              * steps that ran while the machine was as fast as it was when the
+                              * prices were measured; were there none, the step nearest to that */
+    double wall_seconds;     /* of that step, by the clock */
     double error;            /* predicted / measured - 1 */
-    double speed; /* of a fixed small step before and after, beside what it was when the prices were
+    double speed; /* around that step: products, passes and updates of a fixed small step before and
+                   * after, the one that differs most beside what it was when the prices were
                    * measured; with a guess, beside its best in this check */
-    bool counts;  /* speed within a tenth of 1: else the row says more about the machine */
+    bool counts; /* five such steps were had, each part within a tenth; else the row says more about
+                   * the machine */
 } hr_calibrate_row;
 
 typedef struct {

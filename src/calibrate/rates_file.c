@@ -14,7 +14,7 @@
 #include "headroom/doctor.h"
 #include "headroom/version.h"
 
-enum { FILE_VERSION = 2, FILE_BYTES_MOST = 1 << 16, PATH_BYTES = 4096, TERM_NAME_BYTES = 16 };
+enum { FILE_VERSION = 3, FILE_BYTES_MOST = 1 << 16, PATH_BYTES = 4096, TERM_NAME_BYTES = 16 };
 
 static const char *const dtype_names[] = { "f32", "bf16" };
 
@@ -126,6 +126,14 @@ static json_t *json_of_rates(const struct hr_op *const *ops, int32_t op_count,
     return all;
 }
 
+static json_t *json_of_pace(const hr_rates *rates)
+{
+    json_t *parts = json_array();
+    for (int32_t i = 0; i < HR_PACE_PARTS; i++)
+        json_array_append_new(parts, json_integer(rates->pace_us[i]));
+    return parts;
+}
+
 typedef struct {
     hr_file_out *out;
     hr_error *err;
@@ -149,9 +157,9 @@ hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, i
     hr_status status = hr_directory_make(directory, err);
     if (status == HR_OK) status = hr_file_begin(&out, directory, name, err);
     if (status != HR_OK) return status;
-    json_t *root = json_pack("{si ss so sI so}", "version", FILE_VERSION, "date", date, "machine",
-                             json_of_machine(machine), "pace_us", (json_int_t)rates->pace_us,
-                             "rates", json_of_rates(ops, op_count, rates));
+    json_t *root = json_pack("{si ss so so so}", "version", FILE_VERSION, "date", date, "machine",
+                             json_of_machine(machine), "pace_us", json_of_pace(rates), "rates",
+                             json_of_rates(ops, op_count, rates));
     sink to = { &out, err };
     err->status = HR_OK;
     const int failed = root ? json_dump_callback(root, append, &to, JSON_INDENT(1)) : -1;
@@ -221,6 +229,19 @@ static hr_status read_rates(const reader *r, json_t *all)
     return HR_OK;
 }
 
+static hr_status read_pace(const reader *r, json_t *parts)
+{
+    if (json_array_size(parts) != HR_PACE_PARTS) return refuse(r, "a pace that is none", "");
+    for (int32_t i = 0; i < HR_PACE_PARTS; i++) {
+        json_t *part = json_array_get(parts, (size_t)i);
+        if (!json_is_integer(part) || json_integer_value(part) < 0 ||
+            json_integer_value(part) > INT32_MAX)
+            return refuse(r, "a pace that is none", "");
+        r->rates->pace_us[i] = (int32_t)json_integer_value(part);
+    }
+    return HR_OK;
+}
+
 static hr_status read_text(const char *path, char *text, int64_t *bytes, hr_error *err)
 {
     int file = -1;
@@ -249,11 +270,8 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
     *stale = version != FILE_VERSION || !json_equal(of, here);
     json_decref(here);
     if (*stale) return HR_OK;
-    json_t *pace = json_object_get(root, "pace_us");
-    if (!json_is_integer(pace) || json_integer_value(pace) < 0 ||
-        json_integer_value(pace) > INT32_MAX)
-        return refuse(r, "a pace that is none", "");
-    r->rates->pace_us = (int32_t)json_integer_value(pace);
+    const hr_status status = read_pace(r, json_object_get(root, "pace_us"));
+    if (status != HR_OK) return status;
     snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated here %.32s", date);
     return read_rates(r, all);
 }

@@ -23,11 +23,11 @@ enum {
     HR_TERM_COUNT
 };
 
-enum { HR_RATE_OPS_MOST = 48 };
+enum { HR_RATE_OPS_MOST = 48, HR_PACE_PARTS = 3 };
 
 /* Which amounts the terms stand for: rates that were found for others are of no use. To be raised
  * with every change of what an operation counts. */
-enum { HR_COST_MODEL = 2 };
+enum { HR_COST_MODEL = 3 };
 
 /* Picoseconds a call and attoseconds (10^-18 s) a unit of a term: a whole number of them is fine
  * enough for 10^17 operations a second, and coarse enough that 292 years fit the sum. */
@@ -43,7 +43,9 @@ typedef struct {
  * between 0 and the two limits. */
 typedef struct {
     int32_t threads; /* that they hold for, >= 1 */
-    int32_t pace_us; /* what a fixed small step took while they were measured; 0: they were not */
+    /* What a fixed small step took while they were measured, by parts of calibrate/pace.h; zeros:
+     * they were not. */
+    int32_t pace_us[HR_PACE_PARTS];
     hr_rate op[HR_RATE_OPS_MOST][2];
 } hr_rates;
 

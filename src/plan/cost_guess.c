@@ -42,6 +42,7 @@ static const struct {
     { "linear_dw", { 200, 150, 120, 200 } },
     { "linear", { 200, 400, 100, 100000 } },
     { "attention", { 200, 300, 4, 0 } },
+    { "embed", { 0 } },             /* with the rows that are written */
     { "", { 200, 200, 200, 200 } }, /* an exponential, a rotation's overhead */
 };
 

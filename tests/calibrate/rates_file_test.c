@@ -76,7 +76,7 @@ static void a_calibration_is_read_back_as_it_was_written(void **state)
             rates.op[op][dtype].unit_as[HR_TERM_OUT] = HR_RATE_UNIT_AS_MOST;
         }
     }
-    rates.pace_us = 8765;
+    for (int32_t i = 0; i < HR_PACE_PARTS; i++) rates.pace_us[i] = 8765 + i;
     save(&rates, &machine);
     memset(&read, 0x55, sizeof read);
     assert_int_equal(load(folder, &read, source), HR_OK);
@@ -225,13 +225,15 @@ static void a_pace_that_is_none_is_refused(void **state)
 {
     (void)state;
     const hr_rates rates = guessed();
-    for (int32_t i = 0; i < 4; i++) {
+    for (int32_t i = 0; i < 6; i++) {
         save(&rates, &machine);
-        json_t *root = json_load_file(path, 0, NULL);
+        json_t *root = json_load_file(path, 0, NULL), *parts = json_object_get(root, "pace_us");
         if (i == 0) json_object_del(root, "pace_us");
-        if (i == 1) json_object_set_new(root, "pace_us", json_integer(-1));
-        if (i == 2) json_object_set_new(root, "pace_us", json_integer(INT64_C(1) << 31));
-        if (i == 3) json_object_set_new(root, "pace_us", json_real(0.5));
+        if (i == 1) json_array_set_new(parts, 0, json_integer(-1));
+        if (i == 2) json_array_set_new(parts, 1, json_integer(INT64_C(1) << 31));
+        if (i == 3) json_array_set_new(parts, 2, json_real(0.5));
+        if (i == 4) json_array_remove(parts, 2);
+        if (i == 5) json_object_set_new(root, "pace_us", json_integer(8765));
         assert_int_equal(json_dump_file(root, path, 0), 0);
         json_decref(root);
         expect_refused("a pace that is none");

@@ -2,6 +2,7 @@
 /* ops/embed/embed.c - what the compiler knows about embeddings. */
 #include "ops/embed/embed.h"
 
+#include "base/checked.h"
 #include "ops/embed/embed_build.h"
 #include "ops/list.h"
 
@@ -36,13 +37,23 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
+/* Elements of the table that come from far: each row once, however many tokens take it. */
+static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
+{
+    const hr_embed_attr *attr = (const hr_embed_attr *)step->attr;
+    (void)bf16;
+    items[0] = hr_min(rows, attr->V) * attr->D;
+}
+
 const hr_op hr_embed_op = { .name = "embed",
                             .in = "rwW",
                             .out = "r",
                             .derivative = derivative,
+                            .items = items,
                             .in_looked_up = 1 << 1 | 1 << 2 };
 
 const hr_op hr_embed_bwd_op = { .name = "embed_bwd",
                                 .in = "rr",
                                 .out = "aA",
+                                .items = items,
                                 .out_looked_up = 1 << 0 | 1 << 1 };

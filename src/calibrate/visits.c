@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibrate/visits.c - compares paces; runs nothing. */
+#include "calibrate/visits.h"
+
+#include <math.h>
+
+static hr_pace moment_of(const hr_visit *visit)
+{
+    return hr_pace_slower(&visit->before, &visit->after);
+}
+
+bool hr_visits_at(const hr_visit *visit, const hr_pace *pace)
+{
+    const hr_pace moment = moment_of(visit);
+    return hr_pace_like(&moment, pace);
+}
+
+static int32_t count_at(const hr_visits *visits, int32_t recipe, const hr_pace *pace)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < visits->count; i++)
+        count += visits->of[i].recipe == recipe && hr_visits_at(&visits->of[i], pace);
+    return count;
+}
+
+int32_t hr_visits_next(const hr_visits *visits, const hr_pace *now)
+{
+    if (visits->count < visits->recipes) return visits->count;
+    int32_t next = 0;
+    for (int32_t r = 1; r < visits->recipes; r++)
+        if (count_at(visits, r, now) < count_at(visits, next, now)) next = r;
+    return next;
+}
+
+static int32_t recipes_at(const hr_visits *visits, const hr_pace *pace)
+{
+    int32_t seen = 0;
+    for (int32_t r = 0; r < visits->recipes; r++) seen += count_at(visits, r, pace) > 0;
+    return seen;
+}
+
+static double whole(const hr_pace *pace)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < HR_PACE_PARTS; i++) sum += pace->ns[i];
+    return sum;
+}
+
+hr_pace hr_visits_pace(const hr_visits *visits)
+{
+    int32_t seen[HR_VISITS_EACH * HR_RECIPES_LEARNED_MOST], most = 0;
+    hr_pace best = { .ns = { 0 } };
+    double best_ns = INFINITY;
+    for (int32_t i = 0; i < visits->count; i++) {
+        const hr_pace moment = moment_of(&visits->of[i]);
+        seen[i] = recipes_at(visits, &moment);
+        if (seen[i] > most) most = seen[i];
+    }
+    for (int32_t i = 0; i < visits->count; i++) {
+        const hr_pace moment = moment_of(&visits->of[i]);
+        if (2 * seen[i] < most || whole(&moment) >= best_ns) continue;
+        best = moment;
+        best_ns = whole(&moment);
+    }
+    return best;
+}
+
+void hr_visits_keep(hr_visits *visits, const hr_pace *pace)
+{
+    for (int32_t r = 0; r < visits->recipes; r++) {
+        hr_visit *nearest = NULL;
+        double least = INFINITY;
+        for (int32_t i = 0; i < visits->count; i++) {
+            hr_visit *visit = &visits->of[i];
+            if (visit->recipe != r) continue;
+            const hr_pace moment = moment_of(visit);
+            const double distance = hr_pace_distance(&moment, pace);
+            visit->kept = hr_visits_at(visit, pace);
+            if (distance < least) nearest = visit;
+            least = fmin(least, distance);
+        }
+        if (nearest) nearest->kept = true;
+    }
+}
+
+double hr_visits_scale(const hr_visit *visit, const hr_pace *pace, int32_t op)
+{
+    /* Where it changed in between, low times are of the faster side, and nobody knows of which. */
+    if (hr_visits_at(visit, pace) || !hr_pace_like(&visit->before, &visit->after)) return 1;
+    const int32_t part = hr_pace_part(op);
+    return 2 * pace->ns[part] / (visit->before.ns[part] + visit->after.ns[part]);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibrate/visits.h - which of the times that were taken hold together.
+ *
+ * A machine that others use has two speeds or more, and what was learnt at several is true of none.
+ * A visit is a recipe that ran for a while, between two paces. */
+#ifndef HR_CALIBRATE_VISITS_H
+#define HR_CALIBRATE_VISITS_H
+
+#include "calibrate/pace.h"
+#include "calibrate/recipes.h"
+
+enum { HR_VISITS_EACH = 3 }; /* of a recipe, on a machine that is quick enough */
+
+typedef struct {
+    int32_t recipe;
+    bool kept;
+    hr_pace before, after;
+    double step_ns; /* its best step */
+} hr_visit;
+
+typedef struct {
+    hr_visit of[HR_VISITS_EACH * HR_RECIPES_LEARNED_MOST];
+    int32_t count, recipes;
+} hr_visits;
+
+/* Whether the machine was so on both sides of a visit. */
+bool hr_visits_at(const hr_visit *visit, const hr_pace *pace);
+
+/* Whom to visit at this pace: all once, then whoever was seen at it least. */
+int32_t hr_visits_next(const hr_visits *visits, const hr_pace *now);
+
+/* The pace that prices are to be of: the fastest at which at least half as many recipes were seen
+ * as at any other. */
+hr_pace hr_visits_pace(const hr_visits *visits);
+
+/* Keeps of each recipe the visits at this pace; of one that has none, the one nearest to it. */
+void hr_visits_keep(hr_visits *visits, const hr_pace *pace);
+
+/* What times of such an operation in a visit are multiplied by, to be as at `pace`: 1, but where
+ * the whole visit was at another. */
+double hr_visits_scale(const hr_visit *visit, const hr_pace *pace, int32_t op);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* visits_test.c - of times that were taken at several paces those are kept that hold together. All
+ * paces here are invented. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "calibrate/visits.h"
+#include "ops/list.h"
+
+/* Alone; who shares the core uses its matrix unit, or only its vectors; memory alone is slow. */
+static const hr_pace quick = { .ns = { 5000, 1900, 1500 } };
+static const hr_pace slow = { .ns = { 11500, 2100, 2000 } };
+static const hr_pace thirsty = { .ns = { 5100, 3800, 1550 } };
+
+static void see(hr_visits *visits, int32_t recipe, hr_pace before, hr_pace after)
+{
+    visits->of[visits->count++] = (hr_visit){ .recipe = recipe, .before = before, .after = after };
+}
+
+static void a_part_that_moves_alone_is_another_pace(void **state)
+{
+    (void)state;
+    hr_pace near = quick;
+    for (int32_t i = 0; i < HR_PACE_PARTS; i++) {
+        hr_pace far = quick;
+        near.ns[i] *= 1.09;
+        far.ns[i] /= 1.11;
+        assert_true(hr_pace_like(&near, &quick) && hr_pace_like(&quick, &near));
+        assert_false(hr_pace_like(&far, &quick) || hr_pace_like(&quick, &far));
+    }
+    /* Together the parts are within a tenth here. */
+    const hr_pace products = { .ns = { 5600, 1900, 1500 } };
+    assert_false(hr_pace_like(&products, &quick));
+    assert_true(fabs(hr_pace_speed(&slow, &quick) - 5000.0 / 11500) < 1e-12);
+    assert_true(fabs(hr_pace_speed(&quick, &slow) - 11500.0 / 5000) < 1e-12);
+    const hr_pace both = hr_pace_slower(&slow, &thirsty);
+    assert_true(both.ns[HR_PACE_PRODUCTS] == 11500 && both.ns[HR_PACE_UPDATES] == 3800 &&
+                both.ns[HR_PACE_PASSES] == 2000);
+}
+
+static void every_operation_moves_with_a_part(void **state)
+{
+    (void)state;
+    assert_int_equal(hr_pace_part(HR_OP_linear_dw), HR_PACE_PRODUCTS);
+    assert_int_equal(hr_pace_part(HR_OP_adamw), HR_PACE_UPDATES);
+    assert_int_equal(hr_pace_part(HR_OP_norm), HR_PACE_PASSES);
+}
+
+static void all_are_visited_once_and_then_who_was_seen_least(void **state)
+{
+    (void)state;
+    static hr_visits v = { .recipes = 3 };
+    for (int32_t r = 0; r < 3; r++) {
+        assert_int_equal(hr_visits_next(&v, &quick), r);
+        see(&v, r, r == 1 ? slow : quick, quick);
+    }
+    assert_int_equal(hr_visits_next(&v, &quick), 1);
+    assert_int_equal(hr_visits_next(&v, &slow), 0);
+    see(&v, 0, slow, slow);
+    assert_int_equal(hr_visits_next(&v, &slow), 2);
+}
+
+/* Half of the recipes seen while the machine was quick are enough; one is luck. */
+static void prices_are_of_the_fastest_pace_that_many_were_seen_at(void **state)
+{
+    (void)state;
+    static hr_visits v = { .recipes = 8 };
+    for (int32_t r = 0; r < 8; r++) see(&v, r, slow, slow);
+    see(&v, 0, quick, quick);
+    assert_true(hr_visits_pace(&v).ns[HR_PACE_PRODUCTS] == 11500);
+    for (int32_t r = 1; r < 4; r++) see(&v, r, quick, quick);
+    assert_true(hr_visits_pace(&v).ns[HR_PACE_PRODUCTS] == 5000);
+    /* A visit in which it changed is not of the quick ones. */
+    for (int32_t i = 8; i < v.count; i++) v.of[i].after = slow;
+    assert_true(hr_visits_pace(&v).ns[HR_PACE_PRODUCTS] == 11500);
+}
+
+static void visits_at_the_pace_are_kept_and_else_the_nearest(void **state)
+{
+    (void)state;
+    static hr_visits v = { .recipes = 3 };
+    see(&v, 0, quick, quick);
+    see(&v, 0, quick, thirsty);
+    see(&v, 0, quick, quick);
+    see(&v, 1, slow, slow);
+    see(&v, 1, thirsty, thirsty);
+    see(&v, 2, quick, slow);
+    hr_visits_keep(&v, &quick);
+    static const bool kept[] = { true, false, true, false, true, true };
+    for (int32_t i = 0; i < v.count; i++) assert_int_equal(v.of[i].kept, kept[i]);
+}
+
+/* Each operation by the part it moves with; where the machine changed, low times stay. */
+static void times_at_another_pace_are_brought_to_this_one(void **state)
+{
+    (void)state;
+    const hr_visit there = { .before = slow, .after = slow };
+    const hr_visit here = { .before = quick, .after = quick };
+    const hr_visit mixed = { .before = slow, .after = quick };
+    assert_true(fabs(hr_visits_scale(&there, &quick, HR_OP_linear) - 5000.0 / 11500) < 1e-12);
+    assert_true(fabs(hr_visits_scale(&there, &quick, HR_OP_adamw) - 1900.0 / 2100) < 1e-12);
+    assert_true(fabs(hr_visits_scale(&there, &quick, HR_OP_loss) - 1500.0 / 2000) < 1e-12);
+    assert_true(hr_visits_scale(&here, &quick, HR_OP_linear) == 1);
+    assert_true(hr_visits_scale(&mixed, &quick, HR_OP_linear) == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_part_that_moves_alone_is_another_pace),
+        cmocka_unit_test(every_operation_moves_with_a_part),
+        cmocka_unit_test(all_are_visited_once_and_then_who_was_seen_least),
+        cmocka_unit_test(prices_are_of_the_fastest_pace_that_many_were_seen_at),
+        cmocka_unit_test(visits_at_the_pace_are_kept_and_else_the_nearest),
+        cmocka_unit_test(times_at_another_pace_are_brought_to_this_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
