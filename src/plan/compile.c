@@ -92,15 +92,26 @@ hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,
     return HR_OK;
 }
 
-hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *err)
+static hr_status pack(int64_t work, hr_region *region, hr_compiled *compiled, hr_error *err)
 {
     hr_plan *plan = &compiled->plan;
-    const hr_status status = hr_pack(plan->storages, plan->storage_count, HR_COMPILE_PACK_WORK,
-                                     region, &compiled->packing, err);
+    const hr_status status = hr_pack(plan->storages, plan->storage_count, work, region,
+                                     &compiled->packing, err);
     if (status != HR_OK) return status;
     plan->arena_bytes = compiled->packing.arena_bytes;
     place_buffers(&compiled->program, plan);
     return HR_OK;
+}
+
+hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *err)
+{
+    return pack(HR_COMPILE_PACK_WORK, region, compiled, err);
+}
+
+hr_status hr_compile_pack_open(hr_region *region, hr_compiled *compiled, hr_error *err)
+{
+    if (compiled->packing.proof != HR_PACK_OPEN) return HR_OK;
+    return pack(HR_COMPILE_PACK_WORK_MOST, region, compiled, err);
 }
 
 hr_status hr_compile(const hr_config *config, const hr_strategy *strategy, int32_t threads,

@@ -8,8 +8,9 @@
 #include "plan/strategy.h"
 
 /* Items that packing may look at for one plan where the best orders fail, which is one plan in a
- * hundred: some tenths of a second at most, mostly some hundredths. */
-enum { HR_COMPILE_PACK_WORK = 20000000 };
+ * hundred: some tenths of a second at most, mostly some hundredths; and for a plan that is wanted
+ * though it stayed open then, one in some hundreds: seconds. Three stages of hr_pack, and five. */
+enum { HR_COMPILE_PACK_WORK = 21 << 20, HR_COMPILE_PACK_WORK_MOST = 341 << 20 };
 
 typedef struct {
     hr_program program;
@@ -36,6 +37,11 @@ HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, const hr_strat
 
 /* The second half: gives every buffer its place. */
 HR_MUST_CHECK hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *err);
+
+/* Packs a compiled plan again where it is open whether it could be lower, with all the work that a
+ * plan is worth. The arena does not become larger. */
+HR_MUST_CHECK hr_status hr_compile_pack_open(hr_region *region, hr_compiled *compiled,
+                                             hr_error *err);
 
 /* Compiles with a strategy, which is copied. Everything lies in `region`.
  *

@@ -13,6 +13,11 @@
 #include "plan/pack_part.h"
 #include "plan/pack_sort.h"
 
+enum {
+    WORK_FIRST = 1 << 20, /* of the first stage */
+    WORK_AN_ITEM = 64     /* of the first stage, where there are many: two orders */
+};
+
 /* Everything between cutting and placing. */
 typedef struct {
     hr_pack_item *items;    /* [count], by storage; later without the persistent, by birth */
@@ -20,7 +25,6 @@ typedef struct {
     int32_t count, section_count;
     int64_t base; /* bytes of what is alive at every section */
     bool content; /* with any placement within the capacity */
-    bool bounded; /* work was given, and ends what is not the best */
     hr_pack_effort effort;
 } packing;
 
@@ -197,15 +201,15 @@ static hr_pack_part next_part(const packing *p, int32_t from)
 /* Looks for a placement within the target with half of the work. After that, for as low a one as
  * may be: by all orders, and then by halving the distance between a capacity that failed and the
  * height that is known. A capacity that was given up on counts as failed here, but raises no
- * bound. */
-static int64_t search_part(packing *p, hr_pack_attempt *a, int64_t target)
+ * bound. Returns a height that no placement is below, as far as that was proven. */
+static int64_t search_part(packing *p, hr_pack_attempt *a, int64_t target, int32_t stage)
 {
     const hr_pack_part *part = a->part;
     const int64_t unit = part->unit;
     int64_t failed = target - unit, capacity = target / unit * unit, bound = 0;
     int64_t work = p->content ? p->effort.work : p->effort.work / 2 + 1;
     while (a->height - failed > unit && p->effort.work > 0) {
-        const hr_pack_answer answer = hr_pack_levels(a, capacity, work, &p->effort);
+        const hr_pack_answer answer = hr_pack_levels(a, capacity, work, stage, &p->effort);
         if (answer == HR_PACK_IMPOSSIBLE) bound = capacity + unit;
         if (p->content && answer != HR_PACK_FOUND) break;
         if (answer != HR_PACK_FOUND) failed = capacity;
@@ -217,26 +221,82 @@ static int64_t search_part(packing *p, hr_pack_attempt *a, int64_t target)
     return bound;
 }
 
-/* Packs one part within `target` bytes, or as low as the work allows; what no placement is below
- * raises `bound`. Returns the height. */
-static int64_t pack_part(packing *p, const hr_pack_part *part, int64_t target, hr_storage *storages,
-                         int64_t *bound, int32_t *hard_count)
+static void write_offsets(const packing *p, const hr_pack_attempt *a, hr_storage *storages)
+{
+    for (int32_t i = 0; i < a->part->count; i++)
+        storages[a->part->items[i].storage].offset = p->base + a->offsets[i];
+}
+
+/* Places a part by orders. */
+static int64_t order_part(packing *p, const hr_pack_part *part, int64_t target, int32_t ways,
+                          hr_storage *storages)
 {
     const int64_t used = p->effort.scratch->used;
     hr_pack_attempt a;
     hr_pack_attempt_open(&a, part, 0, &p->effort);
     hr_pack_reuse(part, &p->effort, a.trial);
     hr_pack_attempt_keep(&a);
-    hr_pack_try(&a, target, NULL, 0, HR_PACK_WAYS_BEST, 0, &p->effort);
-    if (a.height > target && p->bounded) {
-        ++*hard_count;
-        *bound = hr_max(*bound, search_part(p, &a, target));
-    }
-    hr_pack_try(&a, target, NULL, HR_PACK_WAYS_BEST, HR_PACK_WAYS, 0, &p->effort);
-    for (int32_t i = 0; i < part->count; i++)
-        storages[part->items[i].storage].offset = p->base + a.offsets[i];
+    hr_pack_try(&a, target, NULL, 0, ways, 0, &p->effort);
+    write_offsets(p, &a, storages);
     p->effort.scratch->used = used;
     return a.height;
+}
+
+/* Searches for a lower placement of a part than the one that it has. */
+static void lower_part(packing *p, const hr_pack_part *part, int64_t target, int32_t stage,
+                       hr_storage *storages, int64_t *bound)
+{
+    const int64_t used = p->effort.scratch->used;
+    hr_pack_attempt a;
+    hr_pack_attempt_open(&a, part, 0, &p->effort);
+    for (int32_t i = 0; i < part->count; i++)
+        a.trial[i] = storages[part->items[i].storage].offset - p->base;
+    hr_pack_attempt_keep(&a);
+    *bound = hr_max(*bound, search_part(p, &a, target, stage));
+    write_offsets(p, &a, storages);
+    p->effort.scratch->used = used;
+}
+
+static int64_t height_of(const packing *p, const hr_pack_part *part, const hr_storage *storages)
+{
+    int64_t height = 0;
+    for (int32_t i = 0; i < part->count; i++) {
+        const hr_storage *storage = &storages[part->items[i].storage];
+        height = hr_max(height, storage->offset - p->base + storage->bytes);
+    }
+    return height;
+}
+
+/* The first stage is always begun, with what work there is; a later one only if all of it is there.
+ * So more work is the same stages and perhaps others, and what was found stays: never a larger
+ * arena. */
+static bool begin_stage(packing *p, int32_t stage, int64_t *work)
+{
+    const int64_t first = hr_max(WORK_FIRST, (int64_t)p->count * WORK_AN_ITEM);
+    if (stage > 0 && first > *work >> 2 * stage) return false;
+    p->effort.work = hr_min(first << 2 * stage, *work);
+    *work -= p->effort.work;
+    return p->effort.work > 0 && !p->effort.stopped;
+}
+
+/* All parts that are above the target, again and again, each time with four times the work. */
+static void lower_parts(packing *p, int64_t target, int64_t work, hr_storage *storages,
+                        int64_t *bound, int32_t *hard_count)
+{
+    bool open = true;
+    for (int32_t stage = 0; open && begin_stage(p, stage, &work); stage++) {
+        open = false;
+        for (int32_t from = 0; from < p->count;) {
+            const hr_pack_part part = next_part(p, from);
+            const int64_t enough = hr_max(target, *bound);
+            from += part.count;
+            if (height_of(p, &part, storages) <= enough) continue;
+            lower_part(p, &part, enough, stage, storages, bound);
+            open = open || height_of(p, &part, storages) > hr_max(target, *bound);
+            *hard_count += stage == 0;
+        }
+        if (p->content && *bound > target) return;
+    }
 }
 
 int64_t hr_pack_scratch_bytes(int32_t count)
@@ -276,9 +336,8 @@ hr_status hr_pack_within(hr_storage *storages, int32_t count, const hr_pack_limi
     const int64_t used = scratch->used;
     packing p = { .count = count,
                   .content = limits->capacity_bytes > 0,
-                  .bounded = limits->work > 0,
                   .effort = { .scratch = scratch,
-                              .work = limits->work > 0 ? limits->work : INT64_MAX,
+                              .work = limits->work > 0 ? 0 : INT64_MAX,
                               .stop = limits->stop,
                               .context = limits->context } };
     hr_pack_result r = { 0 };
@@ -291,12 +350,18 @@ hr_status hr_pack_within(hr_storage *storages, int32_t count, const hr_pack_limi
     sort_by_birth(&p);
     int64_t height = r.floor_bytes - p.base, bound = height;
     const int64_t enough = hr_max(limits->capacity_bytes - p.base, height);
-    if (p.content && limits->capacity_bytes < r.floor_bytes) p.effort.work = 0; /* no use */
+    const bool is_vain = p.content && limits->capacity_bytes < r.floor_bytes;
     for (int32_t from = 0; from < p.count;) {
         const hr_pack_part part = next_part(&p, from);
-        const int64_t target = hr_max(height, enough);
-        height = hr_max(height, pack_part(&p, &part, target, storages, &bound, &r.hard_count));
+        order_part(&p, &part, enough, limits->work > 0 ? HR_PACK_WAYS_BEST : HR_PACK_WAYS,
+                   storages);
         from += part.count;
+    }
+    if (limits->work > 0 && !is_vain)
+        lower_parts(&p, enough, limits->work, storages, &bound, &r.hard_count);
+    for (int32_t i = 0; i < p.count; i++) {
+        const hr_storage *storage = &storages[p.items[i].storage];
+        height = hr_max(height, storage->offset - p.base + storage->bytes);
     }
     r.arena_bytes = p.base + height;
     r.bound_bytes = p.base + bound;

@@ -24,8 +24,7 @@ typedef enum {
 /* When to be content, and when to end. */
 typedef struct {
     int64_t capacity_bytes;      /* any placement within it will do; 0: as low as can be */
-    int64_t work;                /* items that may be looked at where the best orders fail; 0: all
-                                  * orders, and nothing else */
+    int64_t work;                /* as hr_pack */
     bool (*stop)(void *context); /* asked every now and then: true ends it; null: never */
     void *context;
 } hr_pack_limits;
@@ -58,7 +57,8 @@ int64_t hr_pack_scratch_bytes(int32_t count);
  *
  *   storages  in/out [count]; bytes > 0, step_first <= step_last; offset is written
  *   work      items that may be looked at where the best orders fail, in all; 0: all orders, and
- *             nothing else
+ *             nothing else. It is used in stages, each of four times the work of the one before;
+ *             more work means more stages, and never a larger arena
  *   scratch   hr_pack_scratch_bytes(count); given back
  *   result    out
  *

@@ -14,10 +14,10 @@ typedef struct {
     int32_t next, before; /* upwards, 0: no more; and downwards, of the first run: the last one */
 } hr_pack_run;
 
-/* Runs of a list neither meet nor touch. Stretch k has two: 2 k is what those take that live through
- * it or in a part of it, 2 k + 1 what those take that live through it but not through the stretch
- * that it is half of. So what is taken during a life is the first list of each of the few stretches
- * that it consists of, and the second list of those around them. */
+/* Runs of a list neither meet nor touch. Stretch k has two lists: 2 k is what those take that live
+ * through it or in a part of it, 2 k + 1 what those take that live through it but not through the
+ * stretch that it is half of. So what is taken during a life is the first list of each of the few
+ * stretches that it consists of, and the second list of those around them. */
 typedef struct {
     int32_t sections;
     hr_pack_run *runs; /* the first of each list, and then the others */

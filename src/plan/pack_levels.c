@@ -14,7 +14,8 @@ enum {
     GROUND_MOST = 2000, /* blocks; more cost more than they find */
     PATIENCE_MOST = 30, /* work doubles each time, so this is for ever */
     PUTS_GROW_FOR = 6,
-    SMALL = 256, /* items of a part that the search may take as a whole first */
+    WORK_A_CORE = 1, /* an item of the part */
+    SMALL = 256,     /* items of a part that the search may take as a whole first */
     SMALL_WORK = 1 << 26
 };
 
@@ -127,6 +128,7 @@ static hr_pack_answer descend(hr_pack_attempt *a, int64_t target, int32_t turn,
         const int64_t used = effort->scratch->used;
         hr_pack_core core;
         hr_pack_core_make(&core, part, least_load(target, level), effort);
+        effort->work -= WORK_A_CORE * (int64_t)part->count;
         if (core.part.count > placed || level == 0) {
             const hr_pack_answer answer = place_core(part, &core, target, turn, placed == 0, known,
                                                      effort);
@@ -140,14 +142,14 @@ static hr_pack_answer descend(hr_pack_attempt *a, int64_t target, int32_t turn,
     return HR_PACK_FOUND;
 }
 
-hr_pack_answer hr_pack_levels(hr_pack_attempt *a, int64_t target, int64_t work,
+hr_pack_answer hr_pack_levels(hr_pack_attempt *a, int64_t target, int64_t work, int32_t turn,
                               hr_pack_effort *effort)
 {
     const int64_t used = effort->scratch->used, rest = effort->work - work;
     hr_pack_answer answer = HR_PACK_GAVE_UP;
     effort->work = work;
     if (a->part->count <= SMALL) answer = hr_pack_ask(a, target, hr_min(work, SMALL_WORK), effort);
-    for (int32_t turn = 0; answer == HR_PACK_GAVE_UP && effort->work > 0; turn++) {
+    for (; answer == HR_PACK_GAVE_UP && effort->work > 0; turn++) {
         answer = descend(a, target, turn, effort);
         effort->scratch->used = used;
     }

@@ -221,8 +221,9 @@ int64_t hr_pack_core_bytes(int32_t count);
 
 /* Looks for a placement of the attempt's part within the target, a multiple of its unit, with so
  * much work: first of what is alive in the fullest sections alone, then of more and more, each time
- * going on from the one before. FOUND: the attempt has it. */
-hr_pack_answer hr_pack_levels(hr_pack_attempt *a, int64_t target, int64_t work,
+ * going on from the one before. `turn` is where to begin: with another, other ways come first.
+ * FOUND: the attempt has it. */
+hr_pack_answer hr_pack_levels(hr_pack_attempt *a, int64_t target, int64_t work, int32_t turn,
                               hr_pack_effort *effort);
 
 #endif

@@ -112,14 +112,15 @@ static hr_status open_search(trial *t, hr_error *err)
     return hr_fit_open(&t->fit, &a->config, &a->rates, t->threads, &t->search, err);
 }
 
-/* Builds and packs a strategy: it lies in the admission then. */
+/* Builds and packs a strategy: it lies in the admission then. A plan that is not known to be packed
+ * as low as can be is worth more work. */
 static hr_status build(trial *t, const hr_strategy *strategy, hr_error *err)
 {
     hr_admission *a = t->admission;
     a->region.used = 0;
     t->search_is_open = false;
-    const hr_status status = hr_compile(&a->config, strategy, t->threads, &a->region, &a->compiled,
-                                        err);
+    hr_status status = hr_compile(&a->config, strategy, t->threads, &a->region, &a->compiled, err);
+    if (status == HR_OK) status = hr_compile_pack_open(&a->region, &a->compiled, err);
     if (status != HR_OK) return status;
     HR_ASSERT(a->region.used <= t->kept_bytes);
     a->region.used = t->kept_bytes;

@@ -50,6 +50,17 @@ static int64_t alive_at(const hr_pack_part *part, int32_t section)
     return bytes;
 }
 
+static void set_loads(const hr_pack_part *part)
+{
+    for (int32_t i = 0; i < part->count; i++) {
+        items[i].load = 0;
+        for (int32_t s = items[i].first; s <= items[i].last; s++) {
+            const int64_t bytes = alive_at(part, s);
+            if (bytes > items[i].load) items[i].load = bytes;
+        }
+    }
+}
+
 /* Lives in the order of birth, many of one section, from some section on. */
 static hr_pack_part random_part(int32_t sections)
 {
@@ -66,11 +77,7 @@ static hr_pack_part random_part(int32_t sections)
                                                 .storage = part.count };
             part.count++;
         }
-    for (int32_t i = 0; i < part.count; i++)
-        for (int32_t s = items[i].first; s <= items[i].last; s++) {
-            const int64_t bytes = alive_at(&part, s);
-            if (bytes > items[i].load) items[i].load = bytes;
-        }
+    set_loads(&part);
     scratch.used = 0;
     effort = (hr_pack_effort){ .scratch = &scratch, .work = INT64_C(1) << 40 };
     return part;
@@ -185,6 +192,85 @@ static void blocks_of_equals_fall_apart_into_their_members(void **state)
     assert_true(glued_away > 0);
 }
 
+/* What lives through all of a part may lie at its bottom: glued or not, the answer is the same. */
+static void what_is_glued_on_the_ground_loses_no_placement(void **state)
+{
+    (void)state;
+    int64_t answers[HR_PACK_TOO_LARGE + 1] = { 0 }, glued_away = 0;
+    for (int32_t turn = 0; turn < 300 * HR_COUNT; turn++) {
+        hr_pack_part part = random_part(draw(1, 5));
+        int64_t blocks[ITEMS_MOST], offsets[ITEMS_MOST], most = 0;
+        int32_t order[ITEMS_MOST], ranking[ITEMS_MOST];
+        hr_pack_part glued;
+        if (part.count == 0 || part.count > 12) continue;
+        for (int32_t i = 0; i < part.count; i++)
+            if (draw(0, 3) == 0) {
+                items[i].first = part.first;
+                items[i].last = part.last;
+            }
+        set_loads(&part);
+        for (int32_t i = 0; i < part.count; i++) most = items[i].load > most ? items[i].load : most;
+        const int64_t capacity = most + draw(-1, 1);
+        hr_pack_glue(&part, &glued, order, true, &effort);
+        for (int32_t b = 0; b < glued.count; b++) {
+            const hr_pack_item *block = &glued.items[b];
+            const int32_t end = b + 1 < glued.count ? glued.items[b + 1].storage : part.count;
+            if (end - block->storage > 1)
+                assert_true(block->first == part.first && block->last == part.last);
+        }
+        hr_pack_sort(&part, HR_PACK_BY_LOAD, &effort, ranking);
+        const hr_pack_answer plain = hr_pack_search(&part, ranking, capacity, effort.work, &effort,
+                                                    offsets);
+        hr_pack_sort(&glued, HR_PACK_BY_LOAD, &effort, ranking);
+        const hr_pack_answer answer = hr_pack_search(&glued, ranking, capacity, effort.work,
+                                                     &effort, blocks);
+        assert_int_equal(answer, plain);
+        answers[answer]++;
+        glued_away += part.count - glued.count;
+        if (answer != HR_PACK_FOUND) continue;
+        hr_pack_unglue(&part, &glued, order, blocks, capacity, offsets);
+        assert_true(height_of(&part, offsets) <= capacity);
+    }
+    printf("%lld placements, %lld times none\n", (long long)answers[HR_PACK_FOUND],
+           (long long)answers[HR_PACK_IMPOSSIBLE]);
+    assert_true(glued_away > 0);
+    assert_true(answers[HR_PACK_FOUND] > 0 && answers[HR_PACK_IMPOSSIBLE] > 0);
+}
+
+/* Every ranking asks the same question, so short searches answer as one long one does, or give up;
+ * also where they begin with what is known. */
+static void many_short_searches_answer_as_one_long_one(void **state)
+{
+    (void)state;
+    int64_t answers[HR_PACK_TOO_LARGE + 1] = { 0 };
+    for (int32_t turn = 0; turn < 300 * HR_COUNT; turn++) {
+        const hr_pack_part part = random_part(draw(2, 6));
+        int64_t offsets[ITEMS_MOST], most = 0;
+        int32_t ranking[ITEMS_MOST];
+        hr_pack_attempt a;
+        if (part.count == 0 || part.count > 14) continue;
+        for (int32_t i = 0; i < part.count; i++) most = items[i].load > most ? items[i].load : most;
+        const int64_t capacity = most + draw(-1, 1);
+        hr_pack_sort(&part, HR_PACK_BY_LOAD, &effort, ranking);
+        const hr_pack_answer plain = hr_pack_search(&part, ranking, capacity, effort.work, &effort,
+                                                    offsets);
+        hr_pack_attempt_open(&a, &part, draw(0, 6), &effort);
+        const hr_pack_answer answer = hr_pack_dive(&a, capacity, draw(0, 3) ? 100000 : 1, &effort);
+        answers[answer]++;
+        if (answer == HR_PACK_GAVE_UP) continue;
+        assert_int_equal(answer, plain);
+        if (answer != HR_PACK_FOUND) continue;
+        assert_true(a.height <= capacity && height_of(&part, a.offsets) == a.height);
+        hr_pack_attempt again;
+        hr_pack_attempt_open(&again, &part, 0, &effort);
+        again.known = a.offsets;
+        assert_int_equal(hr_pack_dive(&again, capacity, effort.work, &effort), HR_PACK_FOUND);
+    }
+    printf("%lld placements, %lld times none, %lld given up\n", (long long)answers[HR_PACK_FOUND],
+           (long long)answers[HR_PACK_IMPOSSIBLE], (long long)answers[HR_PACK_GAVE_UP]);
+    for (int32_t k = 0; k < HR_PACK_TOO_LARGE; k++) assert_true(answers[k] > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +278,8 @@ int main(void)
         cmocka_unit_test(a_core_has_what_is_alive_with_the_most),
         cmocka_unit_test(what_is_known_stays_where_it_is),
         cmocka_unit_test(blocks_of_equals_fall_apart_into_their_members),
+        cmocka_unit_test(what_is_glued_on_the_ground_loses_no_placement),
+        cmocka_unit_test(many_short_searches_answer_as_one_long_one),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

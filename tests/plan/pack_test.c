@@ -15,6 +15,7 @@
 #include "plan/pack.h"
 
 enum { SEED = 20241, STORAGES_MAX = 20000 };
+enum { STAGE = 1 << 20, WORK = 21 * STAGE }; /* of the packer; WORK is three stages */
 
 static uint64_t draws;
 
@@ -165,7 +166,7 @@ static void random_storages_never_overlap(void **state)
     int32_t counts[3] = { 0 }, hard = 0;
     for (int32_t i = 0; i < 1200 * HR_COUNT; i++) {
         const int32_t count = make_random(60);
-        const hr_pack_result result = pack(count, 4000000);
+        const hr_pack_result result = pack(count, WORK / 4);
         check(count, &result);
         counts[result.proof]++;
         hard += result.hard_count > 0;
@@ -180,7 +181,7 @@ static void training_steps_pack_at_their_floor(void **state)
     int32_t counts[3] = { 0 }, hard = 0;
     for (int32_t i = 0; i < 200 * HR_COUNT; i++) {
         const int32_t count = make_training((int32_t)draw(1, 12), (int32_t)draw(1, 8));
-        const hr_pack_result result = pack(count, 20000000);
+        const hr_pack_result result = pack(count, WORK);
         check(count, &result);
         counts[result.proof]++;
         hard += result.hard_count > 0;
@@ -200,7 +201,7 @@ static void two_stacks_that_meet_pack_at_their_floor(void **state)
         check(count, &result);
         alone[result.proof]++;
         assert_int_equal(result.nodes, 0);
-        result = pack(count, 20000000);
+        result = pack(count, WORK);
         check(count, &result);
         counts[result.proof]++;
         hard += result.hard_count > 0;
@@ -209,6 +210,39 @@ static void two_stacks_that_meet_pack_at_their_floor(void **state)
     print_counts("whole batches", counts, hard);
     assert_true(alone[HR_PACK_AT_FLOOR] * 100 >= 70 * 100 * HR_COUNT);
     assert_true(counts[HR_PACK_OPEN] * 200 <= 100 * HR_COUNT);
+}
+
+/* Many lives of any size at any time: the search does not see the end of them soon. */
+static int32_t make_crowded(void)
+{
+    int32_t count = 0;
+    for (int64_t left = draw(80, 200); left > 0; left--) {
+        const int64_t first = draw(0, 29), last = first + draw(0, 9);
+        add(&count, first, last < 30 ? last : 29, draw(1, 4000));
+    }
+    return count;
+}
+
+/* What a packing knows stays, so a plan may be packed again with more work at any time. */
+static void more_work_never_gives_a_larger_arena(void **state)
+{
+    (void)state;
+    static const int64_t works[] = { STAGE, 3 * STAGE, 5 * STAGE, 6 * STAGE, 21 * STAGE };
+    int32_t lower = 0, open = 0;
+    for (int32_t i = 0; i < 120 * HR_COUNT; i++) {
+        const int32_t count = i % 2 ? make_crowded() : make_whole_batch((int32_t)draw(4, 24));
+        int64_t before = INT64_MAX, bound = 0;
+        for (size_t k = 0; k < sizeof works / sizeof *works; k++) {
+            const hr_pack_result result = pack(count, works[k]);
+            assert_true(result.arena_bytes <= before && result.bound_bytes >= bound);
+            lower += k > 0 && result.arena_bytes < before;
+            open += k == 0 && result.proof == HR_PACK_OPEN;
+            before = result.arena_bytes;
+            bound = result.bound_bytes;
+        }
+    }
+    printf("%d of %d open after a stage, %d times lower with more\n", open, 120 * HR_COUNT, lower);
+    assert_true(lower > 0);
 }
 
 static void fifteen_thousand_storages_pack_at_their_floor(void **state)
@@ -486,6 +520,7 @@ int main(void)
         cmocka_unit_test(random_storages_never_overlap),
         cmocka_unit_test(training_steps_pack_at_their_floor),
         cmocka_unit_test(two_stacks_that_meet_pack_at_their_floor),
+        cmocka_unit_test(more_work_never_gives_a_larger_arena),
         cmocka_unit_test(fifteen_thousand_storages_pack_at_their_floor),
         cmocka_unit_test(a_floor_that_cannot_be_reached_is_proven_so),
         cmocka_unit_test(an_arena_of_terabytes_is_searched_like_any_other),
