@@ -15,16 +15,18 @@
 /* Random sites of their own, apart from those of dropout, which count from 0. */
 enum { SAMPLE_SITE = 0x53414d50 };
 
-static void initialise(hr_trainer *trainer, int32_t step, const hr_call *call)
+static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call)
 {
     const hr_program *program = trainer->executor.program;
     const int32_t param = ((const hr_host_attr *)call->attr)->param;
-    hr_initialise(program, param, (uint64_t)trainer->config->train.seed, call->out[0],
-                  call->out[1]);
+    hr_initialise(program, param, (uint64_t)trainer->config->train.seed, call->out[0], call->out[1],
+                  trainer->options->interrupts);
+    if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
     for (int32_t k = 2; k < 4; k++)
         if (call->out[k])
             memset(call->out[k], 0,
                    (size_t)hr_tensor_bytes(&program->tensors[program->steps[step].out[k]]));
+    return HR_OK;
 }
 
 static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
@@ -126,7 +128,7 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
     const hr_host_attr *attr = call->attr;
     const int32_t loop = executor->program->steps[step].loop;
     switch (executor->program->steps[step].op) {
-    case HR_OP_initialise: initialise(trainer, step, call); return HR_OK;
+    case HR_OP_initialise: return initialise(trainer, step, call);
     case HR_OP_batch:
         return loop == trainer->fetch ? fetch(trainer, call, err)
                                       : fetch_evaluation(trainer, call, err);

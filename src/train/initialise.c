@@ -21,7 +21,7 @@ static double normal(uint64_t row_key, uint32_t column)
 }
 
 void hr_initialise(const hr_program *program, int32_t index, uint64_t seed, float *master,
-                   void *weight)
+                   void *weight, const volatile sig_atomic_t *interrupts)
 {
     const hr_param *param = &program->params[index];
     const hr_tensor *tensor = &program->tensors[param->master];
@@ -29,6 +29,7 @@ void hr_initialise(const hr_program *program, int32_t index, uint64_t seed, floa
     const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
     memset(master, 0, (size_t)hr_tensor_bytes(tensor));
     for (int64_t k = 0; k < K; k++) {
+        if (interrupts && *interrupts > 0) return;
         const uint64_t key = hr_random_row_key(seed, 0, INITIAL_SITE, (uint64_t)index, (uint64_t)k);
         for (int64_t n = 0; n < N; n++)
             master[hr_layout_index(layout, K, N, k, n)] =

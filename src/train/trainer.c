@@ -179,7 +179,7 @@ static bool due(int64_t every, int64_t step)
     return every > 0 && step % every == 0;
 }
 
-/* An interrupt during evaluation or sampling ends those, not the run's saving. */
+/* An interrupt during loading, evaluation or sampling ends those; what to save is seen later. */
 static hr_status unless_interrupted(hr_status status)
 {
     return status == HR_INTERRUPTED ? HR_OK : status;
@@ -188,7 +188,7 @@ static hr_status unless_interrupted(hr_status status)
 hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
 {
     const hr_config *config = trainer->config;
-    hr_status status = hr_executor_run(&trainer->executor, trainer->load, err);
+    hr_status status = unless_interrupted(hr_executor_run(&trainer->executor, trainer->load, err));
     const int64_t start_ns = hr_clock_ns();
     while (status == HR_OK && trainer->step < trainer->steps &&
            !hr_trainer_is_interrupted(trainer)) {

@@ -78,7 +78,7 @@ static inline void rig_initialise(rig *r, int32_t step, const hr_call *call)
         if (call->out[k])
             memset(call->out[k], 0,
                    (size_t)hr_tensor_bytes(&program->tensors[program->steps[step].out[k]]));
-    hr_initialise(program, index, (uint64_t)r->config.train.seed, master, call->out[1]);
+    hr_initialise(program, index, (uint64_t)r->config.train.seed, master, call->out[1], NULL);
     if (!r->weights) return;
     float *values = r->weights(r->context, param->external_name);
     for (int64_t i = 0; i < rig_elements(param); i++) master[rig_place(r, index, i)] = values[i];
