@@ -2,9 +2,12 @@
 /* The search for a strategy, on one core: milliseconds over budgets from the least to plenty, with
  * building and packing the plan that it finds.
  *
- *     fit_bench [BUDGETS] */
+ *     fit_bench [BUDGETS] [SHAPE] [FORM]
+ *
+ * Names are parts of those in the table. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cpu.h"
 #include "fit/fit.h"
@@ -12,7 +15,7 @@
 #include "plain.h"
 #include "plan/compile.h"
 
-enum { LAYERS_MOST = 126, BUDGETS_MOST = 1000 };
+enum { LAYERS_MOST = 126, BUDGETS_MOST = 1000, KV_HEADS = 8 };
 
 static const struct {
     const char *name;
@@ -26,14 +29,15 @@ static const struct {
     { "405B", 16384, 53248, 128, 126, 128256, 8192, 64 },
 };
 
-/* By how many sets a layer has to choose from: 32, 64 and 128. */
+/* By how many sets a layer has to choose from: 32, 64, 128 and 512. */
 static const struct {
     const char *name;
     int32_t family;
     bool parallel;
 } forms[] = { { "gpt_neox", HR_FAMILY_GPT_NEOX, true },
               { "gpt_neox, sequential", HR_FAMILY_GPT_NEOX, false },
-              { "needle", HR_FAMILY_NEEDLE, false } };
+              { "needle", HR_FAMILY_NEEDLE, false },
+              { "llama", HR_FAMILY_LLAMA, false } };
 
 static int ascending(const void *a, const void *b)
 {
@@ -64,6 +68,7 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
     config.model.d_model = shapes[shape].D;
     config.model.d_ff = shapes[shape].F;
     config.model.n_heads = shapes[shape].H;
+    if (forms[form].family == HR_FAMILY_LLAMA) config.model.n_kv_heads = KV_HEADS;
     config.model.n_layers = shapes[shape].L;
     config.model.vocab_size = shapes[shape].V;
     config.train.seq_len = shapes[shape].T;
@@ -85,7 +90,7 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
         compile.used = 0;
         if (status == HR_OK)
             status = hr_compile(&config, &found.strategy, 2, &compile, &compiled, &err);
-        search_ms[b] = searched - start;
+        search_ms[b] = 1e3 * (searched - start);
         compile_ms[b] = 1e3 * (now() - searched);
         ms[b] = search_ms[b] + compile_ms[b];
         proven += status == HR_OK && found.proven;
@@ -110,14 +115,17 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
 int main(int argc, char **argv)
 {
     const int32_t budgets = argc > 1 ? atoi(argv[1]) : 20;
+    const char *only_shape = argc > 2 ? argv[2] : "", *only_form = argc > 3 ? argv[3] : "";
     hr_rates rates;
     if (budgets < 2 || budgets > BUDGETS_MOST) return 2;
     hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
     for (size_t form = 0; form < sizeof forms / sizeof *forms; form++) {
+        if (!strstr(forms[form].name, only_form)) continue;
         printf("%s; ms, median and worst\n%-5s %6s %7s %15s %15s %15s %7s %7s\n", forms[form].name,
                "shape", "layers", "least", "search", "compile", "both", "twins", "proven");
         for (size_t shape = 0; shape < sizeof shapes / sizeof *shapes; shape++)
-            if (!measure(form, shape, &rates, budgets)) return 1;
+            if (strstr(shapes[shape].name, only_shape) && !measure(form, shape, &rates, budgets))
+                return 1;
     }
     return 0;
 }
