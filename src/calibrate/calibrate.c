@@ -20,7 +20,15 @@
 #include "calibrate/rates_file.h"
 #include "calibrate/visits.h"
 
-enum { SAMPLES_MOST = 32768, STEPS_LEAST = 3, STEPS_MOST = 60 };
+enum {
+    CALLS_MOST = 16384,
+    TIMES_MOST = 1 << 20,
+    OPENINGS = 3, /* of each recipe, on a machine that is quick enough */
+    VISITS_OPENED = HR_VISITS_EACH / OPENINGS,
+    STEPS_LEAST = 2, /* of a visit */
+    STEPS_MOST = 8,
+    VISIT_NS = 40000000 /* and as long, unless there were so many */
+};
 
 /* Where in the times of a call its time is read: the least is luck, the middle is company. */
 static const double quiet_share = 0.2;
@@ -30,17 +38,24 @@ static const double levelled_most = 1.2;
 
 /* ---- samples */
 
-/* Where a sample came from: slot of the probe's times. */
+/* A call of a recipe: slot of its probe's times. */
 typedef struct {
-    int32_t visit, slot;
-    double calls; /* such calls in a step */
-} origin;
+    int32_t recipe, slot;
+    double per_step;   /* such calls in a step */
+    int32_t last_time; /* HR_NONE: none */
+} timed_call;
 
 typedef struct {
-    hr_price_sample *samples; /* [SAMPLES_MOST] */
-    origin *origins;          /* [SAMPLES_MOST] */
-    double *errors;           /* [SAMPLES_MOST] */
-    int32_t count;
+    int32_t visit, before; /* before: an earlier time of the same call, or HR_NONE */
+    float ns;
+} call_time;
+
+typedef struct {
+    hr_price_sample *samples; /* [CALLS_MOST], beside `calls` until they are merged */
+    timed_call *calls;        /* [CALLS_MOST] */
+    call_time *times;         /* [TIMES_MOST] */
+    double *errors;           /* [TIMES_MOST] */
+    int32_t count, time_count;
 } ledger;
 
 /* Off the stack: who opens a probe plans for the stack as deep as it is then. */
@@ -48,80 +63,100 @@ typedef struct {
     ledger ledger;
     hr_visits visits;
     hr_pacer pacer;
+    hr_pace now;
     hr_rates rates;
 } desk;
 
-static void enter(ledger *l, const hr_price_sample *sample, const origin *from)
-{
-    if (l->count == SAMPLES_MOST) return;
-    l->origins[l->count] = *from;
-    l->samples[l->count++] = *sample;
-}
-
-static void enter_all(ledger *l, const hr_probe *probe, int32_t index, int32_t steps)
+/* HR_NONE when the ledger is full. */
+static int32_t find_call(ledger *l, const hr_probe *probe, int32_t recipe, int32_t slot,
+                         double per_step)
 {
     const hr_program *program = &probe->compiled.program;
-    for (int32_t i = 0; i < 2 * program->step_count; i++) {
-        const hr_probe_times *times = &probe->times[i];
-        const int32_t step = i / 2;
-        double ns[HR_PROBE_TIMES];
-        if (times->count == 0 || program->ops[program->steps[step].op]->host) continue;
-        for (int32_t k = 0; k < times->count; k++) ns[k] = times->ns[k];
-        const hr_price_sample sample = { .op = program->steps[step].op,
-                                         .dtype = (uint8_t)hr_cost_dtype(program, step),
-                                         .ns = hr_prices_quantile(ns, times->count, quiet_share),
-                                         .work = hr_cost_work(program, step, INT64_MAX, i % 2,
-                                                              probe->pool.threads) };
-        enter(l, &sample, &(origin){ index, i, (double)times->calls / steps });
+    for (int32_t i = 0; i < l->count; i++)
+        if (l->calls[i].recipe == recipe && l->calls[i].slot == slot) return i;
+    if (l->count == CALLS_MOST) return HR_NONE;
+    const int32_t step = slot / 2;
+    l->calls[l->count] = (timed_call){ recipe, slot, per_step, HR_NONE };
+    l->samples[l->count] = (hr_price_sample){ .op = program->steps[step].op,
+                                              .dtype = (uint8_t)hr_cost_dtype(program, step),
+                                              .work = hr_cost_work(program, step, INT64_MAX,
+                                                                   slot % 2, probe->pool.threads) };
+    return l->count++;
+}
+
+/* All times of the steps of visit `index`. */
+static void enter_all(ledger *l, const hr_probe *probe, int32_t recipe, int32_t index,
+                      int32_t steps)
+{
+    const hr_program *program = &probe->compiled.program;
+    for (int32_t slot = 0; slot < 2 * program->step_count; slot++) {
+        const hr_probe_times *times = &probe->times[slot];
+        if (times->count == 0 || program->ops[program->steps[slot / 2].op]->host) continue;
+        const int32_t call = find_call(l, probe, recipe, slot, (double)times->calls / steps);
+        for (int32_t k = 0; call != HR_NONE && k < times->count; k++) {
+            if (l->time_count == TIMES_MOST) return;
+            l->times[l->time_count] = (call_time){ index, l->calls[call].last_time,
+                                                   (float)times->ns[k] };
+            l->calls[call].last_time = l->time_count++;
+        }
     }
 }
 
-/* A step to warm up, then as many as there is time for. */
-static hr_status learn(ledger *l, hr_visits *v, int32_t recipe, const hr_pacer *pacer,
-                       double seconds, hr_error *err)
+/* A few steps, and the pace after them. */
+static hr_status visit(desk *d, hr_probe *probe, int32_t recipe, hr_error *err)
+{
+    hr_visits *v = &d->visits;
+    hr_visit *made = &v->of[v->count];
+    hr_probe_lap lap;
+    int32_t steps = 0;
+    const int64_t begin = hr_clock_ns();
+    *made = (hr_visit){ .recipe = recipe, .step_ns = INFINITY, .before = d->now };
+    hr_probe_forget(probe);
+    while (steps < STEPS_LEAST || (steps < STEPS_MOST && hr_clock_ns() - begin < VISIT_NS)) {
+        const hr_status status = hr_probe_step(probe, true, &lap, err);
+        if (status != HR_OK) return status;
+        made->step_ns = fmin(made->step_ns, (double)lap.cpu_ns);
+        steps++;
+    }
+    enter_all(&d->ledger, probe, recipe, v->count++, steps);
+    const hr_status status = hr_pacer_take(&d->pacer, &d->now, err);
+    made->after = d->now;
+    return status;
+}
+
+/* A step to warm up, then as many visits as there is time for. */
+static hr_status learn(desk *d, int32_t recipe, double seconds, hr_error *err)
 {
     hr_config config;
     hr_probe probe;
     hr_probe_lap lap;
-    int32_t steps = 0;
-    hr_visit *made = &v->of[v->count];
+    const int32_t threads = d->pacer.probe.pool.threads;
     hr_recipe_config(hr_recipe_learned(recipe), &config);
-    *made = (hr_visit){ .recipe = recipe, .step_ns = INFINITY };
     const int64_t begin = hr_clock_ns();
-    hr_status status = hr_probe_open(&probe, &config, pacer->probe.pool.threads, pacer->mask, err);
+    hr_status status = hr_probe_open(&probe, &config, threads, d->pacer.mask, err);
     if (status != HR_OK) return status;
     status = hr_probe_step(&probe, false, &lap, err);
-    for (; steps < STEPS_MOST && status == HR_OK; steps++) {
-        if (steps >= STEPS_LEAST && 1e-9 * (double)(hr_clock_ns() - begin) > seconds) break;
-        status = hr_probe_step(&probe, true, &lap, err);
-        made->step_ns = fmin(made->step_ns, (double)lap.cpu_ns);
+    if (status == HR_OK) status = hr_pacer_take(&d->pacer, &d->now, err);
+    for (int32_t i = 0; i < VISITS_OPENED && status == HR_OK; i++) {
+        if (i > 0 && 1e-9 * (double)(hr_clock_ns() - begin) > seconds) break;
+        status = visit(d, &probe, recipe, err);
     }
-    if (status == HR_OK) enter_all(l, &probe, v->count++, steps);
     hr_probe_close(&probe);
     return status;
 }
 
-/* The same call of a recipe in all visits that are kept: the least of its times, as at `pace`. */
-static void gather(ledger *l, const hr_visits *v, const hr_pace *pace)
+/* Each call's low time of all visits that are kept, as at `pace`. */
+static void read_times(ledger *l, const hr_visits *v, const hr_pace *pace)
 {
-    int32_t count = 0;
     for (int32_t i = 0; i < l->count; i++) {
-        const hr_visit *from = &v->of[l->origins[i].visit];
-        int32_t known = 0;
-        if (!from->kept) continue;
-        const double ns = l->samples[i].ns * hr_visits_scale(from, pace, l->samples[i].op);
-        while (known < count && (l->origins[known].slot != l->origins[i].slot ||
-                                 v->of[l->origins[known].visit].recipe != from->recipe))
-            known++;
-        if (known < count) {
-            l->samples[known].ns = fmin(l->samples[known].ns, ns);
-            continue;
+        int32_t count = 0;
+        for (int32_t t = l->calls[i].last_time; t != HR_NONE; t = l->times[t].before) {
+            const hr_visit *from = &v->of[l->times[t].visit];
+            if (from->kept)
+                l->errors[count++] = l->times[t].ns * hr_visits_scale(from, pace, l->samples[i].op);
         }
-        l->samples[count] = l->samples[i];
-        l->samples[count].ns = ns;
-        l->origins[count++] = l->origins[i];
+        l->samples[i].ns = hr_prices_quantile(l->errors, count, quiet_share);
     }
-    l->count = count;
 }
 
 /* How much longer the best step of a recipe is than its calls together: the middle of those that
@@ -133,8 +168,7 @@ static double step_share(const ledger *l, const hr_visits *v, const hr_pace *pac
     for (int32_t r = 0; r < v->recipes; r++) {
         double calls_ns = 0, step_ns = INFINITY;
         for (int32_t i = 0; i < l->count; i++)
-            if (v->of[l->origins[i].visit].recipe == r)
-                calls_ns += l->origins[i].calls * l->samples[i].ns;
+            if (l->calls[i].recipe == r) calls_ns += l->calls[i].per_step * l->samples[i].ns;
         for (int32_t i = 0; i < v->count; i++)
             if (v->of[i].recipe == r && hr_visits_at(&v->of[i], pace))
                 step_ns = fmin(step_ns, v->of[i].step_ns);
@@ -170,32 +204,24 @@ static void merge(ledger *l, double factor)
 static hr_status learn_all(const hr_calibrate_request *request, desk *d, hr_pace *pace,
                            int32_t *recipes, hr_error *err)
 {
-    ledger *l = &d->ledger;
     hr_visits *v = &d->visits;
-    hr_pace before;
     while (hr_recipe_learned(v->recipes) && (!request->recipes || v->recipes < request->recipes))
         v->recipes++;
-    const int32_t most = HR_VISITS_EACH * v->recipes;
+    const int32_t most = OPENINGS * v->recipes;
     *recipes = v->recipes;
     const int64_t begin = hr_clock_ns();
-    hr_status status = hr_pacer_take(&d->pacer, &before, err);
-    while (v->count < most && status == HR_OK) {
-        if (v->count >= v->recipes && 1e-9 * (double)(hr_clock_ns() - begin) > request->seconds)
-            break;
-        if (request->progress) request->progress(request->context, v->count, most);
-        hr_visit *made = &v->of[v->count];
-        status = learn(l, v, hr_visits_next(v, &before), &d->pacer, request->seconds / most, err);
-        if (status != HR_OK) return status;
-        made->before = before;
-        status = hr_pacer_take(&d->pacer, &before, err);
-        made->after = before;
+    hr_status status = hr_pacer_take(&d->pacer, &d->now, err);
+    for (int32_t i = 0; i < most && status == HR_OK; i++) {
+        if (i >= v->recipes && 1e-9 * (double)(hr_clock_ns() - begin) > request->seconds) break;
+        if (request->progress) request->progress(request->context, i, most);
+        status = learn(d, hr_visits_next(v, &d->now), request->seconds / most, err);
     }
     if (request->progress) request->progress(request->context, most, most);
     if (status != HR_OK) return status;
     *pace = hr_visits_pace(v);
     hr_visits_keep(v, pace);
-    gather(l, v, pace);
-    merge(l, step_share(l, v, pace));
+    read_times(&d->ledger, v, pace);
+    merge(&d->ledger, step_share(&d->ledger, v, pace));
     return HR_OK;
 }
 
@@ -245,15 +271,17 @@ static hr_status open_desk(hr_memory *memory, desk **opened, hr_error *err)
 {
     hr_region region;
     const ledger *l = NULL;
-    const int64_t each = sizeof *l->samples + sizeof *l->origins + sizeof *l->errors;
-    const int64_t bytes = SAMPLES_MOST * each + (int64_t)sizeof(desk) + 256;
+    const int64_t calls = CALLS_MOST * (int64_t)(sizeof *l->samples + sizeof *l->calls);
+    const int64_t times = TIMES_MOST * (int64_t)(sizeof *l->times + sizeof *l->errors);
+    const int64_t bytes = calls + times + (int64_t)sizeof(desk) + 512;
     hr_status status = hr_memory_open(memory, err);
     if (status == HR_OK) status = hr_memory_region_open(memory, "calibration", bytes, &region, err);
     if (status != HR_OK) return status;
     desk *d = hr_region_take(&region, 1, sizeof *d);
-    d->ledger.samples = hr_region_take(&region, SAMPLES_MOST, sizeof *d->ledger.samples);
-    d->ledger.origins = hr_region_take(&region, SAMPLES_MOST, sizeof *d->ledger.origins);
-    d->ledger.errors = hr_region_take(&region, SAMPLES_MOST, sizeof *d->ledger.errors);
+    d->ledger.samples = hr_region_take(&region, CALLS_MOST, sizeof *d->ledger.samples);
+    d->ledger.calls = hr_region_take(&region, CALLS_MOST, sizeof *d->ledger.calls);
+    d->ledger.times = hr_region_take(&region, TIMES_MOST, sizeof *d->ledger.times);
+    d->ledger.errors = hr_region_take(&region, TIMES_MOST, sizeof *d->ledger.errors);
     *opened = d;
     return HR_OK;
 }

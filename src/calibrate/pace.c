@@ -3,7 +3,6 @@
 #include "calibrate/pace.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "calibrate/recipes.h"
 
@@ -81,7 +80,7 @@ hr_status hr_pacer_take(hr_pacer *pacer, hr_pace *pace, hr_error *err)
     const hr_program *program = &probe->compiled.program;
     hr_probe_lap lap;
     hr_pace taken = { .ns = { 0 } };
-    memset(probe->times, 0, 2 * (size_t)program->step_count * sizeof *probe->times);
+    hr_probe_forget(probe);
     for (int32_t run = 0; run < RUNS; run++) {
         const hr_status status = hr_probe_step(probe, true, &lap, err);
         if (status != HR_OK) return status;

@@ -200,6 +200,12 @@ hr_status hr_probe_step(hr_probe *probe, bool watched, hr_probe_lap *lap_of_step
     return status;
 }
 
+void hr_probe_forget(hr_probe *probe)
+{
+    const size_t slots = 2 * (size_t)probe->compiled.program.step_count;
+    memset(probe->times, 0, slots * sizeof *probe->times);
+}
+
 void hr_probe_close(hr_probe *probe)
 {
     hr_pool_close(&probe->pool);

@@ -59,6 +59,9 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_probe_step(hr_probe *probe, bool watched, hr_probe_lap *lap,
                                       hr_error *err);
 
+/* Empties the times. */
+void hr_probe_forget(hr_probe *probe);
+
 /* Nanoseconds by the clock of a run of nothing: the least of many. */
 int64_t hr_probe_join_ns(hr_pool *pool);
 

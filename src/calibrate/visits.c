@@ -23,12 +23,20 @@ static int32_t count_at(const hr_visits *visits, int32_t recipe, const hr_pace *
     return count;
 }
 
+static bool was_visited(const hr_visits *visits, int32_t recipe)
+{
+    for (int32_t i = 0; i < visits->count; i++)
+        if (visits->of[i].recipe == recipe) return true;
+    return false;
+}
+
 int32_t hr_visits_next(const hr_visits *visits, const hr_pace *now)
 {
-    if (visits->count < visits->recipes) return visits->count;
     int32_t next = 0;
-    for (int32_t r = 1; r < visits->recipes; r++)
+    for (int32_t r = 0; r < visits->recipes; r++) {
+        if (!was_visited(visits, r)) return r;
         if (count_at(visits, r, now) < count_at(visits, next, now)) next = r;
+    }
     return next;
 }
 
@@ -44,6 +52,22 @@ static double whole(const hr_pace *pace)
     double sum = 0;
     for (int32_t i = 0; i < HR_PACE_PARTS; i++) sum += pace->ns[i];
     return sum;
+}
+
+/* The middle of the moments that are like this one. */
+static hr_pace centre(const hr_visits *visits, const hr_pace *pace)
+{
+    double sum[HR_PACE_PARTS] = { 0 };
+    int32_t count = 0;
+    for (int32_t i = 0; i < visits->count; i++) {
+        if (!hr_visits_at(&visits->of[i], pace)) continue;
+        const hr_pace moment = moment_of(&visits->of[i]);
+        for (int32_t k = 0; k < HR_PACE_PARTS; k++) sum[k] += log(moment.ns[k]);
+        count++;
+    }
+    hr_pace middle = *pace;
+    for (int32_t k = 0; k < HR_PACE_PARTS && count > 0; k++) middle.ns[k] = exp(sum[k] / count);
+    return middle;
 }
 
 hr_pace hr_visits_pace(const hr_visits *visits)
@@ -62,7 +86,7 @@ hr_pace hr_visits_pace(const hr_visits *visits)
         best = moment;
         best_ns = whole(&moment);
     }
-    return best;
+    return centre(visits, &best);
 }
 
 void hr_visits_keep(hr_visits *visits, const hr_pace *pace)

@@ -2,14 +2,14 @@
 /* calibrate/visits.h - which of the times that were taken hold together.
  *
  * A machine that others use has two speeds or more, and what was learnt at several is true of none.
- * A visit is a recipe that ran for a while, between two paces. */
+ * A visit is a few steps of a recipe between two paces. */
 #ifndef HR_CALIBRATE_VISITS_H
 #define HR_CALIBRATE_VISITS_H
 
 #include "calibrate/pace.h"
 #include "calibrate/recipes.h"
 
-enum { HR_VISITS_EACH = 3 }; /* of a recipe, on a machine that is quick enough */
+enum { HR_VISITS_EACH = 12 }; /* of a recipe at most */
 
 typedef struct {
     int32_t recipe;
@@ -30,7 +30,7 @@ bool hr_visits_at(const hr_visit *visit, const hr_pace *pace);
 int32_t hr_visits_next(const hr_visits *visits, const hr_pace *now);
 
 /* The pace that prices are to be of: the fastest at which at least half as many recipes were seen
- * as at any other. */
+ * as at any other; the middle of the moments like it. */
 hr_pace hr_visits_pace(const hr_visits *visits);
 
 /* Keeps of each recipe the visits at this pace; of one that has none, the one nearest to it. */

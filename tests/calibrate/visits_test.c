@@ -64,6 +64,11 @@ static void all_are_visited_once_and_then_who_was_seen_least(void **state)
     assert_int_equal(hr_visits_next(&v, &slow), 2);
 }
 
+static void expect_products(const hr_visits *visits, double ns)
+{
+    assert_true(fabs(hr_visits_pace(visits).ns[HR_PACE_PRODUCTS] / ns - 1) < 1e-12);
+}
+
 /* Half of the recipes seen while the machine was quick are enough; one is luck. */
 static void prices_are_of_the_fastest_pace_that_many_were_seen_at(void **state)
 {
@@ -71,12 +76,15 @@ static void prices_are_of_the_fastest_pace_that_many_were_seen_at(void **state)
     static hr_visits v = { .recipes = 8 };
     for (int32_t r = 0; r < 8; r++) see(&v, r, slow, slow);
     see(&v, 0, quick, quick);
-    assert_true(hr_visits_pace(&v).ns[HR_PACE_PRODUCTS] == 11500);
+    expect_products(&v, 11500);
     for (int32_t r = 1; r < 4; r++) see(&v, r, quick, quick);
-    assert_true(hr_visits_pace(&v).ns[HR_PACE_PRODUCTS] == 5000);
+    expect_products(&v, 5000);
     /* A visit in which it changed is not of the quick ones. */
     for (int32_t i = 8; i < v.count; i++) v.of[i].after = slow;
-    assert_true(hr_visits_pace(&v).ns[HR_PACE_PRODUCTS] == 11500);
+    expect_products(&v, 11500);
+    /* Of moments that are alike, their middle. */
+    v.of[0].before.ns[HR_PACE_PRODUCTS] = 11500 * 1.05;
+    expect_products(&v, exp(log(11500) + log(1.05) / v.count));
 }
 
 static void visits_at_the_pace_are_kept_and_else_the_nearest(void **state)
