@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "report/words.h"
 
 /* ---- words */
 
@@ -268,12 +269,18 @@ void hr_frontier_draw(const hr_frontier *frontier, hr_writer *w)
 
 /* ---- the other questions */
 
-static void put_value(hr_writer *w, const char *key, int64_t value, int64_t bytes)
+static void put_value(hr_writer *w, int columns, const char *key, int64_t value, int64_t bytes)
 {
-    char setting[96], size[64];
+    char setting[96];
     snprintf(setting, sizeof setting, "%s=%lld", key, (long long)value);
-    if (bytes < 0) hr_put(w, "  %-32s cannot be planned on this machine\n", setting);
-    else hr_put(w, "  %-32s needs at least %s\n", setting, hr_bytes_print(bytes, size));
+    hr_put(w, "  %-*s  ", columns, setting);
+    if (bytes < 0) {
+        hr_put(w, "cannot be planned on this machine\n");
+        return;
+    }
+    hr_put(w, "needs at least");
+    hr_words_put_bytes(w, bytes);
+    hr_put(w, "\n");
 }
 
 static void put_why(const hr_largest *a, hr_writer *w)
@@ -304,11 +311,15 @@ void hr_largest_print(const hr_largest *a, hr_writer *w)
 {
     char size[64];
     const char *key = a->key->name;
+    const int64_t most = hr_max(a->value, hr_max(a->next, a->beyond));
+    const int columns = snprintf(NULL, 0, "%s=%lld", key, (long long)most);
     put_why(a, w);
-    if (a->value >= 0) put_value(w, key, a->value, a->value_bytes);
-    if (a->next >= 0) put_value(w, key, a->next, a->next_bytes);
-    if (a->beyond >= 0) put_value(w, key, a->beyond, a->beyond_bytes);
-    hr_put(w, "  %-32s %s\n", "available", hr_bytes_print(a->available_bytes, size));
+    if (a->value >= 0) put_value(w, columns, key, a->value, a->value_bytes);
+    if (a->next >= 0) put_value(w, columns, key, a->next, a->next_bytes);
+    if (a->beyond >= 0) put_value(w, columns, key, a->beyond, a->beyond_bytes);
+    hr_put(w, "  %-*s  %-14s", columns, "available", "");
+    hr_words_put_bytes(w, a->available_bytes);
+    hr_put(w, "\n");
     if (*a->reason) hr_put(w, "  %s\n", a->reason);
     if (a->value < 0) return;
     hr_put(w, "\nthe fastest with %s=%lld takes %s, a step %.4g s\n", key, (long long)a->value,

@@ -96,6 +96,37 @@ static void questions_are_answered_in_words_and_in_json(void **state)
     json_decref(answer);
 }
 
+/* Nothing wider than the table of the peak; below a question one column of sizes. */
+static void tables_are_aligned_and_within_104_columns(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    static const char *const presets[] = { "needle-70m", "pythia-70m", "quickstart" };
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
+        assert_int_equal(run("plan " HR_SOURCE "/presets/%s.yaml", presets[i]), HR_OK);
+        for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
+            size_t columns = 0;
+            for (const char *at = line; *at; at++) columns += ((unsigned char)*at & 0xc0) != 0x80;
+            if (columns > 104) fail_msg("%zu columns: %s", columns, line);
+        }
+    }
+    static const char *const keys[] = { "train.seq_len", "train.schedule.warmup_steps" };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        assert_int_equal(run("plan tiny.yaml --budget 16MiB --largest %s", keys[i]), HR_OK);
+        ptrdiff_t column = -1;
+        int32_t sizes = 0;
+        const char *end = strstr(out, "\n\n");
+        for (const char *at = out; (at = strstr(at, " GiB\n")) && at < end; at++, sizes++) {
+            const char *start = at;
+            while (start[-1] != '\n') start--;
+            if (column >= 0) assert_int_equal(at - start, column);
+            column = at - start;
+        }
+        assert_true(sizes >= 2);
+    }
+}
+
 static void a_plan_says_why_in_json(void **state)
 {
     (void)state;
@@ -279,6 +310,7 @@ int main(void)
         IN_A_FOLDER(two_plans_of_one_recipe_are_the_same_bytes),
         IN_A_FOLDER(the_minimum_fits_and_a_page_less_does_not),
         IN_A_FOLDER(questions_are_answered_in_words_and_in_json),
+        IN_A_FOLDER(tables_are_aligned_and_within_104_columns),
         IN_A_FOLDER(a_plan_says_why_in_json),
         IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),
         IN_A_FOLDER(a_plan_file_is_judged_and_a_collision_is_exit_4),
