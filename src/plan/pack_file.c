@@ -117,7 +117,7 @@ static hr_status judge(const hr_pack_request *request, const hr_pack_result *pac
     if (capacity < 0)
         return hr_fail(err, HR_UNDECIDED,
                        "%s: %" PRId64 " bytes are the lowest arena found in %g seconds; what lies "
-                       "between it and %" PRId64 " bytes is open",
+                       "between it and %" PRId64 " bytes is open; give it more --seconds",
                        request->file, packed->arena_bytes, request->seconds, packed->bound_bytes);
     if (capacity < packed->floor_bytes)
         return hr_fail(err, HR_NO_FIT,
@@ -131,7 +131,7 @@ static hr_status judge(const hr_pack_request *request, const hr_pack_result *pac
                        request->file, capacity, packed->arena_bytes);
     return hr_fail(err, HR_UNDECIDED,
                    "%s: no placement in %" PRId64 " bytes was found in %g seconds, and none is "
-                   "excluded; the best one found takes %" PRId64,
+                   "excluded; the best one found takes %" PRId64 "; give it more --seconds",
                    request->file, capacity, request->seconds, packed->arena_bytes);
 }
 

@@ -102,6 +102,7 @@ static void a_million_rows_end_when_they_are_told_to(void **state)
     assert_int_equal(fclose(file), 0);
     assert_int_equal(run("pack rows.csv --json --seconds 0.1"), HR_UNDECIDED);
     assert_non_null(strstr(err, "the lowest arena found in 0.1 seconds"));
+    assert_non_null(strstr(err, " bytes is open; give it more --seconds\n"));
     json_t *answer = json_loads(out, 0, NULL);
     assert_non_null(answer);
     assert_int_equal(number(answer, "rows"), 1000000);
