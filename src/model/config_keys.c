@@ -33,11 +33,12 @@
 
 /* Upper ends of ranges. They keep indices inside the 32 bits that kernels use for them and products
  * of two inside 64; products of more are checked one by one (config_check.c). */
-#define WIDTH_MAX 1048576.0          /* 2^20 */
-#define TOKENS_MAX 16777216.0        /* 2^24: positions are exact in fp32 up to here */
-#define WORDS_MAX 1073741824.0       /* 2^30 */
-#define STEPS_MAX 1099511627776.0    /* 2^40 */
-#define EXACT_MAX 9007199254740992.0 /* 2^53: whole numbers a double holds */
+#define WIDTH_MAX 1048576.0           /* 2^20 */
+#define TOKENS_MAX 16777216.0         /* 2^24: positions are exact in fp32 up to here */
+#define WORDS_MAX 1073741824.0        /* 2^30 */
+#define COUNTED_WORDS_MAX 134217728.0 /* 2^27: their text is addressed with 32 bits */
+#define STEPS_MAX 1099511627776.0     /* 2^40 */
+#define EXACT_MAX 9007199254740992.0  /* 2^53: whole numbers a double holds */
 
 /* What is kept is multiplied by 1 / (1 - p), here a thousand at most. Kernels have p in fp32, whose
  * step below 1 is 2^-24: up to here 1 - p is good to 6e-5, and beyond 1 - 2^-25 it would be 0. */
@@ -85,7 +86,7 @@ static const hr_config_row rows[] = {
     TEXT(data.train, "", NULL, "text file to train on"),
     TEXT(data.valid, "", NULL, "text file to evaluate on; empty: no evaluation"),
     CHOICE(data.tokenizer, "bytes", "bytes words", "how text becomes token ids"),
-    INTEGER(data.words_max, "1048576", "words", NULL, 1, WORDS_MAX,
+    INTEGER(data.words_max, "1048576", "words", NULL, 1, COUNTED_WORDS_MAX,
             "distinct words that counting has room for"),
     TEXT(data.cache, "", NULL, "directory of token shards; empty: inside train.out"),
 

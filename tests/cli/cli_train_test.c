@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "headroom/config.h"
 #include "headroom/status.h"
 #include "mem/sanitize.h"
 #include "support/program.h"
@@ -115,6 +116,25 @@ static void a_short_text_is_named_with_what_to_type(void **state)
                      HR_CORRUPT);
     assert_non_null(strstr(err, "headroom: text.txt: has "));
     assert_non_null(strstr(err, " windows of train.seq_len=16, and one batch needs 100000: "));
+}
+
+/* What a plan takes for legal, counting has to take: the table of words in it is the largest there
+ * is. */
+static void the_most_words_of_a_key_are_those_of_the_table(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static const char words[] = "data.tokenizer=words model.vocab_size=300 --budget 64MiB "
+                                "data.train=text.txt data.words_max=";
+    const hr_key *key = NULL;
+    for (int32_t i = 0; (key = hr_config_key(i)) && strcmp(key->name, "data.words_max"); i++)
+        continue;
+    assert_non_null(key);
+    assert_int_equal(run("plan tiny.yaml %s%.0f", words, key->high), HR_NO_FIT);
+    assert_int_equal(run("train tiny.yaml --out run %s%.0f", words, key->high), HR_NO_FIT);
+    assert_int_equal(run("train tiny.yaml --out run %s%.0f", words, key->high + 1), HR_USAGE);
+    assert_string_equal(out, "");
 }
 
 /* A directory that can only be read is of use when shards lie in it. Root may write anywhere but
@@ -409,6 +429,7 @@ int main(void)
         IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_promise),
         IN_A_FOLDER(what_is_missing_is_told_before_a_plan_is_made),
         IN_A_FOLDER(a_short_text_is_named_with_what_to_type),
+        IN_A_FOLDER(the_most_words_of_a_key_are_those_of_the_table),
         IN_A_FOLDER(a_cache_without_shards_has_to_be_writable),
         IN_A_FOLDER(a_run_takes_what_its_cgroup_leaves),
         IN_A_FOLDER(closed_streams_are_not_mistaken_for_files),
