@@ -11,7 +11,7 @@ enum {
     SEGMENTS_MOST = 2 * HR_ALIKE_SETS_MOST,
     GAP_FIRST = 1 << 14, /* the first guess: the bound is missed by this part of itself */
     GAP_GROWTH = 4,
-    HALVINGS_MOST = 6
+    HALVINGS_MOST = 2
 };
 
 /* What the last layer and the head take together: bytes that all layers before may keep at most. */
@@ -241,7 +241,7 @@ static outlook look_ahead(const search *s, int32_t first, int32_t layers)
 
 /* Picoseconds to come, a little below to be safe from rounding; INT64_MAX: too much is kept. What
  * is kept may not fall from one question to the next. */
-static int64_t ps_ahead(outlook *ahead, int64_t kept)
+static inline int64_t ps_ahead(outlook *ahead, int64_t kept)
 {
     while (ahead->at > 0 && -kept < ahead->room[ahead->at]) ahead->at--;
     const int32_t at = ahead->at;
@@ -440,21 +440,26 @@ bool hr_alike_choose(hr_layers *layers, const hr_layers_task *task, const hr_twi
     best->bound = bound;
     if (bound > task->ps_most) return false;
     /* What is within a small gap of the bound is soon looked through, and often enough. A gap that
-     * holds too much is halved towards the last that held nothing. */
-    int64_t gap = bound / GAP_FIRST + 1, empty = 0;
+     * holds too much is halved towards the last that held nothing, and not tried again; soon it is
+     * cheaper to go layer by layer. */
+    const int64_t most = task->ps_most - bound;
+    int64_t gap = hr_min(bound / GAP_FIRST + 1, most), empty = -1, full = INT64_MAX;
     for (int32_t halvings = 0;;) {
-        const bool last = gap >= (task->ps_most - bound) / GAP_GROWTH; /* or it would overflow */
-        s->ps_most = last ? task->ps_most : bound + gap;
+        if (full == INT64_MAX && gap >= most / GAP_GROWTH) gap = most; /* or it would overflow */
+        s->ps_most = bound + gap;
         if (run(s, best, chosen)) return true;
         if (s->out_of_room) {
-            best->out_of_room = halvings++ == HALVINGS_MOST;
+            full = gap;
+            gap = gap == most ? hr_min(most / GAP_GROWTH, full - 1) : empty + (full - empty) / 2;
+            best->out_of_room = gap <= empty || halvings++ == HALVINGS_MOST;
             if (best->out_of_room) return false;
-            gap = empty + (gap - empty) / 2;
             continue;
         }
-        if (last) return false;
+        if (gap == most) return false;
         best->bound = s->ps_most + 1;
         empty = gap;
-        gap *= GAP_GROWTH;
+        gap = full == INT64_MAX ? gap * GAP_GROWTH : empty + (full - empty) / 2;
+        best->out_of_room = gap <= empty || full == most;
+        if (best->out_of_room) return false;
     }
 }
