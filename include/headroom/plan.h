@@ -18,6 +18,7 @@ typedef struct {
     int64_t minimum_bytes;   /* process bytes of the smallest plan of all */
     int64_t available_bytes; /* the budget, or what the machine has left */
     int64_t arena_bytes, floor_bytes;
+    int64_t bound_bytes;  /* no arena of this plan is smaller, as far as that is proven */
     int64_t kernel_bytes; /* page tables and kernel: what a cgroup is charged beside the process */
     int64_t parameters;   /* count */
     int64_t micro_batch;  /* sequences */

@@ -98,6 +98,25 @@ static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_de
                                                        : "the run's peak is in another phase");
 }
 
+/* The arena, how far it is above the floor, and what is proven of that. */
+static void put_packing(hr_writer *writer, const hr_plan_answer *answer)
+{
+    const int64_t open = answer->arena_bytes - answer->bound_bytes;
+    char gap[HR_PLAN_NAME_BYTES];
+    put_line(writer, "floor", answer->floor_bytes, "no arena can be smaller");
+    snprintf(gap, sizeof gap,
+             !strcmp(answer->packing, "at floor") ? "at the floor, %lld bytes above"
+             : !strcmp(answer->packing, "proven")
+                 ? "%lld bytes above the floor; proven that none is lower"
+                 : "%lld bytes above the floor; whether one is lower is open",
+             (long long)(answer->arena_bytes - answer->floor_bytes));
+    put_line(writer, "arena", answer->arena_bytes, gap);
+    if (strcmp(answer->packing, "open") != 0) return;
+    snprintf(gap, sizeof gap, "proven that none is lower; open: %lld bytes, %.3f %%",
+             (long long)open, share(open, answer->bound_bytes));
+    put_line(writer, "lowest there may be", answer->bound_bytes, gap);
+}
+
 static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
                      const hr_plan_details *details)
 {
@@ -109,15 +128,7 @@ static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_ans
         hr_words_put_bytes(writer, part->bytes);
         hr_put(writer, "  %4.1f %%  %s\n", share(part->bytes, answer->floor_bytes), part->why);
     }
-    put_line(writer, "floor", answer->floor_bytes, "no arena can be smaller");
-    char gap[HR_PLAN_NAME_BYTES];
-    snprintf(gap, sizeof gap,
-             !strcmp(answer->packing, "at floor") ? "at the floor, %lld bytes above"
-             : !strcmp(answer->packing, "proven")
-                 ? "%lld bytes above the floor; proven that none is lower"
-                 : "%lld bytes above the floor; whether one is lower is open",
-             (long long)(answer->arena_bytes - answer->floor_bytes));
-    put_line(writer, "arena", answer->arena_bytes, gap);
+    put_packing(writer, answer);
 }
 
 static void put_parts(hr_writer *writer, const hr_style *style, const char *title,

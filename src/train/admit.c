@@ -222,6 +222,7 @@ static void describe(const trial *t)
     answer->process_bytes = plan->process_bytes;
     answer->arena_bytes = plan->arena_bytes;
     answer->floor_bytes = plan->floor_bytes;
+    answer->bound_bytes = a->compiled.packing.bound_bytes;
     answer->kernel_bytes = hr_process_kernel_bytes(plan->process_bytes, plan->threads);
     answer->parameters = hr_program_parameters(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;

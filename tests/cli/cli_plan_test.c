@@ -135,6 +135,16 @@ static void a_plan_says_why_in_json(void **state)
     static const char *const lists[] = { "process", "phases", "at_peak", "largest" };
     assert_int_equal(run("plan tiny.yaml --json"), HR_OK);
     json_t *answer = out_json();
+    int64_t bytes[4];
+    static const char *const packed[] = { "arena_bytes", "bound_bytes", "floor_bytes",
+                                          "gap_bytes" };
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        const json_t *number = json_object_get(answer, packed[i]);
+        assert_true(json_is_integer(number));
+        bytes[i] = json_integer_value(number);
+    }
+    assert_true(bytes[0] >= bytes[1] && bytes[1] >= bytes[2] && bytes[2] > 0);
+    assert_int_equal(bytes[3], bytes[0] - bytes[1]);
     const json_t *why = json_object_get(answer, "why");
     assert_true(json_is_object(why));
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)

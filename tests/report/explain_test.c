@@ -196,6 +196,7 @@ static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
         { "at floor", "  at the floor, 0 bytes above\n", 0 },
         { "proven", "  640 bytes above the floor; proven that none is lower\n", 640 },
         { "open", "  640 bytes above the floor; whether one is lower is open\n", 640 },
+        { "open", "  proven that none is lower; open: 512 bytes, 0.000 %\n", 640 },
     };
     hr_intermediates dropped[8];
     hr_strategy strategy;
@@ -209,8 +210,10 @@ static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
         hr_writer writer = { text, TEXT_BYTES };
         snprintf(e.answer.packing, sizeof e.answer.packing, "%s", cases[i].packing);
         e.answer.arena_bytes = e.answer.floor_bytes + cases[i].gap;
+        e.answer.bound_bytes = e.answer.floor_bytes + (i >= 2 ? 128 : cases[i].gap);
         hr_explain_plan(&config, &e.answer, &e.details, false, false, &writer);
         if (!strstr(text, cases[i].sentence)) fail_msg("%s: %s", cases[i].packing, text);
+        assert_int_equal(strstr(text, "  lowest there may be ") != NULL, i >= 2);
     }
     free(text);
     free(e.memory);
