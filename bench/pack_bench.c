@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/pack_bench.c - what packing reaches on random plans, and in what processor time.
  *
- *     pack_bench [small | wide | fit] [count] [seed] [work]
+ *     pack_bench [small | wide | fit] [count] [seed]
  *     pack_bench write small | wide | fit SEED TURN FILE.csv
  *
  * small: small models, random strategies. wide: models of all sizes, up to 126 layers. fit: models
  * of all sizes with what the search returns for a random budget. What orders alone did not solve is
- * listed by its turn, and judged; `write` makes an instance of one turn for `headroom pack`. */
+ * listed by its turn, and judged; what stays open is packed again with all the work that a plan is
+ * worth, as for a run. `write` makes an instance of one turn for `headroom pack`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,35 +155,49 @@ static void describe(const bench *b, int32_t turn, double seconds, double gap)
     fflush(stdout);
 }
 
-static void random_plans(bench *b, int32_t count, int64_t work)
+/* Seconds of packing with so much work. */
+static double pack(bench *b, int64_t work)
+{
+    const hr_plan *plan = &b->compiled.plan;
+    hr_error err;
+    const double start = now();
+    must(hr_pack(plan->storages, plan->storage_count, work, &b->region, &b->compiled.packing, &err),
+         &err);
+    return now() - start;
+}
+
+static void random_plans(bench *b, int32_t count)
 {
     static double seconds[RANDOM_MOST];
-    int32_t counts[HR_PACK_OPEN + 1] = { 0 }, hard = 0;
-    double worst = 0;
-    hr_error err;
+    int32_t counts[HR_PACK_OPEN + 1] = { 0 }, hard = 0, again = 0;
+    double worst = 0, longest = 0;
     for (int32_t turn = 0; turn < count; turn++) {
         make(b, (uint64_t)turn);
-        const hr_plan *plan = &b->compiled.plan;
-        hr_pack_result *packed = &b->compiled.packing;
-        const double start = now();
-        must(hr_pack(plan->storages, plan->storage_count, work, &b->region, packed, &err), &err);
-        seconds[turn] = now() - start;
+        const hr_pack_result *packed = &b->compiled.packing;
+        double took = seconds[turn] = pack(b, HR_COMPILE_PACK_WORK);
+        if (packed->proof == HR_PACK_OPEN) {
+            again++;
+            took += pack(b, HR_COMPILE_PACK_WORK_MOST);
+            longest = took > longest ? took : longest;
+        }
         counts[packed->proof]++;
         hard += packed->hard_count > 0;
         const double gap = (double)(packed->arena_bytes - packed->bound_bytes) /
                            (double)packed->bound_bytes;
         worst = gap > worst ? gap : worst;
         if (packed->hard_count == 0) continue;
-        must_be_apart(plan);
-        describe(b, turn, seconds[turn], gap);
+        must_be_apart(&b->compiled.plan);
+        describe(b, turn, took, gap);
     }
     qsort(seconds, (size_t)count, sizeof *seconds, compare_doubles);
-    printf("%s, seed %llu: %d plans: %d at their floor, %d proven, %d open (%.4f %% at most); %d "
-           "needed more than orders; pack median %.2f, 90th %.2f, 99th %.2f, worst %.2f ms\n",
-           kind_names[b->of], (unsigned long long)b->seed, count, counts[HR_PACK_AT_FLOOR],
-           counts[HR_PACK_PROVEN], counts[HR_PACK_OPEN], 100 * worst, hard,
-           1e3 * seconds[count / 2], 1e3 * seconds[count * 9 / 10], 1e3 * seconds[count * 99 / 100],
-           1e3 * seconds[count - 1]);
+    printf(
+        "%s, seed %llu: %d plans: %d at their floor, %d proven, %d open (%.4f %% at most); %d "
+        "needed more than orders; pack median %.2f, 90th %.2f, 99th %.2f, worst %.2f ms; %d again, "
+        "%.2f s at most\n",
+        kind_names[b->of], (unsigned long long)b->seed, count, counts[HR_PACK_AT_FLOOR],
+        counts[HR_PACK_PROVEN], counts[HR_PACK_OPEN], 100 * worst, hard, 1e3 * seconds[count / 2],
+        1e3 * seconds[count * 9 / 10], 1e3 * seconds[count * 99 / 100], 1e3 * seconds[count - 1],
+        again, longest);
 }
 
 /* Ids are numbers of storages, with the name of a tensor that lies there. */
@@ -225,11 +240,10 @@ int main(int count, char **arguments)
         write_instance(&b, (uint64_t)atoll(arguments[4]), arguments[5]);
     } else {
         const int32_t plans = count > 2 ? atoi(arguments[2]) : 1000;
-        const int64_t work = count > 4 ? atoll(arguments[4]) : HR_COMPILE_PACK_WORK;
         if (count > 1 && !read_kind(&b, arguments[1])) return 2;
         if (count > 3) b.seed = (uint64_t)atoll(arguments[3]);
         if (plans < 1 || plans > RANDOM_MOST) return 2;
-        random_plans(&b, plans, work);
+        random_plans(&b, plans);
     }
     free(memory);
     return 0;
