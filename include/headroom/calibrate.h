@@ -28,8 +28,8 @@ typedef struct {
     double speed; /* around that step: products, passes and updates of a fixed small step before and
                    * after, the one that differs most beside what it was when the prices were
                    * measured; with a guess, beside its best in this check */
-    bool counts; /* five such steps were had, each part within a tenth; else the row says more about
-                   * the machine */
+    bool counts;  /* five such steps were had, each part within a tenth, and the best is within a
+                   * tenth of their middle; else the row says more about the machine */
 } hr_calibrate_row;
 
 typedef struct {

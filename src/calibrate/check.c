@@ -38,17 +38,20 @@ typedef struct {
     hr_pace moment;
     double distance; /* of the moment */
     int32_t held;    /* steps that were like the calibration */
+    double held_ns[BEST_OF];
 } trial;
 
 static void note(trial *t, const hr_probe_lap *lap, const hr_pace *moment, const hr_pace *wanted)
 {
     const double distance = hr_pace_distance(moment, wanted);
     const bool like = hr_pace_like(moment, wanted);
-    t->held += like;
+    if (like) t->held_ns[t->held++] = (double)lap->cpu_ns;
     const bool better = like ? t->held == 1 || lap->cpu_ns < t->best.cpu_ns
                              : t->held == 0 && distance < t->distance;
     if (!better) return;
-    *t = (trial){ *lap, *moment, distance, t->held };
+    t->best = *lap;
+    t->moment = *moment;
+    t->distance = distance;
 }
 
 /* What the prices were measured at. A guess was measured at none: the best there is. */
@@ -125,11 +128,20 @@ static void conclude(const hr_calibrate_row *rows, int32_t count, hr_calibrate_v
     verdict->counted_high = hr_prices_quantile(counted, verdict->counted, 0.9);
 }
 
-/* How fast the machine was in a row, and whether it was so in as many steps as are asked for. */
+/* A best step further than a tenth from the middle of the five ran, or most of the others did,
+ * while the machine was otherwise than on both sides of it. */
+static bool steady(const trial *t)
+{
+    double ns[BEST_OF];
+    for (int32_t i = 0; i < BEST_OF; i++) ns[i] = t->held_ns[i];
+    return (double)t->best.cpu_ns >= 0.9 * hr_prices_quantile(ns, BEST_OF, 0.5);
+}
+
+/* How fast the machine was in a row, and whether it was so in as many steps as are asked. */
 static void judge(hr_calibrate_row *row, const trial *t, const hr_pace *wanted)
 {
     row->speed = hr_pace_speed(&t->moment, wanted);
-    row->counts = t->held == BEST_OF && hr_pace_like(&t->moment, wanted);
+    row->counts = t->held == BEST_OF && hr_pace_like(&t->moment, wanted) && steady(t);
 }
 
 /* The more steps were like the calibration the better; of none, the nearest. */

@@ -138,7 +138,7 @@ static void the_command_refuses_what_it_does_not_take(void **state)
     expect_said("there are no kernels named \"avx3\"");
     assert_int_equal(run("", "recipe.yaml"), HR_USAGE);
     assert_int_equal(run("env -u HOME -u XDG_CACHE_HOME", ""), HR_USAGE);
-    expect_said("neither XDG_CACHE_HOME nor HOME says where to keep it");
+    expect_said("neither XDG_CACHE_HOME nor HOME says where to keep the prices");
 }
 
 static void a_calibration_that_is_nonsense_is_refused(void **state)
