@@ -103,15 +103,19 @@ static bool choose_by_layer(walk *w, const hr_setting *s, hr_layers_task *task, 
     if (bound == INT64_MAX || bound > task->ps_most) return false;
     int32_t count = hr_layers_choose(layers, task, COARSE_STATES, &frontier);
     *best = choose_chunk(s, task->limit, frontier, count, &state);
+    if (best->chunk != HR_NONE) hr_layers_read(layers, task, state, w->fit->trial);
     if (layers->thinned) {
         if (best->chunk != HR_NONE) task->ps_most = hr_min(task->ps_most, best->ps - rest_ps);
         count = hr_layers_choose(layers, task, HR_LAYERS_STATES, &frontier);
-        *best = choose_chunk(s, task->limit, frontier, count, &state);
+        const choice finer = choose_chunk(s, task->limit, frontier, count, &state);
         if (layers->thinned) w->bound = hr_min(w->bound, bound + rest_ps);
+        /* Where room is short the exact look may lose what the coarse one found. */
+        if (finer.chunk != HR_NONE && finer.ps <= best->ps) {
+            *best = finer;
+            hr_layers_read(layers, task, state, w->fit->trial);
+        }
     }
-    if (best->chunk == HR_NONE || best->ps > ps_most) return false;
-    hr_layers_read(layers, task, state, w->fit->trial);
-    return true;
+    return best->chunk != HR_NONE && best->ps <= ps_most;
 }
 
 /* No choice for the layers keeps within the limit, with any chunk. */

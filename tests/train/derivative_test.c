@@ -83,13 +83,15 @@ static void move(rig *r, int32_t p, int32_t direction, const float *from, double
 }
 
 /* How far slope and difference are apart in one direction, as a share of |g|, at the best step.
- * `size` is the norm below which a gradient is nothing but rounding. */
-static double apart(rig *r, int32_t p, int32_t direction, const double *gradient, double size)
+ * `size` is the norm below which a gradient is nothing but rounding. A ReLU that is nearly 0 has its
+ * kink within every step: then the slope is between those of the two sides, and counts as a kink. */
+static double apart(rig *r, double loss, int32_t p, int32_t direction, const double *gradient,
+                    double size, int32_t *kinks)
 {
     static const double steps[] = { 1e-2, 3e-3, 1e-3, 3e-4, 1e-4 };
     const int64_t count = rig_elements(&r->compiled.program.params[p]);
     float *from = malloc((size_t)count * sizeof *from);
-    double slope = 0, norm = 0, best = INFINITY;
+    double slope = 0, norm = 0, best = INFINITY, left = 0, right = 0;
     for (int64_t i = 0; i < count; i++) {
         from[i] = rig_weight(r, p, i);
         slope += gradient[i] * sign_of(p, direction, i);
@@ -101,10 +103,15 @@ static double apart(rig *r, int32_t p, int32_t direction, const double *gradient
         move(r, p, direction, from, -steps[k]);
         const double below = loss_of(r);
         best = fmin(best, fabs((above - below) / (2 * steps[k]) - slope));
+        left = (loss - below) / steps[k];
+        right = (above - loss) / steps[k];
     }
     move(r, p, direction, from, 0);
     free(from);
-    return best / fmax(sqrt(norm), size);
+    const double share = best / fmax(sqrt(norm), size);
+    if (share < TOLERANCE || slope < fmin(left, right) || slope > fmax(left, right)) return share;
+    (*kinks)++;
+    return 0;
 }
 
 static void judge(const hr_config *config)
@@ -114,24 +121,26 @@ static void judge(const hr_config *config)
     const char *worst_name = "";
     rig_open(&r, config, 1, 0, weight_of, 0);
     const double loss = loss_of(&r);
+    int32_t kinks = 0, directions = 0;
     double *gradients = malloc((size_t)r.gradient_count * sizeof *gradients);
     memcpy(gradients, r.gradients, (size_t)r.gradient_count * sizeof *gradients);
     const double size = 0.01 * r.norm;
     int64_t at = 0;
     for (int32_t p = 0; p < r.compiled.program.param_count; p++) {
         const hr_param *param = &r.compiled.program.params[p];
-        for (int32_t d = 0; d < DIRECTIONS * HR_COUNT; d++) {
-            const double share = apart(&r, p, d, gradients + at, size);
+        for (int32_t d = 0; d < DIRECTIONS * HR_COUNT; d++, directions++) {
+            const double share = apart(&r, loss, p, d, gradients + at, size, &kinks);
             if (share > worst) worst_name = param->external_name;
             worst = fmax(worst, share);
         }
         at += rig_elements(param);
     }
     assert_true(loss_of(&r) == loss); /* every weight is back */
-    print_message("%s, pattern %d: %d parameters, apart by %.1e of |g| at most (%s)\n",
+    print_message("%s, pattern %d: %d parameters, apart by %.1e of |g| at most (%s), %d kinks\n",
                   hr_family_of(config)->name, config->model.attention.pattern,
-                  r.compiled.program.param_count, worst, worst_name);
+                  r.compiled.program.param_count, worst, worst_name, kinks);
     assert_true(worst < TOLERANCE);
+    assert_true(100 * kinks <= directions);
     free(gradients);
     rig_close(&r);
 }
