@@ -5,9 +5,16 @@
  * and two of B from L2 for four products: 2 KiB of B in 64 cycles. What else moves between L1 and
  * L2 comes on top of that and not beside it: sums that wait, packing, lines of results.
  *
- * Reached by two cores in steps of training: forward 2.4, dX 2.3, dW 1.6 TFLOP/s (57, 56 and 38 %
- * of the L2-fed ceiling of 4.2), before sums were asked for ahead. The loop alone reaches 4.4 on
- * numbers, 5.4 on zeros (AMX is slower where bits change), 4.2 when it stores every 16 steps. */
+ * Reached by two cores in steps of training: forward 2.4, dX 2.3, dW 1.7 TFLOP/s, against an
+ * L2-fed ceiling of 4.2. The loop alone reaches 4.4 on numbers, 5.4 on zeros (AMX is slower where
+ * bits change), 4.2 when it stores every 16 steps. dW of 512 x 512 over 4,096 tokens that are not
+ * in L2 takes 1.2 ms: tiles alone 0.57, sums that wait 0.08, packing 0.4 (a core reads 25 GB/s there,
+ * so 0.25 at best); the rest is what these take from each other.
+ *
+ * Tried for dW and not faster: asking for the next block's rows while tiles multiply, every line to
+ * every eighth (as dear as the wait that it saves; B, which comes from L2, waits for the same
+ * buffers); sums stored and loaded in turns, tile by tile; blocks of 256 or 352 columns; 256 or 384
+ * tokens packed at once. For forward and dX: results stored past the caches. */
 #include <immintrin.h>
 #include <string.h>
 
@@ -24,8 +31,9 @@ enum {
     LINE_BYTES = 64,
     COMING_LINES = 2, /* of the next strip, asked for in a step */
     GROUP_ROWS = HR_LINEAR_ROWS / STRIP_ROWS * STRIP_ROWS,
-    DW_TOKENS = 32, /* of a step */
-    DW_STEPS = 16,  /* packed at once: 512 columns of 512 tokens of x and of dy are 1 MiB */
+    DW_TOKENS = 32,   /* of a step */
+    DW_STEPS = 16,    /* packed at once: 512 columns of 512 tokens of x and of dy are 1 MiB */
+    DW_STRETCH = 128, /* columns of x that are transposed together */
     DW_PANEL = DW_STEPS * TILE_WORDS + LINE /* 16 columns of them, at a distance of its own */
 };
 
@@ -308,23 +316,104 @@ void hr_linear_mm_bf16_amx(const hr_linear_mm *mm)
 
 /* ---- dW (+)= x^T dy ---- */
 
-/* Two tiles of B: 16 and 16 columns of up to 32 tokens, in pairs; zeros where there are none. */
-ALWAYS_INLINE void pack_tokens_in_pairs(const hr_bf16 *from, int64_t row_elements, int64_t tokens,
-                                        int64_t columns, uint32_t *left, uint32_t *right)
+/* 32 columns of a row, or what of them there is; zeros of a row that is not there. `whole`, a
+ * constant: all are there. */
+ALWAYS_INLINE __m512i load_columns(bool whole, const hr_bf16 *row, bool there, int64_t columns)
 {
+    if (whole) return _mm512_loadu_si512(row);
+    const __mmask32 mask = there ? (__mmask32)(UINT32_MAX >> (2 * LINE - columns)) : 0;
+    return _mm512_maskz_loadu_epi16(mask, row);
+}
+
+/* Two tiles of B: 16 and 16 columns of up to 32 tokens, in pairs; zeros where there are none. */
+ALWAYS_INLINE void pack_pairs(bool whole, const hr_bf16 *from, int64_t row_elements, int64_t tokens,
+                              int64_t columns, uint32_t *left, uint32_t *right)
+{
+    const __m512i halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
     for (int64_t token = 0; token < DW_TOKENS; token += 2, left += LINE, right += LINE) {
-        const int64_t here = token < tokens ? columns : 0;
-        const hr_bf16 *even = from + (here ? token * row_elements : 0);
-        const hr_bf16 *odd = token + 1 < tokens ? even + row_elements : NULL;
-        pack_line(WORDS_PAIRS, even, odd, hr_min(here, LINE), LINE, left);
-        pack_line(WORDS_PAIRS, even + LINE, odd ? odd + LINE : NULL, hr_max(here - LINE, 0), LINE,
-                  right);
+        const hr_bf16 *row = from + token * row_elements;
+        const __m512i even = load_columns(whole, row, token < tokens, columns);
+        const __m512i odd = load_columns(whole, row + row_elements, token + 1 < tokens, columns);
+        const __m512i low = _mm512_permutexvar_epi64(halves, even);
+        const __m512i high = _mm512_permutexvar_epi64(halves, odd);
+        _mm512_store_si512(left, _mm512_unpacklo_epi16(low, high));
+        _mm512_store_si512(right, _mm512_unpackhi_epi16(low, high));
+    }
+}
+
+/* Eight rows of 32 columns: in each quarter of a register, 8 x 8 transposed. */
+ALWAYS_INLINE void transpose_quarters(const __m512i row[8], __m512i to[8])
+{
+    __m512i pairs[8], fours[8];
+    UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        pairs[i] = _mm512_unpacklo_epi16(row[i], row[i + 1]);
+        pairs[i + 1] = _mm512_unpackhi_epi16(row[i], row[i + 1]);
+    }
+    UNROLL
+    for (int i = 0; i < 8; i += 4) {
+        fours[i] = _mm512_unpacklo_epi32(pairs[i], pairs[i + 2]);
+        fours[i + 1] = _mm512_unpackhi_epi32(pairs[i], pairs[i + 2]);
+        fours[i + 2] = _mm512_unpacklo_epi32(pairs[i + 1], pairs[i + 3]);
+        fours[i + 3] = _mm512_unpackhi_epi32(pairs[i + 1], pairs[i + 3]);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        to[2 * i] = _mm512_unpacklo_epi64(fours[i], fours[4 + i]);
+        to[2 * i + 1] = _mm512_unpackhi_epi64(fours[i], fours[4 + i]);
+    }
+}
+
+/* Tiles of A: up to 128 columns of up to 32 tokens, transposed, two tiles for 32 columns. Rows are
+ * read a stretch at a time, eight together, so that the hardware sees where they lead and all of
+ * them find room in L1; quarters of four such eights make a line. */
+ALWAYS_INLINE void pack_columns(bool whole, const hr_bf16 *from, int64_t row_elements,
+                                int64_t tokens, int64_t columns, uint32_t *tiles)
+{
+    __m512i eights[4][DW_STRETCH / 4];
+    const int64_t eight_quarters = DW_STRETCH;
+    for (int64_t token = 0; token < DW_TOKENS; token += 8, from += 8 * row_elements)
+        for (int64_t column = 0; column < columns; column += 2 * LINE) {
+            __m512i row[8];
+            UNROLL
+            for (int i = 0; i < 8; i++)
+                row[i] = load_columns(whole, from + i * row_elements + column, token + i < tokens,
+                                      hr_min(2 * LINE, columns - column));
+            transpose_quarters(row, eights[token / 8] + column / 4);
+        }
+    for (int64_t column = 0; column < columns; column += 2 * LINE, tiles += 2 * DW_PANEL) {
+        uint32_t *line = tiles;
+        for (int64_t i = 0; i < 2 * LINE; i++, line += LINE) {
+            const __m128i *at = (const __m128i *)(eights[0] + column / 4 + i % 8) + i / 8;
+            __m512i quarters = _mm512_castsi128_si512(*at);
+            quarters = _mm512_mask_broadcast_i32x4(quarters, 0x00f0, at[eight_quarters]);
+            quarters = _mm512_mask_broadcast_i32x4(quarters, 0x0f00, at[2 * eight_quarters]);
+            quarters = _mm512_mask_broadcast_i32x4(quarters, 0xf000, at[3 * eight_quarters]);
+            _mm512_store_si512(line, quarters);
+        }
+    }
+}
+
+/* One group of tokens. Rows of a group that is short must not be touched past its end. */
+static void pack_group(bool is_x, const hr_bf16 *from, int64_t row_elements, int64_t tokens,
+                       int64_t columns, int64_t step, uint32_t *to)
+{
+    const int64_t most = is_x ? DW_STRETCH : 2 * LINE;
+    for (int64_t column = 0; column < columns; column += most) {
+        uint32_t *tiles = to + column / LINE * DW_PANEL + (is_x ? 2 : 1) * step * TILE_WORDS;
+        const int64_t here = hr_min(most, columns - column);
+        const bool whole = tokens == DW_TOKENS && here % (2 * LINE) == 0;
+        if (is_x && whole) pack_columns(true, from + column, row_elements, tokens, here, tiles);
+        else if (is_x) pack_columns(false, from + column, row_elements, tokens, here, tiles);
+        else if (whole)
+            pack_pairs(true, from + column, row_elements, tokens, here, tiles, tiles + DW_PANEL);
+        else pack_pairs(false, from + column, row_elements, tokens, here, tiles, tiles + DW_PANEL);
     }
 }
 
 /* Packs columns [first, end) of up to DW_STEPS groups of tokens. dy: tiles of B, panel by panel.
- * x: tiles of A, which are tiles of B transposed, 32 columns by 32 columns, two tiles a step.
- * Moves the cursor past the tokens; returns the groups. */
+ * x: tiles of A, 32 columns by 32 columns, two tiles a step. Moves the cursor past the tokens;
+ * returns the groups. */
 static int64_t pack_groups(const hr_linear_dw *dw, bool is_x, int64_t first, int64_t end,
                            linear_cursor *cursor, uint32_t *to)
 {
@@ -335,20 +424,7 @@ static int64_t pack_groups(const hr_linear_dw *dw, bool is_x, int64_t first, int
         const hr_bf16 *row = array + cursor->row * row_elements;
         const int64_t tokens = hr_linear_next_group(DW_TOKENS, dw->rows, dw->T, &cursor->row,
                                                     &cursor->position);
-        for (int64_t column = first; column < end; column += 2 * LINE) {
-            uint32_t *tiles = to + (column - first) / LINE * DW_PANEL;
-            const int64_t columns = hr_min(end - column, 2 * LINE);
-            if (!is_x) {
-                uint32_t *left = tiles + step * TILE_WORDS;
-                pack_tokens_in_pairs(row + column, row_elements, tokens, columns, left,
-                                     left + DW_PANEL);
-                continue;
-            }
-            uint32_t pairs[2][TILE_WORDS] __attribute__((aligned(64)));
-            pack_tokens_in_pairs(row + column, row_elements, tokens, columns, pairs[0], pairs[1]);
-            transpose_words(pairs[0], LINE, tiles + 2 * step * TILE_WORDS);
-            transpose_words(pairs[1], LINE, tiles + (2 * step + 1) * TILE_WORDS);
-        }
+        pack_group(is_x, row + first, row_elements, tokens, end - first, step, to);
     }
     return step;
 }
