@@ -8,8 +8,8 @@
  * Reached by two cores in steps of training: forward 2.4, dX 2.3, dW 1.7 TFLOP/s, against an
  * L2-fed ceiling of 4.2. The loop alone reaches 4.4 on numbers, 5.4 on zeros (AMX is slower where
  * bits change), 4.2 when it stores every 16 steps. dW of 512 x 512 over 4,096 tokens that are not
- * in L2 takes 1.2 ms: tiles alone 0.57, sums that wait 0.08, packing 0.4 (a core reads 25 GB/s there,
- * so 0.25 at best); the rest is what these take from each other.
+ * in L2 takes 1.2 ms: tiles alone 0.57, sums that wait 0.08, packing 0.4 (a core reads 25 GB/s
+ * there, so 0.25 at best); the rest is what these take from each other.
  *
  * Tried for dW and not faster: asking for the next block's rows while tiles multiply, every line to
  * every eighth (as dear as the wait that it saves; B, which comes from L2, waits for the same
