@@ -110,7 +110,10 @@ hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *er
 
 hr_status hr_compile_pack_open(hr_region *region, hr_compiled *compiled, hr_error *err)
 {
-    if (compiled->packing.proof != HR_PACK_OPEN) return HR_OK;
+    /* Of more storages the stages are longer, and what is open is some millionths. */
+    enum { STORAGES_MOST = 1 << 16 };
+    const bool is_large = compiled->plan.storage_count > STORAGES_MOST;
+    if (compiled->packing.proof != HR_PACK_OPEN || is_large) return HR_OK;
     return pack(HR_COMPILE_PACK_WORK_MOST, region, compiled, err);
 }
 
