@@ -85,20 +85,27 @@ static void build_load(assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
+/* What all micro-batches share is known before the first; each reads its own text. */
 static void build_fetch(assembly *a)
 {
-    const int32_t run = 0;
-    open_section(a, "fetch", a->config->train.batch * a->config->train.seq_len, false);
-    a->ids = token_rows(a, "ids", run);
-    a->targets = token_rows(a, "targets", run);
+    open_section(a, "fetch", 0, false);
     a->loss_scale = scalar(a, "1 / real tokens", HR_ROLE_INPUT);
     a->lr = scalar(a, "learning rate", HR_ROLE_INPUT);
     hr_step *step = host_step(a, HR_OP_batch, HR_NONE, 0);
-    step->out[0] = a->ids;
-    step->out[1] = a->targets;
     step->out[2] = a->loss_scale;
     step->out[3] = a->lr;
     hr_build_loop_close(&a->builder);
+}
+
+static void build_text(assembly *a, const char *ids, const char *targets)
+{
+    a->ids = token_rows(a, ids, a->builder.loop);
+    a->targets = token_rows(a, targets, a->builder.loop);
+    a->builder.block = HR_BLOCK_EMBED;
+    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, 0);
+    step->out[0] = a->ids;
+    step->out[1] = a->targets;
+    a->builder.block = HR_BLOCK_NONE;
 }
 
 static void build_head(assembly *a, int32_t hidden, int32_t targets, int32_t scale,
@@ -116,6 +123,7 @@ static void build_step(assembly *a, hr_region *scratch)
 {
     hr_builder *builder = &a->builder;
     open_section(a, "step", a->config->train.batch * a->config->train.seq_len, true);
+    build_text(a, "ids", "targets");
     builder->direction = HR_DIR_FORWARD;
     const int32_t first = builder->program->step_count;
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
@@ -158,15 +166,11 @@ static void build_evaluation(assembly *a, int64_t sequences)
     open_section(a, "evaluation", sequences * a->config->train.seq_len, false);
     const int32_t loss_sum = scalar(a, "evaluation loss sum", HR_ROLE_SUM);
     hr_build_loop_open(builder, "evaluation batch", batches ? batches : HR_MANY);
-    const int32_t ids = token_rows(a, "evaluation ids", builder->loop);
-    const int32_t targets = token_rows(a, "evaluation targets", builder->loop);
-    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, 0);
-    step->out[0] = ids;
-    step->out[1] = targets;
-    const int32_t hidden = a->family->forward(builder, a->config, &a->model, ids);
-    build_head(a, hidden, targets, HR_NONE, loss_sum);
+    build_text(a, "evaluation ids", "evaluation targets");
+    const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
+    build_head(a, hidden, a->targets, HR_NONE, loss_sum);
     hr_build_loop_close(builder);
-    step = host_step(a, HR_OP_report, HR_NONE, 0);
+    hr_step *step = host_step(a, HR_OP_report, HR_NONE, 0);
     step->in[0] = loss_sum;
     hr_build_loop_close(builder);
 }

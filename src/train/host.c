@@ -29,16 +29,21 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
     return HR_OK;
 }
 
-static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
+/* Batches of training are full: every target counts. */
+static void fetch(hr_trainer *trainer, const hr_call *call)
 {
-    const hr_status status = hr_batches_fill(trainer->train, trainer->step, 0,
-                                             trainer->config->train.batch, call->out[0],
-                                             call->out[1], &trainer->targets, err);
-    if (status != HR_OK) return status;
+    trainer->targets = trainer->config->train.batch * trainer->config->train.seq_len;
     trainer->lr = hr_schedule_lr(trainer->config, trainer->step, trainer->steps);
-    *(double *)call->out[2] = trainer->targets ? 1.0 / (double)trainer->targets : 0;
+    *(double *)call->out[2] = 1.0 / (double)trainer->targets;
     *(double *)call->out[3] = trainer->lr;
-    return HR_OK;
+}
+
+static hr_status fetch_rows(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    const int64_t T = trainer->config->train.seq_len;
+    int64_t targets;
+    return hr_batches_fill(trainer->train, trainer->step, call->row_first / T, call->rows / T,
+                           call->out[0], call->out[1], &targets, err);
 }
 
 static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_error *err)
@@ -130,8 +135,10 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
     switch (executor->program->steps[step].op) {
     case HR_OP_initialise: return initialise(trainer, step, call);
     case HR_OP_batch:
-        return loop == trainer->fetch ? fetch(trainer, call, err)
-                                      : fetch_evaluation(trainer, call, err);
+        if (loop == trainer->evaluation_batch) return fetch_evaluation(trainer, call, err);
+        if (loop != trainer->fetch) return fetch_rows(trainer, call, err);
+        fetch(trainer, call);
+        return HR_OK;
     case HR_OP_prompt: prompt(trainer, executor, call); return HR_OK;
     case HR_OP_pick: return pick(trainer, call);
     case HR_OP_report:

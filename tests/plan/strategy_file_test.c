@@ -86,7 +86,7 @@ static void neighbours_with_one_set_are_one_entry(void **state)
     (void)state;
     const hr_config config = recipe(HR_FAMILY_GPT_NEOX);
     hr_intermediates dropped[] = { 0, 0, 1u << HR_INTERMEDIATE_NORM | 1u << HR_INTERMEDIATE_MID,
-                                   0x1fe };
+                                   (1u << HR_INTERMEDIATES) - 2 };
     const hr_strategy strategy = {
         .micro_batch = 3, .loss_chunk = 64, .layer_count = 4, .dropped = dropped
     };
@@ -176,7 +176,9 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
         { "layers:\n - { layers: 0-3, layers: 0-3, keep: [] }\n", "layers is given twice" },
         { "layers:\n - { layers: 0-3, keep: [], keep: [] }\n", "keep is given twice" },
         { "layers:\n - { layers: 0-3, drop: [] }\n", "drop is not a key here" },
-        { "layers:\n - { layers: 0-3, keep: [gate] }\n", "gate is nothing that a layer keeps" },
+        { "layers:\n - { layers: 0-3, keep: [gate] }\n",
+          "a layer of this model has no gate to keep" },
+        { "layers:\n - { layers: 0-3, keep: [door] }\n", "door is nothing that a layer keeps" },
         { "layers:\n - { layers: 0-3, keep: [qkv] }\n", ":2: qkv are three: write q, k, v" },
         { "layers:\n - { layers: 0-3, keep: [norm, norm] }\n", "norm is kept twice" },
         { "layers:\n - { layers: 0-3, keep: [up] }\n", "a layer of this model has no up to keep" },

@@ -88,18 +88,19 @@ static inline void rig_initialise(rig *r, int32_t step, const hr_call *call)
     free(values);
 }
 
-static inline void rig_fetch(rig *r, const hr_executor *executor, const hr_call *call)
+static inline void rig_fetch(rig *r, const hr_executor *executor, int32_t step, const hr_call *call)
 {
-    int64_t real = 0, first = 0;
-    if (!call->out[2]) /* evaluation takes the batch a piece at a time */
-        first = executor->turn[hr_program_loop(&r->compiled.program, "evaluation batch")] *
-                call->rows;
-    for (int64_t i = 0; i < call->rows; i++) {
+    const int32_t evaluation = hr_program_loop(&r->compiled.program, "evaluation batch");
+    int64_t real = 0, first = call->row_first;
+    /* evaluation takes the batch a piece at a time */
+    if (r->compiled.program.steps[step].loop == evaluation)
+        first = executor->turn[evaluation] * call->rows;
+    for (int64_t i = 0; call->out[0] && i < call->rows; i++) {
         ((int32_t *)call->out[0])[i] = r->ids[first + i];
         ((int32_t *)call->out[1])[i] = r->targets[first + i];
-        real += r->targets[first + i] >= 0;
     }
     if (!call->out[2]) return;
+    for (int64_t i = 0; i < r->rows; i++) real += r->targets[i] >= 0;
     *(double *)call->out[2] = 1.0 / (double)real;
     *(double *)call->out[3] = hr_schedule_lr(&r->config, executor->clock, r->config.train.steps);
 }
@@ -126,7 +127,7 @@ static inline hr_status rig_host(void *context, hr_executor *executor, int32_t s
     (void)err;
     switch (executor->program->steps[step].op) {
     case HR_OP_initialise: rig_initialise(r, step, call); break;
-    case HR_OP_batch: rig_fetch(r, executor, call); break;
+    case HR_OP_batch: rig_fetch(r, executor, step, call); break;
     case HR_OP_report: rig_report(r, step, call); break;
     case HR_OP_prompt: /* of half a window: later steps work on fewer rows than planned */
         executor->rows_here = (r->config.train.seq_len + 1) / 2;

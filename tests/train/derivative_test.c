@@ -83,8 +83,9 @@ static void move(rig *r, int32_t p, int32_t direction, const float *from, double
 }
 
 /* How far slope and difference are apart in one direction, as a share of |g|, at the best step.
- * `size` is the norm below which a gradient is nothing but rounding. A ReLU that is nearly 0 has its
- * kink within every step: then the slope is between those of the two sides, and counts as a kink. */
+ * `size` is the norm below which a gradient is nothing but rounding. A ReLU that is nearly 0 has
+ * its kink within every step: then the slope is between those of the two sides, and counts as a
+ * kink. */
 static double apart(rig *r, double loss, int32_t p, int32_t direction, const double *gradient,
                     double size, int32_t *kinks)
 {

@@ -10,7 +10,7 @@ static int64_t staging(const void *attr, int64_t rows, int32_t threads)
 }
 
 const hr_op hr_initialise_op = { .name = "initialise", .in = "", .out = "wWWW", .host = true };
-const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "rrWW", .host = true };
+const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "RRWW", .host = true };
 const hr_op hr_prompt_op = { .name = "prompt", .in = "", .out = "r", .host = true };
 const hr_op hr_pick_op = { .name = "pick", .in = "r", .out = "", .host = true };
 const hr_op hr_report_op = { .name = "report", .in = "WWWW", .out = "", .host = true };

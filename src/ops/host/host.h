@@ -3,7 +3,8 @@
  * files and hand numbers over. They are steps of the program, so that what they touch is planned.
  *
  *   initialise  out  master w, weight W, moment W, moment W   first values of one parameter
- *   batch       out  ids r, targets r, scale W, lr W          the next batch of text
+ *   batch       out  ids R, targets R, scale W, lr W          rows of the next batch of text; what
+ *                                                             all its rows are scaled by, and lr
  *   prompt      out  ids r                                    what a sample goes on from
  *   pick        in   logits r                                 choose the next token
  *   report      in   sums w ...                               numbers for the log
