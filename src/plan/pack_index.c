@@ -25,8 +25,8 @@ static int32_t runs_most(int32_t items, int32_t sections)
 
 int64_t hr_pack_index_bytes(int32_t items)
 {
-    const int64_t runs = 4 * (int64_t)items + runs_most(items, items);
-    return 64 + runs * (int64_t)sizeof(hr_pack_run);
+    const int64_t lists = 4 * (int64_t)items, runs = lists + runs_most(items, items);
+    return 2 * 64 + runs * (int64_t)sizeof(hr_pack_run) + lists * (int64_t)sizeof(int32_t);
 }
 
 void hr_pack_index_open(hr_pack_index *index, int32_t sections, int32_t items,
@@ -35,6 +35,7 @@ void hr_pack_index_open(hr_pack_index *index, int32_t sections, int32_t items,
     *index = (hr_pack_index){ .sections = sections, .run_count = 4 * sections };
     index->run_most = index->run_count + runs_most(items, sections);
     index->runs = hr_pack_take(effort, index->run_most, sizeof *index->runs);
+    index->recent = hr_pack_take(effort, index->run_count, sizeof *index->recent);
 }
 
 /* A run that nobody uses; 0: there is none. */
@@ -89,6 +90,22 @@ static void take_in(hr_pack_index *index, int32_t list, int32_t k)
     }
 }
 
+/* The last run that begins at or below `high`, of which there is one. What is added lies near the
+ * top, or near what was added before: a stack that grows, or one that hangs. */
+static int32_t find_run(hr_pack_index *index, int32_t list, int64_t high)
+{
+    const hr_pack_run *runs = index->runs;
+    int32_t k = index->recent[list];
+    const int32_t top = runs[list].before;
+    if (runs[k].low <= high) {
+        if (runs[top].low <= high) return top;
+        for (; runs[runs[k].next].low <= high; k = runs[k].next) index->looks++;
+        return k;
+    }
+    for (k = runs[k].before; runs[k].low > high; k = runs[k].before) index->looks++;
+    return k;
+}
+
 /* Adds addresses to a list. False: all of them were there. */
 static bool add(hr_pack_index *index, int32_t list, int64_t low, int64_t high)
 {
@@ -96,14 +113,15 @@ static bool add(hr_pack_index *index, int32_t list, int64_t low, int64_t high)
     index->looks++;
     if (first->high == 0) {
         *first = (hr_pack_run){ low, high, 0, list };
+        index->recent[list] = list;
         return true;
     }
     if (first->low > high) {
         put_below(index, list, low, high);
+        index->recent[list] = list;
         return true;
     }
-    int32_t k = first->before; /* the last run that begins at or below `high`: mostly the last */
-    for (; runs[k].low > high; k = runs[k].before) index->looks++;
+    int32_t k = index->recent[list] = find_run(index, list, high);
     if (runs[k].low <= low && runs[k].high >= high) return false;
     if (runs[k].high < low) {
         put_behind(index, list, k, low, high);
@@ -112,6 +130,7 @@ static bool add(hr_pack_index *index, int32_t list, int64_t low, int64_t high)
     for (; k != list && runs[runs[k].before].high >= low; k = runs[k].before) index->looks++;
     runs[k].low = hr_min(runs[k].low, low);
     runs[k].high = hr_max(runs[k].high, high);
+    index->recent[list] = k;
     take_in(index, list, k);
     return true;
 }

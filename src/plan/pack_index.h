@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     int32_t sections;
     hr_pack_run *runs; /* the first of each list, and then the others */
+    int32_t *recent;   /* of each list: the run that was added to last */
     int32_t run_count, run_most, unused;
     bool coarse;   /* there were too few: holes were given up */
     int64_t looks; /* at runs */

@@ -103,7 +103,8 @@ int64_t hr_pack_reuse(const hr_pack_part *part, hr_pack_effort *effort, int64_t 
  *   offsets  out [count], by item
  *
  * Returns the height; INT64_MAX when it was stopped or ended.
- * Cost     items * logarithm of sections * runs of addresses below; a stack is one run. */
+ * Cost     items * logarithm of sections * runs of addresses below; a stack is one run. Where lives
+ *          leave no stacks it ends without a height after a thousand looks an item. */
 int64_t hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, const int64_t *known,
                           hr_pack_hang hang, int64_t ceiling, int64_t enough,
                           hr_pack_effort *effort, int64_t *offsets);

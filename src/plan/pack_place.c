@@ -7,6 +7,8 @@
 enum {
     ITEMS_BETWEEN_STOPS = 64,
     LOOKS_AN_ITEM = 16, /* of the index, of those that searches look at */
+    LOOKS_MOST = 1024,  /* for each item: where stacks are it is some dozens */
+    LOOKS_OF_FEW = 1 << 24,
     SIZES_AN_OCTAVE = 8,
     SIZE_CLASSES = 64 * SIZES_AN_OCTAVE,
     NOBODY = -1
@@ -150,6 +152,7 @@ int64_t hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, const 
 {
     const int64_t used = effort->scratch->used;
     hr_pack_index index;
+    const int64_t looks_most = hr_max(LOOKS_OF_FEW, LOOKS_MOST * (int64_t)part->count);
     int64_t top = 0;
     hr_pack_index_open(&index, part->last - part->first + 1, part->count, effort);
     for (int32_t id = 0; known && id < part->count; id++) {
@@ -166,6 +169,7 @@ int64_t hr_pack_first_fit(const hr_pack_part *part, const int32_t *order, const 
             take(&index, part, offsets, id);
         }
         top = hr_max(top, offsets[id] + item->bytes);
+        if (index.looks > looks_most) top = INT64_MAX;
         if (k % ITEMS_BETWEEN_STOPS == 0 && hr_pack_stopped(effort)) top = INT64_MAX;
     }
     effort->work -= index.looks / LOOKS_AN_ITEM;

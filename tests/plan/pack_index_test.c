@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "plan/pack_index.h"
 
-enum { SEED = 77123, SECTIONS_MOST = 40, ADDRESSES = 64, SCRATCH = 1 << 20, RUNS_FEW = 2 };
+enum { SEED = 77123, SECTIONS_MOST = 40, ADDRESSES = 64, SCRATCH = 1 << 24, RUNS_FEW = 2 };
 
 static uint64_t draws;
 static hr_region scratch;
@@ -122,11 +122,63 @@ static void with_too_few_runs_what_it_finds_is_free(void **state)
     assert_true(coarse > 0);
 }
 
+/* A list of many runs is not walked for each that is added: what is added lies near the last. */
+static void stacks_grow_in_the_middle_of_many_holes(void **state)
+{
+    (void)state;
+    enum { HOLES = 10000, STACK = 2000, GAP = 3 * STACK };
+    const int64_t middle = HOLES, above = middle + GAP;
+    scratch.used = 0;
+    hr_pack_index_open(&tree, 1, HOLES, &effort);
+    for (int64_t i = 0; i < HOLES; i++) {
+        const int64_t at = 2 * i < middle ? 2 * i : 2 * i + GAP;
+        hr_pack_index_add(&tree, 0, 0, at, at + 1);
+    }
+    const int64_t before = tree.looks;
+    for (int64_t i = 0; i < STACK; i++) {
+        hr_pack_index_add(&tree, 0, 0, middle + i, middle + i + 1);
+        hr_pack_index_add(&tree, 0, 0, above - i - 1, above - i);
+    }
+    printf("%lld looks to fill, %lld for %d in the middle\n", (long long)before,
+           (long long)(tree.looks - before), 2 * STACK);
+    assert_int_equal(hr_pack_index_lowest(&tree, 0, 0, 2), middle + STACK);
+    assert_true(tree.looks - before < 16 * STACK + 4 * HOLES);
+}
+
+/* Half of the items lie with holes between them, and no hole holds one of the others. */
+static void first_fit_ends_where_holes_are_too_many(void **state)
+{
+    (void)state;
+    enum { ITEMS = 20000 };
+    static hr_pack_item items[ITEMS];
+    static int32_t order[ITEMS];
+    static int64_t known[ITEMS], offsets[ITEMS];
+    const hr_pack_part part = { .items = items, .count = ITEMS, .last = ITEMS / 2 };
+    for (int32_t i = 0; i < ITEMS; i++) {
+        const bool is_free = i >= ITEMS / 2;
+        order[i] = i;
+        known[i] = is_free ? -1 : 2 * i;
+        items[i] = (hr_pack_item){ .bytes = is_free ? 2 : 1,
+                                   .first = is_free ? i - ITEMS / 2 : 0,
+                                   .last = is_free ? i - ITEMS / 2 : ITEMS / 2 };
+    }
+    scratch.used = 0;
+    hr_pack_effort few = { .scratch = &scratch, .work = INT64_MAX };
+    const int64_t height = hr_pack_first_fit(&part, order, known, HR_PACK_HANG_NOTHING, 0,
+                                             INT64_MAX, &few, offsets);
+    printf("%lld of work\n", (long long)(INT64_MAX - few.work));
+    assert_int_equal(height, INT64_MAX);
+    assert_true(INT64_MAX - few.work > 1 << 20);
+    assert_true(INT64_MAX - few.work < 1 << 22);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_a_plain_map),
         cmocka_unit_test(with_too_few_runs_what_it_finds_is_free),
+        cmocka_unit_test(stacks_grow_in_the_middle_of_many_holes),
+        cmocka_unit_test(first_fit_ends_where_holes_are_too_many),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
