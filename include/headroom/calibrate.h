@@ -38,8 +38,8 @@ typedef struct {
     const char *kernels;   /* highest rung, a name of base/cpu.h; null: what the machine has */
     int32_t threads;       /* 0: as affinity and the quota allow */
     int32_t checks;        /* recipes of hr_calibrate_check: 1 to HR_CALIBRATE_CHECKS_MAX */
-    double seconds;  /* that hr_calibrate measures; one pass over all recipes it takes anyway */
-    int32_t recipes; /* of hr_calibrate, the first so many; 0: all. For tests */
+    double seconds;        /* that hr_calibrate may take; a few recipes it runs anyway */
+    int32_t recipes;       /* of hr_calibrate, the first so many; 0: all. For tests */
     void *context;
     void (*progress)(void *context, int32_t done, int32_t all); /* null: nobody asks */
     void (*row)(void *context, const hr_calibrate_row *row);    /* null: nobody asks */
@@ -49,6 +49,7 @@ typedef struct {
     char file[1200]; /* that was written */
     char rung[16];
     int32_t threads, recipes, calls; /* calls: different ones that were timed */
+    int32_t left_out;                /* recipes that there was no time for */
     double seconds;                  /* in all */
     double error_median, error_high; /* of the calls' prices; high: 90 of 100 are below */
     double products[2];              /* floating-point operations a second: fp32, bf16 */
@@ -69,7 +70,7 @@ typedef struct {
  *                   none
  *          NO_FIT   less memory than the recipes need, some hundred MiB
  *          FAILURE  the file cannot be written.
- * Cost     about request->seconds; more where one pass takes longer
+ * Cost     request->seconds or less; more where ten recipes, a step each, take longer
  * Threads  one at a time in a process. */
 HR_MUST_CHECK hr_status hr_calibrate(const hr_calibrate_request *request,
                                      hr_calibrate_report *report, hr_error *err);

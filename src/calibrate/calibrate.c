@@ -23,9 +23,7 @@
 enum {
     CALLS_MOST = 16384,
     TIMES_MOST = 1 << 20,
-    OPENINGS = 3, /* of each recipe, on a machine that is quick enough */
-    VISITS_OPENED = HR_VISITS_EACH / OPENINGS,
-    STEPS_LEAST = 2, /* of a visit */
+    STEPS_LEAST = 2, /* of a visit, where there is time for them */
     STEPS_MOST = 8,
     VISIT_NS = 40000000 /* and as long, unless there were so many */
 };
@@ -60,6 +58,9 @@ typedef struct {
 
 /* Off the stack: who opens a probe plans for the stack as deep as it is then. */
 typedef struct {
+    const hr_calibrate_request *request;
+    int64_t begin_ns; /* of everything */
+    int32_t openings;
     ledger ledger;
     hr_visits visits;
     hr_pacer pacer;
@@ -102,45 +103,83 @@ static void enter_all(ledger *l, const hr_probe *probe, int32_t recipe, int32_t 
     }
 }
 
-/* A few steps, and the pace after them. */
-static hr_status visit(desk *d, hr_probe *probe, int32_t recipe, hr_error *err)
+/* Seconds since the calibration began. */
+static double clock_of(void *context)
+{
+    const desk *d = context;
+    return 1e-9 * (double)(hr_clock_ns() - d->begin_ns);
+}
+
+/* Enters what the probe timed in so many steps, and takes the pace after them. */
+static hr_status end_visit(desk *d, const hr_probe *probe, hr_visit visit, int32_t steps,
+                           hr_error *err)
 {
     hr_visits *v = &d->visits;
-    hr_visit *made = &v->of[v->count];
-    hr_probe_lap lap;
-    int32_t steps = 0;
-    const int64_t begin = hr_clock_ns();
-    *made = (hr_visit){ .recipe = recipe, .step_ns = INFINITY, .before = d->now };
-    hr_probe_forget(probe);
-    while (steps < STEPS_LEAST || (steps < STEPS_MOST && hr_clock_ns() - begin < VISIT_NS)) {
-        const hr_status status = hr_probe_step(probe, true, &lap, err);
-        if (status != HR_OK) return status;
-        made->step_ns = fmin(made->step_ns, (double)lap.cpu_ns);
-        steps++;
-    }
-    enter_all(&d->ledger, probe, recipe, v->count++, steps);
+    enter_all(&d->ledger, probe, visit.recipe, v->count, steps);
     const hr_status status = hr_pacer_take(&d->pacer, &d->now, err);
-    made->after = d->now;
+    visit.after = d->now;
+    v->of[v->count++] = visit;
     return status;
 }
 
-/* A step to warm up, then as many visits as there is time for. */
-static hr_status learn(desk *d, int32_t recipe, double seconds, hr_error *err)
+/* Whether another step as long as this one was would end after `until`. */
+static bool ends_after(desk *d, const hr_probe_lap *lap, double until)
 {
+    return clock_of(d) + 1e-9 * (double)lap->wall_ns > until;
+}
+
+/* A few steps; one, where another would not be through by `until`. */
+static hr_status visit(desk *d, hr_probe *probe, int32_t recipe, double until, hr_error *err)
+{
+    hr_probe_lap lap;
+    int32_t steps = 0;
+    const int64_t begin = hr_clock_ns();
+    hr_visit made = { .recipe = recipe, .step_ns = INFINITY, .before = d->now };
+    hr_probe_forget(probe);
+    while (steps < STEPS_LEAST || (steps < STEPS_MOST && hr_clock_ns() - begin < VISIT_NS)) {
+        if (steps > 0 && ends_after(d, &lap, until)) break;
+        const hr_status status = hr_probe_step(probe, true, &lap, err);
+        if (status != HR_OK) return status;
+        made.step_ns = fmin(made.step_ns, (double)lap.cpu_ns);
+        steps++;
+    }
+    return end_visit(d, probe, made, steps, err);
+}
+
+/* A step to warm up, then as many visits as there is time for. Where there is none for another
+ * step, it is the visit: colder than others, but seen. */
+static hr_status run_recipe(desk *d, hr_probe *probe, int32_t recipe, double begin,
+                            const hr_visits_turn *turn, hr_error *err)
+{
+    hr_probe_lap lap;
+    hr_visit only = { .recipe = recipe, .before = d->now };
+    hr_status status = hr_probe_step(probe, true, &lap, err);
+    only.step_ns = (double)lap.cpu_ns;
+    if (status == HR_OK && ends_after(d, &lap, begin + turn->most))
+        return end_visit(d, probe, only, 1, err);
+    if (status == HR_OK) status = hr_pacer_take(&d->pacer, &d->now, err);
+    for (int32_t i = 0; i < HR_VISITS_OPENED && status == HR_OK; i++) {
+        if (i > 0 && clock_of(d) > begin + turn->enough) break;
+        status = visit(d, probe, recipe, begin + turn->most, err);
+    }
+    return status;
+}
+
+static hr_status open_recipe(void *context, int32_t recipe, const hr_visits_turn *turn,
+                             hr_error *err)
+{
+    desk *d = context;
     hr_config config;
     hr_probe probe;
-    hr_probe_lap lap;
-    const int32_t threads = d->pacer.probe.pool.threads;
+    const hr_calibrate_request *request = d->request;
+    const double begin = clock_of(d);
+    if (request->progress)
+        request->progress(request->context, d->openings++, HR_VISITS_OPENINGS * d->visits.recipes);
     hr_recipe_config(hr_recipe_learned(recipe), &config);
-    const int64_t begin = hr_clock_ns();
-    hr_status status = hr_probe_open(&probe, &config, threads, d->pacer.mask, err);
+    hr_status status = hr_probe_open(&probe, &config, d->pacer.probe.pool.threads, d->pacer.mask,
+                                     err);
     if (status != HR_OK) return status;
-    status = hr_probe_step(&probe, false, &lap, err);
-    if (status == HR_OK) status = hr_pacer_take(&d->pacer, &d->now, err);
-    for (int32_t i = 0; i < VISITS_OPENED && status == HR_OK; i++) {
-        if (i > 0 && 1e-9 * (double)(hr_clock_ns() - begin) > seconds) break;
-        status = visit(d, &probe, recipe, err);
-    }
+    status = run_recipe(d, &probe, recipe, begin, turn, err);
     hr_probe_close(&probe);
     return status;
 }
@@ -201,21 +240,16 @@ static void merge(ledger *l, double factor)
 }
 
 /* Leaves the pace that the samples belong to. */
-static hr_status learn_all(const hr_calibrate_request *request, desk *d, hr_pace *pace,
-                           int32_t *recipes, hr_error *err)
+static hr_status learn_all(desk *d, hr_pace *pace, hr_error *err)
 {
     hr_visits *v = &d->visits;
+    const hr_calibrate_request *request = d->request;
     while (hr_recipe_learned(v->recipes) && (!request->recipes || v->recipes < request->recipes))
         v->recipes++;
-    const int32_t most = OPENINGS * v->recipes;
-    *recipes = v->recipes;
-    const int64_t begin = hr_clock_ns();
+    const int32_t most = HR_VISITS_OPENINGS * v->recipes;
+    const hr_visits_tour tour = { request->seconds, clock_of, open_recipe, d };
     hr_status status = hr_pacer_take(&d->pacer, &d->now, err);
-    for (int32_t i = 0; i < most && status == HR_OK; i++) {
-        if (i >= v->recipes && 1e-9 * (double)(hr_clock_ns() - begin) > request->seconds) break;
-        if (request->progress) request->progress(request->context, i, most);
-        status = learn(d, hr_visits_next(v, &d->now), request->seconds / most, err);
-    }
+    if (status == HR_OK) status = hr_visits_make(v, &tour, &d->now, err);
     if (request->progress) request->progress(request->context, most, most);
     if (status != HR_OK) return status;
     *pace = hr_visits_pace(v);
@@ -286,7 +320,7 @@ static hr_status open_desk(hr_memory *memory, desk **opened, hr_error *err)
     return HR_OK;
 }
 
-static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memory,
+static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memory, int64_t begin_ns,
                            hr_calibrate_report *report, hr_error *err)
 {
     desk *d = NULL;
@@ -300,9 +334,13 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     if (status == HR_OK) status = measure_fork_join(memory, threads, &report->fork_join, err);
     if (status == HR_OK) status = hr_pacer_open(&d->pacer, threads, mask, err);
     if (status != HR_OK) return status;
-    status = learn_all(request, d, &pace, &report->recipes, err);
+    d->request = request;
+    d->begin_ns = begin_ns;
+    status = learn_all(d, &pace, err);
     hr_pacer_close(&d->pacer);
     if (status != HR_OK) return status;
+    report->recipes = hr_visits_seen(&d->visits);
+    report->left_out = d->visits.recipes - report->recipes;
     hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, threads, &d->rates);
     for (int32_t i = 0; i < HR_PACE_PARTS; i++)
         d->rates.pace_us[i] = (int32_t)fmin(fmax(1e-3 * pace.ns[i], 1), INT32_MAX);
@@ -324,7 +362,7 @@ hr_status hr_calibrate(const hr_calibrate_request *request, hr_calibrate_report 
     const int64_t begin = hr_clock_ns();
     hr_memory memory = { 0 };
     hr_calibrate_report made = { .seconds = 0 };
-    const hr_status status = calibrate(request, &memory, &made, err);
+    const hr_status status = calibrate(request, &memory, begin, &made, err);
     hr_memory_close(&memory);
     made.seconds = 1e-9 * (double)(hr_clock_ns() - begin);
     if (status == HR_OK) *report = made;

@@ -22,13 +22,18 @@ enum {
 
 static void describe_recipe(const hr_recipe *recipe, hr_calibrate_row *row)
 {
+    static const char *const families[] = { [HR_FAMILY_NEEDLE] = "needle",
+                                            [HR_FAMILY_GPT_NEOX] = "gpt_neox",
+                                            [HR_FAMILY_LLAMA] = "llama" };
+    char shared[24] = "";
+    if (recipe->n_kv_heads) snprintf(shared, sizeof shared, "/%lld", (long long)recipe->n_kv_heads);
     snprintf(row->recipe, sizeof row->recipe,
-             "%s %s d=%lld L=%lld H=%lld ff=%lld V=%lld T=%lld %lldx%lld%s",
-             recipe->family == HR_FAMILY_NEEDLE ? "needle" : "gpt_neox",
-             recipe->format == HR_FORMAT_BF16 ? "bf16" : "fp32", (long long)recipe->d_model,
-             (long long)recipe->n_layers, (long long)recipe->n_heads, (long long)recipe->d_ff,
-             (long long)recipe->vocab_size, (long long)recipe->seq_len,
-             (long long)(recipe->batch / recipe->micro_batch), (long long)recipe->micro_batch,
+             "%s %s d=%lld L=%lld H=%lld%s ff=%lld V=%lld T=%lld %lldx%lld%s",
+             families[recipe->family], recipe->format == HR_FORMAT_BF16 ? "bf16" : "fp32",
+             (long long)recipe->d_model, (long long)recipe->n_layers, (long long)recipe->n_heads,
+             shared, (long long)recipe->d_ff, (long long)recipe->vocab_size,
+             (long long)recipe->seq_len, (long long)(recipe->batch / recipe->micro_batch),
+             (long long)recipe->micro_batch,
              recipe->recompute == HR_RECOMPUTE_LAYERS ? " again" : "");
 }
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/cpu.h"
 #include "calibrate/recipes.h"
 
 enum { RUNS = 3 };
@@ -60,7 +61,7 @@ double hr_pace_speed(const hr_pace *now, const hr_pace *then)
 hr_status hr_pacer_open(hr_pacer *pacer, int32_t threads, uint32_t mask, hr_error *err)
 {
     hr_config config;
-    hr_recipe_config(hr_recipe_pace(), &config);
+    hr_recipe_config(hr_recipe_pace((mask & HR_CPU_AMX) != 0), &config);
     *pacer = (hr_pacer){ .mask = mask };
     for (int32_t i = 0; i < HR_PACE_PARTS; i++) pacer->least.ns[i] = INFINITY;
     return hr_probe_open(&pacer->probe, &config, threads, mask, err);

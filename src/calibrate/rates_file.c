@@ -256,9 +256,10 @@ static hr_status read_text(const char *path, char *text, int64_t *bytes, hr_erro
     return status;
 }
 
-/* Whether it was measured on this machine and build; then its rates. */
+/* Null where it was measured on this machine and build, and its rates are read; else of what it
+ * is. The name of the file is a hash of the machine: who finds another in it has moved the file. */
 static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine *machine,
-                           bool *stale, char *source)
+                           const char **stale, char *source)
 {
     int version = 0;
     const char *date = NULL;
@@ -267,7 +268,12 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
                     "rates", &all))
         return refuse(r, "version, date, machine or rates are missing", "");
     json_t *here = json_of_machine(machine);
-    *stale = version != FILE_VERSION || !json_equal(of, here);
+    const char *build = json_string_value(json_object_get(of, "build"));
+    *stale = NULL;
+    if (!json_equal(of, here)) *stale = "another machine or number of threads";
+    if (version != FILE_VERSION || !build ||
+        strcmp(build, json_string_value(json_object_get(here, "build"))))
+        *stale = "another build";
     json_decref(here);
     if (*stale) return HR_OK;
     const hr_status status = read_pace(r, json_object_get(root, "pace_us"));
@@ -276,7 +282,7 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
     return read_rates(r, all);
 }
 
-static hr_status read_file(const reader *r, const hr_rates_machine *machine, bool *stale,
+static hr_status read_file(const reader *r, const hr_rates_machine *machine, const char **stale,
                            char *source)
 {
     char text[FILE_BYTES_MOST];
@@ -298,7 +304,8 @@ hr_status hr_rates_load(const char *directory, const struct hr_op *const *ops, i
     char path[PATH_BYTES], name[HR_RATES_NAME_BYTES], found[HR_RATES_SOURCE_BYTES];
     hr_rates_machine machine;
     hr_rates read = { .threads = threads };
-    bool there = directory && *directory, stale = false;
+    bool there = directory && *directory;
+    const char *stale = NULL;
     hr_rates_machine_of(ops, op_count, cpu_mask, threads, &machine);
     hr_rates_name(&machine, name);
     if (there) {
@@ -317,7 +324,10 @@ hr_status hr_rates_load(const char *directory, const struct hr_op *const *ops, i
         return HR_OK;
     }
     hr_rates_guess(ops, op_count, cpu_mask, threads, rates);
-    snprintf(source, HR_RATES_SOURCE_BYTES, "a guess by instruction set (%s)%s", machine.rung,
-             stale ? "; the calibration is of another build and was ignored" : "");
+    const int written = snprintf(source, HR_RATES_SOURCE_BYTES, "a guess by instruction set (%s)",
+                                 machine.rung);
+    if (stale)
+        snprintf(source + written, (size_t)(HR_RATES_SOURCE_BYTES - written),
+                 "; the calibration is of %s and was ignored", stale);
     return HR_OK;
 }

@@ -12,14 +12,17 @@ typedef struct {
     int32_t family, format, optimizer, recompute; /* of config.h */
     int64_t d_model, n_layers, n_heads, d_ff, vocab_size, seq_len, batch, micro_batch;
     double dropout;
+    int64_t n_kv_heads; /* of llama; else 0 */
 } hr_recipe;
 
-/* Row `index` of what calibration runs, null past its end. */
-enum { HR_RECIPES_LEARNED_MOST = 64 };
+/* Row `index` of what calibration runs, null past its end. The first HR_RECIPES_FIRST run every
+ * operation, in both types, that any of them runs. */
+enum { HR_RECIPES_FIRST = 10, HR_RECIPES_LEARNED_MOST = 64 };
 const hr_recipe *hr_recipe_learned(int32_t index);
 
-/* The fixed small step that tells how fast the machine is at the moment. */
-const hr_recipe *hr_recipe_pace(void);
+/* The fixed small step that tells how fast the machine is at the moment, with a matrix unit or
+ * without. */
+const hr_recipe *hr_recipe_pace(bool matrix_unit);
 
 /* Row `index` of what a check runs: every other one has shapes that no calibration runs. Null past
  * its end. */

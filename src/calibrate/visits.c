@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/visits.c - compares paces; runs nothing. */
+/* calibrate/visits.c - compares paces, and shares out the time. */
 #include "calibrate/visits.h"
 
 #include <math.h>
@@ -38,6 +38,40 @@ int32_t hr_visits_next(const hr_visits *visits, const hr_pace *now)
         if (count_at(visits, r, now) < count_at(visits, next, now)) next = r;
     }
     return next;
+}
+
+int32_t hr_visits_seen(const hr_visits *visits)
+{
+    int32_t seen = 0;
+    for (int32_t r = 0; r < visits->recipes; r++) seen += was_visited(visits, r);
+    return seen;
+}
+
+/* Of the time that is left a recipe that was never visited has its part; one that was, as much as
+ * there would be of all the time for each opening. */
+static hr_visits_turn turn_of(const hr_visits *visits, double seconds, double left)
+{
+    const int32_t unseen = visits->recipes - hr_visits_seen(visits);
+    const double each = seconds / (HR_VISITS_OPENINGS * visits->recipes);
+    const double most = fmax(left, 0) / (unseen > 0 ? unseen : 1);
+    return (hr_visits_turn){ .enough = fmin(each, most), .most = most };
+}
+
+hr_status hr_visits_make(hr_visits *visits, const hr_visits_tour *tour, const hr_pace *now,
+                         hr_error *err)
+{
+    double longest = 0;
+    for (int32_t i = 0; i < HR_VISITS_OPENINGS * visits->recipes; i++) {
+        const double begin = tour->clock(tour->context);
+        const int32_t next = hr_visits_next(visits, now);
+        const bool needed = next < HR_RECIPES_FIRST && !was_visited(visits, next);
+        if (!needed && begin + longest > tour->seconds) break;
+        const hr_visits_turn turn = turn_of(visits, tour->seconds, tour->seconds - begin);
+        const hr_status status = tour->open(tour->context, next, &turn, err);
+        if (status != HR_OK) return status;
+        longest = fmax(longest, tour->clock(tour->context) - begin);
+    }
+    return HR_OK;
 }
 
 static int32_t recipes_at(const hr_visits *visits, const hr_pace *pace)

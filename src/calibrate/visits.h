@@ -9,7 +9,11 @@
 #include "calibrate/pace.h"
 #include "calibrate/recipes.h"
 
-enum { HR_VISITS_EACH = 12 }; /* of a recipe at most */
+enum {
+    HR_VISITS_EACH = 12,    /* of a recipe at most */
+    HR_VISITS_OPENINGS = 3, /* of a recipe, where there is time: moments that are far apart */
+    HR_VISITS_OPENED = HR_VISITS_EACH / HR_VISITS_OPENINGS /* in an opening, at most */
+};
 
 typedef struct {
     int32_t recipe;
@@ -25,6 +29,33 @@ typedef struct {
 
 /* Whether the machine was so on both sides of a visit. */
 bool hr_visits_at(const hr_visit *visit, const hr_pace *pace);
+
+/* How long a recipe may be open, in seconds. */
+typedef struct {
+    double enough; /* after which no visit begins but the first */
+    double most;   /* after which no step does, if there was one */
+} hr_visits_turn;
+
+/* What is run, and by which clock. */
+typedef struct {
+    double seconds;                 /* since the clock's zero */
+    double (*clock)(void *context); /* seconds */
+    hr_status (*open)(void *context, int32_t recipe, const hr_visits_turn *turn, hr_error *err);
+    void *context;
+} hr_visits_tour;
+
+/* Opens recipes until each had HR_VISITS_OPENINGS or the time is over: nothing is opened that would
+ * not be through by then, were it as long as the longest so far. The first HR_RECIPES_FIRST are
+ * opened in any case: without them there would be operations that nobody saw.
+ *
+ *   now  the machine's pace; `open` keeps it up, and enters at least one visit
+ *
+ * Errors   of `open`, at once. */
+HR_MUST_CHECK hr_status hr_visits_make(hr_visits *visits, const hr_visits_tour *tour,
+                                       const hr_pace *now, hr_error *err);
+
+/* Recipes that were visited. */
+int32_t hr_visits_seen(const hr_visits *visits);
 
 /* Whom to visit at this pace: all once, then whoever was seen at it least. */
 int32_t hr_visits_next(const hr_visits *visits, const hr_pace *now);

@@ -27,7 +27,7 @@ enum { HR_RATE_OPS_MOST = 48, HR_PACE_PARTS = 3 };
 
 /* Which amounts the terms stand for: rates that were found for others are of no use. To be raised
  * with every change of what an operation counts. */
-enum { HR_COST_MODEL = 3 };
+enum { HR_COST_MODEL = 4 };
 
 /* Picoseconds a call and attoseconds (10^-18 s) a unit of a term: a whole number of them is fine
  * enough for 10^17 operations a second, and coarse enough that 292 years fit the sum. */

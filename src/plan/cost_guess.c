@@ -43,6 +43,7 @@ static const struct {
     { "linear", { 200, 400, 100, 100000 } },
     { "attention", { 200, 300, 4, 0 } },
     { "embed", { 0 } },             /* with the rows that are written */
+    { "norm", { 0 } },              /* centred or not: a pass over memory */
     { "", { 200, 200, 200, 200 } }, /* an exponential, a rotation's overhead */
 };
 

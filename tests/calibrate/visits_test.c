@@ -64,6 +64,87 @@ static void all_are_visited_once_and_then_who_was_seen_least(void **state)
     assert_int_equal(hr_visits_next(&v, &slow), 2);
 }
 
+/* A machine on which opening a recipe takes a while, and each of its steps. */
+typedef struct {
+    hr_visits visits;
+    double now, open, steps[HR_RECIPES_LEARNED_MOST];
+    int32_t fails_at; /* this opening, counted from 1 */
+    int32_t opened[HR_RECIPES_LEARNED_MOST], openings;
+} invented;
+
+static double invented_clock(void *context)
+{
+    return ((invented *)context)->now;
+}
+
+/* As calibrate.c does: a step at least, then until there was enough. */
+static hr_status invented_open(void *context, int32_t recipe, const hr_visits_turn *turn,
+                               hr_error *err)
+{
+    (void)err;
+    invented *m = context;
+    const double begin = m->now;
+    assert_true(turn->enough >= 0 && turn->enough <= turn->most);
+    if (++m->openings == m->fails_at) return HR_FAILURE;
+    m->opened[recipe]++;
+    m->now += m->open;
+    do m->now += m->steps[recipe];
+    while (m->now < begin + turn->enough);
+    see(&m->visits, recipe, quick, quick);
+    return HR_OK;
+}
+
+static hr_status tour(invented *m, int32_t recipes, double open, double step)
+{
+    const hr_visits_tour plan = { 50, invented_clock, invented_open, m };
+    hr_error err;
+    *m = (invented){ .visits = { .recipes = recipes }, .open = open, .fails_at = m->fails_at };
+    for (int32_t r = 0; r < recipes; r++) m->steps[r] = step * (1 + r % 3);
+    return hr_visits_make(&m->visits, &plan, &quick, &err);
+}
+
+/* However slow the machine, it ends; where it is quick, the time is used, by all alike. */
+static void a_tour_ends_in_time(void **state)
+{
+    (void)state;
+    static invented m;
+    assert_int_equal(tour(&m, 26, 0.1, 0.01), HR_OK);
+    assert_true(m.now > 45 && m.now <= 50);
+    for (int32_t r = 0; r < 26; r++) assert_true(m.opened[r] >= HR_VISITS_OPENINGS - 1);
+    for (int32_t times = 1; times < 64; times++) {
+        assert_int_equal(tour(&m, 26, 0.02 * times, 0.01 * times), HR_OK);
+        if (hr_visits_seen(&m.visits) > HR_RECIPES_FIRST) assert_true(m.now <= 50);
+    }
+    /* One pass, but no more. */
+    assert_int_equal(tour(&m, 26, 0.5, 0.5), HR_OK);
+    assert_int_equal(hr_visits_seen(&m.visits), 26);
+    /* Those at the end are left out. */
+    assert_int_equal(tour(&m, 26, 1, 1), HR_OK);
+    const int32_t seen = hr_visits_seen(&m.visits);
+    assert_true(seen >= HR_RECIPES_FIRST && seen < 26 && seen == m.openings && m.now <= 50);
+    for (int32_t r = 0; r < 26; r++) assert_int_equal(m.opened[r], r < seen);
+}
+
+/* Without them some operations had no time at all. */
+static void the_first_recipes_are_run_in_any_case(void **state)
+{
+    (void)state;
+    static invented m;
+    assert_int_equal(tour(&m, 26, 100, 100), HR_OK);
+    assert_int_equal(hr_visits_seen(&m.visits), HR_RECIPES_FIRST);
+    assert_int_equal(m.openings, HR_RECIPES_FIRST);
+    assert_int_equal(tour(&m, 3, 100, 100), HR_OK);
+    assert_int_equal(m.openings, 3);
+}
+
+static void what_fails_ends_the_tour(void **state)
+{
+    (void)state;
+    static invented m = { .fails_at = 7 };
+    assert_int_equal(tour(&m, 26, 0.1, 0.1), HR_FAILURE);
+    assert_int_equal(m.openings, 7);
+}
+
 static void expect_products(const hr_visits *visits, double ns)
 {
     assert_true(fabs(hr_visits_pace(visits).ns[HR_PACE_PRODUCTS] / ns - 1) < 1e-12);
@@ -122,6 +203,9 @@ int main(void)
         cmocka_unit_test(a_part_that_moves_alone_is_another_pace),
         cmocka_unit_test(every_operation_moves_with_a_part),
         cmocka_unit_test(all_are_visited_once_and_then_who_was_seen_least),
+        cmocka_unit_test(a_tour_ends_in_time),
+        cmocka_unit_test(the_first_recipes_are_run_in_any_case),
+        cmocka_unit_test(what_fails_ends_the_tour),
         cmocka_unit_test(prices_are_of_the_fastest_pace_that_many_were_seen_at),
         cmocka_unit_test(visits_at_the_pace_are_kept_and_else_the_nearest),
         cmocka_unit_test(times_at_another_pace_are_brought_to_this_one),

@@ -15,6 +15,7 @@
 #include "model/assemble.h"
 #include "ops/linear/linear.h"
 #include "ops/list.h"
+#include "ops/norm/norm.h"
 #include "plan/compile.h"
 #include "plan/cost.h"
 #include "support/random_config.h"
@@ -202,6 +203,21 @@ static void products_count_what_their_blocks_do(void **state)
     assert_int_equal(items[3], 2 * 600 * 1000);
 }
 
+/* LayerNorm takes a mean away, RMSNorm does not: bytes alone would price them alike. */
+static void norms_count_what_they_centre(void **state)
+{
+    (void)state;
+    for (int32_t i = 0; i < 4; i++) {
+        hr_step step = { .op = (int16_t)(i % 2 ? HR_OP_norm_bwd : HR_OP_norm) };
+        const hr_norm_attr attr = { .D = 32, .groups = 3, .T = 64, .centred = i < 2 };
+        memcpy(step.attr, &attr, sizeof attr);
+        int64_t items[HR_ITEMS_MAX] = { 0 };
+        hr_op_table[step.op]->items(&step, true, 64, items);
+        assert_int_equal(items[0], i < 2 ? 64 * 3 * 32 : 0);
+        assert_true(!items[1] && !items[2] && !items[3]);
+    }
+}
+
 /* Nothing that a step is charged for is negative, or less with more rows. */
 static void more_rows_are_never_less_work(void **state)
 {
@@ -296,6 +312,7 @@ int main(void)
         cmocka_unit_test(layers_that_are_alike_cost_alike),
         cmocka_unit_test(sums_start_once_however_often_their_step_runs),
         cmocka_unit_test(products_count_what_their_blocks_do),
+        cmocka_unit_test(norms_count_what_they_centre),
         cmocka_unit_test(more_rows_are_never_less_work),
         cmocka_unit_test(tables_are_not_charged_for_what_is_not_looked_up),
         cmocka_unit_test(what_is_too_large_to_be_timed_costs_the_most_there_is),
