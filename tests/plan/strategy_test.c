@@ -291,11 +291,10 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
                   { HR_FAMILY_LLAMA, 0, 512 } };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hr_config config = random_config(SEED, 3);
+        hr_config config = random_config_of(cases[i].family, SEED, 3);
         hr_intermediates form_of_text[SETS];
         char *text[SETS];
         int32_t distinct = 0, count = 0;
-        config.model.family = cases[i].family;
         config.model.parallel_residual = cases[i].parallel;
         config.model.rotary_fraction = 0.25;
         config.model.n_layers = 2;
@@ -332,8 +331,7 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
 static void an_activation_is_made_again_without_its_product(void **state)
 {
     (void)state;
-    hr_config config = random_config(SEED, 3);
-    config.model.family = HR_FAMILY_GPT_NEOX;
+    hr_config config = random_config_of(HR_FAMILY_GPT_NEOX, SEED, 3);
     config.model.rotary_fraction = 0.25;
     config.model.n_layers = 1;
     int64_t flops[4];
@@ -399,9 +397,8 @@ static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **sta
 static void what_cuts_nothing_is_no_cut(void **state)
 {
     (void)state;
-    hr_config config = random_config(SEED, 0);
+    hr_config config = random_config_of(HR_FAMILY_NEEDLE, SEED, 0);
     hr_intermediates dropped[] = { 0xffff, 0xffff };
-    config.model.family = HR_FAMILY_NEEDLE;
     config.model.n_layers = 2;
     config.train.batch = 6;
     config.train.seq_len = 64;

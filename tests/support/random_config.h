@@ -20,12 +20,12 @@ static inline int64_t between(uint64_t seed, uint64_t turn, uint32_t what, int64
     return low + draw(seed, turn, what) % (high - low + 1);
 }
 
-/* A small recipe that passes hr_config_check: both families, all patterns, formats, optimisers. */
-static inline hr_config random_config(uint64_t seed, uint64_t turn)
+/* A small recipe of a family that passes hr_config_check: all patterns, formats, optimisers. */
+static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t turn)
 {
     hr_config config;
     hr_config_default(&config);
-    config.model.family = (int32_t)between(seed, turn, 0, 0, 1);
+    config.model.family = family;
     config.model.n_heads = between(seed, turn, 1, 1, 4);
     config.model.d_model = config.model.n_heads * 8 * between(seed, turn, 2, 1, 4);
     config.model.n_layers = between(seed, turn, 3, 1, 4);
@@ -34,6 +34,12 @@ static inline hr_config random_config(uint64_t seed, uint64_t turn)
     config.model.dropout = draw(seed, turn, 6) % 2 ? 0.1 : 0;
     config.model.parallel_residual = draw(seed, turn, 7) % 2;
     config.model.attention.pattern = (int32_t)between(seed, turn, 8, 0, 3);
+    if (config.model.family == HR_FAMILY_LLAMA) {
+        const int64_t shared = between(seed, turn, 16, 1, config.model.n_heads);
+        config.model.n_kv_heads = config.model.n_heads % shared ? 0 : shared;
+        config.model.head_dim = draw(seed, turn, 17) % 3 ? 0 : 2 * between(seed, turn, 18, 1, 20);
+        config.model.rope_scaling.kind = (int32_t)between(seed, turn, 19, 0, 2);
+    }
     config.data.tokenizer = HR_TOKENIZER_WORDS;
     config.train.format = (int32_t)between(seed, turn, 9, 0, 1);
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, 2);
@@ -44,6 +50,11 @@ static inline hr_config random_config(uint64_t seed, uint64_t turn)
     snprintf(config.train.out, sizeof config.train.out, "%s",
              draw(seed, turn, 14) % 2 ? "out" : "");
     return config;
+}
+
+static inline hr_config random_config(uint64_t seed, uint64_t turn)
+{
+    return random_config_of((int32_t)between(seed, turn, 0, 0, 2), seed, turn);
 }
 
 #endif
