@@ -17,7 +17,7 @@ extern "C" {
 
 enum { HR_PATH_BYTES = 1024 };
 
-typedef enum { HR_FAMILY_NEEDLE, HR_FAMILY_GPT_NEOX, HR_FAMILY_LLAMA } hr_family;
+typedef enum { HR_FAMILY_NEEDLE, HR_FAMILY_GPT_NEOX, HR_FAMILY_LLAMA, HR_FAMILIES } hr_family;
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
 typedef enum {

@@ -43,7 +43,7 @@ static void what_is_not_finite_is_never_saved(void **state)
     const float values[] = { NAN, -NAN, INFINITY, -INFINITY };
     hr_folder folder = hr_folder_open();
     print_message("seed %d\n", SEED);
-    for (int32_t family = 0; family < 2; family++) {
+    for (int32_t family = 0; family < HR_FAMILIES; family++) {
         rig r;
         hr_error err;
         hr_config config;

@@ -283,11 +283,12 @@ static void cuts_and_threads_keep_every_bit(void **state)
     for (int32_t rung = 0; rung < RUNGS; rung++) {
         if (!has_rung(rung)) continue;
         const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
-        for (int32_t i = 0; i < 4 * hr_min(HR_COUNT, 4); i++) {
+        for (int32_t i = 0; i < 2 * HR_FAMILIES * hr_min(HR_COUNT, 4); i++) {
             /* At the count of one each family and format meets one length and one pattern a
              * rung. */
-            const int32_t family = i & 1, format = i >> 1 & 1, turn = i / 4;
-            const int32_t length = rung == 0 ? (i + (i >> 1) + turn) % 2
+            const int32_t family = i % HR_FAMILIES, format = i / HR_FAMILIES % 2,
+                          turn = i / (2 * HR_FAMILIES);
+            const int32_t length = rung == 0 ? (i + format + turn) % 2
                                              : (i + rung + turn) % 4; /* ref is slow */
             const hr_config config = config_of(family, format, lengths[length],
                                                (i + 2 * rung + turn) % 4);
@@ -348,7 +349,7 @@ static void other_cuts_agree_to_rounding(void **state)
 static void both_formats_begin_with_the_same_weights(void **state)
 {
     (void)state;
-    for (int32_t family = 0; family < 2; family++) {
+    for (int32_t family = 0; family < HR_FAMILIES; family++) {
         rig r[2];
         for (int32_t format = 0; format < 2; format++) {
             const hr_config config = config_of(family, format, 23, HR_PATTERN_DENSE);

@@ -212,6 +212,7 @@ static void change_strategy(const char *strategy, const char *what, FILE *file)
         { "values", " v " },
         { "outputs of attention", " attention " },
         { "inputs of MLPs", " mid " },
+        { "gates of MLPs", " gate " },
         { "what MLPs activate", " up " },
         { "activations of MLPs", " activation " },
     };
@@ -260,7 +261,7 @@ static void every_removal_takes_the_bytes_and_the_time_that_are_said(void **stat
 {
     int32_t held = 0;
     (void)state;
-    for (int32_t family = 0; family < 2; family++) {
+    for (int32_t family = 0; family < HR_FAMILIES; family++) {
         static hr_config config;
         config = small();
         config.model.family = family;

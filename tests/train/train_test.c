@@ -151,7 +151,7 @@ static void a_run_kept_its_plan(const child_outcome *run)
 static void training_teaches_saves_and_keeps_its_plan(void **state)
 {
     (void)state;
-    for (int32_t family = 0; family < 2; family++)
+    for (int32_t family = 0; family < HR_FAMILIES; family++)
         for (int32_t format = 0; format < 2; format++) {
             hr_config config = config_of(family);
             config.train.format = format;
@@ -179,7 +179,7 @@ static void training_teaches_saves_and_keeps_its_plan(void **state)
 static void validation_is_the_mean_over_all_windows(void **state)
 {
     (void)state;
-    for (int32_t family = 0; family < 2; family++) {
+    for (int32_t family = 0; family < HR_FAMILIES; family++) {
         hr_config config = config_of(family);
         config.train.steps = 5;
         config.train.kernels[0] = 0;
@@ -265,7 +265,7 @@ static void two_equal_runs_have_equal_bits_and_metrics(void **state)
 static void a_run_that_saves_nothing_uses_its_whole_arena(void **state)
 {
     (void)state;
-    for (int32_t family = 0; family < 2; family++) {
+    for (int32_t family = 0; family < HR_FAMILIES; family++) {
         hr_config config = config_of(family);
         config.model.d_model = 8;
         config.model.rotary_fraction = 0.5;
@@ -456,9 +456,9 @@ static void a_whole_run_asks_for_nothing_after_its_seal(void **state)
         print_message("skip: HR_TRAP does not name the trap\n");
         skip();
     }
-    for (int32_t family = 0; family < 2; family++) {
+    for (int32_t family = 0; family < HR_FAMILIES; family++) {
         hr_config config = config_of(family);
-        config.train.format = family;
+        config.train.format = family % 2;
         config.model.dropout = 0.1;
         config.train.eval_every = 10;
         config.train.sample_every = 10;
