@@ -70,7 +70,7 @@ typedef struct {
  *                   none
  *          NO_FIT   less memory than the recipes need, some hundred MiB
  *          FAILURE  the file cannot be written.
- * Cost     request->seconds or less; more where ten recipes, a step each, take longer
+ * Cost     request->seconds or less; more where a dozen recipes, a step each, take longer
  * Threads  one at a time in a process. */
 HR_MUST_CHECK hr_status hr_calibrate(const hr_calibrate_request *request,
                                      hr_calibrate_report *report, hr_error *err);

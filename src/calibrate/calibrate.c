@@ -146,8 +146,9 @@ static hr_status visit(desk *d, hr_probe *probe, int32_t recipe, double until, h
     return end_visit(d, probe, made, steps, err);
 }
 
-/* A step to warm up, then as many visits as there is time for. Where there is none for another
- * step, it is the visit: colder than others, but seen. */
+/* A step to warm up, then as many visits as there is time for. Where there is little, the pace is
+ * taken after one more step alone; where the first took all of it, that is the visit: colder than
+ * others, but seen. */
 static hr_status run_recipe(desk *d, hr_probe *probe, int32_t recipe, double begin,
                             const hr_visits_turn *turn, hr_error *err)
 {
@@ -155,8 +156,10 @@ static hr_status run_recipe(desk *d, hr_probe *probe, int32_t recipe, double beg
     hr_visit only = { .recipe = recipe, .before = d->now };
     hr_status status = hr_probe_step(probe, true, &lap, err);
     only.step_ns = (double)lap.cpu_ns;
-    if (status == HR_OK && ends_after(d, &lap, begin + turn->most))
+    if (status == HR_OK && 1e-9 * (double)lap.wall_ns > turn->most)
         return end_visit(d, probe, only, 1, err);
+    if (status == HR_OK && ends_after(d, &lap, begin + turn->most))
+        return visit(d, probe, recipe, begin, err);
     if (status == HR_OK) status = hr_pacer_take(&d->pacer, &d->now, err);
     for (int32_t i = 0; i < HR_VISITS_OPENED && status == HR_OK; i++) {
         if (i > 0 && clock_of(d) > begin + turn->enough) break;

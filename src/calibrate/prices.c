@@ -97,10 +97,46 @@ static int64_t whole(double value, int64_t most)
     return value >= (double)most ? most : (int64_t)(value + 0.5);
 }
 
+/* The only sample of a group; null where there are more or none. */
+static const hr_price_sample *only_sample(const hr_price_sample *samples, int32_t count, int32_t op,
+                                          int32_t dtype)
+{
+    const hr_price_sample *only = NULL;
+    for (int32_t i = 0; i < count; i++) {
+        if (samples[i].op != op || samples[i].dtype != dtype) continue;
+        if (only) return NULL;
+        only = &samples[i];
+    }
+    return only;
+}
+
+/* Least squares would make one time a price of being called, whatever the call's size: the rates
+ * that there were are brought to it. */
+static void scale_to(const hr_price_sample *only, hr_rate *rate)
+{
+    const double ps = 1e3 * only->ns;
+    const double priced = (double)(hr_cost_of(rate, &only->work) - rate->call_ps);
+    if (priced <= 0 || ps <= (double)rate->call_ps) {
+        rate->call_ps = whole(ps, HR_RATE_CALL_PS_MOST);
+        for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+            if (only->work.amount[t]) rate->unit_as[t] = 0;
+        return;
+    }
+    const double factor = (ps - (double)rate->call_ps) / priced;
+    for (int32_t t = 0; t < HR_TERM_COUNT; t++)
+        if (only->work.amount[t])
+            rate->unit_as[t] = whole(factor * (double)rate->unit_as[t], HR_RATE_UNIT_AS_MOST);
+}
+
 static void fit_group(const hr_price_sample *samples, int32_t count, int32_t op, int32_t dtype,
                       hr_rate *rate)
 {
     equations e = { .rate = { 0 } };
+    const hr_price_sample *only = only_sample(samples, count, op, dtype);
+    if (only) {
+        scale_to(only, rate);
+        return;
+    }
     for (int32_t round = 0; round < ROUNDS; round++) {
         collect(&e, samples, count, op, dtype, round > 0);
         if (e.scale[0] == 0) return;

@@ -21,8 +21,8 @@ enum {
  * micro-batch go from 64 to 4,096 whatever the widths, or a pass over a weight could not be told
  * from its product; some widths and vocabularies end inside a tile.
  *
- * The first ten run every operation in both types: where time runs short, those at the end are left
- * out. */
+ * The first twelve run every operation in both types: where time runs short, those at the end are
+ * left out. */
 static const hr_recipe learned[] = {
     { NEOX, BF16, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 64, 32, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 128, 2, 2, 384, 8192, 128, 16, 8, 0.1, 0 },
@@ -30,6 +30,8 @@ static const hr_recipe learned[] = {
     { NEOX, FP32, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 32, 16, 0, 0 },
     { NEEDLE, FP32, ADAMW, KEEP, 128, 2, 2, 384, 8192, 128, 4, 2, 0.1, 0 },
     { LLAMA, FP32, ADAMW, KEEP, 192, 2, 6, 512, 4096, 128, 4, 2, 0, 2 },
+    { LLAMA, BF16, ADAMW, KEEP, 128, 1, 4, 704, 512, 64, 1, 1, 0, 4 },
+    { LLAMA, FP32, ADAMW, KEEP, 256, 1, 4, 704, 1000, 64, 1, 1, 0, 1 },
     { NEOX, BF16, ADAMW, AGAIN, 128, 2, 4, 512, 512, 256, 16, 16, 0, 0 },
     { NEOX, FP32, ADAMW, AGAIN, 256, 2, 4, 1024, 4096, 256, 1, 1, 0, 0 },
     { NEEDLE, BF16, SGD, KEEP, 320, 1, 10, 880, 16384, 100, 3, 3, 0, 0 },

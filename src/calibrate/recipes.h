@@ -17,7 +17,7 @@ typedef struct {
 
 /* Row `index` of what calibration runs, null past its end. The first HR_RECIPES_FIRST run every
  * operation, in both types, that any of them runs. */
-enum { HR_RECIPES_FIRST = 10, HR_RECIPES_LEARNED_MOST = 64 };
+enum { HR_RECIPES_FIRST = 12, HR_RECIPES_LEARNED_MOST = 64 };
 const hr_recipe *hr_recipe_learned(int32_t index);
 
 /* The fixed small step that tells how fast the machine is at the moment, with a matrix unit or

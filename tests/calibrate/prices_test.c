@@ -96,6 +96,32 @@ static void what_was_not_measured_keeps_its_price(void **state)
     assert_memory_equal(&rates, &before, sizeof rates);
 }
 
+/* One time says how long, not of what: twice the work is not the same time. */
+static void one_sample_scales_the_rates_there_were(void **state)
+{
+    (void)state;
+    static hr_rates rates;
+    hr_price_sample sample = { .op = OP, .dtype = 1, .ns = 50000 };
+    sample.work.amount[HR_TERM_IN] = 1 << 16;
+    sample.work.amount[HR_TERM_OUT] = 1 << 15;
+    memset(&rates, 0, sizeof rates);
+    rates.op[OP][1].call_ps = 2000000;
+    rates.op[OP][1].unit_as[HR_TERM_IN] = 100000000;
+    rates.op[OP][1].unit_as[HR_TERM_OUT] = 300000000;
+    rates.op[OP][1].unit_as[HR_TERM_OUT + 1] = 5;
+    hr_prices_fit(&sample, 1, &rates);
+    const hr_rate *rate = &rates.op[OP][1];
+    assert_true(fabs((double)hr_cost_of(rate, &sample.work) / 50e6 - 1) < 1e-6);
+    assert_int_equal(rate->call_ps, 2000000);
+    assert_int_equal(rate->unit_as[HR_TERM_OUT + 1], 5);
+    sample.work.amount[HR_TERM_IN] *= 2;
+    sample.work.amount[HR_TERM_OUT] *= 2;
+    assert_true(fabs((double)hr_cost_of(rate, &sample.work) / 98e6 - 1) < 1e-6);
+    sample.ns = 1000; /* less than a call was thought to take */
+    hr_prices_fit(&sample, 1, &rates);
+    assert_int_equal(hr_cost_of(rate, &sample.work), 1000000);
+}
+
 /* An input that makes calls shorter: its price must not become negative. */
 static void no_price_is_negative(void **state)
 {
@@ -137,6 +163,7 @@ int main(void)
         cmocka_unit_test(planted_prices_are_found_again),
         cmocka_unit_test(calls_that_were_disturbed_hardly_count),
         cmocka_unit_test(what_was_not_measured_keeps_its_price),
+        cmocka_unit_test(one_sample_scales_the_rates_there_were),
         cmocka_unit_test(no_price_is_negative),
         cmocka_unit_test(a_quantile_has_its_share_below),
     };
