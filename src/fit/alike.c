@@ -8,7 +8,7 @@
 
 enum {
     ENDS_MOST = HR_ALIKE_SETS_MOST * HR_FIT_CHUNKS_MOST,
-    SEGMENTS_MOST = 2 * HR_ALIKE_SETS_MOST,
+    SEGMENTS_MOST = HR_ALIKE_SETS_MOST + ENDS_MOST,
     GAP_FIRST = 1 << 14, /* the first guess: the bound is missed by this part of itself */
     GAP_GROWTH = 4,
     HALVINGS_MOST = 2
@@ -41,15 +41,23 @@ typedef struct {
     int32_t count, at;
 } outlook;
 
+/* A corner of a lower convex envelope. */
+typedef struct {
+    int64_t bytes, ps;
+} corner;
+
 typedef struct {
     const hr_layers_task *task;
     int64_t ps_most;
     int32_t middles;
     int32_t clock; /* the pass to go by, HR_PASSES: both */
-    int32_t order[HR_ALIKE_SETS_MOST];
-    envelope after[HR_ALIKE_SETS_MOST]; /* by position in the order */
-    end ends[ENDS_MOST];                /* room and time rise */
-    int32_t end_count;
+    int32_t order[HR_ALIKE_SETS_MOST], place[HR_ALIKE_SETS_MOST]; /* of each set in the order */
+    int32_t by_kept[HR_ALIKE_SETS_MOST];
+    end ends[ENDS_MOST]; /* room and time rise */
+    int32_t end_count, corner_count;
+    corner corners[ENDS_MOST]; /* of the ends */
+    envelope after;            /* of the sets from the position on that is looked at */
+    outlook ahead;
     hr_layers_state *nodes, *lists[2]; /* from: of a list, its node; of a node, the one before */
     int64_t *first[2];                 /* [middles + 2] */
     int64_t node_count, node_most, list_most;
@@ -145,11 +153,7 @@ static void list_ends(search *s, const hr_twin_rest *rests, int32_t rest_count)
 
 /* ---- bounds ---- */
 
-typedef struct {
-    int64_t bytes, ps;
-} corner;
-
-/* Appends a corner to a lower convex envelope; bytes rise. Returns the new count. */
+/* Appends a corner; bytes rise. Returns the new count. */
 static int32_t add_corner(corner *c, int32_t count, int64_t bytes, int64_t ps)
 {
     if (count && ps >= c[count - 1].ps) return count;
@@ -165,18 +169,22 @@ static int32_t add_corner(corner *c, int32_t count, int64_t bytes, int64_t ps)
 }
 
 /* The sets from position `first` of the order on, and the ends: lines by what a byte saves. */
-static void envelop(search *s, const int32_t *by_kept, const int32_t *place, int32_t first,
-                    const corner *ends, int32_t end_count)
+static void envelop(search *s, int32_t first)
 {
     const hr_layers_task *task = s->task;
-    envelope *e = &s->after[first];
+    const corner *ends = s->corners;
+    const int32_t end_count = s->corner_count;
+    envelope *e = &s->after;
     corner layer[HR_ALIKE_SETS_MOST];
     int32_t count = 0, i = 0, j = 0;
     for (int32_t n = 0; n < task->set_count; n++) {
-        const hr_twin_set *set = &task->sets[by_kept[n]];
-        if (place[by_kept[n]] >= first) count = add_corner(layer, count, set->kept, set->ps[1]);
+        const hr_twin_set *set = &task->sets[s->by_kept[n]];
+        if (s->place[s->by_kept[n]] >= first)
+            count = add_corner(layer, count, set->kept, set->ps[1]);
     }
-    *e = (envelope){ .layer_bytes = layer[0].bytes, .layer_ps = layer[0].ps };
+    e->count = 0;
+    e->layer_bytes = layer[0].bytes;
+    e->layer_ps = layer[0].ps;
     while (i + 1 < count || j + 1 < end_count) {
         const double of_layer = i + 1 < count ? (double)(layer[i + 1].ps - layer[i].ps) /
                                                     (double)(layer[i + 1].bytes - layer[i].bytes)
@@ -199,42 +207,42 @@ static void envelop(search *s, const int32_t *by_kept, const int32_t *place, int
     }
 }
 
-static void envelop_all(search *s)
+/* What all envelopes are made of. */
+static void prepare(search *s)
 {
-    int32_t by_kept[HR_ALIKE_SETS_MOST], place[HR_ALIKE_SETS_MOST];
-    corner ends[ENDS_MOST];
-    int32_t count = 0;
     const hr_twin_set *sets = s->task->sets;
     for (int32_t k = 0; k < s->task->set_count; k++) {
         int32_t i = k;
         for (; i > 0; i--) {
-            const hr_twin_set *before = &sets[by_kept[i - 1]];
+            const hr_twin_set *before = &sets[s->by_kept[i - 1]];
             if (before->kept < sets[k].kept ||
                 (before->kept == sets[k].kept && before->ps[1] <= sets[k].ps[1]))
                 break;
-            by_kept[i] = by_kept[i - 1];
+            s->by_kept[i] = s->by_kept[i - 1];
         }
-        by_kept[i] = k;
-        place[s->order[k]] = k;
+        s->by_kept[i] = k;
+        s->place[s->order[k]] = k;
     }
     /* Bytes of an end: the room it takes of the most there is. */
     const int64_t most = s->ends[s->end_count - 1].room;
     for (int32_t i = s->end_count - 1; i >= 0; i--)
-        count = add_corner(ends, count, most - s->ends[i].room, s->ends[i].ps);
-    for (int32_t first = 0; first < s->task->set_count; first++)
-        envelop(s, by_kept, place, first, ends, count);
+        s->corner_count = add_corner(s->corners, s->corner_count, most - s->ends[i].room,
+                                     s->ends[i].ps);
 }
 
-static outlook look_ahead(const search *s, int32_t first, int32_t layers)
+/* With the sets that the envelope is of; valid until the next call. */
+static outlook *look_ahead(search *s, int32_t layers)
 {
-    const envelope *e = &s->after[first];
-    outlook ahead = { .segments = e->segments, .count = e->count, .at = e->count };
-    ahead.room[0] = layers * e->layer_bytes - s->ends[s->end_count - 1].room;
-    ahead.ps[0] = layers * e->layer_ps + s->ends[s->end_count - 1].ps;
+    const envelope *e = &s->after;
+    outlook *ahead = &s->ahead;
+    ahead->segments = e->segments;
+    ahead->count = ahead->at = e->count;
+    ahead->room[0] = layers * e->layer_bytes - s->ends[s->end_count - 1].room;
+    ahead->ps[0] = layers * e->layer_ps + s->ends[s->end_count - 1].ps;
     for (int32_t i = 0; i < e->count; i++) {
         const segment *line = &e->segments[i];
-        ahead.room[i + 1] = ahead.room[i] + layers * line->layer_bytes + line->end_bytes;
-        ahead.ps[i + 1] = ahead.ps[i] + layers * line->layer_ps + line->end_ps;
+        ahead->room[i + 1] = ahead->room[i] + layers * line->layer_bytes + line->end_bytes;
+        ahead->ps[i + 1] = ahead->ps[i] + layers * line->layer_ps + line->end_ps;
     }
     return ahead;
 }
@@ -331,6 +339,7 @@ static bool add_set(search *s, int32_t position)
     hr_layers_state *made = s->lists[1];
     const int64_t *old_first = s->first[0];
     int64_t *first = s->first[1], used = 0;
+    envelop(s, position);
     for (int32_t j = 0; j <= s->middles && !s->out_of_room; j++) {
         const int64_t without = old_first[j + 1] - old_first[j];
         int64_t before = j ? used - first[j - 1] : 0;
@@ -339,9 +348,9 @@ static bool add_set(search *s, int32_t position)
             before = fitting(made + first[j - 1], before,
                              task->limit - work_at(s, &task->sets[k], j));
         if (without == 0 && before == 0) continue;
-        outlook ahead = look_ahead(s, position, s->middles - j);
-        used += join(s, &ahead, old + old_first[j], without, made + (j ? first[j - 1] : 0), before,
-                     &task->sets[k], (uint16_t)k, made + used, s->list_most - used);
+        used += join(s, look_ahead(s, s->middles - j), old + old_first[j], without,
+                     made + (j ? first[j - 1] : 0), before, &task->sets[k], (uint16_t)k,
+                     made + used, s->list_most - used);
     }
     first[s->middles + 1] = used;
     s->lists[0] = made;
@@ -392,9 +401,10 @@ static int64_t bound_of(search *s)
 {
     int64_t least = INT64_MAX;
     const int32_t count = start(s, s->lists[0]);
-    outlook ahead = look_ahead(s, 0, s->middles);
+    envelop(s, 0);
+    outlook *ahead = look_ahead(s, s->middles);
     for (int32_t i = 0; i < count; i++) {
-        const int64_t ps = ps_ahead(&ahead, s->lists[0][i].kept);
+        const int64_t ps = ps_ahead(ahead, s->lists[0][i].kept);
         if (ps != INT64_MAX) least = hr_min(least, s->lists[0][i].ps + ps);
     }
     return least;
@@ -406,7 +416,9 @@ static search *open_search(hr_layers *layers, const hr_layers_task *task, const 
                            int32_t rest_count)
 {
     search *s = layers->alike;
-    memset(s, 0, sizeof *s);
+    s->end_count = s->corner_count = 0;
+    s->out_of_room = false;
+    s->node_count = 0;
     s->task = task;
     s->middles = task->twin->depth.layers - 2;
     s->node_most = layers->most / 2;
@@ -419,7 +431,7 @@ static search *open_search(hr_layers *layers, const hr_layers_task *task, const 
     s->clock = clock_of(task);
     put_in_order(s);
     list_ends(s, rests, rest_count);
-    if (s->end_count) envelop_all(s);
+    if (s->end_count) prepare(s);
     return s;
 }
 

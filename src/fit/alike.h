@@ -12,7 +12,7 @@
 
 #include "fit/layers.h"
 
-enum { HR_ALIKE_SETS_MOST = 64 }; /* that do not beat one another */
+enum { HR_ALIKE_SETS_MOST = 256 }; /* that do not beat one another */
 
 typedef struct {
     int64_t ps;       /* of the whole step */

@@ -121,11 +121,11 @@ static bool choose_by_layer(walk *w, const hr_setting *s, hr_layers_task *task, 
 /* No choice for the layers keeps within the limit, with any chunk. */
 static bool has_no_room(const hr_setting *s, const hr_layers_task *task)
 {
-    int64_t least = INT64_MAX;
+    hr_layers_task least = *task;
+    least.head = INT64_MAX;
     for (int32_t c = 0; c < s->chunk_count; c++)
-        if (s->rests[c].other <= task->limit) least = hr_min(least, s->rests[c].head);
-    return least == INT64_MAX || hr_layers_least(task->twin, task->sets, task->set_count,
-                                                 task->slopes, least, NULL) > task->limit;
+        if (s->rests[c].other <= task->limit) least.head = hr_min(least.head, s->rests[c].head);
+    return !hr_layers_have_room(&least);
 }
 
 /* The fastest of all, no slower than task->ps_most, written to the fit's trial; false: there is
@@ -207,7 +207,7 @@ static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
     hr_twin_set *sets = fit->desk->asked;
     bool changed = true;
     for (int32_t turn = 0; changed; turn++) {
-        memcpy(sets, s->sets, sizeof s->sets);
+        memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
         for (int32_t k = 0; k < fit->set_count && q->times; k++)
             memcpy(sets[k].ps, q->times->sets[k].ps, sizeof sets[k].ps);
         q->task = (hr_layers_task){ .twin = &fit->twin,
@@ -253,11 +253,12 @@ typedef struct {
 /* The bound: layers work with the bytes that the smallest tiles leave, in the time of no tiles. */
 static hr_status bound_tiling(walk *w, tiling *t, hr_error *err)
 {
-    hr_setting *s = &w->fit->desk->tiled;
+    hr_fit *fit = w->fit;
+    hr_setting *s = &fit->desk->tiled;
     question q = { .limit = w->limit,
                    .ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX,
                    .times = t->base };
-    hr_setting_derive(t->base, t->rests, s);
+    hr_setting_derive(fit, t->base, t->rests, s);
     s->knobs.mlp_tile = t->mlp[t->mlps - 1];
     s->knobs.attention_tile = t->attention[t->attentions - 1];
     const hr_status status = settle(w, s, &q, err);
@@ -282,7 +283,7 @@ static hr_status explore_tiling(walk *w, tiling *t, hr_error *err)
     for (int32_t i = i_first; i < t->mlps; i++)
         for (int32_t j = j_first; j < t->attentions && status == HR_OK; j++) {
             if (t->bound == INT64_MAX || (w->any && t->bound >= w->found->step_ps)) return HR_OK;
-            hr_setting_derive(t->base, t->rests, s);
+            hr_setting_derive(fit, t->base, t->rests, s);
             s->knobs.mlp_tile = t->mlp[i];
             s->knobs.attention_tile = t->attention[j];
             status = hr_setting_price_tiles(fit, t->base, s, err);
@@ -319,7 +320,7 @@ static int64_t bound_setting(walk *w, const hr_setting *s)
     hr_twin_set *sets = fit->desk->bounded;
     if (fit->twin.depth.exact)
         return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
-    memcpy(sets, s->sets, sizeof s->sets);
+    memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
     const hr_layers_task task = { .twin = &fit->twin,
                                   .sets = sets,
                                   .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
@@ -344,20 +345,20 @@ static hr_status explore_micro(walk *w, int64_t micro, const hr_setting *whole, 
     hr_setting *dx_first = &fit->desk->dx_first, *dw_first = &fit->desk->dw_first,
                *s = &fit->desk->ordered;
     hr_status status = HR_OK;
-    if (micro == hr_fit_sequences_of(fit, &whole->knobs)) memcpy(dx_first, whole, sizeof *whole);
+    if (micro == hr_fit_sequences_of(fit, &whole->knobs)) hr_setting_copy(fit, whole, dx_first);
     else status = hr_setting_open(fit, micro, false, false, dx_first, err);
     if (status == HR_OK) status = hr_setting_open(fit, micro, true, false, dw_first, err);
     if (status != HR_OK) return status;
     if (!dx_first->known[0]) {
         const bool scales = hr_setting_scale(fit, whole, dx_first);
-        hr_setting_derive(dx_first, dw_first, s);
+        hr_setting_derive(fit, dx_first, dw_first, s);
         if (scales && is_beaten(w, dx_first) && is_beaten(w, s)) return HR_OK;
         status = scales ? hr_setting_price_turns(fit, dx_first, err)
                         : hr_setting_foresee(fit, dx_first, err);
     }
     if (status == HR_OK) status = explore(w, dx_first, err);
     if (status != HR_OK) return status;
-    hr_setting_derive(dx_first, dw_first, s);
+    hr_setting_derive(fit, dx_first, dw_first, s);
     status = hr_setting_bound_works(fit, s, err);
     if (status == HR_OK) status = explore(w, s, err);
     if (status == HR_OK) status = explore_tiles(w, dx_first, dx_first, err);
@@ -376,11 +377,11 @@ static hr_status explore_consumed(walk *w, const hr_setting *whole, hr_error *er
     hr_status status = hr_setting_open(fit, micro, false, true, &desk->dx_rests, err);
     if (status == HR_OK) status = hr_setting_open(fit, micro, true, true, &desk->dw_rests, err);
     if (status != HR_OK) return status;
-    hr_setting_derive(whole, &desk->dx_rests, &desk->dx_first);
+    hr_setting_derive(fit, whole, &desk->dx_rests, &desk->dx_first);
     status = hr_setting_price_tiles(fit, whole, &desk->dx_first, err);
     if (status != HR_OK) return status;
-    hr_setting_derive(&desk->dx_first, &desk->dx_rests, &desk->ordered);
-    hr_setting_derive(&desk->dx_first, &desk->dw_rests, &desk->dw_first);
+    hr_setting_derive(fit, &desk->dx_first, &desk->dx_rests, &desk->ordered);
+    hr_setting_derive(fit, &desk->dx_first, &desk->dw_rests, &desk->dw_first);
     if (is_beaten(w, &desk->ordered) && is_beaten(w, &desk->dw_first)) return HR_OK;
     status = explore(w, &desk->dx_first, err);
     if (status == HR_OK) status = explore(w, &desk->dw_first, err);
@@ -402,7 +403,7 @@ static hr_status look_at(walk *w, const hr_setting *whole, prospect *p, hr_error
     hr_setting *s = &fit->desk->ordered;
     int64_t chunks[HR_FIT_CHUNKS_MOST];
     const int32_t count = hr_fit_chunks(fit->config, p->micro, chunks);
-    memset(s, 0, sizeof *s);
+    hr_setting_clear(fit, s);
     s->knobs.micro_batch = p->micro;
     s->chunks[s->chunk_count++] = chunks[0];
     if (count > 1) s->chunks[s->chunk_count++] = chunks[count - 1];
@@ -463,7 +464,7 @@ static hr_status settle_least(hr_fit *fit, hr_setting *s, int32_t chunk, int64_t
     hr_twin_set *sets = fit->desk->asked;
     hr_layers_task task = { .twin = &fit->twin, .sets = sets, .slopes = &s->slopes };
     for (bool changed = true; changed;) {
-        memcpy(sets, s->sets, sizeof s->sets);
+        memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
         task.set_count = hr_layers_prune(&fit->twin, sets, fit->set_count);
         const int64_t least = hr_max(hr_layers_least(&fit->twin, sets, task.set_count, &s->slopes,
                                                      s->rests[chunk].head, fit->trial),
@@ -492,7 +493,7 @@ static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting 
         bound = hr_min(bound, hr_max(rests->rests[c].head, rests->rests[c].other));
     for (int32_t i = mlps * attentions - 1; i >= 0 && bound < *bytes && status == HR_OK; i--) {
         hr_setting *s = &fit->desk->tiled;
-        hr_setting_derive(base, rests, s);
+        hr_setting_derive(fit, base, rests, s);
         s->knobs.mlp_tile = mlp[i / attentions];
         s->knobs.attention_tile = attention[i % attentions];
         status = hr_setting_bound_works(fit, s, err);

@@ -260,40 +260,57 @@ void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t
     }
 }
 
+/* Indices of sets by what they keep; of equals the first. */
+static void sort_by_kept(const hr_twin_set *sets, int32_t set_count, uint16_t *order)
+{
+    for (int32_t k = 0; k < set_count; k++) {
+        int32_t i = k;
+        for (; i > 0 && sets[order[i - 1]].kept > sets[k].kept; i--) order[i] = order[i - 1];
+        order[i] = (uint16_t)k;
+    }
+}
+
 /* Keeping least below is never worse for the layers above. */
 static bool possible(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                     const hr_twin_slopes *slopes, int64_t head, int64_t limit, uint16_t *chosen)
+                     const uint16_t *order, const hr_twin_slopes *slopes, int64_t head,
+                     int64_t limit, uint16_t *chosen)
 {
     int64_t kept = 0;
     for (int32_t l = 0; l < twin->depth.layers; l++) {
-        int64_t least = INT64_MAX;
-        for (int32_t k = 0; k < set_count; k++) {
-            if (sets[k].kept >= least || kept + hr_twin_work(twin, &sets[k], slopes, l) > limit)
-                continue;
-            least = sets[k].kept;
-            if (chosen) chosen[l] = (uint16_t)k;
-        }
-        if (least == INT64_MAX) return false;
-        kept += least;
+        int32_t i = 0;
+        while (i < set_count && kept + hr_twin_work(twin, &sets[order[i]], slopes, l) > limit) i++;
+        if (i == set_count) return false;
+        if (chosen) chosen[l] = order[i];
+        kept += sets[order[i]].kept;
     }
     return kept + head <= limit;
+}
+
+bool hr_layers_have_room(const hr_layers_task *task)
+{
+    uint16_t order[HR_FIT_SETS_MOST];
+    sort_by_kept(task->sets, task->set_count, order);
+    return task->head <= task->limit && possible(task->twin, task->sets, task->set_count, order,
+                                                 task->slopes, task->head, task->limit, NULL);
 }
 
 int64_t hr_layers_least(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
                         const hr_twin_slopes *slopes, int64_t head, uint16_t *chosen)
 {
+    uint16_t order[HR_FIT_SETS_MOST];
     int64_t low = head, high = head + 1;
-    while (!possible(twin, sets, set_count, slopes, head, high, NULL)) {
+    sort_by_kept(sets, set_count, order);
+    while (!possible(twin, sets, set_count, order, slopes, head, high, NULL)) {
         low = high;
         if (high > INT64_MAX / 4) return INT64_MAX;
         high *= 2;
     }
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (possible(twin, sets, set_count, slopes, head, middle, NULL)) high = middle;
+        if (possible(twin, sets, set_count, order, slopes, head, middle, NULL)) high = middle;
         else low = middle + 1;
     }
-    if (chosen) (void)possible(twin, sets, set_count, slopes, head, high, chosen);
+    if (chosen) (void)possible(twin, sets, set_count, order, slopes, head, high, chosen);
     return high;
 }
 
@@ -308,15 +325,28 @@ static bool beats(const hr_twin *twin, const hr_twin_set *a, const hr_twin_set *
     return true;
 }
 
+/* Beating goes on from one to the next, so those that are left say all; mostly the one that beat the
+ * last beats this one, too. */
 int32_t hr_layers_prune(const hr_twin *twin, hr_twin_set *sets, int32_t set_count)
 {
-    int32_t left = 0;
+    int32_t left = 0, recent = 0;
     for (int32_t k = 0; k < set_count; k++) {
-        bool beaten = false;
-        for (int32_t other = 0; other < set_count && !beaten; other++)
-            beaten = other != k && beats(twin, &sets[other], &sets[k]) &&
-                     (other < k || !beats(twin, &sets[k], &sets[other]));
-        if (!beaten) sets[left++] = sets[k];
+        bool beaten = left && beats(twin, &sets[recent], &sets[k]);
+        for (int32_t other = 0; other < left && !beaten; other++) {
+            beaten = beats(twin, &sets[other], &sets[k]);
+            if (beaten) recent = other;
+        }
+        if (beaten) continue;
+        const hr_twin_set set = sets[k];
+        int32_t kept = 0;
+        for (int32_t other = 0; other < left; other++) {
+            if (beats(twin, &set, &sets[other])) continue;
+            if (kept < other) sets[kept] = sets[other];
+            kept++;
+        }
+        sets[kept] = set;
+        recent = kept;
+        left = kept + 1;
     }
     return left;
 }

@@ -58,6 +58,9 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
 void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t state,
                     uint16_t *chosen);
 
+/* Any choice keeps within the limit, with the head. ps_most is not looked at. */
+bool hr_layers_have_room(const hr_layers_task *task);
+
 /* The lowest limit for which any choice exists whose kept bytes plus `head` are within it, too.
  *
  *   chosen  out: [layers] such a choice, indices of sets; null: it is not asked for */

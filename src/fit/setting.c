@@ -18,10 +18,20 @@ int64_t hr_fit_sequences_of(const hr_fit *fit, const hr_strategy *knobs)
     return knobs->micro_batch ? knobs->micro_batch : fit->config->train.batch;
 }
 
+/* Tables of sets are large, and mostly few of them are there. */
+void hr_setting_clear(const hr_fit *fit, hr_setting *s)
+{
+    memset(s->sets, 0, (size_t)fit->set_count * sizeof *s->sets);
+    memset(s->known, 0, (size_t)fit->set_count * sizeof *s->known);
+    s->reference_head = 0;
+    s->chunk_count = 0;
+    s->knobs = (hr_strategy){ .micro_batch = 0 };
+}
+
 hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consume, hr_setting *s,
                           hr_error *err)
 {
-    memset(s, 0, sizeof *s);
+    hr_setting_clear(fit, s);
     s->knobs = (hr_strategy){ .micro_batch = micro < fit->config->train.batch ? micro : 0,
                               .dw_first = dw_first,
                               .consume = consume };
@@ -147,14 +157,32 @@ hr_status hr_setting_foresee(hr_fit *fit, hr_setting *s, hr_error *err)
     return status;
 }
 
-void hr_setting_derive(const hr_setting *base, const hr_setting *rests, hr_setting *s)
+static void copy_rests(const hr_setting *from, hr_setting *s)
 {
-    memcpy(s, rests, sizeof *s);
-    s->reference_head = 0;
-    memset(s->known, 0, sizeof s->known);
-    memcpy(s->sets, base->sets, sizeof s->sets);
-    for (int32_t k = 0; k < HR_FIT_SETS_MOST; k++)
+    s->knobs = from->knobs;
+    s->slopes = from->slopes;
+    s->chunk_count = from->chunk_count;
+    memcpy(s->chunks, from->chunks, sizeof s->chunks);
+    memcpy(s->rests, from->rests, sizeof s->rests);
+}
+
+void hr_setting_copy(const hr_fit *fit, const hr_setting *from, hr_setting *s)
+{
+    copy_rests(from, s);
+    s->reference_head = from->reference_head;
+    memcpy(s->sets, from->sets, (size_t)fit->set_count * sizeof *s->sets);
+    memcpy(s->known, from->known, (size_t)fit->set_count * sizeof *s->known);
+}
+
+void hr_setting_derive(const hr_fit *fit, const hr_setting *base, const hr_setting *rests,
+                       hr_setting *s)
+{
+    hr_setting_clear(fit, s);
+    copy_rests(rests, s);
+    for (int32_t k = 0; k < fit->set_count; k++) {
+        s->sets[k] = base->sets[k];
         memset(s->sets[k].work, 0, sizeof s->sets[k].work);
+    }
 }
 
 hr_status hr_setting_price_tiles(hr_fit *fit, const hr_setting *base, hr_setting *s, hr_error *err)

@@ -26,6 +26,11 @@ int32_t hr_fit_reference_of(const hr_fit *fit);
 /* Sequences of a turn: the batch's where it is not cut. */
 int64_t hr_fit_sequences_of(const hr_fit *fit, const hr_strategy *knobs);
 
+/* Nothing is known of it. */
+void hr_setting_clear(const hr_fit *fit, hr_setting *s);
+
+void hr_setting_copy(const hr_fit *fit, const hr_setting *from, hr_setting *s);
+
 /* Everything but the sets. */
 HR_MUST_CHECK hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consume,
                                         hr_setting *s, hr_error *err);
@@ -49,7 +54,8 @@ HR_MUST_CHECK hr_status hr_setting_bound_works(hr_fit *fit, hr_setting *s, hr_er
 
 /* The same micro-batch in another order or with tiles: layers keep the same bytes and take no less
  * time; what they work with is not known, but that it is not less than nothing. */
-void hr_setting_derive(const hr_setting *base, const hr_setting *rests, hr_setting *s);
+void hr_setting_derive(const hr_fit *fit, const hr_setting *base, const hr_setting *rests,
+                       hr_setting *s);
 
 /* Tiles add calls to every pass, and so do updates and the pass of a norm: what they cost where
  * nothing is dropped they cost everywhere, at least. */

@@ -307,9 +307,45 @@ static int64_t alive_without(const outline *o, hr_intermediates dropped)
     return bytes;
 }
 
+/* True if the sets are all there are, in the order of hr_fit_sets: set k drops what the two sets
+ * k & (k - 1) and k & -k drop together. */
+static bool are_all(const hr_twin_set *sets, int32_t count)
+{
+    for (int32_t k = 1; k < count; k++) {
+        const int32_t before = k & (k - 1);
+        if (sets[k].dropped != (sets[before].dropped | sets[k ^ before].dropped)) return false;
+    }
+    return true;
+}
+
+/* Bytes alive with each set. Where they are all there are, from those with two that drop less. */
+static void alive_with(const outline *o, const hr_twin_set *sets, int32_t count, bool all,
+                       int64_t *alive)
+{
+    uint32_t gone[HR_FIT_SETS_MOST] = { 0 }; /* values, by set */
+    alive[0] = alive_without(o, 0);
+    for (int32_t k = 1; k < count; k++) {
+        const int32_t before = k & (k - 1), part = k ^ before;
+        if (!all) {
+            alive[k] = alive_without(o, sets[k].dropped);
+            continue;
+        }
+        for (int32_t i = 0; i < o->count && !before; i++)
+            if (o->values[i].kinds & sets[part].dropped) gone[part] |= 1u << i;
+        alive[k] = alive[before];
+        for (uint32_t more = gone[part] & ~gone[before]; more; more &= more - 1) {
+            const int32_t i = __builtin_ctz(more);
+            alive[k] += o->values[i].again - o->values[i].kept;
+        }
+        gone[k] = gone[before] | gone[part];
+    }
+}
+
 static void bound_works(const hr_program *program, const hr_plan *plan, const int64_t *alive,
                         bool tiled, hr_twin_set *sets, const bool *known, int32_t count)
 {
+    const bool all = are_all(sets, count);
+    int64_t with[HR_FIT_SETS_MOST];
     for (int32_t k = 1; k < count; k++)
         if (!known[k]) memset(sets[k].work, 0, sizeof sets[k].work);
     for (int32_t s = 0; s < program->step_count; s++) {
@@ -317,8 +353,9 @@ static void bound_works(const hr_program *program, const hr_plan *plan, const in
         if (step->layer == HR_NONE || !is_training(program, section_of(program, s))) continue;
         const int32_t place = step->layer, pass = step->direction == HR_DIR_BACKWARD;
         const outline o = outline_of(program, plan, s, alive[s] - place * sets[0].kept, tiled);
+        alive_with(&o, sets, count, all, with);
         for (int32_t k = 1; k < count; k++)
-            if (!known[k]) raise(&sets[k].work[place][pass], alive_without(&o, sets[k].dropped));
+            if (!known[k]) raise(&sets[k].work[place][pass], with[k]);
     }
 }
 

@@ -81,7 +81,7 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
         const int32_t attentions = hr_fit_attention_tiles(&config, micro, attention);
         assert_int_equal(hr_setting_open(&fit, micro, !dw_first, consume, &rests, &err), HR_OK);
         hr_setting tiled;
-        hr_setting_derive(&base, &rests, &tiled);
+        hr_setting_derive(&fit, &base, &rests, &tiled);
         tiled.knobs.mlp_tile = mlp[draw(SEED, turn, 63) % (uint64_t)mlps];
         tiled.knobs.attention_tile = attention[draw(SEED, turn, 64) % (uint64_t)attentions];
         assert_int_equal(hr_setting_bound_works(&fit, &tiled, &err), HR_OK);
