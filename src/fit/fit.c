@@ -198,7 +198,7 @@ typedef struct {
     bool found;
 } question;
 
-enum { TRUSTING_TURNS = 2 };
+enum { TRUSTING_TURNS = 8 };
 
 /* Chooses, on trust at first, until the twins of all sets that are chosen were built. */
 static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
@@ -261,7 +261,8 @@ static hr_status bound_tiling(walk *w, tiling *t, hr_error *err)
     hr_setting_derive(fit, t->base, t->rests, s);
     s->knobs.mlp_tile = t->mlp[t->mlps - 1];
     s->knobs.attention_tile = t->attention[t->attentions - 1];
-    const hr_status status = settle(w, s, &q, err);
+    hr_status status = hr_setting_bound_works(fit, s, err);
+    if (status == HR_OK) status = settle(w, s, &q, err);
     t->bound = q.found ? q.best.ps : INT64_MAX;
     return status;
 }
@@ -272,17 +273,62 @@ static int64_t tiles_ps(const hr_fit *fit, const hr_setting *base, const hr_sett
     return hr_fit_uniform_ps(fit, &s->sets[0]) - hr_fit_uniform_ps(fit, &base->sets[0]);
 }
 
+/* Whether some layers, chosen on trust, keep within the limit with the tiles i and j. */
+static hr_status try_tiles(walk *w, const tiling *t, int32_t i, int32_t j, bool *has_room,
+                           hr_error *err)
+{
+    hr_fit *fit = w->fit;
+    hr_setting *s = &fit->desk->tiled;
+    hr_twin_set *sets = fit->desk->asked;
+    hr_setting_derive(fit, t->base, t->rests, s);
+    s->knobs.mlp_tile = t->mlp[i];
+    s->knobs.attention_tile = t->attention[j];
+    const hr_status status = hr_setting_bound_works(fit, s, err);
+    if (status != HR_OK) return status;
+    memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
+    const hr_layers_task task = { .twin = &fit->twin,
+                                  .sets = sets,
+                                  .set_count = fit->set_count,
+                                  .slopes = &s->slopes,
+                                  .limit = w->limit };
+    *has_room = !has_no_room(s, &task);
+    return HR_OK;
+}
+
+/* Raises *i, or where `mlps` is false *j, to the largest tile with which there is room, or to the
+ * last: bytes fall with the size of a tile. */
+static hr_status skip_tiles(walk *w, const tiling *t, bool mlps, int32_t *i, int32_t *j,
+                            hr_error *err)
+{
+    int32_t *at = mlps ? i : j, low = *at, high = mlps ? t->mlps - 1 : t->attentions - 1;
+    hr_status status = HR_OK;
+    /* Mostly there is room with the largest, or only with few. */
+    for (bool is_first = true; low < high && status == HR_OK; is_first = false) {
+        bool has_room = false;
+        *at = is_first ? low : low + (high - low) / 2;
+        status = try_tiles(w, t, *i, *j, &has_room, err);
+        if (has_room) high = *at;
+        else low = *at + 1;
+    }
+    *at = high;
+    return status;
+}
+
 /* Tiles cost time and save working bytes, the smaller the more: none is of use unless these are
  * what binds. */
 static hr_status explore_tiling(walk *w, tiling *t, hr_error *err)
 {
     hr_fit *fit = w->fit;
     hr_setting *s = &fit->desk->tiled;
-    const int32_t i_first = t->mlps > 1, j_first = t->attentions > 1;
+    int32_t i = t->mlps > 1, last = t->attentions - 1;
     hr_status status = bound_tiling(w, t, err);
-    for (int32_t i = i_first; i < t->mlps; i++)
-        for (int32_t j = j_first; j < t->attentions && status == HR_OK; j++) {
-            if (t->bound == INT64_MAX || (w->any && t->bound >= w->found->step_ps)) return HR_OK;
+    if (t->bound == INT64_MAX || (w->any && t->bound >= w->found->step_ps)) return status;
+    if (status == HR_OK) status = skip_tiles(w, t, true, &i, &last, err);
+    for (; i < t->mlps && status == HR_OK; i++) {
+        int32_t j = t->attentions > 1;
+        status = skip_tiles(w, t, false, &i, &j, err);
+        for (; j < t->attentions && status == HR_OK; j++) {
+            if (w->any && t->bound >= w->found->step_ps) return HR_OK;
             hr_setting_derive(fit, t->base, t->rests, s);
             s->knobs.mlp_tile = t->mlp[i];
             s->knobs.attention_tile = t->attention[j];
@@ -291,6 +337,7 @@ static hr_status explore_tiling(walk *w, tiling *t, hr_error *err)
             if (w->any && t->bound + tiles_ps(fit, t->base, s) > w->found->step_ps) continue;
             status = explore(w, s, err);
         }
+    }
     return status;
 }
 

@@ -325,8 +325,8 @@ static bool beats(const hr_twin *twin, const hr_twin_set *a, const hr_twin_set *
     return true;
 }
 
-/* Beating goes on from one to the next, so those that are left say all; mostly the one that beat the
- * last beats this one, too. */
+/* What beats a set beats all that this one beats, so those that are left say all; mostly the one
+ * that beat the last beats this one, too. */
 int32_t hr_layers_prune(const hr_twin *twin, hr_twin_set *sets, int32_t set_count)
 {
     int32_t left = 0, recent = 0;
