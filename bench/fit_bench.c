@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search for a strategy, on one core: milliseconds over budgets from the least to plenty, with
- * building and packing the plan that it finds, and with having it judged as a file, which is written
- * to the working directory.
+ * building and packing the plan that it finds, and with judging its file, which is written to the
+ * working directory and removed.
  *
  *     fit_bench [BUDGETS] [SHAPE] [FORM]
  *
