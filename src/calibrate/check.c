@@ -12,6 +12,7 @@
 #include "calibrate/prices.h"
 #include "calibrate/rates_file.h"
 #include "calibrate/recipes.h"
+#include "model/family.h"
 
 enum {
     BEST_OF = 5,
@@ -22,14 +23,12 @@ enum {
 
 static void describe_recipe(const hr_recipe *recipe, hr_calibrate_row *row)
 {
-    static const char *const families[] = { [HR_FAMILY_NEEDLE] = "needle",
-                                            [HR_FAMILY_GPT_NEOX] = "gpt_neox",
-                                            [HR_FAMILY_LLAMA] = "llama" };
+    const hr_config config = { .model.family = recipe->family };
     char shared[24] = "";
     if (recipe->n_kv_heads) snprintf(shared, sizeof shared, "/%lld", (long long)recipe->n_kv_heads);
     snprintf(row->recipe, sizeof row->recipe,
              "%s %s d=%lld L=%lld H=%lld%s ff=%lld V=%lld T=%lld %lldx%lld%s",
-             families[recipe->family], recipe->format == HR_FORMAT_BF16 ? "bf16" : "fp32",
+             hr_family_of(&config)->name, recipe->format == HR_FORMAT_BF16 ? "bf16" : "fp32",
              (long long)recipe->d_model, (long long)recipe->n_layers, (long long)recipe->n_heads,
              shared, (long long)recipe->d_ff, (long long)recipe->vocab_size,
              (long long)recipe->seq_len, (long long)(recipe->batch / recipe->micro_batch),

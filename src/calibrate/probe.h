@@ -54,7 +54,7 @@ typedef struct {
     int64_t cpu_ns; /* of processor, of each call the thread that had the most; no waiting */
 } hr_probe_lap;
 
-/* One step of training: sections fetch, step and update.
+/* One step of training: sections fetch, norm, step and update.
  *   watched  each call is timed and kept in probe->times, by its processor time */
 HR_MUST_CHECK hr_status hr_probe_step(hr_probe *probe, bool watched, hr_probe_lap *lap,
                                       hr_error *err);

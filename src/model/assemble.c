@@ -25,8 +25,8 @@ typedef struct {
 hr_model_limits hr_model_limits_of(const hr_config *config)
 {
     /* A layer has at most 16 parameters; each has a step in load, in save and two in update. The
-     * passes over it: forward three times (training, evaluation, sample) at most 14 steps,
-     * backward 20; both once more where the norm of gradients has a pass of its own. Tiles make a
+     * passes over it: forward three times (training, evaluation, sample) at most 15 steps,
+     * backward 23; both once more where the norm of gradients has a pass of its own. Tiles make a
      * loop of each run of attention and of the feed-forward part: forward, backward and at most
      * four of clones, in each of the two. */
     const int32_t layers = (int32_t)config->model.n_layers;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "model/family.h"
+#include "ops/rope/rope.h"
 
 enum {
     HEAD_WIDTH_MAX = 256, /* kernels keep a row of a head in registers */
@@ -33,10 +35,9 @@ static int64_t nearest_divisor(int64_t whole, int64_t wanted, const hr_error *re
     return nearest;
 }
 
-/* A key that the family does not read would be a promise that nobody keeps. */
+/* Keys that would change the shapes of a family which does not read them. */
 static hr_status check_family(const hr_config *config, hr_error *err)
 {
-    static const char *const names[] = { "needle", "gpt_neox", "llama" };
     const struct {
         bool given;
         const char *key;
@@ -46,7 +47,7 @@ static hr_status check_family(const hr_config *config, hr_error *err)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i].given && config->model.family != HR_FAMILY_LLAMA)
             return hr_fail(err, HR_USAGE, "%s is llama's; model.family is %s", keys[i].key,
-                           names[config->model.family]);
+                           hr_family_of(config)->name);
     return HR_OK;
 }
 
@@ -99,7 +100,7 @@ static hr_status check_scaling(const hr_config *config, hr_error *err)
 {
     const double low = config->model.rope_scaling.low_freq_factor;
     const double high = config->model.rope_scaling.high_freq_factor;
-    if (low < high) return HR_OK;
+    if (config->model.rope_scaling.kind != HR_ROPE_LLAMA3 || low < high) return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "model.rope_scaling.low_freq_factor %g must be below high_freq_factor %g", low,
                    high);

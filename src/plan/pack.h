@@ -58,7 +58,7 @@ int64_t hr_pack_scratch_bytes(int32_t count);
  *   storages  in/out [count]; bytes > 0, step_first <= step_last; offset is written
  *   work      items that may be looked at where the best orders fail, in all; 0: all orders, and
  *             nothing else. It is used in stages, each of four times the work of the one before;
- *             more work means more stages, and never a larger arena
+ *             from one whole stage on, more work means more stages, and never a larger arena
  *   scratch   hr_pack_scratch_bytes(count); given back
  *   result    out
  *

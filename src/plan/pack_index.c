@@ -191,7 +191,7 @@ int64_t hr_pack_index_lowest(hr_pack_index *index, int32_t first, int32_t last, 
     const int32_t count = gather(index, first, last, at);
     int64_t low = 0;
     /* Each list in turn pushes the offset above what it holds there, until none does. */
-    for (int32_t i = count - 1, quiet = 0; quiet<count; i = i> 0 ? i - 1 : count - 1) {
+    for (int32_t i = count - 1, quiet = 0; count > quiet; i = (i + count - 1) % count) {
         const hr_pack_run *run = &runs[at[i]];
         quiet++;
         for (index->looks++; run->low < low + bytes; run = &runs[run->next], index->looks++) {

@@ -41,6 +41,8 @@ static void put_change(hr_writer *writer, const hr_plan_change *change)
 static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
                         const hr_plan_details *details, int64_t beside)
 {
+    char left[32];
+    hr_words_digits(answer->minimum_bytes + beside, left);
     if (details->change_count) {
         const bool pairs = strchr(details->changes[0].what, ' ') != NULL;
         hr_put(writer, "\n%swould fit with one of these%s, cheapest first\n", style->title,
@@ -52,9 +54,8 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_
     for (int32_t i = 0; i < details->change_count; i++) put_change(writer, &details->changes[i]);
     if (beside) /* no budget makes a machine larger */
         hr_put(writer,
-               "  %lld bytes left on the machine: the smallest plan of this recipe, "
-               "%.3g s a step\n",
-               (long long)(answer->minimum_bytes + beside), answer->step_seconds);
+               "  %s bytes left on the machine: the smallest plan of this recipe, %.3g s a step\n",
+               left, answer->step_seconds);
     else
         hr_put(writer, "  --budget %lld: the smallest plan of this recipe, %.3g s a step\n",
                (long long)answer->minimum_bytes, answer->step_seconds);

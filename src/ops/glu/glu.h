@@ -6,7 +6,8 @@
  *     dup[r,c]   = dy[r,c] * act(gate[r,c])
  * act(x) = x s(z), with s the logistic function 1 / (1 + exp(-z)):
  *     SiLU              z = x
- *     GELU, tanh form   z = sqrt(8 / pi) (x + 0.044715 x^3), for 1 + tanh(z / 2) = 2 s(z)
+ *     GELU, tanh form   z = sqrt(8 / pi) (x + 0.044715 x^3), for 1 + tanh(z / 2) = 2 s(z); what
+ *                       T5 1.1 and Gemma gate with, no family here yet
  *
  * Operands. glu      in  gate r, up r             out  y r
  *           glu_bwd  in  dy r, gate r, up r       out  dgate r, dup r
