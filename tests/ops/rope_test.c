@@ -133,22 +133,49 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     release_all();
 }
 
+/* f(e) of rope.h, after scaling. */
+static long double frequency_of(const hr_rope_attr *attr, int64_t e, int32_t *parts)
+{
+    const hr_rope_scaling *scaling = &attr->scaling;
+    const long double f = powl(attr->theta, -2.0L * e / attr->rotary);
+    if (scaling->kind == HR_ROPE_NONE) return f;
+    if (scaling->kind == HR_ROPE_LINEAR) return f / scaling->factor;
+    const long double w = scaling->original * f / (2 * acosl(-1));
+    const int32_t part = w < scaling->low ? 0 : w > scaling->high ? 2 : 1;
+    const long double share = (w - scaling->low) / ((long double)scaling->high - scaling->low);
+    *parts |= 1 << part;
+    if (part == 1) return (1 - share) * f / scaling->factor + share * f;
+    return part ? f : f / scaling->factor;
+}
+
+/* The waves of llama3 lie below low, between low and high, and above high. */
 static void the_table_holds_the_angles_of_its_definition(void **unused)
 {
+    static const hr_rope_scaling scalings[] = { { .kind = HR_ROPE_NONE, .factor = 8 },
+                                                { .kind = HR_ROPE_LINEAR, .factor = 3 },
+                                                { HR_ROPE_LLAMA3, 8, 1, 4, 1024 },
+                                                { HR_ROPE_LLAMA3, 32, 1.5, 7, 8192 } };
     (void)unused;
-    hr_rope_attr attr = attr_of(64, 0, 1);
-    attr.T = 4096;
-    const int64_t half = attr.rotary / 2;
-    float *table = take_poisoned(attr.T * attr.rotary * 4);
-    hr_call call = { .out = { table }, .attr = &attr };
-    run_threads(&call, hr_rope_table_run, 1, 3);
-    for (int64_t p = 0; p < attr.T; p += 5)
+    for (size_t k = 0; k < sizeof scalings / sizeof *scalings; k++) {
+        hr_rope_attr attr = attr_of(64, 0, 1);
+        attr.T = 4096;
+        attr.scaling = scalings[k];
+        const int64_t half = attr.rotary / 2;
+        int32_t parts = 0;
+        float *table = take_poisoned(attr.T * attr.rotary * 4);
+        hr_call call = { .out = { table }, .attr = &attr };
+        run_threads(&call, hr_rope_table_run, 1, 3);
         for (int64_t e = 0; e < half; e++) {
-            const long double angle = p / powl(attr.theta, 2.0L * e / attr.rotary);
-            assert_true(fabsl(table[p * attr.rotary + e] - cosl(angle)) < 1e-7L);
-            assert_true(fabsl(table[p * attr.rotary + half + e] - sinl(angle)) < 1e-7L);
+            const long double frequency = frequency_of(&attr, e, &parts);
+            for (int64_t p = 0; p < attr.T; p += 5) {
+                const long double angle = p * frequency;
+                assert_true(fabsl(table[p * attr.rotary + e] - cosl(angle)) < 1e-7L);
+                assert_true(fabsl(table[p * attr.rotary + half + e] - sinl(angle)) < 1e-7L);
+            }
         }
-    release_all();
+        assert_int_equal(parts, attr.scaling.kind == HR_ROPE_LLAMA3 ? 7 : 0);
+        release_all();
+    }
 }
 
 ON_RUNGS(every_head_turns_as_in_the_reference)
