@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -130,14 +131,17 @@ static void put_gpt_neox(hr_writer *w, const hr_config *config)
            config->model.dropout);
 }
 
+/* By the word, since the kind's numbers belong to an operation that is not seen here. */
 static void put_rope_scaling(hr_writer *w, const hr_config *config)
 {
-    enum { NONE, LINEAR }; /* of hr_rope_scaling_kind */
-    const int32_t kind = config->model.rope_scaling.kind;
-    if (kind == NONE) return;
-    hr_put(w, "  \"rope_scaling\": { \"rope_type\": \"%s\", \"factor\": %.17g",
-           kind == LINEAR ? "linear" : "llama3", config->model.rope_scaling.factor);
-    if (kind != LINEAR)
+    char kind[16];
+    const hr_status status = hr_config_get(config, "model.rope_scaling.kind", kind, sizeof kind,
+                                           NULL);
+    HR_ASSERT(status == HR_OK);
+    if (!strcmp(kind, "none")) return;
+    hr_put(w, "  \"rope_scaling\": { \"rope_type\": \"%s\", \"factor\": %.17g", kind,
+           config->model.rope_scaling.factor);
+    if (!strcmp(kind, "llama3"))
         hr_put(w,
                ", \"low_freq_factor\": %.17g, \"high_freq_factor\": %.17g, "
                "\"original_max_position_embeddings\": %lld",

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights_test.c - a file of weights holds finite numbers, or there is none. What a whole file
- * holds, train_test reads back. */
+/* weights_test.c - a file of weights holds finite numbers, or there is none; the config beside it
+ * says what other software asks for. What a whole file holds, train_test reads back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "ckpt/weights.h"
 #include "support/rig.h"
@@ -76,6 +77,188 @@ static void what_is_not_finite_is_never_saved(void **state)
     hr_folder_close(&folder);
 }
 
+/* ---- config.json */
+
+static rig small_rig(const hr_config *wanted)
+{
+    rig r;
+    hr_config config = *wanted;
+    config.model.d_model = 48;
+    config.model.n_heads = 6;
+    config.model.n_layers = 1;
+    config.model.d_ff = 72;
+    config.train.batch = 1;
+    config.train.seq_len = 8;
+    rig_build(&r, &config, 1, 0, 0, 0);
+    return r;
+}
+
+/* The config that stands beside the weights of such a model: json_decref. */
+static json_t *config_beside(const hr_config *config)
+{
+    static char staging[STAGING_BYTES];
+    rig r = small_rig(config);
+    const hr_program *program = &r.compiled.program;
+    const hr_folder folder = hr_folder_open();
+    const int64_t text_bytes = hr_weights_text_bytes(program);
+    char *text = malloc((size_t)text_bytes);
+    hr_weights_out out;
+    hr_error err;
+    rig_must(hr_weights_begin(&out, program, folder.path, text, text_bytes, &err), &err);
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_tensor *tensor = &program->tensors[program->params[p].master];
+        float *master = calloc(1, (size_t)hr_tensor_bytes(tensor));
+        rig_must(hr_weights_add(&out, p, master, staging, sizeof staging, &err), &err);
+        free(master);
+    }
+    rig_must(hr_weights_commit(&out, &r.config, folder.path, text, text_bytes, &err), &err);
+    json_error_t where;
+    json_t *file = json_load_file(hr_folder_path(&folder, "config.json"), JSON_REJECT_DUPLICATES,
+                                  &where);
+    if (!file) fail_msg("config.json:%d: %s", where.line, where.text);
+    free(text);
+    hr_folder_close(&folder);
+    rig_close(&r);
+    return file;
+}
+
+static void says_integer(const json_t *object, const char *key, int64_t expected)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value)) fail_msg("%s is no integer", key);
+    assert_int_equal(json_integer_value(value), expected);
+}
+
+static void says_real(const json_t *object, const char *key, double expected)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_number(value)) fail_msg("%s is no number", key);
+    assert_true(json_number_value(value) == expected);
+}
+
+static void says_text(const json_t *object, const char *key, const char *expected)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_string(value)) fail_msg("%s is no string", key);
+    assert_string_equal(json_string_value(value), expected);
+}
+
+static void says_architecture(const json_t *file, const char *expected)
+{
+    const json_t *all = json_object_get(file, "architectures");
+    assert_int_equal(json_array_size(all), 1);
+    assert_string_equal(json_string_value(json_array_get(all, 0)), expected);
+}
+
+static void says_shape(const json_t *file, const char *family)
+{
+    says_text(file, "model_type", family);
+    says_text(file, "torch_dtype", "float32");
+    says_integer(file, "hidden_size", 48);
+    says_integer(file, "num_attention_heads", 6);
+    says_integer(file, "num_hidden_layers", 1);
+    says_integer(file, "intermediate_size", 72);
+    says_integer(file, "vocab_size", 256);
+    says_integer(file, "max_position_embeddings", 8);
+}
+
+static void says_scaling(const json_t *file, const char *kind)
+{
+    const json_t *scaling = json_object_get(file, "rope_scaling");
+    if (!strcmp(kind, "none")) {
+        assert_null(scaling);
+        return;
+    }
+    const bool is_llama3 = !strcmp(kind, "llama3");
+    says_text(scaling, "rope_type", kind);
+    says_real(scaling, "factor", 2.5);
+    assert_int_equal(json_object_size(scaling), is_llama3 ? 5 : 2);
+    if (!is_llama3) return;
+    says_real(scaling, "low_freq_factor", 1.25);
+    says_real(scaling, "high_freq_factor", 6.5);
+    says_integer(scaling, "original_max_position_embeddings", 4096);
+}
+
+static void the_config_of_llama_says_its_heads_and_angles(void **state)
+{
+    static const char *const kinds[] = { "none", "linear", "llama3" };
+    (void)state;
+    for (int32_t k = 0; k < 6; k++) {
+        const char *kind = kinds[k % 3];
+        const bool grouped = k < 3;
+        hr_config config;
+        hr_error err;
+        hr_config_default(&config);
+        config.model.family = HR_FAMILY_LLAMA;
+        config.model.n_kv_heads = grouped ? 2 : 0;
+        config.model.head_dim = grouped ? 10 : 0;
+        config.model.norm_eps = 3e-6;
+        config.model.rope_theta = 500000.5;
+        rig_must(hr_config_set(&config, "model.rope_scaling.kind", kind, &err), &err);
+        config.model.rope_scaling.factor = 2.5;
+        config.model.rope_scaling.low_freq_factor = 1.25;
+        config.model.rope_scaling.high_freq_factor = 6.5;
+        config.model.rope_scaling.original_positions = 4096;
+        json_t *file = config_beside(&config);
+        says_shape(file, "llama");
+        says_architecture(file, "LlamaForCausalLM");
+        says_text(file, "hidden_act", "silu");
+        says_integer(file, "num_key_value_heads", grouped ? 2 : 6);
+        says_integer(file, "head_dim", grouped ? 10 : 8);
+        says_real(file, "rms_norm_eps", 3e-6);
+        says_real(file, "rope_theta", 500000.5);
+        assert_true(json_is_false(json_object_get(file, "tie_word_embeddings")));
+        assert_true(json_is_false(json_object_get(file, "attention_bias")));
+        assert_true(json_is_false(json_object_get(file, "mlp_bias")));
+        says_scaling(file, kind);
+        json_decref(file);
+    }
+}
+
+static void the_config_of_gpt_neox_says_its_angles_and_residual(void **state)
+{
+    (void)state;
+    for (int32_t parallel = 0; parallel < 2; parallel++) {
+        hr_config config;
+        hr_config_default(&config);
+        config.model.family = HR_FAMILY_GPT_NEOX;
+        config.model.norm_eps = 3e-6;
+        config.model.rope_theta = 500000.5;
+        config.model.rotary_fraction = 0.5;
+        config.model.parallel_residual = parallel;
+        json_t *file = config_beside(&config);
+        says_shape(file, "gpt_neox");
+        says_architecture(file, "GPTNeoXForCausalLM");
+        says_text(file, "hidden_act", "gelu");
+        says_real(file, "layer_norm_eps", 3e-6);
+        says_real(file, "rotary_emb_base", 500000.5);
+        says_real(file, "rotary_pct", 0.5);
+        assert_true(json_is_true(json_object_get(file, "attention_bias")));
+        const json_t *residual = json_object_get(file, "use_parallel_residual");
+        assert_true(parallel ? json_is_true(residual) : json_is_false(residual));
+        assert_null(json_object_get(file, "rope_scaling"));
+        json_decref(file);
+    }
+}
+
+/* No other software knows needle: it names no architecture. */
+static void the_config_of_needle_names_no_architecture(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_config_default(&config);
+    config.model.norm_eps = 3e-6;
+    config.model.family = HR_FAMILY_NEEDLE;
+    json_t *file = config_beside(&config);
+    says_shape(file, "needle");
+    assert_null(json_object_get(file, "architectures"));
+    says_text(file, "hidden_act", "relu");
+    says_real(file, "layer_norm_eps", 3e-6);
+    json_decref(file);
+}
+
+/* ---- places */
+
 static void a_directory_in_the_place_of_a_file_is_told(void **state)
 {
     (void)state;
@@ -96,6 +279,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_finite_is_never_saved),
+        cmocka_unit_test(the_config_of_llama_says_its_heads_and_angles),
+        cmocka_unit_test(the_config_of_gpt_neox_says_its_angles_and_residual),
+        cmocka_unit_test(the_config_of_needle_names_no_architecture),
         cmocka_unit_test(a_directory_in_the_place_of_a_file_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
