@@ -267,33 +267,38 @@ static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
     return text;
 }
 
-/* The one sentence for a write, flush or rename that failed with `code`; nothing stays behind. */
-static hr_status give_up(hr_file_out *out, const char *what, int code, hr_error *err)
+/* Nothing stays behind, and what it took is free again before free bytes are told. `what` is the
+ * sentence up to the reason. */
+static hr_status remove_and_tell(hr_file_out *out, const char *what, int code, hr_error *err)
 {
     char text[PATH_MAX];
-    const int64_t bytes = out->bytes;
-    hr_file_close(&out->file); /* what it took is free again, if it has no name */
+    hr_file_close(&out->file);
     if (out->named) unlinkat(out->directory, out->temporary, 0);
     out->named = false;
-    const hr_status status = hr_fail(
-        err, HR_FAILURE, "%s: cannot be %s after %lld bytes, and is removed: %s%s", out->name, what,
-        (long long)bytes, reason(code), advice(out, code, text));
+    const hr_status status = hr_fail(err, HR_FAILURE, "%s: %s: %s%s", out->name, what, reason(code),
+                                     advice(out, code, text));
     hr_file_abort(out);
     return status;
 }
 
+/* The one sentence for a write, flush or rename that failed with `code`. */
+static hr_status give_up(hr_file_out *out, const char *what, int code, hr_error *err)
+{
+    char text[96];
+    snprintf(text, sizeof text, "cannot be %s after %lld bytes, and is removed", what,
+             (long long)out->bytes);
+    return remove_and_tell(out, text, code, err);
+}
+
 hr_status hr_file_reserve(hr_file_out *out, int64_t bytes, hr_error *err)
 {
-    char text[PATH_MAX];
+    char text[96];
     HR_ASSERT(out->file >= 0 && bytes >= 0);
     if (bytes == 0 || fallocate(out->file, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) return HR_OK;
     const int code = errno;
     if (code != ENOSPC && code != EDQUOT && code != EFBIG) return HR_OK; /* it does not do that */
-    hr_file_close(&out->file);
-    const hr_status status = hr_fail(err, HR_FAILURE, "%s: needs %lld bytes: %s%s", out->name,
-                                     (long long)bytes, reason(code), advice(out, code, text));
-    hr_file_abort(out);
-    return status;
+    snprintf(text, sizeof text, "needs %lld bytes", (long long)bytes);
+    return remove_and_tell(out, text, code, err);
 }
 
 hr_status hr_file_rewrite(hr_file_out *out, int64_t offset, const void *memory, int64_t bytes,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file_test.c - files that are whole or not there, and sentences that name what is wrong. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -255,6 +256,18 @@ static void a_file_past_its_limit_is_removed(void **state)
     assert_int_equal(hr_folder_count(&folder, ""), 0);
 }
 
+/* A file in the making as it is where a file system makes none without a name. */
+static void take_name(hr_file_out *out, const char *directory)
+{
+    hr_error err;
+    assert_int_equal(hr_file_begin(out, directory, "big", &err), HR_OK);
+    hr_file_close(&out->file);
+    out->file = openat(out->directory, out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                       0666);
+    assert_true(out->file >= 0);
+    out->named = true;
+}
+
 static void a_full_disk_leaves_nothing(void **state)
 {
     (void)state;
@@ -274,6 +287,11 @@ static void a_full_disk_leaves_nothing(void **state)
     assert_int_equal(unlink(hr_folder_path(&folder, "big")), 0);
     assert_int_equal(hr_file_begin(&out, folder.path, "big", &early), HR_OK);
     assert_int_equal(hr_file_reserve(&out, 262145, &early), HR_FAILURE);
+    static const char block[8192];
+    hr_error named;
+    take_name(&out, folder.path);
+    assert_int_equal(hr_file_append(&out, block, sizeof block, &named), HR_OK);
+    assert_int_equal(hr_file_reserve(&out, 262145, &named), HR_FAILURE);
     const int left_early = hr_folder_count(&folder, "");
     assert_int_equal(umount(folder.path), 0);
     static const char sentence[] = "No space left on device; 262144 bytes are free in ";
@@ -282,6 +300,7 @@ static void a_full_disk_leaves_nothing(void **state)
     assert_int_equal(left, 0);
     assert_non_null(strstr(early.message, "big: needs 262145 bytes: "));
     assert_non_null(strstr(early.message, sentence));
+    assert_non_null(strstr(named.message, sentence));
     assert_int_equal(left_early, 0);
 }
 
