@@ -151,7 +151,8 @@ static hr_status take_memory(hr_probe *probe, int32_t threads, hr_error *err)
     void *stacks;
     hr_status status = hr_memory_stacks_open(&probe->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&probe->pool, stacks, stacks_bytes, threads, err);
-    if (status == HR_OK) status = hr_memory_arena_open(&probe->memory, &probe->compiled.plan, err);
+    if (status == HR_OK)
+        status = hr_memory_arena_open(&probe->memory, &probe->compiled.plan, 0, err);
     if (status == HR_OK) probe->join_ns = hr_probe_join_ns(&probe->pool);
     return status;
 }

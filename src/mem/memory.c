@@ -16,7 +16,10 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { HUGE_BYTES = 2 << 20 };
+enum {
+    HUGE_BYTES = 2 << 20,
+    PIECE_BYTES = 64 << 20 /* made resident without a look at interrupts: some 0.1 s */
+};
 
 /* The one global of the library: that memory is sealed is a property of the process. */
 static atomic_int sealed_count;
@@ -26,13 +29,15 @@ bool hr_memory_is_sealed(void)
     return atomic_load(&sealed_count) > 0;
 }
 
+/* A budget is for the run: nothing else that is asked for gets smaller by it. */
 static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error *err)
 {
     char needed_text[64], left_text[64], whole_text[64];
-    return hr_fail(err, HR_NO_FIT,
-                   "%s: needs %s, %s left of %s, %s; make room there, or lower memory.budget", name,
+    const bool budgeted = !strcmp(name, "run") || !strcmp(name, "arena");
+    return hr_fail(err, HR_NO_FIT, "%s: needs %s, %s left of %s, %s; make room there%s", name,
                    hr_bytes_print(needed, needed_text), hr_bytes_print(room.left_bytes, left_text),
-                   hr_bytes_print(room.whole_bytes, whole_text), room.name);
+                   hr_bytes_print(room.whole_bytes, whole_text), room.name,
+                   budgeted ? ", or lower memory.budget" : ": no budget makes this smaller");
 }
 
 /* Maps whole pages at a multiple of `align`, which is a multiple of a page: maps more and gives the
@@ -173,7 +178,22 @@ static hr_status admit(const hr_plan *plan, hr_error *err)
     return needed > room.left_bytes ? refuse("run", needed, room, err) : HR_OK;
 }
 
-hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan, hr_error *err)
+static hr_status populate(uint8_t *base, int64_t bytes, const volatile sig_atomic_t *interrupts,
+                          hr_error *err)
+{
+    for (int64_t done = 0; done < bytes; done += PIECE_BYTES) {
+        const int64_t piece = hr_min(PIECE_BYTES, bytes - done);
+        if (interrupts && *interrupts > 0)
+            return hr_fail(err, HR_INTERRUPTED, "arena: interrupted while it was made resident");
+        if (madvise(base + done, (size_t)piece, MADV_POPULATE_WRITE) == 0) continue;
+        if (errno == ENOMEM) return refuse("arena", bytes, hr_room_memory(), err);
+        return hr_fail(err, HR_FAILURE, "arena: cannot be made resident: %s", strerror(errno));
+    }
+    return HR_OK;
+}
+
+hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
+                               const volatile sig_atomic_t *interrupts, hr_error *err)
 {
     HR_ASSERT(memory->state == HR_MEMORY_OPEN && !memory->arena);
     HR_ASSERT(plan->arena_bytes > 0 && plan->process_count > 0);
@@ -182,11 +202,10 @@ hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan, hr_error 
     hr_status status = admit(plan, err);
     if (!status) status = take("arena", mapped, HUGE_BYTES, MADV_HUGEPAGE, &base, err);
     if (status) return status;
-    if (madvise(base, (size_t)mapped, MADV_POPULATE_WRITE)) {
-        const int refused = errno;
+    status = populate(base, mapped, interrupts, err);
+    if (status) {
         munmap(base, (size_t)mapped);
-        if (refused == ENOMEM) return refuse("arena", mapped, hr_room_memory(), err);
-        return hr_fail(err, HR_FAILURE, "arena: cannot be made resident: %s", strerror(refused));
+        return status;
     }
     memory->arena = base;
     memory->arena_bytes = plan->arena_bytes;

@@ -6,6 +6,8 @@
 #ifndef HR_MEM_MEMORY_H
 #define HR_MEM_MEMORY_H
 
+#include <signal.h>
+
 #include "base/assert.h"
 #include "base/region.h"
 #include "mem/process.h"
@@ -66,9 +68,13 @@ HR_MUST_CHECK hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, 
  * before any are touched; then takes the arena and touches all of it, in huge pages where it gets
  * them.
  *
+ *   interrupts  once above 0, it ends and takes nothing; null: there are none
+ *
  * Align   2 MiB
- * Errors  NO_FIT. */
-HR_MUST_CHECK hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan, hr_error *err);
+ * Errors  NO_FIT, INTERRUPTED. */
+HR_MUST_CHECK hr_status hr_memory_arena_open(hr_memory *memory, const hr_plan *plan,
+                                             const volatile sig_atomic_t *interrupts,
+                                             hr_error *err);
 
 /* Makes every page resident that the plan counts and checks that there are no others. Regions that
  * are open stay for the run. From here on nothing is asked for.

@@ -107,10 +107,11 @@ static hr_status take_memory(run *r, hr_error *err)
     void *stacks;
     hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
-    if (status == HR_OK && hr_trainer_is_interrupted(&r->trainer)) /* populating takes seconds */
+    if (status == HR_OK)
+        status = hr_memory_arena_open(r->memory, plan, r->options->interrupts, err);
+    if (status == HR_INTERRUPTED)
         status = hr_fail(err, HR_INTERRUPTED,
                          "interrupted before the first step; nothing was saved");
-    if (status == HR_OK) status = hr_memory_arena_open(r->memory, plan, err);
     if (status == HR_OK) status = hr_memory_seal(r->memory, plan, err);
     if (status != HR_OK) return status;
     hr_kernels_fill(&r->kernels, r->admission.cpu_mask);

@@ -265,7 +265,8 @@ static void without_room_to_plan_it_does_not_fit(void **state)
         get("err.txt", err);
         assert_int_equal(WEXITSTATUS(status), HR_NO_FIT);
         assert_non_null(strstr(err, "headroom: planning: needs "));
-        assert_non_null(strstr(err, " the address space (ulimit -v); make room there"));
+        assert_non_null(strstr(err, " the address space (ulimit -v); make room there: "
+                                    "no budget makes this smaller\n"));
         assert_string_equal(out, json ? "{\n  \"fits\": false\n}\n" : "");
     }
 }

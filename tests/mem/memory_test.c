@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,7 @@ static int in_child(hr_status (*scene)(void))
 }
 
 static hr_memory memory;
+static volatile sig_atomic_t interrupts;
 
 static hr_status open_with_arena(int64_t arena_bytes, hr_plan *plan)
 {
@@ -49,7 +51,7 @@ static hr_status open_with_arena(int64_t arena_bytes, hr_plan *plan)
     if (status) return status;
     *plan = (hr_plan){ .threads = 1, .arena_bytes = arena_bytes };
     hr_memory_account(&memory, 0, 0, plan);
-    return hr_memory_arena_open(&memory, plan, said);
+    return hr_memory_arena_open(&memory, plan, &interrupts, said);
 }
 
 static hr_status seal_with_arena(int64_t arena_bytes, hr_plan *plan)
@@ -114,6 +116,7 @@ static void a_run_above_the_memory_that_is_left_is_refused(void **state)
     (void)state;
     assert_int_equal(in_child(arena_too_large), HR_NO_FIT);
     assert_non_null(strstr(said->message, "run: needs "));
+    assert_non_null(strstr(said->message, "; make room there, or lower memory.budget"));
 }
 
 static hr_status arena_above_the_address_space(void)
@@ -131,6 +134,32 @@ static void an_arena_above_ulimit_is_refused_by_name(void **state)
     assert_non_null(strstr(said->message, "arena: needs "));
     assert_non_null(strstr(said->message, "67,108,864 bytes"));
     assert_non_null(strstr(said->message, "ulimit -v"));
+}
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupts = 1;
+}
+
+/* Half a GiB takes 30 ms and more where memory is quick. */
+static hr_status interrupt_an_arena(void)
+{
+    hr_plan plan;
+    const struct itimerval soon = { .it_value.tv_usec = 5000 };
+    struct sigaction action = { .sa_handler = interrupt };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, 0);
+    setitimer(ITIMER_REAL, &soon, 0);
+    const hr_status status = open_with_arena(512 * MiB, &plan);
+    return memory.arena ? HR_FAILURE : status;
+}
+
+static void an_interrupt_is_answered_before_all_is_resident(void **state)
+{
+    (void)state;
+    if (hr_room_memory().left_bytes < 600 * MiB) skip();
+    assert_int_equal(in_child(interrupt_an_arena), HR_INTERRUPTED);
 }
 
 static hr_status use_arena(void)
@@ -222,7 +251,7 @@ static hr_status seal_with_a_high_peak(void)
     hr_memory_region_close(&memory, &region);
     plan = (hr_plan){ .threads = 1, .arena_bytes = MiB };
     hr_memory_account(&memory, 0, 0, &plan);
-    status = hr_memory_arena_open(&memory, &plan, said);
+    status = hr_memory_arena_open(&memory, &plan, 0, said);
     return status ? status : hr_memory_seal(&memory, &plan, said);
 }
 
@@ -320,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_region_larger_than_the_machine_is_refused_with_both_numbers),
         cmocka_unit_test(a_run_above_the_memory_that_is_left_is_refused),
         cmocka_unit_test(an_arena_above_ulimit_is_refused_by_name),
+        cmocka_unit_test(an_interrupt_is_answered_before_all_is_resident),
         cmocka_unit_test(an_arena_is_aligned_zero_and_known_to_its_highest_byte),
         cmocka_unit_test(asking_after_the_seal_is_a_programmer_error),
         cmocka_unit_test(a_seal_finds_what_the_plan_does_not_have),

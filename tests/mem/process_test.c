@@ -64,7 +64,7 @@ static int run_once(int64_t arena_bytes, int32_t threads, int64_t planning_bytes
     hr_memory_region_trim(&memory, &tables);
     must(hr_memory_stacks_open(&memory, hr_pool_bytes(threads), &stacks, &err), &err);
     must(hr_pool_open(&pool, stacks, hr_pool_bytes(threads), threads, &err), &err);
-    must(hr_memory_arena_open(&memory, &plan, &err), &err);
+    must(hr_memory_arena_open(&memory, &plan, 0, &err), &err);
     must(hr_memory_seal(&memory, &plan, &err), &err);
     for (int turn = 0; turn < 3; turn++) hr_pool_run(&pool, write_share, &memory);
 

@@ -95,7 +95,7 @@ static int play(const char *name)
     block = malloc(10);
     if (hr_memory_open(&memory, 0)) return 1;
     hr_memory_account(&memory, 0, 0, &plan);
-    if (hr_memory_arena_open(&memory, &plan, 0) || hr_memory_seal(&memory, &plan, 0)) return 2;
+    if (hr_memory_arena_open(&memory, &plan, 0, 0) || hr_memory_seal(&memory, &plan, 0)) return 2;
     if (pread(file, &byte, 1, 0) != 1) return 3;
     for (int i = 0; i < SCENES; i++)
         if (!strcmp(scenes[i].name, name)) scenes[i].play();
