@@ -59,6 +59,14 @@ static void show_progress(void *context, int32_t done, int32_t all)
     if (done == all) hr_progress_end(&s->progress);
 }
 
+/* Why a row does not count: only a machine otherwise than at the calibration has a direction. */
+static const char *why_not(const hr_calibrate_row *row)
+{
+    if (row->counts) return "";
+    if (row->speed < 0.9) return " slower";
+    return row->speed > 1.1 ? " quicker" : " unsteady";
+}
+
 static void show_row(void *context, const hr_calibrate_row *row)
 {
     screen *s = context;
@@ -76,10 +84,7 @@ static void show_row(void *context, const hr_calibrate_row *row)
                "predicted", "measured", "by clock", "error", "speed");
     printf("%c %-64s %7.2f ms %7.2f ms %7.2f ms %+6.1f %% %5.2f%s\n", row->unseen ? '*' : ' ',
            row->recipe, 1e3 * row->predicted_seconds, 1e3 * row->measured_seconds,
-           1e3 * row->wall_seconds, 100 * row->error, row->speed,
-           row->counts      ? ""
-           : row->speed < 1 ? " slower"
-                            : " quicker");
+           1e3 * row->wall_seconds, 100 * row->error, row->speed, why_not(row));
 }
 
 static void print_json(json_t *object)
@@ -139,7 +144,7 @@ static int check(const hr_calibrate_request *request, screen *s)
     printf("error of all %d recipes: median %.1f %%, 90th percentile %.1f %%\n", verdict.rows,
            100 * verdict.error_median, 100 * verdict.error_high);
     if (verdict.counted == 0)
-        printf("no row counts: all ran while the machine was slower or quicker\n");
+        printf("no row counts: the machine was slower, quicker or unsteady in every one\n");
     else if (verdict.counted < verdict.rows)
         printf("error of the %d that count, the machine being as it was at the calibration: median "
                "%.1f %%, 90th percentile %.1f %%\n",
