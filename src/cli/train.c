@@ -33,8 +33,7 @@ static void catch_signals(void)
     sigemptyset(&action.sa_mask);
     sigaddset(&action.sa_mask, SIGINT); /* one after the other: they are counted */
     sigaddset(&action.sa_mask, SIGTERM);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    hr_cli_catch(&action);
 }
 
 static int64_t now_ns(void)
