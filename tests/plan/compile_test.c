@@ -114,11 +114,22 @@ static void gpt_neox_has_the_parameters_of_every_pythia(void **state)
     }
 }
 
+/* As the preset says in its first lines. Table and head V D each; a layer: q, k, v and o 4 D^2, a
+ * gated feed-forward 3 D F, two norms 2 D; the final norm D. */
+static void llama_has_the_parameters_that_its_preset_says(void **state)
+{
+    const int64_t V = 32000, L = 12, D = 768, F = 2048;
+    (void)state;
+    const hr_config config = preset("llama-134m");
+    assert_int_equal(2 * V * D + L * (4 * D * D + 3 * D * F + 2 * D) + D, 134105856);
+    assert_int_equal(parameters(&config), 134105856);
+}
+
 /* ---- plans */
 
 static void presets_pack_at_their_floor(void **state)
 {
-    static const char *const names[] = { "needle-70m", "pythia-70m", "quickstart" };
+    static const char *const names[] = { "needle-70m", "pythia-70m", "llama-134m", "quickstart" };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int32_t format = 0; format < 2; format++) {
@@ -149,6 +160,9 @@ static void the_presets_take_the_bytes_they_took(void **state)
         { "pythia-70m", HR_FORMAT_BF16, 8, 1484673216 },
         { "pythia-70m", HR_FORMAT_BF16, 1, 1312960704 },
         { "pythia-70m", HR_FORMAT_FP32, 8, 1838174400 },
+        { "llama-134m", HR_FORMAT_BF16, 8, 4152906944 },
+        { "llama-134m", HR_FORMAT_BF16, 1, 2701832384 },
+        { "llama-134m", HR_FORMAT_FP32, 8, 6151099584 },
         { "quickstart", HR_FORMAT_FP32, 16, 70311104 },
     };
     (void)state;
@@ -233,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needle_has_the_parameters_of_its_authors),
         cmocka_unit_test(gpt_neox_has_the_parameters_of_every_pythia),
+        cmocka_unit_test(llama_has_the_parameters_that_its_preset_says),
         cmocka_unit_test(presets_pack_at_their_floor),
         cmocka_unit_test(the_presets_take_the_bytes_they_took),
         cmocka_unit_test(random_plans_pass_the_judge_and_come_out_the_same_twice),
