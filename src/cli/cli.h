@@ -102,12 +102,6 @@ int hr_cli_fail(const hr_error *err);
 /* The same for a command that is not in the table; names the nearest. */
 int hr_cli_fail_command(const char *name);
 
-struct sigaction;
-
-/* Answers SIGINT and SIGTERM with `action`, but for one that was ignored when the program began, as
- * under nohup or trap '' INT: that stays ignored. */
-void hr_cli_catch(const struct sigaction *action);
-
 /* Help for one command, or the overview for null; on standard output. */
 void hr_cli_print_help(const hr_cli_command *command);
 void hr_cli_print_manual(void);

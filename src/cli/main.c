@@ -83,16 +83,6 @@ static void keep_streams_apart(void)
     if (file >= 0) close(file);
 }
 
-void hr_cli_catch(const struct sigaction *action)
-{
-    static const int numbers[] = { SIGINT, SIGTERM };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        struct sigaction inherited;
-        if (sigaction(numbers[i], NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
-            sigaction(numbers[i], action, NULL);
-    }
-}
-
 static void interrupted(int number)
 {
     static const char said[] = "headroom: interrupted; nothing was begun that needs saving\n";
@@ -106,7 +96,8 @@ static void catch_signals(void)
 {
     struct sigaction action = { .sa_handler = interrupted };
     sigemptyset(&action.sa_mask);
-    hr_cli_catch(&action);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
 }
 
 int main(int argc, char **argv)

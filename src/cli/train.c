@@ -33,7 +33,8 @@ static void catch_signals(void)
     sigemptyset(&action.sa_mask);
     sigaddset(&action.sa_mask, SIGINT); /* one after the other: they are counted */
     sigaddset(&action.sa_mask, SIGTERM);
-    hr_cli_catch(&action);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
 }
 
 static int64_t now_ns(void)

@@ -2,7 +2,6 @@
 /* calibrate_test.c - a calibration of one recipe from its first step to its file, a check with what
  * it found, and the command around both. What the figures are is not tested. */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 
@@ -163,8 +162,6 @@ static void a_calibration_that_is_nonsense_is_refused(void **state)
 static void an_interrupt_ends_it_and_leaves_nothing(void **state)
 {
     (void)state;
-    signal(SIGINT, SIG_DFL); /* what these tests ignore, the program would */
-    signal(SIGTERM, SIG_DFL);
     assert_int_equal(run("timeout --preserve-status -s INT 0.3", "--threads 2"), 130);
     assert_int_equal(run("timeout --preserve-status -s TERM 0.3", "--threads 2"), 143);
     assert_int_equal(system("test -z \"$(find . -name '*.partial*')\""), 0);

@@ -406,22 +406,6 @@ static void a_second_interrupt_stops_at_once(void **state)
     assert_int_equal(system("ls run | grep -v tokens >left.txt"), 256);
 }
 
-/* As under nohup, or in the background of a script. */
-static void a_signal_that_was_ignored_before_stays_ignored(void **state)
-{
-    (void)state;
-    require_program();
-    put_tiny_and_text();
-    const int status = system(
-        "trap '' INT; \"$HEADROOM\" train tiny.yaml data.train=text.txt --out run "
-        "train.steps=1000000000 >out.txt 2>err.txt & program=$!; "
-        "while kill -0 $program && ! grep -q '^step 1/' out.txt; do sleep 0.1; done; "
-        "grep -q 'SigIgn:.*[2367abef]$' /proc/$program/status || kill -KILL $program; "
-        "kill -TERM $program; wait $program");
-    get("err.txt", err);
-    assert_int_equal(WEXITSTATUS(status), HR_INTERRUPTED);
-}
-
 /* The signal comes when the text is ready, and then a large table is still to be initialised: so
  * almost surely before the first step. Then there is nothing to say of the memory. */
 static void a_run_that_was_interrupted_early_says_one_sentence(void **state)
@@ -457,7 +441,6 @@ int main(void)
         IN_A_FOLDER(an_interrupted_run_saves_and_is_exit_75),
         IN_A_FOLDER(a_run_interrupted_at_its_end_is_saved_once),
         IN_A_FOLDER(a_second_interrupt_stops_at_once),
-        IN_A_FOLDER(a_signal_that_was_ignored_before_stays_ignored),
         IN_A_FOLDER(a_run_that_was_interrupted_early_says_one_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
