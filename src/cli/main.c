@@ -91,7 +91,9 @@ static void interrupted(int number)
 }
 
 /* What is written appears whole at its end, so a signal may end the process at any time; a run that
- * has something to save answers by itself (train.c). */
+ * has something to save answers by itself (train.c). An interrupt that was ignored when the program
+ * began is answered all the same: shells start what goes into the background so, and kill -INT has
+ * to save it. */
 static void catch_signals(void)
 {
     struct sigaction action = { .sa_handler = interrupted };
