@@ -21,6 +21,7 @@
 #include "plan/consume.h"
 #include "plan/lifetimes.h"
 #include "plan/plan_file.h"
+#include "support/by_hand.h"
 #include "support/compiled.h"
 #include "support/random_strategy.h"
 #include "text/folder.h"
@@ -254,13 +255,9 @@ enum { R = 256, V = 96, D = 32, F = 512, T = 64 };
 enum { STATE = 286720, G_W3 = 12288, G_W = 65536, LINE = 64, TARGETS = 4 };
 enum { STREAM = 128, WIDE = 2048, LOGITS = 384 }; /* bytes a row */
 
-static hr_op bare_ops[HR_OP_COUNT];
-static const hr_op *bare_table[HR_OP_COUNT];
-
 static int32_t matrix(hr_builder *b, int64_t K, int64_t N, const char *name)
 {
-    const hr_param_shape shape = { .kind = HR_PARAM_MATRIX, .K = K, .N = N };
-    const int32_t made = hr_build_param(b, shape, "%s", name);
+    const int32_t made = weight(b, HR_PARAM_MATRIX, K, N, name);
     hr_param *param = &b->program->params[b->program->param_count - 1];
     param->moment[0] = hr_build_state(b, b->program->param_count - 1, "moment 1", HR_ROLE_MOMENT,
                                       HR_NONE);
@@ -272,19 +269,7 @@ static void build_by_hand(compiled *c, double clip)
     hr_error err;
     hr_program *program = &c->of.program;
     open_region(c, 1 << 20);
-    for (int32_t i = 0; i < HR_OP_COUNT; i++) {
-        bare_ops[i] = *hr_op_table[i];
-        bare_ops[i].scratch_bytes = NULL;
-        bare_table[i] = &bare_ops[i];
-    }
-    must(hr_program_place(&c->region, bare_table, HR_OP_COUNT, 48, 80, 12, 4, program, &err), &err);
-    hr_builder b = { .program = program,
-                     .dtype = HR_F32,
-                     .rows = R,
-                     .T = T,
-                     .training = true,
-                     .layer = HR_NONE,
-                     .err = &err };
+    hr_builder b = by_hand(program, &c->region, R, T, &err);
     const int32_t w1 = matrix(&b, D, F, "W1"), w2 = matrix(&b, F, D, "W2");
     const int32_t w3 = matrix(&b, D, V, "W3");
     const int32_t x = hr_build_rows(&b, "x", HR_F32, D);

@@ -5,6 +5,7 @@
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
 #include "plan/lifetimes.h"
+#include "support/by_hand.h"
 #include "support/compiled.h"
 
 /* 256 token rows (R): h from table [96, 32]; a layer of feed-forward alone, out = h + act(h W1) W2
@@ -22,32 +23,12 @@ enum { R = 256, V = 96, D = 32, F = 64, T = 64 };
 enum { WEIGHTS = 40960, G_TABLE = 12288, G_W = 8192, LINE = 64, IDS = 4 * R };
 enum { STREAM = 128, WIDE = 256, LOGITS = 384 }; /* bytes a row */
 
-static hr_op bare_ops[HR_OP_COUNT];
-static const hr_op *bare_table[HR_OP_COUNT];
-
-static int32_t weight(hr_builder *b, hr_param_kind kind, int64_t K, int64_t N, const char *name)
-{
-    return hr_build_param(b, (hr_param_shape){ .kind = kind, .K = K, .N = N }, "%s", name);
-}
-
 static void build_by_hand(compiled *c, hr_act act)
 {
     hr_error err;
     hr_program *program = &c->of.program;
     open_region(c, 1 << 20);
-    for (int32_t i = 0; i < HR_OP_COUNT; i++) {
-        bare_ops[i] = *hr_op_table[i];
-        bare_ops[i].scratch_bytes = NULL;
-        bare_table[i] = &bare_ops[i];
-    }
-    must(hr_program_place(&c->region, bare_table, HR_OP_COUNT, 24, 80, 12, 4, program, &err), &err);
-    hr_builder b = { .program = program,
-                     .dtype = HR_F32,
-                     .rows = R,
-                     .T = T,
-                     .training = true,
-                     .layer = HR_NONE,
-                     .err = &err };
+    hr_builder b = by_hand(program, &c->region, R, T, &err);
     const int32_t table = weight(&b, HR_PARAM_TABLE, V, D, "table");
     const int32_t w1 = weight(&b, HR_PARAM_MATRIX, D, F, "W1");
     const int32_t w2 = weight(&b, HR_PARAM_MATRIX, F, D, "W2");

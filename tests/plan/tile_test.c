@@ -21,6 +21,7 @@
 #include "plan/plan_file.h"
 #include "plan/recompute.h"
 #include "plan/tile.h"
+#include "support/by_hand.h"
 #include "support/random_config.h"
 #include "text/folder.h"
 
@@ -252,34 +253,11 @@ enum { ROWS = 256, V = 96, D = 32, F = 64 };
 enum { WEIGHTS = 45056, W1_BYTES = 8192, W2_BYTES = 24576, TABLE_BYTES = 12288, LINE = 64 };
 enum { UP_STEP = 2, LOGITS_STEP = 3, DUP_STEP = 6, FIRST = 1, LAST = 9 };
 
-static hr_op bare_ops[HR_OP_COUNT];
-static const hr_op *bare_table[HR_OP_COUNT];
-
-static int32_t weight(hr_builder *b, hr_param_kind kind, int64_t K, int64_t N, const char *name)
-{
-    return hr_build_param(b, (hr_param_shape){ .kind = kind, .K = K, .N = N }, "%s", name);
-}
-
 static void build_by_hand(compiled *c)
 {
-    enum { STEPS = 16, TENSORS = 64 };
     hr_error err;
     open_region(c, 1 << 20);
-    for (int32_t i = 0; i < HR_OP_COUNT; i++) {
-        bare_ops[i] = *hr_op_table[i];
-        bare_ops[i].scratch_bytes = NULL;
-        bare_table[i] = &bare_ops[i];
-    }
-    must(hr_program_place(&c->region, bare_table, HR_OP_COUNT, STEPS, TENSORS, 8, 3, &c->program,
-                          &err),
-         &err);
-    hr_builder b = { .program = &c->program,
-                     .dtype = HR_F32,
-                     .rows = ROWS,
-                     .T = 64,
-                     .training = true,
-                     .layer = HR_NONE,
-                     .err = &err };
+    hr_builder b = by_hand(&c->program, &c->region, ROWS, 64, &err);
     const int32_t table = weight(&b, HR_PARAM_TABLE, V, D, "table");
     const int32_t w1 = weight(&b, HR_PARAM_MATRIX, D, F, "W1");
     const int32_t w2 = weight(&b, HR_PARAM_MATRIX, F, V, "W2");
