@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "plan/compile.h"
 #include "support/storages.h"
 
 static hr_storage again[STORAGES_MAX];
@@ -29,7 +30,7 @@ static void random_storages_never_overlap(void **state)
     int32_t counts[3] = { 0 }, hard = 0;
     for (int32_t i = 0; i < 1200 * HR_COUNT; i++) {
         const int32_t count = make_random(60);
-        const hr_pack_result result = pack(count, WORK / 4);
+        const hr_pack_result result = pack(count, HR_COMPILE_PACK_WORK / 4);
         check(count, &result);
         counts[result.proof]++;
         hard += result.hard_count > 0;
@@ -44,7 +45,7 @@ static void training_steps_pack_at_their_floor(void **state)
     int32_t counts[3] = { 0 }, hard = 0;
     for (int32_t i = 0; i < 200 * HR_COUNT; i++) {
         const int32_t count = make_training((int32_t)draw(1, 12), (int32_t)draw(1, 8));
-        const hr_pack_result result = pack(count, WORK);
+        const hr_pack_result result = pack(count, HR_COMPILE_PACK_WORK);
         check(count, &result);
         counts[result.proof]++;
         hard += result.hard_count > 0;
@@ -53,25 +54,30 @@ static void training_steps_pack_at_their_floor(void **state)
     assert_true(counts[HR_PACK_OPEN] * 200 <= 200 * HR_COUNT);
 }
 
-/* Orders alone, and then with what mends and searches. */
+/* Orders alone; then as a plan is packed, with what mends and searches; and as what that leaves open
+ * is packed again. */
 static void two_stacks_that_meet_pack_at_their_floor(void **state)
 {
     (void)state;
-    int32_t alone[3] = { 0 }, counts[3] = { 0 }, hard = 0;
+    int32_t alone[3] = { 0 }, first[3] = { 0 }, counts[3] = { 0 }, hard = 0;
     for (int32_t i = 0; i < 100 * HR_COUNT; i++) {
         const int32_t count = make_whole_batch((int32_t)draw(4, 24));
         hr_pack_result result = pack(count, 0);
         check(count, &result);
         alone[result.proof]++;
         assert_int_equal(result.nodes, 0);
-        result = pack(count, WORK);
+        result = pack(count, HR_COMPILE_PACK_WORK);
+        first[result.proof]++;
+        hard += result.hard_count > 0;
+        if (result.proof == HR_PACK_OPEN) result = pack(count, HR_COMPILE_PACK_WORK_MOST);
         check(count, &result);
         counts[result.proof]++;
-        hard += result.hard_count > 0;
     }
     print_counts("whole batches, orders only", alone, 0);
-    print_counts("whole batches", counts, hard);
+    print_counts("whole batches, as a plan at first", first, hard);
+    print_counts("whole batches, open ones again", counts, first[HR_PACK_OPEN]);
     assert_true(alone[HR_PACK_AT_FLOOR] * 100 >= 70 * 100 * HR_COUNT);
+    assert_true(first[HR_PACK_OPEN] * 50 <= 100 * HR_COUNT);
     assert_true(counts[HR_PACK_OPEN] * 200 <= 100 * HR_COUNT);
 }
 
