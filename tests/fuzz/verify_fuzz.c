@@ -2,6 +2,7 @@
 /* Any bytes may be called a plan file: the judge answers with a status and a sentence of one line,
  * and touches nothing that is not its own. libFuzzer makes the bytes; the plan of the tests and its
  * words are where it starts. */
+#define _GNU_SOURCE /* memfd_create */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

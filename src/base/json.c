@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/json.c - a small machine: what may come next, and the brackets that are open. */
+#include "base/json.h"
+
+#include <string.h>
+
+#include "base/number.h"
+
+enum { VALUE, VALUE_OR_CLOSE, KEY_OR_CLOSE, COMMA_OR_CLOSE, NOTHING, LOST };
+
+hr_json hr_json_over(char *text, int64_t bytes)
+{
+    return (hr_json){ .text = text, .bytes = bytes, .expects = VALUE };
+}
+
+static hr_json_kind wrong(hr_json *json, const char *problem)
+{
+    if (!json->problem) json->problem = problem;
+    json->expects = LOST;
+    return HR_JSON_WRONG;
+}
+
+/* The byte at hand, 0 at the end: a zero byte in the text is as wrong as an end there. */
+static char here(const hr_json *json)
+{
+    return json->at < json->bytes ? json->text[json->at] : 0;
+}
+
+static void pass_blanks(hr_json *json)
+{
+    while (here(json) == ' ' || here(json) == '\t' || here(json) == '\n' || here(json) == '\r')
+        json->at++;
+}
+
+static void after_value(hr_json *json)
+{
+    json->expects = json->depth ? COMMA_OR_CLOSE : NOTHING;
+}
+
+/* ---- strings */
+
+/* Four hexadecimal digits at `at`, -1 when there are none. */
+static int32_t hex_four(const hr_json *json, int64_t at)
+{
+    int32_t value = 0;
+    for (int64_t i = at; i < at + 4; i++) {
+        if (i >= json->bytes) return -1;
+        const char c = json->text[i];
+        if (c >= '0' && c <= '9') value = value * 16 + c - '0';
+        else if (c >= 'a' && c <= 'f') value = value * 16 + c - 'a' + 10;
+        else if (c >= 'A' && c <= 'F') value = value * 16 + c - 'A' + 10;
+        else return -1;
+    }
+    return value;
+}
+
+static int64_t put_utf8(char *out, int32_t point)
+{
+    if (point < 0x80) {
+        out[0] = (char)point;
+        return 1;
+    }
+    if (point < 0x800) {
+        out[0] = (char)(0xc0 | point >> 6);
+        out[1] = (char)(0x80 | (point & 0x3f));
+        return 2;
+    }
+    if (point < 0x10000) {
+        out[0] = (char)(0xe0 | point >> 12);
+        out[1] = (char)(0x80 | (point >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (point & 0x3f));
+        return 3;
+    }
+    out[0] = (char)(0xf0 | point >> 18);
+    out[1] = (char)(0x80 | (point >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (point >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (point & 0x3f));
+    return 4;
+}
+
+/* After a backslash. Writes at most as many bytes as it reads; 0 when it is wrong. */
+static int64_t unescape(hr_json *json, char *out)
+{
+    static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    const char *letter = here(json) ? strchr(letters, here(json)) : NULL;
+    if (letter) {
+        *out = meant[letter - letters];
+        json->at++;
+        return 1;
+    }
+    if (here(json) != 'u') return 0;
+    int32_t point = hex_four(json, json->at + 1);
+    json->at += 5;
+    if (point <= 0 || (point >= 0xdc00 && point < 0xe000)) return 0;
+    if (point >= 0xd800 && point < 0xdc00) {
+        const bool pair = json->at + 1 < json->bytes && json->text[json->at] == '\\' &&
+                          json->text[json->at + 1] == 'u';
+        const int32_t low = pair ? hex_four(json, json->at + 2) : -1;
+        if (low < 0xdc00 || low >= 0xe000) return 0;
+        json->at += 6;
+        point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
+    }
+    return put_utf8(out, point);
+}
+
+/* Bytes of the character of two bytes or more at hand; 0 when it is no UTF-8. */
+static int64_t utf8_bytes(const hr_json *json)
+{
+    const uint8_t *text = (const uint8_t *)json->text + json->at;
+    const int64_t bytes = *text >= 0xf0 ? 4 : *text >= 0xe0 ? 3 : 2;
+    if (*text < 0xc2 || *text > 0xf4 || bytes > json->bytes - json->at) return 0;
+    for (int64_t i = 1; i < bytes; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    const bool longer_than_needed = (*text == 0xe0 && text[1] < 0xa0) ||
+                                    (*text == 0xf0 && text[1] < 0x90);
+    const bool no_point = (*text == 0xed && text[1] >= 0xa0) || (*text == 0xf4 && text[1] >= 0x90);
+    return longer_than_needed || no_point ? 0 : bytes;
+}
+
+/* What is decoded is never longer than what was read, and the quote at the end is room for the
+ * null. */
+static hr_json_kind take_string(hr_json *json, hr_json_kind kind)
+{
+    char *const first = json->text + json->at + 1, *out = first;
+    for (json->at++; here(json) != '"';) {
+        const uint8_t c = (uint8_t)here(json);
+        if (json->at >= json->bytes) return wrong(json, "a text without an end");
+        if (c < ' ') return wrong(json, "a control character in a text");
+        if (c == '\\') {
+            json->at++;
+            const int64_t written = unescape(json, out);
+            if (!written) return wrong(json, "no such escape");
+            out += written;
+            continue;
+        }
+        const int64_t bytes = c < 0x80 ? 1 : utf8_bytes(json);
+        if (!bytes) return wrong(json, "bytes that are not UTF-8");
+        memmove(out, json->text + json->at, (size_t)bytes);
+        out += bytes;
+        json->at += bytes;
+    }
+    json->at++;
+    *out = 0;
+    json->value = first;
+    json->value_bytes = out - first;
+    return kind;
+}
+
+/* ---- numbers and words */
+
+static bool take_digits(hr_json *json)
+{
+    const int64_t first = json->at;
+    while (here(json) >= '0' && here(json) <= '9') json->at++;
+    return json->at > first;
+}
+
+static hr_json_kind take_number(hr_json *json)
+{
+    const int64_t first = json->at;
+    if (here(json) == '-') json->at++;
+    const int64_t digits = json->at;
+    if (!take_digits(json)) return wrong(json, "a number without digits");
+    if (json->text[digits] == '0' && json->at > digits + 1)
+        return wrong(json, "a number that begins with 0");
+    if (here(json) == '.') {
+        json->at++;
+        if (!take_digits(json)) return wrong(json, "no digit behind the point");
+    }
+    if (here(json) == 'e' || here(json) == 'E') {
+        json->at++;
+        if (here(json) == '+' || here(json) == '-') json->at++;
+        if (!take_digits(json)) return wrong(json, "an exponent without digits");
+    }
+    json->value = json->text + first;
+    json->value_bytes = json->at - first;
+    return HR_JSON_NUMBER;
+}
+
+static hr_json_kind take_word(hr_json *json)
+{
+    static const struct {
+        const char *word;
+        hr_json_kind kind;
+    } words[] = { { "true", HR_JSON_TRUE }, { "false", HR_JSON_FALSE }, { "null", HR_JSON_NULL } };
+    for (int32_t i = 0; i < 3; i++) {
+        const int64_t bytes = (int64_t)strlen(words[i].word);
+        if (bytes > json->bytes - json->at) continue;
+        if (memcmp(json->text + json->at, words[i].word, (size_t)bytes)) continue;
+        json->value = json->text + json->at;
+        json->value_bytes = bytes;
+        json->at += bytes;
+        return words[i].kind;
+    }
+    return wrong(json, json->at < json->bytes ? "no value" : "the end, and a value is missing");
+}
+
+/* ---- what may come next */
+
+static hr_json_kind open_container(hr_json *json, char bracket)
+{
+    if (json->depth == HR_JSON_DEPTH_MAX) return wrong(json, "nested more than 32 deep");
+    json->open[json->depth++] = bracket;
+    json->at++;
+    json->expects = bracket == '{' ? KEY_OR_CLOSE : VALUE_OR_CLOSE;
+    return bracket == '{' ? HR_JSON_OBJECT : HR_JSON_ARRAY;
+}
+
+static hr_json_kind close_container(hr_json *json)
+{
+    json->at++;
+    json->depth--;
+    after_value(json);
+    return HR_JSON_CLOSE;
+}
+
+static hr_json_kind take_key(hr_json *json)
+{
+    if (here(json) != '"') return wrong(json, "no key in quotes");
+    if (take_string(json, HR_JSON_KEY) == HR_JSON_WRONG) return HR_JSON_WRONG;
+    pass_blanks(json);
+    if (here(json) != ':') return wrong(json, "no colon behind a key");
+    json->at++;
+    json->expects = VALUE;
+    return HR_JSON_KEY;
+}
+
+static hr_json_kind take_value(hr_json *json)
+{
+    const char c = here(json);
+    if (c == '{' || c == '[') return open_container(json, c);
+    hr_json_kind kind;
+    if (c == '"') kind = take_string(json, HR_JSON_STRING);
+    else if (c == '-' || (c >= '0' && c <= '9')) kind = take_number(json);
+    else kind = take_word(json);
+    if (kind != HR_JSON_WRONG) after_value(json);
+    return kind;
+}
+
+hr_json_kind hr_json_next(hr_json *json)
+{
+    if (json->expects == LOST) return HR_JSON_WRONG;
+    pass_blanks(json);
+    if (json->expects == NOTHING)
+        return json->at == json->bytes ? HR_JSON_END : wrong(json, "more behind the value");
+    const char close = json->depth && json->open[json->depth - 1] == '{' ? '}' : ']';
+    const bool closes = here(json) == close && json->depth;
+    switch (json->expects) {
+    case COMMA_OR_CLOSE:
+        if (closes) return close_container(json);
+        if (here(json) != ',') return wrong(json, "neither a comma nor the closing bracket");
+        json->at++;
+        pass_blanks(json);
+        return close == '}' ? take_key(json) : take_value(json);
+    case KEY_OR_CLOSE: return closes ? close_container(json) : take_key(json);
+    case VALUE_OR_CLOSE: return closes ? close_container(json) : take_value(json);
+    default: return take_value(json);
+    }
+}
+
+bool hr_json_skip(hr_json *json, hr_json_kind kind)
+{
+    if (kind == HR_JSON_KEY) kind = hr_json_next(json);
+    if (kind != HR_JSON_OBJECT && kind != HR_JSON_ARRAY) return kind != HR_JSON_WRONG;
+    const int32_t outside = json->depth - 1;
+    while (kind != HR_JSON_WRONG && json->depth > outside) kind = hr_json_next(json);
+    return kind != HR_JSON_WRONG;
+}
+
+/* ---- values */
+
+enum { NUMBER_BYTES = 64 };
+
+static bool copy_number(const hr_json *json, char text[NUMBER_BYTES])
+{
+    if (json->value_bytes >= NUMBER_BYTES) return false;
+    memcpy(text, json->value, (size_t)json->value_bytes);
+    text[json->value_bytes] = 0;
+    return true;
+}
+
+bool hr_json_integer(const hr_json *json, int64_t *value)
+{
+    char text[NUMBER_BYTES];
+    return copy_number(json, text) && hr_integer_parse(text, value);
+}
+
+bool hr_json_real(const hr_json *json, double *value)
+{
+    char text[NUMBER_BYTES];
+    return copy_number(json, text) && hr_real_parse(text, value);
+}
+
+bool hr_json_is(const hr_json *json, const char *text)
+{
+    const int64_t bytes = (int64_t)strlen(text);
+    return bytes == json->value_bytes && !memcmp(json->value, text, (size_t)bytes);
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* safetensors_test.c - files that are whole are told tensor by tensor; files that lie are refused,
+ * each with its sentence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "ckpt/safetensors.h"
+#include "support/oracle.h"
+#include "text/folder.h"
+
+enum { SEED = 11 };
+
+/* Length, header, `data_bytes` of data. */
+static void write_file(const char *path, const char *header, int64_t data_bytes)
+{
+    const int64_t length = (int64_t)strlen(header);
+    char *file = calloc(1, (size_t)(8 + length + data_bytes) + 1);
+    for (int32_t i = 0; i < 8; i++) file[i] = (char)((uint64_t)length >> (8 * i));
+    memcpy(file + 8, header, (size_t)length);
+    for (int64_t i = 0; i < data_bytes; i++) file[8 + length + i] = (char)i;
+    hr_folder_write(path, file, 8 + length + data_bytes);
+    free(file);
+}
+
+/* As much room as was said to be needed, and not a byte more. */
+typedef struct {
+    hr_stored stored;
+    void *memory;
+    hr_region region;
+} opened;
+
+static hr_status open_it(opened *o, const char *path, hr_error *err)
+{
+    const int64_t said = hr_stored_bytes(path), bytes = said ? said : 64 << 10;
+    *o = (opened){ .memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) };
+    o->region = hr_region_over(o->memory, bytes);
+    return hr_stored_open(&o->stored, path, &o->region, err);
+}
+
+static void close_it(opened *o)
+{
+    hr_stored_close(&o->stored);
+    free(o->memory);
+}
+
+static void is_refused(const char *path, hr_status expected, const char *said)
+{
+    opened o;
+    hr_error err;
+    const hr_status status = open_it(&o, path, &err);
+    if (status != expected || (status != HR_OK && !strstr(err.message, said)))
+        fail_msg("expected %d \"%s\", got %d \"%s\"", expected, said, status,
+                 status ? err.message : "");
+    assert_null(strchr(err.message, '\n'));
+    assert_true(strlen(err.message) < HR_ERROR_BYTES - 1);
+    close_it(&o);
+}
+
+/* ---- what is whole */
+
+static void a_file_is_told_tensor_by_tensor(void **state)
+{
+    (void)state;
+    opened o;
+    hr_error err;
+    char shape[64];
+    hr_folder folder = hr_folder_open();
+    const char *path = hr_folder_path(&folder, "model.safetensors");
+    write_file(path,
+               "{\"__metadata__\":{\"format\":\"pt\"},"
+               "\"b\":{\"shape\":[2,3],\"dtype\":\"F16\",\"data_offsets\":[8,20]},"
+               "\"\\u0061\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+               "\"none\":{\"dtype\":\"F32\",\"shape\":[5,0],\"data_offsets\":[20,20]},"
+               "\"one\":{\"dtype\":\"BOOL\",\"shape\":[],\"data_offsets\":[20,21]},"
+               "\"four\":{\"dtype\":\"F4\",\"shape\":[3,2],\"data_offsets\":[21,24]}}    ",
+               24);
+    const char *const paths[] = { path, folder.path };
+    for (int32_t i = 0; i < 2; i++) {
+        assert_int_equal(open_it(&o, paths[i], &err), HR_OK);
+        assert_int_equal(o.stored.tensor_count, 5);
+        const hr_stored_tensor *a = hr_stored_find(&o.stored, "a");
+        const hr_stored_tensor *b = hr_stored_find(&o.stored, "b");
+        assert_non_null(a);
+        assert_string_equal(a->dtype->name, "F32");
+        assert_int_equal(a->bytes, 8);
+        assert_int_equal(b->offset - a->offset, 8);
+        assert_string_equal(hr_stored_shape(b, shape, sizeof shape), "[2, 3]");
+        assert_int_equal(hr_stored_find(&o.stored, "none")->bytes, 0);
+        assert_int_equal(hr_stored_find(&o.stored, "one")->rank, 0);
+        assert_int_equal(hr_stored_find(&o.stored, "four")->bytes, 3);
+        assert_null(hr_stored_find(&o.stored, "c"));
+        uint8_t first[2];
+        const int file = o.stored.files[b->file].file;
+        assert_int_equal(hr_file_read(file, path, b->offset, first, 2, &err), HR_OK);
+        assert_int_equal(first[0], 8);
+        close_it(&o);
+    }
+    write_file(path, "{}", 0);
+    assert_int_equal(open_it(&o, path, &err), HR_OK);
+    assert_int_equal(o.stored.tensor_count, 0);
+    close_it(&o);
+    hr_folder_close(&folder);
+}
+
+static void the_oracles_are_told_as_another_reader_tells_them(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "gpt2", "gpt_neox", "llama_gqa", "qwen3_tied" };
+    for (int32_t i = 0; i < 4; i++) {
+        char path[512];
+        oracle_file oracle = { 0 };
+        opened o;
+        hr_error err;
+        snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/model.safetensors", names[i]);
+        if (!oracle_open(&oracle, path)) skip();
+        assert_int_equal(open_it(&o, path, &err), HR_OK);
+        assert_int_equal(o.stored.tensor_count,
+                         json_object_size(oracle.header) -
+                             (json_object_get(oracle.header, "__metadata__") != NULL));
+        for (int32_t t = 0; t < o.stored.tensor_count; t++) {
+            const hr_stored_tensor *tensor = &o.stored.tensors[t];
+            int64_t bytes = 0;
+            const uint8_t *data = oracle_tensor(&oracle, "", tensor->name, &bytes);
+            assert_non_null(data);
+            assert_int_equal(bytes, tensor->bytes);
+            assert_int_equal(data - oracle.bytes, tensor->offset);
+        }
+        close_it(&o);
+        oracle_close(&oracle);
+    }
+}
+
+/* ---- files that lie */
+
+#define T(name, dtype, shape, begin, end) \
+    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end \
+    "]}"
+
+static void a_header_that_lies_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header;
+        int64_t data_bytes;
+        const char *said;
+    } cases[] = {
+        { "{" T("a", "F32", "[2]", 0, 8) "}", 7, "it is cut short" },
+        { "{" T("a", "F32", "[2]", 0, 8) "}", 9, "bytes are left over" },
+        { "{}", 1, "bytes are left over" },
+        { "{" T("a", "F32", "[2]", 0, 8) "," T("b", "F32", "[1]", 12, 16) "}", 16,
+          "tensor b begins at data byte 12, and a ends at 8: there is a hole" },
+        { "{" T("a", "F32", "[2]", 4, 12) "}", 12, "and the header ends at 0: there is a hole" },
+        { "{" T("a", "F32", "[2]", 0, 8) "," T("b", "F32", "[2]", 4, 12) "}", 12, "they overlap" },
+        { "{" T("a", "F32", "[2]", 0, 8) "," T("b", "F32", "[2]", 0, 8) "}", 8, "they overlap" },
+        { "{" T("a", "F32", "[3]", 0, 8) "}", 8,
+          "tensor a: its shape [3] of F32 needs 12 bytes, its data_offsets are [0, 8]" },
+        { "{" T("a", "F32", "[2]", 8, 0) "}", 8, "its data_offsets are [8, 0]" },
+        { "{" T("a", "F32", "[2]", 0, 8) "," T("a", "F32", "[1]", 8, 12) "}", 12,
+          "has tensor a twice" },
+        { "{" T("a", "F32", "[2]", 0, 8) "," T("\\u0061", "F32", "[1]", 8, 12) "}", 12,
+          "has tensor a twice" },
+        { "{" T("a", "F32", "[4294967296,4294967296]", 0, 8) "}", 8,
+          "has more bytes than can be counted" },
+        { "{" T("a", "F32", "[9223372036854775807,3]", 0, 8) "}", 8,
+          "has more bytes than can be counted" },
+        { "{" T("a", "F32", "[9223372036854775808]", 0, 8) "}", 8, "needs whole numbers" },
+        { "{" T("a", "F4", "[3]", 0, 2) "}", 2, "does not come to whole bytes" },
+        { "{" T("a", "F128", "[2]", 0, 8) "}", 8, "\"F128\" is no dtype that is known" },
+        { "{" T("a", "f32", "[2]", 0, 8) "}", 8, "\"f32\" is no dtype that is known" },
+        { "{" T("a", "F32", "[-2]", 0, 8) "}", 8, "its shape needs whole numbers" },
+        { "{" T("a", "F32", "[2.0]", 0, 8) "}", 8, "its shape needs whole numbers" },
+        { "{" T("a", "F32", "[\"2\"]", 0, 8) "}", 8, "its shape needs whole numbers" },
+        { "{" T("a", "F32", "[[2]]", 0, 8) "}", 8, "its shape needs whole numbers" },
+        { "{" T("a", "F32", "2", 0, 8) "}", 8, "another kind of value is needed" },
+        { "{" T("a", "F32", "[1,1,1,1,1,1,1,1,2]", 0, 8) "}", 8, "more than 8 numbers" },
+        { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]}}", 8,
+          "more than 2 numbers" },
+        { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8,
+          "needs dtype, shape and two data_offsets" },
+        { "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8,
+          "needs dtype, shape and two data_offsets" },
+        { "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+          "the key \"dtype\" is there twice" },
+        { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"strides\":[1]}}", 8,
+          "the key \"strides\" is not the format's" },
+        { "{\"a\":{\"dtype\":32,\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+          "another kind of value is needed" },
+        { "{\"a\":7}", 8, "another kind of value is needed" },
+        { "{\"a\\n\":{}}", 0, "a control character in a tensor's name" },
+        { "{\"__metadata__\":7}", 0, "another kind of value is needed" },
+        { "{\"__metadata__\":{\"a\":7}}", 0, "another kind of value is needed" },
+        { "[]", 0, "another kind of value is needed" },
+        { "", 0, "not JSON: the end, and a value is missing" },
+        { "{\"a\":", 0, "not JSON: the end, and a value is missing" },
+        { "{} x", 0, "not JSON: more behind the value" },
+        { "{\"a\" 1}", 0, "not JSON: no colon behind a key" },
+        { "{\"a\\q\":1}", 0, "not JSON: no such escape" },
+        { "{\"a\xff\":1}", 0, "not JSON: bytes that are not UTF-8" },
+    };
+    hr_folder folder = hr_folder_open();
+    const char *path = hr_folder_path(&folder, "model.safetensors");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_file(path, cases[i].header, cases[i].data_bytes);
+        is_refused(path, HR_CORRUPT, cases[i].said);
+    }
+    hr_folder_close(&folder);
+}
+
+static void lengths_that_lie_are_refused(void **state)
+{
+    (void)state;
+    hr_folder folder = hr_folder_open();
+    const char *path = hr_folder_path(&folder, "model.safetensors");
+    hr_folder_write(path, "", 0);
+    is_refused(path, HR_CORRUPT, "has 0 bytes");
+    hr_folder_write(path, "\2\0\0\0\0\0\0", 7);
+    is_refused(path, HR_CORRUPT, "has 7 bytes");
+    hr_folder_write(path, "\3\0\0\0\0\0\0\0{}", 10);
+    is_refused(path, HR_CORRUPT, "its header ends at byte 11, the file at 10: it is cut short");
+    hr_folder_write(path, "\1\xe1\xf5\5\0\0\0\0{}", 10); /* a hundred million and one */
+    is_refused(path, HR_CORRUPT, "says that its header has 100000001 bytes; 100000000 is the most");
+    hr_folder_write(path, "\377\377\377\377\377\377\377\377{}", 10);
+    is_refused(path, HR_CORRUPT, "says that its header has 18446744073709551615 bytes");
+    is_refused(hr_folder_path(&folder, "other"), HR_USAGE, "there is no such file");
+    hr_folder_empty(&folder);
+    is_refused(folder.path, HR_USAGE, "has neither model.safetensors nor model.safetensors.index");
+    hr_folder_close(&folder);
+}
+
+static void what_is_nested_deeply_is_refused(void **state)
+{
+    (void)state;
+    enum { DEPTH = 100000 };
+    hr_folder folder = hr_folder_open();
+    const char *path = hr_folder_path(&folder, "model.safetensors");
+    char *text = calloc(1, 5 * DEPTH + 64);
+    strcpy(text, "{\"weight_map\":{},\"a\":");
+    const size_t used = strlen(text);
+    memset(text + used, '[', DEPTH);
+    hr_folder_write(hr_folder_path(&folder, "model.safetensors.index.json"), text,
+                    (int64_t)(used + DEPTH));
+    is_refused(folder.path, HR_CORRUPT, "nested more than 32 deep");
+    text[used - 5] = '{';
+    write_file(path, text + used - 5, 0); /* "a": and the rest, of which no value is read */
+    is_refused(path, HR_CORRUPT, "another kind of value is needed");
+    free(text);
+    hr_folder_close(&folder);
+}
+
+/* A whole file cut anywhere, or with any one byte of its header changed, never does harm, and is
+ * never told as it was unless it says the same. */
+static void every_cut_and_many_flips_are_answered(void **state)
+{
+    (void)state;
+    static const char header[] = "{" T("a", "F32", "[2]", 0, 8) "," T("b", "BF16", "[2,2]", 8,
+                                                                      16) "}";
+    hr_folder folder = hr_folder_open();
+    const char *path = hr_folder_path(&folder, "model.safetensors");
+    int64_t bytes;
+    write_file(path, header, 16);
+    char *whole = hr_folder_read(path, &bytes);
+    print_message("seed %d\n", SEED);
+    for (int64_t cut = 0; cut < bytes; cut++) {
+        hr_folder_write(path, whole, cut);
+        is_refused(path, HR_CORRUPT, "");
+    }
+    for (int32_t i = 0; i < 500 * HR_COUNT; i++) {
+        opened o;
+        hr_error err;
+        const uint64_t draw = hr_random_mix((uint64_t)(SEED + i));
+        char *byte = &whole[draw % (8 + sizeof header - 1)];
+        const char kept = *byte;
+        *byte = (char)(draw >> 32);
+        hr_folder_write(path, whole, bytes);
+        const hr_status status = open_it(&o, path, &err);
+        assert_true(status == HR_OK || status == HR_CORRUPT);
+        close_it(&o);
+        *byte = kept;
+    }
+    free(whole);
+    hr_folder_close(&folder);
+}
+
+/* ---- shards */
+
+static void write_index(const hr_folder *folder, const char *text)
+{
+    hr_folder_write(hr_folder_path(folder, "model.safetensors.index.json"), text,
+                    (int64_t)strlen(text));
+}
+
+static void shards_are_one_table(void **state)
+{
+    (void)state;
+    opened o;
+    hr_error err;
+    hr_folder folder = hr_folder_open();
+    write_file(hr_folder_path(&folder, "m-1.safetensors"), "{" T("b", "F32", "[2]", 0, 8) "}", 8);
+    write_file(hr_folder_path(&folder, "m-2.safetensors"),
+               "{" T("c", "F32", "[1]", 0, 4) "," T("a", "U8", "[1]", 4, 5) "}", 5);
+    write_index(&folder, "{\"metadata\":{\"total_size\":13.0},\"weight_map\":"
+                         "{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
+                         "\"c\":\"m-2.safetensors\"}}");
+    assert_int_equal(open_it(&o, folder.path, &err), HR_OK);
+    assert_true(o.stored.sharded);
+    assert_int_equal(o.stored.file_count, 2);
+    assert_int_equal(o.stored.tensor_count, 3);
+    assert_string_equal(o.stored.files[hr_stored_find(&o.stored, "a")->file].name,
+                        "m-2.safetensors");
+    assert_string_equal(o.stored.files[hr_stored_find(&o.stored, "b")->file].name,
+                        "m-1.safetensors");
+    close_it(&o);
+
+    static const struct {
+        const char *index;
+        hr_status status;
+        const char *said;
+    } cases[] = {
+        { "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
+          "\"c\":\"m-3.safetensors\"}}",
+          HR_USAGE, "m-3.safetensors: there is no such file, and model.safetensors.index.json" },
+        { "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
+          "\"c\":\"m-2.safetensors\",\"a\":\"m-2.safetensors\"}}",
+          HR_CORRUPT, "names tensor a twice" },
+        { "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
+          "\"c\":\"m-2.safetensors\",\"d\":\"m-1.safetensors\"}}",
+          HR_CORRUPT, "m-1.safetensors: has no tensor d, which" },
+        { "{\"weight_map\":{\"a\":\"m-1.safetensors\",\"b\":\"m-1.safetensors\","
+          "\"c\":\"m-2.safetensors\"}}",
+          HR_CORRUPT, "m-2.safetensors: holds tensor a, which" },
+        { "{\"weight_map\":{\"b\":\"m-1.safetensors\",\"c\":\"m-2.safetensors\"}}", HR_CORRUPT,
+          "puts nowhere" },
+        { "{\"weight_map\":{\"a\":\"../m-2.safetensors\"}}", HR_CORRUPT,
+          "names a shard that is no file's name in its folder" },
+        { "{\"weight_map\":{\"a\":\"..\"}}", HR_CORRUPT, "names a shard that is no file's name" },
+        { "{\"weight_map\":{\"a\":7}}", HR_CORRUPT, "another kind of value" },
+        { "{\"weight_map\":{},\"weight_map\":{}}", HR_CORRUPT, "has \"weight_map\" twice" },
+        { "{\"metadata\":{}}", HR_CORRUPT, "has no \"weight_map\"" },
+        { "{\"weight_map\":{}", HR_CORRUPT, "not JSON" },
+        { "7", HR_CORRUPT, "another kind of value" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_index(&folder, cases[i].index);
+        is_refused(folder.path, cases[i].status, cases[i].said);
+    }
+    write_file(hr_folder_path(&folder, "m-1.safetensors"),
+               "{" T("b", "F32", "[2]", 0, 8) "," T("a", "U8", "[1]", 8, 9) "}", 9);
+    write_index(&folder, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
+                         "\"c\":\"m-2.safetensors\"}}");
+    is_refused(folder.path, HR_CORRUPT, "has tensor a, and");
+    hr_folder_close(&folder);
+}
+
+/* More names than rows of any small table, in no order. */
+static void many_tensors_are_all_found(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    opened o;
+    hr_error err;
+    hr_folder folder = hr_folder_open();
+    const char *path = hr_folder_path(&folder, "model.safetensors");
+    char *header = malloc(MANY * 96), *at = header, name[32];
+    for (int32_t i = 0; i < MANY; i++)
+        at += sprintf(at, "%c\"%d\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[%d,%d]}",
+                      i ? ',' : '{', i * 7919 % MANY, i, i + 1);
+    strcpy(at, "}");
+    write_file(path, header, MANY);
+    assert_int_equal(open_it(&o, path, &err), HR_OK);
+    assert_int_equal(o.stored.tensor_count, MANY);
+    for (int32_t i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "%d", i * 7919 % MANY);
+        const hr_stored_tensor *tensor = hr_stored_find(&o.stored, name);
+        assert_non_null(tensor);
+        assert_int_equal(tensor->offset - o.stored.files[0].data_offset, i);
+    }
+    close_it(&o);
+    free(header);
+    hr_folder_close(&folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_is_told_tensor_by_tensor),
+        cmocka_unit_test(the_oracles_are_told_as_another_reader_tells_them),
+        cmocka_unit_test(a_header_that_lies_is_refused),
+        cmocka_unit_test(lengths_that_lie_are_refused),
+        cmocka_unit_test(what_is_nested_deeply_is_refused),
+        cmocka_unit_test(every_cut_and_many_flips_are_answered),
+        cmocka_unit_test(shards_are_one_table),
+        cmocka_unit_test(many_tensors_are_all_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
