@@ -27,6 +27,8 @@ static const shape shapes[] = {
     { "local w=1", 4096, { HR_PATTERN_LOCAL, 64, 1, 1 }, 0 },
     { "global s=16", 4096, { HR_PATTERN_GLOBAL, 64, 0, 16 }, 0 },
     { "mixed w=1 s=16", 4096, { HR_PATTERN_MIXED, 64, 1, 16 }, 0 },
+    { "sliding 256", 4096, { HR_PATTERN_SLIDING, 64, 256, 1 }, 0 },
+    { "sliding 1024", 4096, { HR_PATTERN_SLIDING, 64, 1024, 1 }, 0 },
     { "dropout 0.1", 512, { HR_PATTERN_DENSE, 64, 0, 1 }, 0.1f },
 };
 

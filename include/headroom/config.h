@@ -53,6 +53,7 @@ typedef struct {
         struct {
             int32_t pattern; /* hr_pattern of ops/attention: dense, local, global, mixed */
             int64_t window, stride, block;
+            int64_t sliding_window; /* tokens; llama; 0: none */
         } attention;
     } model;
     struct {

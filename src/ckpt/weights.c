@@ -186,6 +186,9 @@ static void put_config(hr_writer *w, const hr_config *config)
            "  \"attention_window\": %lld,\n  \"attention_stride\": %lld,\n",
            patterns[config->model.attention.pattern], (long long)config->model.attention.block,
            (long long)config->model.attention.window, (long long)config->model.attention.stride);
+    if (config->model.attention.sliding_window)
+        hr_put(w, "  \"sliding_window\": %lld,\n",
+               (long long)config->model.attention.sliding_window);
     hr_put(w, "  \"torch_dtype\": \"float32\"\n}\n");
 }
 

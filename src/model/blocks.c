@@ -33,6 +33,16 @@ int32_t hr_block_join_mid(hr_builder *builder, const hr_config *config, const ch
     return join(builder, config, name, x, weight, bias, residual, HR_INTERMEDIATE_MID);
 }
 
+static hr_attention_mask mask_of(const hr_config *config)
+{
+    const int32_t window = (int32_t)config->model.attention.sliding_window;
+    if (window) return (hr_attention_mask){ HR_PATTERN_SLIDING, 1, window, 1 };
+    return (hr_attention_mask){ config->model.attention.pattern,
+                                (int32_t)config->model.attention.block,
+                                (int32_t)config->model.attention.window,
+                                (int32_t)config->model.attention.stride };
+}
+
 hr_attention_attr hr_block_attention(const hr_config *config)
 {
     const int64_t head_width = hr_config_head_dim(config);
@@ -42,10 +52,7 @@ hr_attention_attr hr_block_attention(const hr_config *config)
                                 .q_head_stride = head_width,
                                 .k_head_stride = head_width,
                                 .v_head_stride = head_width,
-                                .mask = { config->model.attention.pattern,
-                                          (int32_t)config->model.attention.block,
-                                          (int32_t)config->model.attention.window,
-                                          (int32_t)config->model.attention.stride },
+                                .mask = mask_of(config),
                                 .scale = (float)(1 / sqrt((double)head_width)),
                                 .dropout = (float)config->model.dropout };
 }

@@ -43,7 +43,8 @@ static hr_status check_family(const hr_config *config, hr_error *err)
         const char *key;
     } keys[] = { { config->model.n_kv_heads, "model.n_kv_heads" },
                  { config->model.head_dim, "model.head_dim" },
-                 { config->model.rope_scaling.kind, "model.rope_scaling.kind" } };
+                 { config->model.rope_scaling.kind, "model.rope_scaling.kind" },
+                 { config->model.attention.sliding_window, "model.attention.sliding_window" } };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i].given && config->model.family != HR_FAMILY_LLAMA)
             return hr_fail(err, HR_USAGE, "%s is llama's; model.family is %s", keys[i].key,
@@ -104,6 +105,15 @@ static hr_status check_scaling(const hr_config *config, hr_error *err)
     return hr_fail(err, HR_USAGE,
                    "model.rope_scaling.low_freq_factor %g must be below high_freq_factor %g", low,
                    high);
+}
+
+/* A window in tokens and a pattern of blocks would be two answers to one question. */
+static hr_status check_window(const hr_config *config, hr_error *err)
+{
+    if (!config->model.attention.sliding_window || !config->model.attention.pattern) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "model.attention.sliding_window %lld needs model.attention.pattern dense",
+                   (long long)config->model.attention.sliding_window);
 }
 
 static hr_status check_vocabulary(const hr_config *config, hr_error *err)
@@ -214,10 +224,10 @@ static hr_status check_dropout(const hr_config *config, hr_error *err)
 
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
-    hr_status (*const checks[])(const hr_config *, hr_error *) = { check_family,  check_heads,
-                                                                   check_scaling, check_vocabulary,
-                                                                   check_batch,   check_products,
-                                                                   check_dropout };
+    hr_status (*const checks[])(const hr_config *,
+                                hr_error *) = { check_family,   check_heads,      check_scaling,
+                                                check_window,   check_vocabulary, check_batch,
+                                                check_products, check_dropout };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const hr_status status = checks[i](config, err);
         if (status != HR_OK) return status;

@@ -82,6 +82,8 @@ static const hr_config_row rows[] = {
     INTEGER(model.attention.stride, "2", "blocks", NULL, 1, TOKENS_MAX,
             "global, mixed: every so many blocks one is seen by all"),
     INTEGER(model.attention.block, "64", "tokens", NULL, 1, TOKENS_MAX, "tokens in a block"),
+    INTEGER(model.attention.sliding_window, "none", "tokens", "none", 0, TOKENS_MAX,
+            "llama: tokens that a token sees, itself the last of them"),
 
     TEXT(data.train, "", NULL, "text file to train on"),
     TEXT(data.valid, "", NULL, "text file to evaluate on; empty: no evaluation"),

@@ -194,6 +194,7 @@ static void the_config_of_llama_says_its_heads_and_angles(void **state)
         config.model.head_dim = grouped ? 10 : 0;
         config.model.norm_eps = 3e-6;
         config.model.rope_theta = 500000.5;
+        config.model.attention.sliding_window = grouped ? 5 : 0;
         rig_must(hr_config_set(&config, "model.rope_scaling.kind", kind, &err), &err);
         config.model.rope_scaling.factor = 2.5;
         config.model.rope_scaling.low_freq_factor = 1.25;
@@ -205,6 +206,8 @@ static void the_config_of_llama_says_its_heads_and_angles(void **state)
         says_text(file, "hidden_act", "silu");
         says_integer(file, "num_key_value_heads", grouped ? 2 : 6);
         says_integer(file, "head_dim", grouped ? 10 : 8);
+        if (grouped) says_integer(file, "sliding_window", 5);
+        else assert_null(json_object_get(file, "sliding_window"));
         says_real(file, "rms_norm_eps", 3e-6);
         says_real(file, "rope_theta", 500000.5);
         assert_true(json_is_false(json_object_get(file, "tie_word_embeddings")));

@@ -222,23 +222,37 @@ static inline void case_close_to(const attention_case *c, const attention_tensor
     }
 }
 
+/* A mask of any kind for sequences of T. */
+static inline hr_attention_mask case_mask(case_random *random, int64_t T)
+{
+    static const int32_t blocks[] = { 64, 8, 64, 5, 1, 48 };
+    hr_attention_mask mask = { .kind = (int32_t)case_below(random, 5) };
+    mask.block = blocks[case_below(random, 6)];
+    mask.window = (int32_t)case_below(random, 4);
+    mask.stride = 1 + (int32_t)case_below(random, 3);
+    if (mask.kind == HR_PATTERN_SLIDING) mask.window = 1 + (int32_t)case_below(random, T + 2);
+    return mask;
+}
+
 /* A shape around (T, head_width): one to three sequences, the last maybe short; all else drawn. */
 static inline attention_case case_around(case_random *random, int64_t T, int32_t head_width)
 {
     static const int32_t heads[][2] = { { 1, 1 }, { 2, 2 }, { 2, 1 }, { 4, 2 }, { 3, 1 } };
-    static const int32_t blocks[] = { 64, 8, 64, 5, 1, 48 };
     const int32_t *pair = heads[case_below(random, head_width > 64 || T > 100 ? 3 : 5)];
     attention_case c = case_of(T, pair[0], pair[1], head_width, case_below(random, 2) == 0,
                                case_below(random, 3) == 0 ? 3 : 0);
-    c.attr.mask = (hr_attention_mask){ (int32_t)case_below(random, 4),
-                                       blocks[case_below(random, 6)],
-                                       (int32_t)case_below(random, 4),
-                                       1 + (int32_t)case_below(random, 3) };
+    c.attr.mask = case_mask(random, T);
     c.attr.dropout = case_below(random, 3) == 0 ? 0.25f : 0;
     c.rows = T + (case_below(random, 2) ? case_below(random, T) : 0);
     c.row_first = T * case_below(random, 3);
     return c;
 }
+
+/* Windows around the sizes in which kernels work, for T = 300. */
+static const int32_t case_windows[] = { 1,   2,   31,  32,  33,  63,  64, 65,
+                                        100, 255, 256, 257, 299, 300, 512 };
+
+enum { CASE_WINDOWS = sizeof case_windows / sizeof *case_windows };
 
 /* Runs a case in both types on each mask and holds it against the reference. */
 static inline void case_check(attention_case c, const uint32_t *masks, int mask_count,

@@ -43,6 +43,21 @@ static void emulated_rungs_compute_every_pattern(void **state)
     }
 }
 
+static void emulated_rungs_slide_a_window_of_any_length(void **state)
+{
+    case_random random = { .seed = seed + 3 };
+    (void)state;
+    hr_test_require("avx512");
+    for (int i = 0; i < CASE_WINDOWS; i++) {
+        const uint32_t masks[] = { (uint32_t)hr_cpu_mask_of(names[0]),
+                                   (uint32_t)hr_cpu_mask_of(names[1]) };
+        attention_case c = case_of(300, 2, 1, 16, false, 0);
+        c.attr.mask = (hr_attention_mask){ HR_PATTERN_SLIDING, 64, case_windows[i], 1 };
+        c.attr.dropout = i % 2 ? 0.5f : 0;
+        case_check(c, masks, 2, true, random);
+    }
+}
+
 static void a_sequence_that_ends_early_has_the_bits_of_a_longer_one(void **state)
 {
     (void)state;
@@ -74,6 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(emulated_rungs_compute_what_the_reference_does),
         cmocka_unit_test(emulated_rungs_compute_every_pattern),
+        cmocka_unit_test(emulated_rungs_slide_a_window_of_any_length),
         cmocka_unit_test(a_sequence_that_ends_early_has_the_bits_of_a_longer_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

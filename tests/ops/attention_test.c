@@ -53,20 +53,31 @@ static void every_pattern_keeps_its_blocks_on_every_rung(void **state)
         }
 }
 
+static void a_window_of_any_length_slides_on_every_rung(void **state)
+{
+    case_random random = { .seed = seed + 6 };
+    uint32_t masks[4];
+    const int count = rungs(masks);
+    (void)state;
+    for (int i = 0; i < CASE_WINDOWS; i++) {
+        attention_case c = case_of(300, 2, 1, i % 3 ? 16 : 24, i % 2, 0);
+        c.attr.mask = (hr_attention_mask){ HR_PATTERN_SLIDING, 64, case_windows[i], 1 };
+        c.attr.dropout = i % 2 ? 0.5f : 0;
+        case_check(c, masks, count, false, random);
+    }
+}
+
 static void pairs_are_those_that_the_mask_keeps(void **state)
 {
     case_random random = { .seed = seed + 2 };
     (void)state;
     for (int turn = 0; turn < 200 * HR_COUNT; turn++) {
         const int64_t length = case_below(&random, 150);
-        const hr_attention_mask mask = { (int32_t)case_below(&random, 4),
-                                         1 + (int32_t)case_below(&random, 20),
-                                         (int32_t)case_below(&random, 5),
-                                         1 + (int32_t)case_below(&random, 5) };
+        hr_attention_mask mask = case_mask(&random, length);
+        mask.block = 1 + (int32_t)case_below(&random, 20);
         int64_t pairs = 0;
         for (int64_t i = 0; i < length; i++)
-            for (int64_t j = 0; j <= i; j++)
-                pairs += hr_attention_keeps(&mask, i / mask.block, j / mask.block);
+            for (int64_t j = 0; j <= i; j++) pairs += hr_attention_keeps(&mask, i, j);
         assert_int_equal(hr_attention_pairs(&mask, length), pairs);
     }
 }
@@ -86,7 +97,8 @@ static double definition(const attention_case *c, const double *x, const double 
             const int64_t apart = i / block - j / block;
             double score = 0;
             const bool near = apart <= a->mask.window, column = j / block % a->mask.stride == 0;
-            const bool kept[] = { true, near, column || apart == 0, near || column || apart == 0 };
+            const bool kept[] = { true, near, column || apart == 0, near || column || apart == 0,
+                                  i - j < a->mask.window };
             for (int64_t e = 0; e < w; e++)
                 score += x[i * a->q_width + a->q_offset + head * a->q_head_stride + e] *
                          x[j * a->q_width + a->k_offset + head * a->k_head_stride + e];
@@ -109,12 +121,12 @@ static void gradients_of_the_reference_are_the_slopes_of_its_definition(void **s
 {
     const double step = 1e-4;
     (void)state;
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 5; kind++) {
         case_random random = { .seed = seed + 3 };
         attention_case c = case_of(21, 2, 2, 5, true, 0);
         attention_tensors t;
         double x[21 * 30], grad_o[21 * 10];
-        c.attr.mask = (hr_attention_mask){ kind, 4, 1, 3 };
+        c.attr.mask = (hr_attention_mask){ kind, 4, kind == HR_PATTERN_SLIDING ? 6 : 1, 3 };
         c.attr.dropout = 0.3f;
         c.row_first = 42;
         case_open(&c, &t, random);
@@ -241,6 +253,39 @@ static void later_tokens_do_not_change_a_bit_of_earlier_rows(void **state)
     with_shapes(check_causality);
 }
 
+/* NaN in keys that windows have left behind by 128 tokens: they are not computed at all. */
+static void keys_far_behind_a_window_are_not_touched(void **state)
+{
+    enum { T = 700, WINDOW = 100, LOST = 250, CLEAR = LOST + WINDOW + 128 };
+    uint32_t masks[5] = { 0 };
+    const int count = 1 + rungs(masks + 1);
+    (void)state;
+    for (int i = 0; i < 2 * count; i++) {
+        attention_case c = case_of(T, 2, 1, 16, false, 0);
+        attention_tensors whole, lost;
+        c.dtype = i % 2 ? HR_BF16 : HR_F32;
+        c.attr.mask = (hr_attention_mask){ HR_PATTERN_SLIDING, 64, WINDOW, 1 };
+        case_open(&c, &whole, (case_random){ .seed = seed + 7 });
+        case_open(&c, &lost, (case_random){ .seed = seed + 7 });
+        for (int64_t j = 0; j < LOST * 16; j++) {
+            case_set(&c, &lost, CASE_K, j, NAN);
+            case_set(&c, &lost, CASE_V, j, NAN);
+        }
+        case_run(&c, &whole, masks[i / 2], 1);
+        case_run(&c, &lost, masks[i / 2], 1);
+        static const int rows[] = { CASE_O, CASE_LSE, CASE_DQ };
+        for (int k = 0; k < 3; k++) {
+            const int64_t bytes = whole.count[rows[k]] / T * case_bytes(&c, rows[k]);
+            assert_memory_equal((char *)lost.at[rows[k]] + CLEAR * bytes,
+                                (char *)whole.at[rows[k]] + CLEAR * bytes,
+                                (size_t)((T - CLEAR) * bytes));
+        }
+        assert_true(isfinite(case_get(&c, &lost, CASE_O, CLEAR * 32)));
+        case_close(&whole);
+        case_close(&lost);
+    }
+}
+
 static void large_scores_stay_finite(void **state)
 {
     uint32_t masks[4];
@@ -278,11 +323,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rung_computes_what_the_reference_does),
         cmocka_unit_test(every_pattern_keeps_its_blocks_on_every_rung),
+        cmocka_unit_test(a_window_of_any_length_slides_on_every_rung),
         cmocka_unit_test(pairs_are_those_that_the_mask_keeps),
         cmocka_unit_test(gradients_of_the_reference_are_the_slopes_of_its_definition),
         cmocka_unit_test(threads_do_not_change_a_bit),
         cmocka_unit_test(cutting_the_batch_into_sequences_does_not_change_a_bit),
         cmocka_unit_test(later_tokens_do_not_change_a_bit_of_earlier_rows),
+        cmocka_unit_test(keys_far_behind_a_window_are_not_touched),
         cmocka_unit_test(large_scores_stay_finite),
         cmocka_unit_test(no_rows_are_no_work),
     };

@@ -39,6 +39,8 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
         config.model.n_kv_heads = config.model.n_heads % shared ? 0 : shared;
         config.model.head_dim = draw(seed, turn, 17) % 3 ? 0 : 2 * between(seed, turn, 18, 1, 20);
         config.model.rope_scaling.kind = (int32_t)between(seed, turn, 19, 0, 2);
+        if (config.model.attention.pattern == 0 && draw(seed, turn, 20) % 2)
+            config.model.attention.sliding_window = between(seed, turn, 21, 1, 210);
     }
     config.data.tokenizer = HR_TOKENIZER_WORDS;
     config.train.format = (int32_t)between(seed, turn, 9, 0, 1);

@@ -176,12 +176,24 @@ static void llama_has_the_gradients_of_its_loss_with_shared_keys(void **state)
     }
 }
 
+static void llama_has_the_gradients_of_its_loss_with_a_sliding_window(void **state)
+{
+    (void)state;
+    for (int32_t window = 1; window < 12; window += 5) {
+        hr_config config = config_of(HR_FAMILY_LLAMA, 0);
+        config.model.n_kv_heads = 1;
+        config.model.attention.sliding_window = window;
+        judge(&config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needle_has_the_gradients_of_its_loss),
         cmocka_unit_test(gpt_neox_has_the_gradients_of_its_loss_with_either_residual),
         cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_shared_keys),
+        cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_a_sliding_window),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -12,28 +12,40 @@
 
 #include "ops/call.h"
 
-/* Which pairs of 64-token blocks are computed: block I of queries, J of keys, J <= I, and
+/* Which pairs of a query i and a key j <= i are kept. By blocks, I of the query and J of the key:
  *   dense   all            local   I - J <= window
  *   global  J mod stride = 0 or J = I
  *   mixed   I - J <= window or J mod stride = 0 or J = I
- * A dropped block costs neither time nor bytes. */
-typedef enum { HR_PATTERN_DENSE, HR_PATTERN_LOCAL, HR_PATTERN_GLOBAL, HR_PATTERN_MIXED } hr_pattern;
+ * and by tokens:
+ *   sliding i - j < window
+ * What is dropped costs neither time nor bytes: a block of the first four, and of the last whatever
+ * lies a few dozen tokens from the window. */
+typedef enum {
+    HR_PATTERN_DENSE,
+    HR_PATTERN_LOCAL,
+    HR_PATTERN_GLOBAL,
+    HR_PATTERN_MIXED,
+    HR_PATTERN_SLIDING
+} hr_pattern;
 
 typedef struct {
-    int32_t kind;                  /* hr_pattern */
-    int32_t block, window, stride; /* block >= 1 tokens; window >= 0 blocks; stride >= 1 blocks */
+    int32_t kind;   /* hr_pattern */
+    int32_t block;  /* >= 1 tokens; any for dense and sliding */
+    int32_t window; /* local, mixed: >= 0 blocks; sliding: >= 1 tokens */
+    int32_t stride; /* >= 1 blocks */
 } hr_attention_mask;
 
-static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t query_block,
-                                      int64_t key_block)
+static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t query, int64_t key)
 {
-    const bool near = query_block - key_block <= mask->window;
-    const bool column = key_block % mask->stride == 0 || key_block == query_block;
-    if (key_block > query_block) return false;
+    const int64_t apart = query / mask->block - key / mask->block;
+    const bool near = apart <= mask->window;
+    const bool column = key / mask->block % mask->stride == 0 || apart == 0;
+    if (key > query) return false;
     switch (mask->kind) {
     case HR_PATTERN_LOCAL: return near;
     case HR_PATTERN_GLOBAL: return column;
     case HR_PATTERN_MIXED: return near || column;
+    case HR_PATTERN_SLIDING: return query - key < mask->window;
     default: return true;
     }
 }
@@ -56,10 +68,12 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  *
  * Numerics products in fp32 (bf16 operands on bf16 rungs), softmax in fp32; exp to 4e-6 relative.
  * Repeat   a (sequence, head) is computed by one thread; its bits depend on nothing else. The first
- *          n rows of a sequence do not depend on the rows after them, as long as those are finite.
+ *          n rows of a sequence do not depend on the rows after them, as long as those are finite,
+ *          nor does a row on keys that its window drops.
  * Threads  the forward is shared by heads, the backward by key-value heads: sequences * G tasks.
  * Cost     4 * head_width FLOP for each kept pair (i, j) and head forward, 10 backward.
- * Source   Dao et al. 2022, arXiv:2205.14135 (forward, algorithm 1; backward, algorithm 4). */
+ * Source   Dao et al. 2022, arXiv:2205.14135 (forward, algorithm 1; backward, algorithm 4);
+ *          sliding: Jiang et al. 2023, arXiv:2310.06825. */
 typedef struct {
     int32_t H, G, head_width;
     int64_t T;

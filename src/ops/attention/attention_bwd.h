@@ -19,6 +19,7 @@ typedef struct {
     const hr_attention_task *task;
     attention_bwd_scratch room;
     int64_t width, words, lines; /* packed: elements and words of a row; lines of a panel of rows */
+    int64_t reach;               /* query i sees keys (i - reach, i] */
     float factor;                /* turns a score into a power of two */
     bool fresh; /* dense: the first tile of keys reaches all queries, the first chunk all its keys,
                    and what they write needs no clearing */
@@ -63,7 +64,8 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
     const vec_bits threshold = vec_bits_set(task->threshold);
     const int64_t key = t->base + row;
     const bool edge = query < hr_max(t->query_first, key + ROWS - 1) ||
-                      query + PANELS > t->query_last || key < t->first || key + ROWS > t->last;
+                      query + PANELS > hr_min(t->query_last, key + b->reach) || key < t->first ||
+                      key + ROWS > t->last;
     vec lse[2], delta[2];
     for (int j = 0; j < 2; j++) {
         lse[j] = load_floats(b->room.lse + query + j * VEC_LANES);
@@ -76,7 +78,8 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
             const int64_t k = key + i + u;
             const uint32_t element = task->element_first + (uint32_t)k;
             const int64_t first = hr_max(t->query_first, k);
-            const int64_t last = k >= t->first && k < t->last ? t->query_last : 0;
+            const bool inside = k >= t->first && k < t->last;
+            const int64_t last = inside ? hr_min(t->query_last, k + b->reach) : 0;
             vec kept[2];
             UNROLL for (int j = 0; j < 2; j++)
             {
@@ -120,13 +123,21 @@ VEC_INLINE int64_t unseen(int64_t key, int64_t chunk, int64_t step)
     return hr_max(0, (key - chunk) / step * step);
 }
 
+/* One past the columns that see a key of the strip from `key` on; in whole panels. */
+VEC_INLINE int64_t seen_end(const backward *b, int64_t key, int64_t chunk, int64_t columns)
+{
+    const int64_t queries = key + ROWS - 1 + b->reach - chunk;
+    return queries <= 0 ? 0 : hr_min(columns, hr_round_up(queries, PANELS));
+}
+
 /* One tile of keys against queries [chunk, chunk + columns). */
 static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, int64_t columns)
 {
     const attention_bwd_scratch *room = &b->room;
     const int64_t panel = b->lines * VEC_LANES, width = b->width;
-    for (int64_t row = t->row_first; row < t->row_last; row += ROWS)
-        for (int64_t at = unseen(t->base + row, chunk, PANELS); at < columns; at += PANELS) {
+    for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
+        const int64_t end = seen_end(b, t->base + row, chunk, columns);
+        for (int64_t at = unseen(t->base + row, chunk, PANELS); at < end; at += PANELS) {
             const int64_t packed = (chunk + at) * b->words;
             multiply_block(b->words, room->k_strip + row * STRIP_ROW, room->q_columns + packed,
                            room->score);
@@ -135,23 +146,26 @@ static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, 
             if (b->task->key_low) gradients_dropped(b, t, row, chunk + at, at);
             else gradients_plain(b, t, row, chunk + at, at);
         }
+    }
     const bool add = !b->fresh || !b->task->first || chunk > t->base;
     for (int64_t row = t->row_first; row < t->row_last; row += ROWS) {
         const int64_t at = unseen(t->base + row, chunk, REDUCE_STEP);
-        const int64_t words = (columns - at) / PAIR;
+        const int64_t words = (seen_end(b, t->base + row, chunk, columns) - at) / PAIR;
         const int64_t a = row * GRADIENT_ROW + at / PAIR;
         const int64_t packed = (chunk + at) / PAIR * VEC_LANES, c = (t->base + row) * width;
-        if (words <= 0) break;
+        if (words <= 0) continue;
         add_by_keys(add, words, room->p + a, room->g_rows + packed, panel, room->dv + c, width);
         add_by_keys(add, words, room->ds + a, room->q_rows + packed, panel, room->dk + c, width);
     }
     const uint32_t *by_queries = PAIR == 1 ? room->ds : room->ds_pairs;
     for (int64_t at = 0; at < columns; at += ROWS) {
-        const int64_t seen = hr_min(chunk + at + ROWS - t->base, t->row_last) - t->row_first;
+        const int64_t query = chunk + at - t->base; /* rows of the tile are counted from there */
+        const int64_t from = hr_max(t->row_first, (query + 1 - b->reach) / ROWS * ROWS);
+        const int64_t seen = hr_min(query + ROWS, t->row_last) - from;
         if (seen <= 0) continue;
         add_by_queries(!b->fresh || t->base > 0, seen / PAIR,
-                       by_queries + t->row_first / PAIR * PAIRS_ROW + at,
-                       room->k_rows + (t->base + t->row_first) / PAIR * VEC_LANES, panel,
+                       by_queries + from / PAIR * PAIRS_ROW + at,
+                       room->k_rows + (t->base + from) / PAIR * VEC_LANES, panel,
                        room->dq + (chunk + at) * width, width);
     }
 }
@@ -168,7 +182,8 @@ static void backward_tile(const backward *b, int64_t first, int64_t last)
                          .row_first = (first - base) / ROWS * ROWS,
                          .row_last = hr_round_up(last - base, ROWS),
                          .query_first = index * task->mask.block,
-                         .query_last = attention_queries_end(&task->mask, index, task->length) };
+                         .query_last = attention_queries_end(&task->mask, first, last,
+                                                             task->length) };
     copy_rows(task, task->k, base + t.row_first, t.row_last - t.row_first,
               b->room.k_strip + t.row_first * STRIP_ROW);
     copy_rows(task, task->v, base + t.row_first, t.row_last - t.row_first,
@@ -212,6 +227,7 @@ static void backward_head(const hr_attention_task *task)
                    .width = packed_width(task),
                    .words = packed_width(task) / PAIR,
                    .lines = attention_padded(task->length) / PAIR,
+                   .reach = attention_reach(&task->mask),
                    .factor = task->scale * LOG2_E,
                    .fresh = task->mask.kind == HR_PATTERN_DENSE };
     attention_bwd_scratch_place(task->scratch, task->length, task->head_width, &b.room);

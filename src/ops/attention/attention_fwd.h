@@ -7,6 +7,8 @@
 #ifndef HR_OPS_ATTENTION_FWD_H
 #define HR_OPS_ATTENTION_FWD_H
 
+#include <math.h>
+
 #include "ops/attention/attention_pattern.h"
 
 enum {
@@ -17,7 +19,10 @@ enum {
     SPAN_STEP = (int)REDUCE_STEP > (int)VEC_LANES ? (int)REDUCE_STEP : (int)VEC_LANES
 };
 
-static const float SCORE_NEVER = -1e30f, LOG2_E = 1.44269504f, LN_2 = 0.69314718f;
+/* A maximum before any score; the score of a key that is not seen, whose power is an exact 0 even
+ * beside it. */
+static const float SCORE_NEVER = -1e30f, SCORE_UNSEEN = -INFINITY;
+static const float LOG2_E = 1.44269504f, LN_2 = 0.69314718f;
 
 typedef struct {
     const hr_attention_task *task;
@@ -28,8 +33,8 @@ typedef struct {
 
 /* A strip and the keys it sees. */
 typedef struct {
-    int64_t row, rows;
-    bool again; /* not its first chunk of keys */
+    int64_t row, rows, reach; /* row i sees keys (row + i - reach, row + i] */
+    bool again;               /* not its first chunk of keys */
     attention_keys keys[ATTENTION_KEYS_MAX];
     int64_t key_ranges;
     uint32_t *p;
@@ -67,24 +72,35 @@ VEC_INLINE int64_t span_of(const attention_keys *keys)
     return hr_round_up(keys->last - keys->base, SPAN_STEP);
 }
 
-/* Puts SCORE_NEVER where row i does not see a key; returns its largest scores by lanes. */
+/* Puts SCORE_UNSEEN outside [first, last) into scores [j, end); returns the larger of them and
+ * `most`. */
+VEC_INLINE vec mask_scores(float *score, int64_t j, int64_t end, int64_t first, int64_t last,
+                           vec most)
+{
+    for (; j < end; j += VEC_LANES) {
+        const vec x = select_range(load_floats(score + j), vec_set(SCORE_UNSEEN), first - j,
+                                   last - j);
+        store_floats(score + j, x);
+        most = vec_max(most, x);
+    }
+    return most;
+}
+
+/* Puts SCORE_UNSEEN where row i does not see a key; returns its largest scores by lanes. */
 VEC_INLINE vec mask_row(const strip *s, int64_t i)
 {
-    vec most = vec_set(SCORE_NEVER);
+    vec most = vec_set(SCORE_UNSEEN);
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
         float *score = s->scores + i * SCORE_ROW + keys->column;
-        const int64_t first = keys->first - keys->base, span = span_of(keys);
-        const int64_t last = hr_min(keys->last, s->row + i + 1) - keys->base;
-        const int64_t whole = first > 0 ? 0 : last / VEC_LANES * VEC_LANES;
-        int64_t j = 0;
+        const int64_t row = s->row + i, span = span_of(keys);
+        const int64_t first = hr_max(keys->first, row + 1 - s->reach) - keys->base;
+        const int64_t last = hr_min(keys->last, row + 1) - keys->base;
+        const int64_t whole = last / VEC_LANES * VEC_LANES;
+        int64_t j = hr_min(hr_round_up(hr_max(first, 0), VEC_LANES), span);
+        most = mask_scores(score, 0, j, first, last, most);
         for (; j < whole; j += VEC_LANES) most = vec_max(most, load_floats(score + j));
-        for (; j < span; j += VEC_LANES) {
-            const vec x = select_range(load_floats(score + j), vec_set(SCORE_NEVER), first - j,
-                                       last - j);
-            store_floats(score + j, x);
-            most = vec_max(most, x);
-        }
+        most = mask_scores(score, j, span, first, last, most);
     }
     return most;
 }
@@ -132,7 +148,7 @@ VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
     for (int64_t first = 0; first < ROWS; first += VEC_LANES) {
         vec part[VEC_LANES];
         for (int64_t i = 0; i < VEC_LANES; i++)
-            part[i] = first + i < ROWS ? mask_row(s, first + i) : vec_set(SCORE_NEVER);
+            part[i] = first + i < ROWS ? mask_row(s, first + i) : vec_set(SCORE_UNSEEN);
         const vec most = vec_mul(reduce_rows(true, part), vec_set(f->factor));
         const vec old = load_floats(s->most + first), now = vec_max(old, most);
         store_floats(s->most + first, now);
@@ -186,13 +202,15 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
 {
     const hr_attention_task *task = f->task;
     const attention_scratch *room = &f->room;
-    attention_walk walk = attention_walk_keys(&task->mask, first / task->mask.block, last);
+    const int64_t reach = attention_reach(&task->mask);
+    attention_walk walk = attention_walk_keys(&task->mask, first, last);
     attention_keys chunk[ATTENTION_KEYS_MAX];
+    bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
     for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i++) {
         room->most[i] = SCORE_NEVER;
         room->total[i] = 0;
     }
-    for (bool again = false;; again = true) {
+    for (;;) {
         int64_t ranges = 0, column = 0;
         while (attention_walk_next(&walk, ATTENTION_KEY_CHUNK - column, &chunk[ranges])) {
             chunk[ranges].column = column;
@@ -203,18 +221,19 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
         for (int64_t row = first, at = 0; row < last; row += ROWS, at++) {
             strip s = { .row = row,
                         .rows = hr_min(ROWS, last - row),
-                        .again = again,
+                        .reach = reach,
+                        .again = begun[at],
                         .p = room->p,
                         .scores = room->scores,
                         .sums = room->sums + at * ROWS * f->width,
                         .most = room->most + at * STRIP_STEP,
                         .total = room->total + at * STRIP_STEP };
-            const int64_t end = row + s.rows;
-            for (; s.key_ranges < ranges && chunk[s.key_ranges].first < end; s.key_ranges++) {
-                s.keys[s.key_ranges] = chunk[s.key_ranges];
-                s.keys[s.key_ranges].last = hr_min(chunk[s.key_ranges].last, end);
-            }
-            if (s.key_ranges > 0) forward_strip(f, &s);
+            for (int64_t r = 0; r < ranges; r++)
+                s.key_ranges += attention_clip(&chunk[r], row + 1 - reach, row + s.rows,
+                                               &s.keys[s.key_ranges]);
+            if (s.key_ranges == 0) continue;
+            forward_strip(f, &s);
+            begun[at] = true;
         }
     }
     for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i += VEC_LANES) {

@@ -24,7 +24,7 @@ typedef struct {
     int64_t length; /* rows, 1 to T */
     int32_t head_width;
     hr_dtype dtype;
-    hr_attention_mask mask; /* dense: block is T */
+    hr_attention_mask mask; /* dense, sliding: block is T */
     float scale;            /* > 0 */
     bool first, last;       /* head of its group */
 

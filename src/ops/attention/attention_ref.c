@@ -30,7 +30,7 @@ static double dot(const hr_attention_task *task, hr_attention_rows a, int64_t i,
 
 static bool seen(const hr_attention_task *task, int64_t i, int64_t j)
 {
-    return hr_attention_keeps(&task->mask, i / task->mask.block, j / task->mask.block);
+    return hr_attention_keeps(&task->mask, i, j);
 }
 
 /* 0 where dropout drops p[i,j], else what p is multiplied by. */

@@ -13,10 +13,13 @@
 int64_t hr_attention_pairs(const hr_attention_mask *mask, int64_t length)
 {
     int64_t pairs = 0;
-    const int64_t block = mask->kind == HR_PATTERN_DENSE ? length : mask->block;
-    for (int64_t first = 0, index = 0; first < length; first += block, index++) {
+    const int64_t seen = hr_min(attention_reach(mask), length);
+    if (mask->kind == HR_PATTERN_DENSE || mask->kind == HR_PATTERN_SLIDING)
+        return seen * (seen + 1) / 2 + (length - seen) * seen;
+    const int64_t block = mask->block;
+    for (int64_t first = 0; first < length; first += block) {
         const int64_t rows = hr_min(block, length - first);
-        const attention_walk walk = attention_walk_keys(mask, index, first);
+        const attention_walk walk = attention_walk_keys(mask, first, first);
         int64_t before = first - walk.near;
         if (walk.column < walk.near)
             before += (walk.near + walk.column_step - 1) / walk.column_step * block;
@@ -184,7 +187,10 @@ static hr_attention_task task_of(share *s, int64_t sequence, int64_t head, void 
                                .scale = attr->scale,
                                .keep_scale = 1,
                                .scratch = s->scratch + key_bytes(longest(attr, call->rows)) };
-    if (attr->mask.kind == HR_PATTERN_DENSE) task.mask.block = (int32_t)hr_min(attr->T, INT32_MAX);
+    hr_attention_mask *mask = &task.mask;
+    if (mask->kind == HR_PATTERN_SLIDING && mask->window >= attr->T) mask->kind = HR_PATTERN_DENSE;
+    if (mask->kind == HR_PATTERN_DENSE || mask->kind == HR_PATTERN_SLIDING)
+        mask->block = (int32_t)hr_min(attr->T, INT32_MAX);
     if (attr->dropout > 0) add_dropout(s, &task, sequence, head);
     return task;
 }
