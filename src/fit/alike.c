@@ -455,7 +455,8 @@ bool hr_alike_choose(hr_layers *layers, const hr_layers_task *task, const hr_twi
      * holds too much is halved towards the last that held nothing, and not tried again; soon it is
      * cheaper to go layer by layer. */
     const int64_t most = task->ps_most - bound;
-    int64_t gap = hr_min(bound / GAP_FIRST + 1, most), empty = -1, full = INT64_MAX;
+    int64_t gap = hr_min(hr_max(bound / GAP_FIRST + 1, task->ps_least - bound), most), empty = -1,
+            full = INT64_MAX;
     for (int32_t halvings = 0;;) {
         if (full == INT64_MAX && gap >= most / GAP_GROWTH) gap = most; /* or it would overflow */
         s->ps_most = bound + gap;

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "fit/alike.h"
+#include "fit/parts.h"
 #include "fit/setting.h"
 #include "plan/compile.h"
 
@@ -27,8 +28,8 @@ struct hr_fit_desk {
 int64_t hr_fit_bytes(const hr_config *config)
 {
     return hr_twin_bytes(config) + hr_layers_bytes((int32_t)config->model.n_layers) +
-           config->model.n_layers * (int64_t)sizeof(uint16_t) + (int64_t)sizeof(hr_fit_desk) +
-           5 * 64;
+           2 * config->model.n_layers * (int64_t)sizeof(uint16_t) + (int64_t)sizeof(hr_fit_desk) +
+           6 * 64;
 }
 
 hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rates, int32_t threads,
@@ -39,9 +40,10 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     hr_status status = hr_layers_place(&fit->layers, (int32_t)config->model.n_layers, region, err);
     if (status != HR_OK) return status;
     fit->trial = hr_region_take(region, config->model.n_layers, sizeof *fit->trial);
+    fit->spare = hr_region_take(region, config->model.n_layers, sizeof *fit->spare);
     fit->desk = hr_region_take(region, 1, sizeof *fit->desk);
     void *memory = hr_region_take(region, twin_bytes, 1);
-    if (!memory || !fit->trial || !fit->desk)
+    if (!memory || !fit->trial || !fit->spare || !fit->desk)
         return hr_fail(err, HR_FAILURE, "no room for small models to search with");
     fit->region = hr_region_over(memory, twin_bytes);
     status = hr_twin_open(&fit->twin, config, rates, threads, &fit->region, err);
@@ -108,7 +110,7 @@ static bool choose_by_layer(walk *w, const hr_setting *s, hr_layers_task *task, 
         if (best->chunk != HR_NONE) task->ps_most = hr_min(task->ps_most, best->ps - rest_ps);
         count = hr_layers_choose(layers, task, HR_LAYERS_STATES, &frontier);
         const choice finer = choose_chunk(s, task->limit, frontier, count, &state);
-        if (layers->thinned) w->bound = hr_min(w->bound, bound + rest_ps);
+        if (layers->thinned) w->bound = hr_min(w->bound, hr_max(bound + rest_ps, task->ps_least));
         /* Where room is short the exact look may lose what the coarse one found. */
         if (finer.chunk != HR_NONE && finer.ps <= best->ps) {
             *best = finer;
@@ -128,14 +130,11 @@ static bool has_no_room(const hr_setting *s, const hr_layers_task *task)
     return !hr_layers_have_room(&least);
 }
 
-/* The fastest of all, no slower than task->ps_most, written to the fit's trial; false: there is
- * none. */
-static bool choose(walk *w, const hr_setting *s, hr_layers_task *task, choice *best)
+/* Among many layers that are alike: by counts, or layer by layer. */
+static bool choose_alike(walk *w, const hr_setting *s, hr_layers_task *task, choice *best)
 {
     hr_fit *fit = w->fit;
     hr_alike_best alike;
-    if (fit->twin.depth.exact) return choose_by_layer(w, s, task, best);
-    if (has_no_room(s, task)) return false;
     if (task->set_count > HR_ALIKE_SETS_MOST) return choose_by_layer(w, s, task, best);
     if (hr_alike_choose(&fit->layers, task, s->rests, s->chunk_count, &alike, fit->trial)) {
         *best = (choice){ alike.chunk, alike.ps };
@@ -144,6 +143,27 @@ static bool choose(walk *w, const hr_setting *s, hr_layers_task *task, choice *b
         return false;
     }
     return choose_by_layer(w, s, task, best);
+}
+
+/* The fastest of all, no slower than task->ps_most, written to the fit's trial; false: there is
+ * none. */
+static bool choose(walk *w, const hr_setting *s, hr_layers_task *task, choice *best)
+{
+    hr_fit *fit = w->fit;
+    hr_parts_best parts;
+    if (fit->twin.depth.exact) return choose_by_layer(w, s, task, best);
+    if (has_no_room(s, task)) return false;
+    if (!task->parts->add_up) return choose_alike(w, s, task, best);
+    hr_parts_choose(&fit->layers, task, s->rests, s->chunk_count, &parts, fit->spare);
+    if (parts.bound > task->ps_most) return false;
+    task->ps_least = parts.bound;
+    if (!parts.found) return choose_alike(w, s, task, best);
+    /* What was found lies in the spare list until nothing is known to be faster. */
+    task->ps_most = parts.ps - 1;
+    if (parts.ps > parts.bound && choose_alike(w, s, task, best)) return true;
+    memcpy(fit->trial, fit->spare, (size_t)fit->twin.depth.layers * sizeof *fit->trial);
+    *best = (choice){ parts.chunk, parts.ps };
+    return true;
 }
 
 static bool is_chosen(const hr_fit *fit, int32_t set)
@@ -192,13 +212,16 @@ static void take(walk *w, const hr_setting *s, const hr_layers_task *task, const
 /* A question about a setting, and the answer: the best choice lies in the fit's trial. */
 typedef struct {
     int64_t limit, ps_most;
+    int32_t turns_most;      /* 0: until all is known that was chosen; else a bound is enough */
     const hr_setting *times; /* layers take what they take there; null: what they take here */
     hr_layers_task task;
+    hr_parts parts;
     choice best;
     bool found;
 } question;
 
-enum { TRUSTING_TURNS = 8 };
+/* By counts of parts a choice takes no longer than a few twins, else much longer. */
+enum { TRUSTING_TURNS = 8, PATIENT_TURNS = 32, BOUNDING_TURNS = 3 };
 
 /* Chooses, on trust at first, until the twins of all sets that are chosen were built. */
 static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
@@ -210,15 +233,19 @@ static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
         memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
         for (int32_t k = 0; k < fit->set_count && q->times; k++)
             memcpy(sets[k].ps, q->times->sets[k].ps, sizeof sets[k].ps);
+        if (!fit->twin.depth.exact) hr_parts_of(&fit->twin, sets, fit->set_count, &q->parts);
         q->task = (hr_layers_task){ .twin = &fit->twin,
                                     .sets = sets,
                                     .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
                                     .slopes = &s->slopes,
                                     .limit = q->limit,
-                                    .ps_most = q->ps_most };
+                                    .ps_most = q->ps_most,
+                                    .parts = &q->parts };
         q->found = choose(w, s, &q->task, &q->best);
-        if (!q->found) return HR_OK;
-        const hr_status status = confirm(fit, s, &q->task, turn >= TRUSTING_TURNS, &changed, err);
+        if (!q->found || turn + 1 == q->turns_most) return HR_OK;
+        const hr_status status = confirm(fit, s, &q->task,
+                                         turn >= (q->parts.add_up ? PATIENT_TURNS : TRUSTING_TURNS),
+                                         &changed, err);
         if (status != HR_OK) return status;
     }
     return HR_OK;
@@ -257,6 +284,7 @@ static hr_status bound_tiling(walk *w, tiling *t, hr_error *err)
     hr_setting *s = &fit->desk->tiled;
     question q = { .limit = w->limit,
                    .ps_most = w->any ? w->found->step_ps - 1 : INT64_MAX,
+                   .turns_most = BOUNDING_TURNS,
                    .times = t->base };
     hr_setting_derive(fit, t->base, t->rests, s);
     s->knobs.mlp_tile = t->mlp[t->mlps - 1];
@@ -335,7 +363,9 @@ static hr_status explore_tiling(walk *w, tiling *t, hr_error *err)
             status = hr_setting_price_tiles(fit, t->base, s, err);
             if (status != HR_OK) return status;
             if (w->any && t->bound + tiles_ps(fit, t->base, s) > w->found->step_ps) continue;
-            status = explore(w, s, err);
+            hr_setting_forget(fit, s);
+            status = hr_setting_foresee(fit, s, err);
+            if (status == HR_OK) status = explore(w, s, err);
         }
     }
     return status;
@@ -400,8 +430,8 @@ static hr_status explore_micro(walk *w, int64_t micro, const hr_setting *whole, 
         const bool scales = hr_setting_scale(fit, whole, dx_first);
         hr_setting_derive(fit, dx_first, dw_first, s);
         if (scales && is_beaten(w, dx_first) && is_beaten(w, s)) return HR_OK;
-        status = scales ? hr_setting_price_turns(fit, dx_first, err)
-                        : hr_setting_foresee(fit, dx_first, err);
+        hr_setting_forget(fit, dx_first);
+        status = hr_setting_foresee(fit, dx_first, err);
     }
     if (status == HR_OK) status = explore(w, dx_first, err);
     if (status != HR_OK) return status;
@@ -430,7 +460,12 @@ static hr_status explore_consumed(walk *w, const hr_setting *whole, hr_error *er
     hr_setting_derive(fit, &desk->dx_first, &desk->dx_rests, &desk->ordered);
     hr_setting_derive(fit, &desk->dx_first, &desk->dw_rests, &desk->dw_first);
     if (is_beaten(w, &desk->ordered) && is_beaten(w, &desk->dw_first)) return HR_OK;
-    status = explore(w, &desk->dx_first, err);
+    hr_setting_forget(fit, &desk->dx_first);
+    status = hr_setting_foresee(fit, &desk->dx_first, err);
+    if (status != HR_OK) return status;
+    hr_setting_derive(fit, &desk->dx_first, &desk->dw_rests, &desk->dw_first);
+    status = hr_setting_bound_works(fit, &desk->dw_first, err);
+    if (status == HR_OK) status = explore(w, &desk->dx_first, err);
     if (status == HR_OK) status = explore(w, &desk->dw_first, err);
     if (status == HR_OK) status = explore_tiles(w, &desk->dx_first, &desk->dx_rests, err);
     if (status == HR_OK) status = explore_tiles(w, &desk->dx_first, &desk->dw_rests, err);

@@ -30,7 +30,7 @@ typedef struct {
     hr_form form;
     hr_intermediates sets[HR_FIT_SETS_MOST];
     int32_t set_count;
-    uint16_t *trial; /* [layers] */
+    uint16_t *trial, *spare; /* [layers] */
     hr_fit_desk *desk;
     hr_region region; /* of twins */
 } hr_fit;

@@ -32,15 +32,19 @@ int64_t hr_layers_bytes(int32_t layers);
 HR_MUST_CHECK hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region,
                                         hr_error *err);
 
+typedef struct hr_parts hr_parts; /* fit/parts.h */
+
 /* What is asked of the layers. */
 typedef struct {
     const hr_twin *twin;
     const hr_twin_set *sets; /* [set_count] none dominated by another */
     int32_t set_count;
     const hr_twin_slopes *slopes;
-    int64_t limit;   /* bytes that no layer exceeds */
-    int64_t head;    /* bytes that the head needs at least, beside what all layers keep */
-    int64_t ps_most; /* choices that take longer are not wanted */
+    int64_t limit;    /* bytes that no layer exceeds */
+    int64_t head;     /* bytes that the head needs at least, beside what all layers keep */
+    int64_t ps_most;  /* choices that take longer are not wanted */
+    int64_t ps_least; /* none takes less */
+    const hr_parts *parts;
 } hr_layers_task;
 
 /* No choice for the layers takes less, in picoseconds: each kept byte saves what it saves at best.

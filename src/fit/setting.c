@@ -28,6 +28,13 @@ void hr_setting_clear(const hr_fit *fit, hr_setting *s)
     s->knobs = (hr_strategy){ .micro_batch = 0 };
 }
 
+void hr_setting_forget(const hr_fit *fit, hr_setting *s)
+{
+    memset(s->sets, 0, (size_t)fit->set_count * sizeof *s->sets);
+    memset(s->known, 0, (size_t)fit->set_count * sizeof *s->known);
+    s->reference_head = 0;
+}
+
 hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consume, hr_setting *s,
                           hr_error *err)
 {
@@ -215,20 +222,6 @@ bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s
             s->sets[k].ps[place] -= hr_setting_rounding_ps(fit, to);
     }
     return divides;
-}
-
-hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err)
-{
-    const hr_twin_set thought = s->sets[0];
-    hr_status status = hr_setting_bound_works(fit, s, err);
-    if (status == HR_OK) status = hr_setting_know(fit, s, 0, err);
-    if (status != HR_OK) return status;
-    bool within = hr_setting_is_within(fit, &thought, &s->sets[0]);
-    const int64_t rounding = hr_setting_rounding_ps(fit, hr_fit_sequences_of(fit, &s->knobs));
-    for (int32_t k = 0; k < fit->set_count; k++)
-        for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
-            s->sets[k].ps[place] += hr_max(0, s->sets[0].ps[place] - thought.ps[place] - rounding);
-    return within ? HR_OK : hr_setting_foresee(fit, s, err);
 }
 
 int64_t hr_setting_least_rest_ps(const hr_setting *s)

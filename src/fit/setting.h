@@ -29,6 +29,9 @@ int64_t hr_fit_sequences_of(const hr_fit *fit, const hr_strategy *knobs);
 /* Nothing is known of it. */
 void hr_setting_clear(const hr_fit *fit, hr_setting *s);
 
+/* Nothing is known of its sets. */
+void hr_setting_forget(const hr_fit *fit, hr_setting *s);
+
 void hr_setting_copy(const hr_fit *fit, const hr_setting *from, hr_setting *s);
 
 /* Everything but the sets. */
@@ -69,9 +72,6 @@ int64_t hr_setting_rounding_ps(const hr_fit *fit, int64_t micro);
  * multiples of the arena's alignment, and calls, in more turns, take no less time together. False:
  * they do not divide. */
 bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s);
-
-/* What calls take more where nothing is dropped they take more everywhere. */
-HR_MUST_CHECK hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err);
 
 /* Picoseconds of all that is no layer, with the fastest chunk. */
 int64_t hr_setting_least_rest_ps(const hr_setting *s);

@@ -86,6 +86,9 @@ static void what_is_foreseen_of_a_set_is_never_more_than_it_takes(void **state)
         tiled.knobs.attention_tile = attention[draw(SEED, turn, 64) % (uint64_t)attentions];
         assert_int_equal(hr_setting_bound_works(&fit, &tiled, &err), HR_OK);
         hold(&fit, &tiled, false, turn, &t);
+        hr_setting_forget(&fit, &tiled);
+        assert_int_equal(hr_setting_foresee(&fit, &tiled, &err), HR_OK);
+        hold(&fit, &tiled, true, turn, &t);
         free(memory);
     }
     print_message("%lld sets, work of %lld foreseen to the byte, of all %.1f %% of it\n",

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts_test.c - counts of layers that drop a part, against every choice there is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/checked.h"
+#include "fit/parts.h"
+#include "support/random_config.h"
+
+enum { SEED = 20261123, LAYERS_MOST = 7, PARTS_MOST = 3, RESTS_MOST = 3, CASES = 100 * HR_COUNT };
+
+typedef struct {
+    hr_twin twin;
+    hr_twin_set sets[HR_FIT_SETS_MOST];
+    hr_twin_rest rests[RESTS_MOST];
+    hr_twin_slopes slopes;
+    int32_t set_count, rest_count;
+} scene;
+
+/* Small numbers, so that ties and tight limits are common. Now and then a set takes more than its
+ * parts say, or a part costs more in one place. */
+static void open_scene(scene *s, uint64_t turn)
+{
+    uint32_t what = 100;
+    const int64_t most = draw(SEED, turn, 0) % 3 ? 12 : 60;
+    const bool more = draw(SEED, turn, 4) % 4 == 0, uneven = draw(SEED, turn, 5) % 4 == 0;
+    const int32_t parts = (int32_t)between(SEED, turn, 2, 1, PARTS_MOST);
+    int64_t saved[PARTS_MOST], ps[PARTS_MOST], base_work[3][HR_PASSES];
+    *s = (scene){ .twin.depth = { (int32_t)between(SEED, turn, 1, 5, LAYERS_MOST), false, 3 } };
+    if (parts == 3) s->twin.depth.layers = 5;
+    s->set_count = 1 << parts;
+    s->rest_count = (int32_t)between(SEED, turn, 3, 1, RESTS_MOST);
+    for (int32_t pass = 0; pass < HR_PASSES; pass++) {
+        s->slopes.step[pass] = between(SEED, turn, what++, 0, 6);
+        for (int32_t place = 0; place < 3; place++) {
+            s->slopes.depth[place][pass] = between(SEED, turn, what++, 0, 5);
+            base_work[place][pass] = between(SEED, turn, what++, 40, 40 + most);
+        }
+    }
+    for (int32_t p = 0; p < parts; p++) {
+        saved[p] = between(SEED, turn, what++, 0, most);
+        ps[p] = between(SEED, turn, what++, 0, 9);
+    }
+    for (int32_t k = 0; k < s->set_count; k++) {
+        s->sets[k] = (hr_twin_set){ .dropped = (uint16_t)k, .kept = parts * most };
+        for (int32_t place = 0; place < 3; place++) {
+            s->sets[k].ps[place] = 20 + (uneven && k == 1 && place == 2);
+            for (int32_t p = 0; p < parts; p++) s->sets[k].ps[place] += k >> p & 1 ? ps[p] : 0;
+            if (more && k == 3) s->sets[k].ps[place] += 2;
+            for (int32_t pass = 0; pass < HR_PASSES; pass++)
+                s->sets[k].work[place][pass] = base_work[place][pass] +
+                                               between(SEED, turn, what++, 0, most);
+        }
+        for (int32_t p = 0; p < parts; p++) s->sets[k].kept -= k >> p & 1 ? saved[p] : 0;
+    }
+    for (int32_t c = 0; c < s->rest_count; c++)
+        s->rests[c] = (hr_twin_rest){ between(SEED, turn, what++, 0, 80),
+                                      between(SEED, turn, what++, 0, 120),
+                                      between(SEED, turn, what++, 0, 30) };
+}
+
+static int64_t peak_of(const scene *s, const uint16_t *chosen, int32_t rest)
+{
+    int64_t kept = 0, peak = s->rests[rest].other;
+    for (int32_t l = 0; l < s->twin.depth.layers; l++) {
+        const hr_twin_set *set = &s->sets[chosen[l]];
+        peak = hr_max(peak, kept + hr_twin_work(&s->twin, set, &s->slopes, l));
+        kept += set->kept;
+    }
+    return hr_max(peak, kept + s->rests[rest].head);
+}
+
+static int64_t ps_of(const scene *s, const uint16_t *chosen, int32_t rest)
+{
+    int64_t ps = s->rests[rest].ps;
+    for (int32_t l = 0; l < s->twin.depth.layers; l++)
+        ps += s->sets[chosen[l]].ps[hr_twin_place(&s->twin, l)];
+    return ps;
+}
+
+/* The least time within a limit, INT64_MAX if nothing is. */
+static int64_t try_all(const scene *s, int64_t limit)
+{
+    int64_t best = INT64_MAX, count = s->rest_count;
+    for (int32_t l = 0; l < s->twin.depth.layers; l++) count *= s->set_count;
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t chosen[LAYERS_MOST];
+        int64_t at = i;
+        for (int32_t l = 0; l < s->twin.depth.layers; l++, at /= s->set_count)
+            chosen[l] = (uint16_t)(at % s->set_count);
+        const int64_t ps = ps_of(s, chosen, (int32_t)at);
+        if (ps < best && peak_of(s, chosen, (int32_t)at) <= limit) best = ps;
+    }
+    return best;
+}
+
+static void counts_of_parts_are_bounds_and_mostly_answers(void **state)
+{
+    hr_error err;
+    hr_layers layers;
+    const int64_t bytes = hr_layers_bytes(LAYERS_MOST);
+    void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+    int32_t answers = 0, choices = 0, bounds = 0;
+    (void)state;
+    assert_non_null(memory);
+    hr_region region = hr_region_over(memory, bytes);
+    assert_int_equal(hr_layers_place(&layers, LAYERS_MOST, &region, &err), HR_OK);
+    for (uint64_t turn = 0; turn < CASES; turn++) {
+        scene s;
+        hr_parts parts;
+        open_scene(&s, turn);
+        hr_parts_of(&s.twin, s.sets, s.set_count, &parts);
+        assert_true(parts.add_up);
+        for (int64_t limit = 40; limit < 40 + 60 * s.twin.depth.layers; limit += 29) {
+            uint16_t chosen[LAYERS_MOST];
+            hr_parts_best best;
+            hr_layers_task task = { .twin = &s.twin,
+                                    .sets = s.sets,
+                                    .set_count = s.set_count,
+                                    .slopes = &s.slopes,
+                                    .limit = limit,
+                                    .ps_most = INT64_MAX,
+                                    .parts = &parts };
+            const int64_t least = try_all(&s, limit);
+            hr_parts_choose(&layers, &task, s.rests, s.rest_count, &best, chosen);
+            assert_true(best.bound <= least);
+            if (best.found) {
+                assert_int_equal(ps_of(&s, chosen, best.chunk), best.ps);
+                assert_true(peak_of(&s, chosen, best.chunk) <= limit);
+                assert_true(best.ps >= least);
+            }
+            answers += best.found && best.ps == best.bound;
+            choices += best.found && best.ps > best.bound;
+            bounds += !best.found && least < INT64_MAX;
+            if (least == INT64_MAX) continue;
+            task.ps_most = least;
+            hr_parts_choose(&layers, &task, s.rests, s.rest_count, &best, chosen);
+            assert_true(best.bound <= least);
+            task.ps_most = least - 1;
+            hr_parts_choose(&layers, &task, s.rests, s.rest_count, &best, chosen);
+            assert_false(best.found);
+        }
+    }
+    print_message("%d answers, %d choices that may be beaten, %d bounds\n", answers, choices,
+                  bounds);
+    assert_true(answers > CASES && choices + bounds > 0);
+    free(memory);
+}
+
+/* A product that makes two values is done again once for both. */
+static void parts_that_share_a_product_do_not_add_up(void **state)
+{
+    scene s;
+    hr_parts parts;
+    (void)state;
+    s = (scene){ .twin.depth = { 5, false, 3 }, .set_count = 4 };
+    for (int32_t k = 0; k < 4; k++) {
+        s.sets[k].dropped = (uint16_t)k;
+        s.sets[k].kept = 2 - (k & 1) - (k >> 1);
+        for (int32_t place = 0; place < 3; place++) s.sets[k].ps[place] = 10 + 5 * (k > 0);
+    }
+    hr_parts_of(&s.twin, s.sets, s.set_count, &parts);
+    assert_false(parts.add_up);
+    for (int32_t place = 0; place < 3; place++) s.sets[3].ps[place] = 20;
+    hr_parts_of(&s.twin, s.sets, s.set_count, &parts);
+    assert_true(parts.add_up);
+    hr_parts_of(&s.twin, s.sets, 3, &parts);
+    assert_false(parts.add_up);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_of_parts_are_bounds_and_mostly_answers),
+        cmocka_unit_test(parts_that_share_a_product_do_not_add_up),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
