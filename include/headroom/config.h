@@ -34,9 +34,12 @@ typedef enum {
     HR_SCHEDULE_WSD /* warm-up, stable, decay */
 } hr_schedule_kind;
 
+enum { HR_CONFIG_GIVEN_WORDS = 4 };
+
 typedef struct {
     struct {
-        int32_t family; /* hr_family */
+        char from[HR_PATH_BYTES]; /* folder of a model that is there already; empty: a new one */
+        int32_t family;           /* hr_family */
         int64_t d_model, n_layers, n_heads, d_ff, vocab_size;
         int64_t n_kv_heads; /* llama; 0: n_heads */
         int64_t head_dim;   /* llama; 0: d_model / n_heads */
@@ -97,6 +100,9 @@ typedef struct {
         int32_t recompute;   /* hr_recompute_kind */
         char strategy[HR_PATH_BYTES]; /* file that says all of the above; empty: none */
     } memory;
+    /* Bit i: key i of the table was set since hr_config_default. hr_config_set keeps it, for
+     * hr_config_adopt. */
+    uint64_t given[HR_CONFIG_GIVEN_WORDS];
 } hr_config;
 
 typedef enum {
@@ -164,6 +170,13 @@ HR_MUST_CHECK hr_status hr_config_get(const hr_config *config, const char *key, 
  *                 alias, anchor, tag, second document: names file and line. `config` is then
  *                 untouched. */
 HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_error *err);
+
+/* Where model.from names a folder: takes every key of `model` but dropout from its config.json.
+ * Comes after all keys are set, and before the check; without model.from it does nothing.
+ * Errors   USAGE    no such file; a key that was given, and not as the folder says
+ *          CORRUPT  not JSON; an architecture, an option or a value that is not known: named.
+ * `config` is then untouched. */
+HR_MUST_CHECK hr_status hr_config_adopt(hr_config *config, hr_error *err);
 
 /* Checks what no single key can: heads that do not divide the width, products that overflow, a
  * vocabulary too small for its tokenizer. One sentence with both numbers. Whether a text is longer

@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/writer.h"
-#include "model/family.h"
+#include "model/hf_config.h"
 
 enum { ENTRY_BYTES = 256, CONFIG_BYTES = 4096 };
 
@@ -112,93 +112,13 @@ hr_status hr_weights_add(hr_weights_out *out, int32_t index, const float *master
     return HR_OK;
 }
 
-static void put_needle(hr_writer *w, const hr_config *config)
-{
-    hr_put(w, "  \"layer_norm_eps\": %.17g,\n  \"hidden_act\": \"relu\",\n  \"dropout\": %.17g,\n",
-           config->model.norm_eps, config->model.dropout);
-}
-
-static void put_gpt_neox(hr_writer *w, const hr_config *config)
-{
-    hr_put(w,
-           "  \"layer_norm_eps\": %.17g,\n  \"hidden_act\": \"gelu\",\n  \"rotary_pct\": %.17g,\n  "
-           "\"rotary_emb_base\": %.17g,\n"
-           "  \"use_parallel_residual\": %s,\n  \"attention_bias\": true,\n"
-           "  \"tie_word_embeddings\": false,\n  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n"
-           "  \"hidden_dropout\": %.17g,\n  \"attention_dropout\": %.17g,\n",
-           config->model.norm_eps, config->model.rotary_fraction, config->model.rope_theta,
-           config->model.parallel_residual ? "true" : "false", config->model.dropout,
-           config->model.dropout);
-}
-
-/* By the word, since the kind's numbers belong to an operation that is not seen here. */
-static void put_rope_scaling(hr_writer *w, const hr_config *config)
-{
-    char kind[16];
-    const hr_status status = hr_config_get(config, "model.rope_scaling.kind", kind, sizeof kind,
-                                           NULL);
-    HR_ASSERT(status == HR_OK);
-    if (!strcmp(kind, "none")) return;
-    hr_put(w, "  \"rope_scaling\": { \"rope_type\": \"%s\", \"factor\": %.17g", kind,
-           config->model.rope_scaling.factor);
-    if (!strcmp(kind, "llama3"))
-        hr_put(w,
-               ", \"low_freq_factor\": %.17g, \"high_freq_factor\": %.17g, "
-               "\"original_max_position_embeddings\": %lld",
-               config->model.rope_scaling.low_freq_factor,
-               config->model.rope_scaling.high_freq_factor,
-               (long long)config->model.rope_scaling.original_positions);
-    hr_put(w, " },\n");
-}
-
-static void put_llama(hr_writer *w, const hr_config *config)
-{
-    hr_put(w,
-           "  \"rms_norm_eps\": %.17g,\n  \"hidden_act\": \"silu\",\n"
-           "  \"num_key_value_heads\": %lld,\n  \"head_dim\": %lld,\n"
-           "  \"rope_theta\": %.17g,\n  \"attention_bias\": false,\n  \"mlp_bias\": false,\n"
-           "  \"tie_word_embeddings\": false,\n  \"attention_dropout\": %.17g,\n",
-           config->model.norm_eps, (long long)hr_config_kv_heads(config),
-           (long long)hr_config_head_dim(config), config->model.rope_theta, config->model.dropout);
-    put_rope_scaling(w, config);
-}
-
-static void put_config(hr_writer *w, const hr_config *config)
-{
-    static const char *const patterns[] = { "dense", "local", "global", "mixed" };
-    static void (*const put_family[])(hr_writer *,
-                                      const hr_config *) = { [HR_FAMILY_NEEDLE] = put_needle,
-                                                             [HR_FAMILY_GPT_NEOX] = put_gpt_neox,
-                                                             [HR_FAMILY_LLAMA] = put_llama };
-    const hr_family_spec *family = hr_family_of(config);
-    hr_put(w, "{\n");
-    if (family->architecture) hr_put(w, "  \"architectures\": [\"%s\"],\n", family->architecture);
-    hr_put(w,
-           "  \"model_type\": \"%s\",\n  \"vocab_size\": %lld,\n  \"hidden_size\": %lld,\n"
-           "  \"num_hidden_layers\": %lld,\n  \"num_attention_heads\": %lld,\n"
-           "  \"intermediate_size\": %lld,\n  \"max_position_embeddings\": %lld,\n",
-           family->name, (long long)config->model.vocab_size, (long long)config->model.d_model,
-           (long long)config->model.n_layers, (long long)config->model.n_heads,
-           (long long)config->model.d_ff, (long long)config->train.seq_len);
-    put_family[config->model.family](w, config);
-    hr_put(w,
-           "  \"attention_pattern\": \"%s\",\n  \"attention_block\": %lld,\n"
-           "  \"attention_window\": %lld,\n  \"attention_stride\": %lld,\n",
-           patterns[config->model.attention.pattern], (long long)config->model.attention.block,
-           (long long)config->model.attention.window, (long long)config->model.attention.stride);
-    if (config->model.attention.sliding_window)
-        hr_put(w, "  \"sliding_window\": %lld,\n",
-               (long long)config->model.attention.sliding_window);
-    hr_put(w, "  \"torch_dtype\": \"float32\"\n}\n");
-}
-
 /* The config goes first: weights never stand beside another model's. */
 hr_status hr_weights_commit(hr_weights_out *out, const hr_config *config, const char *directory,
                             char *text, int64_t bytes, hr_error *err)
 {
     hr_writer w = { text, bytes };
     hr_file_out file;
-    put_config(&w, config);
+    hr_hf_config_write(config, &w);
     HR_ASSERT(!w.cut);
     hr_status status = hr_file_begin(&file, directory, config_name, err);
     if (status == HR_OK) status = hr_file_append(&file, text, w.used, err);

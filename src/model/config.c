@@ -9,6 +9,8 @@
 #include "base/number.h"
 #include "model/config_keys.h"
 
+_Static_assert(HR_CONFIG_ROWS_MAX <= 64 * HR_CONFIG_GIVEN_WORDS, "a bit for every key");
+
 /* Every member of hr_config that a key can name starts where this does. */
 typedef union {
     int64_t integer; /* HR_KEY_INTEGER, HR_KEY_BYTES */
@@ -92,6 +94,7 @@ hr_status hr_config_set(hr_config *config, const char *key, const char *value, h
                        hr_key_takes(&row->key, takes), hr_config_quote(value, quoted));
     }
     memcpy((char *)config + row->offset, &parsed, (size_t)row->bytes);
+    config->given[index / 64] |= UINT64_C(1) << index % 64;
     return HR_OK;
 }
 
@@ -147,4 +150,5 @@ void hr_config_default(hr_config *config)
         const hr_key *key = &hr_config_rows()[i].key;
         HR_ASSERT(hr_config_set(config, key->name, key->default_text, NULL) == HR_OK);
     }
+    memset(config->given, 0, sizeof config->given);
 }

@@ -45,6 +45,8 @@
 #define DROPOUT_MAX 0.999
 
 static const hr_config_row rows[] = {
+    TEXT(model.from, "", NULL,
+         "folder of config.json and safetensors to start from; empty: a new model"),
     CHOICE(model.family, "gpt_neox", "needle gpt_neox llama", "which decoder is built"),
     INTEGER(model.d_model, "128", "elements", NULL, 1, WIDTH_MAX, "width of the residual stream"),
     INTEGER(model.n_layers, "4", "layers", NULL, 1, 4096, "blocks of attention and feed-forward"),

@@ -10,7 +10,7 @@ typedef struct {
     int32_t offset, bytes; /* of the member of hr_config */
 } hr_config_row;
 
-enum { HR_CONFIG_ROWS_MAX = 64 };
+enum { HR_CONFIG_ROWS_MAX = 128 };
 
 /* Rows of the table: [hr_config_row_count()], at most HR_CONFIG_ROWS_MAX. */
 const hr_config_row *hr_config_rows(void);

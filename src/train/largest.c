@@ -374,6 +374,9 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_que
     hr_probes probes;
     const hr_config_row *row = NULL;
     hr_status status = find_row(key, &row, err);
+    if (status == HR_OK && config->model.from[0] && !strncmp(key, "model.", 6))
+        return hr_fail(err, HR_USAGE, "%s is as the model in %.200s has it; ask without model.from",
+                       key, config->model.from);
     if (status == HR_OK) status = hr_probes_open(&probes, question, err);
     if (status != HR_OK) return status;
     const int64_t low = (int64_t)row->key.low;

@@ -109,6 +109,7 @@ static bool apply_all(const way *const *chosen, int32_t count, int32_t halvings,
     for (int32_t i = 0; i < count; i++) {
         char value[64];
         double kept;
+        if (config->model.from[0] && !strncmp(chosen[i]->key, "model.", 6)) return false;
         if (!value_of(config, chosen[i], halvings, value, &kept)) return false;
         if (!apply(chosen[i], halvings, config, &kept)) return false;
         hr_put(&writer, "%s%s=%s", i ? " " : "", chosen[i]->key, *value ? value : "\"\"");

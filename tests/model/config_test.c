@@ -27,6 +27,8 @@ static void every_default_is_what_its_row_prints(void **state)
         char text[HR_PATH_BYTES];
         assert_int_equal(hr_config_get(&config, key->name, text, sizeof text, NULL), HR_OK);
         assert_int_equal(hr_config_set(&again, key->name, key->default_text, NULL), HR_OK);
+        assert_true(again.given[i / 64] >> i % 64 & 1);
+        memcpy(again.given, config.given, sizeof again.given);
         assert_memory_equal(&again, &config, sizeof config);
         if (key->type == HR_KEY_REAL) continue; /* 1e-5 prints as 1e-05 */
         assert_string_equal(text, key->default_text);

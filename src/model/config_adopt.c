@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/config_adopt.c - the model's keys from a folder, beside those that a person gave. */
+#include "headroom/config.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "model/config_keys.h"
+#include "model/hf_config.h"
+
+static const char section[] = "model.";
+
+/* Keys of the model that a folder says nothing about. */
+static bool is_free(const char *name)
+{
+    return strncmp(name, section, sizeof section - 1) != 0 || !strcmp(name, "model.from") ||
+           !strcmp(name, "model.dropout");
+}
+
+hr_status hr_config_adopt(hr_config *config, hr_error *err)
+{
+    if (!config->model.from[0]) return HR_OK;
+    hr_config adopted = *config;
+    hr_status status = hr_hf_config_read(config->model.from, &adopted, err);
+    for (int32_t i = 0; i < hr_config_row_count() && status == HR_OK; i++) {
+        const char *name = hr_config_key(i)->name;
+        char mine[HR_PATH_BYTES], theirs[HR_PATH_BYTES];
+        if (is_free(name) || !(config->given[i / 64] >> i % 64 & 1)) continue;
+        const bool read = hr_config_get(config, name, mine, sizeof mine, NULL) == HR_OK &&
+                          hr_config_get(&adopted, name, theirs, sizeof theirs, NULL) == HR_OK;
+        HR_ASSERT(read);
+        if (strcmp(mine, theirs))
+            status = hr_fail(err, HR_USAGE,
+                             "%s is given as %.40s, and the model in %.200s has %.40s; leave the "
+                             "key out",
+                             name, mine, config->model.from, theirs);
+    }
+    if (status == HR_OK) *config = adopted;
+    return status;
+}

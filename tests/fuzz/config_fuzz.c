@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes may be called a config.json: they become keys of a recipe, which are written and read
+ * back as the same, or are refused with a sentence of one line. */
+#define _GNU_SOURCE /* mkdtemp */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/hf_config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+
+static char folder[] = P_tmpdir "/headroom-fuzz-XXXXXX", path[64];
+
+static void remove_folder(void)
+{
+    remove(path);
+    rmdir(folder);
+}
+
+static hr_status read_back(const void *bytes, size_t count, hr_config *config, hr_error *err)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, count, file) != count || fclose(file)) abort();
+    hr_config_default(config);
+    return hr_hf_config_read(folder, config, err);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    hr_config config, again;
+    hr_error err = { HR_OK, "" };
+    static char text[16384], twice[16384];
+    if (!*path) {
+        if (!mkdtemp(folder) || atexit(remove_folder)) abort();
+        snprintf(path, sizeof path, "%s/config.json", folder);
+    }
+    const hr_status status = read_back(bytes, count, &config, &err);
+    if ((status != HR_OK && status != HR_CORRUPT) || err.status != status ||
+        strchr(err.message, '\n'))
+        __builtin_trap();
+    if (status != HR_OK) return 0;
+    if (config.model.d_model % config.model.n_heads) return 0; /* no width of a head follows */
+    hr_writer writer = { text, sizeof text }, second = { twice, sizeof twice };
+    hr_hf_config_write(&config, &writer);
+    if (writer.cut || read_back(text, (size_t)writer.used, &again, &err) != HR_OK) __builtin_trap();
+    hr_hf_config_write(&again, &second);
+    if (strcmp(text, twice)) __builtin_trap();
+    return 0;
+}

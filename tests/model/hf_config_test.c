@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hf_config_test.c - config.json of others into the keys of a recipe and back; what is not known is
+ * named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "model/config_keys.h"
+#include "model/hf_config.h"
+#include "text/folder.h"
+
+#define NEOX \
+    "\"architectures\":[\"GPTNeoXForCausalLM\"],\"model_type\":\"gpt_neox\",\"vocab_size\":101," \
+    "\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":3," \
+    "\"intermediate_size\":61"
+#define LLAMA \
+    "\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":101,\"hidden_size\":40," \
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"intermediate_size\":61"
+
+static hr_folder folder;
+
+static hr_status read_text(const char *text, hr_config *config, hr_error *err)
+{
+    hr_folder_write(hr_folder_path(&folder, "config.json"), text, (int64_t)strlen(text));
+    hr_config_default(config);
+    return hr_hf_config_read(folder.path, config, err);
+}
+
+static void is_taken(const char *text, hr_config *config)
+{
+    hr_error err;
+    if (read_text(text, config, &err) != HR_OK) fail_msg("%s: %s", text, err.message);
+}
+
+static void is_refused(const char *text, const char *said)
+{
+    hr_config config, before;
+    hr_error err;
+    hr_config_default(&before);
+    const hr_status status = read_text(text, &config, &err);
+    if (status != HR_CORRUPT || !strstr(err.message, said))
+        fail_msg("%s: expected \"%s\", got %d \"%s\"", text, said, status,
+                 status ? err.message : "");
+    assert_null(strchr(err.message, '\n'));
+    assert_memory_equal(&config, &before, sizeof config);
+}
+
+static void key_is(const hr_config *config, const char *key, const char *expected)
+{
+    char text[HR_PATH_BYTES];
+    assert_int_equal(hr_config_get(config, key, text, sizeof text, NULL), HR_OK);
+    assert_string_equal(text, expected);
+}
+
+static bool has_oracles(void)
+{
+    FILE *probe = fopen(HR_SHARED "/oracles/README.md", "r");
+    if (probe) fclose(probe);
+    return probe != NULL;
+}
+
+/* ---- what is taken */
+
+/* The same model in the words of two versions of the other software. */
+static void both_spellings_are_one_model(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "gpt_neox", "llama_gqa" };
+    if (!has_oracles()) skip();
+    for (int32_t i = 0; i < 2; i++) {
+        char path[512];
+        int64_t bytes;
+        hr_config five, four;
+        snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/config.json", names[i]);
+        char *text = hr_folder_read(path, &bytes);
+        is_taken(text, &five);
+        free(text);
+        snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/config.v4.json", names[i]);
+        text = hr_folder_read(path, &bytes);
+        is_taken(text, &four);
+        free(text);
+        assert_memory_equal(&five, &four, sizeof five);
+        key_is(&five, "model.n_layers", "2");
+        key_is(&five, "model.d_ff", "61");
+        key_is(&five, "model.vocab_size", "101");
+        if (i == 0) {
+            key_is(&five, "model.family", "gpt_neox");
+            key_is(&five, "model.rotary_fraction", "0.25");
+            key_is(&five, "model.rope_theta", "10000");
+            key_is(&five, "model.parallel_residual", "true");
+            continue;
+        }
+        key_is(&five, "model.family", "llama");
+        key_is(&five, "model.n_kv_heads", "2");
+        key_is(&five, "model.head_dim", "10");
+        key_is(&five, "model.rope_theta", "500000");
+        key_is(&five, "model.rope_scaling.kind", "llama3");
+        key_is(&five, "model.rope_scaling.original_positions", "256");
+    }
+}
+
+static void what_is_left_out_is_what_the_other_software_takes(void **state)
+{
+    (void)state;
+    hr_config config;
+    is_taken("{" LLAMA "}", &config);
+    key_is(&config, "model.n_kv_heads", "auto");
+    key_is(&config, "model.head_dim", "auto");
+    key_is(&config, "model.norm_eps", "1e-06");
+    key_is(&config, "model.rope_theta", "10000");
+    key_is(&config, "model.rope_scaling.kind", "none");
+    is_taken("{" LLAMA ",\"rope_scaling\":null,\"head_dim\":null,\"num_key_value_heads\":null,"
+             "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5},"
+             "\"pad_token_id\":null,\"mlp_bias\":null,\"_name_or_path\":\"x\"}",
+             &config);
+    key_is(&config, "model.rope_theta", "500000");
+    is_taken("{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.0}}", &config);
+    key_is(&config, "model.rope_scaling.kind", "linear");
+    key_is(&config, "model.rope_scaling.factor", "2");
+    is_taken("{" NEOX "}", &config);
+    key_is(&config, "model.norm_eps", "1e-05");
+    key_is(&config, "model.rotary_fraction", "0.25");
+    is_taken("{" NEOX ",\"rotary_pct\":1.0,\"use_parallel_residual\":false}", &config);
+    key_is(&config, "model.rotary_fraction", "1");
+    key_is(&config, "model.parallel_residual", "false");
+    key_is(&config, "model.dropout", "0");
+}
+
+/* ---- what is refused */
+
+static void what_is_not_known_is_named(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        { "{}", "has neither \"architectures\" nor \"model_type\"" },
+        { "{\"architectures\":[\"MambaForCausalLM\"]}", "MambaForCausalLM is no architecture" },
+        { "{\"architectures\":[\"LlamaModel\"]}", "LlamaModel is no architecture" },
+        { "{\"model_type\":\"mamba\"}", "mamba is no architecture" },
+        { "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"gpt_neox\"}",
+          "its model_type is gpt_neox, and LlamaForCausalLM is a llama" },
+        { "{\"architectures\":[\"LlamaForCausalLM\",\"X\"]}", "names more than one architecture" },
+        { "{\"architectures\":7}", "another kind of value" },
+        { "{" LLAMA ",\"logit_scale\":2}", "\"logit_scale\" is no option of llama" },
+        { "{" LLAMA ",\"quantization_config\":{\"bits\":4}}", "\"quantization_config\" is no opt" },
+        { "{" LLAMA ",\"attention_bias\":true}", "\"attention_bias\" is true, and false is all" },
+        { "{" LLAMA ",\"mlp_bias\":true}", "\"mlp_bias\" is true, and false is all" },
+        { "{" LLAMA ",\"hidden_act\":\"gelu\"}", "\"hidden_act\" is gelu, and silu is all" },
+        { "{" LLAMA ",\"hidden_act\":null}", "\"hidden_act\" is false, and silu is all" },
+        { "{" LLAMA ",\"layer_types\":[\"full_attention\",\"chunked_attention\"]}",
+          "\"layer_types\" is of several kinds" },
+        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":2}}",
+          "\"rope_type\": model.rope_scaling.kind takes one of none, linear, llama3; it was given "
+          "\"yarn\"" },
+        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"linear\"}}",
+          "rope type linear has no \"factor\"" },
+        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}}",
+          "rope type llama3 has no \"low_freq_factor\"" },
+        { "{" LLAMA ",\"rope_scaling\":{\"beta_fast\":32}}", "\"beta_fast\" is no option" },
+        { "{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"rope_type\":\"llama3\"}}",
+          "\"type\" is linear, and \"rope_type\" is llama3" },
+        { "{" LLAMA ",\"rope_theta\":1e4,\"rope_parameters\":{\"rope_theta\":1e6}}",
+          "\"rope_theta\" is 1e4, and \"rope_theta\" is 1e6" },
+        { "{" LLAMA ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
+          "\"partial_rotary_factor\" is 0.5, and 1 is all" },
+        { "{" LLAMA ",\"num_key_value_heads\":0}", "\"num_key_value_heads\" cannot be 0" },
+        { "{" LLAMA ",\"num_key_value_heads\":\"2\"}", "\"num_key_value_heads\" cannot be 2" },
+        { "{" LLAMA ",\"num_key_value_heads\":2.5}", "\"num_key_value_heads\": model.n_kv_heads" },
+        { "{" LLAMA ",\"rope_theta\":null}", "\"rope_theta\" cannot be null" },
+        { "{" LLAMA ",\"hidden_size\":40}", "has \"hidden_size\" twice" },
+        { "{" NEOX ",\"attention_bias\":false}", "\"attention_bias\" is false, and true is all" },
+        { "{" NEOX ",\"hidden_act\":\"gelu_fast\"}", "\"hidden_act\" is gelu_fast, and gelu is" },
+        { "{\"model_type\":\"gpt_neox\",\"hidden_size\":8}", "has no \"num_hidden_layers\"" },
+        { "{\"model_type\":\"gpt_neox\",\"hidden_size\":-8}", "\"hidden_size\": model.d_model" },
+        { "{\"model_type\":\"gpt_neox\",\"hidden_size\":[8]}", "\"hidden_size\" is no option" },
+        { "{\"model_type\":\"gpt_neox\",\"rope_scaling\":{\"a\":{}}}", "another kind of value" },
+        { "{" LLAMA, "neither a comma nor the closing bracket" },
+        { "[]", "another kind of value" },
+        { "", "the end, and a value is missing" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) is_refused(cases[i][0], cases[i][1]);
+    char *large = calloc(1, 70000);
+    memset(large, ' ', 69999);
+    is_refused(large, "more than the 65536 bytes");
+    free(large);
+    hr_config config;
+    hr_error err;
+    remove(hr_folder_path(&folder, "config.json"));
+    assert_int_equal(hr_hf_config_read(folder.path, &config, &err), HR_USAGE);
+    assert_non_null(strstr(err.message, "config.json: there is no such file"));
+}
+
+/* ---- beside keys that were given */
+
+static void keys_that_contradict_the_folder_are_named(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    is_taken("{" LLAMA "}", &config);
+    for (int32_t i = 0; i < 4; i++) {
+        static const char *const given[][2] = { { "model.n_layers", "2" },
+                                                { "model.n_layers", "4" }, /* also the default */
+                                                { "model.family", "gpt_neox" },
+                                                { "model.dropout", "0.5" } };
+        hr_config_default(&config);
+        assert_int_equal(hr_config_set(&config, "model.from", folder.path, &err), HR_OK);
+        assert_int_equal(hr_config_set(&config, given[i][0], given[i][1], &err), HR_OK);
+        const hr_status status = hr_config_adopt(&config, &err);
+        assert_int_equal(status, i == 1 || i == 2 ? HR_USAGE : HR_OK);
+        if (i == 1)
+            assert_non_null(strstr(err.message, "model.n_layers is given as 4, and the model in"));
+        if (i == 2) assert_non_null(strstr(err.message, "has llama; leave the key out"));
+        if (status != HR_OK) continue;
+        key_is(&config, "model.family", "llama");
+        key_is(&config, "model.d_model", "40");
+        key_is(&config, "model.from", folder.path);
+        key_is(&config, "model.dropout", i == 3 ? "0.5" : "0");
+        assert_int_equal(hr_config_adopt(&config, &err), HR_OK); /* again: the same */
+    }
+}
+
+/* ---- the other way */
+
+static void what_is_written_is_read_back(void **state)
+{
+    (void)state;
+    static const char *const families[] = { "needle", "gpt_neox", "llama" };
+    static const char *const kinds[] = { "none", "linear", "llama3" };
+    for (int32_t i = 0; i < 3 * 3 * 4; i++) {
+        hr_config config, back;
+        hr_error err;
+        char text[4096];
+        hr_writer writer = { text, sizeof text };
+        hr_config_default(&config);
+        assert_int_equal(hr_config_set(&config, "model.family", families[i % 3], &err), HR_OK);
+        config.model.d_model = 48;
+        config.model.n_heads = 6;
+        config.model.n_layers = 3;
+        config.model.d_ff = 77;
+        config.model.vocab_size = 300;
+        config.model.norm_eps = 3e-7;
+        config.model.attention.pattern = i / 9;
+        config.model.attention.window = 3;
+        if (i % 3 == 1) {
+            config.model.rotary_fraction = 0.5;
+            config.model.rope_theta = 12345.5;
+            config.model.parallel_residual = i % 2;
+        }
+        if (i % 3 == 2) {
+            config.model.n_kv_heads = 2;
+            config.model.head_dim = 10;
+            config.model.rope_theta = 500000;
+            assert_int_equal(
+                hr_config_set(&config, "model.rope_scaling.kind", kinds[i / 3 % 3], &err), HR_OK);
+            if (i / 3 % 3) config.model.rope_scaling.factor = 2.5;
+        }
+        /* Blocks of a dense model say nothing, and are left out for others. */
+        if (i / 9 == 0 && i % 3) config.model.attention.window = 1;
+        hr_hf_config_write(&config, &writer);
+        assert_false(writer.cut);
+        is_taken(text, &back);
+        if (i % 3 != 2) {
+            back.model.n_kv_heads = config.model.n_kv_heads;
+            back.model.head_dim = config.model.head_dim;
+        }
+        for (int32_t k = 0; k < hr_config_row_count(); k++) {
+            char mine[HR_PATH_BYTES];
+            const char *name = hr_config_key(k)->name;
+            if (strncmp(name, "model.", 6) != 0) continue;
+            assert_int_equal(hr_config_get(&config, name, mine, sizeof mine, &err), HR_OK);
+            key_is(&back, name, mine);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_spellings_are_one_model),
+        cmocka_unit_test(what_is_left_out_is_what_the_other_software_takes),
+        cmocka_unit_test(what_is_not_known_is_named),
+        cmocka_unit_test(keys_that_contradict_the_folder_are_named),
+        cmocka_unit_test(what_is_written_is_read_back),
+    };
+    folder = hr_folder_open();
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    hr_folder_close(&folder);
+    return failed;
+}
