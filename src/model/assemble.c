@@ -64,8 +64,18 @@ static int32_t scalar(assembly *a, const char *name, hr_role role)
     return hr_build_fixed(&a->builder, name, role, HR_F64, HR_ROWS, 1, 0, 0);
 }
 
+/* A parameter is read and written by pieces of a row at least, through no more bytes than it has
+ * itself. */
+static int64_t staging_of(const hr_param *param, int64_t most)
+{
+    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const int64_t row_bytes = hr_max(K, N) * (int64_t)sizeof(float);
+    return hr_max(row_bytes, hr_min(K * N * (int64_t)sizeof(float), most));
+}
+
 static void build_load(assembly *a)
 {
+    const bool reads = a->config->model.from[0] != 0;
     hr_program *program = a->builder.program;
     const int32_t moments = a->config->train.optimizer.kind == HR_OPTIMIZER_SGD ? 1 : 2;
     open_section(a, "load", 0, false);
@@ -73,7 +83,8 @@ static void build_load(assembly *a)
         hr_param *param = &program->params[p];
         const hr_tensor *master = &program->tensors[param->master];
         a->builder.layer = master->layer;
-        hr_step *step = host_step(a, HR_OP_initialise, p, 0);
+        hr_step *step = host_step(a, HR_OP_initialise, p,
+                                  reads ? staging_of(param, HR_LOAD_STAGING_BYTES) : 0);
         step->out[0] = param->master;
         if (param->weight != param->master) step->out[1] = param->weight;
         for (int32_t m = 0; m < moments; m++)
@@ -189,19 +200,16 @@ static void build_sample(assembly *a)
     hr_build_loop_close(builder);
 }
 
-/* A parameter is written by pieces of a row at least, through no more bytes than it has itself:
- * its gradient had them, so that saving is never the peak, and a run that saves nothing uses its
- * arena too. */
+/* The gradient of a parameter had as many bytes as its staging, so that saving is never the peak,
+ * and a run that saves nothing uses its arena too. */
 static void build_save(assembly *a)
 {
     const hr_program *program = a->builder.program;
     open_section(a, "save", 0, false);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
-        const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
-        const int64_t row_bytes = hr_max(K, N) * (int64_t)sizeof(float);
-        const int64_t piece_bytes = hr_min(K * N * (int64_t)sizeof(float), HR_SAVE_STAGING_BYTES);
-        host_step(a, HR_OP_save, p, hr_max(row_bytes, piece_bytes))->in[0] = param->master;
+        host_step(a, HR_OP_save, p, staging_of(param, HR_SAVE_STAGING_BYTES))->in[0] =
+            param->master;
     }
     hr_build_loop_close(&a->builder);
 }

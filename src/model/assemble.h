@@ -11,7 +11,7 @@
 #include "graph/program.h"
 #include "headroom/config.h"
 
-enum { HR_SAVE_STAGING_BYTES = 1 << 20 };
+enum { HR_SAVE_STAGING_BYTES = 1 << 20, HR_LOAD_STAGING_BYTES = 2 << 20 };
 
 /* Most steps, tensors, loops and parameters that a model of so many layers has, after all
  * passes. */

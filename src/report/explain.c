@@ -42,7 +42,8 @@ static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_
            (long long)answer->parameters, (long long)config->model.n_layers,
            (long long)config->model.d_model, (long long)config->model.vocab_size,
            config->train.format == HR_FORMAT_BF16 ? "bf16 with fp32 masters" : "fp32");
-    put_initialisation(writer, family->initialisation);
+    if (config->model.from[0]) hr_put(writer, "  weights of %s\n", config->model.from);
+    else put_initialisation(writer, family->initialisation);
     hr_put(writer,
            "  batch %lld x %lld tokens, micro-batch %lld, loss chunk %lld tokens, %d thread%s, "
            "%s\n",

@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/threads.h"
 #include "calibrate/rates_file.h"
+#include "ckpt/weights_in.h"
 #include "fit/fit.h"
 #include "graph/op.h"
 #include "mem/limits.h"
@@ -76,8 +77,12 @@ static int64_t account(const trial *t, int64_t arena_bytes)
     const int64_t page = hr_page_bytes();
     const int64_t program_bytes = hr_round_up(t->kept_bytes, page);
     const int64_t tables = program_bytes + hr_round_up(a->run_bytes, page);
+    const int64_t reading = a->reading_bytes ? hr_round_up(a->run_bytes, page) +
+                                                   hr_round_up(a->reading_bytes, page)
+                                             : 0;
+    const int64_t preparing = hr_max(hr_round_up(a->prepare_bytes, page), reading);
     const int64_t planning = hr_max(hr_round_up(t->planning_bytes, page),
-                                    program_bytes + hr_round_up(a->prepare_bytes, page));
+                                    program_bytes + preparing);
     hr_plan *plan = &a->compiled.plan;
     plan->threads = t->threads;
     plan->arena_bytes = arena_bytes;
@@ -345,6 +350,7 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
     if (status != HR_OK) return status;
     t->rung = hr_cpu_rung_name(a->cpu_mask);
     a->prepare_bytes = hr_prepare_bytes(config);
+    a->reading_bytes = config->model.from[0] ? hr_weights_in_scratch_bytes(config->model.from) : 0;
     a->run_bytes = hr_run_bytes(config);
     answer->available_bytes = config->memory.budget ? config->memory.budget
                                                     : hr_room_process_bytes();

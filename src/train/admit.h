@@ -17,6 +17,7 @@ typedef struct {
     hr_config config; /* the keys of memory as chosen */
     uint32_t cpu_mask;
     int64_t prepare_bytes; /* memory for tokenizing, before the arena */
+    int64_t reading_bytes; /* memory for finding the weights of model.from, before the arena */
     int64_t run_bytes;     /* tables and buffers of the run, a region of its own */
     hr_plan_answer answer;
     hr_rates rates; /* that predictions come from */

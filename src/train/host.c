@@ -9,18 +9,26 @@
 #include "base/random.h"
 #include "ops/host/host.h"
 #include "train/initialise.h"
+#include "train/load.h"
 #include "train/schedule.h"
 #include "train/trainer.h"
 
 /* Random sites of their own, apart from those of dropout, which count from 0. */
 enum { SAMPLE_SITE = 0x53414d50 };
 
-static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call)
+static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
 {
     const hr_program *program = trainer->executor.program;
-    const int32_t param = ((const hr_host_attr *)call->attr)->param;
-    hr_initialise(program, param, (uint64_t)trainer->config->train.seed, call->out[0], call->out[1],
-                  trainer->options->interrupts);
+    const hr_host_attr *attr = call->attr;
+    const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
+    hr_status status = HR_OK;
+    if (trainer->config->model.from[0])
+        status = hr_load(&trainer->source, attr->param, trainer->executor.pool, call->out[0],
+                         call->out[1], call->scratch, attr->staging_bytes, interrupts, err);
+    else
+        hr_initialise(program, attr->param, (uint64_t)trainer->config->train.seed, call->out[0],
+                      call->out[1], interrupts);
+    if (status != HR_OK) return status;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
     for (int32_t k = 2; k < 4; k++)
         if (call->out[k])
@@ -133,7 +141,7 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
     const hr_host_attr *attr = call->attr;
     const int32_t loop = executor->program->steps[step].loop;
     switch (executor->program->steps[step].op) {
-    case HR_OP_initialise: return initialise(trainer, step, call);
+    case HR_OP_initialise: return initialise(trainer, step, call, err);
     case HR_OP_batch:
         if (loop == trainer->evaluation_batch) return fetch_evaluation(trainer, call, err);
         if (loop != trainer->fetch) return fetch_rows(trainer, call, err);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "ckpt/weights.h"
+#include "ckpt/weights_in.h"
 
 static hr_text_desc describe(const hr_config *config)
 {
@@ -91,7 +92,9 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
         return hr_fail(err, HR_USAGE,
                        "nowhere to keep the tokens of %s; give --out DIR or data.cache=DIR",
                        config->data.train);
-    hr_status status = check_text(config->data.train, err);
+    hr_status status = HR_OK;
+    if (config->model.from[0]) status = hr_weights_in_check(config->model.from, err);
+    if (status == HR_OK) status = check_text(config->data.train, err);
     if (status == HR_OK) status = check_text(config->data.valid, err);
     if (status == HR_OK) status = check_out(config->train.out, err);
     if (status == HR_OK) status = check_cache(config->data.cache, err);

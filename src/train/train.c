@@ -76,6 +76,21 @@ static hr_status read_prompt(run *r, hr_error *err)
     return status;
 }
 
+/* Finds the weights of model.from: in a region that is open only meanwhile. */
+static hr_status open_source(run *r, hr_error *err)
+{
+    const char *path = r->config->model.from;
+    hr_region region;
+    if (!*path) return HR_OK;
+    hr_status status = hr_memory_region_open(r->memory, "reading the names of tensors",
+                                             hr_weights_in_scratch_bytes(path), &region, err);
+    if (status != HR_OK) return status;
+    status = hr_weights_in_open(&r->trainer.source, &r->admission.compiled.program, path,
+                                &r->run_region, &region, err);
+    hr_memory_region_close(r->memory, &region);
+    return status;
+}
+
 static hr_status open_run(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
@@ -85,6 +100,7 @@ static hr_status open_run(run *r, hr_error *err)
                                              &r->run_region, err);
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
+    if (status == HR_OK) status = open_source(r, err);
     if (status != HR_OK) return status;
     /* A text without a prompt is too short for a window too, and that is what is said of it. */
     hr_error prompt_err;
@@ -189,6 +205,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     hr_batches_close(&r.trainer.train);
     hr_batches_close(&r.trainer.valid);
     hr_vocabulary_close(&r.trainer.vocabulary);
+    hr_weights_in_close(&r.trainer.source);
     return status;
 }
 

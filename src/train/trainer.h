@@ -5,6 +5,7 @@
 #define HR_TRAIN_TRAINER_H
 
 #include "ckpt/weights.h"
+#include "ckpt/weights_in.h"
 #include "dev/executor.h"
 #include "headroom/train.h"
 #include "report/metrics.h"
@@ -36,6 +37,7 @@ typedef struct {
     int32_t *sample_ids; /* [sample_most] */
     int64_t sample_count, sample_most;
     char *sample_text; /* [HR_SAMPLE_TEXT_BYTES] */
+    hr_weights_in source; /* of model.from */
     hr_weights_out weights;
     char *weights_text; /* [hr_weights_text_bytes] */
 } hr_trainer;

@@ -9,7 +9,11 @@ static int64_t staging(const void *attr, int64_t rows, int32_t threads)
     return ((const hr_host_attr *)attr)->staging_bytes;
 }
 
-const hr_op hr_initialise_op = { .name = "initialise", .in = "", .out = "wWWW", .host = true };
+const hr_op hr_initialise_op = { .name = "initialise",
+                                 .in = "",
+                                 .out = "wWWW",
+                                 .host = true,
+                                 .scratch_bytes = staging };
 const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "RRWW", .host = true };
 const hr_op hr_prompt_op = { .name = "prompt", .in = "", .out = "r", .host = true };
 const hr_op hr_pick_op = { .name = "pick", .in = "r", .out = "", .host = true };

@@ -2,7 +2,8 @@
 /* ops/host/host.h - steps that the trainer runs itself, between kernels: they read text, write
  * files and hand numbers over. They are steps of the program, so that what they touch is planned.
  *
- *   initialise  out  master w, weight W, moment W, moment W   first values of one parameter
+ *   initialise  out  master w, weight W, moment W, moment W   first values of one parameter,
+ *                                                             made up or read from a file
  *   batch       out  ids R, targets R, scale W, lr W          rows of the next batch of text; what
  *                                                             all its rows are scaled by, and lr
  *   prompt      out  ids r                                    what a sample goes on from
@@ -10,7 +11,7 @@
  *   report      in   sums w ...                               numbers for the log
  *   save        in   master w                                 one parameter into a file, by pieces
  *
- * save works through a scratch buffer of `staging_bytes`. */
+ * save works through a scratch buffer of `staging_bytes`, and so does initialise where it reads. */
 #ifndef HR_OPS_HOST_H
 #define HR_OPS_HOST_H
 

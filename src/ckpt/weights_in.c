@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ckpt/weights_in.c - names, shapes, and then bytes. */
+#define _GNU_SOURCE
+#include "ckpt/weights_in.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "ckpt/unpack.h"
+
+enum { NAME_BYTES = 128, PATH_SHOWN = 160, NAME_SHOWN = 120 };
+
+/* What a whole model puts before the names of its trunk, and a trunk alone does not. */
+static const char *const prefixes[] = { "", "model.", "transformer.", "gpt_neox." };
+
+enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
+
+/* Buffers that are no weights. */
+static const char *const buffers[] = {
+    ".attention.bias",       ".attention.masked_bias", ".attn.bias",
+    ".attn.masked_bias",     ".rotary_emb.inv_freq",   ".rotary_emb.cos_cached",
+    ".rotary_emb.sin_cached"
+};
+
+/* Heads that are not read where the program has none of that name: it takes the embedding. */
+static const char *const heads[] = { "lm_head.weight", "embed_out.weight" };
+
+int64_t hr_weights_in_bytes(const hr_program *program)
+{
+    return program->param_count * (int64_t)sizeof(hr_weights_source) +
+           HR_STORED_FILES_MAX * (int64_t)sizeof(int) + 2 * 64;
+}
+
+int64_t hr_weights_in_scratch_bytes(const char *path)
+{
+    /* A byte for each tensor: a tensor takes 50 bytes of text. */
+    const int64_t bytes = hr_stored_bytes(path);
+    return bytes + bytes / 50 + 64;
+}
+
+hr_status hr_weights_in_check(const char *path, hr_error *err)
+{
+    char inside[PATH_MAX];
+    struct stat what;
+    int file;
+    int64_t bytes;
+    hr_status status = hr_path_join(path, hr_stored_single_name, inside, sizeof inside, err);
+    if (status != HR_OK) return status;
+    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode))
+        return hr_fail(err, HR_USAGE, "%s: there is no such folder", path);
+    if (!hr_file_exists(inside))
+        status = hr_path_join(path, hr_stored_index_name, inside, sizeof inside, err);
+    if (status == HR_OK && !hr_file_exists(inside))
+        return hr_fail(err, HR_USAGE, "%s: has neither %s nor %s", path, hr_stored_single_name,
+                       hr_stored_index_name);
+    if (status == HR_OK) status = hr_file_open(inside, &file, &bytes, err);
+    if (status == HR_OK) hr_file_close(&file);
+    return status;
+}
+
+static const char *shown(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > PATH_SHOWN ? path + length - PATH_SHOWN : path;
+}
+
+/* ---- names */
+
+static const char *without_prefix(const char *name)
+{
+    for (int32_t i = 1; i < PREFIXES; i++) {
+        const size_t bytes = strlen(prefixes[i]);
+        if (!strncmp(name, prefixes[i], bytes)) return name + bytes;
+    }
+    return name;
+}
+
+/* The one tensor of a parameter's name, whatever the prefix. */
+static hr_status find(const hr_stored *stored, const char *path, const char *wanted,
+                      const hr_stored_tensor **found, hr_error *err)
+{
+    const char *bare = without_prefix(wanted);
+    *found = NULL;
+    for (int32_t i = 0; i < PREFIXES; i++) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof name, "%s%s", prefixes[i], bare);
+        const hr_stored_tensor *tensor = hr_stored_find(stored, name);
+        if (!tensor) continue;
+        if (*found)
+            return hr_fail(err, HR_CORRUPT, "%s: has both %s and %s: which is meant?", shown(path),
+                           (*found)->name, tensor->name);
+        *found = tensor;
+    }
+    if (*found) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, "%s: has no tensor %s, with or without a prefix", shown(path),
+                   wanted);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t bytes = strlen(name), end_bytes = strlen(end);
+    return bytes >= end_bytes && !strcmp(name + bytes - end_bytes, end);
+}
+
+/* What may be there and is not read. */
+static bool may_be_left(const char *name)
+{
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (ends_with(name, buffers[i])) return true;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (!strcmp(name, heads[i])) return true;
+    return false;
+}
+
+/* ---- shapes */
+
+static hr_status check_shape(const char *path, const hr_param *param,
+                             const hr_stored_tensor *tensor, hr_error *err)
+{
+    const bool vector = param->dims[1] == 0;
+    const int32_t first = param->external_transposed && !vector ? 1 : 0;
+    hr_stored_tensor expected = { .rank = vector ? 1 : 2,
+                                  .dims = { param->dims[first], param->dims[1 - first] } };
+    char is[64], needed[64];
+    const bool same = tensor->rank == expected.rank && tensor->dims[0] == expected.dims[0] &&
+                      (vector || tensor->dims[1] == expected.dims[1]);
+    if (!same)
+        return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s, and config.json makes it %s",
+                       shown(path), NAME_SHOWN, tensor->name,
+                       hr_stored_shape(tensor, is, sizeof is),
+                       hr_stored_shape(&expected, needed, sizeof needed));
+    if (tensor->dtype->kind != HR_STORED_OTHER) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s; weights are F32, F16 or BF16",
+                   shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
+}
+
+static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *used, hr_error *err)
+{
+    for (int32_t p = 0; p < in->program->param_count; p++) {
+        const hr_param *param = &in->program->params[p];
+        const hr_stored_tensor *tensor;
+        hr_status status = find(stored, in->path, param->external_name, &tensor, err);
+        if (status == HR_OK) status = check_shape(in->path, param, tensor, err);
+        if (status != HR_OK) return status;
+        used[tensor - stored->tensors] = 1;
+        in->sources[p] = (hr_weights_source){ tensor->offset, tensor->file, tensor->dtype->kind };
+    }
+    for (int32_t t = 0; t < stored->tensor_count; t++) {
+        if (used[t] || may_be_left(stored->tensors[t].name)) continue;
+        return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is none of this model's", shown(in->path),
+                       NAME_SHOWN, stored->tensors[t].name);
+    }
+    return HR_OK;
+}
+
+hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const char *path,
+                             hr_region *kept, hr_region *scratch, hr_error *err)
+{
+    hr_stored stored;
+    *in = (hr_weights_in){ .program = program, .path = path };
+    hr_status status = hr_stored_open(&stored, path, scratch, err);
+    if (status != HR_OK) return status;
+    uint8_t *used = hr_region_take(scratch, stored.tensor_count, 1);
+    in->sources = hr_region_take(kept, program->param_count, sizeof *in->sources);
+    in->files = hr_region_take(kept, HR_STORED_FILES_MAX, sizeof *in->files);
+    if (!used || !in->sources || !in->files)
+        status = hr_fail(err, HR_FAILURE, "%s: no room for the table of weights", shown(path));
+    else status = find_all(in, &stored, used, err);
+    for (int32_t f = 0; status == HR_OK && f < stored.file_count; f++) {
+        in->files[in->file_count++] = stored.files[f].file; /* from here on ours to close */
+        stored.files[f].file = -1;
+        posix_fadvise(in->files[f], 0, 0, POSIX_FADV_SEQUENTIAL);
+    }
+    hr_stored_close(&stored);
+    return status;
+}
+
+void hr_weights_in_close(hr_weights_in *in)
+{
+    for (int32_t f = 0; f < in->file_count; f++) hr_file_close(&in->files[f]);
+    *in = (hr_weights_in){ 0 };
+}
+
+/* ---- bytes */
+
+static hr_unpack unpack_of(const hr_weights_in *in, int32_t index)
+{
+    const hr_param *param = &in->program->params[index];
+    const hr_tensor *tensor = &in->program->tensors[param->master];
+    return (hr_unpack){ .kind = in->sources[index].kind,
+                        .layout = (hr_layout)tensor->layout,
+                        .K = param->dims[0],
+                        .N = hr_max(param->dims[1], 1),
+                        .transposed = param->external_transposed && param->dims[1] > 0 };
+}
+
+static int64_t element_bytes(const hr_unpack *unpack)
+{
+    return unpack->kind == HR_STORED_F32 ? 4 : 2;
+}
+
+/* Whole panels where they fit. */
+static int64_t rows_of_piece(const hr_unpack *unpack, int64_t staging_bytes)
+{
+    const int64_t row_bytes = hr_unpack_width(unpack) * element_bytes(unpack);
+    const int64_t rows = hr_min(staging_bytes / row_bytes, hr_unpack_rows(unpack));
+    HR_ASSERT(rows > 0);
+    const bool panels = rows >= HR_PANEL_WIDTH && rows < hr_unpack_rows(unpack);
+    return panels ? rows / HR_PANEL_WIDTH * HR_PANEL_WIDTH : rows;
+}
+
+int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t staging_bytes)
+{
+    const hr_unpack unpack = unpack_of(in, param);
+    const int64_t rows = rows_of_piece(&unpack, staging_bytes);
+    return (hr_unpack_rows(&unpack) + rows - 1) / rows;
+}
+
+hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece, float *master,
+                             void *weight, void *staging, int64_t staging_bytes, hr_error *err)
+{
+    const hr_weights_source *source = &in->sources[param];
+    hr_unpack unpack = unpack_of(in, param);
+    unpack.master = master;
+    unpack.weight = weight;
+    const int64_t rows = rows_of_piece(&unpack, staging_bytes), first = piece * rows;
+    const int64_t count = hr_min(rows, hr_unpack_rows(&unpack) - first);
+    const int64_t row_bytes = hr_unpack_width(&unpack) * element_bytes(&unpack);
+    void *place = hr_unpack_is_flat(&unpack) ? master + first * unpack.N : staging;
+    const hr_status status = hr_file_read(in->files[source->file], in->path,
+                                          source->offset + first * row_bytes, place,
+                                          count * row_bytes, err);
+    if (status != HR_OK) return status;
+    if (hr_unpack_take(&unpack, first, count, place)) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %s has elements that are not finite",
+                   shown(in->path), in->program->params[param].external_name);
+}
+
+void hr_weights_in_expect(const hr_weights_in *in, int32_t param)
+{
+    const hr_weights_source *source = &in->sources[param];
+    const hr_unpack unpack = unpack_of(in, param);
+    posix_fadvise(in->files[source->file], (off_t)source->offset,
+                  (off_t)(unpack.K * unpack.N * element_bytes(&unpack)), POSIX_FADV_WILLNEED);
+}
