@@ -343,7 +343,7 @@ static void list_alive(const hr_judged_plan *plan, hr_verify_report *report)
         const int32_t b = holder(plan, listed[i], report->peak_step);
         hr_verify_alive *line = &report->alive[i];
         snprintf(line->name, sizeof line->name, "%s", plan->buffers[b].name);
-        snprintf(line->role, sizeof line->role, "%s", plan->buffers[b].role);
+        snprintf(line->role, sizeof line->role, "%s", plan->buffers[b].role_name);
         line->bytes = plan->buffers[b].bytes;
     }
     report->alive_listed = count;

@@ -5,11 +5,11 @@
 #ifndef HR_PLAN_VERIFY_H
 #define HR_PLAN_VERIFY_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "headroom/status.h"
+#include "plan/verify_json.h"
 
 typedef struct {
     const char *name;
@@ -17,8 +17,22 @@ typedef struct {
     int64_t repeats;
 } hr_judged_loop;
 
+typedef enum {
+    HR_JUDGED_WEIGHT,
+    HR_JUDGED_MASTER,
+    HR_JUDGED_MOMENT,
+    HR_JUDGED_GRADIENT,
+    HR_JUDGED_ACTIVATION,
+    HR_JUDGED_INPUT,
+    HR_JUDGED_SUM,
+    HR_JUDGED_TABLE,
+    HR_JUDGED_SCRATCH,
+    HR_JUDGED_ROLES
+} hr_judged_role;
+
 typedef struct {
-    const char *name, *role;
+    const char *name, *role_name;
+    hr_judged_role role;
     int64_t bytes, offset;
     int64_t shape_bytes; /* what the shape needs: padding is not read */
     int32_t declared_first, declared_last;
@@ -59,7 +73,7 @@ typedef struct {
 } hr_judged_step;
 
 typedef struct {
-    json_t *root; /* owns every string */
+    hr_judged_json json; /* owns every string */
     int64_t arena_bytes, floor_bytes, process_bytes;
     int64_t page_bytes;
     int64_t process_sum, arena_line_bytes; /* of the lines of process, and of those named "arena" */

@@ -26,33 +26,56 @@ enum {
 
 /* One record of a list, for complaints. */
 typedef struct {
-    json_t *object;
+    const hr_judged_plan *plan;
+    const hr_judged_value *object;
     const char *what;
     int32_t index;
-    hr_error *err;
+    const hr_judged_value *hint; /* the member that is likely to be asked next */
 } record;
+
+static const hr_judged_value *member(record *r, const char *key)
+{
+    return r->object ? hr_judged_member(&r->plan->json, r->object, key, &r->hint) : NULL;
+}
+
+static bool is(const hr_judged_value *value, hr_judged_type type)
+{
+    return value && value->type == type;
+}
+
+/* The first value of a list; the one after a value. */
+static const hr_judged_value *first_of(const hr_judged_value *list)
+{
+    return list + 1;
+}
+
+static const hr_judged_value *after(const hr_judged_plan *plan, const hr_judged_value *value)
+{
+    return hr_judged_after(&plan->json, value);
+}
 
 static hr_status wrong(const record *r, const char *key, const char *need)
 {
+    hr_error *err = r->plan->err;
     return r->index < 0
-               ? hr_fail(r->err, HR_CORRUPT, "%s: %s must be %s", r->what, key, need)
-               : hr_fail(r->err, HR_CORRUPT, "%s %d: %s must be %s", r->what, r->index, key, need);
+               ? hr_fail(err, HR_CORRUPT, "%s: %s must be %s", r->what, key, need)
+               : hr_fail(err, HR_CORRUPT, "%s %d: %s must be %s", r->what, r->index, key, need);
 }
 
-static hr_status integer(const record *r, const char *key, int64_t low, int64_t high, int64_t *out)
+static hr_status integer(record *r, const char *key, int64_t low, int64_t high, int64_t *out)
 {
-    json_t *value = json_object_get(r->object, key);
+    const hr_judged_value *value = member(r, key);
+    if (is(value, HR_JUDGED_INTEGER) && value->integer >= low && value->integer <= high) {
+        *out = value->integer;
+        return HR_OK;
+    }
     char need[96];
     snprintf(need, sizeof need, "a whole number from %lld to %lld", (long long)low,
              (long long)high);
-    if (!json_is_integer(value)) return wrong(r, key, need);
-    const int64_t number = json_integer_value(value);
-    if (number < low || number > high) return wrong(r, key, need);
-    *out = number;
-    return HR_OK;
+    return wrong(r, key, need);
 }
 
-static hr_status index_of(const record *r, const char *key, int64_t low, int64_t high, int32_t *out)
+static hr_status index_of(record *r, const char *key, int64_t low, int64_t high, int32_t *out)
 {
     int64_t number = 0;
     const hr_status status = integer(r, key, low, high, &number);
@@ -61,48 +84,55 @@ static hr_status index_of(const record *r, const char *key, int64_t low, int64_t
 }
 
 /* Text that fits on a line: complaints print it. */
-static hr_status text(const record *r, const char *key, const char **out)
+static hr_status text(record *r, const char *key, const char **out)
 {
-    json_t *value = json_object_get(r->object, key);
-    const char *string = json_string_value(value);
-    bool plain = string && json_string_length(value) < 128;
-    for (size_t i = 0; plain && string[i]; i++) plain = (unsigned char)string[i] >= 0x20;
+    const hr_judged_value *value = member(r, key);
+    bool plain = is(value, HR_JUDGED_TEXT) && value->count < 128;
+    for (int32_t i = 0; plain && i < value->count; i++)
+        plain = (unsigned char)value->text[i] >= 0x20;
     if (!plain) return wrong(r, key, "text of fewer than 128 bytes without control characters");
-    *out = string;
+    *out = value->text;
     return HR_OK;
 }
 
+static record whole(const hr_judged_plan *plan)
+{
+    return (record){ plan, plan->json.values, "plan file", -1, NULL };
+}
+
+/* `first` is the first of its records, and the end where there is none. */
 static hr_status list(hr_judged_plan *plan, const char *key, int32_t low, int32_t *count,
-                      json_t **out)
+                      const hr_judged_value **first)
 {
-    const record r = { plan->root, "plan file", -1, plan->err };
-    json_t *array = json_object_get(plan->root, key);
+    record r = whole(plan);
+    const hr_judged_value *array = member(&r, key);
     char need[64];
+    if (is(array, HR_JUDGED_LIST) && array->count >= low && array->count <= RECORDS_MAX) {
+        *count = array->count;
+        *first = first_of(array);
+        return HR_OK;
+    }
     snprintf(need, sizeof need, "a list of %d to %d records", low, RECORDS_MAX);
-    if (!json_is_array(array) || json_array_size(array) < (size_t)low ||
-        json_array_size(array) > RECORDS_MAX)
-        return wrong(&r, key, need);
-    *count = (int32_t)json_array_size(array);
-    *out = array;
-    return HR_OK;
+    return wrong(&r, key, need);
 }
 
-static bool known(const char *word, const char *const *words)
+/* Index of a word, or of the null at the end. */
+static int32_t word_of(const char *word, const char *const *words)
 {
-    for (; *words; words++)
-        if (!strcmp(word, *words)) return true;
-    return false;
+    int32_t i = 0;
+    while (words[i] && (*word != *words[i] || strcmp(word, words[i]))) i++;
+    return i;
 }
 
 /* ---- head */
 
 static hr_status read_process(hr_judged_plan *plan)
 {
-    json_t *lines;
-    int32_t count;
-    hr_status status = list(plan, "process", 0, &count, &lines);
-    for (int32_t i = 0; i < count && !status; i++) {
-        const record r = { json_array_get(lines, (size_t)i), "process line", i, plan->err };
+    const hr_judged_value *line = NULL;
+    int32_t count = 0;
+    hr_status status = list(plan, "process", 0, &count, &line);
+    for (int32_t i = 0; i < count && !status; i++, line = after(plan, line)) {
+        record r = { plan, line, "process line", i, NULL };
         const char *name = "";
         int64_t bytes = 0;
         status = text(&r, "name", &name);
@@ -119,13 +149,13 @@ static hr_status read_process(hr_judged_plan *plan)
 
 static hr_status read_head(hr_judged_plan *plan)
 {
-    const record r = { plan->root, "plan file", -1, plan->err };
-    const record machine = { json_object_get(plan->root, "machine"), "machine", -1, plan->err };
+    record r = whole(plan), machine = { plan, NULL, "machine", -1, NULL };
     const char *kernels;
     int64_t unused;
-    if (!json_is_object(plan->root)) return wrong(&r, "its content", "an object");
+    if (!is(r.object, HR_JUDGED_OBJECT)) return wrong(&r, "its content", "an object");
     hr_status status = integer(&r, "version", 1, 1, &unused);
-    if (!status && !json_is_object(machine.object)) return wrong(&r, "machine", "an object");
+    machine.object = member(&r, "machine");
+    if (!status && !is(machine.object, HR_JUDGED_OBJECT)) return wrong(&r, "machine", "an object");
     if (!status) status = text(&machine, "kernels", &kernels);
     if (!status) status = integer(&machine, "threads", 1, 1 << 20, &unused);
     if (!status) status = integer(&machine, "page_bytes", 1, 1 << 30, &plan->page_bytes);
@@ -179,10 +209,10 @@ static hr_status nest_loops(hr_judged_plan *plan)
     return HR_OK;
 }
 
-static hr_status read_loops(hr_judged_plan *plan, json_t *loops)
+static hr_status read_loops(hr_judged_plan *plan, const hr_judged_value *at)
 {
-    for (int32_t l = 0; l < plan->loop_count; l++) {
-        const record r = { json_array_get(loops, (size_t)l), "loop", l, plan->err };
+    for (int32_t l = 0; l < plan->loop_count; l++, at = after(plan, at)) {
+        record r = { plan, at, "loop", l, NULL };
         hr_judged_loop *loop = &plan->loops[l];
         const int32_t low = l ? 0 : -1, high = l ? plan->loop_count - 1 : -1;
         hr_status status = text(&r, "name", &loop->name);
@@ -201,36 +231,38 @@ static hr_status read_loops(hr_judged_plan *plan, json_t *loops)
 
 /* ---- buffers */
 
-static hr_status read_shape(const record *r, int64_t element_bytes, int64_t bytes, int64_t *out)
+static hr_status read_shape(record *r, int64_t element_bytes, int64_t bytes, int64_t *out)
 {
-    json_t *shape = json_object_get(r->object, "shape");
+    const hr_judged_value *shape = member(r, "shape");
     int64_t needed = element_bytes;
-    if (!json_is_array(shape) || json_array_size(shape) > SHAPE_MAX)
+    if (!is(shape, HR_JUDGED_LIST) || shape->count > SHAPE_MAX)
         return wrong(r, "shape", "a list of at most 8 sizes");
-    for (size_t i = 0; i < json_array_size(shape); i++) {
-        json_t *size = json_array_get(shape, i);
-        if (!json_is_integer(size) || json_integer_value(size) < 1 ||
-            json_integer_value(size) > bytes / needed)
+    const hr_judged_value *size = first_of(shape);
+    for (int32_t i = 0; i < shape->count; i++, size = after(r->plan, size)) {
+        if (size->type != HR_JUDGED_INTEGER || size->integer < 1 || size->integer > bytes / needed)
             return wrong(r, "shape", "sizes of at least 1 that fit in its bytes");
-        needed *= json_integer_value(size);
+        needed *= size->integer;
     }
     *out = needed;
     return HR_OK;
 }
 
-static hr_status read_buffer(hr_judged_plan *plan, const record *r, hr_judged_buffer *buffer)
+static hr_status read_buffer(const hr_judged_plan *plan, record *r, hr_judged_buffer *buffer)
 {
     static const char *const roles[] = { "weight", "master", "moment", "gradient", "activation",
                                          "input",  "sum",    "table",  "scratch",  0 };
     static const char *const dtypes[] = { "f32", "bf16", "f64", "i32", "u8", 0 };
+    static const int8_t sizes[] = { 4, 2, 8, 4, 1 };
     const char *dtype = "";
-    json_t *view_of = json_object_get(r->object, "view_of");
+    int32_t type = 0;
     const int32_t steps = plan->step_count;
     hr_status status = text(r, "name", &buffer->name);
     if (!status) status = text(r, "dtype", &dtype);
-    if (!status && !known(dtype, dtypes)) return wrong(r, "dtype", "f32, bf16, f64, i32 or u8");
-    if (!status) status = text(r, "role", &buffer->role);
-    if (!status && !known(buffer->role, roles)) return wrong(r, "role", "one of the nine roles");
+    if (!status) type = word_of(dtype, dtypes);
+    if (!status && !dtypes[type]) return wrong(r, "dtype", "f32, bf16, f64, i32 or u8");
+    if (!status) status = text(r, "role", &buffer->role_name);
+    if (!status) buffer->role = (hr_judged_role)word_of(buffer->role_name, roles);
+    if (!status && !roles[buffer->role]) return wrong(r, "role", "one of the nine roles");
     if (!status) status = integer(r, "bytes", 1, BYTES_MAX, &buffer->bytes);
     if (!status) status = integer(r, "offset", 0, BYTES_MAX, &buffer->offset);
     if (!status) status = index_of(r, "step_first", 0, steps - 1, &buffer->declared_first);
@@ -240,13 +272,10 @@ static hr_status read_buffer(hr_judged_plan *plan, const record *r, hr_judged_bu
     if (!status) status = index_of(r, "home", -1, plan->loop_count - 1, &buffer->home);
     if (!status) status = index_of(r, "storage", 0, plan->buffer_count - 1, &buffer->storage);
     buffer->view_of = -1;
-    if (!status && !json_is_null(view_of))
+    if (!status && !is(member(r, "view_of"), HR_JUDGED_NULL))
         status = index_of(r, "view_of", 0, plan->buffer_count - 1, &buffer->view_of);
-    static const int8_t sizes[] = { 4, 2, 8, 4, 1 };
-    for (int32_t i = 0; dtypes[i] && !status; i++)
-        if (!strcmp(dtype, dtypes[i]))
-            return read_shape(r, sizes[i], buffer->bytes, &buffer->shape_bytes);
-    return status;
+    if (status) return status;
+    return read_shape(r, sizes[type], buffer->bytes, &buffer->shape_bytes);
 }
 
 /* Follows each view to the buffer that owns the bytes. */
@@ -267,10 +296,10 @@ static hr_status find_roots(hr_judged_plan *plan)
     return HR_OK;
 }
 
-static hr_status read_buffers(hr_judged_plan *plan, json_t *buffers)
+static hr_status read_buffers(hr_judged_plan *plan, const hr_judged_value *at)
 {
-    for (int32_t b = 0; b < plan->buffer_count; b++) {
-        const record r = { json_array_get(buffers, (size_t)b), "buffer", b, plan->err };
+    for (int32_t b = 0; b < plan->buffer_count; b++, at = after(plan, at)) {
+        record r = { plan, at, "buffer", b, NULL };
         const hr_status status = read_buffer(plan, &r, &plan->buffers[b]);
         if (status) return status;
     }
@@ -279,56 +308,66 @@ static hr_status read_buffers(hr_judged_plan *plan, json_t *buffers)
 
 /* ---- steps */
 
-static hr_status read_access(const hr_judged_plan *plan, const record *r, const char *key,
-                             json_t *value, hr_judged_kind kind, hr_judged_access *access)
+static hr_status read_access(const record *r, const char *key, const hr_judged_value *value,
+                             hr_judged_kind kind, hr_judged_access *access)
 {
-    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-        json_integer_value(value) >= plan->buffer_count)
+    if (value->type != HR_JUDGED_INTEGER || value->integer < 0 ||
+        value->integer >= r->plan->buffer_count)
         return wrong(r, key, "buffers by their index");
-    *access = (hr_judged_access){ (int32_t)json_integer_value(value), kind };
+    *access = (hr_judged_access){ (int32_t)value->integer, kind };
     return HR_OK;
 }
 
-static hr_status read_write(const hr_judged_plan *plan, const record *r, json_t *pair,
-                            hr_judged_access *access)
+static hr_status read_write(const record *r, const hr_judged_value *pair, hr_judged_access *access)
 {
-    const char *word = json_string_value(json_array_get(pair, 1));
-    hr_judged_kind kind = HR_JUDGED_WRITE;
-    if (json_array_size(pair) != 2 || !word) return wrong(r, "writes", "pairs [buffer, access]");
-    if (!strcmp(word, "accumulate")) kind = HR_JUDGED_ACCUMULATE;
-    else if (!strcmp(word, "update")) kind = HR_JUDGED_UPDATE;
-    else if (strcmp(word, "write")) return wrong(r, "access", "write, accumulate or update");
-    return read_access(plan, r, "writes", json_array_get(pair, 0), kind, access);
+    static const char *const words[] = { "write", "accumulate", "update", 0 };
+    static const hr_judged_kind kinds[] = { HR_JUDGED_WRITE, HR_JUDGED_ACCUMULATE,
+                                            HR_JUDGED_UPDATE };
+    const bool two = pair->type == HR_JUDGED_LIST && pair->count == 2;
+    const hr_judged_value *buffer = two ? first_of(pair) : NULL;
+    const hr_judged_value *word = two ? after(r->plan, buffer) : NULL;
+    if (!is(word, HR_JUDGED_TEXT)) return wrong(r, "writes", "pairs [buffer, access]");
+    const int32_t kind = word_of(word->text, words);
+    if (!words[kind]) return wrong(r, "access", "write, accumulate or update");
+    return read_access(r, "writes", buffer, kinds[kind], access);
 }
 
-static hr_status read_step(hr_judged_plan *plan, const record *r, int32_t *used)
+/* Reads and writes of a step; null: one is no list. */
+static bool accesses_of(record *r, const hr_judged_value **reads, const hr_judged_value **writes)
+{
+    *reads = member(r, "reads");
+    *writes = member(r, "writes");
+    return is(*reads, HR_JUDGED_LIST) && is(*writes, HR_JUDGED_LIST);
+}
+
+static hr_status read_step(hr_judged_plan *plan, record *r, int32_t *used)
 {
     hr_judged_step *step = &plan->steps[r->index];
-    json_t *reads = json_object_get(r->object, "reads");
-    json_t *writes = json_object_get(r->object, "writes");
+    const hr_judged_value *reads, *writes;
     int64_t unused;
     hr_status status = integer(r, "index", r->index, r->index, &unused);
     if (!status) status = index_of(r, "loop", 0, plan->loop_count - 1, &step->loop);
     if (!status) status = integer(r, "layer", -1, RECORDS_MAX, &unused);
     if (!status) status = text(r, "op", &step->op);
     if (!status) status = integer(r, "flops", 0, INT64_MAX, &unused);
-    if (!status && (!json_is_array(reads) || !json_is_array(writes)))
-        return wrong(r, "reads and writes", "lists");
+    if (status) return status;
+    if (!accesses_of(r, &reads, &writes)) return wrong(r, "reads and writes", "lists");
     step->access_first = *used;
-    for (size_t i = 0; i < json_array_size(reads) && !status; i++)
-        status = read_access(plan, r, "reads", json_array_get(reads, i), HR_JUDGED_READ,
-                             &plan->accesses[(*used)++]);
-    for (size_t i = 0; i < json_array_size(writes) && !status; i++)
-        status = read_write(plan, r, json_array_get(writes, i), &plan->accesses[(*used)++]);
+    const hr_judged_value *at = first_of(reads);
+    for (int32_t i = 0; i < reads->count && !status; i++, at = after(plan, at))
+        status = read_access(r, "reads", at, HR_JUDGED_READ, &plan->accesses[(*used)++]);
+    at = first_of(writes);
+    for (int32_t i = 0; i < writes->count && !status; i++, at = after(plan, at))
+        status = read_write(r, at, &plan->accesses[(*used)++]);
     step->access_end = *used;
     return status;
 }
 
-static hr_status read_steps(hr_judged_plan *plan, json_t *steps)
+static hr_status read_steps(hr_judged_plan *plan, const hr_judged_value *at)
 {
     int32_t used = 0;
-    for (int32_t s = 0; s < plan->step_count; s++) {
-        const record r = { json_array_get(steps, (size_t)s), "step", s, plan->err };
+    for (int32_t s = 0; s < plan->step_count; s++, at = after(plan, at)) {
+        record r = { plan, at, "step", s, NULL };
         const hr_status status = read_step(plan, &r, &used);
         if (status) return status;
     }
@@ -337,13 +376,14 @@ static hr_status read_steps(hr_judged_plan *plan, json_t *steps)
 
 /* ---- file */
 
-static hr_status take_tables(hr_judged_plan *plan, json_t *steps)
+static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
 {
     size_t accesses = 0;
-    for (int32_t s = 0; s < plan->step_count; s++) {
-        json_t *step = json_array_get(steps, (size_t)s);
-        accesses += json_array_size(json_object_get(step, "reads"));
-        accesses += json_array_size(json_object_get(step, "writes"));
+    for (int32_t s = 0; s < plan->step_count; s++, at = after(plan, at)) {
+        record r = { plan, at, "step", s, NULL };
+        const hr_judged_value *reads, *writes;
+        if (accesses_of(&r, &reads, &writes))
+            accesses += (size_t)reads->count + (size_t)writes->count;
     }
     if (accesses > ACCESSES_MAX)
         return hr_fail(plan->err, HR_CORRUPT,
@@ -391,33 +431,56 @@ static hr_status take_events(hr_judged_plan *plan)
     return HR_OK;
 }
 
+/* The content of a file that is open, and one byte more; null: err says why not. */
+static char *content(int descriptor, const char *path, int64_t bytes, int64_t *got, hr_error *err)
+{
+    char *text = malloc((size_t)bytes + 1);
+    ssize_t more = 1;
+    for (*got = 0; text && more > 0 && *got < bytes;) {
+        more = read(descriptor, text + *got, (size_t)(bytes - *got));
+        if (more < 0 && errno == EINTR) more = 1;
+        else if (more > 0) *got += more;
+    }
+    if (text && more >= 0) return text;
+    if (!text) (void)hr_fail(err, HR_FAILURE, "plan file %s: no memory to read it", path);
+    else (void)hr_fail(err, HR_USAGE, "plan file %s: %s", path, strerror(errno));
+    free(text);
+    return NULL;
+}
+
+static hr_status parse(const char *path, char *text, int64_t bytes, hr_judged_plan *plan)
+{
+    int32_t line = 1;
+    const hr_status status = hr_judged_parse(text, bytes, &plan->json, &line);
+    if (status == HR_CORRUPT)
+        return hr_fail(plan->err, status, "plan file %s, line %d: not JSON", path, line);
+    return status ? hr_fail(plan->err, status, "plan file %s: no memory to read it", path) : HR_OK;
+}
+
 static hr_status load(const char *path, hr_judged_plan *plan)
 {
     struct stat about;
-    json_error_t why;
     /* Without O_NONBLOCK the opening of a named pipe would wait for a writer. */
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
-    if (!file) {
-        const int code = errno;
-        if (descriptor >= 0) close(descriptor);
-        return hr_fail(plan->err, HR_USAGE, "plan file %s: %s", path, strerror(code));
-    }
+    int64_t bytes = 0;
+    char *text = NULL;
+    if (descriptor < 0)
+        return hr_fail(plan->err, HR_USAGE, "plan file %s: %s", path, strerror(errno));
     hr_status status = HR_OK;
-    if (fstat(fileno(file), &about) || !S_ISREG(about.st_mode))
+    if (fstat(descriptor, &about) || !S_ISREG(about.st_mode))
         status = hr_fail(plan->err, HR_USAGE, "plan file %s is not a file", path);
     else if (about.st_size > FILE_BYTES_MAX)
         status = hr_fail(plan->err, HR_CORRUPT, "plan file %s: %lld bytes, at most %lld are judged",
                          path, (long long)about.st_size, (long long)FILE_BYTES_MAX);
-    else if (!(plan->root = json_loadf(file, JSON_REJECT_DUPLICATES, &why)))
-        status = hr_fail(plan->err, HR_CORRUPT, "plan file %s, line %d: not JSON", path, why.line);
-    fclose(file);
-    return status;
+    else if (!(text = content(descriptor, path, about.st_size, &bytes, plan->err)))
+        status = plan->err->status;
+    close(descriptor);
+    return status ? status : parse(path, text, bytes, plan);
 }
 
 hr_status hr_verify_open(const char *path, hr_judged_plan *plan, hr_error *err)
 {
-    json_t *loops, *buffers, *steps;
+    const hr_judged_value *loops = NULL, *buffers = NULL, *steps = NULL;
     *plan = (hr_judged_plan){ .err = err };
     hr_status status = load(path, plan);
     if (!status) status = read_head(plan);
@@ -435,7 +498,7 @@ hr_status hr_verify_open(const char *path, hr_judged_plan *plan, hr_error *err)
 
 void hr_verify_close(hr_judged_plan *plan)
 {
-    json_decref(plan->root);
+    hr_judged_json_close(&plan->json);
     free(plan->loops);
     free(plan->buffers);
     free(plan->steps);

@@ -35,11 +35,6 @@ static const hr_judged_buffer *root_of(const hr_judged_plan *plan, const hr_judg
     return &plan->buffers[plan->buffers[access->buffer].root];
 }
 
-static bool has_role(const hr_judged_buffer *buffer, const char *role)
-{
-    return !strcmp(buffer->role, role);
-}
-
 /* ---- names */
 
 static int compare_names(const void *a, const void *b)
@@ -82,25 +77,32 @@ static int compare_bytes(const void *a, const void *b)
     return one < two ? -1 : one > two;
 }
 
-static void add_event(hr_judged_plan *plan, int64_t *count, const hr_judged_access *access,
-                      int32_t step, int32_t kind, int64_t bytes)
+/* `by_buffer` has where the next event of each root goes. */
+static void add_event(hr_judged_plan *plan, const hr_judged_access *access, int32_t step,
+                      int32_t kind, int64_t bytes)
 {
     const hr_judged_buffer *buffer = &plan->buffers[access->buffer];
     const hr_judged_buffer *owner = &plan->buffers[buffer->root];
     const int64_t first = buffer->offset - owner->offset;
     const int64_t end = bytes > owner->bytes - first ? owner->bytes : first + bytes;
-    plan->events[(*count)++] = (hr_judged_event){ buffer->root,   step,  kind,
-                                                  access->buffer, first, end };
+    plan->events[plan->by_buffer[buffer->root]++] = (hr_judged_event){ buffer->root,   step,  kind,
+                                                                       access->buffer, first, end };
+}
+
+/* What outlives the run begins no turn in which a sum could be cleared. */
+static bool is_read(const hr_judged_plan *plan, const hr_judged_access *access)
+{
+    return access->kind == HR_JUDGED_READ || access->kind == HR_JUDGED_UPDATE ||
+           (access->kind == HR_JUDGED_ACCUMULATE && root_of(plan, access)->home == OUTLIVES_RUN);
 }
 
 /* A write through a view, once for its step and once for the end of each loop that turns. */
-static void add_writes(hr_judged_plan *plan, int64_t *count, const hr_judged_access *access,
-                       int32_t s)
+static void add_writes(hr_judged_plan *plan, const hr_judged_access *access, int32_t s)
 {
     const hr_judged_buffer *buffer = &plan->buffers[access->buffer];
     const int32_t home = root_of(plan, access)->home;
     int64_t bytes = buffer->bytes;
-    add_event(plan, count, access, s, WRITTEN, bytes);
+    add_event(plan, access, s, WRITTEN, bytes);
     if (buffer->view_of < 0) return;
     for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
          loop = plan->loops[loop].parent) {
@@ -108,25 +110,47 @@ static void add_writes(hr_judged_plan *plan, int64_t *count, const hr_judged_acc
         if (turns < 2) continue;
         bytes = turns > root_of(plan, access)->bytes / bytes ? root_of(plan, access)->bytes
                                                              : bytes * turns;
-        add_event(plan, count, access, plan->loops[loop].last + 1, LOOP_ENDED, bytes);
+        add_event(plan, access, plan->loops[loop].last + 1, LOOP_ENDED, bytes);
     }
 }
 
-static int64_t list_events(hr_judged_plan *plan)
+/* Events of one access. */
+static int32_t events_of(const hr_judged_plan *plan, const hr_judged_access *access, int32_t s)
 {
-    int64_t count = 0;
+    const int32_t home = root_of(plan, access)->home;
+    int32_t count = 1;
+    if (is_read(plan, access) || plan->buffers[access->buffer].view_of < 0) return 1;
+    for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
+         loop = plan->loops[loop].parent)
+        count += plan->loops[loop].repeats > 1;
+    return count;
+}
+
+/* Events root by root, in the order of steps; `by_buffer`: one past each root's last. */
+static void list_events(hr_judged_plan *plan)
+{
+    for (int32_t b = 0; b <= plan->buffer_count; b++) plan->by_buffer[b] = 0;
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
             const hr_judged_access *access = &plan->accesses[k];
-            /* What outlives the run begins no turn in which a sum could be cleared. */
-            const bool adds = access->kind == HR_JUDGED_ACCUMULATE &&
-                              root_of(plan, access)->home == OUTLIVES_RUN;
-            if (access->kind == HR_JUDGED_READ || access->kind == HR_JUDGED_UPDATE || adds)
-                add_event(plan, &count, access, s, READ, plan->buffers[access->buffer].shape_bytes);
-            else add_writes(plan, &count, access, s);
+            plan->by_buffer[plan->buffers[access->buffer].root + 1] += events_of(plan, access, s);
         }
-    qsort(plan->events, (size_t)count, sizeof *plan->events, compare_events);
-    return count;
+    for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b + 1] += plan->by_buffer[b];
+    for (int32_t s = 0; s < plan->step_count; s++)
+        for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+            const hr_judged_access *access = &plan->accesses[k];
+            if (is_read(plan, access))
+                add_event(plan, access, s, READ, plan->buffers[access->buffer].shape_bytes);
+            else add_writes(plan, access, s);
+        }
+}
+
+/* They come in the order of steps but for the ends of loops. */
+static void sort_events(hr_judged_event *events, int64_t count)
+{
+    int64_t i = 1;
+    while (i < count && compare_events(&events[i - 1], &events[i]) <= 0) i++;
+    if (i < count) qsort(events, (size_t)count, sizeof *events, compare_events);
 }
 
 static int32_t piece_at(const hr_judged_plan *plan, int32_t pieces, int64_t byte)
@@ -173,6 +197,10 @@ static hr_status unwritten(const hr_judged_plan *plan, const hr_judged_event *ev
 static hr_status check_written(hr_judged_plan *plan, const hr_judged_event *events, int64_t count)
 {
     int32_t cuts = 0, pieces = 0;
+    if (count == 0) return HR_OK;
+    if (events->kind == WRITTEN && events->first == 0 &&
+        events->end == plan->buffers[events->root].bytes)
+        return HR_OK; /* all of it, before all else */
     for (int64_t i = 0; i < count; i++) {
         plan->cuts[cuts++] = events[i].first;
         plan->cuts[cuts++] = events[i].end;
@@ -198,13 +226,14 @@ static hr_status check_written(hr_judged_plan *plan, const hr_judged_event *even
 
 static hr_status check_reads(hr_judged_plan *plan)
 {
-    const int64_t count = list_events(plan);
-    for (int64_t i = 0, end; i < count; i = end) {
-        for (end = i; end < count && plan->events[end].root == plan->events[i].root;) end++;
-        const hr_status status = check_written(plan, &plan->events[i], end - i);
-        if (status) return status;
+    hr_status status = HR_OK;
+    list_events(plan);
+    for (int32_t b = 0; b < plan->buffer_count && !status; b++) {
+        const int64_t first = b ? plan->by_buffer[b - 1] : 0, count = plan->by_buffer[b] - first;
+        sort_events(&plan->events[first], count);
+        status = check_written(plan, &plan->events[first], count);
     }
-    return HR_OK;
+    return status;
 }
 
 /* ---- state */
@@ -214,7 +243,7 @@ static bool updates_master(const hr_judged_plan *plan, int32_t s)
 {
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++)
         if (plan->accesses[k].kind == HR_JUDGED_UPDATE &&
-            has_role(root_of(plan, &plan->accesses[k]), "master"))
+            root_of(plan, &plan->accesses[k])->role == HR_JUDGED_MASTER)
             return true;
     return false;
 }
@@ -231,7 +260,7 @@ static hr_status check_state(const hr_judged_plan *plan)
             if (root->home != OUTLIVES_RUN || access->kind == HR_JUDGED_READ ||
                 access->kind == HR_JUDGED_UPDATE || section_of(plan, s) == load)
                 continue;
-            if (access->kind == HR_JUDGED_WRITE && has_role(root, "weight") &&
+            if (access->kind == HR_JUDGED_WRITE && root->role == HR_JUDGED_WEIGHT &&
                 updates_master(plan, s))
                 continue;
             return hr_fail(plan->err, HR_CORRUPT,
@@ -247,7 +276,8 @@ static hr_status check_state(const hr_judged_plan *plan)
 
 static bool is_state(const hr_judged_buffer *root)
 {
-    return has_role(root, "weight") || has_role(root, "master") || has_role(root, "moment");
+    return root->role == HR_JUDGED_WEIGHT || root->role == HR_JUDGED_MASTER ||
+           root->role == HR_JUDGED_MOMENT;
 }
 
 /* Is this the new value of a weight or of its master, outside the section that makes them? */
@@ -255,7 +285,7 @@ static bool renews(const hr_judged_plan *plan, int32_t s, const hr_judged_access
 {
     const hr_judged_buffer *root = root_of(plan, access);
     if (access->kind == HR_JUDGED_READ || section_of(plan, s) == section_of(plan, 0)) return false;
-    return has_role(root, "weight") || has_role(root, "master");
+    return root->role == HR_JUDGED_WEIGHT || root->role == HR_JUDGED_MASTER;
 }
 
 /* The loop once in whose turn an update belongs: that of the gradients it consumes. */
@@ -264,7 +294,7 @@ static int32_t turn_of_update(const hr_judged_plan *plan, int32_t s)
     int32_t loop = section_of(plan, s);
     for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
         const hr_judged_buffer *root = root_of(plan, &plan->accesses[k]);
-        if (has_role(root, "gradient") && root->home >= 0) loop = root->home;
+        if (root->role == HR_JUDGED_GRADIENT && root->home >= 0) loop = root->home;
     }
     return loop;
 }
@@ -378,13 +408,13 @@ static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged
         return hr_fail(plan->err, HR_CORRUPT,
                        "buffer %d (%s): step %d (%s) writes over a %s in each turn of loop "
                        "%d (%s)",
-                       access->buffer, name, s, plan->steps[s].op, plan->buffers[b].role, turning,
-                       plan->loops[turning].name);
+                       access->buffer, name, s, plan->steps[s].op, plan->buffers[b].role_name,
+                       turning, plan->loops[turning].name);
     const int32_t read = plan->by_buffer[b];
     if (read < 0) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
                    "buffer %d (%s): step %d (%s) adds to a %s that step %d (%s) has read",
-                   access->buffer, name, s, plan->steps[s].op, plan->buffers[b].role, read,
+                   access->buffer, name, s, plan->steps[s].op, plan->buffers[b].role_name, read,
                    plan->steps[read].op);
 }
 
@@ -399,8 +429,8 @@ static hr_status check_turns(hr_judged_plan *plan, int32_t s, const hr_judged_ac
     return hr_fail(plan->err, HR_CORRUPT,
                    "buffer %d (%s): step %d (%s) reads a %s to which step %d (%s) adds in "
                    "the next turn of loop %d (%s)",
-                   b, plan->buffers[b].name, read, plan->steps[read].op, plan->buffers[b].role, s,
-                   plan->steps[s].op, turning, plan->loops[turning].name);
+                   b, plan->buffers[b].name, read, plan->steps[read].op, plan->buffers[b].role_name,
+                   s, plan->steps[s].op, turning, plan->loops[turning].name);
 }
 
 typedef hr_status check_fn(hr_judged_plan *plan, int32_t s, const hr_judged_access *access);
@@ -410,7 +440,7 @@ static hr_status for_sums(hr_judged_plan *plan, check_fn *check)
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
             const hr_judged_buffer *root = root_of(plan, &plan->accesses[k]);
-            if (!has_role(root, "gradient") && !has_role(root, "sum")) continue;
+            if (root->role != HR_JUDGED_GRADIENT && root->role != HR_JUDGED_SUM) continue;
             const hr_status status = check(plan, s, &plan->accesses[k]);
             if (status) return status;
         }
@@ -434,7 +464,7 @@ static hr_status check_scratch(const hr_judged_plan *plan)
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
             const hr_judged_access *access = &plan->accesses[k];
-            if (!has_role(root_of(plan, access), "scratch")) continue;
+            if (root_of(plan, access)->role != HR_JUDGED_SCRATCH) continue;
             if (access->kind == HR_JUDGED_WRITE &&
                 plan->by_buffer[plan->buffers[access->buffer].root]++ == 0)
                 continue;
