@@ -28,6 +28,9 @@ typedef enum {
     HR_OPTION_CHECK,
     HR_OPTION_RECIPES,
     HR_OPTION_KERNELS,
+    HR_OPTION_SHARD_BYTES,
+    HR_OPTION_PREFIX,
+    HR_OPTION_DTYPE,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -111,6 +114,7 @@ int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_verify(const hr_cli_arguments *arguments);
 int hr_cli_train(const hr_cli_arguments *arguments);
 int hr_cli_pack(const hr_cli_arguments *arguments);
+int hr_cli_convert(const hr_cli_arguments *arguments);
 int hr_cli_calibrate(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);
 int hr_cli_doctor(const hr_cli_arguments *arguments);

@@ -30,6 +30,11 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_RECIPES] = { "recipes", "N", "recipes that --check runs, at most 40 (10)" },
     [HR_OPTION_KERNELS] = { "kernels", "NAME",
                             "measure these, as train.kernels takes them (the machine's best)" },
+    [HR_OPTION_SHARD_BYTES] = { "shard-bytes", "SIZE",
+                                "split into files of so many bytes, and write their index" },
+    [HR_OPTION_PREFIX] = { "prefix", "NAME",
+                           "of all tensors but heads: none, model., transformer., gpt_neox." },
+    [HR_OPTION_DTYPE] = { "dtype", "NAME", "round or widen all floats: f32, f16, bf16" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
@@ -57,6 +62,13 @@ static const hr_cli_command commands[] = {
       "placement in the capacity exists, 7 when the time ran out before that was known.",
       TAKES(CAPACITY) | TAKES(SECONDS) | TAKES(PACK_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_pack },
+    { "convert", "SOURCE FOLDER", "copy weights into another folder: shards, names, types",
+      "Reads a folder with safetensors, one or sharded by an index, or a single file. Every "
+      "tensor\n"
+      "keeps its bytes, unless --dtype asks for another type. FOLDER is made; one that has "
+      "weights\n"
+      "already is refused. config.json and a tokenizer's files are taken along.",
+      TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
     { "calibrate", "", "measure this machine, so that plans can say how long a step takes",
       "Runs small recipes for less than a minute and keeps the prices of operations in\n"
       "$XDG_CACHE_HOME/headroom. With --check: predicts the steps of other recipes, runs them,\n"

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ckpt/convert.c - names and places are settled first, then tensors go through one buffer.
+ *
+ * What says which model it is goes first and the index last, so that a folder that is not finished
+ * is not taken for one that is. */
+#include "ckpt/convert.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/checked.h"
+#include "base/json.h"
+#include "base/writer.h"
+#include "ckpt/safetensors.h"
+#include "ckpt/unpack.h"
+
+enum {
+    PIECE_ELEMENTS = 1 << 18,
+    PIECE_BYTES = PIECE_ELEMENTS * 4,
+    TEXT_BYTES = 1 << 20, /* a file that is copied beside the weights */
+    NAME_BYTES = 1024,
+    LENGTH_BYTES = 8,
+    ALIGN = 64,
+    WORD_BYTES = 16,
+    NAME_SHOWN = 120
+};
+
+/* Files beside the weights that are taken along as they are. */
+static const char *const companions[] = {
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "chat_template.jinja",
+};
+
+static const char *const prefixes[] = { "none", "model.", "transformer.", "gpt_neox." };
+
+enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
+
+/* Names that never have a prefix. */
+static const char *const heads[] = { "lm_head.", "embed_out.", "score." };
+
+/* Bits of types, in the order of a file. */
+static const int32_t widths[] = { 64, 32, 16, 8, 6, 4 };
+
+/* A tensor as it is written. */
+typedef struct {
+    const hr_stored_tensor *from;
+    const hr_stored_dtype *dtype;
+    int64_t bytes, begin; /* among the data of its file */
+    int32_t file;
+} row;
+
+typedef struct {
+    const hr_convert_request *request;
+    hr_error *err;
+    hr_stored stored;
+    row *rows; /* [stored.tensor_count], in the order of the source's bytes */
+    int64_t *file_bytes;
+    int32_t file_count;
+    const hr_stored_dtype *dtype; /* null: as they are */
+    char *text;                   /* [text_bytes] */
+    int64_t text_bytes;
+    void *piece;    /* [PIECE_BYTES] as read */
+    float *wide;    /* [PIECE_ELEMENTS] */
+    uint16_t *half; /* [PIECE_ELEMENTS] */
+} conversion;
+
+int64_t hr_convert_bytes(const char *source)
+{
+    /* Rows and new names come to less than the tables that are read, the new header to less than
+     * those too. */
+    return 3 * hr_stored_bytes(source) + 3 * (int64_t)PIECE_BYTES + TEXT_BYTES + 65536;
+}
+
+/* ---- names */
+
+static bool starts_with(const char *name, const char *prefix)
+{
+    return !strncmp(name, prefix, strlen(prefix));
+}
+
+static const char *without_prefix(const char *name)
+{
+    for (int32_t i = 1; i < PREFIXES; i++)
+        if (starts_with(name, prefixes[i])) return name + strlen(prefixes[i]);
+    return name;
+}
+
+static bool is_head(const char *name)
+{
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (starts_with(name, heads[i])) return true;
+    return false;
+}
+
+/* A name as it is written, in two parts. */
+typedef struct {
+    const char *prefix, *rest;
+} name_parts;
+
+static name_parts name_of(const conversion *c, const hr_stored_tensor *tensor)
+{
+    const char *prefix = c->request->prefix;
+    const char *bare = without_prefix(tensor->name);
+    if (!prefix || is_head(bare)) return (name_parts){ "", tensor->name };
+    return (name_parts){ strcmp(prefix, prefixes[0]) ? prefix : "", bare };
+}
+
+/* With one prefix for all, names that differed by theirs alone would be one. */
+static hr_status check_names(const conversion *c)
+{
+    char name[NAME_BYTES];
+    for (int32_t i = 0; c->request->prefix && i < c->stored.tensor_count; i++) {
+        const hr_stored_tensor *tensor = &c->stored.tensors[i];
+        const char *bare = without_prefix(tensor->name);
+        for (int32_t k = 0; k < PREFIXES; k++) {
+            snprintf(name, sizeof name, "%s%s", k ? prefixes[k] : "", bare);
+            const hr_stored_tensor *other = hr_stored_find(&c->stored, name);
+            if (other && other != tensor)
+                return hr_fail(c->err, HR_CORRUPT, "%.200s: %.*s and %.*s would have one name",
+                               c->request->source, NAME_SHOWN, tensor->name, NAME_SHOWN,
+                               other->name);
+        }
+    }
+    return HR_OK;
+}
+
+static void put_name(hr_writer *w, const char *name)
+{
+    for (; *name; name++) hr_put(w, *name == '"' || *name == '\\' ? "\\%c" : "%c", *name);
+}
+
+static void put_tensor_name(const conversion *c, hr_writer *w, const hr_stored_tensor *tensor)
+{
+    const name_parts name = name_of(c, tensor);
+    hr_put(w, "\"%s", name.prefix);
+    put_name(w, name.rest);
+    hr_put(w, "\"");
+}
+
+static void put_file_name(const conversion *c, int32_t file, char name[HR_NAME_BYTES])
+{
+    if (!c->request->shard_bytes) snprintf(name, HR_NAME_BYTES, "%s", hr_stored_single_name);
+    else snprintf(name, HR_NAME_BYTES, "model-%05d-of-%05d.safetensors", file + 1, c->file_count);
+}
+
+/* ---- places */
+
+/* In the order of the source; within a file wide elements first, so that all lie at multiples of
+ * their size. */
+static hr_status place(conversion *c)
+{
+    const int64_t most = c->request->shard_bytes;
+    const int32_t count = c->stored.tensor_count;
+    int64_t in_file = 0;
+    c->file_count = 1;
+    for (int32_t i = 0; i < count; i++) {
+        row *r = &c->rows[i];
+        r->from = &c->stored.tensors[c->stored.by_offset[i]];
+        r->dtype = c->dtype && r->from->dtype->kind != HR_STORED_OTHER ? c->dtype : r->from->dtype;
+        r->bytes = r->from->bytes;
+        if (r->dtype != r->from->dtype)
+            r->bytes = r->from->bytes / r->from->dtype->bits * r->dtype->bits;
+        if (most && in_file && r->bytes > most - in_file) {
+            c->file_count++;
+            in_file = 0;
+        }
+        in_file += r->bytes;
+        r->file = c->file_count - 1;
+        if (c->file_count > HR_STORED_FILES_MAX)
+            return hr_fail(c->err, HR_USAGE,
+                           "files of %lld bytes are more than %d; give larger ones",
+                           (long long)most, HR_STORED_FILES_MAX);
+    }
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int32_t i = 0; i < count; i++) {
+            row *r = &c->rows[i];
+            if (r->dtype->bits != widths[w]) continue;
+            r->begin = c->file_bytes[r->file];
+            c->file_bytes[r->file] += r->bytes;
+        }
+    return HR_OK;
+}
+
+/* ---- numbers */
+
+/* Nearest, ties to even; false where it would be infinite. */
+static bool f16_of(float value, uint16_t *half)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t size = bits & 0x7fffffff;
+    uint32_t rounded;
+    if (size >= 0x477ff000) return false; /* 65520: nearer to 65536 than to the largest half */
+    if (size < 0x38800000) {              /* 2^-14: steps of 2^-24 */
+        float steps;
+        memcpy(&steps, &size, sizeof steps);
+        const float shift = 0x1p23f, nearest = steps * 0x1p24f + shift;
+        memcpy(&rounded, &nearest, sizeof rounded);
+        rounded &= 0x7fffff;
+    } else rounded = (size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13;
+    *half = (uint16_t)(bits >> 16 & 0x8000) | (uint16_t)rounded;
+    return true;
+}
+
+/* Elements of a piece into what is written. Returns where they are, null when one cannot be. */
+static const void *change(const conversion *c, const row *r, int64_t count)
+{
+    const bool to_bf16 = r->dtype->kind == HR_STORED_BF16;
+    const hr_unpack unpack = {
+        r->from->dtype->kind,    HR_ROWS, count, 1, false, to_bf16 ? NULL : c->wide,
+        to_bf16 ? c->half : NULL
+    };
+    if (!hr_unpack_take(&unpack, 0, count, c->piece)) return NULL;
+    if (to_bf16) {
+        bool finite = true; /* the largest floats round up to no number of bf16 */
+        for (int64_t i = 0; i < count; i++) finite &= (c->half[i] & 0x7f80) != 0x7f80;
+        return finite ? c->half : NULL;
+    }
+    if (r->dtype->kind == HR_STORED_F32) return c->wide;
+    bool held = true;
+    for (int64_t i = 0; i < count; i++) held &= f16_of(c->wide[i], &c->half[i]);
+    return held ? c->half : NULL;
+}
+
+static hr_status write_tensor(const conversion *c, hr_file_out *out, const row *r)
+{
+    const bool changes = r->dtype != r->from->dtype;
+    const int file = c->stored.files[r->from->file].file;
+    const int64_t from_bytes = changes ? r->from->dtype->bits / 8 : 1;
+    const int64_t to_bytes = changes ? r->dtype->bits / 8 : 1;
+    const int64_t most = changes ? PIECE_ELEMENTS : PIECE_BYTES;
+    const int64_t elements = r->from->bytes / from_bytes;
+    for (int64_t at = 0; at < elements; at += most) {
+        const int64_t some = hr_min(most, elements - at);
+        hr_status status = hr_file_read(file, c->request->source, r->from->offset + at * from_bytes,
+                                        c->piece, some * from_bytes, c->err);
+        if (status != HR_OK) return status;
+        const void *written = changes ? change(c, r, some) : c->piece;
+        if (!written)
+            return hr_fail(c->err, HR_CORRUPT,
+                           "%.200s: tensor %.*s has elements that are not finite, or too large for "
+                           "%s",
+                           c->request->source, NAME_SHOWN, r->from->name, r->dtype->name);
+        status = hr_file_append(out, written, some * to_bytes, c->err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
+/* ---- files */
+
+/* Length and text of a header. */
+static hr_status put_header(const conversion *c, int32_t file, int64_t *bytes)
+{
+    hr_writer w = { c->text + LENGTH_BYTES, c->text_bytes - LENGTH_BYTES };
+    hr_put(&w, "{\"__metadata__\":{\"format\":\"pt\"}");
+    for (int32_t i = 0; i < c->stored.tensor_count; i++) {
+        const row *r = &c->rows[i];
+        if (r->file != file) continue;
+        hr_put(&w, ",");
+        put_tensor_name(c, &w, r->from);
+        hr_put(&w, ":{\"dtype\":\"%s\",\"shape\":[", r->dtype->name);
+        for (int32_t k = 0; k < r->from->rank; k++)
+            hr_put(&w, "%s%lld", k ? "," : "", (long long)r->from->dims[k]);
+        hr_put(&w, "],\"data_offsets\":[%lld,%lld]}", (long long)r->begin,
+               (long long)(r->begin + r->bytes));
+    }
+    hr_put(&w, "}");
+    while ((w.used + LENGTH_BYTES) % ALIGN && !w.cut) hr_put(&w, " ");
+    if (w.cut || w.used > HR_STORED_HEADER_BYTES_MAX)
+        return hr_fail(c->err, HR_FAILURE, "the header of file %d finds no room", file + 1);
+    for (int32_t i = 0; i < LENGTH_BYTES; i++) c->text[i] = (char)((uint64_t)w.used >> (8 * i));
+    *bytes = w.used + LENGTH_BYTES;
+    return HR_OK;
+}
+
+static hr_status write_file(conversion *c, int32_t file)
+{
+    char name[HR_NAME_BYTES];
+    hr_file_out out;
+    int64_t header_bytes = 0;
+    put_file_name(c, file, name);
+    hr_status status = put_header(c, file, &header_bytes);
+    if (status != HR_OK) return status;
+    status = hr_file_begin(&out, c->request->destination, name, c->err);
+    if (status != HR_OK) return status;
+    status = hr_file_reserve(&out, header_bytes + c->file_bytes[file], c->err);
+    if (status == HR_OK) status = hr_file_append(&out, c->text, header_bytes, c->err);
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int32_t i = 0; i < c->stored.tensor_count && status == HR_OK; i++)
+            if (c->rows[i].file == file && c->rows[i].dtype->bits == widths[w])
+                status = write_tensor(c, &out, &c->rows[i]);
+    if (status == HR_OK) return hr_file_commit(&out, c->err);
+    hr_file_abort(&out);
+    return status;
+}
+
+static hr_status write_text(const conversion *c, const char *name, const char *text, int64_t bytes)
+{
+    hr_file_out out;
+    hr_status status = hr_file_begin(&out, c->request->destination, name, c->err);
+    if (status == HR_OK) status = hr_file_append(&out, text, bytes, c->err);
+    return status == HR_OK ? hr_file_commit(&out, c->err) : status;
+}
+
+static hr_status write_index(const conversion *c)
+{
+    char name[HR_NAME_BYTES];
+    int64_t sum = 0;
+    hr_writer w = { c->text, c->text_bytes };
+    for (int32_t f = 0; f < c->file_count; f++) sum += c->file_bytes[f];
+    hr_put(&w, "{\n  \"metadata\": {\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
+           (long long)sum);
+    for (int32_t i = 0; i < c->stored.tensor_count; i++) {
+        put_file_name(c, c->rows[i].file, name);
+        hr_put(&w, "%s\n    ", i ? "," : "");
+        put_tensor_name(c, &w, c->rows[i].from);
+        hr_put(&w, ": \"%s\"", name);
+    }
+    hr_put(&w, "\n  }\n}\n");
+    if (w.cut) return hr_fail(c->err, HR_FAILURE, "the index finds no room");
+    return write_text(c, hr_stored_index_name, c->text, w.used);
+}
+
+/* ---- what stands beside */
+
+/* The other software's name of a type. */
+static const char *torch_name(const hr_stored_dtype *dtype)
+{
+    return dtype->kind == HR_STORED_F32   ? "float32"
+           : dtype->kind == HR_STORED_F16 ? "float16"
+                                          : "bfloat16";
+}
+
+/* Where the type stands in a config, from `begin` to `end`; nowhere: both 0. The text is looked
+ * through in a copy, since strings are decoded where they lie. */
+static void find_dtype(char *copy, int64_t bytes, int64_t *begin, int64_t *end)
+{
+    hr_json json = hr_json_over(copy, bytes);
+    hr_json_kind kind = hr_json_next(&json);
+    *begin = *end = 0;
+    if (kind != HR_JSON_OBJECT) return;
+    while ((kind = hr_json_next(&json)) == HR_JSON_KEY) {
+        const bool is_it = hr_json_is(&json, "torch_dtype") || hr_json_is(&json, "dtype");
+        kind = hr_json_next(&json);
+        if (is_it && kind == HR_JSON_STRING) {
+            *begin = json.value - copy;
+            *end = json.at - 1;
+            return;
+        }
+        if (!hr_json_skip(&json, kind)) return;
+    }
+}
+
+static hr_status copy_beside(const conversion *c, const char *name)
+{
+    char path[PATH_MAX];
+    int file;
+    int64_t bytes, begin = 0, end = 0;
+    hr_status status = hr_path_join(c->request->source, name, path, sizeof path, c->err);
+    if (status != HR_OK || !hr_file_exists(path)) return status;
+    status = hr_file_open(path, &file, &bytes, c->err);
+    if (status != HR_OK) return status;
+    const bool config = !strcmp(name, "config.json") && c->dtype;
+    hr_file_out out;
+    status = hr_file_begin(&out, c->request->destination, name, c->err);
+    if (status == HR_OK && config && bytes <= TEXT_BYTES / 2) {
+        char *text = c->piece, *copy = text + TEXT_BYTES / 2;
+        status = hr_file_read(file, path, 0, text, bytes, c->err);
+        memcpy(copy, text, (size_t)bytes);
+        if (status == HR_OK) find_dtype(copy, bytes, &begin, &end);
+        if (status == HR_OK) status = hr_file_append(&out, text, begin, c->err);
+        if (status == HR_OK && end)
+            status = hr_file_append(&out, torch_name(c->dtype),
+                                    (int64_t)strlen(torch_name(c->dtype)), c->err);
+    }
+    for (int64_t at = end; at < bytes && status == HR_OK; at += PIECE_BYTES) {
+        const int64_t some = hr_min(PIECE_BYTES, bytes - at);
+        status = hr_file_read(file, path, at, c->piece, some, c->err);
+        if (status == HR_OK) status = hr_file_append(&out, c->piece, some, c->err);
+    }
+    hr_file_close(&file);
+    if (status == HR_OK) return hr_file_commit(&out, c->err);
+    hr_file_abort(&out);
+    return status;
+}
+
+static hr_status copy_all_beside(const conversion *c)
+{
+    struct stat what;
+    if (stat(c->request->source, &what) != 0 || !S_ISDIR(what.st_mode)) return HR_OK;
+    hr_status status = copy_beside(c, "config.json");
+    for (size_t i = 0; i < sizeof companions / sizeof *companions && status == HR_OK; i++)
+        status = copy_beside(c, companions[i]);
+    return status;
+}
+
+/* ---- the whole */
+
+/* Weights of before would stand beside the new ones, and be read in their place. */
+static hr_status check_destination(const conversion *c)
+{
+    const char *path = c->request->destination;
+    char found[HR_NAME_BYTES] = "";
+    DIR *directory = opendir(path);
+    if (!directory) return HR_OK; /* it is made, or that tells why not */
+    for (const struct dirent *entry; !*found && (entry = readdir(directory));)
+        if (strstr(entry->d_name, ".safetensors"))
+            snprintf(found, sizeof found, "%s", entry->d_name);
+    closedir(directory);
+    if (!*found) return HR_OK;
+    return hr_fail(c->err, HR_USAGE, "%.200s: has %.100s already; name a folder without weights",
+                   path, found);
+}
+
+static hr_status check_words(conversion *c)
+{
+    const char *dtype = c->request->dtype, *prefix = c->request->prefix;
+    char name[WORD_BYTES] = "";
+    for (size_t i = 0; dtype && i < sizeof name - 1 && dtype[i]; i++)
+        name[i] = (char)(dtype[i] >= 'a' && dtype[i] <= 'z' ? dtype[i] - 'a' + 'A' : dtype[i]);
+    c->dtype = dtype ? hr_stored_dtype_find(name) : NULL;
+    if (dtype && (!c->dtype || c->dtype->kind == HR_STORED_OTHER))
+        return hr_fail(c->err, HR_USAGE, "a dtype is f32, f16 or bf16; it was given \"%.40s\"",
+                       dtype);
+    bool known = !prefix;
+    for (int32_t i = 0; i < PREFIXES && !known; i++) known = !strcmp(prefix, prefixes[i]);
+    if (known) return HR_OK;
+    return hr_fail(c->err, HR_USAGE,
+                   "a prefix is none, model., transformer. or gpt_neox.; it was given \"%.40s\"",
+                   prefix);
+}
+
+static hr_status take_room(conversion *c, hr_region *region)
+{
+    c->rows = hr_region_take(region, c->stored.tensor_count, sizeof *c->rows);
+    c->file_bytes = hr_region_take(region, HR_STORED_FILES_MAX + 1, sizeof *c->file_bytes);
+    c->piece = hr_region_take(region, PIECE_BYTES, 1);
+    c->wide = hr_region_take(region, PIECE_ELEMENTS, sizeof *c->wide);
+    c->half = hr_region_take(region, PIECE_ELEMENTS, sizeof *c->half);
+    c->text_bytes = (region->bytes - hr_round_up(region->used, ALIGN)) / ALIGN * ALIGN;
+    c->text = hr_region_take(region, hr_max(c->text_bytes, 0), 1);
+    if (c->rows && c->file_bytes && c->piece && c->wide && c->half && c->text) return HR_OK;
+    return hr_fail(c->err, HR_FAILURE, "%.200s: its tensors find no room", c->request->source);
+}
+
+static hr_status convert(conversion *c, hr_region *region)
+{
+    hr_status status = take_room(c, region);
+    if (status == HR_OK) status = check_names(c);
+    if (status == HR_OK) status = place(c);
+    if (status == HR_OK) status = hr_directory_make(c->request->destination, c->err);
+    if (status == HR_OK) status = copy_all_beside(c);
+    for (int32_t f = 0; f < c->file_count && status == HR_OK; f++) status = write_file(c, f);
+    if (status == HR_OK && c->request->shard_bytes) status = write_index(c);
+    return status;
+}
+
+hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
+                        hr_convert_report *report, hr_error *err)
+{
+    conversion c = { .request = request, .err = err };
+    hr_status status = check_words(&c);
+    if (status == HR_OK) status = check_destination(&c);
+    if (status == HR_OK) status = hr_stored_open(&c.stored, request->source, region, err);
+    if (status != HR_OK) return status;
+    status = convert(&c, region);
+    if (status == HR_OK) {
+        *report = (hr_convert_report){ .tensors = c.stored.tensor_count, .files = c.file_count };
+        for (int32_t i = 0; i < c.stored.tensor_count; i++) {
+            report->changed += c.rows[i].dtype != c.rows[i].from->dtype;
+            report->bytes += c.rows[i].bytes;
+        }
+    }
+    hr_stored_close(&c.stored);
+    return status;
+}

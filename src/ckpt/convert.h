@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ckpt/convert.h - hr_convert in memory that is given. */
+#ifndef HR_CKPT_CONVERT_H
+#define HR_CKPT_CONVERT_H
+
+#include "base/region.h"
+#include "headroom/convert.h"
+
+/* Bytes of a region that a conversion takes at most. */
+int64_t hr_convert_bytes(const char *source);
+
+/* As hr_convert; FAILURE also for a region that is too small. */
+HR_MUST_CHECK hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
+                                      hr_convert_report *report, hr_error *err);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/convert.c - headroom convert: weights from one folder into another. */
+#include "headroom/convert.h"
+
+#include <stdio.h>
+
+#include "cli.h"
+
+int hr_cli_convert(const hr_cli_arguments *arguments)
+{
+    const char *shard = arguments->values[HR_OPTION_SHARD_BYTES];
+    hr_convert_request request = { .source = arguments->operands[0],
+                                   .destination = arguments->operands[1],
+                                   .prefix = arguments->values[HR_OPTION_PREFIX],
+                                   .dtype = arguments->values[HR_OPTION_DTYPE] };
+    hr_convert_report report;
+    hr_error err;
+    char bytes[64];
+    if (shard && hr_bytes_parse(shard, &request.shard_bytes, &err) != HR_OK)
+        return hr_cli_fail(&err);
+    if (shard && request.shard_bytes == 0) {
+        (void)hr_fail(&err, HR_USAGE, "--shard-bytes %.40s is no room at all; give a size", shard);
+        return hr_cli_fail(&err);
+    }
+    if (hr_convert(&request, &report, &err) != HR_OK) return hr_cli_fail(&err);
+    printf("%s: %d tensors in %d file%s, %s; %d of another type than before\n", request.destination,
+           report.tensors, report.files, report.files == 1 ? "" : "s",
+           hr_bytes_print(report.bytes, bytes), report.changed);
+    return HR_OK;
+}

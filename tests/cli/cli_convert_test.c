@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_convert_test.c - `headroom convert`: there and back byte for byte, rounding where it was asked
+ * for, and folders that must not be written; and a run that starts from a folder. */
+#include <math.h>
+
+#include "base/bf16.h"
+#include "base/random.h"
+#include "headroom/status.h"
+#include "support/oracle.h"
+#include "support/program.h"
+#include "support/stored.h"
+
+static void same_tensors(const char *path, const oracle_file *expected, int32_t count)
+{
+    oracle_file file = { 0 };
+    const char *name;
+    json_t *value;
+    assert_true(oracle_open(&file, path));
+    json_object_del(file.header, "__metadata__");
+    assert_int_equal(json_object_size(file.header), count);
+    json_object_foreach(file.header, name, value)
+    {
+        int64_t bytes = 0, expected_bytes = 0;
+        const json_t *other = json_object_get(expected->header, name);
+        assert_true(json_equal(json_object_get(value, "dtype"), json_object_get(other, "dtype")));
+        assert_true(json_equal(json_object_get(value, "shape"), json_object_get(other, "shape")));
+        const void *data = oracle_tensor(&file, "", name, &bytes);
+        const void *wanted = oracle_tensor(expected, "", name, &expected_bytes);
+        assert_int_equal(bytes, expected_bytes);
+        assert_memory_equal(data, wanted, bytes);
+    }
+    oracle_close(&file);
+}
+
+/* Types of every width, an empty one and one alone, names with what JSON has to escape. */
+static void put_mixed(void)
+{
+    uint8_t data[4096];
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)hr_random_mix(i);
+    for (size_t i = 1; i < sizeof data; i += 2) data[i] &= 0xbf; /* finite, as any type */
+    for (size_t i = 0; i < sizeof data; i += 4) data[i + 3] = 0x3f;
+    stored_file file = stored_begin();
+    stored_add(&file, "model.a", "BF16", "[3,5]", data, 30);
+    stored_add(&file, "model.b", "F32", "[7]", data + 64, 28);
+    stored_add(&file, "model.\\\"c\\\\d", "U8", "[3]", data + 128, 3);
+    stored_add(&file, "model.e", "I64", "[2]", data + 256, 16);
+    stored_add(&file, "model.f", "F16", "[2,2]", data + 512, 8);
+    stored_add(&file, "model.none", "F32", "[0,9]", data, 0);
+    stored_add(&file, "lm_head.weight", "F64", "[1]", data + 640, 8);
+    stored_add(&file, "step", "I32", "[]", data + 700, 4);
+    assert_int_equal(system("mkdir mixed"), 0);
+    stored_end(&file, "mixed/model.safetensors");
+    put("mixed/config.json", "{\"torch_dtype\": \"float32\", \"model_type\": \"llama\"}\n");
+    put("mixed/tokenizer.json", "{}\n");
+}
+
+static void there_and_back_is_the_same(void **state)
+{
+    (void)state;
+    oracle_file whole = { 0 };
+    require_program();
+    put_mixed();
+    assert_true(oracle_open(&whole, "mixed/model.safetensors"));
+    static const char *const sizes[] = { "1B", "30B", "64B", "1MiB" };
+    static const int files[] = { 8, 5, 2, 1 };
+    for (int32_t i = 0; i < 4; i++) {
+        assert_int_equal(run("convert mixed shards%d --shard-bytes %s", (int)i, sizes[i]), HR_OK);
+        if (files[i] >= 5) assert_non_null(strstr(out, "8 tensors in "));
+        else assert_non_null(strstr(out, files[i] == 2 ? "in 2 files" : "in 1 file,"));
+        assert_string_equal(err, "");
+        assert_int_equal(run("convert shards%d back%d", (int)i, (int)i), HR_OK);
+        char path[64];
+        snprintf(path, sizeof path, "back%d/model.safetensors", (int)i);
+        same_tensors(path, &whole, 8);
+        assert_int_equal(
+            system("for f in config tokenizer; do cmp mixed/$f.json back0/$f.json || exit 1; done"),
+            0);
+    }
+    assert_int_equal(run("convert mixed/model.safetensors alone"), HR_OK);
+    same_tensors("alone/model.safetensors", &whole, 8);
+    assert_int_equal(run("convert mixed bare --prefix none"), HR_OK);
+    assert_int_equal(run("convert bare again --prefix model."), HR_OK);
+    oracle_file bare = { 0 }, again = { 0 };
+    assert_true(oracle_open(&bare, "bare/model.safetensors"));
+    assert_true(oracle_open(&again, "again/model.safetensors"));
+    assert_non_null(json_object_get(bare.header, "a"));
+    assert_non_null(json_object_get(bare.header, "\"c\\d"));
+    assert_non_null(json_object_get(bare.header, "lm_head.weight"));
+    assert_non_null(json_object_get(again.header, "model.a"));
+    assert_non_null(json_object_get(again.header, "model.step"));
+    assert_non_null(json_object_get(again.header, "lm_head.weight"));
+    oracle_close(&again);
+    oracle_close(&bare);
+    oracle_close(&whole);
+}
+
+static void rounding_is_asked_for(void **state)
+{
+    (void)state;
+    static const float values[] = { 1,        -2.5f,   0,        -0.0f,    1.00390625f, 1.01171875f,
+                                    65504.f,  65519.f, 5.96e-8f, 2.98e-8f, 3e-8f,       6.1e-5f,
+                                    6.09e-5f, 1e-30f,  0.1f,     -1e4f };
+    enum { COUNT = sizeof values / sizeof *values };
+    require_program();
+    stored_file file = stored_begin();
+    stored_add(&file, "a", "F32", "[16]", values, sizeof values);
+    stored_add(&file, "ids", "I32", "[1]", values, 4);
+    assert_int_equal(system("mkdir wide"), 0);
+    stored_end(&file, "wide/model.safetensors");
+    put("wide/config.json", "{\"a\":{\"dtype\":\"x\"},\"dtype\":\"float32\",\"b\":1}");
+    static const char *const words[] = { "bf16", "f16", "f32" };
+    static const char *const configs[] = {
+        "{\"a\":{\"dtype\":\"x\"},\"dtype\":\"bfloat16\",\"b\":1}",
+        "{\"a\":{\"dtype\":\"x\"},\"dtype\":\"float16\",\"b\":1}",
+        "{\"a\":{\"dtype\":\"x\"},\"dtype\":\"float32\",\"b\":1}",
+    };
+    for (int32_t i = 0; i < 3; i++) {
+        char path[64], text[256];
+        int64_t bytes = 0;
+        oracle_file narrow = { 0 };
+        assert_int_equal(run("convert wide narrow%d --dtype %s", (int)i, words[i]), HR_OK);
+        assert_non_null(strstr(out, i < 2 ? "; 1 of another type" : "; 0 of another type"));
+        snprintf(path, sizeof path, "narrow%d/config.json", (int)i);
+        get(path, text);
+        assert_string_equal(text, configs[i]);
+        snprintf(path, sizeof path, "narrow%d/model.safetensors", (int)i);
+        assert_true(oracle_open(&narrow, path));
+        const void *data = oracle_tensor(&narrow, "", "a", &bytes);
+        assert_int_equal(bytes, i < 2 ? 2 * COUNT : 4 * COUNT);
+        for (int32_t k = 0; k < COUNT; k++) {
+            if (i == 0) assert_int_equal(((const uint16_t *)data)[k], hr_bf16_from_f32(values[k]));
+            if (i == 2) assert_memory_equal((const float *)data + k, &values[k], 4);
+            if (i != 1) continue;
+            const uint16_t half = ((const uint16_t *)data)[k];
+            const int exponent = half >> 10 & 31, fraction = half & 1023;
+            const double is = exponent ? ldexp(1024 + fraction, exponent - 25)
+                                       : ldexp(fraction, -24);
+            int scale;
+            frexp(values[k], &scale);
+            const double step = ldexp(1, scale - 11 < -24 ? -24 : scale - 11);
+            assert_true(is == step * nearbyint(fabs((double)values[k]) / step));
+            assert_int_equal(half >> 15, signbit(values[k]) != 0);
+        }
+        oracle_close(&narrow);
+    }
+    /* Back: what is exact stays. */
+    assert_int_equal(run("convert narrow1 back --dtype f32"), HR_OK);
+    assert_int_equal(run("convert back narrow --dtype f16"), HR_OK);
+    oracle_file one = { 0 };
+    assert_true(oracle_open(&one, "narrow1/model.safetensors"));
+    same_tensors("narrow/model.safetensors", &one, 2);
+    oracle_close(&one);
+}
+
+static void what_cannot_be_converted_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        float value;
+        const char *dtype;
+        int code;
+    } values[] = { { 65520, "f16", HR_CORRUPT }, { -65520, "f16", HR_CORRUPT },
+                   { 3.39e38f, "bf16", HR_OK },  { 3.4028234e38f, "bf16", HR_CORRUPT },
+                   { NAN, "bf16", HR_CORRUPT },  { INFINITY, "f16", HR_CORRUPT },
+                   { NAN, "f32", HR_OK } };
+    require_program();
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        stored_file file = stored_begin();
+        stored_add(&file, "large", "F32", "[1]", &values[i].value, 4);
+        stored_end(&file, "one.safetensors");
+        const int code = run("convert one.safetensors to%d --dtype %s", (int)i, values[i].dtype);
+        assert_int_equal(code, values[i].code);
+        if (code != HR_OK)
+            assert_non_null(strstr(err, "one.safetensors: tensor large has elements that are not "
+                                        "finite, or too large for "));
+    }
+    assert_int_equal(run("convert one.safetensors to0"), HR_OK); /* nothing was left there */
+    assert_int_equal(run("convert one.safetensors to0"), HR_USAGE);
+    assert_non_null(strstr(err, "to0: has model.safetensors already; name a folder without"));
+    assert_int_equal(run("convert one.safetensors new --dtype f64"), HR_USAGE);
+    assert_non_null(strstr(err, "a dtype is f32, f16 or bf16; it was given \"f64\""));
+    assert_int_equal(run("convert one.safetensors new --prefix x."), HR_USAGE);
+    assert_non_null(strstr(err, "a prefix is none, model., transformer. or gpt_neox."));
+    assert_int_equal(run("convert one.safetensors new --shard-bytes none"), HR_USAGE);
+    assert_int_equal(run("convert one.safetensors new --shard-bytes 0"), HR_USAGE);
+    assert_int_equal(run("convert nowhere new"), HR_USAGE);
+    assert_said("nowhere: there is no such file");
+    assert_int_equal(run("convert . new"), HR_USAGE);
+    assert_int_equal(run("convert one.safetensors"), HR_USAGE);
+    put("bad.safetensors", "not a file of tensors at all");
+    assert_int_equal(run("convert bad.safetensors new"), HR_CORRUPT);
+    stored_file file = stored_begin();
+    stored_add(&file, "a", "U8", "[1]", "a", 1);
+    stored_add(&file, "model.a", "U8", "[1]", "b", 1);
+    stored_end(&file, "two.safetensors");
+    assert_int_equal(run("convert two.safetensors new --prefix none"), HR_CORRUPT);
+    assert_non_null(strstr(err, "a and model.a would have one name"));
+    put("file", "");
+    assert_int_equal(run("convert two.safetensors file"), HR_USAGE);
+    assert_int_equal(system("test ! -e new"), 0);
+}
+
+/* ---- model.from, from the command line */
+
+static void a_run_goes_on_from_its_own_folder(void **state)
+{
+    (void)state;
+    static const char *const families[] = { "needle", "gpt_neox", "llama" };
+    require_program();
+    put_tiny_and_text();
+    put("from.yaml", "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");
+    for (int32_t i = 0; i < 3; i++) {
+        oracle_file first = { 0 };
+        assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=%s --out %s",
+                             families[i], families[i]),
+                         HR_OK);
+        assert_int_equal(run("train from.yaml data.train=text.txt model.from=%s "
+                             "train.optimizer.lr=0 --out from_%s",
+                             families[i], families[i]),
+                         HR_OK);
+        char path[64];
+        snprintf(path, sizeof path, "%s/model.safetensors", families[i]);
+        assert_true(oracle_open(&first, path));
+        json_object_del(first.header, "__metadata__");
+        snprintf(path, sizeof path, "from_%s/model.safetensors", families[i]);
+        same_tensors(path, &first, (int32_t)json_object_size(first.header));
+        oracle_close(&first);
+        assert_int_equal(run("plan from.yaml model.from=%s model.d_model=24", families[i]),
+                         HR_USAGE);
+        assert_non_null(strstr(err, "model.d_model is given as 24, and the model in"));
+    }
+    assert_int_equal(run("plan from.yaml model.from=nowhere"), HR_USAGE);
+    assert_int_equal(run("plan from.yaml model.from=llama --largest model.d_ff"), HR_USAGE);
+    assert_non_null(strstr(err, "ask without model.from"));
+    assert_int_equal(run("plan from.yaml model.from=llama"), HR_OK);
+    assert_non_null(strstr(out, "  weights of llama\n"));
+}
+
+static void a_folder_that_lies_ends_with_its_code(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=llama --out m"), HR_OK);
+    put("from.yaml", "model: {from: m}\ndata: {train: text.txt}\n"
+                     "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");
+    assert_int_equal(system("truncate -s -4 m/model.safetensors"), 0);
+    assert_int_equal(run("train from.yaml --out o"), HR_CORRUPT);
+    assert_non_null(strstr(err, "it is cut short"));
+    assert_int_equal(system("printf '\\0\\0\\300\\177' >>m/model.safetensors"), 0);
+    assert_int_equal(run("train from.yaml --out o"), HR_CORRUPT);
+    assert_non_null(strstr(err, "m: tensor lm_head.weight has elements that are not finite"));
+    assert_int_equal(system("rm m/model.safetensors"), 0);
+    assert_int_equal(run("train from.yaml --out o"), HR_USAGE);
+    assert_non_null(strstr(err, "m: has neither model.safetensors nor"));
+    assert_int_equal(run("plan from.yaml"), HR_OK);
+    assert_int_equal(system("sed -i 's/silu/gelu/' m/config.json"), 0);
+    assert_int_equal(run("plan from.yaml"), HR_CORRUPT);
+    assert_non_null(strstr(err, "\"hidden_act\" is gelu, and silu is all that is known"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(there_and_back_is_the_same),
+        IN_A_FOLDER(rounding_is_asked_for),
+        IN_A_FOLDER(what_cannot_be_converted_is_refused),
+        IN_A_FOLDER(a_run_goes_on_from_its_own_folder),
+        IN_A_FOLDER(a_folder_that_lies_ends_with_its_code),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
