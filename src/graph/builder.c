@@ -88,7 +88,8 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
                          .init_scale = shape.init_scale,
                          .init_constant = shape.init_constant,
                          .moment = { HR_NONE, HR_NONE },
-                         .gradient = HR_NONE };
+                         .gradient = HR_NONE,
+                         .gradient_again = HR_NONE };
     va_list list;
     va_start(list, name);
     vsnprintf(param->external_name, sizeof param->external_name, name, list);
@@ -123,28 +124,57 @@ int32_t hr_build_state(hr_builder *builder, int32_t index, const char *what, hr_
     return made;
 }
 
+static hr_step made(const hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes)
+{
+    hr_step step = { .op = (int16_t)op,
+                     .block = builder->block,
+                     .direction = builder->direction,
+                     .layer = builder->layer,
+                     .loop = builder->loop };
+    HR_ASSERT(attr_bytes <= HR_ATTR_BYTES);
+    for (int32_t i = 0; i < HR_IN_MAX; i++) step.in[i] = HR_NONE;
+    for (int32_t i = 0; i < HR_OUT_MAX; i++) step.out[i] = HR_NONE;
+    if (attr) memcpy(step.attr, attr, (size_t)attr_bytes);
+    return step;
+}
+
 hr_step *hr_build_step(hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes)
 {
     static _Thread_local hr_step dummy;
     hr_program *program = builder->program;
     if (full(builder, program->step_count, program->step_max, "steps")) return &dummy;
-    HR_ASSERT(attr_bytes <= HR_ATTR_BYTES);
     const int32_t index = program->step_count++;
-    hr_step *step = &program->steps[index];
-    *step = (hr_step){ .op = (int16_t)op,
-                       .block = builder->block,
-                       .direction = builder->direction,
-                       .layer = builder->layer,
-                       .loop = builder->loop };
-    for (int32_t i = 0; i < HR_IN_MAX; i++) step->in[i] = HR_NONE;
-    for (int32_t i = 0; i < HR_OUT_MAX; i++) step->out[i] = HR_NONE;
-    if (attr) memcpy(step->attr, attr, (size_t)attr_bytes);
+    program->steps[index] = made(builder, op, attr, attr_bytes);
     for (int32_t l = builder->loop; l != HR_NONE; l = program->loops[l].parent) {
         hr_loop *loop = &program->loops[l];
         if (loop->step_last < loop->step_first) loop->step_first = index;
         loop->step_last = index;
     }
+    return &program->steps[index];
+}
+
+hr_step *hr_build_late(hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes)
+{
+    HR_ASSERT(builder->late_count < HR_LATE_MAX);
+    hr_step *step = &builder->late[builder->late_count++];
+    *step = made(builder, op, attr, attr_bytes);
     return step;
+}
+
+void hr_build_late_steps(hr_builder *builder)
+{
+    hr_tensor *tensors = builder->program->tensors;
+    for (int32_t l = 0; l < builder->late_count && builder->status == HR_OK; l++) {
+        const hr_step *late = &builder->late[l];
+        hr_step *step = hr_build_step(builder, late->op, late->attr, HR_ATTR_BYTES);
+        for (int32_t i = 0; i < HR_IN_MAX; i++) {
+            step->in[i] = late->in[i];
+            if (late->in[i] != HR_NONE)
+                tensors[hr_tensor_root(builder->program, late->in[i])].home = 0;
+        }
+        for (int32_t k = 0; k < HR_OUT_MAX; k++) step->out[k] = late->out[k];
+    }
+    builder->late_count = 0;
 }
 
 int32_t hr_build_loop_open(hr_builder *builder, const char *name, int64_t count)

@@ -8,6 +8,8 @@
 
 #include "graph/op.h"
 
+enum { HR_LATE_MAX = 4 };
+
 typedef struct {
     hr_program *program;
     hr_dtype dtype;  /* of activations */
@@ -17,6 +19,8 @@ typedef struct {
     int16_t layer;
     uint8_t block, direction;
     uint64_t site; /* of the next random step */
+    hr_step late[HR_LATE_MAX];
+    int32_t late_count;
     hr_status status;
     hr_error *err;
 } hr_builder;
@@ -66,6 +70,11 @@ int32_t hr_build_state(hr_builder *builder, int32_t param, const char *what, hr_
  * to be filled in (never null: after an error a dummy). Operands start as HR_NONE. */
 hr_step *hr_build_step(hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes);
 
+/* A step that waits for the update, when every turn of the batch has been; and the place where those
+ * that wait are added. What they read is kept until then. */
+hr_step *hr_build_late(hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes);
+void hr_build_late_steps(hr_builder *builder);
+
 /* Opens a loop below the builder's; closes it again. Steps in between are inside. */
 int32_t hr_build_loop_open(hr_builder *builder, const char *name, int64_t count);
 void hr_build_loop_close(hr_builder *builder);
@@ -102,7 +111,10 @@ int32_t hr_derive_emit(hr_derive *derive, int32_t tensor, int32_t *addend);
 /* Makes a tensor the gradient of another (the loss writes its own). */
 void hr_derive_set(hr_derive *derive, int32_t tensor, int32_t gradient);
 
-/* The accumulator of a parameter's gradient: one per use, so a weight is used once. */
+/* An accumulator of a parameter's gradient, one for each use: of two at most. */
 int32_t hr_derive_param(hr_derive *derive, int32_t weight);
+
+/* That of the first use; HR_NONE: there was none yet. */
+int32_t hr_derive_sum(const hr_derive *derive, int32_t weight);
 
 #endif

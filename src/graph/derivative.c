@@ -128,7 +128,14 @@ int32_t hr_derive_param(hr_derive *derive, int32_t weight)
     const int32_t p = derive->param[weight];
     HR_ASSERT(p != HR_NONE); /* a weight is a row of the table of parameters */
     hr_param *param = &derive->builder->program->params[p];
-    HR_ASSERT(param->gradient == HR_NONE);
-    param->gradient = hr_build_state(derive->builder, p, "grad", HR_ROLE_GRADIENT, 0);
-    return param->gradient;
+    const bool again = param->gradient != HR_NONE;
+    int32_t *sum = again ? &param->gradient_again : &param->gradient;
+    HR_ASSERT(*sum == HR_NONE);
+    return *sum = hr_build_state(derive->builder, p, again ? "grad 2" : "grad", HR_ROLE_GRADIENT,
+                                 0);
+}
+
+int32_t hr_derive_sum(const hr_derive *derive, int32_t weight)
+{
+    return derive->builder->program->params[derive->param[weight]].gradient;
 }

@@ -114,6 +114,7 @@ typedef struct {
     int32_t master; /* what the update writes; = weight in fp32 */
     int32_t moment[2];
     int32_t gradient;
+    int32_t gradient_again; /* of a second use of the weight; HR_NONE: it has none of its own */
 } hr_param;
 
 struct hr_op;

@@ -157,6 +157,8 @@ static void build_update(assembly *a)
                                             .decay = a->config->train.optimizer.weight_decay,
                                             .decoupled = kind == HR_OPTIMIZER_ADAMW } };
     open_section(a, "update", 0, false);
+    hr_build_late_steps(&a->builder);
+    hr_build_merges(&a->builder);
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
     /* The report comes before the first update, so that a loss which is not finite changes
      * nothing. */

@@ -116,7 +116,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
                        int32_t ids)
 {
     builder->block = HR_BLOCK_EMBED;
-    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE);
+    int32_t h = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
     for (int64_t i = 0; i < config->model.n_layers; i++) {
         builder->layer = (int16_t)i;
         builder->block = HR_BLOCK_ATTENTION;

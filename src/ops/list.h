@@ -25,6 +25,7 @@
     X(dropout, 1) \
     X(loss, 2) \
     X(last_row, 1) \
+    X(merge, 1) \
     X(sumsq, 2) \
     X(clip, 1) \
     X(adamw, 1) \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/consume.c - writes the steps of a program anew, updates among those of the backward pass.
  *
- * What a step of the update is follows from its operands: it renews state, or it reads a gradient
- * and renews nothing (a share of the norm), or it does neither and stays behind. */
+ * What a step of the update is follows from its operands: it completes a gradient (of a weight that
+ * is used twice), or it reads one and renews state, or it reads one and renews nothing (a share of
+ * the norm), or it does none of these and stays behind. */
 #include "plan/consume.h"
 
 #include <stdio.h>
@@ -41,13 +42,23 @@ static int32_t root_of(const consuming *c, int32_t tensor)
 
 /* ---- what the steps of the update are */
 
+static bool is_gradient(const consuming *c, int32_t tensor)
+{
+    return tensor != HR_NONE &&
+           c->program->tensors[root_of(c, tensor)].role == HR_ROLE_GRADIENT;
+}
+
 static bool reads_gradient(const consuming *c, int32_t s)
 {
-    const hr_step *step = &c->program->steps[s];
     for (int32_t i = 0; i < HR_IN_MAX; i++)
-        if (step->in[i] != HR_NONE &&
-            c->program->tensors[root_of(c, step->in[i])].role == HR_ROLE_GRADIENT)
-            return true;
+        if (is_gradient(c, c->program->steps[s].in[i])) return true;
+    return false;
+}
+
+static bool completes(const consuming *c, int32_t s)
+{
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        if (is_gradient(c, c->program->steps[s].out[k])) return true;
     return false;
 }
 
@@ -56,7 +67,7 @@ static bool renews(const consuming *c, int32_t s)
     const char *letters = op_of(c, s)->out;
     for (int32_t k = 0; letters[k]; k++)
         if ((letters[k] == 'u' || letters[k] == 'U') && c->program->steps[s].out[k] != HR_NONE)
-            return true;
+            return !completes(c, s);
     return false;
 }
 
@@ -92,7 +103,7 @@ static void survey(consuming *c)
         }
     }
     for (int32_t s = c->begin; s <= c->end; s++)
-        for (int32_t k = 0; k < HR_OUT_MAX && !renews(c, s); k++)
+        for (int32_t k = 0; k < HR_OUT_MAX && !renews(c, s) && !completes(c, s); k++)
             if (program->steps[s].out[k] != HR_NONE)
                 c->late[root_of(c, program->steps[s].out[k])] = true;
 }
@@ -124,19 +135,27 @@ static void hang(consuming *c, int32_t s)
     if (c->first[at] == HR_NONE) c->first[at] = s;
     else c->next[c->last[at]] = s;
     c->last[at] = s;
+    for (int32_t k = 0; k < HR_OUT_MAX && completes(c, s); k++)
+        if (c->program->steps[s].out[k] != HR_NONE)
+            c->touched[root_of(c, c->program->steps[s].out[k])] = at;
 }
 
 /* Those of the update that are wanted in the section that is written next. */
 enum { REPORTS = 1, SHARES = 2, RENEWALS = 4 };
 
-/* Reports come before all updates that stand with them. */
+/* What completes a gradient is wanted in each. Reports come before all updates that stand with
+ * them. */
 static void hang_all(consuming *c, uint32_t wanted)
 {
     for (int32_t s = 0; s < c->program->step_count; s++) c->first[s] = HR_NONE;
+    for (int32_t s = c->begin; s <= c->end; s++)
+        if (completes(c, s)) hang(c, s);
     for (int32_t s = c->begin; s <= c->end && wanted & REPORTS; s++)
         if (op_of(c, s)->host) hang(c, s);
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (reads_gradient(c, s) && wanted & (renews(c, s) ? RENEWALS : SHARES)) hang(c, s);
+        if (!completes(c, s) && reads_gradient(c, s) &&
+            wanted & (renews(c, s) ? RENEWALS : SHARES))
+            hang(c, s);
 }
 
 /* ---- copies */
@@ -238,11 +257,11 @@ static void write_section(consuming *c, bool norm)
     }
 }
 
-/* What is left of the update: it reads no gradient. */
+/* What is left of the update: it has nothing to do with a gradient. */
 static void write_rest(consuming *c, bool norm)
 {
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (!reads_gradient(c, s))
+        if (!reads_gradient(c, s) && !completes(c, s))
             append(c, norm ? step_in_norm(c, c->program->steps[s]) : c->program->steps[s]);
 }
 

@@ -53,6 +53,7 @@ static const struct {
               { "clip", "norm of the whole gradient", false },
               { "initialise", "initial values of", true },
               { "save", "writing", true },
+              { "merge", "adding both gradients of", true },
               { "sumsq", "norm of the gradient of", true },
               { "adamw", "update of", true },
               { "sgd", "update of", true } };
@@ -60,7 +61,7 @@ static const struct {
 static bool belongs(const hr_param *param, int32_t tensor)
 {
     return tensor == param->weight || tensor == param->master || tensor == param->gradient ||
-           tensor == param->moment[0] || tensor == param->moment[1];
+           tensor == param->gradient_again || tensor == param->moment[0] || tensor == param->moment[1];
 }
 
 /* The first parameter that a step has to do with, or null. */

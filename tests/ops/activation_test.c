@@ -7,20 +7,20 @@
 
 enum { SEED = 707, ROWS = 5 };
 
-static const hr_act acts[] = { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_GELU };
+static const hr_act acts[] = { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_GELU, HR_ACT_GELU_TANH };
 
 static void the_definition_holds(uint32_t mask)
 {
     hr_kernels kernels;
     hr_kernels_fill(&kernels, mask);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
-        for (int32_t k = 0; k < 12; k++) {
+        for (int32_t k = 0; k < 16; k++) {
             uint64_t state = start(SEED + (uint64_t)s);
-            const hr_linear_attr attr = { 1, odd_sizes[s], 64, acts[k % 3] };
-            const hr_dtype dtype = activations[k / 3 % 2];
+            const hr_linear_attr attr = { 1, odd_sizes[s], 64, acts[k % 4] };
+            const hr_dtype dtype = activations[k / 4 % 2];
             const int64_t count = ROWS * attr.N, bytes = count * hr_dtype_bytes(dtype);
             void *pre = take_random(count, dtype, 6, &state), *before = take_copy(pre, bytes);
-            void *y = k < 6 ? take_poisoned(bytes) : pre; /* apart, in place */
+            void *y = k < 8 ? take_poisoned(bytes) : pre; /* apart, in place */
             hr_call call = { .in = { pre }, .out = { y }, .attr = &attr, .kernels = &kernels };
             call.rows = ROWS;
             call.dtype = dtype;
@@ -43,11 +43,11 @@ static void the_product_wrote_the_same_bits(uint32_t mask)
     hr_kernels kernels;
     hr_kernels_fill(&kernels, mask);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
-        for (int32_t k = 0; k < 30; k++) {
-            uint64_t state = start(SEED + (uint64_t)(s * 30 + k));
-            const hr_linear_attr attr = { K, odd_sizes[s], 64, acts[k % 3] };
-            const hr_dtype dtype = activations[k / 3 % 2];
-            const double scale = scales[k / 6];
+        for (int32_t k = 0; k < 40; k++) {
+            uint64_t state = start(SEED + (uint64_t)(s * 40 + k));
+            const hr_linear_attr attr = { K, odd_sizes[s], 64, acts[k % 4] };
+            const hr_dtype dtype = activations[k / 4 % 2];
+            const double scale = scales[k / 8];
             const int64_t count = TALL * attr.N, bytes = count * hr_dtype_bytes(dtype);
             const int64_t words = hr_layout_elements(hr_layout_for(dtype), K, attr.N);
             const int64_t scratch = hr_linear_scratch_bytes(&attr, TALL, 1);

@@ -17,11 +17,11 @@ static void compare_forward(const hr_kernels *fast, const hr_kernels *ref, int64
                             hr_dtype dtype, bool positions)
 {
     uint64_t state = start(SEED + (uint64_t)D);
-    const hr_embed_attr attr = { V, D, 5 };
+    const hr_embed_attr attr = { V, D, 5, 6, 1, HR_ROWS };
     const int64_t bytes = rows * D * hr_dtype_bytes(dtype);
     void *expected = take_poisoned(bytes), *got = take_poisoned(bytes);
     hr_call call = { .in = { take_ids(rows, &state), take_random(V * D, HR_F32, 1, &state),
-                             positions ? take_random(5 * D, HR_F32, 1, &state) : NULL },
+                             positions ? take_random(6 * D, HR_F32, 1, &state) : NULL },
                      .out = { expected },
                      .attr = &attr,
                      .kernels = ref,
@@ -52,13 +52,13 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
                              hr_dtype dtype, int64_t turn, int32_t threads, bool positions)
 {
     uint64_t state = start(SEED + (uint64_t)D);
-    const hr_embed_attr attr = { V, D, 5 };
+    const hr_embed_attr attr = { V, D, 5, 6, 1, HR_ROWS };
     const int32_t *ids = take_ids(rows, &state);
     const void *dy = take_random(rows * D, dtype, 1, &state);
     float *word[2], *position[2];
     for (int32_t k = 0; k < 2; k++) {
         word[k] = take_poisoned(V * D * 4);
-        position[k] = positions ? take_poisoned(5 * D * 4) : NULL;
+        position[k] = positions ? take_poisoned(6 * D * 4) : NULL;
         const int64_t step = k == 0 || turn == 0 ? hr_max(rows, 1) : turn;
         for (int64_t first = 0; first == 0 || first < rows; first += step) {
             hr_call call = { .in = { (void *)(ids + first), hr_element_at(dy, first * D, dtype) },
@@ -73,7 +73,7 @@ static void compare_backward(const hr_kernels *fast, const hr_kernels *ref, int6
         }
     }
     assert_same_bits(word[1], word[0], V * D * 4);
-    if (positions) assert_same_bits(position[1], position[0], 5 * D * 4);
+    if (positions) assert_same_bits(position[1], position[0], 6 * D * 4);
     for (int64_t i = 0; i < V * D; i++) assert_false(isnan(word[1][i]));
     release_all();
 }
@@ -89,6 +89,111 @@ static void backward_has_the_bits_of_the_reference_however_shared_and_cut(uint32
                 for (int64_t rows = 0; rows < 40; rows += 13)
                     compare_backward(&fast, &ref, rows, odd_sizes[s], activations[k & 1],
                                      7 * (threads - 1), threads, k & 2);
+}
+
+/* A table that the head shares: its rows are the columns of panels. */
+static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype, int32_t threads)
+{
+    enum { ROWS = 29, WORDS = 37, T = 5 };
+    uint64_t state = start(SEED + (uint64_t)D);
+    const hr_layout layout = hr_layout_for(dtype);
+    const int64_t stored = hr_layout_elements(layout, D, WORDS);
+    const hr_embed_attr in_rows = { WORDS, D, T, T, 0, HR_ROWS };
+    const hr_embed_attr in_panels = { WORDS, D, T, T, 0, layout };
+    int32_t *ids = take(ROWS * 4);
+    for (int64_t r = 0; r < ROWS; r++) ids[r] = (int32_t)((draw(&state) + 1) / 2 * WORDS);
+    float *table = take_random(WORDS * D, HR_F32, 1, &state);
+    void *panels = take(stored * hr_dtype_bytes(dtype));
+    for (int64_t v = 0; v < WORDS; v++)
+        for (int64_t d = 0; d < D; d++) {
+            const int64_t at = hr_layout_index(layout, D, WORDS, d, v);
+            hr_element_set(panels, at, dtype, table[v * D + d]);
+            table[v * D + d] = hr_element_get(panels, at, dtype);
+        }
+    void *positions = take_random(T * D, HR_F32, 1, &state);
+    void *expected = take_poisoned(ROWS * D * hr_dtype_bytes(dtype));
+    void *got = take_poisoned(ROWS * D * hr_dtype_bytes(dtype));
+    hr_call call = { .in = { ids, table, positions },
+                     .out = { expected },
+                     .attr = &in_rows,
+                     .kernels = kernels,
+                     .rows = ROWS,
+                     .dtype = dtype };
+    run_threads(&call, hr_embed_run, 1, 1);
+    call.attr = &in_panels;
+    call.in[1] = panels;
+    call.out[0] = got;
+    run_threads(&call, hr_embed_run, 1, threads);
+    assert_same_bits(got, expected, ROWS * D * hr_dtype_bytes(dtype));
+
+    float *rows_sum = take_poisoned(WORDS * D * 4), *panels_sum = take_poisoned(stored * 4);
+    hr_call back = { .in = { ids, take_random(ROWS * D, dtype, 1, &state) },
+                     .out = { rows_sum },
+                     .attr = &in_rows,
+                     .kernels = kernels,
+                     .rows = ROWS,
+                     .clear = 1,
+                     .dtype = dtype };
+    for (int32_t turn = 0; turn < 2; turn++, back.clear = 0) {
+        back.attr = &in_rows;
+        back.out[0] = rows_sum;
+        run_threads(&back, hr_embed_bwd_run, 1, 1);
+        back.attr = &in_panels;
+        back.out[0] = panels_sum;
+        run_threads(&back, hr_embed_bwd_run, 1, threads);
+    }
+    double all = 0, theirs = 0;
+    for (int64_t i = 0; i < stored; i++) all += fabs((double)panels_sum[i]); /* padding is zero */
+    for (int64_t v = 0; v < WORDS; v++)
+        for (int64_t d = 0; d < D; d++) {
+            const float sum = panels_sum[hr_layout_index(layout, D, WORDS, d, v)];
+            assert_true(sum == rows_sum[v * D + d]);
+            theirs += fabs((double)sum);
+        }
+    assert_true(fabs(all - theirs) <= 1e-9 * all);
+    release_all();
+}
+
+static void a_table_of_panels_gives_the_bits_of_one_in_rows(uint32_t mask)
+{
+    hr_kernels kernels;
+    hr_embed_kernels_fill(&kernels.embed, mask);
+    for (int32_t s = 0; s < SIZE_COUNT; s++)
+        for (int32_t k = 0; k < 2 * THREADS_MOST; k++)
+            compare_panels(&kernels, odd_sizes[s], activations[k % 2], 1 + k / 2);
+}
+
+/* Generation: the same rows wherever the text is cut. */
+static void rows_that_start_later_have_their_own_positions(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 11, D = 9, T = 16, CUT = 4 };
+    hr_kernels ref;
+    hr_embed_kernels_fill(&ref.embed, 0);
+    uint64_t state = start(SEED);
+    const hr_embed_attr attr = { V, D, T, T + 2, 2, HR_ROWS };
+    int32_t *ids = take_ids(ROWS, &state), start_at = CUT;
+    float *table = take_random(V * D, HR_F32, 1, &state);
+    float *positions = take_random((T + 2) * D, HR_F32, 1, &state);
+    float *whole = take_poisoned(ROWS * D * 4), *cut = take_poisoned(ROWS * D * 4);
+    hr_call call = { .in = { ids, table, positions },
+                     .out = { whole },
+                     .attr = &attr,
+                     .kernels = &ref,
+                     .rows = ROWS,
+                     .dtype = HR_F32 };
+    run_threads(&call, hr_embed_run, 1, 1);
+    for (int64_t d = 0; d < D; d++) assert_true(whole[d] == table[ids[0] * D + d] + positions[2 * D + d]);
+    call.out[0] = cut;
+    call.rows = CUT;
+    run_threads(&call, hr_embed_run, 1, 1);
+    call.in[0] = ids + CUT;
+    call.in[3] = &start_at;
+    call.out[0] = cut + CUT * D;
+    call.rows = ROWS - CUT;
+    run_threads(&call, hr_embed_run, 1, 1);
+    assert_same_bits(cut, whole, ROWS * D * 4);
+    release_all();
 }
 
 /* Every upper half of a float, with lower halves at and beside the ties; what is not a number
@@ -128,7 +233,7 @@ static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
     hr_kernels ref;
     hr_embed_kernels_fill(&ref.embed, 0);
     uint64_t state = start(SEED);
-    const hr_embed_attr attr = { V, D, T };
+    const hr_embed_attr attr = { V, D, T, T, 0, HR_ROWS };
     float *word = take_random(V * D, HR_F32, 1, &state);
     float *position = take_random(T * D, HR_F32, 1, &state);
     float *dy = take_random(ROWS * D, HR_F32, 1, &state), *y = take_poisoned(ROWS * D * 4);
@@ -154,6 +259,7 @@ static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
 }
 
 ON_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference)
+ON_RUNGS(a_table_of_panels_gives_the_bits_of_one_in_rows)
 ON_RUNGS(forward_has_the_bits_of_the_reference)
 ON_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut)
 
@@ -164,6 +270,8 @@ int main(void)
         TEST_RUNGS(forward_has_the_bits_of_the_reference),
         TEST_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut),
         TEST_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference),
+        TEST_RUNGS(a_table_of_panels_gives_the_bits_of_one_in_rows),
+        cmocka_unit_test(rows_that_start_later_have_their_own_positions),
         cmocka_unit_test(the_gradient_is_the_adjoint_of_the_forward_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,7 +173,7 @@ static product_case case_at(int64_t index, uint64_t *state)
     product_case at = { .options = hr_random_mix(++*state) };
     const uint64_t bits = hr_random_mix(++*state), longest = bits % 9;
     at.dtype = index % 2 ? HR_BF16 : HR_F32;
-    at.act = (hr_act)((bits >> 8) % 3);
+    at.act = (hr_act)((bits >> 8) % 4);
     at.threads = 1 + (int32_t)((bits >> 16) % 4);
     if (index < 2 * SHAPE_COUNT) {
         at.size = odd_shapes[index / 2];
@@ -352,10 +352,10 @@ static void activations_bear_extreme_values(uint32_t mask)
     static const float gelus[COUNT] = { 0, 0, 1e30f, 0, 40, 0, 0, 0, 5, 0 };
     hr_kernels kernels;
     hr_linear_kernels_fill(&kernels.linear, mask);
-    for (int32_t k = 0; k < 2; k++) {
+    for (int32_t k = 0; k < 4; k++) {
         uint64_t state = SEED;
-        const hr_dtype dtype = activations[k];
-        hr_linear_attr attr = { 1, 1, 64, HR_ACT_GELU };
+        const hr_dtype dtype = activations[k % 2];
+        hr_linear_attr attr = { 1, 1, 64, k < 2 ? HR_ACT_GELU : HR_ACT_GELU_TANH };
         hr_call call = { .attr = &attr, .kernels = &kernels, .rows = COUNT, .dtype = dtype };
         call.in[0] = take_random(COUNT, dtype, 1, &state);
         call.in[1] = take_weight(1, 1, dtype, &state);
@@ -450,7 +450,7 @@ static void check_gradients(const hr_kernels *ref, hr_act act)
     objective(ref, &net);
     float *dpre = take_poisoned(FD_ROWS * FD_F * 4), *dx = take_poisoned(FD_ROWS * FD_D * 4);
     float *dw = take_poisoned(dw_count * 4), *db = take_poisoned(FD_F * 4);
-    void *aux = act == HR_ACT_RELU ? net.hidden : act == HR_ACT_GELU ? net.pre : NULL;
+    void *aux = act == HR_ACT_RELU ? net.hidden : hr_act_needs_pre(act) ? net.pre : NULL;
     hr_call call = { .in = { net.dy, net.weight[1], net.addend, aux },
                      .out = { dpre },
                      .attr = &down,
@@ -489,6 +489,7 @@ static void the_gradients_are_the_slopes_of_the_reference(void **state)
     check_gradients(&ref, HR_ACT_NONE);
     check_gradients(&ref, HR_ACT_RELU);
     check_gradients(&ref, HR_ACT_GELU);
+    check_gradients(&ref, HR_ACT_GELU_TANH);
 }
 
 static void scratch_never_shrinks_with_rows(void **state)

@@ -46,7 +46,7 @@ static void build_by_hand(compiled *c, hr_act act)
     b.direction = HR_DIR_FORWARD;
     const int32_t first = program->step_count;
     b.block = HR_BLOCK_EMBED;
-    const int32_t h = hr_build_embed(&b, "h", ids, table, HR_NONE);
+    const int32_t h = hr_build_embed(&b, "h", ids, table, HR_NONE, 0);
     b.block = HR_BLOCK_MLP;
     b.layer = 0;
     const int32_t up = hr_build_linear(&b, "up", h, w1, HR_NONE, act, HR_NONE);

@@ -10,7 +10,7 @@ static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR
 {
     const hr_linear_attr *shape = (const hr_linear_attr *)step->attr;
     (void)bf16;
-    if (shape->act == HR_ACT_GELU) items[0] = rows * shape->N;
+    if (hr_act_needs_pre(shape->act)) items[0] = rows * shape->N;
 }
 
 const hr_op hr_activation_op = { .name = "activation",

@@ -22,6 +22,8 @@ static void stretch(const void *pre, void *y, int64_t count, hr_act act, hr_dtyp
     const bool half = dtype == HR_BF16;
     if (act == HR_ACT_GELU && half) all(pre, y, count, HR_ACT_GELU, HR_BF16);
     else if (act == HR_ACT_GELU) all(pre, y, count, HR_ACT_GELU, HR_F32);
+    else if (act == HR_ACT_GELU_TANH && half) all(pre, y, count, HR_ACT_GELU_TANH, HR_BF16);
+    else if (act == HR_ACT_GELU_TANH) all(pre, y, count, HR_ACT_GELU_TANH, HR_F32);
     else if (act == HR_ACT_RELU) all(pre, y, count, HR_ACT_RELU, dtype);
     else all(pre, y, count, HR_ACT_NONE, dtype);
 }

@@ -84,6 +84,40 @@ VEC_INLINE vec hr_gelu_slope(hr_dtype dtype, vec x)
     return vec_fma(vec_mul(x, vec_set(0.398942280f)), bell, below);
 }
 
+/* Beyond this size of x the tanh form is 0 or x, and its slope 0 or 1, to 1e-34. Inside, exp(-z) and
+ * its inverse are normal numbers. */
+static const float gelu_tanh_reach = 9.9f;
+
+/* s(z) with z = sqrt(8 / pi) (x + 0.044715 x^3), for 1 + tanh(z / 2) = 2 s(z); also exp(-z). */
+VEC_INLINE vec hr_gelu_tanh_open(vec x, vec *shut_to_open)
+{
+    const vec linear = vec_set(-1.59576912f * 1.44269504f);
+    const vec cubic = vec_set(-0.0713548163f * 1.44269504f);
+    *shut_to_open = vec_exp2(vec_mul(x, vec_fma(vec_mul(x, x), cubic, linear)));
+    return vec_div(vec_set(1), vec_add(vec_set(1), *shut_to_open));
+}
+
+/* The tanh form. Far below counts as the least; far above exp(-z) is 0. In this order NaN stays. */
+VEC_INLINE vec hr_gelu_tanh(vec x)
+{
+    const vec inside = vec_max(vec_set(-gelu_tanh_reach), x);
+    vec shut_to_open;
+    return vec_mul(inside, hr_gelu_tanh_open(inside, &shut_to_open));
+}
+
+/* Its derivative: s + s (1 - s) x dz/dx, where 1 - s is exp(-z) s, so that it is not lost beside
+ * 1. */
+VEC_INLINE vec hr_gelu_tanh_slope(vec x)
+{
+    const vec above = vec_max(vec_set(-gelu_tanh_reach), x);
+    const vec inside = hr_negative(vec_max(vec_set(-gelu_tanh_reach), hr_negative(above)));
+    const vec linear = vec_set(1.59576912f), cubic3 = vec_set(0.214064449f);
+    const vec turn = vec_mul(inside, vec_fma(vec_mul(inside, inside), cubic3, linear));
+    vec shut_to_open;
+    const vec open = hr_gelu_tanh_open(inside, &shut_to_open);
+    return vec_fma(vec_mul(vec_mul(shut_to_open, open), open), turn, open);
+}
+
 /* A value as it reads once it was stored. */
 VEC_INLINE vec hr_as_stored(hr_dtype dtype, vec value)
 {
@@ -95,11 +129,18 @@ VEC_INLINE vec hr_as_stored(hr_dtype dtype, vec value)
 #endif
 }
 
+/* The slope of a GELU. */
+VEC_INLINE vec hr_slope_vec(hr_dtype dtype, hr_act act, vec pre)
+{
+    return act == HR_ACT_GELU_TANH ? hr_gelu_tanh_slope(pre) : hr_gelu_slope(dtype, pre);
+}
+
 /* act(pre), where pre is as it was stored. */
 VEC_INLINE vec hr_activate_vec(hr_dtype dtype, hr_act act, vec pre)
 {
     if (act == HR_ACT_RELU) return vec_zero_below(pre, pre, vec_set(0));
     if (act == HR_ACT_GELU) return hr_gelu(dtype, pre);
+    if (act == HR_ACT_GELU_TANH) return hr_gelu_tanh(pre);
     return pre;
 }
 

@@ -7,11 +7,19 @@
 #include "ops/list.h"
 
 int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32_t table,
-                       int32_t positions)
+                       int32_t positions, int64_t skip)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
-    const hr_tensor *rows = &builder->program->tensors[table];
-    const hr_embed_attr attr = { rows->dims[0], rows->dims[1], builder->T };
+    const hr_tensor *words = &builder->program->tensors[table];
+    const bool in_rows = words->layout == HR_ROWS;
+    const hr_embed_attr attr = {
+        .V = words->dims[in_rows ? 0 : 1],
+        .D = words->dims[in_rows ? 1 : 0],
+        .T = builder->T,
+        .positions = positions == HR_NONE ? 0 : builder->program->tensors[positions].dims[0],
+        .skip = skip,
+        .layout = words->layout
+    };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.D);
     hr_step *step = hr_build_step(builder, HR_OP_embed, &attr, sizeof attr);
     step->in[0] = ids;
@@ -21,15 +29,30 @@ int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32
     return y;
 }
 
+/* The accumulator of the head that shares the table, if the step's gradients by token are fewer bytes
+ * than one for the embedding alone: these then wait for the update, which adds them to it. */
+static int32_t head_sum(const hr_derive *derive, int32_t table, int32_t dy)
+{
+    const hr_tensor *tensors = derive->builder->program->tensors;
+    const int32_t sum = hr_derive_sum(derive, table);
+    if (sum == HR_NONE || hr_tensor_bytes(&tensors[dy]) >= hr_tensor_bytes(&tensors[sum]))
+        return HR_NONE;
+    return sum;
+}
+
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     (void)err;
-    const hr_step step = derive->builder->program->steps[index];
+    hr_builder *builder = derive->builder;
+    const hr_step step = builder->program->steps[index];
     const int32_t dy = derive->gradient[step.out[0]];
     if (dy == HR_NONE) return HR_OK;
-    const int32_t table = hr_derive_param(derive, step.in[1]);
+    const int32_t sum = head_sum(derive, step.in[1], dy);
+    const int32_t table = sum == HR_NONE ? hr_derive_param(derive, step.in[1]) : sum;
     const int32_t positions = hr_derive_param(derive, step.in[2]);
-    hr_step *made = hr_build_step(derive->builder, HR_OP_embed_bwd, step.attr, HR_ATTR_BYTES);
+    hr_step *made = sum == HR_NONE
+                        ? hr_build_step(builder, HR_OP_embed_bwd, step.attr, HR_ATTR_BYTES)
+                        : hr_build_late(builder, HR_OP_embed_bwd, step.attr, HR_ATTR_BYTES);
     made->in[0] = step.in[0];
     made->in[1] = dy;
     made->out[0] = table;
@@ -37,16 +60,18 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     return HR_OK;
 }
 
-/* Elements of the table that come from far: each row once, however many tokens take it. */
+/* Elements of the table that come from far: each row once, however many tokens take it. Of panels
+ * each token gathers its own. */
 static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
 {
     const hr_embed_attr *attr = (const hr_embed_attr *)step->attr;
     (void)bf16;
-    items[0] = hr_min(rows, attr->V) * attr->D;
+    if (attr->layout == HR_ROWS) items[0] = hr_min(rows, attr->V) * attr->D;
+    else items[1] = rows * attr->D;
 }
 
 const hr_op hr_embed_op = { .name = "embed",
-                            .in = "rwW",
+                            .in = "rwWW",
                             .out = "r",
                             .derivative = derivative,
                             .items = items,

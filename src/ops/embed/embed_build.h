@@ -6,8 +6,9 @@
 #include "graph/builder.h"
 #include "ops/embed/embed.h"
 
-/* y = table[ids] + positions[position]; positions may be HR_NONE. Returns y. */
+/* y = table[ids] + positions[skip + position]; positions may be HR_NONE. A table in the layout of
+ * products is the head's weight. Returns y. */
 int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32_t table,
-                       int32_t positions);
+                       int32_t positions, int64_t skip);
 
 #endif

@@ -8,33 +8,83 @@
 #include "ops/embed/embed.h"
 #include "ops/kernels.h"
 
-enum { COLUMN_UNIT = 16 /* a cache line of sums */ };
+enum {
+    COLUMN_UNIT = 16, /* a cache line of sums */
+    GATHERED = 256    /* elements of a column of panels that are taken at a time */
+};
+
+/* Elements first to first + count of a token's row, in `gathered` where they do not lie together. */
+static const float *words_of(const hr_embed_attr *attr, const void *table, int64_t id,
+                             int64_t first, int64_t count, float *gathered)
+{
+    const hr_layout layout = (hr_layout)attr->layout;
+    if (layout == HR_ROWS) return (const float *)table + id * attr->D + first;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = hr_layout_index(layout, attr->D, attr->V, first + i, id);
+        gathered[i] = layout == HR_PANEL ? ((const float *)table)[at]
+                                         : hr_bf16_to_f32(((const hr_bf16 *)table)[at]);
+    }
+    return gathered;
+}
+
+static int64_t position_of(const hr_embed_attr *attr, const hr_call *call, int64_t r)
+{
+    return attr->skip + (call->row_first + r) % attr->T;
+}
 
 void hr_embed_run(const hr_call *call)
 {
     const hr_embed_attr *attr = call->attr;
-    const int64_t D = attr->D;
+    const int64_t D = attr->D, start = call->in[3] ? *(const int32_t *)call->in[3] : 0;
+    const int64_t unit = attr->layout == HR_ROWS ? D : GATHERED;
     const int32_t *ids = call->in[0];
-    const float *words = call->in[1], *positions = call->in[2];
+    const float *positions = call->in[2];
+    float gathered[GATHERED];
     int64_t first, last;
     hr_share(call->rows, call->thread, call->threads, &first, &last);
     for (int64_t r = first; r < last; r++) {
-        const int64_t position = (call->row_first + r) % attr->T;
-        call->kernels->embed.fwd(words + ids[r] * D, positions ? positions + position * D : NULL,
-                                 hr_element_at(call->out[0], r * D, call->dtype), D, call->dtype);
+        const int64_t position = start + position_of(attr, call, r);
+        for (int64_t c = 0; c < D; c += unit) {
+            const int64_t count = hr_min(unit, D - c);
+            call->kernels->embed.fwd(words_of(attr, call->in[1], ids[r], c, count, gathered),
+                                     positions ? positions + position * D + c : NULL,
+                                     hr_element_at(call->out[0], r * D + c, call->dtype), count,
+                                     call->dtype);
+        }
     }
 }
 
+/* Columns [first, last) of each of so many rows; first is a multiple of COLUMN_UNIT. */
 static void clear_columns(float *table, int64_t rows, int64_t D, int64_t first, int64_t last)
 {
     for (int64_t r = 0; r < rows; r++)
         memset(table + r * D + first, 0, (size_t)(last - first) * sizeof *table);
 }
 
+/* The same of a table whose rows are the columns of panels, with what pads it. */
+static void clear_lines(float *table, const hr_embed_attr *attr, int64_t first, int64_t last)
+{
+    const hr_layout layout = (hr_layout)attr->layout;
+    const int64_t lines = layout == HR_PANEL ? attr->D : (attr->D + 1) / 2 * 2;
+    const int64_t end = last == attr->D ? lines : last;
+    for (int64_t v = 0; v < attr->V; v += HR_PANEL_WIDTH)
+        memset(table + hr_layout_index(layout, attr->D, attr->V, first, v), 0,
+               (size_t)((end - first) * HR_PANEL_WIDTH) * sizeof *table);
+}
+
+static void add_to_column(float *table, const hr_embed_attr *attr, int64_t id, int64_t first,
+                          int64_t last, const void *dy, hr_dtype dtype)
+{
+    for (int64_t d = first; d < last; d++)
+        table[hr_layout_index((hr_layout)attr->layout, attr->D, attr->V, d, id)] +=
+            hr_element_get(dy, d - first, dtype);
+}
+
 void hr_embed_bwd_run(const hr_call *call)
 {
     const hr_embed_attr *attr = call->attr;
     const int64_t D = attr->D;
+    const bool in_rows = attr->layout == HR_ROWS;
     const int32_t *ids = call->in[0];
     float *words = call->out[0], *positions = call->out[1];
     int64_t first, last;
@@ -42,14 +92,19 @@ void hr_embed_bwd_run(const hr_call *call)
     first *= COLUMN_UNIT;
     last = hr_min(last * COLUMN_UNIT, D);
     if (first >= last) return;
-    if (call->clear & 1u << 0) clear_columns(words, attr->V, D, first, last);
-    if (positions && call->clear & 1u << 1) clear_columns(positions, attr->T, D, first, last);
+    if (call->clear & 1u << 0) {
+        if (in_rows) clear_columns(words, attr->V, D, first, last);
+        else clear_lines(words, attr, first, last);
+    }
+    if (positions && call->clear & 1u << 1)
+        clear_columns(positions, attr->positions, D, first, last);
     for (int64_t r = 0; r < call->rows; r++) {
         const void *dy = hr_element_at(call->in[1], r * D + first, call->dtype);
-        const int64_t position = (call->row_first + r) % attr->T;
-        call->kernels->embed.bwd(words + ids[r] * D + first, dy, last - first, call->dtype);
+        if (in_rows)
+            call->kernels->embed.bwd(words + ids[r] * D + first, dy, last - first, call->dtype);
+        else add_to_column(words, attr, ids[r], first, last, dy, call->dtype);
         if (positions)
-            call->kernels->embed.bwd(positions + position * D + first, dy, last - first,
-                                     call->dtype);
+            call->kernels->embed.bwd(positions + position_of(attr, call, r) * D + first, dy,
+                                     last - first, call->dtype);
     }
 }

@@ -16,7 +16,7 @@ int32_t hr_build_linear(hr_builder *builder, const char *name, int32_t x, int32_
     const hr_tensor *matrix = &builder->program->tensors[weight];
     const hr_linear_attr attr = { matrix->dims[0], matrix->dims[1], builder->T, act };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.N);
-    const bool keeps_pre = act == HR_ACT_GELU && builder->training;
+    const bool keeps_pre = hr_act_needs_pre(act) && builder->training;
     const int32_t pre = keeps_pre ? hr_build_rows(builder, "pre", builder->dtype, attr.N) : HR_NONE;
     hr_build_mark(builder, pre, HR_INTERMEDIATE_UP);
     if (act != HR_ACT_NONE) hr_build_mark(builder, y, HR_INTERMEDIATE_ACTIVATION);
@@ -57,7 +57,7 @@ static void emit_dx(hr_derive *derive, const hr_step *step, int32_t dy)
     made->in[DY] = dy;
     made->in[W] = step->in[W];
     made->in[ADDEND] = addend;
-    if (maker) made->in[AUX] = attr.act == HR_ACT_GELU ? maker->out[PRE] : x;
+    if (maker) made->in[AUX] = hr_act_needs_pre(attr.act) ? maker->out[PRE] : x;
     made->out[0] = dx;
 }
 
@@ -117,7 +117,7 @@ static int64_t blocks(int64_t length, int64_t block)
 static void items_mm(const hr_linear_attr *shape, bool bf16, int64_t rows, int64_t reduced,
                      int64_t columns, int64_t items[HR_ITEMS_MAX])
 {
-    if (shape->act == HR_ACT_GELU) items[0] = rows * columns;
+    if (hr_act_needs_pre(shape->act)) items[0] = rows * columns;
     items[1] = rows * columns * (blocks(reduced, BLOCK_BYTES / (bf16 ? 2 : 4)) - 1);
     items[2] = rows * reduced * blocks(columns, BLOCK_COLUMNS);
     if (columns % TILE_COLUMNS) items[3] = rows;

@@ -17,14 +17,21 @@
 #include "base/checked.h"
 #include "ops/call.h"
 
-typedef enum { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_GELU } hr_act; /* GELU: x * Phi(x), by erf */
+/* GELU is x Phi(x), by erf; its tanh form x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. */
+typedef enum { HR_ACT_NONE, HR_ACT_RELU, HR_ACT_GELU, HR_ACT_GELU_TANH } hr_act;
+
+/* The slope follows from what the activation was applied to, not from its result. */
+static inline bool hr_act_needs_pre(hr_act act)
+{
+    return act == HR_ACT_GELU || act == HR_ACT_GELU_TANH;
+}
 
 /* Operands. linear    in  x r, W w, bias W, residual R      out  y r, pre R
  *           linear_dx in  dy r, W w, addend R, aux R         out  dx r
  *           linear_dw in  x r, dy r                          out  dW a, db A
  *
- *   pre   written when it is there: GELU's derivative needs it
- *   aux   what act' is computed from: y for ReLU, pre for GELU; absent with HR_ACT_NONE
+ *   pre   written when it is there: the slopes of both GELUs need it
+ *   aux   what act' is computed from: y for ReLU, pre for a GELU; absent with HR_ACT_NONE
  *   y     may be exactly residual; dx may be exactly addend or aux; else disjoint
  *
  * Numerics one result element of forward and dx is one chain over the reduction 0, 1, 2, ... (fp32:

@@ -137,12 +137,21 @@ ALWAYS_INLINE void finish_lines(bool transposed, hr_act act, const hr_linear_mm 
 ALWAYS_INLINE void finish_whole_lines(const hr_linear_mm *mm, const linear_tile *tile)
 {
     const hr_act act = mm->transposed && !mm->aux ? HR_ACT_NONE : mm->act;
-    if (mm->transposed && act == HR_ACT_NONE) finish_lines(true, HR_ACT_NONE, mm, tile);
-    else if (mm->transposed && act == HR_ACT_RELU) finish_lines(true, HR_ACT_RELU, mm, tile);
-    else if (mm->transposed) finish_lines(true, HR_ACT_GELU, mm, tile);
-    else if (act == HR_ACT_NONE) finish_lines(false, HR_ACT_NONE, mm, tile);
-    else if (act == HR_ACT_RELU) finish_lines(false, HR_ACT_RELU, mm, tile);
-    else finish_lines(false, HR_ACT_GELU, mm, tile);
+    if (mm->transposed) {
+        switch (act) {
+        case HR_ACT_NONE: finish_lines(true, HR_ACT_NONE, mm, tile); break;
+        case HR_ACT_RELU: finish_lines(true, HR_ACT_RELU, mm, tile); break;
+        case HR_ACT_GELU: finish_lines(true, HR_ACT_GELU, mm, tile); break;
+        case HR_ACT_GELU_TANH: finish_lines(true, HR_ACT_GELU_TANH, mm, tile); break;
+        }
+        return;
+    }
+    switch (act) {
+    case HR_ACT_NONE: finish_lines(false, HR_ACT_NONE, mm, tile); break;
+    case HR_ACT_RELU: finish_lines(false, HR_ACT_RELU, mm, tile); break;
+    case HR_ACT_GELU: finish_lines(false, HR_ACT_GELU, mm, tile); break;
+    case HR_ACT_GELU_TANH: finish_lines(false, HR_ACT_GELU_TANH, mm, tile); break;
+    }
 }
 
 /* Asks for what the epilogue of the next tile will touch in these rows: its lines are far apart,

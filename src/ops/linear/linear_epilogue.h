@@ -39,7 +39,7 @@ ALWAYS_INLINE vec finish_value(hr_dtype dtype, bool transposed, hr_act act, cons
     if (transposed && act != HR_ACT_NONE) {
         const vec aux = vec_load(mm->aux, index, lanes, dtype);
         z = act == HR_ACT_RELU ? vec_zero_below(z, aux, vec_set(FLT_MIN))
-                               : vec_mul(z, hr_gelu_slope(dtype, aux));
+                               : vec_mul(z, hr_slope_vec(dtype, act, aux));
     }
     return z;
 }
@@ -79,6 +79,7 @@ ALWAYS_INLINE void finish_tile(hr_dtype dtype, const hr_linear_mm *mm, const lin
         case HR_ACT_NONE: finish_rows(dtype, false, HR_ACT_NONE, mm, tile); break;
         case HR_ACT_RELU: finish_rows(dtype, false, HR_ACT_RELU, mm, tile); break;
         case HR_ACT_GELU: finish_rows(dtype, false, HR_ACT_GELU, mm, tile); break;
+        case HR_ACT_GELU_TANH: finish_rows(dtype, false, HR_ACT_GELU_TANH, mm, tile); break;
         }
         return;
     }
@@ -86,6 +87,7 @@ ALWAYS_INLINE void finish_tile(hr_dtype dtype, const hr_linear_mm *mm, const lin
     case HR_ACT_NONE: finish_rows(dtype, true, HR_ACT_NONE, mm, tile); break;
     case HR_ACT_RELU: finish_rows(dtype, true, HR_ACT_RELU, mm, tile); break;
     case HR_ACT_GELU: finish_rows(dtype, true, HR_ACT_GELU, mm, tile); break;
+    case HR_ACT_GELU_TANH: finish_rows(dtype, true, HR_ACT_GELU_TANH, mm, tile); break;
     }
 }
 

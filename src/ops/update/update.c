@@ -11,6 +11,19 @@ static int64_t elements_of(const hr_program *program, int32_t tensor)
     return hr_tensor_bytes(t) / hr_dtype_bytes((hr_dtype)t->dtype);
 }
 
+void hr_build_merges(hr_builder *builder)
+{
+    const hr_program *program = builder->program;
+    for (int32_t p = 0; p < program->param_count && hr_build_status(builder) == HR_OK; p++) {
+        const hr_param *param = &program->params[p];
+        if (param->gradient_again == HR_NONE) continue;
+        const hr_merge_attr attr = { elements_of(program, param->gradient) };
+        hr_step *step = hr_build_step(builder, HR_OP_merge, &attr, sizeof attr);
+        step->in[0] = param->gradient_again;
+        step->out[0] = param->gradient;
+    }
+}
+
 int32_t hr_build_norm_scale(hr_builder *builder, double limit)
 {
     const hr_program *program = builder->program;
@@ -54,6 +67,8 @@ void hr_build_update(hr_builder *builder, int32_t index, hr_update_rule rule, in
     if (!rule.sgd) step->out[out++] = param->moment[1];
     if (param->weight != param->master) step->out[out] = param->weight;
 }
+
+const hr_op hr_merge_op = { .name = "merge", .in = "w", .out = "u" };
 
 const hr_op hr_sumsq_op = { .name = "sumsq",
                             .in = "w",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/update/update.h - from complete gradients to new weights.
  *
+ *     merge   gradient += gradient of the weight's other use
  *     sumsq   part   = sum of squares of a gradient (double)
  *     clip    norm   = sqrt(sum of parts); scale = min(1, limit / (norm + 1e-6)), 1 without a limit
  *     adamw   g = scale * gradient
@@ -10,7 +11,8 @@
  *             no shrinking
  *     sgd     g = scale * gradient + decay * w;  m = momentum m + g;  w = w - lr * m
  *
- * Operands. sumsq  in  gradient w                      out  part w
+ * Operands. merge  in  other w                         out  gradient u
+ *           sumsq  in  gradient w                      out  part w
  *           clip   in  parts w                         out  norm_scale w
  *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W
  *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W
@@ -25,7 +27,7 @@
  *          end, the runs added in order. adamw in fp32, coefficients computed in double and rounded
  *          once.
  * Repeat   threads take whole runs of 4,096 elements; the order of sums does not depend on them.
- * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), adamw and sgd 1.
+ * Phases   merge 1, sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), adamw and sgd 1.
  * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a
  *          bf16 copy.
  * Source   Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2. */
@@ -35,6 +37,10 @@
 #include <stdbool.h>
 
 #include "ops/call.h"
+
+typedef struct {
+    int64_t elements;
+} hr_merge_attr;
 
 typedef struct {
     int64_t elements;
@@ -53,6 +59,7 @@ typedef struct {
 
 int64_t hr_sumsq_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
 
+hr_run_fn hr_merge_run;
 hr_run_fn hr_sumsq_run;
 hr_run_fn hr_clip_run;
 hr_run_fn hr_adamw_run;
