@@ -17,7 +17,19 @@ extern "C" {
 
 enum { HR_PATH_BYTES = 1024 };
 
-typedef enum { HR_FAMILY_NEEDLE, HR_FAMILY_GPT_NEOX, HR_FAMILY_LLAMA, HR_FAMILIES } hr_family;
+typedef enum {
+    HR_FAMILY_NEEDLE,
+    HR_FAMILY_GPT_NEOX,
+    HR_FAMILY_LLAMA,
+    HR_FAMILY_GPT2,
+    HR_FAMILY_OPT,
+    HR_FAMILY_MISTRAL,
+    HR_FAMILY_QWEN2,
+    HR_FAMILY_QWEN3,
+    HR_FAMILY_YXANUL,
+    HR_FAMILIES
+} hr_family;
+typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie; /* auto: as the family is known */
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
 typedef enum {
@@ -41,8 +53,11 @@ typedef struct {
         char from[HR_PATH_BYTES]; /* folder of a model that is there already; empty: a new one */
         int32_t family;           /* hr_family */
         int64_t d_model, n_layers, n_heads, d_ff, vocab_size;
-        int64_t n_kv_heads; /* llama; 0: n_heads */
-        int64_t head_dim;   /* llama; 0: d_model / n_heads */
+        int64_t n_kv_heads;     /* llama and its kin; 0: n_heads */
+        int64_t head_dim;       /* llama and its kin; 0: d_model / n_heads */
+        int64_t positions;      /* that are learned; 0: seq_len */
+        int64_t embedding_rank; /* yxanul: width of the factorised table; 0: d_model / 4 */
+        int32_t tie_embeddings; /* hr_tie: the head is the table */
         double dropout;
         double norm_eps;
         double rotary_fraction; /* gpt_neox: share of each head that rotates */
@@ -150,6 +165,10 @@ bool hr_word_is_near(const char *word, const char *known);
 /* Elements of a head, and heads that have keys and values of their own. Pure. */
 int64_t hr_config_head_dim(const hr_config *config);
 int64_t hr_config_kv_heads(const hr_config *config);
+
+/* Learned positions, and the width of a factorised table. Pure. */
+int64_t hr_config_positions(const hr_config *config);
+int64_t hr_config_embedding_rank(const hr_config *config);
 
 /* All defaults. */
 void hr_config_default(hr_config *config);

@@ -7,6 +7,53 @@
 #include "ops/dropout/dropout_build.h"
 #include "ops/linear/linear_build.h"
 
+void hr_block_layers(hr_builder *builder, const hr_config *config, hr_model *model,
+                     const hr_layer_weight *weights, int32_t count)
+{
+    for (int64_t i = 0; i < config->model.n_layers; i++) {
+        builder->layer = (int16_t)i;
+        for (int32_t w = 0; w < count; w++)
+            model->layers[i][w] = weights[w].name ? hr_build_param(builder, weights[w].shape,
+                                                                   weights[w].name, (long long)i)
+                                                  : HR_NONE;
+    }
+    builder->layer = HR_NONE;
+}
+
+void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *model, double std,
+                    const char *name)
+{
+    const int64_t V = config->model.vocab_size, D = config->model.d_model;
+    const hr_param_shape alone = { HR_PARAM_TABLE, V, D, std, false, false };
+    const hr_param_shape tied = { HR_PARAM_MATRIX, D, V, std, false, true };
+    model->table = hr_build_param(builder, hr_family_ties(config) ? tied : alone, "%s", name);
+    model->positions = model->factor = HR_NONE;
+}
+
+void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model, double std,
+                   const char *name)
+{
+    const hr_param_shape shape = {
+        HR_PARAM_MATRIX, config->model.d_model, config->model.vocab_size, std, false, true
+    };
+    model->head = hr_family_ties(config) ? model->table
+                                         : hr_build_param(builder, shape, "%s", name);
+}
+
+void hr_block_mark_qkv(hr_builder *builder, int32_t qkv)
+{
+    hr_build_mark(builder, qkv, HR_INTERMEDIATE_Q);
+    hr_build_mark(builder, qkv, HR_INTERMEDIATE_K);
+    hr_build_mark(builder, qkv, HR_INTERMEDIATE_V);
+}
+
+int32_t hr_block_project(hr_builder *builder, const char *name, int32_t x, int32_t weight,
+                         int32_t bias, hr_intermediate mark)
+{
+    return hr_build_mark(
+        builder, hr_build_linear(builder, name, x, weight, bias, HR_ACT_NONE, HR_NONE), mark);
+}
+
 static int32_t join(hr_builder *builder, const hr_config *config, const char *name, int32_t x,
                     int32_t weight, int32_t bias, int32_t residual, hr_intermediate mark)
 {

@@ -5,7 +5,33 @@
 
 #include "graph/builder.h"
 #include "headroom/config.h"
+#include "model/family.h"
 #include "ops/attention/attention.h"
+
+/* A weight that every layer has. */
+typedef struct {
+    const char *name; /* with one %lld for the layer */
+    hr_param_shape shape;
+} hr_layer_weight;
+
+/* Declares `count` weights for each layer, in this order. A null name: the family has none such. */
+void hr_block_layers(hr_builder *builder, const hr_config *config, hr_model *model,
+                     const hr_layer_weight *weights, int32_t count);
+
+/* Declares the table [V, D], alone or as what the head is too. */
+void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *model, double std,
+                    const char *name);
+
+/* Declares the head [D, V], unless it is the table. */
+void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model, double std,
+                   const char *name);
+
+/* Queries, keys and values in one buffer: a strategy keeps them together or not at all. */
+void hr_block_mark_qkv(hr_builder *builder, int32_t qkv);
+
+/* The product x W + bias, bias HR_NONE: without. */
+int32_t hr_block_project(hr_builder *builder, const char *name, int32_t x, int32_t weight,
+                         int32_t bias, hr_intermediate mark);
 
 /* The end of a branch: residual + dropout(x W + bias). Without dropout the residual is added in the
  * product's epilogue. bias may be HR_NONE. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/checked.h"
 #include "base/number.h"
 #include "model/config_keys.h"
 
@@ -141,6 +142,17 @@ int64_t hr_config_head_dim(const hr_config *config)
 int64_t hr_config_kv_heads(const hr_config *config)
 {
     return config->model.n_kv_heads ? config->model.n_kv_heads : config->model.n_heads;
+}
+
+int64_t hr_config_positions(const hr_config *config)
+{
+    return config->model.positions ? config->model.positions : config->train.seq_len;
+}
+
+int64_t hr_config_embedding_rank(const hr_config *config)
+{
+    const int64_t given = config->model.embedding_rank;
+    return given ? given : hr_max(config->model.d_model / 4, 1);
 }
 
 void hr_config_default(hr_config *config)

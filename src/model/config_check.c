@@ -40,25 +40,44 @@ static hr_status check_family(const hr_config *config, hr_error *err)
 {
     const struct {
         bool given;
+        uint32_t trait;
         const char *key;
-    } keys[] = { { config->model.n_kv_heads, "model.n_kv_heads" },
-                 { config->model.head_dim, "model.head_dim" },
-                 { config->model.rope_scaling.kind, "model.rope_scaling.kind" },
-                 { config->model.attention.sliding_window, "model.attention.sliding_window" } };
+    } keys[] = { { config->model.n_kv_heads, HR_READS_GROUPS, "model.n_kv_heads" },
+                 { config->model.head_dim, HR_READS_GROUPS, "model.head_dim" },
+                 { config->model.rope_scaling.kind, HR_READS_GROUPS, "model.rope_scaling.kind" },
+                 { config->model.attention.sliding_window, HR_READS_GROUPS,
+                   "model.attention.sliding_window" },
+                 { config->model.positions, HR_READS_POSITIONS, "model.positions" },
+                 { config->model.embedding_rank, HR_READS_RANK, "model.embedding_rank" } };
+    const hr_family_spec *family = hr_family_of(config);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (keys[i].given && config->model.family != HR_FAMILY_LLAMA)
-            return hr_fail(err, HR_USAGE, "%s is llama's; model.family is %s", keys[i].key,
-                           hr_family_of(config)->name);
+        if (keys[i].given && !(family->traits & keys[i].trait))
+            return hr_fail(err, HR_USAGE, "model.family %s has no %s", family->name, keys[i].key);
+    if (hr_family_ties(config) && !(family->traits & HR_MAY_TIE))
+        return hr_fail(err, HR_USAGE, "model.family %s has a head of its own, never the table",
+                       family->name);
+    if (!hr_family_ties(config) && family->traits & HR_READS_RANK)
+        return hr_fail(err, HR_USAGE, "the head of model.family %s is its factorised table",
+                       family->name);
     return HR_OK;
+}
+
+static hr_status check_positions(const hr_config *config, hr_error *err)
+{
+    const int64_t T = config->train.seq_len, positions = hr_config_positions(config);
+    if (T <= positions) return HR_OK;
+    return hr_fail(err, HR_USAGE, "train.seq_len %lld is more than model.positions %lld",
+                   (long long)T, (long long)positions);
 }
 
 static hr_status check_rotation(const hr_config *config, hr_error *err)
 {
     const int64_t width = hr_config_head_dim(config);
-    const bool part = config->model.family == HR_FAMILY_GPT_NEOX;
+    const uint32_t traits = hr_family_of(config)->traits;
+    const bool part = traits & HR_ROTATES_SHARE;
     const double fraction = part ? config->model.rotary_fraction : 1;
     const int64_t rotary = (int64_t)((double)width * fraction);
-    if (config->model.family == HR_FAMILY_NEEDLE || rotary % 2 == 0) return HR_OK;
+    if (!(traits & (HR_ROTATES_SHARE | HR_ROTATES_ALL)) || rotary % 2 == 0) return HR_OK;
     if (!part)
         return hr_fail(err, HR_USAGE,
                        "heads of %lld cannot rotate: pairs do, so the width must be "
@@ -176,6 +195,12 @@ static hr_status check_products(const hr_config *config, hr_error *err)
           bytes_most,
           { L, D, A, 4, STATE_BYTES } },
         { "train.seq_len x model.d_model x 16 bytes", bytes_most, { T, D, STATE_BYTES } },
+        { "model.positions x model.d_model x 16 bytes",
+          bytes_most,
+          { hr_config_positions(config), D, STATE_BYTES } },
+        { "model.embedding_rank x (model.vocab_size or model.d_model) x 16 bytes",
+          bytes_most,
+          { hr_config_embedding_rank(config), hr_max(V, D), STATE_BYTES } },
         { "train.batch x train.seq_len x model.n_layers x the width of attention x 64 bytes",
           bytes_most,
           { B, T, L, A, 64 } },
@@ -227,7 +252,7 @@ hr_status hr_config_check(const hr_config *config, hr_error *err)
     hr_status (*const checks[])(const hr_config *,
                                 hr_error *) = { check_family,   check_heads,      check_scaling,
                                                 check_window,   check_vocabulary, check_batch,
-                                                check_products, check_dropout };
+                                                check_products, check_dropout,    check_positions };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const hr_status status = checks[i](config, err);
         if (status != HR_OK) return status;

@@ -13,11 +13,24 @@ enum { HR_LAYER_WEIGHTS = 20 };
  * its own. */
 typedef struct {
     int32_t table, positions, final_gain, final_bias, head, rope_table;
+    int32_t factor;                      /* HR_NONE but for a table that is factorised */
     int32_t (*layers)[HR_LAYER_WEIGHTS]; /* [n_layers] */
 } hr_model;
 
+/* What a family reads beside what all read, or is known to do. */
+typedef enum {
+    HR_READS_GROUPS = 1 << 0,    /* n_kv_heads, head_dim, rope_scaling, sliding_window */
+    HR_READS_POSITIONS = 1 << 1, /* model.positions */
+    HR_READS_RANK = 1 << 2,      /* model.embedding_rank */
+    HR_ROTATES_SHARE = 1 << 3,   /* rotary_fraction of each head */
+    HR_ROTATES_ALL = 1 << 4,
+    HR_MAY_TIE = 1 << 5, /* the head may be the table */
+    HR_TIES = 1 << 6     /* and is, unless the recipe says otherwise */
+} hr_family_trait;
+
 typedef struct {
     const char *name;
+    uint32_t traits;
     const char *architecture;   /* as a Hugging Face config.json names it; null: not known there */
     const char *initialisation; /* in words */
 
@@ -32,9 +45,13 @@ typedef struct {
                        int32_t ids);
 } hr_family_spec;
 
-extern const hr_family_spec hr_family_needle, hr_family_gpt_neox, hr_family_llama;
+extern const hr_family_spec hr_family_needle, hr_family_gpt_neox, hr_family_llama, hr_family_gpt2,
+    hr_family_opt, hr_family_mistral, hr_family_qwen2, hr_family_qwen3, hr_family_yxanul;
 
 /* The family of a config. Never null. */
 const hr_family_spec *hr_family_of(const hr_config *config);
+
+/* Whether the head is the table of embeddings. */
+bool hr_family_ties(const hr_config *config);
 
 #endif

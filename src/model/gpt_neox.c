@@ -9,10 +9,8 @@
  * (small_init),
  *          Wang and Komatsuzaki 2021 (wang_init). */
 #include <math.h>
-#include <stdio.h>
 
 #include "model/blocks.h"
-#include "model/family.h"
 #include "ops/attention/attention_build.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
@@ -31,60 +29,41 @@ enum {
     UP,
     UP_BIAS,
     DOWN,
-    DOWN_BIAS
+    DOWN_BIAS,
+    WEIGHTS
 };
 
 #define LAYER "gpt_neox.layers.%lld."
 
-static int32_t vector(hr_builder *builder, int64_t K, double value, const char *name_in_layer,
-                      int64_t i)
-{
-    const hr_param_shape shape = { HR_PARAM_VECTOR, K, 0, value, true, false };
-    char name[96];
-    snprintf(name, sizeof name, LAYER "%s", (long long)i, name_in_layer);
-    return hr_build_param(builder, shape, "%s", name);
-}
-
-static int32_t matrix(hr_builder *builder, int64_t K, int64_t N, double std,
-                      const char *name_in_layer, int64_t i)
-{
-    const hr_param_shape shape = { HR_PARAM_MATRIX, K, N, std, false, true };
-    char name[96];
-    snprintf(name, sizeof name, LAYER "%s", (long long)i, name_in_layer);
-    return hr_build_param(builder, shape, "%s", name);
-}
-
 static void params(hr_builder *builder, const hr_config *config, hr_model *model)
 {
-    const int64_t D = config->model.d_model, F = config->model.d_ff, V = config->model.vocab_size;
+    const int64_t D = config->model.d_model, F = config->model.d_ff;
     const double small = sqrt(2.0 / (5.0 * (double)D));
     const double wang = 2.0 / ((double)config->model.n_layers * sqrt((double)D));
-    model->table = hr_build_param(builder, (hr_param_shape){ HR_PARAM_TABLE, V, D, small },
-                                  "gpt_neox.embed_in.weight");
-    model->positions = HR_NONE;
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
-        int32_t *w = model->layers[i];
-        builder->layer = (int16_t)i;
-        w[LN_1] = vector(builder, D, 1, "input_layernorm.weight", i);
-        w[LN_1_BIAS] = vector(builder, D, 0, "input_layernorm.bias", i);
-        w[LN_2] = vector(builder, D, 1, "post_attention_layernorm.weight", i);
-        w[LN_2_BIAS] = vector(builder, D, 0, "post_attention_layernorm.bias", i);
-        w[QKV] = matrix(builder, D, 3 * D, small, "attention.query_key_value.weight", i);
-        w[QKV_BIAS] = vector(builder, 3 * D, 0, "attention.query_key_value.bias", i);
-        w[DENSE] = matrix(builder, D, D, wang, "attention.dense.weight", i);
-        w[DENSE_BIAS] = vector(builder, D, 0, "attention.dense.bias", i);
-        w[UP] = matrix(builder, D, F, small, "mlp.dense_h_to_4h.weight", i);
-        w[UP_BIAS] = vector(builder, F, 0, "mlp.dense_h_to_4h.bias", i);
-        w[DOWN] = matrix(builder, F, D, wang, "mlp.dense_4h_to_h.weight", i);
-        w[DOWN_BIAS] = vector(builder, D, 0, "mlp.dense_4h_to_h.bias", i);
-    }
-    builder->layer = HR_NONE;
-    model->final_gain = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 1, true },
-                                       "gpt_neox.final_layer_norm.weight");
-    model->final_bias = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 0, true },
-                                       "gpt_neox.final_layer_norm.bias");
-    model->head = hr_build_param(
-        builder, (hr_param_shape){ HR_PARAM_MATRIX, D, V, small, false, true }, "embed_out.weight");
+    const hr_param_shape one = { HR_PARAM_VECTOR, D, 0, 1, true, false };
+    const hr_param_shape zero = { HR_PARAM_VECTOR, D, 0, 0, true, false };
+    const hr_param_shape qkv_bias = { HR_PARAM_VECTOR, 3 * D, 0, 0, true, false };
+    const hr_param_shape up_bias = { HR_PARAM_VECTOR, F, 0, 0, true, false };
+    const hr_layer_weight weights[] = {
+        [LN_1] = { LAYER "input_layernorm.weight", one },
+        [LN_1_BIAS] = { LAYER "input_layernorm.bias", zero },
+        [LN_2] = { LAYER "post_attention_layernorm.weight", one },
+        [LN_2_BIAS] = { LAYER "post_attention_layernorm.bias", zero },
+        [QKV] = { LAYER "attention.query_key_value.weight",
+                  { HR_PARAM_MATRIX, D, 3 * D, small, false, true } },
+        [QKV_BIAS] = { LAYER "attention.query_key_value.bias", qkv_bias },
+        [DENSE] = { LAYER "attention.dense.weight", { HR_PARAM_MATRIX, D, D, wang, false, true } },
+        [DENSE_BIAS] = { LAYER "attention.dense.bias", zero },
+        [UP] = { LAYER "mlp.dense_h_to_4h.weight", { HR_PARAM_MATRIX, D, F, small, false, true } },
+        [UP_BIAS] = { LAYER "mlp.dense_h_to_4h.bias", up_bias },
+        [DOWN] = { LAYER "mlp.dense_4h_to_h.weight", { HR_PARAM_MATRIX, F, D, wang, false, true } },
+        [DOWN_BIAS] = { LAYER "mlp.dense_4h_to_h.bias", zero },
+    };
+    hr_block_table(builder, config, model, small, "gpt_neox.embed_in.weight");
+    hr_block_layers(builder, config, model, weights, WEIGHTS);
+    model->final_gain = hr_build_param(builder, one, "gpt_neox.final_layer_norm.weight");
+    model->final_bias = hr_build_param(builder, zero, "gpt_neox.final_layer_norm.bias");
+    hr_block_head(builder, config, model, small, "embed_out.weight");
 }
 
 /* Elements of a head that rotate: an even number. */
@@ -103,21 +82,13 @@ static void tables(hr_builder *builder, const hr_config *config, hr_model *model
                                                 (hr_rope_scaling){ HR_ROPE_NONE });
 }
 
-/* One buffer for all three: a strategy keeps them together or not at all. */
-static void mark_qkv(hr_builder *builder, int32_t qkv)
-{
-    hr_build_mark(builder, qkv, HR_INTERMEDIATE_Q);
-    hr_build_mark(builder, qkv, HR_INTERMEDIATE_K);
-    hr_build_mark(builder, qkv, HR_INTERMEDIATE_V);
-}
-
 static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
                          const int32_t *w, int32_t h, int32_t residual)
 {
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
     int32_t qkv = hr_build_linear(builder, "qkv", norm, w[QKV], w[QKV_BIAS], HR_ACT_NONE, HR_NONE);
-    mark_qkv(builder, qkv);
+    hr_block_mark_qkv(builder, qkv);
     hr_attention_attr attr = hr_block_attention(config);
     attr.k_offset = attr.head_width;
     attr.v_offset = 2 * attr.head_width;
@@ -129,7 +100,7 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
                                             .runs = 2,
                                             .offset = { 0, attr.k_offset },
                                             .head_stride = attr.q_head_stride });
-    mark_qkv(builder, qkv);
+    hr_block_mark_qkv(builder, qkv);
     const int32_t o = hr_build_attention(builder, "attention", qkv, HR_NONE, HR_NONE, attr);
     if (config->model.parallel_residual)
         return hr_block_join(builder, config, "attention_out", o, w[DENSE], w[DENSE_BIAS],
@@ -169,6 +140,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 
 const hr_family_spec hr_family_gpt_neox = {
     .name = "gpt_neox",
+    .traits = HR_ROTATES_SHARE | HR_MAY_TIE,
     .architecture = "GPTNeoXForCausalLM",
     .initialisation =
         "embeddings, head and inner matrices normal sqrt(2 / (5 d)) (small_init); o and "

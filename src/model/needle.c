@@ -7,7 +7,6 @@
 #include <math.h>
 
 #include "model/blocks.h"
-#include "model/family.h"
 #include "ops/attention/attention_build.h"
 #include "ops/embed/embed_build.h"
 #include "ops/linear/linear_build.h"
@@ -29,73 +28,55 @@ enum {
     W1,
     B1,
     W2,
-    B2
+    B2,
+    WEIGHTS
 };
 
-static void norm_params(hr_builder *builder, int64_t D, int32_t pair[2], const char *name,
-                        int64_t i)
-{
-    const hr_param_shape one = { HR_PARAM_VECTOR, D, 0, 1, true, false };
-    const hr_param_shape zero = { HR_PARAM_VECTOR, D, 0, 0, true, false };
-    pair[0] = hr_build_param(builder, one, "layers.%lld.%s.weight", (long long)i, name);
-    pair[1] = hr_build_param(builder, zero, "layers.%lld.%s.bias", (long long)i, name);
-}
+#define LAYER "layers.%lld."
 
 static void params(hr_builder *builder, const hr_config *config, hr_model *model)
 {
     const int64_t D = config->model.d_model, F = config->model.d_ff, V = config->model.vocab_size;
     const double std = 0.02, std_out = 0.02 / sqrt(2.0 * (double)config->model.n_layers);
     const hr_param_shape square = { HR_PARAM_MATRIX, D, D, std, false, false };
-    model->table = hr_build_param(builder, (hr_param_shape){ HR_PARAM_TABLE, V, D, std },
-                                  "tok_emb");
-    model->positions = hr_build_param(
-        builder, (hr_param_shape){ HR_PARAM_TABLE, config->train.seq_len, D, std }, "pos_emb");
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
-        int32_t *w = model->layers[i];
-        const long long n = (long long)i;
-        builder->layer = (int16_t)i;
-        norm_params(builder, D, &w[LN_Q], "ln_q", i);
-        norm_params(builder, D, &w[LN_K], "ln_k", i);
-        norm_params(builder, D, &w[LN_V], "ln_v", i);
-        w[WQ] = hr_build_param(builder, square, "layers.%lld.wq", n);
-        w[WK] = hr_build_param(builder, square, "layers.%lld.wk", n);
-        w[WV] = hr_build_param(builder, square, "layers.%lld.wv", n);
-        w[WO] = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, D, D, std_out },
-                               "layers.%lld.wo", n);
-        norm_params(builder, D, &w[LN_MLP], "ln_mlp", i);
-        w[W1] = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, D, F, std },
-                               "layers.%lld.w1", n);
-        w[B1] = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, F, 0, 0, true },
-                               "layers.%lld.b1", n);
-        w[W2] = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, F, D, std_out },
-                               "layers.%lld.w2", n);
-        w[B2] = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 0, true },
-                               "layers.%lld.b2", n);
-    }
-    builder->layer = HR_NONE;
-    model->final_gain = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 1, true },
-                                       "ln_f.weight");
-    model->final_bias = hr_build_param(builder, (hr_param_shape){ HR_PARAM_VECTOR, D, 0, 0, true },
-                                       "ln_f.bias");
+    const hr_param_shape one = { HR_PARAM_VECTOR, D, 0, 1, true, false };
+    const hr_param_shape zero = { HR_PARAM_VECTOR, D, 0, 0, true, false };
+    const hr_layer_weight weights[] = {
+        [LN_Q] = { LAYER "ln_q.weight", one },
+        [LN_Q_BIAS] = { LAYER "ln_q.bias", zero },
+        [LN_K] = { LAYER "ln_k.weight", one },
+        [LN_K_BIAS] = { LAYER "ln_k.bias", zero },
+        [LN_V] = { LAYER "ln_v.weight", one },
+        [LN_V_BIAS] = { LAYER "ln_v.bias", zero },
+        [WQ] = { LAYER "wq", square },
+        [WK] = { LAYER "wk", square },
+        [WV] = { LAYER "wv", square },
+        [WO] = { LAYER "wo", { HR_PARAM_MATRIX, D, D, std_out, false, false } },
+        [LN_MLP] = { LAYER "ln_mlp.weight", one },
+        [LN_MLP_BIAS] = { LAYER "ln_mlp.bias", zero },
+        [W1] = { LAYER "w1", { HR_PARAM_MATRIX, D, F, std, false, false } },
+        [B1] = { LAYER "b1", { HR_PARAM_VECTOR, F, 0, 0, true, false } },
+        [W2] = { LAYER "w2", { HR_PARAM_MATRIX, F, D, std_out, false, false } },
+        [B2] = { LAYER "b2", zero },
+    };
+    const hr_param_shape positions = { HR_PARAM_TABLE, hr_config_positions(config), D, std };
+    hr_block_table(builder, config, model, std, "tok_emb");
+    model->positions = hr_build_param(builder, positions, "pos_emb");
+    hr_block_layers(builder, config, model, weights, WEIGHTS);
+    model->final_gain = hr_build_param(builder, one, "ln_f.weight");
+    model->final_bias = hr_build_param(builder, zero, "ln_f.bias");
     model->head = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, D, V, std }, "head");
-}
-
-static int32_t project(hr_builder *builder, const char *name, int32_t x, int32_t weight,
-                       hr_intermediate mark)
-{
-    const int32_t y = hr_build_linear(builder, name, x, weight, HR_NONE, HR_ACT_NONE, HR_NONE);
-    return hr_build_mark(builder, y, mark);
 }
 
 static int32_t attention(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)
 {
     const double eps = config->model.norm_eps;
     const int32_t norm_q = hr_build_norm(builder, "norm_q", h, w[LN_Q], w[LN_Q_BIAS], eps);
-    const int32_t q = project(builder, "q", norm_q, w[WQ], HR_INTERMEDIATE_Q);
+    const int32_t q = hr_block_project(builder, "q", norm_q, w[WQ], HR_NONE, HR_INTERMEDIATE_Q);
     const int32_t norm_k = hr_build_norm(builder, "norm_k", h, w[LN_K], w[LN_K_BIAS], eps);
-    const int32_t k = project(builder, "k", norm_k, w[WK], HR_INTERMEDIATE_K);
+    const int32_t k = hr_block_project(builder, "k", norm_k, w[WK], HR_NONE, HR_INTERMEDIATE_K);
     const int32_t norm_v = hr_build_norm(builder, "norm_v", h, w[LN_V], w[LN_V_BIAS], eps);
-    const int32_t v = project(builder, "v", norm_v, w[WV], HR_INTERMEDIATE_V);
+    const int32_t v = hr_block_project(builder, "v", norm_v, w[WV], HR_NONE, HR_INTERMEDIATE_V);
     const int32_t o = hr_build_attention(builder, "attention", q, k, v, hr_block_attention(config));
     return hr_block_join_mid(builder, config, "attention_out", o, w[WO], HR_NONE, h);
 }
@@ -128,6 +109,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 
 const hr_family_spec hr_family_needle = {
     .name = "needle",
+    .traits = HR_READS_POSITIONS,
     .initialisation = "normal 0.02; o and the second MLP matrix 0.02 / sqrt(2 layers); "
                       "biases 0, norms 1",
     .params = params,

@@ -44,8 +44,7 @@ static int32_t root_of(const consuming *c, int32_t tensor)
 
 static bool is_gradient(const consuming *c, int32_t tensor)
 {
-    return tensor != HR_NONE &&
-           c->program->tensors[root_of(c, tensor)].role == HR_ROLE_GRADIENT;
+    return tensor != HR_NONE && c->program->tensors[root_of(c, tensor)].role == HR_ROLE_GRADIENT;
 }
 
 static bool reads_gradient(const consuming *c, int32_t s)
@@ -153,8 +152,7 @@ static void hang_all(consuming *c, uint32_t wanted)
     for (int32_t s = c->begin; s <= c->end && wanted & REPORTS; s++)
         if (op_of(c, s)->host) hang(c, s);
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (!completes(c, s) && reads_gradient(c, s) &&
-            wanted & (renews(c, s) ? RENEWALS : SHARES))
+        if (!completes(c, s) && reads_gradient(c, s) && wanted & (renews(c, s) ? RENEWALS : SHARES))
             hang(c, s);
 }
 

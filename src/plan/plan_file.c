@@ -114,13 +114,13 @@ static int32_t param_of(const hr_program *program, int32_t tensor, const char **
 {
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
-        *what = param->weight == tensor      ? ""
-                : param->master == tensor    ? "master "
-                : param->moment[0] == tensor ? "moment 1 "
-                : param->moment[1] == tensor ? "moment 2 "
-                : param->gradient == tensor  ? "grad "
+        *what = param->weight == tensor           ? ""
+                : param->master == tensor         ? "master "
+                : param->moment[0] == tensor      ? "moment 1 "
+                : param->moment[1] == tensor      ? "moment 2 "
+                : param->gradient == tensor       ? "grad "
                 : param->gradient_again == tensor ? "grad 2 "
-                                             : 0;
+                                                  : 0;
         if (*what) return p;
     }
     return HR_NONE;

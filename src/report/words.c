@@ -61,7 +61,8 @@ static const struct {
 static bool belongs(const hr_param *param, int32_t tensor)
 {
     return tensor == param->weight || tensor == param->master || tensor == param->gradient ||
-           tensor == param->gradient_again || tensor == param->moment[0] || tensor == param->moment[1];
+           tensor == param->gradient_again || tensor == param->moment[0] ||
+           tensor == param->moment[1];
 }
 
 /* The first parameter that a step has to do with, or null. */

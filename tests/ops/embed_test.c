@@ -183,7 +183,8 @@ static void rows_that_start_later_have_their_own_positions(void **unused)
                      .rows = ROWS,
                      .dtype = HR_F32 };
     run_threads(&call, hr_embed_run, 1, 1);
-    for (int64_t d = 0; d < D; d++) assert_true(whole[d] == table[ids[0] * D + d] + positions[2 * D + d]);
+    for (int64_t d = 0; d < D; d++)
+        assert_true(whole[d] == table[ids[0] * D + d] + positions[2 * D + d]);
     call.out[0] = cut;
     call.rows = CUT;
     run_threads(&call, hr_embed_run, 1, 1);

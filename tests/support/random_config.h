@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "headroom/config.h"
+#include "model/family.h"
 
 /* A number that `what` names, in case `turn`. */
 static inline uint32_t draw(uint64_t seed, uint64_t turn, uint32_t what)
@@ -34,7 +35,8 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
     config.model.dropout = draw(seed, turn, 6) % 2 ? 0.1 : 0;
     config.model.parallel_residual = draw(seed, turn, 7) % 2;
     config.model.attention.pattern = (int32_t)between(seed, turn, 8, 0, 3);
-    if (config.model.family == HR_FAMILY_LLAMA) {
+    const uint32_t traits = hr_family_of(&config)->traits;
+    if (traits & HR_READS_GROUPS) {
         const int64_t shared = between(seed, turn, 16, 1, config.model.n_heads);
         config.model.n_kv_heads = config.model.n_heads % shared ? 0 : shared;
         config.model.head_dim = draw(seed, turn, 17) % 3 ? 0 : 2 * between(seed, turn, 18, 1, 20);
@@ -42,11 +44,16 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
         if (config.model.attention.pattern == 0 && draw(seed, turn, 20) % 2)
             config.model.attention.sliding_window = between(seed, turn, 21, 1, 210);
     }
+    if (traits & HR_READS_RANK) config.model.embedding_rank = between(seed, turn, 23, 1, 40);
+    else if (traits & HR_MAY_TIE)
+        config.model.tie_embeddings = (int32_t)between(seed, turn, 24, 0, 2);
     config.data.tokenizer = HR_TOKENIZER_WORDS;
     config.train.format = (int32_t)between(seed, turn, 9, 0, 1);
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, 2);
     config.train.batch = 2 * between(seed, turn, 11, 1, 6);
     config.train.seq_len = between(seed, turn, 12, 4, 200);
+    if (traits & HR_READS_POSITIONS)
+        config.model.positions = config.train.seq_len + between(seed, turn, 22, 0, 9);
     config.memory.recompute = (int32_t)between(seed, turn, 15, 0, 3);
     config.train.sample_tokens = between(seed, turn, 13, 0, 4);
     snprintf(config.train.out, sizeof config.train.out, "%s",
@@ -56,7 +63,7 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
 
 static inline hr_config random_config(uint64_t seed, uint64_t turn)
 {
-    return random_config_of((int32_t)between(seed, turn, 0, 0, 2), seed, turn);
+    return random_config_of((int32_t)between(seed, turn, 0, 0, HR_FAMILIES - 1), seed, turn);
 }
 
 #endif

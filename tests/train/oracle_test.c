@@ -106,6 +106,54 @@ static hr_config llama_config(void)
     return config;
 }
 
+static hr_config gpt2_config(void)
+{
+    hr_config config;
+    common(&config, 23);
+    config.model.family = HR_FAMILY_GPT2;
+    config.model.d_model = 36;
+    config.model.n_layers = 2;
+    config.model.n_heads = 3;
+    config.model.d_ff = 77;
+    config.model.vocab_size = 101;
+    config.model.positions = 32;
+    return config;
+}
+
+static hr_config qwen3_config(void)
+{
+    hr_config config;
+    common(&config, 23);
+    config.model.family = HR_FAMILY_QWEN3;
+    config.model.d_model = 36;
+    config.model.n_layers = 2;
+    config.model.n_heads = 4;
+    config.model.n_kv_heads = 2;
+    config.model.head_dim = 12;
+    config.model.d_ff = 61;
+    config.model.vocab_size = 101;
+    config.model.tie_embeddings = HR_TIE_TRUE;
+    config.model.rope_theta = 1e6;
+    config.model.norm_eps = 1e-6;
+    return config;
+}
+
+static hr_config yxanul_config(void)
+{
+    hr_config config;
+    common(&config, 23);
+    config.train.batch = 3;
+    config.model.family = HR_FAMILY_YXANUL;
+    config.model.d_model = 64;
+    config.model.n_layers = 2;
+    config.model.n_heads = 8;
+    config.model.n_kv_heads = 2;
+    config.model.d_ff = 45;
+    config.model.vocab_size = 131;
+    config.model.embedding_rank = 16;
+    return config;
+}
+
 static void take_batch(rig *r, const oracle_file *golden)
 {
     int64_t bytes = 0;
@@ -320,6 +368,37 @@ static void llama_is_what_transformers_computes(void **state)
     on_every_rung(&c, &config);
 }
 
+static void gpt2_is_what_transformers_computes(void **state)
+{
+    (void)state;
+    const oracle_case c = { "hf/gpt2/model.safetensors", "hf/gpt2/golden.safetensors",
+                            "hf/gpt2/golden.json", 0, 1.7e-6 };
+    const hr_config config = gpt2_config();
+    if (shared_is_absent()) skip();
+    on_every_rung(&c, &config);
+}
+
+static void qwen3_is_what_transformers_computes(void **state)
+{
+    (void)state;
+    const oracle_case c = { "hf/qwen3_tied/model.safetensors", "hf/qwen3_tied/golden.safetensors",
+                            "hf/qwen3_tied/golden.json", 0, 1.7e-6 };
+    const hr_config config = qwen3_config();
+    if (shared_is_absent()) skip();
+    on_every_rung(&c, &config);
+}
+
+static void yxanul_is_what_pytorch_computes(void **state)
+{
+    (void)state;
+    const oracle_case c = { "systems/yxanul/weights.safetensors",
+                            "systems/yxanul/golden.safetensors", "systems/yxanul/golden.json", 0,
+                            3.4e-6 };
+    const hr_config config = yxanul_config();
+    if (shared_is_absent()) skip();
+    on_every_rung(&c, &config);
+}
+
 static void needle_is_what_pytorch_computes_with_every_pattern(void **state)
 {
     (void)state;
@@ -387,6 +466,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt_neox_is_what_transformers_computes),
         cmocka_unit_test(llama_is_what_transformers_computes),
+        cmocka_unit_test(gpt2_is_what_transformers_computes),
+        cmocka_unit_test(qwen3_is_what_transformers_computes),
+        cmocka_unit_test(yxanul_is_what_pytorch_computes),
         cmocka_unit_test(needle_is_what_pytorch_computes_with_every_pattern),
         cmocka_unit_test(bf16_follows_the_oracle),
     };

@@ -12,14 +12,14 @@ int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     const hr_tensor *words = &builder->program->tensors[table];
     const bool in_rows = words->layout == HR_ROWS;
-    const hr_embed_attr attr = {
-        .V = words->dims[in_rows ? 0 : 1],
-        .D = words->dims[in_rows ? 1 : 0],
-        .T = builder->T,
-        .positions = positions == HR_NONE ? 0 : builder->program->tensors[positions].dims[0],
-        .skip = skip,
-        .layout = words->layout
-    };
+    const hr_embed_attr attr = { .V = words->dims[in_rows ? 0 : 1],
+                                 .D = words->dims[in_rows ? 1 : 0],
+                                 .T = builder->T,
+                                 .positions = positions == HR_NONE
+                                                  ? 0
+                                                  : builder->program->tensors[positions].dims[0],
+                                 .skip = skip,
+                                 .layout = words->layout };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.D);
     hr_step *step = hr_build_step(builder, HR_OP_embed, &attr, sizeof attr);
     step->in[0] = ids;

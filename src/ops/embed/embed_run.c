@@ -76,8 +76,8 @@ static void add_to_column(float *table, const hr_embed_attr *attr, int64_t id, i
                           int64_t last, const void *dy, hr_dtype dtype)
 {
     for (int64_t d = first; d < last; d++)
-        table[hr_layout_index((hr_layout)attr->layout, attr->D, attr->V, d, id)] +=
-            hr_element_get(dy, d - first, dtype);
+        table[hr_layout_index((hr_layout)attr->layout, attr->D, attr->V, d, id)] += hr_element_get(
+            dy, d - first, dtype);
 }
 
 void hr_embed_bwd_run(const hr_call *call)

@@ -30,6 +30,19 @@ int32_t hr_build_linear(hr_builder *builder, const char *name, int32_t x, int32_
     return y;
 }
 
+int32_t hr_build_linear_back(hr_builder *builder, const char *name, int32_t x, int32_t weight)
+{
+    if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    const hr_tensor *matrix = &builder->program->tensors[weight];
+    const hr_linear_attr attr = { matrix->dims[0], matrix->dims[1], builder->T, HR_ACT_NONE };
+    const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.K);
+    hr_step *step = hr_build_step(builder, HR_OP_linear_dx, &attr, sizeof attr);
+    step->in[DY] = x;
+    step->in[W] = weight;
+    step->out[0] = y;
+    return y;
+}
+
 static const hr_linear_attr *attr_of(const hr_step *step)
 {
     return (const hr_linear_attr *)step->attr;
@@ -85,6 +98,29 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
                        index, derive->uses[step.out[Y]]);
     emit_dw(derive, &step, dy);
     if (hr_derive_wants(derive, step.in[X])) emit_dx(derive, &step, dy);
+    return HR_OK;
+}
+
+/* Of y = x W^T: dx = dy W, dW = dy^T x. */
+static hr_status derivative_back(hr_derive *derive, int32_t index, hr_error *err)
+{
+    const hr_step step = derive->builder->program->steps[index];
+    const int32_t dy = derive->gradient[step.out[0]];
+    (void)err;
+    if (dy == HR_NONE) return HR_OK;
+    const int32_t dw = hr_derive_param(derive, step.in[W]);
+    hr_step *made = hr_build_step(derive->builder, HR_OP_linear_dw, step.attr, HR_ATTR_BYTES);
+    made->in[0] = dy;
+    made->in[1] = step.in[DY];
+    made->out[0] = dw;
+    if (!hr_derive_wants(derive, step.in[DY])) return HR_OK;
+    int32_t addend;
+    const int32_t dx = hr_derive_emit(derive, step.in[DY], &addend);
+    made = hr_build_step(derive->builder, HR_OP_linear, step.attr, HR_ATTR_BYTES);
+    made->in[X] = dy;
+    made->in[W] = step.in[W];
+    made->in[RESIDUAL] = addend;
+    made->out[Y] = dx;
     return HR_OK;
 }
 
@@ -162,6 +198,7 @@ const hr_op hr_linear_dx_op = { .name = "linear_dx",
                                 .in = "rwRR",
                                 .out = "r",
                                 .reuse = { 1 << ADDEND | 1 << AUX },
+                                .derivative = derivative_back,
                                 .scratch_bytes = hr_linear_dx_scratch_bytes,
                                 .flops = flops,
                                 .items = items_dx };

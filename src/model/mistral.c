@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/mistral.c - Mistral: Llama whose queries may see a window of keys only.
+ *
+ * Source   Jiang et al. 2023, arXiv:2310.06825. */
+#include "model/llama.h"
+
+static void params(hr_builder *builder, const hr_config *config, hr_model *model)
+{
+    hr_llama_params(builder, config, model, (hr_llama_form){ .qkv_bias = false });
+}
+
+const hr_family_spec hr_family_mistral = { .name = "mistral",
+                                           .traits = HR_READS_GROUPS | HR_ROTATES_ALL | HR_MAY_TIE,
+                                           .architecture = "MistralForCausalLM",
+                                           .initialisation = "normal 0.02; norms 1",
+                                           .params = params,
+                                           .tables = hr_llama_tables,
+                                           .forward = hr_llama_forward };

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/qwen3.c - Qwen 3: Llama with a norm of each head of queries and keys.
+ *
+ * Source   Yang et al. 2025, arXiv:2505.09388. */
+#include "model/llama.h"
+
+static void params(hr_builder *builder, const hr_config *config, hr_model *model)
+{
+    hr_llama_params(builder, config, model, (hr_llama_form){ .head_norms = true });
+}
+
+const hr_family_spec hr_family_qwen3 = { .name = "qwen3",
+                                         .traits = HR_READS_GROUPS | HR_ROTATES_ALL | HR_MAY_TIE,
+                                         .architecture = "Qwen3ForCausalLM",
+                                         .initialisation = "normal 0.02; norms 1",
+                                         .params = params,
+                                         .tables = hr_llama_tables,
+                                         .forward = hr_llama_forward };

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/yxanul.c - Yxanul: Llama's decoder between a factorised table and its transpose.
+ *
+ *     h = E[ids] P^T ... logits = (RMS(h) P) E^T
+ *
+ * E is [V, r] and P is [d, r]; each is used twice, and its gradients add. */
+#include <math.h>
+
+#include "model/llama.h"
+#include "ops/embed/embed_build.h"
+#include "ops/linear/linear_build.h"
+
+#define STD 0.02
+#define LAYER "layers.%lld."
+
+static void params(hr_builder *builder, const hr_config *config, hr_model *model)
+{
+    const int64_t D = config->model.d_model, F = config->model.d_ff, V = config->model.vocab_size;
+    const int64_t head_dim = hr_config_head_dim(config), R = hr_config_embedding_rank(config);
+    const int64_t Q = config->model.n_heads * head_dim, K = hr_config_kv_heads(config) * head_dim;
+    const double out = STD / sqrt(2.0 * (double)config->model.n_layers);
+    const hr_param_shape one = { HR_PARAM_VECTOR, D, 0, 1, true, false };
+    const hr_layer_weight weights[HR_LLAMA_WEIGHTS] = {
+        [HR_LLAMA_WQ] = { LAYER "wq", { HR_PARAM_MATRIX, D, Q, STD, false, false } },
+        [HR_LLAMA_WK] = { LAYER "wk", { HR_PARAM_MATRIX, D, K, STD, false, false } },
+        [HR_LLAMA_WV] = { LAYER "wv", { HR_PARAM_MATRIX, D, K, STD, false, false } },
+        [HR_LLAMA_WO] = { LAYER "wo", { HR_PARAM_MATRIX, Q, D, out, false, false } },
+        [HR_LLAMA_GATE] = { LAYER "gate", { HR_PARAM_MATRIX, D, F, STD, false, false } },
+        [HR_LLAMA_UP] = { LAYER "up", { HR_PARAM_MATRIX, D, F, STD, false, false } },
+        [HR_LLAMA_DOWN] = { LAYER "down", { HR_PARAM_MATRIX, F, D, out, false, false } },
+        [HR_LLAMA_NORM_1] = { LAYER "norm_attn", one },
+        [HR_LLAMA_NORM_2] = { LAYER "norm_mlp", one },
+    };
+    model->table = hr_build_param(builder,
+                                  (hr_param_shape){ HR_PARAM_MATRIX, R, V, STD, false, true }, "E");
+    model->factor = hr_build_param(
+        builder, (hr_param_shape){ HR_PARAM_MATRIX, D, R, STD, false, false }, "P");
+    model->positions = HR_NONE;
+    hr_block_layers(builder, config, model, weights, HR_LLAMA_WEIGHTS);
+    model->final_gain = hr_build_param(builder, one, "norm_f");
+    model->final_bias = HR_NONE;
+    model->head = model->table;
+}
+
+static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
+                       int32_t ids)
+{
+    builder->block = HR_BLOCK_EMBED;
+    const int32_t e = hr_build_embed(builder, "token", ids, model->table, HR_NONE, 0);
+    const int32_t h = hr_build_linear_back(builder, "embedding", e, model->factor);
+    const int32_t norm = hr_llama_layers(builder, config, model, h);
+    return hr_build_linear(builder, "final_factor", norm, model->factor, HR_NONE, HR_ACT_NONE,
+                           HR_NONE);
+}
+
+const hr_family_spec hr_family_yxanul = {
+    .name = "yxanul",
+    .traits = HR_READS_GROUPS | HR_READS_RANK | HR_ROTATES_ALL | HR_MAY_TIE | HR_TIES,
+    .initialisation = "normal 0.02; o and down 0.02 / sqrt(2 layers); norms 1",
+    .params = params,
+    .tables = hr_llama_tables,
+    .forward = forward
+};
