@@ -70,8 +70,8 @@ int32_t hr_build_state(hr_builder *builder, int32_t param, const char *what, hr_
  * to be filled in (never null: after an error a dummy). Operands start as HR_NONE. */
 hr_step *hr_build_step(hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes);
 
-/* A step that waits for the update, when every turn of the batch has been; and the place where those
- * that wait are added. What they read is kept until then. */
+/* A step that waits for the update, when every turn of the batch has been; and the place where
+ * those that wait are added. What they read is kept until then. */
 hr_step *hr_build_late(hr_builder *builder, int32_t op, const void *attr, int64_t attr_bytes);
 void hr_build_late_steps(hr_builder *builder);
 

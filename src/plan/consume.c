@@ -18,7 +18,7 @@ typedef struct {
     int32_t section, update; /* loops */
     int32_t begin, end;      /* of the update's steps: its first, its last */
     int32_t *touched;        /* [tensor_max] of roots: the section's last step that does; HR_NONE */
-    bool *written;           /* [tensor_max] of roots: by the section */
+    bool *written;           /* [tensor_max] of roots: by the section, or what completes them */
     bool *late;              /* [tensor_max] of roots: by what is no update in the update */
     int32_t *copy;           /* [tensor_max] what stands for it in the norm; HR_NONE: not known */
     int32_t *loop_copy;      /* [loop_max] likewise */
@@ -102,9 +102,10 @@ static void survey(consuming *c)
         }
     }
     for (int32_t s = c->begin; s <= c->end; s++)
-        for (int32_t k = 0; k < HR_OUT_MAX && !renews(c, s) && !completes(c, s); k++)
+        for (int32_t k = 0; k < HR_OUT_MAX && !renews(c, s); k++)
             if (program->steps[s].out[k] != HR_NONE)
-                c->late[root_of(c, program->steps[s].out[k])] = true;
+                (completes(c, s) ? c->written
+                                 : c->late)[root_of(c, program->steps[s].out[k])] = true;
 }
 
 /* ---- where they go */

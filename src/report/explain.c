@@ -76,7 +76,8 @@ static void put_answer(hr_writer *writer, const hr_style *style, const hr_config
                  answer->minimum_bytes == answer->process_bytes ? "this one" : "");
     put_line(writer, "page tables and kernel", answer->kernel_bytes, "charged beside the process");
     hr_put(writer, "\n%stime%s\n", style->title, style->plain);
-    hr_put(writer, "  a step takes %.4g s, %.0f tokens a second: %s\n", answer->step_seconds,
+    hr_put(writer, "  a step takes %.4g s, %.0f tokens a second\n  times: %s\n",
+           answer->step_seconds,
            (double)(config->train.batch * config->train.seq_len) / answer->step_seconds,
            answer->times);
     hr_put(writer, "  of all strategies: %s", hr_explain_certificate(answer));

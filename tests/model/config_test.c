@@ -360,7 +360,7 @@ static void the_check_names_both_numbers(void **state)
           "model.vocab_size is 4; data.tokenizer words needs 5 at least: <pad>, <unk>, <sos>, "
           "<eos> and one word" },
         { "model.attention.sliding_window=64",
-          "model.attention.sliding_window is llama's; model.family is gpt_neox" },
+          "model.family gpt_neox has no model.attention.sliding_window" },
         { "model.family=llama model.attention.sliding_window=64 model.attention.pattern=local",
           "model.attention.sliding_window 64 needs model.attention.pattern dense" },
         { "memory.micro_batch=3",

@@ -73,6 +73,12 @@ static bool touches(const hr_program *program, int32_t s, int32_t tensor)
     return false;
 }
 
+/* The gradient of a weight that is used twice. */
+static bool completes(const hr_program *program, int32_t s)
+{
+    return program->steps[s].op == HR_OP_merge || program->steps[s].op == HR_OP_embed_bwd;
+}
+
 /* ---- where they stand */
 
 /* Every parameter is updated once, in the step, in no inner loop, behind the last that reads its
@@ -96,8 +102,8 @@ static void judge_places(const hr_program *program)
              l = program->loops[l].parent)
             last = program->loops[l].step_last;
         for (int32_t s = last + 1; s < at; s++)
-            gap += !updates(program, s) && program->steps[s].op != HR_OP_sumsq &&
-                   program->steps[s].op != HR_OP_report;
+            gap += !updates(program, s) && !completes(program, s) &&
+                   program->steps[s].op != HR_OP_sumsq && program->steps[s].op != HR_OP_report;
         assert_int_equal(gap, 0);
     }
 }

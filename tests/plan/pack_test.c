@@ -54,8 +54,8 @@ static void training_steps_pack_at_their_floor(void **state)
     assert_true(counts[HR_PACK_OPEN] * 200 <= 200 * HR_COUNT);
 }
 
-/* Orders alone; then as a plan is packed, with what mends and searches; and as what that leaves open
- * is packed again. */
+/* Orders alone; then as a plan is packed, with what mends and searches; and as what that leaves
+ * open is packed again. */
 static void two_stacks_that_meet_pack_at_their_floor(void **state)
 {
     (void)state;

@@ -84,8 +84,8 @@ VEC_INLINE vec hr_gelu_slope(hr_dtype dtype, vec x)
     return vec_fma(vec_mul(x, vec_set(0.398942280f)), bell, below);
 }
 
-/* Beyond this size of x the tanh form is 0 or x, and its slope 0 or 1, to 1e-34. Inside, exp(-z) and
- * its inverse are normal numbers. */
+/* Beyond this size of x the tanh form is 0 or x, and its slope 0 or 1, to 1e-34. Inside, exp(-z)
+ * and its inverse are normal numbers. */
 static const float gelu_tanh_reach = 9.9f;
 
 /* s(z) with z = sqrt(8 / pi) (x + 0.044715 x^3), for 1 + tanh(z / 2) = 2 s(z); also exp(-z). */

@@ -29,8 +29,8 @@ int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32
     return y;
 }
 
-/* The accumulator of the head that shares the table, if the step's gradients by token are fewer bytes
- * than one for the embedding alone: these then wait for the update, which adds them to it. */
+/* The accumulator of the head that shares the table, if the step's gradients by token are fewer
+ * bytes than one for the embedding alone: these then wait for the update, which adds them to it. */
 static int32_t head_sum(const hr_derive *derive, int32_t table, int32_t dy)
 {
     const hr_tensor *tensors = derive->builder->program->tensors;

@@ -13,7 +13,7 @@ enum {
     GATHERED = 256    /* elements of a column of panels that are taken at a time */
 };
 
-/* Elements first to first + count of a token's row, in `gathered` where they do not lie together. */
+/* `count` elements of a token's row from `first` on, in `gathered` where they lie apart. */
 static const float *words_of(const hr_embed_attr *attr, const void *table, int64_t id,
                              int64_t first, int64_t count, float *gathered)
 {

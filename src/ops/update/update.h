@@ -27,7 +27,7 @@
  *          end, the runs added in order. adamw in fp32, coefficients computed in double and rounded
  *          once.
  * Repeat   threads take whole runs of 4,096 elements; the order of sums does not depend on them.
- * Phases   merge 1, sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), adamw and sgd 1.
+ * Phases   sumsq 2 (runs into scratch; thread 0 adds them), clip 1 (thread 0), others 1.
  * Cost     adamw reads and writes each state once: 28 bytes a parameter in fp32, 30 with a
  *          bf16 copy.
  * Source   Loshchilov and Hutter 2017, arXiv:1711.05101, algorithm 2. */
