@@ -17,6 +17,7 @@ typedef struct {
     hr_fit_found *found;
     bool any;
     int64_t bound; /* picoseconds: no strategy that was not looked at takes less */
+    int32_t looks; /* choices for which counts of parts were not enough */
 } walk;
 
 /* What each function of the walk has of its own; none calls itself. */
@@ -135,6 +136,7 @@ static bool choose_alike(walk *w, const hr_setting *s, hr_layers_task *task, cho
 {
     hr_fit *fit = w->fit;
     hr_alike_best alike;
+    w->looks++;
     if (task->set_count > HR_ALIKE_SETS_MOST) return choose_by_layer(w, s, task, best);
     if (hr_alike_choose(&fit->layers, task, s->rests, s->chunk_count, &alike, fit->trial)) {
         *best = (choice){ alike.chunk, alike.ps };
@@ -220,14 +222,15 @@ typedef struct {
     bool found;
 } question;
 
-/* By counts of parts a choice takes no longer than a few twins, else much longer. */
-enum { TRUSTING_TURNS = 8, PATIENT_TURNS = 32, BOUNDING_TURNS = 3 };
+/* By counts of parts a choice takes no longer than a twin or two, else as long as many. */
+enum { TRUSTING_LOOKS = 8, BOUNDING_TURNS = 3 };
 
 /* Chooses, on trust at first, until the twins of all sets that are chosen were built. */
 static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
 {
     hr_fit *fit = w->fit;
     hr_twin_set *sets = fit->desk->asked;
+    const int32_t looks = w->looks;
     bool changed = true;
     for (int32_t turn = 0; changed; turn++) {
         memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
@@ -243,8 +246,7 @@ static hr_status settle(walk *w, hr_setting *s, question *q, hr_error *err)
                                     .parts = &q->parts };
         q->found = choose(w, s, &q->task, &q->best);
         if (!q->found || turn + 1 == q->turns_most) return HR_OK;
-        const hr_status status = confirm(fit, s, &q->task,
-                                         turn >= (q->parts.add_up ? PATIENT_TURNS : TRUSTING_TURNS),
+        const hr_status status = confirm(fit, s, &q->task, w->looks - looks > TRUSTING_LOOKS,
                                          &changed, err);
         if (status != HR_OK) return status;
     }
@@ -475,9 +477,26 @@ static hr_status explore_consumed(walk *w, const hr_setting *whole, hr_error *er
 /* A micro-batch in the order of what may come of it. */
 typedef struct {
     int64_t micro;
-    int64_t guess;  /* picoseconds: where it is in the order */
-    int64_t fewest; /* picoseconds with every value kept and no loss chunk: none takes less */
+    int64_t guess; /* picoseconds: where it is in the order */
+    int64_t bound; /* picoseconds: in either order of dW and dX nothing takes less */
 } prospect;
+
+/* Of a setting of which the largest and the smallest chunk are known: the time of the one with the
+ * bytes of the other, in layers that work with nothing. */
+static int64_t bound_prospect(walk *w, hr_setting *s, int64_t micro)
+{
+    const hr_twin_rest *first = &s->rests[0], *last = &s->rests[s->chunk_count - 1];
+    s->rests[0] = (hr_twin_rest){
+        .head = hr_min(first->head, last->head),
+        .other = hr_min(first->other, last->other),
+        .ps = hr_max(0, first->ps - hr_setting_rounding_ps(w->fit, micro) * HR_FIT_CHUNKS_MOST)
+    };
+    s->chunk_count = 1;
+    s->slopes = (hr_twin_slopes){ .step = { 0 } };
+    for (int32_t k = 0; k < w->fit->set_count; k++)
+        memset(s->sets[k].work, 0, sizeof s->sets[k].work);
+    return bound_setting(w, s);
+}
 
 static hr_status look_at(walk *w, const hr_setting *whole, prospect *p, hr_error *err)
 {
@@ -489,14 +508,17 @@ static hr_status look_at(walk *w, const hr_setting *whole, prospect *p, hr_error
     s->knobs.micro_batch = p->micro;
     s->chunks[s->chunk_count++] = chunks[0];
     if (count > 1) s->chunks[s->chunk_count++] = chunks[count - 1];
-    const hr_status status = hr_twin_rests_of(&fit->twin, &s->knobs,
-                                              fit->sets[hr_fit_reference_of(fit)], s->chunks,
-                                              s->chunk_count, s->rests, &s->slopes, err);
-    hr_setting_scale(fit, whole, s);
+    hr_status status = hr_twin_rests_of(&fit->twin, &s->knobs, fit->sets[hr_fit_reference_of(fit)],
+                                        s->chunks, s->chunk_count, s->rests, &s->slopes, err);
+    const bool scales = hr_setting_scale(fit, whole, s);
+    if (status == HR_OK && scales && fit->sets[0] == 0)
+        status = hr_setting_price_turns(fit, s, err);
+    if (status != HR_OK) return status;
     p->guess = bound_setting(w, s);
-    p->fewest = hr_fit_uniform_ps(fit, &s->sets[0]) + s->rests[0].ps -
-                hr_setting_rounding_ps(fit, p->micro) * HR_FIT_CHUNKS_MOST;
-    return status;
+    p->bound = hr_fit_uniform_ps(fit, &s->sets[0]) + s->rests[0].ps -
+               hr_setting_rounding_ps(fit, p->micro) * HR_FIT_CHUNKS_MOST;
+    if (scales) p->bound = hr_max(p->bound, bound_prospect(w, s, p->micro));
+    return HR_OK;
 }
 
 hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_error *err)
@@ -517,7 +539,7 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
         prospects[i] = p;
     }
     for (int32_t i = 0; i < count && status == HR_OK; i++)
-        if (!w.any || prospects[i].fewest <= found->step_ps)
+        if (prospects[i].bound < INT64_MAX && (!w.any || prospects[i].bound <= found->step_ps))
             status = explore_micro(&w, prospects[i].micro, whole, err);
     if (status == HR_OK) status = explore_consumed(&w, whole, err);
     if (status != HR_OK) return status;

@@ -33,8 +33,8 @@ typedef struct {
     int64_t ps_most;
     bundle bundles[BUNDLES_MOST];
     int32_t bundle_count;
-    int32_t by_price[HR_FIT_PARTS_MOST]; /* parts, what a byte costs rises */
-    int64_t to_come[HR_FIT_PARTS_MOST];  /* layers that may still drop each part */
+    int32_t by_price[HR_FIT_PARTS_MOST], priced; /* parts, what a byte costs rises */
+    int64_t to_come[HR_FIT_PARTS_MOST];          /* layers that may still drop each part */
     line lines[HR_FIT_PARTS_MOST + 1];
     int32_t line_count, at;
     hr_layers_state *nodes, *lists[2];
@@ -74,11 +74,14 @@ void hr_parts_of(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count
 
 /* ---- what is to come */
 
+/* Parts that save bytes; one that saves none has no price. */
 static void sort_by_price(search *s)
 {
     const hr_parts *all = s->task->parts;
+    s->priced = 0;
     for (int32_t p = 0; p < all->count; p++) {
-        int32_t i = p;
+        int32_t i = s->priced;
+        if (all->parts[p].saved == 0) continue;
         for (; i > 0; i--) {
             const int32_t other = s->by_price[i - 1];
             if ((double)all->parts[other].ps * (double)all->parts[p].saved <=
@@ -87,6 +90,7 @@ static void sort_by_price(search *s)
             s->by_price[i] = other;
         }
         s->by_price[i] = p;
+        s->priced++;
     }
 }
 
@@ -95,9 +99,9 @@ static void look_ahead(search *s)
     const hr_parts *all = s->task->parts;
     int64_t saved = 0, ps = 0;
     s->line_count = s->at = 0;
-    for (int32_t i = 0; i < all->count; i++) {
+    for (int32_t i = 0; i < s->priced; i++) {
         const int32_t p = s->by_price[i];
-        if (s->to_come[p] == 0 || all->parts[p].saved == 0) continue;
+        if (s->to_come[p] == 0) continue;
         s->lines[s->line_count++] = (line){
             saved, ps, (double)all->parts[p].ps / (double)all->parts[p].saved
         };

@@ -224,6 +224,17 @@ bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s
     return divides;
 }
 
+hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err)
+{
+    const hr_twin_set thought = s->sets[0];
+    const int64_t rounding = hr_setting_rounding_ps(fit, hr_fit_sequences_of(fit, &s->knobs));
+    const hr_status status = hr_setting_know(fit, s, 0, err);
+    for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
+        for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
+            s->sets[k].ps[place] += hr_max(0, s->sets[0].ps[place] - thought.ps[place] - rounding);
+    return status;
+}
+
 int64_t hr_setting_least_rest_ps(const hr_setting *s)
 {
     int64_t ps = INT64_MAX;

@@ -73,6 +73,9 @@ int64_t hr_setting_rounding_ps(const hr_fit *fit, int64_t micro);
  * they do not divide. */
 bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s);
 
+/* After scaling: what calls take more where nothing is dropped they take more everywhere. */
+HR_MUST_CHECK hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err);
+
 /* Picoseconds of all that is no layer, with the fastest chunk. */
 int64_t hr_setting_least_rest_ps(const hr_setting *s);
 
