@@ -45,13 +45,14 @@ static int64_t any_size(uint64_t seed, uint64_t turn, uint32_t what, int32_t oct
     return power + draw(seed, turn, what + 1) % power;
 }
 
-/* Both families, tiny and large, sequences of any length. */
+/* All families, tiny and large, sequences of any length. */
 static hr_config wide_config(uint64_t seed, uint64_t turn)
 {
     hr_config config = random_config(seed, turn);
     const int64_t width = 8 * between(seed, turn, 100, 1, 16);
     config.model.n_heads = any_size(seed, turn, 101, 7);
     config.model.d_model = config.model.n_heads * width;
+    if (config.model.n_heads % hr_max(config.model.n_kv_heads, 1)) config.model.n_kv_heads = 0;
     config.model.n_layers = any_size(seed, turn, 103, 7);
     config.model.n_layers = hr_min(config.model.n_layers, LAYERS_MOST);
     config.model.d_ff = draw(seed, turn, 105) % 2 ? 4 * config.model.d_model
