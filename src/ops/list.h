@@ -22,6 +22,9 @@
     X(rope, 1) \
     X(attention, 1) \
     X(attention_bwd, 1) \
+    X(attention_cached, 1) \
+    X(cache_clear, 1) \
+    X(cache_append, 1) \
     X(dropout, 1) \
     X(loss, 2) \
     X(last_row, 1) \

@@ -133,6 +133,38 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     release_all();
 }
 
+/* Rows that go on at a position turn as they do in the whole sequence. */
+static void a_sequence_goes_on_at_its_position(uint32_t mask)
+{
+    hr_kernels kernels;
+    hr_rope_kernels_fill(&kernels.rope, mask);
+    hr_rope_attr attr = attr_of(18, 1, 2);
+    uint64_t state = start(SEED);
+    const int64_t bytes = T * attr.width * 2;
+    void *x = take_random(T * attr.width, HR_BF16, 1, &state);
+    void *whole = take_poisoned(bytes), *parts = take_poisoned(bytes);
+    hr_call call = { .in = { x, take_table(&attr) },
+                     .out = { whole },
+                     .attr = &attr,
+                     .kernels = &kernels,
+                     .rows = T,
+                     .dtype = HR_BF16 };
+    run_threads(&call, hr_rope_run, 1, 1);
+    attr.T = 2; /* not asked: the table has all positions */
+    int32_t *position = take_poisoned(4);
+    call.in[2] = position;
+    for (int64_t first = 0; first < T; first += call.rows) {
+        call.rows = first ? 2 : 3;
+        call.row_first = first % 2;
+        *position = (int32_t)(first - call.row_first);
+        call.in[0] = hr_element_at(x, first * attr.width, HR_BF16);
+        call.out[0] = hr_element_at(parts, first * attr.width, HR_BF16);
+        run_threads(&call, hr_rope_run, 1, 2);
+    }
+    assert_same_bits(parts, whole, bytes);
+    release_all();
+}
+
 /* f(e) of rope.h, after scaling. */
 static long double frequency_of(const hr_rope_attr *attr, int64_t e, int32_t *parts)
 {
@@ -181,6 +213,7 @@ static void the_table_holds_the_angles_of_its_definition(void **unused)
 ON_RUNGS(every_head_turns_as_in_the_reference)
 ON_RUNGS(the_inverse_turns_back_and_is_the_adjoint)
 ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
+ON_RUNGS(a_sequence_goes_on_at_its_position)
 
 int main(void)
 {
@@ -189,6 +222,7 @@ int main(void)
         TEST_RUNGS(every_head_turns_as_in_the_reference),
         TEST_RUNGS(the_inverse_turns_back_and_is_the_adjoint),
         TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
+        TEST_RUNGS(a_sequence_goes_on_at_its_position),
         cmocka_unit_test(the_table_holds_the_angles_of_its_definition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

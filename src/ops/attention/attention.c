@@ -31,6 +31,32 @@ int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int
     return o;
 }
 
+int32_t hr_build_attention_cached(hr_builder *builder, const char *name, int32_t q,
+                                  int32_t position, const hr_kv_cache *cache,
+                                  const hr_attention_attr *attr)
+{
+    if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    const hr_attention_cached_attr cached = { .H = attr->H,
+                                              .G = attr->G,
+                                              .head_width = attr->head_width,
+                                              .capacity = cache->capacity,
+                                              .q_width = builder->program->tensors[q].dims[1],
+                                              .q_offset = attr->q_offset,
+                                              .q_head_stride = attr->q_head_stride,
+                                              .mask = attr->mask,
+                                              .scale = attr->scale };
+    const int64_t width = (int64_t)attr->H * attr->head_width;
+    const int32_t o = hr_build_rows(builder, name, builder->dtype, width);
+    hr_build_mark(builder, o, HR_INTERMEDIATE_ATTENTION);
+    hr_step *step = hr_build_step(builder, HR_OP_attention_cached, &cached, sizeof cached);
+    step->in[0] = q;
+    step->in[1] = cache->keys;
+    step->in[2] = cache->values;
+    step->in[3] = position;
+    step->out[0] = o;
+    return o;
+}
+
 static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
 {
     const hr_step step = derive->builder->program->steps[index];
@@ -92,6 +118,34 @@ static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR
     items[2] = items[0] * (hr_round_up(width, 32) - width);
 }
 
+/* As if the cache were full. */
+static int64_t pairs_cached(const hr_attention_cached_attr *shape, int64_t rows)
+{
+    const bool slides = shape->mask.kind == HR_PATTERN_SLIDING;
+    const int64_t seen = slides ? hr_min(shape->mask.window, shape->capacity) : shape->capacity;
+    return rows * seen * shape->H;
+}
+
+static int64_t flops_cached(const void *attr, int64_t rows)
+{
+    const hr_attention_cached_attr *shape = attr;
+    return 4 * pairs_cached(shape, rows) * shape->head_width;
+}
+
+static void items_cached(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR_ITEMS_MAX])
+{
+    const hr_attention_cached_attr *shape = (const hr_attention_cached_attr *)step->attr;
+    const int64_t width = shape->head_width;
+    (void)bf16;
+    items[0] = pairs_cached(shape, rows);
+    items[2] = items[0] * (hr_round_up(width, 32) - width);
+}
+
+static int64_t pieces_cached(const void *attr, int64_t rows)
+{
+    return rows * ((const hr_attention_cached_attr *)attr)->H;
+}
+
 static int64_t pieces(const void *attr, int64_t rows)
 {
     const hr_attention_attr *shape = attr;
@@ -122,3 +176,11 @@ const hr_op hr_attention_bwd_op = { .name = "attention_bwd",
                                     .flops = flops_backward,
                                     .items = items,
                                     .pieces = pieces_backward };
+
+const hr_op hr_attention_cached_op = { .name = "attention_cached",
+                                       .in = "rwww",
+                                       .out = "r",
+                                       .scratch_bytes = hr_attention_cached_scratch_bytes,
+                                       .flops = flops_cached,
+                                       .items = items_cached,
+                                       .pieces = pieces_cached };

@@ -86,6 +86,28 @@ typedef struct {
     uint64_t site;
 } hr_attention_attr;
 
+/* The forward pass for rows of one sequence that goes on: queries at positions p, p + 1, ... of it,
+ * keys and values from a cache (ops/kv_cache/kv_cache.h) in which they are, up to the last query's.
+ *
+ * Operands. attention_cached  in  q r, key cache w, value cache w, position w      out  o r
+ *
+ *   position  int32 [1]: p is that of the step's first row, >= 0
+ *
+ * q and o are as above; H / G heads share a head of the cache. Positions end at `capacity`, but for
+ * a sliding window, whose ring has window + rows - 1 rows or more, in whole HR_KV_CACHE_BLOCK.
+ *
+ * Numerics as the forward pass: a row has the bits that it has there, at the same position of the
+ *          whole sequence on the same rung, however the sequence is cut into calls.
+ * Cost     each head of the cache is read once a call for a few rows: 128 pairs of a head and a row
+ *          at once, fewer where threads lack work. */
+typedef struct {
+    int32_t H, G, head_width;
+    int64_t capacity;
+    int64_t q_width, q_offset, q_head_stride;
+    hr_attention_mask mask;
+    float scale;
+} hr_attention_cached_attr;
+
 /* Largest head width. Multiples of 16 run at full speed. */
 enum { HR_ATTENTION_HEAD_MAX = 256 };
 
@@ -97,5 +119,8 @@ int64_t hr_attention_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t t
 
 hr_run_fn hr_attention_run;
 hr_run_fn hr_attention_bwd_run;
+
+int64_t hr_attention_cached_scratch_bytes(const void *attr, int64_t rows, int32_t threads);
+hr_run_fn hr_attention_cached_run;
 
 #endif

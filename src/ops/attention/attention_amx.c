@@ -11,7 +11,7 @@
 #include "ops/simd/amx.h"
 
 /* Packed widths are multiples of WIDTH_STEP elements, reductions of REDUCE_STEP: of a tile of a. */
-enum { ROWS = 32, WIDTH_STEP = 32, REDUCE_STEP = 32, TILE = 16 };
+enum { ROWS = 32, FEW_ROWS = 16, WIDTH_STEP = 32, REDUCE_STEP = 32, TILE = 16 };
 
 #include "ops/attention/attention_pack.h"
 
@@ -39,21 +39,22 @@ VEC_INLINE left left_of_columns(const uint32_t *a, int64_t step, int64_t words, 
     return (left){ room, words, 1 };
 }
 
-/* c (+)= a b for ROWS rows and `panels` (1 or 2) panels. Word k of row i of a is
- * a[i * a_row + k], a_word is 1; line k of panel j of b is
+/* c (+)= a b for `rows` rows (1, FEW_ROWS or ROWS: a tile or two) and `panels` (1 or 2) panels.
+ * Word k of row i of a is a[i * a_row + k], a_word is 1; line k of panel j of b is
  * b[j * b_panel + k * 16]. */
-VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
+VEC_INLINE void multiply(const int rows, const bool add, const int panels, const int64_t a_row,
                          const int64_t a_word, int64_t words, const uint32_t *a, const uint32_t *b,
                          int64_t b_panel, float *c, int64_t c_row)
 {
     const int64_t c_stride = c_row * (int64_t)sizeof *c, line = TILE * (int64_t)sizeof *b;
     float *below = c + TILE * c_row;
+    const bool two = rows > TILE;
     (void)a_word;
     if (add) {
         hr_tile_load(SUM_00, c, c_stride);
-        hr_tile_load(SUM_10, below, c_stride);
+        if (two) hr_tile_load(SUM_10, below, c_stride);
         if (panels == 2) hr_tile_load(SUM_01, c + TILE, c_stride);
-        if (panels == 2) hr_tile_load(SUM_11, below + TILE, c_stride);
+        if (two && panels == 2) hr_tile_load(SUM_11, below + TILE, c_stride);
     } else {
         hr_tile_zero(SUM_00);
         hr_tile_zero(SUM_01);
@@ -62,24 +63,26 @@ VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
     }
     for (int64_t k = 0; k < words; k += TILE) {
         hr_tile_load(A_0, a + k, a_row * (int64_t)sizeof *a);
-        hr_tile_load(A_1, a + k + TILE * a_row, a_row * (int64_t)sizeof *a);
+        if (two) hr_tile_load(A_1, a + k + TILE * a_row, a_row * (int64_t)sizeof *a);
         hr_tile_load(B_0, b + k * TILE, line);
         hr_tile_dpbf16(SUM_00, A_0, B_0);
-        hr_tile_dpbf16(SUM_10, A_1, B_0);
+        if (two) hr_tile_dpbf16(SUM_10, A_1, B_0);
         if (panels == 1) continue;
         hr_tile_load(B_1, b + b_panel + k * TILE, line);
         hr_tile_dpbf16(SUM_01, A_0, B_1);
-        hr_tile_dpbf16(SUM_11, A_1, B_1);
+        if (two) hr_tile_dpbf16(SUM_11, A_1, B_1);
     }
     hr_tile_store(SUM_00, c, c_stride);
-    hr_tile_store(SUM_10, below, c_stride);
+    if (two) hr_tile_store(SUM_10, below, c_stride);
     if (panels == 2) hr_tile_store(SUM_01, c + TILE, c_stride);
-    if (panels == 2) hr_tile_store(SUM_11, below + TILE, c_stride);
+    if (two && panels == 2) hr_tile_store(SUM_11, below + TILE, c_stride);
 }
 
 #include "ops/attention/attention_fwd.h"
 
 #include "ops/attention/attention_bwd.h"
+
+#include "ops/attention/attention_cached.h"
 
 void hr_attention_fwd_bf16_amx(const hr_attention_task *task)
 {
@@ -92,5 +95,12 @@ void hr_attention_bwd_bf16_amx(const hr_attention_task *task)
 {
     hr_tile_config();
     backward_head(task);
+    hr_tile_release();
+}
+
+void hr_attention_cached_bf16_amx(const hr_attention_cached_task *task)
+{
+    hr_tile_config();
+    cached_heads(task);
     hr_tile_release();
 }

@@ -41,6 +41,8 @@ VEC_INLINE void transpose_words(vec_bits row[8])
 
 #include "ops/attention/attention_bwd.h"
 
+#include "ops/attention/attention_cached.h"
+
 void hr_attention_fwd_avx2(const hr_attention_task *task)
 {
     forward_head(task);
@@ -49,4 +51,9 @@ void hr_attention_fwd_avx2(const hr_attention_task *task)
 void hr_attention_bwd_avx2(const hr_attention_task *task)
 {
     backward_head(task);
+}
+
+void hr_attention_cached_avx2(const hr_attention_cached_task *task)
+{
+    cached_heads(task);
 }

@@ -21,6 +21,8 @@ enum { WIDTH_STEP = 16, TILE_ROWS = 8, REDUCE_STEP = 8 };
 
 #include "ops/attention/attention_bwd.h"
 
+#include "ops/attention/attention_cached.h"
+
 void hr_attention_fwd_bf16_avx512bf16(const hr_attention_task *task)
 {
     forward_head(task);
@@ -29,4 +31,9 @@ void hr_attention_fwd_bf16_avx512bf16(const hr_attention_task *task)
 void hr_attention_bwd_bf16_avx512bf16(const hr_attention_task *task)
 {
     backward_head(task);
+}
+
+void hr_attention_cached_bf16_avx512bf16(const hr_attention_cached_task *task)
+{
+    cached_heads(task);
 }

@@ -34,14 +34,14 @@ typedef struct {
 
 NOINLINE void multiply_block(int64_t words, const uint32_t *rows, const uint32_t *columns, float *c)
 {
-    multiply(false, 2, STRIP_ROW, 1, words, rows, columns, words * VEC_LANES, c, PANELS);
+    multiply(ROWS, false, 2, STRIP_ROW, 1, words, rows, columns, words * VEC_LANES, c, PANELS);
 }
 
 /* dK or dV of a strip of keys (+)= dS' Q or P' dO. */
 NOINLINE void add_by_keys(bool add, int64_t words, const uint32_t *a, const uint32_t *rows,
                           int64_t panel, float *c, int64_t width)
 {
-    multiply_panels(add, GRADIENT_ROW, 1, words, a, rows, panel, c, width, width);
+    multiply_panels(ROWS, add, GRADIENT_ROW, 1, words, a, rows, panel, c, width, width);
 }
 
 /* dQ of a strip of queries (+)= dS K. */
@@ -50,7 +50,8 @@ NOINLINE void add_by_queries(bool add, int64_t words, const uint32_t *a, const u
 {
     uint32_t room[ROWS * ATTENTION_KEY_TILE / PAIR];
     const left turned = left_of_columns(a, PAIRS_ROW, words, room);
-    multiply_panels(add, turned.row, turned.word, words, turned.at, rows, panel, c, width, width);
+    multiply_panels(ROWS, add, turned.row, turned.word, words, turned.at, rows, panel, c, width,
+                    width);
 }
 
 /* P' and dS' of a strip of keys, from `row` of the tile on, against two panels of queries, from
@@ -230,16 +231,17 @@ static void backward_head(const hr_attention_task *task)
                    .reach = attention_reach(&task->mask),
                    .factor = task->scale * LOG2_E,
                    .fresh = task->mask.kind == HR_PATTERN_DENSE };
-    attention_bwd_scratch_place(task->scratch, task->length, task->head_width, &b.room);
+    const int64_t length = task->length, panel = b.lines * VEC_LANES;
+    attention_bwd_scratch_place(task->scratch, length, task->head_width, &b.room);
     if (task->first) {
-        pack_rows(task, task->k, b.room.k_rows);
+        pack_rows(task, task->k, 0, length, panel, b.room.k_rows);
         if (!b.fresh) clear_sums(&b, b.room.dk);
         if (!b.fresh) clear_sums(&b, b.room.dv);
     }
-    pack_columns(task, task->q, b.room.q_columns);
-    pack_columns(task, task->grad_o, b.room.g_columns);
-    pack_rows(task, task->q, b.room.q_rows);
-    pack_rows(task, task->grad_o, b.room.g_rows);
+    pack_columns(task, task->q, length, b.room.q_columns);
+    pack_columns(task, task->grad_o, length, b.room.g_columns);
+    pack_rows(task, task->q, 0, length, panel, b.room.q_rows);
+    pack_rows(task, task->grad_o, 0, length, panel, b.room.g_rows);
     if (!b.fresh) clear_sums(&b, b.room.dq);
     row_statistics(&b);
     const int64_t block = task->mask.block;

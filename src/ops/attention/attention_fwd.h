@@ -27,14 +27,15 @@ static const float LOG2_E = 1.44269504f, LN_2 = 0.69314718f;
 typedef struct {
     const hr_attention_task *task;
     attention_scratch room;
-    int64_t width, words, lines; /* packed: elements and words of a row; lines of a panel of V */
+    int64_t width, words, panel; /* packed: elements and words of a row; words of a panel of V */
+    int64_t reach;               /* query i sees keys (i - reach, i] */
     float factor;                /* turns a score into a power of two */
 } forward;
 
-/* A strip and the keys it sees. */
+/* A strip and the keys it sees. Rows past `rows` hold anything. */
 typedef struct {
-    int64_t row, rows, reach; /* row i sees keys (row + i - reach, row + i] */
-    bool again;               /* not its first chunk of keys */
+    int64_t row, rows, position[ROWS]; /* row i of the sequence: row + i where dropout asks */
+    bool again;                        /* not its first chunk of keys */
     attention_keys keys[ATTENTION_KEYS_MAX];
     int64_t key_ranges;
     uint32_t *p;
@@ -42,28 +43,40 @@ typedef struct {
 } strip;
 
 /* multiply() for as many columns of c, a multiple of the lanes. */
-VEC_INLINE void multiply_panels(const bool add, const int64_t a_row, const int64_t a_word,
-                                int64_t words, const uint32_t *a, const uint32_t *b,
-                                int64_t b_panel, float *c, int64_t c_row, int64_t columns)
+VEC_INLINE void multiply_panels(const int rows, const bool add, const int64_t a_row,
+                                const int64_t a_word, int64_t words, const uint32_t *a,
+                                const uint32_t *b, int64_t b_panel, float *c, int64_t c_row,
+                                int64_t columns)
 {
     int64_t at = 0;
     for (; at + PANELS <= columns; at += PANELS, b += 2 * b_panel)
-        multiply(add, 2, a_row, a_word, words, a, b, b_panel, c + at, c_row);
-    if (at < columns) multiply(add, 1, a_row, a_word, words, a, b, b_panel, c + at, c_row);
+        multiply(rows, add, 2, a_row, a_word, words, a, b, b_panel, c + at, c_row);
+    if (at < columns) multiply(rows, add, 1, a_row, a_word, words, a, b, b_panel, c + at, c_row);
 }
 
-/* Products are functions of their own: among the constants of vec_exp2, gcc spills their sums. */
-NOINLINE void multiply_scores(int64_t words, const uint32_t *q, const uint32_t *keys, float *scores,
-                              int64_t columns)
+/* Products are functions of their own: among the constants of vec_exp2, gcc spills their sums.
+ * Strips of few rows are those of one token. */
+NOINLINE void multiply_scores(int64_t rows, int64_t words, const uint32_t *q, const uint32_t *keys,
+                              float *scores, int64_t columns)
 {
-    multiply_panels(false, STRIP_ROW, 1, words, q, keys, words * VEC_LANES, scores, SCORE_ROW,
-                    columns);
+    const int64_t panel = words * VEC_LANES;
+    if (rows == 1)
+        multiply_panels(1, false, STRIP_ROW, 1, words, q, keys, panel, scores, SCORE_ROW, columns);
+    else if (rows <= FEW_ROWS)
+        multiply_panels(FEW_ROWS, false, STRIP_ROW, 1, words, q, keys, panel, scores, SCORE_ROW,
+                        columns);
+    else
+        multiply_panels(ROWS, false, STRIP_ROW, 1, words, q, keys, panel, scores, SCORE_ROW,
+                        columns);
 }
 
-NOINLINE void add_values(bool add, int64_t words, const uint32_t *p, const uint32_t *values,
-                         int64_t panel, float *sums, int64_t width)
+NOINLINE void add_values(int64_t rows, bool add, int64_t words, const uint32_t *p,
+                         const uint32_t *values, int64_t panel, float *sums, int64_t width)
 {
-    multiply_panels(add, P_ROW, 1, words, p, values, panel, sums, width, width);
+    if (rows == 1) multiply_panels(1, add, P_ROW, 1, words, p, values, panel, sums, width, width);
+    else if (rows <= FEW_ROWS)
+        multiply_panels(FEW_ROWS, add, P_ROW, 1, words, p, values, panel, sums, width, width);
+    else multiply_panels(ROWS, add, P_ROW, 1, words, p, values, panel, sums, width, width);
 }
 
 /* Columns of one range of keys that are computed. */
@@ -87,15 +100,15 @@ VEC_INLINE vec mask_scores(float *score, int64_t j, int64_t end, int64_t first, 
 }
 
 /* Puts SCORE_UNSEEN where row i does not see a key; returns its largest scores by lanes. */
-VEC_INLINE vec mask_row(const strip *s, int64_t i)
+VEC_INLINE vec mask_row(const forward *f, const strip *s, int64_t i)
 {
     vec most = vec_set(SCORE_UNSEEN);
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
         float *score = s->scores + i * SCORE_ROW + keys->column;
-        const int64_t row = s->row + i, span = span_of(keys);
-        const int64_t first = hr_max(keys->first, row + 1 - s->reach) - keys->base;
-        const int64_t last = hr_min(keys->last, row + 1) - keys->base;
+        const int64_t end = s->position[i] + 1, span = span_of(keys);
+        const int64_t first = hr_max(keys->first, end - f->reach) - keys->base;
+        const int64_t last = hr_min(keys->last, end) - keys->base;
         const int64_t whole = last / VEC_LANES * VEC_LANES;
         int64_t j = hr_min(hr_round_up(hr_max(first, 0), VEC_LANES), span);
         most = mask_scores(score, 0, j, first, last, most);
@@ -145,23 +158,23 @@ VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, i
 VEC_INLINE void softmax(const bool drop, const forward *f, const strip *s)
 {
     float shrink[STRIP_STEP];
-    for (int64_t first = 0; first < ROWS; first += VEC_LANES) {
+    for (int64_t first = 0; first < s->rows; first += VEC_LANES) {
         vec part[VEC_LANES];
         for (int64_t i = 0; i < VEC_LANES; i++)
-            part[i] = first + i < ROWS ? mask_row(s, first + i) : vec_set(SCORE_UNSEEN);
+            part[i] = first + i < s->rows ? mask_row(f, s, first + i) : vec_set(SCORE_UNSEEN);
         const vec most = vec_mul(reduce_rows(true, part), vec_set(f->factor));
         const vec old = load_floats(s->most + first), now = vec_max(old, most);
         store_floats(s->most + first, now);
         store_floats(shrink + first, vec_exp2(vec_sub(old, now)));
     }
-    for (int64_t first = 0; first < ROWS; first += VEC_LANES) {
+    for (int64_t first = 0; first < s->rows; first += VEC_LANES) {
         vec part[VEC_LANES];
         for (int64_t i = 0; i < VEC_LANES; i++)
-            part[i] = first + i < ROWS ? exponentials(drop, f, s, first + i) : vec_set(0);
+            part[i] = first + i < s->rows ? exponentials(drop, f, s, first + i) : vec_set(0);
         const vec total = vec_mul(load_floats(s->total + first), load_floats(shrink + first));
         store_floats(s->total + first, vec_add(total, reduce_rows(false, part)));
     }
-    for (int64_t i = 0; s->again && i < ROWS; i++) {
+    for (int64_t i = 0; s->again && i < s->rows; i++) {
         float *sums = s->sums + i * f->width;
         for (int64_t at = 0; at < f->width; at += VEC_LANES)
             store_floats(sums + at, vec_mul(load_floats(sums + at), vec_set(shrink[i])));
@@ -178,12 +191,12 @@ NOINLINE void softmax_dropped(const forward *f, const strip *s)
     softmax(true, f, s);
 }
 
+/* A strip, whose rows of Q are copied, against the keys it sees of a chunk. */
 static void forward_strip(const forward *f, const strip *s)
 {
-    copy_rows(f->task, f->task->q, s->row, s->rows, f->room.strip);
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
-        multiply_scores(f->words, f->room.strip, f->room.keys + keys->base * f->words,
+        multiply_scores(s->rows, f->words, f->room.strip, f->room.keys + keys->packed * f->words,
                         s->scores + keys->column, span_of(keys));
     }
     if (f->task->key_low) softmax_dropped(f, s);
@@ -191,9 +204,61 @@ static void forward_strip(const forward *f, const strip *s)
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
         const int64_t seen = hr_round_up(keys->last - keys->base, REDUCE_STEP);
-        add_values(s->again || r > 0, seen / PAIR, s->p + keys->column / PAIR,
-                   f->room.values + keys->base / PAIR * VEC_LANES, f->lines * VEC_LANES, s->sums,
-                   f->width);
+        add_values(s->rows, s->again || r > 0, seen / PAIR, s->p + keys->column / PAIR,
+                   f->room.values + keys->packed / PAIR * VEC_LANES, f->panel, s->sums, f->width);
+    }
+}
+
+/* The next keys of a walk, at most a chunk; returns their ranges, 0 at the end. */
+static int64_t next_chunk(attention_walk *walk, attention_keys chunk[ATTENTION_KEYS_MAX])
+{
+    int64_t ranges = 0, column = 0;
+    while (attention_walk_next(walk, ATTENTION_KEY_CHUNK - column, &chunk[ranges])) {
+        chunk[ranges].column = column;
+        chunk[ranges].packed = chunk[ranges].base;
+        column += attention_padded(chunk[ranges].last - chunk[ranges].base);
+        ranges++;
+    }
+    return ranges;
+}
+
+static void open_tile(const forward *f)
+{
+    for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i++) {
+        f->room.most[i] = SCORE_NEVER;
+        f->room.total[i] = 0;
+    }
+}
+
+/* Strip `at` of a tile: its places, and the keys of a chunk that positions [first, last) see. */
+static strip strip_of(const forward *f, int64_t at, const attention_keys *chunk, int64_t ranges,
+                      int64_t first, int64_t last)
+{
+    strip s = { .p = f->room.p,
+                .scores = f->room.scores,
+                .sums = f->room.sums + at * ROWS * f->width,
+                .most = f->room.most + at * STRIP_STEP,
+                .total = f->room.total + at * STRIP_STEP };
+    for (int64_t r = 0; r < ranges; r++)
+        s.key_ranges += attention_clip(&chunk[r], first + 1 - f->reach, last,
+                                       &s.keys[s.key_ranges]);
+    return s;
+}
+
+/* Where row i of a tile has its maximum and its total. */
+VEC_INLINE int64_t place_of(int64_t i)
+{
+    return i / ROWS * STRIP_STEP + i % ROWS;
+}
+
+/* Makes maxima log-sum-exps, and totals what sums are multiplied by. */
+static void close_tile(const forward *f)
+{
+    const attention_scratch *room = &f->room;
+    for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i += VEC_LANES) {
+        const vec total = load_floats(room->total + i), most = load_floats(room->most + i);
+        store_floats(room->most + i, vec_fma(most, vec_set(LN_2), log_of(total)));
+        store_floats(room->total + i, vec_div(vec_set(f->task->keep_scale), total));
     }
 }
 
@@ -202,47 +267,26 @@ static void forward_tile(const forward *f, int64_t first, int64_t last)
 {
     const hr_attention_task *task = f->task;
     const attention_scratch *room = &f->room;
-    const int64_t reach = attention_reach(&task->mask);
     attention_walk walk = attention_walk_keys(&task->mask, first, last);
     attention_keys chunk[ATTENTION_KEYS_MAX];
     bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
-    for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i++) {
-        room->most[i] = SCORE_NEVER;
-        room->total[i] = 0;
-    }
-    for (;;) {
-        int64_t ranges = 0, column = 0;
-        while (attention_walk_next(&walk, ATTENTION_KEY_CHUNK - column, &chunk[ranges])) {
-            chunk[ranges].column = column;
-            column += attention_padded(chunk[ranges].last - chunk[ranges].base);
-            ranges++;
-        }
-        if (ranges == 0) break;
+    open_tile(f);
+    for (int64_t ranges; (ranges = next_chunk(&walk, chunk)) > 0;)
         for (int64_t row = first, at = 0; row < last; row += ROWS, at++) {
-            strip s = { .row = row,
-                        .rows = hr_min(ROWS, last - row),
-                        .reach = reach,
-                        .again = begun[at],
-                        .p = room->p,
-                        .scores = room->scores,
-                        .sums = room->sums + at * ROWS * f->width,
-                        .most = room->most + at * STRIP_STEP,
-                        .total = room->total + at * STRIP_STEP };
-            for (int64_t r = 0; r < ranges; r++)
-                s.key_ranges += attention_clip(&chunk[r], row + 1 - reach, row + s.rows,
-                                               &s.keys[s.key_ranges]);
+            const int64_t end = hr_min(row + ROWS, last);
+            strip s = strip_of(f, at, chunk, ranges, row, end);
             if (s.key_ranges == 0) continue;
-            forward_strip(f, &s);
+            s.row = row;
+            s.rows = end - row;
+            for (int64_t i = 0; i < s.rows; i++) s.position[i] = row + i;
+            s.again = begun[at];
             begun[at] = true;
+            copy_rows(task, task->q, row, s.rows, room->strip);
+            forward_strip(f, &s);
         }
-    }
-    for (int64_t i = 0; i < 2 * ATTENTION_QUERY_TILE; i += VEC_LANES) {
-        const vec total = load_floats(room->total + i), most = load_floats(room->most + i);
-        store_floats(room->most + i, vec_fma(most, vec_set(LN_2), log_of(total)));
-        store_floats(room->total + i, vec_div(vec_set(task->keep_scale), total));
-    }
+    close_tile(f);
     for (int64_t row = first; row < last; row++) {
-        const int64_t i = row - first, at = i / ROWS * STRIP_STEP + i % ROWS;
+        const int64_t i = row - first, at = place_of(i);
         expect_row(task, task->o, row);
         store_row(task, task->o, row, room->sums + i * f->width, room->total[at]);
         if (task->lse) task->lse[row * task->lse_stride] = room->most[at];
@@ -254,12 +298,13 @@ static void forward_head(const hr_attention_task *task)
     forward f = { .task = task,
                   .width = packed_width(task),
                   .words = packed_width(task) / PAIR,
-                  .lines = attention_padded(task->length) / PAIR,
+                  .panel = attention_padded(task->length) / PAIR * VEC_LANES,
+                  .reach = attention_reach(&task->mask),
                   .factor = task->scale * LOG2_E };
     attention_scratch_place(task->scratch, task->length, task->head_width, &f.room);
     if (task->first) {
-        pack_columns(task, task->k, f.room.keys);
-        pack_rows(task, task->v, f.room.values);
+        pack_columns(task, task->k, task->length, f.room.keys);
+        pack_rows(task, task->v, 0, task->length, f.panel, f.room.values);
     }
     const int64_t block = task->mask.block;
     for (int64_t first = 0, last; first < task->length; first = last) {

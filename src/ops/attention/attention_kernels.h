@@ -37,10 +37,23 @@ typedef struct {
     void *scratch; /* attention_scratch.h; carried through a group */
 } hr_attention_task;
 
+/* Some heads of a group at positions that follow each other, in one block of the mask, over a
+ * cache. At most 128 pairs of a head and a position. */
+typedef struct {
+    /* q, o: rows of the first head, row 0 at `position`, `length` of them. k, v: the group's rows
+     * of the cache. No lse, no dropout; nothing is carried from call to call. */
+    hr_attention_task head;
+    int64_t heads, q_head_stride, o_head_stride; /* elements */
+    int64_t position;
+    int64_t capacity; /* row j of the sequence is row j mod capacity of k and v */
+} hr_attention_cached_task;
+
 typedef void hr_attention_fn(const hr_attention_task *task);
+typedef void hr_attention_cached_fn(const hr_attention_cached_task *task);
 
 typedef struct {
     hr_attention_fn *fwd[2], *bwd[2]; /* [HR_F32], [HR_BF16] */
+    hr_attention_cached_fn *cached[2];
 } hr_attention_kernels;
 
 /* Fills the table for a mask of base/cpu.h. Any thread. */
@@ -52,5 +65,8 @@ hr_attention_fn hr_attention_fwd_avx2, hr_attention_bwd_avx2;
 hr_attention_fn hr_attention_fwd_avx512, hr_attention_bwd_avx512;
 hr_attention_fn hr_attention_fwd_bf16_avx512bf16, hr_attention_bwd_bf16_avx512bf16;
 hr_attention_fn hr_attention_fwd_bf16_amx, hr_attention_bwd_bf16_amx;
+hr_attention_cached_fn hr_attention_cached_ref, hr_attention_cached_avx2,
+    hr_attention_cached_avx512;
+hr_attention_cached_fn hr_attention_cached_bf16_avx512bf16, hr_attention_cached_bf16_amx;
 
 #endif

@@ -44,17 +44,17 @@ VEC_INLINE vec reduce_rows(const bool most, const vec parts[VEC_LANES])
 }
 
 /* Rows as columns: [length / lanes][width / PAIR][lanes] words; zeros past length and width. */
-static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, uint32_t *out)
+static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, int64_t length,
+                         uint32_t *out)
 {
     const hr_dtype dtype = dtype_of(task);
     const int64_t words = packed_width(task) / PAIR;
-    for (int64_t row = 0; row < attention_padded(task->length); row += VEC_LANES) {
+    for (int64_t row = 0; row < attention_padded(length); row += VEC_LANES) {
         for (int64_t i = 0; i < VEC_LANES; i++) expect_row(task, rows, row + i);
         for (int64_t at = 0; at < words; at += VEC_LANES) {
             vec_bits line[VEC_LANES];
-            UNROLL for (int64_t i = 0; i < VEC_LANES; i++)
-                line[i] = load_words(row_of(rows, dtype, row + i), dtype, at,
-                                     row + i < task->length ? task->head_width : 0);
+            UNROLL for (int64_t i = 0; i < VEC_LANES; i++) line[i] = load_words(
+                row_of(rows, dtype, row + i), dtype, at, row + i < length ? task->head_width : 0);
             transpose_words(line);
             UNROLL for (int64_t i = 0; i < VEC_LANES; i++) if (at + i < words)
                 store_words(out + row * words + (at + i) * VEC_LANES, line[i]);
@@ -62,16 +62,18 @@ static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, 
     }
 }
 
-/* Rows as they are, in panels: [width / lanes][length / PAIR][lanes] words; zeros past both. */
-static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, uint32_t *out)
+/* Rows as they are, in panels that lie `panel` words apart: [width / lanes][length / PAIR][lanes]
+ * words; zeros before `first` and past length and width. */
+static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, int64_t first,
+                      int64_t length, int64_t panel, uint32_t *out)
 {
     const hr_dtype dtype = dtype_of(task);
-    const int64_t width = packed_width(task), lines = attention_padded(task->length) / PAIR;
+    const int64_t width = packed_width(task), lines = attention_padded(length) / PAIR;
     for (int64_t line = 0; line < lines; line++) {
         for (int64_t i = 0; i < PAIR; i++) expect_row(task, rows, PAIR * line + i);
         for (int64_t column = 0; column < width; column += VEC_LANES)
-            store_words(out + column * lines + line * VEC_LANES,
-                        load_line(rows, dtype, task->length, line, column, task->head_width));
+            store_words(out + column / VEC_LANES * panel + line * VEC_LANES,
+                        load_line(rows, dtype, first, length, line, column, task->head_width));
     }
 }
 

@@ -11,9 +11,9 @@
 #include "ops/attention/attention_scratch.h"
 
 /* Keys [first, last), computed from `base` on, a multiple of ATTENTION_ALIGN; `column` is where
- * they begin in the rows of scores. */
+ * they begin in the rows of scores, `packed` among the keys that are packed. */
 typedef struct {
-    int64_t base, first, last, column;
+    int64_t base, first, last, column, packed;
 } attention_keys;
 
 enum { ATTENTION_KEYS_MAX = ATTENTION_KEY_CHUNK / ATTENTION_ALIGN };
@@ -85,6 +85,7 @@ static inline bool attention_clip(const attention_keys *range, int64_t from, int
     keys->last = hr_min(range->last, end);
     keys->base = keys->first / ATTENTION_ALIGN * ATTENTION_ALIGN;
     keys->column = range->column + keys->base - range->base;
+    keys->packed = range->packed + keys->base - range->base;
     return keys->first < keys->last;
 }
 

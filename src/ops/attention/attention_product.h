@@ -7,7 +7,7 @@
 #ifndef HR_OPS_ATTENTION_PRODUCT_H
 #define HR_OPS_ATTENTION_PRODUCT_H
 
-enum { ROWS = 8 };
+enum { ROWS = 8, FEW_ROWS = 4 };
 
 /* The left operand of multiply(): word k of row i at i * row + k * word. */
 typedef struct {
@@ -23,33 +23,35 @@ VEC_INLINE left left_of_columns(const uint32_t *a, int64_t step, int64_t words, 
     return (left){ a, 1, step };
 }
 
-/* c (+)= a b for ROWS rows and `panels` (1 or 2) panels. Word k of row i of a is
- * a[i * a_row + k * a_word]; line k of panel j of b is b[j * b_panel + k * lanes]. */
-VEC_INLINE void multiply(const bool add, const int panels, const int64_t a_row,
+/* c (+)= a b for `rows` rows (1, FEW_ROWS or ROWS) and `panels` (1 or 2) panels. Word k of row i of
+ * a is a[i * a_row + k * a_word]; line k of panel j of b is b[j * b_panel + k * lanes]. A sum has
+ * the same bits whatever is beside it. */
+VEC_INLINE void multiply(const int rows, const bool add, const int panels, const int64_t a_row,
                          const int64_t a_word, int64_t words, const uint32_t *a, const uint32_t *b,
                          int64_t b_panel, float *c, int64_t c_row)
 {
-    for (int first = 0; first < ROWS; first += TILE_ROWS) {
+    const int tile = rows < (int)TILE_ROWS ? rows : (int)TILE_ROWS;
+    for (int first = 0; first < rows; first += tile) {
         const uint32_t *a_tile = a + first * a_row;
         float *c_tile = c + first * c_row;
         vec sum[TILE_ROWS][2];
-        UNROLL for (int i = 0; i < TILE_ROWS; i++) UNROLL for (int j = 0; j < panels; j++)
+        UNROLL for (int i = 0; i < tile; i++) UNROLL for (int j = 0; j < panels; j++)
             sum[i][j] = vec_set(0);
         if (add)
-            UNROLL for (int i = 0; i < TILE_ROWS; i++) UNROLL for (int j = 0; j < panels; j++)
+            UNROLL for (int i = 0; i < tile; i++) UNROLL for (int j = 0; j < panels; j++)
                 sum[i][j] = load_floats(c_tile + i * c_row + j * VEC_LANES);
         for (int64_t k = 0; k < words; k++) {
             vec_bits line[2];
             UNROLL for (int j = 0; j < panels; j++)
                 line[j] = (vec_bits)load_floats((const float *)b + j * b_panel + k * VEC_LANES);
-            UNROLL for (int i = 0; i < TILE_ROWS; i++)
+            UNROLL for (int i = 0; i < tile; i++)
             {
                 const uint32_t word = a_tile[i * a_row + k * a_word];
                 UNROLL for (int j = 0; j < panels; j++)
                     sum[i][j] = multiply_add(sum[i][j], line[j], word);
             }
         }
-        UNROLL for (int i = 0; i < TILE_ROWS; i++) UNROLL for (int j = 0; j < panels; j++)
+        UNROLL for (int i = 0; i < tile; i++) UNROLL for (int j = 0; j < panels; j++)
             store_floats(c_tile + i * c_row + j * VEC_LANES, sum[i][j]);
     }
 }

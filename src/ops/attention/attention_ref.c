@@ -42,25 +42,45 @@ static double keep(const hr_attention_task *task, int64_t i, int64_t j)
     return bits < task->threshold ? 0 : (double)task->keep_scale;
 }
 
+/* Row `row` of q and o, which is query i; key j is row j mod `ring` of k and v. Returns the
+ * log-sum-exp. */
+static double forward_row(const hr_attention_task *task, int64_t row, int64_t i, int64_t ring)
+{
+    double *sums = task->scratch; /* [head_width] */
+    double most = -INFINITY, total = 0;
+    for (int64_t j = 0; j <= i; j++)
+        if (seen(task, i, j))
+            most = fmax(most, (double)task->scale * dot(task, task->q, row, task->k, j % ring));
+    for (int64_t c = 0; c < task->head_width; c++) sums[c] = 0;
+    for (int64_t j = 0; j <= i; j++) {
+        if (!seen(task, i, j)) continue;
+        const double score = (double)task->scale * dot(task, task->q, row, task->k, j % ring);
+        const double p = exp(score - most), kept = keep(task, i, j) * p;
+        total += p;
+        for (int64_t c = 0; c < task->head_width; c++)
+            sums[c] += kept * element(task, task->v, j % ring, c);
+    }
+    for (int64_t c = 0; c < task->head_width; c++)
+        set_element(task, task->o, row, c, sums[c] / total);
+    return most + log(total);
+}
+
 void hr_attention_fwd_ref(const hr_attention_task *task)
 {
-    double *p = task->scratch; /* [length] */
     for (int64_t i = 0; i < task->length; i++) {
-        double most = -INFINITY, total = 0;
-        for (int64_t j = 0; j <= i; j++) {
-            if (!seen(task, i, j)) continue;
-            p[j] = (double)task->scale * dot(task, task->q, i, task->k, j);
-            most = fmax(most, p[j]);
-        }
-        for (int64_t j = 0; j <= i; j++)
-            if (seen(task, i, j)) total += p[j] = exp(p[j] - most);
-        for (int64_t c = 0; c < task->head_width; c++) {
-            double sum = 0;
-            for (int64_t j = 0; j <= i; j++)
-                if (seen(task, i, j)) sum += keep(task, i, j) * p[j] * element(task, task->v, j, c);
-            set_element(task, task->o, i, c, sum / total);
-        }
-        if (task->lse) task->lse[i * task->lse_stride] = (float)(most + log(total));
+        const double lse = forward_row(task, i, i, task->length);
+        if (task->lse) task->lse[i * task->lse_stride] = (float)lse;
+    }
+}
+
+void hr_attention_cached_ref(const hr_attention_cached_task *task)
+{
+    hr_attention_task head = task->head;
+    for (int64_t h = 0; h < task->heads; h++) {
+        head.q.first = hr_element_at(task->head.q.first, h * task->q_head_stride, head.dtype);
+        head.o.first = hr_element_at(task->head.o.first, h * task->o_head_stride, head.dtype);
+        for (int64_t row = 0; row < head.length; row++)
+            forward_row(&head, row, task->position + row, task->capacity);
     }
 }
 

@@ -19,6 +19,12 @@ int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, doub
 int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t table,
                       hr_rope_attr attr)
 {
+    return hr_build_rope_at(builder, name, x, table, HR_NONE, attr);
+}
+
+int32_t hr_build_rope_at(hr_builder *builder, const char *name, int32_t x, int32_t table,
+                         int32_t position, hr_rope_attr attr)
+{
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     attr.width = builder->program->tensors[x].dims[1];
     attr.T = builder->T;
@@ -26,6 +32,7 @@ int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t 
     hr_step *step = hr_build_step(builder, HR_OP_rope, &attr, sizeof attr);
     step->in[0] = x;
     step->in[1] = table;
+    step->in[2] = position;
     step->out[0] = y;
     return y;
 }
@@ -46,6 +53,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     hr_step *made = hr_build_step(derive->builder, HR_OP_rope, &attr, sizeof attr);
     made->in[0] = dy;
     made->in[1] = step.in[1];
+    made->in[2] = step.in[2];
     made->out[0] = dx;
     return HR_OK;
 }
@@ -61,7 +69,7 @@ static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR
 const hr_op hr_rope_table_op = { .name = "rope_table", .in = "", .out = "w" };
 
 const hr_op hr_rope_op = { .name = "rope",
-                           .in = "rw",
+                           .in = "rwW",
                            .out = "r",
                            .reuse = { 1 << 0 },
                            .derivative = derivative,

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/attention/attention_cached.h - the forward pass over a cache, for the vector rungs.
+ *
+ * One pass over the keys and values of a group: a chunk of them is packed where it stays in the
+ * cache of the processor, and the strips of all its heads go over it. A strip is that of the
+ * forward pass and chunks begin where they do there, so that rows have the same bits. Included
+ * after attention_fwd.h. */
+#ifndef HR_OPS_ATTENTION_CACHED_H
+#define HR_OPS_ATTENTION_CACHED_H
+
+/* Row `row` of k or v as the first of its rows. */
+VEC_INLINE hr_attention_rows rows_from(const hr_attention_task *task, hr_attention_rows rows,
+                                       int64_t row)
+{
+    rows.first = hr_element_at(rows.first, row * rows.stride, dtype_of(task));
+    return rows;
+}
+
+/* Packs keys and values of a range. What lies in front of its first is another key's by now. */
+static void pack_range(const forward *f, const hr_attention_cached_task *task,
+                       const attention_keys *keys)
+{
+    const hr_attention_task *head = &task->head;
+    for (int64_t base = keys->base; base < keys->last; base += ATTENTION_ALIGN) {
+        const int64_t at = keys->packed + base - keys->base, row = base % task->capacity;
+        const int64_t count = hr_min(ATTENTION_ALIGN, keys->last - base);
+        pack_columns(head, rows_from(head, head->k, row), count, f->room.keys + at * f->words);
+        pack_rows(head, rows_from(head, head->v, row), hr_max(keys->first - base, 0), count,
+                  f->panel, f->room.values + at / PAIR * VEC_LANES);
+    }
+}
+
+/* The next chunk that the tile sees any of, packed; returns its ranges, 0 at the end. */
+static int64_t next_packed(const forward *f, const hr_attention_cached_task *task,
+                           attention_walk *walk, attention_keys chunk[ATTENTION_KEYS_MAX])
+{
+    const int64_t end = task->position + task->head.length;
+    attention_keys all[ATTENTION_KEYS_MAX];
+    for (int64_t found; (found = next_chunk(walk, all)) > 0;) {
+        int64_t ranges = 0;
+        for (int64_t r = 0; r < found; r++) {
+            all[r].packed = all[r].column;
+            if (!attention_clip(&all[r], task->position + 1 - f->reach, end, &chunk[ranges]))
+                continue;
+            pack_range(f, task, &chunk[ranges++]);
+        }
+        if (ranges > 0) return ranges;
+    }
+    return 0;
+}
+
+/* Rows [first, first + count) of Q: the heads of a position side by side. */
+static void copy_heads(const hr_attention_cached_task *task, int64_t first, int64_t count,
+                       uint32_t *out)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = (first + i) / task->heads, h = (first + i) % task->heads;
+        hr_attention_rows q = task->head.q;
+        q.first = hr_element_at(q.first, h * task->q_head_stride, dtype_of(&task->head));
+        copy_rows(&task->head, q, row, 1, out + i * STRIP_ROW);
+    }
+}
+
+/* Products go over whole strips: rows that a tile lacks are zeros. */
+static void clear_rows(const forward *f, int64_t rows)
+{
+    for (int64_t i = rows; i < ROWS; i++) {
+        for (int64_t at = 0; at < STRIP_ROW; at++) f->room.strip[i * STRIP_ROW + at] = 0;
+        for (int64_t at = 0; at < P_ROW; at++) f->room.p[i * P_ROW + at] = 0;
+    }
+}
+
+static void cached_heads(const hr_attention_cached_task *task)
+{
+    const hr_attention_task *head = &task->head;
+    const int64_t heads = task->heads, rows = heads * head->length;
+    forward f = { .task = head,
+                  .width = packed_width(head),
+                  .words = packed_width(head) / PAIR,
+                  .panel = ATTENTION_KEY_CHUNK / PAIR * VEC_LANES,
+                  .reach = attention_reach(&head->mask),
+                  .factor = head->scale * LOG2_E };
+    const int64_t position = task->position;
+    attention_walk walk = attention_walk_keys(&head->mask, position, position + head->length);
+    attention_keys chunk[ATTENTION_KEYS_MAX];
+    bool begun[ATTENTION_QUERY_TILE / ROWS] = { false };
+    attention_scratch_place(head->scratch, ATTENTION_KEY_CHUNK, head->head_width, &f.room);
+    clear_rows(&f, hr_min(rows, ROWS));
+    open_tile(&f);
+    for (int64_t ranges; (ranges = next_packed(&f, task, &walk, chunk)) > 0;)
+        for (int64_t row = 0, at = 0; row < rows; row += ROWS, at++) {
+            const int64_t end = hr_min(row + ROWS, rows);
+            strip s = strip_of(&f, at, chunk, ranges, position + row / heads,
+                               position + (end - 1) / heads + 1);
+            if (s.key_ranges == 0) continue;
+            s.rows = end - row;
+            for (int64_t i = 0; i < s.rows; i++) s.position[i] = position + (row + i) / heads;
+            s.again = begun[at];
+            begun[at] = true;
+            copy_heads(task, row, s.rows, f.room.strip);
+            forward_strip(&f, &s);
+        }
+    close_tile(&f);
+    for (int64_t i = 0; i < rows; i++) {
+        hr_attention_rows o = head->o;
+        o.first = hr_element_at(o.first, i % heads * task->o_head_stride, dtype_of(head));
+        store_row(head, o, i / heads, f.room.sums + i * f.width, f.room.total[place_of(i)]);
+    }
+}
+
+#endif
