@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/unpack.c - a panel is sixteen rows of a transposed matrix turned over, so sixteen rows of the
+/* ckpt/unpack.c - a panel is sixteen rows of a transposed matrix turned over: sixteen rows of the
  * file are one stretch of the file and one stretch of memory. They are turned in blocks of a few
  * dozen columns, which stay in the nearest cache. */
 #include "ckpt/unpack.h"
@@ -86,10 +86,18 @@ static inline uint32_t f32_of_f16(uint16_t half)
 
 static void widen(hr_stored_kind kind, const uint16_t *from, uint32_t *to, int64_t count)
 {
-    if (kind == HR_STORED_BF16)
-        for (int64_t i = 0; i < count; i++) to[i] = (uint32_t)from[i] << 16;
-    else
-        for (int64_t i = 0; i < count; i++) to[i] = f32_of_f16(from[i]);
+    typedef uint16_t halves __attribute__((vector_size(16)));
+    const halves none = { 0 };
+    int64_t i = 0;
+    for (; kind == HR_STORED_BF16 && i + 2 * LANES <= count; i += 2 * LANES) {
+        halves value;
+        memcpy(&value, from + i, sizeof value);
+        store(to + i, (words)__builtin_shufflevector(none, value, 0, 8, 0, 9, 0, 10, 0, 11));
+        store(to + i + LANES,
+              (words)__builtin_shufflevector(none, value, 0, 12, 0, 13, 0, 14, 0, 15));
+    }
+    for (; i < count; i++)
+        to[i] = kind == HR_STORED_BF16 ? (uint32_t)from[i] << 16 : f32_of_f16(from[i]);
 }
 
 static void narrow(const uint32_t *from, uint16_t *to, int64_t count)
@@ -111,7 +119,10 @@ static void take_flat(const hr_unpack *u, int64_t first, int64_t count, const vo
         const int64_t some = hr_min(BLOCK, elements - i);
         const uint32_t *values = wide;
         if (u->kind == HR_STORED_F32) values = (const uint32_t *)source + i;
-        else widen(u->kind, (const uint16_t *)source + i, wide, some);
+        else if (u->master && !u->weight) {
+            widen(u->kind, (const uint16_t *)source + i, (uint32_t *)u->master + at + i, some);
+            continue;
+        } else widen(u->kind, (const uint16_t *)source + i, wide, some);
         if (u->master && (const void *)(u->master + at + i) != values)
             memcpy(u->master + at + i, values, (size_t)some * sizeof *values);
         if (!u->weight) continue;
@@ -156,12 +167,13 @@ static void take_singly(const hr_unpack *u, int64_t first, int64_t count, const 
 
 /* ---- sixteen rows of a transposed matrix: a panel */
 
-/* Words [PANEL][stride] of which `count` columns are turned: to [count][PANEL]. */
+/* Words [PANEL][stride] of which `count` columns are turned: to [count][PANEL]. Four rows at a time:
+ * rows that are a power of two apart all want the same few places of the nearest cache. */
 static void turn_words(const uint32_t *from, int64_t stride, int64_t count, uint32_t *to)
 {
-    int64_t j = 0;
-    for (; j + LANES <= count; j += LANES)
-        for (int32_t n = 0; n < PANEL; n += LANES) {
+    const int64_t whole = count / LANES * LANES;
+    for (int32_t n = 0; n < PANEL; n += LANES)
+        for (int64_t j = 0; j < whole; j += LANES) {
             const uint32_t *at = from + n * stride + j;
             const words a = load(at), b = load(at + stride);
             const words c = load(at + 2 * stride), d = load(at + 3 * stride);
@@ -175,7 +187,7 @@ static void turn_words(const uint32_t *from, int64_t stride, int64_t count, uint
             store(out + 2 * PANEL, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
             store(out + 3 * PANEL, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
         }
-    for (; j < count; j++)
+    for (int64_t j = whole; j < count; j++)
         for (int32_t n = 0; n < PANEL; n++) to[j * PANEL + n] = from[n * stride + j];
 }
 

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "ckpt/unpack.h"
 
-enum { NAME_BYTES = 128, PATH_SHOWN = 160, NAME_SHOWN = 120 };
+enum { NAME_BYTES = 128, PATH_SHOWN = 160, NAME_SHOWN = 120, AHEAD_BYTES = 32 << 20 };
 
 /* What a whole model puts before the names of its trunk, and a trunk alone does not. */
 static const char *const prefixes[] = { "", "model.", "transformer.", "gpt_neox." };
@@ -241,10 +241,21 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
                    shown(in->path), in->program->params[param].external_name);
 }
 
-void hr_weights_in_expect(const hr_weights_in *in, int32_t param)
+static int64_t bytes_of(const hr_weights_in *in, int32_t param)
 {
-    const hr_weights_source *source = &in->sources[param];
     const hr_unpack unpack = unpack_of(in, param);
-    posix_fadvise(in->files[source->file], (off_t)source->offset,
-                  (off_t)(unpack.K * unpack.N * element_bytes(&unpack)), POSIX_FADV_WILLNEED);
+    return unpack.K * unpack.N * element_bytes(&unpack);
+}
+
+/* Small parameters lie between large ones: the large one behind them has to be on its way too. */
+void hr_weights_in_expect(hr_weights_in *in, int32_t param)
+{
+    while (in->expected < in->program->param_count && in->expected_bytes < AHEAD_BYTES) {
+        const hr_weights_source *source = &in->sources[in->expected];
+        const int64_t bytes = bytes_of(in, in->expected++);
+        in->expected_bytes += bytes;
+        posix_fadvise(in->files[source->file], (off_t)source->offset,
+                      (off_t)hr_min(bytes, AHEAD_BYTES), POSIX_FADV_WILLNEED);
+    }
+    in->expected_bytes -= bytes_of(in, param);
 }

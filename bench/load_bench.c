@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench/load_bench.c - a folder of about 1 GB into the weights of a model that is only evaluated,
+ * beside reading the same file and keeping none of it: with the file in no cache, and in memory.
+ * Best of a few rounds in turn; and the most that the process ever had, beside the weights.
+ *
+ *     load_bench [folder [threads [f32|bf16 [rounds]]]]
+ *
+ * The folder (/tmp) takes the file meanwhile. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/random.h"
+#include "mem/process.h"
+#include "model/assemble.h"
+#include "plain.h"
+#include "train/load.h"
+
+enum { LAYERS = 8, D = 2048, F = 5632, V = 32000, PIECE_BYTES = 1 << 20 };
+
+typedef struct {
+    hr_config config;
+    hr_program program;
+    hr_pool pool;
+    hr_weights_in in;
+    void **weights; /* [param_count] */
+    void *staging;
+    int64_t weight_bytes, file_bytes;
+    char path[512];
+    bool wide; /* fp32, and the file too */
+} bench;
+
+/* Touched whole; weights in huge pages where the system grants them, as an arena is. */
+static void *take(int64_t bytes)
+{
+    enum { HUGE = 2 << 20 };
+    const int64_t align = bytes > HUGE ? HUGE : 4096;
+    char *memory = mmap(NULL, (size_t)(bytes + align), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) abort();
+    memory += hr_round_up((int64_t)(uintptr_t)memory, align) - (int64_t)(uintptr_t)memory;
+    if (align == HUGE) madvise(memory, (size_t)bytes / HUGE * HUGE, MADV_HUGEPAGE);
+    for (int64_t i = 0; i < bytes; i += 4096) memory[i] = 0;
+    return memory;
+}
+
+static void put(FILE *file, const void *bytes, int64_t count)
+{
+    if (fwrite(bytes, 1, (size_t)count, file) != (size_t)count) abort();
+}
+
+/* Random numbers near 1, so that none is anything special. */
+static void write_model(bench *b)
+{
+    static char header[1 << 20];
+    static uint32_t noise[PIECE_BYTES / 4];
+    int64_t used = 8, begin = 0;
+    const int64_t size = b->wide ? 4 : 2;
+    FILE *file = fopen(b->path, "wb");
+    if (!file) abort();
+    for (int64_t i = 0; i < PIECE_BYTES / 4; i++)
+        noise[i] = ((uint32_t)hr_random_mix((uint64_t)i) & 0x807f807f) | 0x3f003f00;
+    for (int32_t p = 0; p < b->program.param_count; p++) {
+        const hr_param *param = &b->program.params[p];
+        const int64_t K = param->dims[0], N = param->dims[1], end = begin + K * hr_max(N, 1) * size;
+        used += sprintf(header + used, "%c\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld", p ? ',' : '{',
+                        param->external_name, b->wide ? "F32" : "BF16",
+                        (long long)(param->external_transposed ? N : K));
+        if (N)
+            used += sprintf(header + used, ",%lld",
+                            (long long)(param->external_transposed ? K : N));
+        used += sprintf(header + used, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
+                        (long long)end);
+        begin = end;
+    }
+    used += sprintf(header + used, "}");
+    for (int32_t i = 0; i < 8; i++) header[i] = (char)((uint64_t)(used - 8) >> (8 * i));
+    put(file, header, used);
+    for (int64_t at = 0; at < begin; at += PIECE_BYTES)
+        put(file, noise, hr_min(PIECE_BYTES, begin - at));
+    if (fflush(file) || fsync(fileno(file)) || fclose(file)) abort();
+    b->file_bytes = used + begin;
+}
+
+static void empty_cache(const bench *b)
+{
+    const int file = open(b->path, O_RDONLY);
+    if (file < 0 || posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED)) abort();
+    close(file);
+}
+
+/* Seconds on the wall, and of processor time. */
+typedef struct {
+    double wall, worked;
+} times;
+
+static double wall(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static times read_alone(const bench *b)
+{
+    const double begin = now(), began = wall();
+    const int file = open(b->path, O_RDONLY);
+    for (int64_t at = 0; at < b->file_bytes; at += PIECE_BYTES)
+        if (pread(file, b->staging, PIECE_BYTES, at) <= 0) abort();
+    close(file);
+    return (times){ wall() - began, now() - begin };
+}
+
+static times load_all(bench *b)
+{
+    hr_error err;
+    const double begin = now(), began = wall();
+    b->in.expected = 0;
+    b->in.expected_bytes = 0;
+    for (int32_t p = 0; p < b->program.param_count; p++) {
+        const hr_param *param = &b->program.params[p];
+        const bool narrow = param->weight != param->master;
+        must(hr_load(&b->in, p, &b->pool, narrow ? NULL : b->weights[p],
+                     narrow ? b->weights[p] : NULL, b->staging, HR_LOAD_STAGING_BYTES, NULL, &err),
+             &err);
+    }
+    return (times){ wall() - began, now() - begin };
+}
+
+static void open_model(bench *b)
+{
+    hr_error err;
+    const int64_t bytes = 64 << 20;
+    hr_region region = hr_region_over(take(bytes), bytes);
+    hr_config_default(&b->config);
+    b->config.model.family = HR_FAMILY_LLAMA;
+    b->config.model.d_model = D;
+    b->config.model.n_heads = 16;
+    b->config.model.d_ff = F;
+    b->config.model.vocab_size = V;
+    b->config.model.n_layers = b->wide ? LAYERS / 2 - 1 : LAYERS;
+    b->config.train.format = b->wide ? HR_FORMAT_FP32 : HR_FORMAT_BF16;
+    must(hr_model_assemble(&b->config, 1, &region, &b->program, &err), &err);
+    madvise(region.base + hr_round_up(region.used, 4096),
+            (size_t)(bytes - hr_round_up(region.used, 4096)), MADV_DONTNEED);
+    b->weights = calloc((size_t)b->program.param_count, sizeof *b->weights);
+    for (int32_t p = 0; p < b->program.param_count; p++) {
+        const hr_tensor *tensor = &b->program.tensors[b->program.params[p].weight];
+        b->weight_bytes += hr_tensor_bytes(tensor);
+    }
+    char *whole = take(b->weight_bytes + 64 * b->program.param_count);
+    for (int32_t p = 0; p < b->program.param_count; p++) {
+        const hr_tensor *tensor = &b->program.tensors[b->program.params[p].weight];
+        b->weights[p] = whole;
+        whole += hr_round_up(hr_tensor_bytes(tensor), 64);
+    }
+    b->staging = take(HR_LOAD_STAGING_BYTES);
+}
+
+static void open_source(bench *b, const char *folder)
+{
+    hr_error err;
+    const int64_t scratch_bytes = hr_weights_in_scratch_bytes(folder);
+    const int64_t kept_bytes = hr_weights_in_bytes(&b->program);
+    hr_region scratch = hr_region_over(take(scratch_bytes), scratch_bytes);
+    hr_region kept = hr_region_over(take(kept_bytes), kept_bytes);
+    must(hr_weights_in_open(&b->in, &b->program, folder, &kept, &scratch, &err), &err);
+    munmap(scratch.base, (size_t)scratch_bytes);
+}
+
+int main(int argc, char **argv)
+{
+    static bench b;
+    hr_error err;
+    char folder[480];
+    const int32_t threads = argc > 2 ? atoi(argv[2]) : 2;
+    const int32_t rounds = argc > 4 ? atoi(argv[4]) : 5;
+    b.wide = argc > 3 && !strcmp(argv[3], "f32");
+    snprintf(folder, sizeof folder, "%s/load_bench_XXXXXX", argc > 1 ? argv[1] : "/tmp");
+    if (!mkdtemp(folder)) abort();
+    snprintf(b.path, sizeof b.path, "%s/model.safetensors", folder);
+    open_model(&b);
+    write_model(&b);
+    open_source(&b, folder);
+    must(hr_pool_open(&b.pool, take(hr_pool_bytes(threads) + 4096), hr_pool_bytes(threads), threads,
+                      &err),
+         &err);
+    times best[2][2] = { { { 1e9, 1e9 }, { 1e9, 1e9 } }, { { 1e9, 1e9 }, { 1e9, 1e9 } } };
+    for (int32_t i = 0; i < 2 * rounds; i++)
+        for (int32_t loads = 0; loads < 2; loads++) {
+            const int32_t warm = i >= rounds;
+            if (!warm) empty_cache(&b);
+            const times took = loads ? load_all(&b) : read_alone(&b);
+            best[warm][loads].wall = fmin(best[warm][loads].wall, took.wall);
+            best[warm][loads].worked = fmin(best[warm][loads].worked, took.worked);
+        }
+    const double gigabytes = 1e-9 * (double)b.file_bytes;
+    printf("%.3f GB of %s, %d threads\n", gigabytes, b.wide ? "F32" : "BF16", threads);
+    for (int32_t warm = 0; warm < 2; warm++) {
+        const times alone = best[warm][0], loading = best[warm][1];
+        printf("  %s  pread alone %6.2f GB/s, loading %6.2f GB/s: %3.0f %%; processor time %.3f s, "
+               "%.3f s\n",
+               warm ? "in memory  " : "in no cache", gigabytes / alone.wall,
+               gigabytes / loading.wall, 100 * alone.wall / loading.wall, alone.worked,
+               loading.worked);
+    }
+    printf("  weights %lld bytes; the process at its highest %lld more\n",
+           (long long)b.weight_bytes, (long long)(hr_process_peak_bytes() - b.weight_bytes));
+    hr_pool_close(&b.pool);
+    hr_weights_in_close(&b.in);
+    remove(b.path);
+    rmdir(folder);
+    return 0;
+}
