@@ -35,7 +35,10 @@ int64_t hr_twin_bytes(const hr_config *config)
 {
     hr_config small = *config;
     small.model.n_layers = hr_min(config->model.n_layers, HR_TWIN_LAYERS_MOST);
-    return hr_compile_lives_bytes(&small) + HR_TWIN_DEPTHS * model_bytes(&small);
+    const hr_model_limits limits = hr_model_limits_of(&small);
+    const int64_t buffers = limits.tensors + limits.steps;
+    return hr_compile_lives_bytes(&small) + HR_TWIN_DEPTHS * model_bytes(&small) +
+           buffers * (int64_t)sizeof(int32_t) + 64;
 }
 
 /* The section of a step: the child of loop 0 that holds it. */
@@ -282,17 +285,28 @@ static void put_value(outline *o, const hr_buffer *buffer, hr_intermediates kind
     o->values[o->count++].again = again ? buffer->bytes : 0;
 }
 
-static outline outline_of(const hr_program *program, const hr_plan *plan, int32_t s, int64_t alive,
-                          bool tiled)
+/* Buffers of what may be dropped. Returns how many. */
+static int32_t list_droppable(const hr_program *program, const hr_plan *plan, int32_t *list)
 {
-    const hr_step *step = &program->steps[s];
-    outline o = { .base = alive };
+    int32_t count = 0;
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_buffer *buffer = &plan->buffers[b];
         if (buffer->tensor == HR_NONE || buffer->view_of != HR_NONE) continue;
+        if (program->tensors[buffer->tensor].intermediates) list[count++] = b;
+    }
+    return count;
+}
+
+static outline outline_of(const hr_program *program, const hr_plan *plan, const int32_t *list,
+                          int32_t count, int32_t s, int64_t alive, bool tiled)
+{
+    const hr_step *step = &program->steps[s];
+    outline o = { .base = alive };
+    for (int32_t i = 0; i < count; i++) {
+        const hr_buffer *buffer = &plan->buffers[list[i]];
         if (buffer->step_first > s || buffer->step_last < s) continue;
         const hr_tensor *tensor = &program->tensors[buffer->tensor];
-        if (!tensor->intermediates || tensor->layer != step->layer) continue;
+        if (tensor->layer != step->layer) continue;
         put_value(&o, buffer, tensor->intermediates,
                   step->direction == HR_DIR_BACKWARD && !tiled && reads(step, buffer->tensor));
     }
@@ -342,21 +356,26 @@ static void alive_with(const outline *o, const hr_twin_set *sets, int32_t count,
 }
 
 static void bound_works(const hr_program *program, const hr_plan *plan, const int64_t *alive,
-                        bool tiled, hr_twin_set *sets, const bool *known, int32_t count)
+                        int32_t *list, bool tiled, hr_twin_set *sets, const bool *known,
+                        int32_t count)
 {
     const bool all = are_all(sets, count);
+    const int32_t droppable = list_droppable(program, plan, list);
     int64_t with[HR_FIT_SETS_MOST];
-    for (int32_t k = 1; k < count; k++)
-        if (!known[k]) memset(sets[k].work, 0, sizeof sets[k].work);
+    int64_t most[HR_TWIN_LAYERS_MOST][HR_PASSES][HR_FIT_SETS_MOST] = { 0 };
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
         if (step->layer == HR_NONE || !is_training(program, section_of(program, s))) continue;
         const int32_t place = step->layer, pass = step->direction == HR_DIR_BACKWARD;
-        const outline o = outline_of(program, plan, s, alive[s] - place * sets[0].kept, tiled);
+        const outline o = outline_of(program, plan, list, droppable, s,
+                                     alive[s] - place * sets[0].kept, tiled);
         alive_with(&o, sets, count, all, with);
-        for (int32_t k = 1; k < count; k++)
-            if (!known[k]) raise(&sets[k].work[place][pass], with[k]);
+        for (int32_t k = 1; k < count; k++) raise(&most[place][pass][k], with[k]);
     }
+    for (int32_t k = 1; k < count; k++)
+        for (int32_t place = 0; place < HR_TWIN_LAYERS_MOST && !known[k]; place++)
+            for (int32_t pass = 0; pass < HR_PASSES; pass++)
+                sets[k].work[place][pass] = most[place][pass][k];
 }
 
 hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs, int64_t *reference_head,
@@ -369,13 +388,16 @@ hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs, int64_t *ref
     census c;
     const hr_status status = raise_twin(twin, knobs, 0, twin->depth.places, &program, &plan, &alive,
                                         err);
-    if (status == HR_OK) {
+    int32_t *list = NULL;
+    if (status == HR_OK) list = hr_region_take(twin->region, plan.buffer_count, sizeof *list);
+    if (list) {
         take_census(twin, &program, alive, &c);
         sets[0] = set_of(twin, 0, &c, reference_head);
-        bound_works(&program, &plan, alive, knobs->mlp_tile || knobs->attention_tile, sets, known,
-                    count);
+        bound_works(&program, &plan, alive, list, knobs->mlp_tile || knobs->attention_tile, sets,
+                    known, count);
     }
     twin->region->used = kept;
+    if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "no room to look at sets");
     return status;
 }
 

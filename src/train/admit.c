@@ -48,6 +48,7 @@ typedef struct {
     int64_t planning_bytes, kept_bytes;
     hr_region search; /* of `fit` */
     bool search_is_open;
+    int64_t floor_bytes;                      /* the least of any strategy; 0: not asked yet */
     hr_intermediates *chosen, *least, *spare; /* [layers] sets dropped */
     hr_fit fit;
 } trial;
@@ -155,6 +156,18 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
     return hr_fail(err, HR_NO_FIT, "no plan packs within %lld bytes of arena", (long long)limit);
 }
 
+/* The least floor of any strategy, asked once. */
+static hr_status find_floor(trial *t, int64_t *bytes, hr_error *err)
+{
+    int64_t found = 0;
+    *bytes = t->floor_bytes;
+    if (t->floor_bytes) return HR_OK;
+    hr_status status = open_search(t, err);
+    if (status == HR_OK) status = hr_fit_least(&t->fit, &found, err);
+    if (status == HR_OK) *bytes = t->floor_bytes = found;
+    return status;
+}
+
 /* The smallest plan: the least floor there is, packed; or what packs lower, as far as that was
  * found. */
 static hr_status build_least(trial *t, hr_fit_found *least, hr_error *err)
@@ -162,8 +175,7 @@ static hr_status build_least(trial *t, hr_fit_found *least, hr_error *err)
     hr_admission *a = t->admission;
     int64_t limit, best = INT64_MAX;
     hr_fit_found found = { .strategy.dropped = t->spare };
-    hr_status status = open_search(t, err);
-    if (status == HR_OK) status = hr_fit_least(&t->fit, &limit, err);
+    hr_status status = find_floor(t, &limit, err);
     for (int32_t tries = 0; tries < TRIES_MOST && status == HR_OK; tries++) {
         status = open_search(t, err);
         if (status == HR_OK) status = hr_fit_fastest(&t->fit, limit, &found, err);
@@ -259,8 +271,7 @@ static hr_status search(trial *t, aims aim, hr_error *err)
     }
     int64_t floor_bytes = 0;
     if (aim == CHANCE) {
-        status = open_search(t, err);
-        if (status == HR_OK) status = hr_fit_least(&t->fit, &floor_bytes, err);
+        status = find_floor(t, &floor_bytes, err);
         if (status != HR_OK) return status;
         answer->minimum_bytes = account(t, floor_bytes);
         if (floor_bytes - floor_bytes / CHANCE_PART > limit)
@@ -272,8 +283,7 @@ static hr_status search(trial *t, aims aim, hr_error *err)
         return status;
     }
     /* That nothing fits is known from the least long before every strategy was looked at. */
-    status = open_search(t, err);
-    if (status == HR_OK) status = hr_fit_least(&t->fit, &floor_bytes, err);
+    status = find_floor(t, &floor_bytes, err);
     if (status == HR_OK && floor_bytes > limit)
         status = hr_fail(err, HR_NO_FIT, "no strategy keeps within %lld bytes of arena",
                          (long long)limit);
