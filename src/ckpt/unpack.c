@@ -167,8 +167,8 @@ static void take_singly(const hr_unpack *u, int64_t first, int64_t count, const 
 
 /* ---- sixteen rows of a transposed matrix: a panel */
 
-/* Words [PANEL][stride] of which `count` columns are turned: to [count][PANEL]. Four rows at a time:
- * rows that are a power of two apart all want the same few places of the nearest cache. */
+/* Words [PANEL][stride] of which `count` columns are turned: to [count][PANEL]. Four rows at a
+ * time: rows that are a power of two apart all want the same few places of the nearest cache. */
 static void turn_words(const uint32_t *from, int64_t stride, int64_t count, uint32_t *to)
 {
     const int64_t whole = count / LANES * LANES;
@@ -256,6 +256,30 @@ static void take_lines(const hr_unpack *u, int64_t first, int64_t count, const v
         }
 }
 
+/* The same for two rows at a time, interleaved. */
+static void take_pairs_of_lines(const hr_unpack *u, int64_t first, int64_t count,
+                                const void *source)
+{
+    const int64_t N = u->N;
+    uint32_t wide[2][PANEL], turned[2 * PANEL];
+    uint16_t narrowed[2 * PANEL];
+    for (int64_t n = 0; n < N; n += PANEL)
+        for (int64_t row = 0; row < count; row += 2) {
+            const int64_t to = (n / PANEL * u->K + first + row) * PANEL;
+            for (int32_t k = 0; k < 2; k++) {
+                const int64_t from = (row + k) * N + n;
+                if (u->kind != HR_STORED_F32)
+                    widen(u->kind, (const uint16_t *)source + from, wide[k], PANEL);
+                else memcpy(wide[k], (const uint32_t *)source + from, sizeof wide[k]);
+            }
+            for (int32_t i = 0; i < 2 * PANEL; i++) turned[i] = wide[i % 2][i / 2];
+            if (u->master) memcpy(u->master + to, turned, sizeof turned);
+            if (!u->weight) continue;
+            narrow(turned, narrowed, 2 * PANEL);
+            memcpy(u->weight + to, narrowed, sizeof narrowed);
+        }
+}
+
 /* ---- choice */
 
 bool hr_unpack_is_flat(const hr_unpack *u)
@@ -271,6 +295,8 @@ bool hr_unpack_take(const hr_unpack *u, int64_t first, int64_t count, const void
     if (u->layout == HR_ROWS && !u->transposed) take_flat(u, first, count, source);
     else if (!u->transposed && u->layout == HR_PANEL && u->N % PANEL == 0)
         take_lines(u, first, count, source);
+    else if (!u->transposed && pairs && u->N % PANEL == 0 && !(u->K % 2 || first % 2 || count % 2))
+        take_pairs_of_lines(u, first, count, source);
     else if (!u->transposed || u->layout == HR_ROWS || first % PANEL || (pairs && u->K % 2) ||
              (!pairs && u->weight))
         take_singly(u, first, count, source);

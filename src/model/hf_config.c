@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "model/config_keys.h"
+#include "model/family.h"
 
 enum { FILE_BYTES = 65536, OPTIONS_MAX = 256, VALUE_BYTES = 64, PATH_SHOWN = 160, NAME_SHOWN = 60 };
 
@@ -23,10 +24,15 @@ static const struct {
     char letter;
     const char *architecture, *family; /* architecture null: transformers does not have it */
 } architectures[] = {
-    { 'n', "GPTNeoXForCausalLM", "gpt_neox" }, { 'l', "LlamaForCausalLM", "llama" },
-    { 'g', "GPT2LMHeadModel", "gpt2" },        { 'o', "OPTForCausalLM", "opt" },
-    { 'm', "MistralForCausalLM", "mistral" },  { 'q', "Qwen2ForCausalLM", "qwen2" },
-    { '3', "Qwen3ForCausalLM", "qwen3" },      { 'e', NULL, "needle" },
+    { 'n', "GPTNeoXForCausalLM", "gpt_neox" },
+    { 'l', "LlamaForCausalLM", "llama" },
+    { 'g', "GPT2LMHeadModel", "gpt2" },
+    { 'o', "OPTForCausalLM", "opt" },
+    { 'm', "MistralForCausalLM", "mistral" },
+    { 'q', "Qwen2ForCausalLM", "qwen2" },
+    { '3', "Qwen3ForCausalLM", "qwen3" },
+    { 'e', NULL, "needle" },
+    { 'y', NULL, "yxanul" },
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -44,49 +50,54 @@ typedef struct {
 } option_row;
 
 static const option_row rows[] = {
-    { "nlomq3e", "hidden_size word_embed_proj_dim", "model.d_model", NEEDED },
+    { "nlomq3ye", "hidden_size word_embed_proj_dim", "model.d_model", NEEDED },
     { "g", "n_embd", "model.d_model", NEEDED },
-    { "nlomq3e", "num_hidden_layers", "model.n_layers", NEEDED },
+    { "nlomq3ye", "num_hidden_layers", "model.n_layers", NEEDED },
     { "g", "n_layer", "model.n_layers", NEEDED },
-    { "nlomq3e", "num_attention_heads", "model.n_heads", NEEDED },
+    { "nlomq3ye", "num_attention_heads", "model.n_heads", NEEDED },
     { "g", "n_head", "model.n_heads", NEEDED },
-    { "nlmq3e", "intermediate_size", "model.d_ff", NEEDED },
+    { "nlmq3ye", "intermediate_size", "model.d_ff", NEEDED },
     { "g", "n_inner", "model.d_ff", DERIVED },
     { "o", "ffn_dim", "model.d_ff", NEEDED },
-    { "nlgomq3e", "vocab_size", "model.vocab_size", NEEDED },
+    { "nlgomq3ye", "vocab_size", "model.vocab_size", NEEDED },
+    { "nlmq3y", "max_position_embeddings", NULL, ANY }, /* as many as one likes can be rotated */
+    { "g", "n_positions", "model.positions", "1024" },
+    { "o", "max_position_embeddings", "model.positions", "2048" },
+    { "e", "max_position_embeddings", "model.positions", DERIVED },
+    { "y", "embedding_rank", "model.embedding_rank", DERIVED },
     { "ne", "layer_norm_eps", "model.norm_eps", "1e-5" },
     { "g", "layer_norm_epsilon", "model.norm_eps", "1e-5" },
     { "o", "", "model.norm_eps", "1e-5" },
-    { "lmq3", "rms_norm_eps", "model.norm_eps", "1e-6" },
+    { "lmq3y", "rms_norm_eps", "model.norm_eps", "1e-6" },
 
     { "n", "hidden_act", NULL, "gelu" },
-    { "lmq3", "hidden_act", NULL, "silu" },
+    { "lmq3y", "hidden_act", NULL, "silu" },
     { "e", "hidden_act", NULL, "relu" },
     { "g", "activation_function", NULL, "gelu_new" },
     { "o", "activation_function", NULL, "relu" },
 
-    { "lm", "num_key_value_heads", "model.n_kv_heads", DERIVED },
+    { "lmy", "num_key_value_heads", "model.n_kv_heads", DERIVED },
     { "q3", "num_key_value_heads", "model.n_kv_heads", "32" },
-    { "lmq", "head_dim", "model.head_dim", DERIVED },
+    { "lmqy", "head_dim", "model.head_dim", DERIVED },
     { "3", "head_dim", "model.head_dim", "128" },
     { "n", "rotary_pct rope_parameters.partial_rotary_factor partial_rotary_factor",
       "model.rotary_fraction", "0.25" },
-    { "lmq3", "rope_parameters.partial_rotary_factor partial_rotary_factor", NULL, "1" },
+    { "lmq3y", "rope_parameters.partial_rotary_factor partial_rotary_factor", NULL, "1" },
     { "n", "rotary_emb_base rope_parameters.rope_theta rope_theta", "model.rope_theta", "10000" },
-    { "lmq3", "rope_theta rope_parameters.rope_theta", "model.rope_theta", "10000" },
-    { "nlmq3",
+    { "lmq3y", "rope_theta rope_parameters.rope_theta", "model.rope_theta", "10000" },
+    { "nlmq3y",
       "rope_scaling.rope_type rope_scaling.type rope_parameters.rope_type rope_parameters.type",
       "model.rope_scaling.kind", "default" },
-    { "nlmq3", "rope_scaling.factor rope_parameters.factor", "model.rope_scaling.factor", "8" },
-    { "nlmq3", "rope_scaling.low_freq_factor rope_parameters.low_freq_factor",
+    { "nlmq3y", "rope_scaling.factor rope_parameters.factor", "model.rope_scaling.factor", "8" },
+    { "nlmq3y", "rope_scaling.low_freq_factor rope_parameters.low_freq_factor",
       "model.rope_scaling.low_freq_factor", "1" },
-    { "nlmq3", "rope_scaling.high_freq_factor rope_parameters.high_freq_factor",
+    { "nlmq3y", "rope_scaling.high_freq_factor rope_parameters.high_freq_factor",
       "model.rope_scaling.high_freq_factor", "4" },
-    { "nlmq3",
+    { "nlmq3y",
       "rope_scaling.original_max_position_embeddings "
       "rope_parameters.original_max_position_embeddings",
       "model.rope_scaling.original_positions", "8192" },
-    { "l", "sliding_window", "model.attention.sliding_window", "none" },
+    { "ly", "sliding_window", "model.attention.sliding_window", "none" },
     { "m", "sliding_window", "model.attention.sliding_window", "4096" },
     { "q3", "use_sliding_window", NULL, "false" },
     { "q3", "sliding_window", NULL, ANY }, /* not without that */
@@ -94,10 +105,10 @@ static const option_row rows[] = {
 
     { "n", "use_parallel_residual", "model.parallel_residual", "true" },
     { "n", "attention_bias", NULL, "true" },
-    { "lm3", "attention_bias", NULL, "false" },
-    { "lmq3", "mlp_bias", NULL, "false" },
-    { "nlmq3", "tie_word_embeddings", "model.tied", "false" },
-    { "go", "tie_word_embeddings", "model.tied", "true" },
+    { "lm3y", "attention_bias", NULL, "false" },
+    { "lmq3y", "mlp_bias", NULL, "false" },
+    { "nlmq3", "tie_word_embeddings", "model.tie_embeddings", "false" },
+    { "goy", "tie_word_embeddings", "model.tie_embeddings", "true" },
     { "g", "scale_attn_weights", NULL, "true" },
     { "g", "scale_attn_by_inverse_layer_idx", NULL, "false" },
     { "g", "reorder_and_upcast_attn", NULL, "false" },
@@ -107,17 +118,17 @@ static const option_row rows[] = {
     { "o", "enable_bias", NULL, "true" },
     { "o", "layer_norm_elementwise_affine", NULL, "true" },
 
-    { "nle", "attention_pattern", "model.attention.pattern", "dense" },
-    { "nle", "attention_block", "model.attention.block", "64" },
-    { "nle", "attention_window", "model.attention.window", "1" },
-    { "nle", "attention_stride", "model.attention.stride", "2" },
+    { "nlgomq3ye", "attention_pattern", "model.attention.pattern", "dense" },
+    { "nlgomq3ye", "attention_block", "model.attention.block", "64" },
+    { "nlgomq3ye", "attention_window", "model.attention.window", "1" },
+    { "nlgomq3ye", "attention_stride", "model.attention.stride", "2" },
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
 /* They say who made the file, how the model was first trained, or what a tokenizer needs; not what
- * the model computes. Positions of a rotary model are as many as one likes. Dropout is the
- * recipe's. What begins with an underscore is the other software's own. */
+ * the model computes. Dropout is the recipe's. What begins with an underscore is the other
+ * software's own. */
 static const char *const without_effect[] = {
     "transformers_version",
     "torch_dtype",
@@ -131,8 +142,6 @@ static const char *const without_effect[] = {
     "pad_token_id",
     "unk_token_id",
     "tokenizer_class",
-    "max_position_embeddings",
-    "n_positions",
     "n_ctx",
     "hidden_dropout",
     "attention_dropout",
@@ -383,10 +392,14 @@ static hr_status read_value(const reader *r, const option *o, const option_row *
         snprintf(value, VALUE_BYTES, "%s", zero_word);
         return HR_OK;
     }
-    const bool word = o->kind == HR_JSON_STRING, whole = o->value_bytes < NAME_SHOWN;
+    const bool truth = o->kind == HR_JSON_TRUE || o->kind == HR_JSON_FALSE;
+    const bool word = o->kind == HR_JSON_STRING && strcmp(value, "true") && strcmp(value, "false");
+    const bool whole = o->value_bytes < NAME_SHOWN;
+    const bool fits = !is || (is->type == HR_KEY_CHOICE ? word || truth
+                              : is->type == HR_KEY_BOOL ? truth
+                                                        : o->kind == HR_JSON_NUMBER);
     const bool zero = is && zero_word && hr_real_parse(value, &number) && number == 0;
-    if (o->kind != HR_JSON_NULL && whole && !zero && (!is || word == (is->type == HR_KEY_CHOICE)))
-        return HR_OK;
+    if (o->kind != HR_JSON_NULL && whole && !zero && fits) return HR_OK;
     return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" cannot be %s", shown(r),
                    quote(o->name, (int64_t)strlen(o->name), name),
                    quote(o->value, o->value_bytes, quoted));
@@ -541,11 +554,19 @@ static bool is_written(const writing *w, const option_row *row, const char *valu
 /* What a row says of a config; null: nothing. */
 static const char *value_of(const writing *w, const option_row *row, char text[HR_PATH_BYTES])
 {
+    if (!strcmp(row->names, "use_sliding_window") && w->config->model.attention.sliding_window)
+        return "true";
     if (!row->key || hr_config_row_find(row->key) < 0) return row->value;
     if (!strcmp(row->key, "model.n_kv_heads"))
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_kv_heads(w->config));
     else if (!strcmp(row->key, "model.head_dim"))
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_head_dim(w->config));
+    else if (!strcmp(row->key, "model.positions"))
+        snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_positions(w->config));
+    else if (!strcmp(row->key, "model.embedding_rank"))
+        snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_embedding_rank(w->config));
+    else if (!strcmp(row->key, "model.tie_embeddings"))
+        snprintf(text, HR_PATH_BYTES, "%s", hr_family_ties(w->config) ? "true" : "false");
     else {
         const hr_status status = hr_config_get(w->config, row->key, text, HR_PATH_BYTES, NULL);
         HR_ASSERT(status == HR_OK);
@@ -587,12 +608,12 @@ static void put_rows(const writing *w)
     if (inside) hr_put(w->out, " },\n");
 }
 
-/* Not taken back: positions are train.seq_len, and dropout is the recipe's. */
+/* Not taken back: positions that are not learned are train.seq_len, and dropout is the recipe's. */
 static void put_rest(const writing *w)
 {
     static const struct {
         const char *letters, *name;
-    } dropouts[] = { { "n", "hidden_dropout" }, { "nlmq3o", "attention_dropout" },
+    } dropouts[] = { { "n", "hidden_dropout" }, { "nlmq3oy", "attention_dropout" },
                      { "g", "attn_pdrop" },     { "g", "embd_pdrop" },
                      { "g", "resid_pdrop" },    { "eo", "dropout" } };
     const char letter = architectures[w->made_by].letter;
@@ -600,8 +621,12 @@ static void put_rest(const writing *w)
         if (strchr(dropouts[i].letters, letter))
             hr_put(w->out, "  \"%s\": %.17g,\n", dropouts[i].name, w->config->model.dropout);
     if (letter == 'n') hr_put(w->out, "  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n");
-    hr_put(w->out, "  \"%s\": %lld,\n", letter == 'g' ? "n_positions" : "max_position_embeddings",
-           (long long)w->config->train.seq_len);
+    if (strchr("nlmq3y", letter))
+        hr_put(w->out, "  \"max_position_embeddings\": %lld,\n",
+               (long long)w->config->train.seq_len);
+    if (strchr("q3", letter) && w->config->model.attention.sliding_window)
+        hr_put(w->out, "  \"max_window_layers\": 0,\n  \"sliding_window\": %lld,\n",
+               (long long)w->config->model.attention.sliding_window);
 }
 
 void hr_hf_config_write(const hr_config *config, hr_writer *writer)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_convert_test.c - `headroom convert`: there and back byte for byte, rounding where it was asked
- * for, and folders that must not be written; and a run that starts from a folder. */
+/* cli_convert_test.c - `headroom convert`: there and back byte for byte, rounding where it was
+ * asked for, and folders that must not be written; and a run that starts from a folder. */
 #include <math.h>
 
 #include "base/bf16.h"
@@ -205,11 +205,12 @@ static void what_cannot_be_converted_is_refused(void **state)
 static void a_run_goes_on_from_its_own_folder(void **state)
 {
     (void)state;
-    static const char *const families[] = { "needle", "gpt_neox", "llama" };
+    static const char *const families[] = { "needle",  "gpt_neox", "llama", "gpt2",  "opt",
+                                            "mistral", "qwen2",    "qwen3", "yxanul" };
     require_program();
     put_tiny_and_text();
     put("from.yaml", "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");
-    for (int32_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         oracle_file first = { 0 };
         assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=%s --out %s",
                              families[i], families[i]),
@@ -218,6 +219,10 @@ static void a_run_goes_on_from_its_own_folder(void **state)
                              "train.optimizer.lr=0 --out from_%s",
                              families[i], families[i]),
                          HR_OK);
+        char command[128];
+        snprintf(command, sizeof command, "cmp %s/config.json from_%s/config.json", families[i],
+                 families[i]);
+        assert_int_equal(system(command), 0);
         char path[64];
         snprintf(path, sizeof path, "%s/model.safetensors", families[i]);
         assert_true(oracle_open(&first, path));

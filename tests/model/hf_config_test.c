@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "model/config_keys.h"
+#include "model/family.h"
 #include "model/hf_config.h"
 #include "text/folder.h"
 
@@ -15,6 +16,9 @@
     "\"architectures\":[\"GPTNeoXForCausalLM\"],\"model_type\":\"gpt_neox\",\"vocab_size\":101," \
     "\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":3," \
     "\"intermediate_size\":61"
+#define SIZES \
+    "\"vocab_size\":101,\"hidden_size\":40,\"num_hidden_layers\":2," \
+    "\"num_attention_heads\":4,\"intermediate_size\":61"
 #define LLAMA \
     "\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":101,\"hidden_size\":40," \
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"intermediate_size\":61"
@@ -67,9 +71,9 @@ static bool has_oracles(void)
 static void both_spellings_are_one_model(void **state)
 {
     (void)state;
-    static const char *const names[] = { "gpt_neox", "llama_gqa" };
+    static const char *const names[] = { "gpt_neox", "llama_gqa", "qwen3_tied" };
     if (!has_oracles()) skip();
-    for (int32_t i = 0; i < 2; i++) {
+    for (int32_t i = 0; i < 3; i++) {
         char path[512];
         int64_t bytes;
         hr_config five, four;
@@ -81,7 +85,7 @@ static void both_spellings_are_one_model(void **state)
         text = hr_folder_read(path, &bytes);
         is_taken(text, &four);
         free(text);
-        assert_memory_equal(&five, &four, sizeof five);
+        assert_memory_equal(&five.model, &four.model, sizeof five.model);
         key_is(&five, "model.n_layers", "2");
         key_is(&five, "model.d_ff", "61");
         key_is(&five, "model.vocab_size", "101");
@@ -92,8 +96,11 @@ static void both_spellings_are_one_model(void **state)
             key_is(&five, "model.parallel_residual", "true");
             continue;
         }
-        key_is(&five, "model.family", "llama");
         key_is(&five, "model.n_kv_heads", "2");
+        if (i == 2) key_is(&five, "model.tie_embeddings", "true");
+        if (i == 2) key_is(&five, "model.head_dim", "12");
+        if (i == 2) continue;
+        key_is(&five, "model.family", "llama");
         key_is(&five, "model.head_dim", "10");
         key_is(&five, "model.rope_theta", "500000");
         key_is(&five, "model.rope_scaling.kind", "llama3");
@@ -126,6 +133,31 @@ static void what_is_left_out_is_what_the_other_software_takes(void **state)
     key_is(&config, "model.rotary_fraction", "1");
     key_is(&config, "model.parallel_residual", "false");
     key_is(&config, "model.dropout", "0");
+    is_taken("{\"architectures\":[\"GPT2LMHeadModel\"],\"n_embd\":36,\"n_head\":3,\"n_layer\":2,"
+             "\"vocab_size\":101,\"n_inner\":null,\"attn_pdrop\":0.1}",
+             &config);
+    key_is(&config, "model.d_ff", "144");
+    key_is(&config, "model.positions", "1024");
+    key_is(&config, "model.tie_embeddings", "true");
+    is_taken("{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,\"ffn_dim\":77,"
+             "\"num_attention_heads\":3,\"num_hidden_layers\":2,\"vocab_size\":101,"
+             "\"word_embed_proj_dim\":36,\"do_layer_norm_before\":true,\"prefix\":\"</s>\"}",
+             &config);
+    key_is(&config, "model.positions", "2048");
+    is_taken("{\"architectures\":[\"MistralForCausalLM\"]," SIZES "}", &config);
+    key_is(&config, "model.attention.sliding_window", "4096");
+    is_taken("{\"architectures\":[\"MistralForCausalLM\"]," SIZES ",\"sliding_window\":null}",
+             &config);
+    key_is(&config, "model.attention.sliding_window", "none");
+    is_taken("{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"sliding_window\":131072,"
+             "\"use_sliding_window\":false,\"max_window_layers\":21,\"num_key_value_heads\":2,"
+             "\"tie_word_embeddings\":true}",
+             &config);
+    key_is(&config, "model.attention.sliding_window", "none");
+    key_is(&config, "model.tie_embeddings", "true");
+    is_taken("{\"architectures\":[\"Qwen3ForCausalLM\"]," SIZES "}", &config);
+    key_is(&config, "model.head_dim", "128");
+    key_is(&config, "model.n_kv_heads", "32");
 }
 
 /* ---- what is refused */
@@ -169,6 +201,14 @@ static void what_is_not_known_is_named(void **state)
         { "{" LLAMA ",\"num_key_value_heads\":2.5}", "\"num_key_value_heads\": model.n_kv_heads" },
         { "{" LLAMA ",\"rope_theta\":null}", "\"rope_theta\" cannot be null" },
         { "{" LLAMA ",\"hidden_size\":40}", "has \"hidden_size\" twice" },
+        { "{" LLAMA ",\"tie_word_embeddings\":\"false\"}", "\"tie_word_embeddings\" cannot be" },
+        { "{" LLAMA ",\"tie_word_embeddings\":1}", "\"tie_word_embeddings\" cannot be 1" },
+        { "{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"use_sliding_window\":true}",
+          "\"use_sliding_window\" is true, and false is all" },
+        { "{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,"
+          "\"word_embed_proj_dim\":18}",
+          "\"hidden_size\" is 36, and \"word_embed_proj_dim\" is 18" },
+        { "{" NEOX ",\"use_parallel_residual\":\"true\"}", "\"use_parallel_residual\" cannot" },
         { "{" NEOX ",\"attention_bias\":false}", "\"attention_bias\" is false, and true is all" },
         { "{" NEOX ",\"hidden_act\":\"gelu_fast\"}", "\"hidden_act\" is gelu_fast, and gelu is" },
         { "{\"model_type\":\"gpt_neox\",\"hidden_size\":8}", "has no \"num_hidden_layers\"" },
@@ -226,45 +266,45 @@ static void keys_that_contradict_the_folder_are_named(void **state)
 static void what_is_written_is_read_back(void **state)
 {
     (void)state;
-    static const char *const families[] = { "needle", "gpt_neox", "llama" };
     static const char *const kinds[] = { "none", "linear", "llama3" };
-    for (int32_t i = 0; i < 3 * 3 * 4; i++) {
+    for (int32_t i = 0; i < HR_FAMILIES * 12; i++) {
+        const int32_t family = i / 12, turn = i % 12;
+        const uint32_t neox = family == HR_FAMILY_GPT_NEOX;
         hr_config config, back;
         hr_error err;
         char text[4096];
         hr_writer writer = { text, sizeof text };
         hr_config_default(&config);
-        assert_int_equal(hr_config_set(&config, "model.family", families[i % 3], &err), HR_OK);
+        config.model.family = family;
+        const uint32_t traits = hr_family_of(&config)->traits;
         config.model.d_model = 48;
         config.model.n_heads = 6;
         config.model.n_layers = 3;
         config.model.d_ff = 77;
         config.model.vocab_size = 300;
-        config.model.norm_eps = 3e-7;
-        config.model.attention.pattern = i / 9;
-        config.model.attention.window = 3;
-        if (i % 3 == 1) {
-            config.model.rotary_fraction = 0.5;
-            config.model.rope_theta = 12345.5;
-            config.model.parallel_residual = i % 2;
-        }
-        if (i % 3 == 2) {
+        config.model.norm_eps = family == HR_FAMILY_OPT ? 1e-5 : 3e-7;
+        config.model.attention.pattern = turn % 4;
+        config.model.attention.window = turn % 4 ? 3 : 1; /* of a dense model it says nothing */
+        if (neox) config.model.rotary_fraction = 0.5;
+        if (neox) config.model.parallel_residual = turn % 2;
+        if (neox || traits & HR_READS_GROUPS) config.model.rope_theta = 12345.5;
+        config.model.tie_embeddings = HR_TIE_FALSE;
+        if (traits & HR_TIES || (traits & HR_MAY_TIE && turn % 2))
+            config.model.tie_embeddings = HR_TIE_TRUE;
+        if (family == HR_FAMILY_NEEDLE) config.model.tie_embeddings = HR_TIE_AUTO;
+        if (traits & HR_READS_POSITIONS) config.model.positions = 99;
+        if (traits & HR_READS_RANK) config.model.embedding_rank = 7;
+        if (traits & HR_READS_GROUPS) {
             config.model.n_kv_heads = 2;
             config.model.head_dim = 10;
-            config.model.rope_theta = 500000;
             assert_int_equal(
-                hr_config_set(&config, "model.rope_scaling.kind", kinds[i / 3 % 3], &err), HR_OK);
-            if (i / 3 % 3) config.model.rope_scaling.factor = 2.5;
+                hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err), HR_OK);
+            if (turn % 3) config.model.rope_scaling.factor = 2.5;
         }
-        /* Blocks of a dense model say nothing, and are left out for others. */
-        if (i / 9 == 0 && i % 3) config.model.attention.window = 1;
+        if (family == HR_FAMILY_MISTRAL) config.model.attention.sliding_window = turn / 4 * 5;
         hr_hf_config_write(&config, &writer);
         assert_false(writer.cut);
         is_taken(text, &back);
-        if (i % 3 != 2) {
-            back.model.n_kv_heads = config.model.n_kv_heads;
-            back.model.head_dim = config.model.head_dim;
-        }
         for (int32_t k = 0; k < hr_config_row_count(); k++) {
             char mine[HR_PATH_BYTES];
             const char *name = hr_config_key(k)->name;

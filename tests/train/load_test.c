@@ -18,7 +18,7 @@
 
 enum { SEED = 3 };
 
-static const char *const models[] = { "gpt_neox", "llama_gqa" };
+static const char *const models[] = { "gpt_neox", "llama_gqa", "gpt2", "qwen3_tied" };
 enum { MODELS = sizeof models / sizeof *models };
 
 /* What is done to the tensors of a model on their way into a folder. */
@@ -43,8 +43,8 @@ static bool open_model(int32_t which)
 
 static const char *bare_name(const char *name)
 {
-    static const char *const prefixes[] = { "model.", "gpt_neox." };
-    for (int32_t i = 0; i < 2; i++)
+    static const char *const prefixes[] = { "model.", "gpt_neox.", "transformer." };
+    for (int32_t i = 0; i < 3; i++)
         if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return name + strlen(prefixes[i]);
     return name;
 }
@@ -182,6 +182,8 @@ static double worst_logit(int32_t which, const variant *v, const char *golden_na
     snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/golden.safetensors", models[which]);
     assert_true(oracle_open(&golden, path));
     const int64_t *ids = oracle_tensor(&golden, "", "input_ids", &bytes);
+    config.train.seq_len = json_integer_value(
+        json_array_get(json_object_get(json_object_get(golden.header, "input_ids"), "shape"), 1));
     config.train.batch = bytes / 8 / config.train.seq_len;
     rig_build(&r, &config, 2, hr_cpu_detect(), NULL, NULL);
     rig_must(open_source(&r.compiled.program, folder.path, &kept, &err), &err);
