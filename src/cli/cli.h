@@ -31,6 +31,20 @@ typedef enum {
     HR_OPTION_SHARD_BYTES,
     HR_OPTION_PREFIX,
     HR_OPTION_DTYPE,
+    HR_OPTION_PROMPT,
+    HR_OPTION_FILE,
+    HR_OPTION_PROMPT_IDS,
+    HR_OPTION_PRINT_IDS,
+    HR_OPTION_TOKENIZER,
+    HR_OPTION_MAX_TOKENS,
+    HR_OPTION_TEMPERATURE,
+    HR_OPTION_TOP_K,
+    HR_OPTION_TOP_P,
+    HR_OPTION_MIN_P,
+    HR_OPTION_REPETITION_PENALTY,
+    HR_OPTION_STOP,
+    HR_OPTION_SEED,
+    HR_OPTION_FORMAT,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -55,7 +69,7 @@ typedef struct hr_cli_command {
     const char *operands;                /* "RECIPE [key=value ...]" */
     const char *text;                    /* one line */
     const char *more;                    /* a few lines */
-    uint32_t options;                    /* bit per hr_cli_option_id */
+    uint64_t options;                    /* bit per hr_cli_option_id */
     int32_t operand_least, operand_most; /* most < 0: any number of key=value behind the least */
     int (*run)(const hr_cli_arguments *arguments);
 } hr_cli_command;
@@ -105,6 +119,11 @@ int hr_cli_fail(const hr_error *err);
 /* The same for a command that is not in the table; names the nearest. */
 int hr_cli_fail_command(const char *name);
 
+/* Prints text of a model, which may be any bytes: "?" for what is no text or would drive a terminal;
+ * or as the inside of a JSON string, U+FFFD for what is no text. */
+void hr_cli_put_text(const char *text, int64_t bytes);
+void hr_cli_put_json_text(const char *text, int64_t bytes);
+
 /* Help for one command, or the overview for null; on standard output. */
 void hr_cli_print_help(const hr_cli_command *command);
 void hr_cli_print_manual(void);
@@ -114,6 +133,7 @@ int hr_cli_plan(const hr_cli_arguments *arguments);
 int hr_cli_verify(const hr_cli_arguments *arguments);
 int hr_cli_train(const hr_cli_arguments *arguments);
 int hr_cli_pack(const hr_cli_arguments *arguments);
+int hr_cli_generate(const hr_cli_arguments *arguments);
 int hr_cli_convert(const hr_cli_arguments *arguments);
 int hr_cli_calibrate(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);

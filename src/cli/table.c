@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-#define TAKES(id) (UINT32_C(1) << HR_OPTION_##id)
+#define TAKES(id) (UINT64_C(1) << HR_OPTION_##id)
 
 static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_BUDGET] = { "budget", "SIZE",
@@ -35,6 +35,25 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_PREFIX] = { "prefix", "NAME",
                            "of all tensors but heads: none, model., transformer., gpt_neox." },
     [HR_OPTION_DTYPE] = { "dtype", "NAME", "round or widen all floats: f32, f16, bf16" },
+    [HR_OPTION_PROMPT] = { "prompt", "TEXT", "go on from this text" },
+    [HR_OPTION_FILE] = { "file", "FILE", "go on from the text of a file; -: of standard input" },
+    [HR_OPTION_PROMPT_IDS] = { "prompt-ids", "LIST", "go on from these token ids: 29,1,11" },
+    [HR_OPTION_PRINT_IDS] = { "print-ids", NULL, "print token ids, not text" },
+    [HR_OPTION_TOKENIZER] = { "tokenizer", "NAME",
+                              "how text becomes tokens: bytes (where a model has 256 of them)" },
+    [HR_OPTION_MAX_TOKENS] = { "max-tokens", "N", "length of the answer (128)" },
+    [HR_OPTION_TEMPERATURE] = { "temperature", "X",
+                                "divides logits; 0: always the likeliest token (0.8)" },
+    [HR_OPTION_TOP_K] = { "top-k", "N", "choose among the likeliest N tokens (all)" },
+    [HR_OPTION_TOP_P] = { "top-p", "X",
+                          "choose among the likeliest that hold this share together (1)" },
+    [HR_OPTION_MIN_P] = { "min-p", "X",
+                          "choose among those at least X times as likely as the likeliest (0)" },
+    [HR_OPTION_REPETITION_PENALTY] = { "repetition-penalty", "X",
+                                       "divides logits of tokens that were there (1)" },
+    [HR_OPTION_STOP] = { "stop", "TEXT", "end before this text" },
+    [HR_OPTION_SEED] = { "seed", "N", "of what is drawn (0)" },
+    [HR_OPTION_FORMAT] = { "format", "NAME", "weights and arithmetic: fp32 or bf16 (fp32)" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
@@ -62,6 +81,14 @@ static const hr_cli_command commands[] = {
       "placement in the capacity exists, 7 when the time ran out before that was known.",
       TAKES(CAPACITY) | TAKES(SECONDS) | TAKES(PACK_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_pack },
+    { "generate", "FOLDER", "go on with a text, inside a plan",
+      "Loads the model of a folder and prints the text that follows the prompt, as it comes. All\n"
+      "bytes are planned: weights, and keys and values of all tokens. Equal seeds give equal text.",
+      TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
+          TAKES(MAX_TOKENS) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) | TAKES(MIN_P) |
+          TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(SEED) | TAKES(FORMAT) | TAKES(BUDGET) |
+          TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
+      1, 1, hr_cli_generate },
     { "convert", "SOURCE FOLDER", "copy weights into another folder: shards, names, types",
       "Reads a folder with safetensors, one or sharded by an index, or a single file. Every "
       "tensor\n"

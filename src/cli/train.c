@@ -118,40 +118,10 @@ static void show_evaluated(void *context, int64_t step, double loss, int64_t tok
     show_text(context, line);
 }
 
-/* How many bytes at `text` [bytes > 0] are one character of UTF-8; 0: they are none. Neither longer
- * than need be nor a surrogate nor above U+10FFFF, as the second byte tells. */
-static int64_t character(const unsigned char *text, int64_t bytes)
-{
-    const unsigned char first = text[0];
-    const int64_t length = first < 0x80                    ? 1
-                           : first >= 0xc2 && first < 0xe0 ? 2
-                           : first >= 0xe0 && first < 0xf0 ? 3
-                           : first >= 0xf0 && first < 0xf5 ? 4
-                                                           : 0;
-    if (length > bytes) return 0;
-    for (int64_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    if ((first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
-        (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f))
-        return 0;
-    return length;
-}
-
-/* A model of bytes may generate any of them. Those that are no text, or would drive a terminal, are
- * shown as "?": what reads this output may take it for UTF-8. */
 static void show_sample(void *context, const char *text, int64_t bytes)
 {
     show_text(context, "sample");
-    for (int64_t i = 0; i < bytes;) {
-        const unsigned char *at = (const unsigned char *)text + i;
-        const int64_t length = character(at, bytes - i);
-        const bool control = length == 1 &&
-                             ((*at < ' ' && *at != '\n' && *at != '\t') || *at == 127);
-        const bool control_1 = length == 2 && at[0] == 0xc2 && at[1] < 0xa0;
-        if (length == 0 || control || control_1) putchar('?');
-        else fwrite(at, 1, (size_t)length, stdout);
-        i += length ? length : 1;
-    }
+    hr_cli_put_text(text, bytes);
     show_text(context, "");
 }
 

@@ -96,12 +96,13 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     va_end(list);
 
     const bool matrix = shape.kind == HR_PARAM_MATRIX;
-    const bool copied = matrix && builder->dtype == HR_BF16;
+    const bool short_table = builder->weights_alone && shape.kind == HR_PARAM_TABLE;
+    const bool half = builder->dtype == HR_BF16 && (matrix || short_table);
     const hr_layout layout = matrix ? hr_layout_for(builder->dtype) : HR_ROWS;
     param->weight = hr_build_fixed(builder, param->external_name, HR_ROLE_WEIGHT,
-                                   copied ? HR_BF16 : HR_F32, layout, shape.K, shape.N, HR_NONE);
+                                   half ? HR_BF16 : HR_F32, layout, shape.K, shape.N, HR_NONE);
     param->master = param->weight;
-    if (copied)
+    if (half && !builder->weights_alone)
         param->master = hr_build_state(builder, program->param_count, "master", HR_ROLE_MASTER,
                                        HR_NONE);
     if (builder->status != HR_OK) return HR_NONE;

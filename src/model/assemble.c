@@ -5,22 +5,13 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "model/family.h"
+#include "model/assembly.h"
 #include "ops/host/host.h"
 #include "ops/last_row/last_row_build.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
 #include "ops/update/update_build.h"
-
-typedef struct {
-    hr_builder builder;
-    const hr_config *config;
-    const hr_family_spec *family;
-    hr_model model;
-    int32_t ids, targets, loss_scale, lr; /* of the batch */
-    int32_t loss_sum;
-} assembly;
 
 hr_model_limits hr_model_limits_of(const hr_config *config)
 {
@@ -36,55 +27,23 @@ hr_model_limits hr_model_limits_of(const hr_config *config)
                               .params = 24 * layers + 24 };
 }
 
-static void open_section(assembly *a, const char *name, int64_t rows, bool training)
-{
-    a->builder.rows = rows;
-    a->builder.training = training;
-    hr_build_loop_open(&a->builder, name, 1);
-}
-
-static hr_step *host_step(assembly *a, int32_t op, int32_t param, int64_t staging_bytes)
-{
-    const hr_host_attr attr = { param, staging_bytes };
-    return hr_build_step(&a->builder, op, &attr, sizeof attr);
-}
-
-/* Token ids or targets: rows of one int32. */
-static int32_t token_rows(assembly *a, const char *name, int32_t home)
-{
-    const int32_t made = hr_build_rows(&a->builder, name, HR_I32, 1);
-    if (made == HR_NONE) return made;
-    a->builder.program->tensors[made].role = HR_ROLE_INPUT;
-    a->builder.program->tensors[made].home = home;
-    return made;
-}
-
-static int32_t scalar(assembly *a, const char *name, hr_role role)
+static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
 {
     return hr_build_fixed(&a->builder, name, role, HR_F64, HR_ROWS, 1, 0, 0);
 }
 
-/* A parameter is read and written by pieces of a row at least, through no more bytes than it has
- * itself. */
-static int64_t staging_of(const hr_param *param, int64_t most)
-{
-    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
-    const int64_t row_bytes = hr_max(K, N) * (int64_t)sizeof(float);
-    return hr_max(row_bytes, hr_min(K * N * (int64_t)sizeof(float), most));
-}
-
-static void build_load(assembly *a)
+static void build_load(hr_assembly *a)
 {
     const bool reads = a->config->model.from[0] != 0;
     hr_program *program = a->builder.program;
     const int32_t moments = a->config->train.optimizer.kind == HR_OPTIMIZER_SGD ? 1 : 2;
-    open_section(a, "load", 0, false);
+    hr_assembly_section(a, "load", 0, false);
     for (int32_t p = 0; p < program->param_count && a->builder.status == HR_OK; p++) {
         hr_param *param = &program->params[p];
         const hr_tensor *master = &program->tensors[param->master];
         a->builder.layer = master->layer;
-        hr_step *step = host_step(a, HR_OP_initialise, p,
-                                  reads ? staging_of(param, HR_LOAD_STAGING_BYTES) : 0);
+        hr_step *step = hr_assembly_host(
+            a, HR_OP_initialise, p, reads ? hr_assembly_staging(param, HR_LOAD_STAGING_BYTES) : 0);
         step->out[0] = param->master;
         if (param->weight != param->master) step->out[1] = param->weight;
         for (int32_t m = 0; m < moments; m++)
@@ -97,56 +56,45 @@ static void build_load(assembly *a)
 }
 
 /* What all micro-batches share is known before the first; each reads its own text. */
-static void build_fetch(assembly *a)
+static void build_fetch(hr_assembly *a)
 {
-    open_section(a, "fetch", 0, false);
+    hr_assembly_section(a, "fetch", 0, false);
     a->loss_scale = scalar(a, "1 / real tokens", HR_ROLE_INPUT);
     a->lr = scalar(a, "learning rate", HR_ROLE_INPUT);
-    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, 0);
+    hr_step *step = hr_assembly_host(a, HR_OP_batch, HR_NONE, 0);
     step->out[2] = a->loss_scale;
     step->out[3] = a->lr;
     hr_build_loop_close(&a->builder);
 }
 
-static void build_text(assembly *a, const char *ids, const char *targets)
+static void build_text(hr_assembly *a, const char *ids, const char *targets)
 {
-    a->ids = token_rows(a, ids, a->builder.loop);
-    a->targets = token_rows(a, targets, a->builder.loop);
+    a->ids = hr_assembly_tokens(a, ids, a->builder.loop);
+    a->targets = hr_assembly_tokens(a, targets, a->builder.loop);
     a->builder.block = HR_BLOCK_EMBED;
-    hr_step *step = host_step(a, HR_OP_batch, HR_NONE, 0);
+    hr_step *step = hr_assembly_host(a, HR_OP_batch, HR_NONE, 0);
     step->out[0] = a->ids;
     step->out[1] = a->targets;
     a->builder.block = HR_BLOCK_NONE;
 }
 
-static void build_head(assembly *a, int32_t hidden, int32_t targets, int32_t scale,
-                       int32_t loss_sum)
-{
-    a->builder.block = HR_BLOCK_HEAD;
-    const int32_t logits = hr_build_linear(&a->builder, "logits", hidden, a->model.head, HR_NONE,
-                                           HR_ACT_NONE, HR_NONE);
-    if (loss_sum != HR_NONE) hr_build_loss(&a->builder, logits, targets, scale, loss_sum);
-    a->builder.block = HR_BLOCK_NONE;
-    if (loss_sum == HR_NONE) hr_build_step(&a->builder, HR_OP_pick, 0, 0)->in[0] = logits;
-}
-
-static void build_step(assembly *a, hr_region *scratch)
+static void build_step(hr_assembly *a, hr_region *scratch)
 {
     hr_builder *builder = &a->builder;
-    open_section(a, "step", a->config->train.batch * a->config->train.seq_len, true);
+    hr_assembly_section(a, "step", a->config->train.batch * a->config->train.seq_len, true);
     build_text(a, "ids", "targets");
     builder->direction = HR_DIR_FORWARD;
     const int32_t first = builder->program->step_count;
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
     a->loss_sum = scalar(a, "loss sum", HR_ROLE_SUM);
-    build_head(a, hidden, a->targets, a->loss_scale, a->loss_sum);
+    hr_assembly_head(a, hidden, a->targets, a->loss_scale, a->loss_sum, 0);
     if (builder->status == HR_OK)
         builder->status = hr_build_derivative(builder, first, builder->program->step_count - 1,
                                               scratch, builder->err);
     hr_build_loop_close(builder);
 }
 
-static void build_update(assembly *a)
+static void build_update(hr_assembly *a)
 {
     const hr_program *program = a->builder.program;
     const int32_t kind = a->config->train.optimizer.kind;
@@ -156,13 +104,13 @@ static void build_update(assembly *a)
                                             .eps = a->config->train.optimizer.eps,
                                             .decay = a->config->train.optimizer.weight_decay,
                                             .decoupled = kind == HR_OPTIMIZER_ADAMW } };
-    open_section(a, "update", 0, false);
+    hr_assembly_section(a, "update", 0, false);
     hr_build_late_steps(&a->builder);
     hr_build_merges(&a->builder);
     const int32_t norm_scale = hr_build_norm_scale(&a->builder, a->config->train.optimizer.clip);
     /* The report comes before the first update, so that a loss which is not finite changes
      * nothing. */
-    hr_step *step = host_step(a, HR_OP_report, HR_NONE, 0);
+    hr_step *step = hr_assembly_host(a, HR_OP_report, HR_NONE, 0);
     step->in[0] = a->loss_sum;
     step->in[1] = norm_scale;
     /* Without a limit no update waits for the norm. */
@@ -172,46 +120,46 @@ static void build_update(assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
-static void build_evaluation(assembly *a, int64_t sequences)
+static void build_evaluation(hr_assembly *a, int64_t sequences)
 {
     hr_builder *builder = &a->builder;
     const int64_t batches = a->config->train.eval_batches;
-    open_section(a, "evaluation", sequences * a->config->train.seq_len, false);
+    hr_assembly_section(a, "evaluation", sequences * a->config->train.seq_len, false);
     const int32_t loss_sum = scalar(a, "evaluation loss sum", HR_ROLE_SUM);
     hr_build_loop_open(builder, "evaluation batch", batches ? batches : HR_MANY);
     build_text(a, "evaluation ids", "evaluation targets");
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
-    build_head(a, hidden, a->targets, HR_NONE, loss_sum);
+    hr_assembly_head(a, hidden, a->targets, HR_NONE, loss_sum, 0);
     hr_build_loop_close(builder);
-    hr_step *step = host_step(a, HR_OP_report, HR_NONE, 0);
+    hr_step *step = hr_assembly_host(a, HR_OP_report, HR_NONE, 0);
     step->in[0] = loss_sum;
     hr_build_loop_close(builder);
 }
 
-static void build_sample(assembly *a)
+static void build_sample(hr_assembly *a)
 {
     hr_builder *builder = &a->builder;
-    open_section(a, "sample", a->config->train.seq_len, false);
+    hr_assembly_section(a, "sample", a->config->train.seq_len, false);
     hr_build_loop_open(builder, "sampled token", hr_max(a->config->train.sample_tokens, 1));
-    const int32_t ids = token_rows(a, "prompt ids", builder->loop);
-    host_step(a, HR_OP_prompt, HR_NONE, 0)->out[0] = ids;
+    const int32_t ids = hr_assembly_tokens(a, "prompt ids", builder->loop);
+    hr_assembly_host(a, HR_OP_prompt, HR_NONE, 0)->out[0] = ids;
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, ids);
     const int32_t last = hr_build_last_row(builder, "last hidden", hidden);
-    build_head(a, last, HR_NONE, HR_NONE, HR_NONE);
+    hr_assembly_head(a, last, HR_NONE, HR_NONE, HR_NONE, 0);
     hr_build_loop_close(builder);
     hr_build_loop_close(builder);
 }
 
 /* The gradient of a parameter had as many bytes as its staging, so that saving is never the peak,
  * and a run that saves nothing uses its arena too. */
-static void build_save(assembly *a)
+static void build_save(hr_assembly *a)
 {
     const hr_program *program = a->builder.program;
-    open_section(a, "save", 0, false);
+    hr_assembly_section(a, "save", 0, false);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
-        host_step(a, HR_OP_save, p, staging_of(param, HR_SAVE_STAGING_BYTES))->in[0] =
-            param->master;
+        hr_assembly_host(a, HR_OP_save, p, hr_assembly_staging(param, HR_SAVE_STAGING_BYTES))
+            ->in[0] = param->master;
     }
     hr_build_loop_close(&a->builder);
 }
@@ -223,13 +171,14 @@ hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequence
     hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
                                         limits.tensors, limits.loops, limits.params, program, err);
     if (status != HR_OK) return status;
-    assembly a = { .builder = { .program = program,
-                                .dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
-                                .T = config->train.seq_len,
-                                .layer = HR_NONE,
-                                .err = err },
-                   .config = config,
-                   .family = hr_family_of(config) };
+    hr_assembly a = { .builder = { .program = program,
+                                   .dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16
+                                                                                   : HR_F32,
+                                   .T = config->train.seq_len,
+                                   .layer = HR_NONE,
+                                   .err = err },
+                      .config = config,
+                      .family = hr_family_of(config) };
     const int64_t kept = region->used;
     a.model.layers = hr_region_take(region, config->model.n_layers, sizeof *a.model.layers);
     if (!a.model.layers)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/assemble.h"
+#include "model/generation.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
 #include "plan/tile.h"
@@ -64,11 +65,26 @@ static hr_status copy_strategy(const hr_config *config, const hr_strategy *from,
     return HR_OK;
 }
 
+/* Lives, buffers and the floor of the program that is there. */
+static hr_status derive_plan(int32_t threads, hr_region *region, hr_compiled *compiled,
+                             hr_error *err)
+{
+    hr_plan *plan = &compiled->plan;
+    *plan = (hr_plan){ .threads = threads, .rung = "" };
+    hr_status status = hr_lifetimes(&compiled->program, region, plan, err);
+    if (status == HR_OK)
+        status = hr_pack_floor(plan->storages, plan->storage_count, region, &compiled->packing,
+                               err);
+    if (status != HR_OK) return status;
+    plan->arena_bytes = plan->floor_bytes = compiled->packing.floor_bytes;
+    plan->peak_step = compiled->packing.peak_step;
+    return HR_OK;
+}
+
 hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy, int32_t threads,
                            hr_region *region, hr_compiled *compiled, hr_error *err)
 {
     hr_program *program = &compiled->program;
-    hr_plan *plan = &compiled->plan;
     hr_status status = copy_strategy(config, strategy, region, &compiled->strategy, err);
     if (status != HR_OK) return status;
     const int64_t sequences = compiled->strategy.micro_batch ? compiled->strategy.micro_batch
@@ -79,17 +95,7 @@ hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,
                                    err);
     if (status == HR_OK && compiled->strategy.reorder)
         status = hr_reorder(program, threads, region, err);
-    if (status != HR_OK) return status;
-
-    *plan = (hr_plan){ .threads = threads, .rung = "" };
-    status = hr_lifetimes(program, region, plan, err);
-    if (status == HR_OK)
-        status = hr_pack_floor(plan->storages, plan->storage_count, region, &compiled->packing,
-                               err);
-    if (status != HR_OK) return status;
-    plan->arena_bytes = plan->floor_bytes = compiled->packing.floor_bytes;
-    plan->peak_step = compiled->packing.peak_step;
-    return HR_OK;
+    return status == HR_OK ? derive_plan(threads, region, compiled, err) : status;
 }
 
 static hr_status pack(int64_t work, hr_region *region, hr_compiled *compiled, hr_error *err)
@@ -121,5 +127,15 @@ hr_status hr_compile(const hr_config *config, const hr_strategy *strategy, int32
                      hr_region *region, hr_compiled *compiled, hr_error *err)
 {
     const hr_status status = hr_compile_floor(config, strategy, threads, region, compiled, err);
+    return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
+}
+
+hr_status hr_compile_generation(const hr_config *config, int64_t rows, int64_t picking_bytes,
+                                int32_t threads, hr_region *region, hr_compiled *compiled,
+                                hr_error *err)
+{
+    hr_status status = hr_model_assemble_generation(config, rows, picking_bytes, region,
+                                                    &compiled->program, err);
+    if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
     return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
 }

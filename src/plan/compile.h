@@ -55,4 +55,10 @@ HR_MUST_CHECK hr_status hr_compile(const hr_config *config, const hr_strategy *s
                                    int32_t threads, hr_region *region, hr_compiled *compiled,
                                    hr_error *err);
 
+/* Compiles what goes on with a text (model/generation.h), whole; there is no strategy to choose. */
+HR_MUST_CHECK hr_status hr_compile_generation(const hr_config *config, int64_t rows,
+                                              int64_t picking_bytes, int32_t threads,
+                                              hr_region *region, hr_compiled *compiled,
+                                              hr_error *err);
+
 #endif

@@ -53,24 +53,6 @@ typedef struct {
     hr_fit fit;
 } trial;
 
-/* The rung to use: what the machine has, or what the recipe pretends. */
-static hr_status choose_rung(const hr_config *config, uint32_t *mask, hr_error *err)
-{
-    const uint32_t machine = hr_cpu_detect();
-    if (!strcmp(config->train.kernels, "auto")) {
-        *mask = machine;
-        return HR_OK;
-    }
-    const int64_t wanted = hr_cpu_mask_of(config->train.kernels);
-    if (wanted < 0 || ((uint32_t)wanted & ~machine))
-        return hr_fail(
-            err, HR_USAGE,
-            "train.kernels: %s is not on this machine, whose best is %s; leave it at auto",
-            config->train.kernels, hr_cpu_rung_name(machine));
-    *mask = (uint32_t)wanted;
-    return HR_OK;
-}
-
 /* What the whole process comes to with an arena of so many bytes. */
 static int64_t account(const trial *t, int64_t arena_bytes)
 {
@@ -354,7 +336,7 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
     const hr_config *config = &a->config;
     t->threads = config->train.threads ? (int32_t)config->train.threads : hr_threads_default();
     hr_status status = hr_config_check(config, err);
-    if (status == HR_OK) status = choose_rung(config, &a->cpu_mask, err);
+    if (status == HR_OK) status = hr_cpu_choose(config->train.kernels, &a->cpu_mask, err);
     if (status == HR_OK) status = load_rates(t, calibrations, err);
     if (status == HR_OK) status = open_regions(t, err);
     if (status != HR_OK) return status;

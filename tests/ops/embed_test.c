@@ -99,7 +99,7 @@ static void compare_panels(const hr_kernels *kernels, int64_t D, hr_dtype dtype,
     const hr_layout layout = hr_layout_for(dtype);
     const int64_t stored = hr_layout_elements(layout, D, WORDS);
     const hr_embed_attr in_rows = { WORDS, D, T, T, 0, HR_ROWS };
-    const hr_embed_attr in_panels = { WORDS, D, T, T, 0, layout };
+    const hr_embed_attr in_panels = { WORDS, D, T, T, 0, layout, dtype };
     int32_t *ids = take(ROWS * 4);
     for (int64_t r = 0; r < ROWS; r++) ids[r] = (int32_t)((draw(&state) + 1) / 2 * WORDS);
     float *table = take_random(WORDS * D, HR_F32, 1, &state);

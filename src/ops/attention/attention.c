@@ -6,10 +6,26 @@
 #include "ops/attention/attention_build.h"
 #include "ops/list.h"
 
+/* The same where a sequence goes on: new keys and values join the layer's cache. */
+static int32_t go_on(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
+                     const hr_attention_attr *attr)
+{
+    const int32_t *tensors = builder->caches[builder->layer];
+    const hr_kv_cache cache = { tensors[0], tensors[1], attr->G, attr->head_width,
+                                builder->program->tensors[tensors[0]].dims[0] / attr->G };
+    hr_build_cache_append(builder, k == HR_NONE ? q : k, v, builder->position, &cache,
+                          (hr_kv_cache_attr){ .k_offset = attr->k_offset,
+                                              .v_offset = attr->v_offset,
+                                              .k_head_stride = attr->k_head_stride,
+                                              .v_head_stride = attr->v_head_stride });
+    return hr_build_attention_cached(builder, name, q, builder->position, &cache, attr);
+}
+
 int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,
                            hr_attention_attr attr)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
+    if (builder->caches) return go_on(builder, name, q, k, v, &attr);
     const hr_tensor *tensors = builder->program->tensors;
     attr.T = builder->T;
     attr.q_width = tensors[q].dims[1];

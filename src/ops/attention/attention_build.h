@@ -7,7 +7,8 @@
 #include "ops/attention/attention.h"
 #include "ops/kv_cache/kv_cache_build.h"
 
-/* o = attention(q, k, v); k and v HR_NONE: all three lie in q. Heads, offsets, strides, mask,
+/* o = attention(q, k, v), over the layer's cache where a sequence goes on; k and v HR_NONE: all
+ * three lie in q. Heads, offsets, strides, mask,
  * scale and dropout come in `attr`; widths, T and site are filled in here, dropout is 0 outside
  * training. Returns o. */
 int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int32_t k, int32_t v,

@@ -19,12 +19,14 @@ int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32
                                                   ? 0
                                                   : builder->program->tensors[positions].dims[0],
                                  .skip = skip,
-                                 .layout = words->layout };
+                                 .layout = words->layout,
+                                 .dtype = words->dtype };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.D);
     hr_step *step = hr_build_step(builder, HR_OP_embed, &attr, sizeof attr);
     step->in[0] = ids;
     step->in[1] = table;
     step->in[2] = positions;
+    step->in[3] = builder->caches ? builder->position : HR_NONE;
     step->out[0] = y;
     return y;
 }

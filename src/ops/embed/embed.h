@@ -8,7 +8,7 @@
  *           embed_bwd  in  ids r, dy r                out  dE a, dP A
  *
  *   ids    [rows] int32, 0 <= id < V: checked where the ids are read, not here
- *   E, dE  [V, D] fp32 row-major; or, where the head shares the table, a weight of products: [D, V]
+ *   E, dE  [V, D] row-major, fp32, of weights that nobody trains bf16 too; or, where the head shares the table, a weight of products: [D, V]
  *          in HR_PANEL (fp32) or HR_PANEL_PAIR order (E bf16, dE fp32), column v the row of token v
  *   P, dP  [positions, D] fp32
  *   start  [1] int32: position of the first row; left out: each sequence starts at 0
@@ -25,7 +25,7 @@
 typedef struct {
     int64_t V, D, T;
     int64_t positions, skip; /* rows of P, and how many of them come before position 0 */
-    int32_t layout;          /* hr_layout of E */
+    int32_t layout, dtype;   /* hr_layout and hr_dtype of E */
 } hr_embed_attr;
 
 hr_run_fn hr_embed_run;

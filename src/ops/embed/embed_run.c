@@ -18,11 +18,13 @@ static const float *words_of(const hr_embed_attr *attr, const void *table, int64
                              int64_t first, int64_t count, float *gathered)
 {
     const hr_layout layout = (hr_layout)attr->layout;
-    if (layout == HR_ROWS) return (const float *)table + id * attr->D + first;
+    if (layout == HR_ROWS && attr->dtype == HR_F32)
+        return (const float *)table + id * attr->D + first;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t at = hr_layout_index(layout, attr->D, attr->V, first + i, id);
-        gathered[i] = layout == HR_PANEL ? ((const float *)table)[at]
-                                         : hr_bf16_to_f32(((const hr_bf16 *)table)[at]);
+        const int64_t at = layout == HR_ROWS
+                               ? id * attr->D + first + i
+                               : hr_layout_index(layout, attr->D, attr->V, first + i, id);
+        gathered[i] = hr_element_get(table, at, (hr_dtype)attr->dtype);
     }
     return gathered;
 }
@@ -36,7 +38,8 @@ void hr_embed_run(const hr_call *call)
 {
     const hr_embed_attr *attr = call->attr;
     const int64_t D = attr->D, start = call->in[3] ? *(const int32_t *)call->in[3] : 0;
-    const int64_t unit = attr->layout == HR_ROWS ? D : GATHERED;
+    const bool is_run = attr->layout == HR_ROWS && attr->dtype == HR_F32;
+    const int64_t unit = is_run ? D : GATHERED;
     const int32_t *ids = call->in[0];
     const float *positions = call->in[2];
     float gathered[GATHERED];

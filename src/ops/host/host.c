@@ -11,12 +11,16 @@ static int64_t staging(const void *attr, int64_t rows, int32_t threads)
 
 const hr_op hr_initialise_op = { .name = "initialise",
                                  .in = "",
-                                 .out = "wWWW",
+                                 .out = "WWWW",
                                  .host = true,
                                  .scratch_bytes = staging };
 const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "RRWW", .host = true };
-const hr_op hr_prompt_op = { .name = "prompt", .in = "", .out = "r", .host = true };
-const hr_op hr_pick_op = { .name = "pick", .in = "r", .out = "", .host = true };
+const hr_op hr_prompt_op = { .name = "prompt", .in = "", .out = "rW", .host = true };
+const hr_op hr_pick_op = { .name = "pick",
+                           .in = "r",
+                           .out = "",
+                           .host = true,
+                           .scratch_bytes = staging };
 const hr_op hr_report_op = { .name = "report", .in = "WWWW", .out = "", .host = true };
 const hr_op hr_save_op = { .name = "save",
                            .in = "w",

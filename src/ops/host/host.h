@@ -2,11 +2,11 @@
 /* ops/host/host.h - steps that the trainer runs itself, between kernels: they read text, write
  * files and hand numbers over. They are steps of the program, so that what they touch is planned.
  *
- *   initialise  out  master w, weight W, moment W, moment W   first values of one parameter,
+ *   initialise  out  master W, weight W, moment W, moment W   first values of one parameter,
  *                                                             made up or read from a file
  *   batch       out  ids R, targets R, scale W, lr W          rows of the next batch of text; what
  *                                                             all its rows are scaled by, and lr
- *   prompt      out  ids r                                    what a sample goes on from
+ *   prompt      out  ids r, position W                        what a text goes on with, and where
  *   pick        in   logits r                                 choose the next token
  *   report      in   sums w ...                               numbers for the log
  *   save        in   master w                                 one parameter into a file, by pieces

@@ -19,12 +19,6 @@ int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, doub
 int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t table,
                       hr_rope_attr attr)
 {
-    return hr_build_rope_at(builder, name, x, table, HR_NONE, attr);
-}
-
-int32_t hr_build_rope_at(hr_builder *builder, const char *name, int32_t x, int32_t table,
-                         int32_t position, hr_rope_attr attr)
-{
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     attr.width = builder->program->tensors[x].dims[1];
     attr.T = builder->T;
@@ -32,7 +26,7 @@ int32_t hr_build_rope_at(hr_builder *builder, const char *name, int32_t x, int32
     hr_step *step = hr_build_step(builder, HR_OP_rope, &attr, sizeof attr);
     step->in[0] = x;
     step->in[1] = table;
-    step->in[2] = position;
+    step->in[2] = builder->caches ? builder->position : HR_NONE;
     step->out[0] = y;
     return y;
 }

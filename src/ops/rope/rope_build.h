@@ -10,12 +10,9 @@
 int32_t hr_build_rope_table(hr_builder *builder, int64_t T, int32_t rotary, double theta,
                             hr_rope_scaling scaling);
 
-/* Rotates what `attr` names (width and T are filled in here). Returns y. */
+/* Rotates what `attr` names (width and T are filled in here), from the builder's position on where
+ * a sequence goes on. Returns y. */
 int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t table,
                       hr_rope_attr attr);
-
-/* The same for rows of one sequence that goes on at `position`, an int32 [1]. */
-int32_t hr_build_rope_at(hr_builder *builder, const char *name, int32_t x, int32_t table,
-                         int32_t position, hr_rope_attr attr);
 
 #endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/text.c - text that a model made, where others take it for UTF-8. */
+#include <stdio.h>
+
+#include "cli.h"
+
+/* How many bytes at `text` [bytes > 0] are one character of UTF-8; 0: they are none. Neither longer
+ * than need be nor a surrogate nor above U+10FFFF, as the second byte tells. */
+static int64_t character(const unsigned char *text, int64_t bytes)
+{
+    const unsigned char first = text[0];
+    const int64_t length = first < 0x80                    ? 1
+                           : first >= 0xc2 && first < 0xe0 ? 2
+                           : first >= 0xe0 && first < 0xf0 ? 3
+                           : first >= 0xf0 && first < 0xf5 ? 4
+                                                           : 0;
+    if (length > bytes) return 0;
+    for (int64_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    if ((first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
+        (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+/* A character that drives a terminal. */
+static bool is_control(const unsigned char *at, int64_t length)
+{
+    if (length == 1) return (*at < ' ' && *at != '\n' && *at != '\t') || *at == 127;
+    return length == 2 && at[0] == 0xc2 && at[1] < 0xa0;
+}
+
+void hr_cli_put_text(const char *text, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes;) {
+        const unsigned char *at = (const unsigned char *)text + i;
+        const int64_t length = character(at, bytes - i);
+        if (length == 0 || is_control(at, length)) putchar('?');
+        else fwrite(at, 1, (size_t)length, stdout);
+        i += length ? length : 1;
+    }
+}
+
+void hr_cli_put_json_text(const char *text, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes;) {
+        const unsigned char *at = (const unsigned char *)text + i;
+        const int64_t length = character(at, bytes - i);
+        if (length == 0) fputs("\\ufffd", stdout);
+        else if (*at == '"' || *at == '\\') printf("\\%c", *at);
+        else if (*at < ' ' || *at == 127) printf("\\u%04x", *at);
+        else fwrite(at, 1, (size_t)length, stdout);
+        i += length ? length : 1;
+    }
+}

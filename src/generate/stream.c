@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* generate/stream.c - what may be told of bytes that are still coming. */
+#include "generate/stream.h"
+
+#include <string.h>
+
+/* Where a stop begins that the held bytes end in, whole; or, where none does, that they may end in
+ * the beginning of; else their end. */
+static int32_t stop_at(const hr_stream *s, bool *whole)
+{
+    for (int32_t at = 0; at < s->held_bytes; at++) {
+        const int32_t rest = s->held_bytes - at;
+        for (int32_t k = 0; k < s->stop_count; k++) {
+            const int32_t length = (int32_t)strlen(s->stops[k]);
+            const int32_t compared = rest < length ? rest : length;
+            if (memcmp(s->held + at, s->stops[k], (size_t)compared) != 0) continue;
+            *whole = compared == length;
+            return at;
+        }
+    }
+    *whole = false;
+    return s->held_bytes;
+}
+
+/* Bytes of the character that begins with this one; 1 for what begins none. */
+static int32_t character_bytes(unsigned char first)
+{
+    if (first >= 0xc2 && first < 0xe0) return 2;
+    if (first >= 0xe0 && first < 0xf0) return 3;
+    return first >= 0xf0 && first < 0xf5 ? 4 : 1;
+}
+
+/* The longest front of `bytes` held ones that cuts no character. Bytes that are no text are told as
+ * soon as that is known. */
+static int32_t whole_characters(const hr_stream *s, int32_t bytes)
+{
+    for (int32_t back = 1; back <= 3 && back <= bytes; back++) {
+        const unsigned char byte = (unsigned char)s->held[bytes - back];
+        if ((byte & 0xc0) == 0x80) continue;
+        return character_bytes(byte) > back ? bytes - back : bytes;
+    }
+    return bytes;
+}
+
+int32_t hr_stream_add(hr_stream *s, char byte, bool *stopped)
+{
+    s->held[s->held_bytes++] = byte;
+    const int32_t before_stop = stop_at(s, stopped);
+    return *stopped ? before_stop : whole_characters(s, before_stop);
+}
+
+void hr_stream_drop(hr_stream *s, int32_t bytes)
+{
+    s->held_bytes -= bytes;
+    memmove(s->held, s->held + bytes, (size_t)s->held_bytes);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/assembly.c - the pieces of sections. */
+#include "model/assembly.h"
+
+#include "base/checked.h"
+#include "ops/host/host.h"
+#include "ops/linear/linear_build.h"
+#include "ops/list.h"
+#include "ops/loss/loss_build.h"
+
+void hr_assembly_section(hr_assembly *a, const char *name, int64_t rows, bool training)
+{
+    a->builder.rows = rows;
+    a->builder.training = training;
+    hr_build_loop_open(&a->builder, name, 1);
+}
+
+hr_step *hr_assembly_host(hr_assembly *a, int32_t op, int32_t param, int64_t staging_bytes)
+{
+    const hr_host_attr attr = { param, staging_bytes };
+    return hr_build_step(&a->builder, op, &attr, sizeof attr);
+}
+
+int32_t hr_assembly_tokens(hr_assembly *a, const char *name, int32_t home)
+{
+    const int32_t made = hr_build_rows(&a->builder, name, HR_I32, 1);
+    if (made == HR_NONE) return made;
+    a->builder.program->tensors[made].role = HR_ROLE_INPUT;
+    a->builder.program->tensors[made].home = home;
+    return made;
+}
+
+int64_t hr_assembly_staging(const hr_param *param, int64_t most)
+{
+    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const int64_t row_bytes = hr_max(K, N) * (int64_t)sizeof(float);
+    return hr_max(row_bytes, hr_min(K * N * (int64_t)sizeof(float), most));
+}
+
+void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t scale,
+                      int32_t loss_sum, int64_t picking_bytes)
+{
+    a->builder.block = HR_BLOCK_HEAD;
+    const int32_t logits = hr_build_linear(&a->builder, "logits", hidden, a->model.head, HR_NONE,
+                                           HR_ACT_NONE, HR_NONE);
+    if (loss_sum != HR_NONE) hr_build_loss(&a->builder, logits, targets, scale, loss_sum);
+    a->builder.block = HR_BLOCK_NONE;
+    if (loss_sum == HR_NONE)
+        hr_assembly_host(a, HR_OP_pick, HR_NONE, picking_bytes)->in[0] = logits;
+}
