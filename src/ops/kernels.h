@@ -16,6 +16,7 @@
 #include "ops/linear/linear_kernels.h"
 #include "ops/loss/loss_kernels.h"
 #include "ops/norm/norm_kernels.h"
+#include "ops/recurrence/recurrence_kernels.h"
 #include "ops/rope/rope_kernels.h"
 #include "ops/update/update_kernels.h"
 
@@ -25,6 +26,7 @@ typedef struct hr_kernels {
     hr_glu_kernels glu;
     hr_attention_kernels attention;
     hr_norm_kernels norm;
+    hr_recurrence_kernels recurrence;
     hr_embed_kernels embed;
     hr_rope_kernels rope;
     hr_loss_kernels loss;

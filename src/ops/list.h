@@ -18,6 +18,8 @@
     X(activation, 1) \
     X(glu, 1) \
     X(glu_bwd, 1) \
+    X(recurrence, 1) \
+    X(recurrence_bwd, 2) \
     X(rope_table, 1) \
     X(rope, 1) \
     X(attention, 1) \

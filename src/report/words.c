@@ -46,6 +46,8 @@ static const struct {
               { "cache_append", "keeping keys and values", false },
               { "glu", "gated activation", false },
               { "glu_bwd", "gated activation", false },
+              { "recurrence", "recurrence", false },
+              { "recurrence_bwd", "recurrence", false },
               { "rope", "rotation", false },
               { "rope_table", "angles of rotation", false },
               { "last_row", "last token", false },

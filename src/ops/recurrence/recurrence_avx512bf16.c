@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/recurrence/recurrence_avx512bf16.c - recurrence_template.h with AVX-512, rounding as
+ * AVX512-BF16 does. */
+#include "ops/simd/vec_avx512.h"
+
+#define FILL hr_recurrence_fill_avx512bf16
+#include "ops/recurrence/recurrence_template.h"

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/recurrence/recurrence_kernels.c - climbs the ladder. */
+#include "ops/recurrence/recurrence_kernels.h"
+
+#include "base/cpu.h"
+
+void hr_recurrence_kernels_fill(hr_recurrence_kernels *kernels, uint32_t cpu_mask)
+{
+    hr_recurrence_fill_ref(kernels);
+    if (!(cpu_mask & HR_CPU_AVX2)) return;
+    hr_recurrence_fill_avx2(kernels);
+    if (!(cpu_mask & HR_CPU_AVX512)) return;
+    hr_recurrence_fill_avx512(kernels);
+    if (!(cpu_mask & HR_CPU_AVX512BF16)) return;
+    hr_recurrence_fill_avx512bf16(kernels);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/recurrence/recurrence_template.h - a stripe of a recurrence over the vectors of ops/simd.
+ * Token after token, and within a token vector after vector of channels, whose gates and states
+ * stay in the first cache: what lies between two links of a chain hides what a link waits for. */
+#include <string.h>
+
+#include "ops/recurrence/recurrence_kernels.h"
+
+enum { BLOCK = HR_RECURRENCE_BLOCK, STRIPE = HR_RECURRENCE_STRIPE };
+
+/* Of every channel of a stripe; of those that are missing nothing is read or written. */
+typedef struct {
+    float a[STRIPE], b[STRIPE];
+} gates;
+
+/* 1 / (1 + exp(-x)): below -87, where exp would be no number, as there. */
+VEC_INLINE vec logistic(vec x)
+{
+    const vec one = vec_set(1);
+    return vec_div(one, vec_add(one, vec_exp(vec_sub(vec_set(0), vec_max(vec_set(-87), x)))));
+}
+
+VEC_INLINE void open_gates(const hr_recurrence_part *part, gates *g)
+{
+    for (int64_t c = 0; c < part->channels; c += VEC_LANES) {
+        const int64_t lanes = hr_min(VEC_LANES, part->channels - c);
+        const vec alpha = vec_load_f32(part->alpha + c, lanes);
+        vec_store_f32(g->a + c, logistic(alpha), lanes);
+        vec_store_f32(g->b + c, logistic(vec_sub(vec_set(0), alpha)), lanes);
+    }
+}
+
+/* The state after a token that brings u. */
+VEC_INLINE vec next(const gates *g, int64_t c, vec state, vec u, int64_t lanes)
+{
+    return vec_fma(vec_load_f32(g->a + c, lanes), state, vec_mul(vec_load_f32(g->b + c, lanes), u));
+}
+
+VEC_INLINE void fwd_step(const gates *g, const void *u, const void *x, void *y, float *state,
+                         int64_t row, int64_t c, int64_t lanes, hr_dtype dtype)
+{
+    const vec s = next(g, c, vec_load_f32(state + c, lanes), vec_load(u, row + c, lanes, dtype),
+                       lanes);
+    const vec stream = vec_load(x, row + c, lanes, dtype);
+    vec_store_f32(state + c, s, lanes);
+    vec_store(y, row + c, vec_add(stream, vec_max(vec_set(0), s)), lanes, dtype);
+}
+
+VEC_INLINE void fwd_all(const hr_recurrence_part *part, const void *u, const void *x, void *y,
+                        float *state, hr_dtype dtype)
+{
+    const int64_t channels = part->channels;
+    gates g;
+    float own[STRIPE];
+    float *s = memset(own, 0, sizeof own);
+    if (state) s = state;
+    open_gates(part, &g);
+    for (int64_t t = 0; t < part->tokens; t++) {
+        const int64_t row = t * part->stride;
+        int64_t c = 0;
+        for (; c + VEC_LANES <= channels; c += VEC_LANES)
+            fwd_step(&g, u, x, y, s, row, c, VEC_LANES, dtype);
+        if (c < channels) fwd_step(&g, u, x, y, s, row, c, channels - c, dtype);
+    }
+}
+
+VEC_INLINE void state_step(const gates *g, const void *u, const float *before, float *after,
+                           int64_t row, int64_t c, int64_t lanes, hr_dtype dtype)
+{
+    const vec s = next(g, c, vec_load_f32(before + c, lanes), vec_load(u, row + c, lanes, dtype),
+                       lanes);
+    vec_store_f32(after + c, s, lanes);
+}
+
+/* The states after one token from those before it. */
+VEC_INLINE void state_row(const hr_recurrence_part *part, const gates *g, const void *u, int64_t t,
+                          const float *before, float *after, hr_dtype dtype)
+{
+    int64_t c = 0;
+    for (; c + VEC_LANES <= part->channels; c += VEC_LANES)
+        state_step(g, u, before, after, t * part->stride, c, VEC_LANES, dtype);
+    if (c < part->channels)
+        state_step(g, u, before, after, t * part->stride, c, part->channels - c, dtype);
+}
+
+/* What a stripe carries from a token to the one before it: g, and the sum of the block. */
+typedef struct {
+    float slope[STRIPE], sum[STRIPE];
+} carried;
+
+VEC_INLINE void bwd_step(const gates *g, const void *dy, const void *u, void *du,
+                         const float *before, const float *after, carried *back, int64_t row,
+                         int64_t c, int64_t lanes, hr_dtype dtype)
+{
+    const vec least = vec_set(0x1p-149f); /* the least number above zero */
+    const vec old = vec_load_f32(before + c, lanes), s = vec_load_f32(after + c, lanes);
+    const vec brought = vec_load(u, row + c, lanes, dtype);
+    const vec passed = vec_zero_below(vec_load(dy, row + c, lanes, dtype), s, least);
+    const vec slope = vec_fma(vec_load_f32(g->a + c, lanes), vec_load_f32(back->slope + c, lanes),
+                              passed);
+    const vec sum = vec_fma(slope, vec_sub(old, brought), vec_load_f32(back->sum + c, lanes));
+    vec_store_f32(back->slope + c, slope, lanes);
+    vec_store_f32(back->sum + c, sum, lanes);
+    vec_store(du, row + c, vec_mul(vec_load_f32(g->b + c, lanes), slope), lanes, dtype);
+}
+
+/* The states after tokens [first, first + count), made again from those before the first. */
+VEC_INLINE void bwd_block(const hr_recurrence_part *part, const gates *g, const void *dy,
+                          const void *u, void *du, int64_t first, int64_t count, float *sums,
+                          float *states, carried *back, hr_dtype dtype)
+{
+    const int64_t channels = part->channels;
+    for (int64_t i = 0; i < count; i++)
+        state_row(part, g, u, first + i, i ? states + (i - 1) * STRIPE : sums, states + i * STRIPE,
+                  dtype);
+    memset(back->sum, 0, sizeof back->sum);
+    for (int64_t i = count; i-- > 0;) {
+        const float *before = i ? states + (i - 1) * STRIPE : sums, *after = states + i * STRIPE;
+        const int64_t row = (first + i) * part->stride;
+        int64_t c = 0;
+        for (; c + VEC_LANES <= channels; c += VEC_LANES)
+            bwd_step(g, dy, u, du, before, after, back, row, c, VEC_LANES, dtype);
+        if (c < channels) bwd_step(g, dy, u, du, before, after, back, row, c, channels - c, dtype);
+    }
+    for (int64_t c = 0; c < channels; c++) sums[c] = g->a[c] * g->b[c] * back->sum[c];
+}
+
+/* Where a block of tokens begins, its sums hold the states until they are known. */
+VEC_INLINE void bwd_all(const hr_recurrence_part *part, const void *dy, const void *u, void *du,
+                        float *sums, float *states, hr_dtype dtype)
+{
+    const int64_t tokens = part->tokens, blocks = hr_recurrence_blocks(tokens);
+    const size_t bytes = (size_t)part->channels * sizeof(float);
+    gates g;
+    carried back = { .slope = { 0 } };
+    open_gates(part, &g);
+    if (blocks > 0) memset(sums, 0, bytes);
+    for (int64_t k = 1; k < blocks; k++) {
+        float *here = memcpy(sums + k * part->stride, sums + (k - 1) * part->stride, bytes);
+        for (int64_t t = (k - 1) * BLOCK; t < k * BLOCK; t++)
+            state_row(part, &g, u, t, here, here, dtype);
+    }
+    for (int64_t k = blocks; k-- > 0;)
+        bwd_block(part, &g, dy, u, du, k * BLOCK, hr_min(BLOCK, tokens - k * BLOCK),
+                  sums + k * part->stride, states, &back, dtype);
+}
+
+static void fwd(const hr_recurrence_part *part, const void *u, const void *x, void *y, float *state)
+{
+    if (part->dtype == HR_BF16) fwd_all(part, u, x, y, state, HR_BF16);
+    else fwd_all(part, u, x, y, state, HR_F32);
+}
+
+static void bwd(const hr_recurrence_part *part, const void *dy, const void *u, void *du,
+                float *sums, float *states)
+{
+    if (part->dtype == HR_BF16) bwd_all(part, dy, u, du, sums, states, HR_BF16);
+    else bwd_all(part, dy, u, du, sums, states, HR_F32);
+}
+
+void FILL(hr_recurrence_kernels *kernels)
+{
+    *kernels = (hr_recurrence_kernels){ fwd, bwd };
+}
