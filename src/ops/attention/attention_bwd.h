@@ -234,14 +234,14 @@ static void backward_head(const hr_attention_task *task)
     const int64_t length = task->length, panel = b.lines * VEC_LANES;
     attention_bwd_scratch_place(task->scratch, length, task->head_width, &b.room);
     if (task->first) {
-        pack_rows(task, task->k, 0, length, panel, b.room.k_rows);
+        pack_rows(task, task->k, length, panel, b.room.k_rows);
         if (!b.fresh) clear_sums(&b, b.room.dk);
         if (!b.fresh) clear_sums(&b, b.room.dv);
     }
     pack_columns(task, task->q, length, b.room.q_columns);
     pack_columns(task, task->grad_o, length, b.room.g_columns);
-    pack_rows(task, task->q, 0, length, panel, b.room.q_rows);
-    pack_rows(task, task->grad_o, 0, length, panel, b.room.g_rows);
+    pack_rows(task, task->q, length, panel, b.room.q_rows);
+    pack_rows(task, task->grad_o, length, panel, b.room.g_rows);
     if (!b.fresh) clear_sums(&b, b.room.dq);
     row_statistics(&b);
     const int64_t block = task->mask.block;

@@ -16,7 +16,8 @@ VEC_INLINE hr_attention_rows rows_from(const hr_attention_task *task, hr_attenti
     return rows;
 }
 
-/* Packs keys and values of a range. What lies in front of its first is another key's by now. */
+/* Packs keys and values of a range. In front of its first may be a later token's by now: its power
+ * is 0 all the same. */
 static void pack_range(const forward *f, const hr_attention_cached_task *task,
                        const attention_keys *keys)
 {
@@ -25,8 +26,8 @@ static void pack_range(const forward *f, const hr_attention_cached_task *task,
         const int64_t at = keys->packed + base - keys->base, row = base % task->capacity;
         const int64_t count = hr_min(ATTENTION_ALIGN, keys->last - base);
         pack_columns(head, rows_from(head, head->k, row), count, f->room.keys + at * f->words);
-        pack_rows(head, rows_from(head, head->v, row), hr_max(keys->first - base, 0), count,
-                  f->panel, f->room.values + at / PAIR * VEC_LANES);
+        pack_rows(head, rows_from(head, head->v, row), count, f->panel,
+                  f->room.values + at / PAIR * VEC_LANES);
     }
 }
 

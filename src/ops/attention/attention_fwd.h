@@ -304,7 +304,7 @@ static void forward_head(const hr_attention_task *task)
     attention_scratch_place(task->scratch, task->length, task->head_width, &f.room);
     if (task->first) {
         pack_columns(task, task->k, task->length, f.room.keys);
-        pack_rows(task, task->v, 0, task->length, f.panel, f.room.values);
+        pack_rows(task, task->v, task->length, f.panel, f.room.values);
     }
     const int64_t block = task->mask.block;
     for (int64_t first = 0, last; first < task->length; first = last) {

@@ -63,9 +63,9 @@ static void pack_columns(const hr_attention_task *task, hr_attention_rows rows, 
 }
 
 /* Rows as they are, in panels that lie `panel` words apart: [width / lanes][length / PAIR][lanes]
- * words; zeros before `first` and past length and width. */
-static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, int64_t first,
-                      int64_t length, int64_t panel, uint32_t *out)
+ * words; zeros past length and width. */
+static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, int64_t length,
+                      int64_t panel, uint32_t *out)
 {
     const hr_dtype dtype = dtype_of(task);
     const int64_t width = packed_width(task), lines = attention_padded(length) / PAIR;
@@ -73,7 +73,7 @@ static void pack_rows(const hr_attention_task *task, hr_attention_rows rows, int
         for (int64_t i = 0; i < PAIR; i++) expect_row(task, rows, PAIR * line + i);
         for (int64_t column = 0; column < width; column += VEC_LANES)
             store_words(out + column / VEC_LANES * panel + line * VEC_LANES,
-                        load_line(rows, dtype, first, length, line, column, task->head_width));
+                        load_line(rows, dtype, length, line, column, task->head_width));
     }
 }
 

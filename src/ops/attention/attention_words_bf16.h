@@ -44,22 +44,22 @@ VEC_INLINE vec_bits interleave(__m256i even, __m256i odd)
                            _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
 }
 
-VEC_INLINE __m256i load_half(hr_attention_rows rows, int64_t first, int64_t last, int64_t row,
-                             int64_t column, int64_t width)
+VEC_INLINE __m256i load_half(hr_attention_rows rows, int64_t length, int64_t row, int64_t column,
+                             int64_t width)
 {
-    const int64_t lanes = row >= first && row < last ? lanes_of(width - column) : 0;
+    const int64_t lanes = row < length ? lanes_of(width - column) : 0;
     const uint16_t *from = (const uint16_t *)rows.first + row * rows.stride + column;
     if (lanes == VEC_LANES) return _mm256_loadu_si256((const void *)from);
     return _mm256_maskz_loadu_epi16(vec_mask(lanes), from);
 }
 
-/* Line `at` of rows [first, last) packed by rows: one word of each column from `column` on. */
-VEC_INLINE vec_bits load_line(hr_attention_rows rows, hr_dtype dtype, int64_t first, int64_t last,
-                              int64_t at, int64_t column, int64_t width)
+/* Line `at` of rows packed by rows: one word of each column from `column` on. */
+VEC_INLINE vec_bits load_line(hr_attention_rows rows, hr_dtype dtype, int64_t length, int64_t at,
+                              int64_t column, int64_t width)
 {
     (void)dtype;
-    return interleave(load_half(rows, first, last, 2 * at, column, width),
-                      load_half(rows, first, last, 2 * at + 1, column, width));
+    return interleave(load_half(rows, length, 2 * at, column, width),
+                      load_half(rows, length, 2 * at + 1, column, width));
 }
 
 VEC_INLINE vec multiply_add(vec sum, vec_bits line, uint32_t word)

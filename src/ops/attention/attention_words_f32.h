@@ -25,12 +25,11 @@ VEC_INLINE vec_bits load_words(const void *row, hr_dtype dtype, int64_t at, int6
     return (vec_bits)load_elements(row, dtype, at, width);
 }
 
-/* Line `at` of rows [first, last) packed by rows: one word of each column from `column` on. */
-VEC_INLINE vec_bits load_line(hr_attention_rows rows, hr_dtype dtype, int64_t first, int64_t last,
-                              int64_t at, int64_t column, int64_t width)
+/* Line `at` of rows packed by rows: one word of each column from `column` on. */
+VEC_INLINE vec_bits load_line(hr_attention_rows rows, hr_dtype dtype, int64_t length, int64_t at,
+                              int64_t column, int64_t width)
 {
-    const bool inside = at >= first && at < last;
-    return load_words(row_of(rows, dtype, at), dtype, column, inside ? width : 0);
+    return load_words(row_of(rows, dtype, at), dtype, column, at < length ? width : 0);
 }
 
 VEC_INLINE vec multiply_add(vec sum, vec_bits line, uint32_t word)
