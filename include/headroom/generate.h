@@ -39,6 +39,7 @@ typedef struct {
     int32_t stop_count;
     bool is_bytes;       /* tokens are bytes whatever the vocabulary; so are those of one of 256 */
     bool wants_ids;      /* `told` need not get text: any vocabulary will do */
+    int64_t chunk; /* most tokens of the prompt at a time; 0: as many as fit, 512 at most */
     int32_t format;      /* hr_format of weights and arithmetic */
     int64_t budget;      /* bytes of the process; 0: what the machine has */
     int64_t threads;     /* 0: as affinity and cgroup quota allow */

@@ -97,6 +97,7 @@ static hr_status read_request(const hr_cli_arguments *arguments, hr_generate_req
     int64_t seed = 0;
     hr_status status = read_words(arguments, request, err);
     if (status == HR_OK) status = whole(arguments, HR_OPTION_MAX_TOKENS, &request->tokens, err);
+    if (status == HR_OK) status = whole(arguments, HR_OPTION_CHUNK, &request->chunk, err);
     if (status == HR_OK) status = whole(arguments, HR_OPTION_THREADS, &request->threads, err);
     if (status == HR_OK) status = whole(arguments, HR_OPTION_TOP_K, &s->top_k, err);
     if (status == HR_OK) status = whole(arguments, HR_OPTION_SEED, &seed, err);

@@ -42,6 +42,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_TOKENIZER] = { "tokenizer", "NAME",
                               "how text becomes tokens: bytes (where a model has 256 of them)" },
     [HR_OPTION_MAX_TOKENS] = { "max-tokens", "N", "length of the answer (128)" },
+    [HR_OPTION_CHUNK] = { "chunk", "N",
+                          "tokens of the prompt at a time (as many as fit, 512 at most)" },
     [HR_OPTION_TEMPERATURE] = { "temperature", "X",
                                 "divides logits; 0: always the likeliest token (0.8)" },
     [HR_OPTION_TOP_K] = { "top-k", "N", "choose among the likeliest N tokens (all)" },
@@ -85,7 +87,7 @@ static const hr_cli_command commands[] = {
       "Loads the model of a folder and prints the text that follows the prompt, as it comes. All\n"
       "bytes are planned: weights, and keys and values of all tokens. Equal seeds give equal text.",
       TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
-          TAKES(MAX_TOKENS) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) | TAKES(MIN_P) |
+          TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) | TAKES(MIN_P) |
           TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(SEED) | TAKES(FORMAT) | TAKES(BUDGET) |
           TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_generate },

@@ -241,7 +241,8 @@ static hr_status plan(generation *g, hr_error *err)
                                              &g->planning, err);
     if (status != HR_OK) return status;
     memset(g->planning.base, 0, (size_t)g->planning.bytes); /* touched whole, as it is accounted */
-    while (rows < CHUNK_MOST && rows < g->prompt_count) rows *= 2;
+    while (!request->chunk && rows < CHUNK_MOST && rows < g->prompt_count) rows *= 2;
+    if (request->chunk) rows = request->chunk;
     for (;; rows /= 2) {
         status = compile(g, hr_min(rows, g->config.train.seq_len), threads, err);
         if (status != HR_OK) return status;

@@ -96,7 +96,7 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     va_end(list);
 
     const bool matrix = shape.kind == HR_PARAM_MATRIX;
-    const bool short_table = builder->weights_alone && shape.kind == HR_PARAM_TABLE;
+    const bool short_table = builder->short_tables && shape.kind == HR_PARAM_TABLE;
     const bool half = builder->dtype == HR_BF16 && (matrix || short_table);
     const hr_layout layout = matrix ? hr_layout_for(builder->dtype) : HR_ROWS;
     param->weight = hr_build_fixed(builder, param->external_name, HR_ROLE_WEIGHT,

@@ -20,6 +20,7 @@ typedef struct {
     uint8_t block, direction;
     uint64_t site;              /* of the next random step */
     bool weights_alone;         /* nothing trains the parameters: no masters */
+    bool short_tables;          /* tables have the type of activations too */
     int32_t position;           /* of one sequence that goes on at int32 [1] `position`, ... */
     const int32_t (*caches)[2]; /* ... keys and values of each layer so far; null: rows are those
                                      of whole sequences */
@@ -49,7 +50,7 @@ int32_t hr_build_view(hr_builder *builder, const char *name, int32_t of, int64_t
 
 /* A matrix [K, N] that products read (weight in the layout and type of the activations, fp32 master
  * beside it in bf16), a table [K, N] read by rows, or a vector [K] (N = 0): both fp32. Weights alone
- * have no masters, and tables the type of activations. */
+ * have no masters. */
 typedef enum { HR_PARAM_MATRIX, HR_PARAM_TABLE, HR_PARAM_VECTOR } hr_param_kind;
 
 typedef struct {

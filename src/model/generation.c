@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/generation.c - the sections of a generation. Families know nothing of it: what they build is
- * attention over a cache, at a position, because the builder has both. */
+ * attention over a cache, at a position, because the builder has both.
+ *
+ * A row of a table is rounded when it is read, so a table that is rounded already gives the same;
+ * but not where a position is added to it first. */
 #include "model/generation.h"
 
 #include "base/checked.h"
@@ -70,6 +73,7 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, in
                                        hr_region *region, hr_program *program, hr_error *err)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
+    const hr_family_spec *family = hr_family_of(config);
     hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
                                         limits.tensors, limits.loops, limits.params, program, err);
     if (status != HR_OK) return status;
@@ -79,9 +83,10 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, in
                                    .T = config->train.seq_len,
                                    .layer = HR_NONE,
                                    .weights_alone = true,
+                                   .short_tables = !(family->traits & HR_READS_POSITIONS),
                                    .err = err },
                       .config = config,
-                      .family = hr_family_of(config) };
+                      .family = family };
     const int64_t kept = region->used, layers = config->model.n_layers;
     a.model.layers = hr_region_take(region, layers, sizeof *a.model.layers);
     int32_t(*caches)[2] = hr_region_take(region, layers, sizeof *caches);

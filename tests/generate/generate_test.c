@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* generate_test.c - the program goes on with texts: as transformers does; as the model does without
+ * a cache; the same whatever the chunks, threads and bytes; and what it says where it cannot. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "headroom/config.h"
+#include "mem/process.h"
+#include "model/family.h"
+#include "support/child.h"
+#include "text/folder.h"
+
+enum { T = 64, PROMPT = 16, SAMPLE = 40, SAID_BYTES = 1 << 16 };
+
+static hr_folder folder;
+static char said[SAID_BYTES]; /* on both outputs */
+
+/* Runs the program in the folder; returns its exit code. */
+static int run(const char *arguments)
+{
+    char command[4096];
+    snprintf(command, sizeof command, "cd %s && \"$HEADROOM\" generate %s 2>&1", folder.path,
+             arguments);
+    FILE *out = popen(command, "r");
+    assert_non_null(out);
+    said[fread(said, 1, sizeof said - 1, out)] = 0;
+    return WEXITSTATUS(pclose(out));
+}
+
+/* The answer and its facts; every run keeps its plan. */
+static json_t *answer_of(const char *arguments)
+{
+    char all[3000];
+    snprintf(all, sizeof all, "%s --json", arguments);
+    const int code = run(all);
+    json_t *answer = json_loads(said, 0, 0);
+    if (code != 0 || !answer) fail_msg("%s: %d: %s", all, code, said);
+    const json_int_t planned = json_integer_value(json_object_get(answer, "process_bytes_planned"));
+    const json_int_t used = json_integer_value(json_object_get(answer, "process_bytes_measured"));
+    assert_int_equal(json_integer_value(json_object_get(answer, "arena_bytes_used")),
+                     json_integer_value(json_object_get(answer, "arena_bytes_planned")));
+    if (!hr_process_is_exact()) return answer;
+    assert_true(used <= planned && planned - used <= 4 << 20);
+    return answer;
+}
+
+static void ids_are(const json_t *answer, const json_t *want)
+{
+    const json_t *got = json_object_get(answer, "ids");
+    assert_int_equal(json_array_size(got), json_array_size(want));
+    for (size_t i = 0; i < json_array_size(want); i++)
+        assert_int_equal(json_integer_value(json_array_get(got, i)),
+                         json_integer_value(json_array_get(want, i)));
+}
+
+/* ---- as transformers does */
+
+static void greedy_answers_are_those_of_transformers(void **state)
+{
+    static const char *const models[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
+    static const char *const rungs[] = { "ref", "auto" };
+    (void)state;
+    for (int32_t m = 0; m < 8; m++) {
+        char path[600], list[200], arguments[900];
+        int32_t used = 0;
+        snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/golden.json", models[m / 2]);
+        json_t *golden = json_load_file(path, 0, 0);
+        if (!golden) {
+            print_message("skip: ../shared is not there\n");
+            skip();
+        }
+        const json_t *greedy = json_object_get(golden, "greedy"), *id;
+        size_t i;
+        json_array_foreach(json_object_get(greedy, "prompt"), i, id)
+            used += snprintf(list + used, sizeof list - (size_t)used, "%s%d", i ? "," : "",
+                             (int)json_integer_value(id));
+        snprintf(arguments, sizeof arguments,
+                 HR_SHARED "/oracles/hf/%s --prompt-ids %s --print-ids --temperature 0 "
+                           "--max-tokens 16 --chunk %d --kernels %s",
+                 models[m / 2], list, m % 2 ? 3 : 8, rungs[m % 2]);
+        json_t *answer = answer_of(arguments);
+        ids_are(answer, json_object_get(greedy, "tokens"));
+        json_decref(answer);
+        json_decref(golden);
+    }
+}
+
+/* ---- as the model does without a cache */
+
+/* A model of the family in folder/out, and the sample that its run ended with, by whole windows. */
+static const child_outcome *trained(int32_t family, int32_t format)
+{
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = family;
+    config.model.d_model = 32;
+    config.model.n_layers = 2;
+    config.model.n_heads = 2;
+    config.model.d_ff = 64;
+    const uint32_t traits = hr_family_of(&config)->traits;
+    if (traits & HR_READS_GROUPS) config.model.n_kv_heads = 1;
+    if (family == HR_FAMILY_MISTRAL) config.model.attention.sliding_window = 19;
+    config.train.format = format;
+    config.train.batch = 4;
+    config.train.seq_len = T;
+    config.train.steps = 40;
+    config.train.threads = 2;
+    config.train.optimizer.lr = 0.01;
+    config.train.sample_tokens = SAMPLE;
+    config.train.sample_temperature = 0;
+    snprintf(config.data.train, sizeof config.data.train, "%s/text", folder.path);
+    snprintf(config.train.out, sizeof config.train.out, "%s/out", folder.path);
+    const child_outcome *run = child_run(&config, (child_wishes){ 0 });
+    if (run->status != HR_OK) fail_msg("%s", run->err.message);
+    assert_int_equal(run->sample_bytes, PROMPT + SAMPLE);
+    return run;
+}
+
+static void drop_model(void)
+{
+    hr_folder out;
+    snprintf(out.path, sizeof out.path, "%.200s/out", folder.path);
+    hr_folder_close(&out);
+}
+
+static void the_cache_changes_no_token(void **state)
+{
+    (void)state;
+    static const char *const cuts[] = { "", "--chunk 1 --threads 1", "--chunk 5", "--chunk 16" };
+    for (int32_t k = 0; k < 2 * HR_FAMILIES; k++) {
+        const child_outcome *run_of = trained(k / 2, k % 2);
+        hr_folder_write(hr_folder_path(&folder, "prompt"), run_of->sample, PROMPT);
+        json_t *want = json_array();
+        for (int32_t i = 0; i < SAMPLE; i++) {
+            const unsigned char byte = (unsigned char)run_of->sample[PROMPT + i];
+            json_array_append_new(want, json_integer(byte));
+        }
+        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+            char arguments[300];
+            snprintf(arguments, sizeof arguments,
+                     "out --file prompt --print-ids --temperature 0 --max-tokens %d --format %s %s",
+                     SAMPLE, k % 2 ? "bf16" : "fp32", cuts[c]);
+            json_t *answer = answer_of(arguments);
+            ids_are(answer, want);
+            json_decref(answer);
+        }
+        json_decref(want);
+        drop_model();
+    }
+}
+
+/* ---- text, ends and bytes */
+
+static bool is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+static void answers_are_text_that_ends_where_it_should(void **state)
+{
+    (void)state;
+    char arguments[300], stop[4] = { 0 };
+    trained(HR_FAMILY_LLAMA, 0);
+    json_t *whole = answer_of("out --prompt 'the red ' --seed 5 --max-tokens 60");
+    const char *text = json_string_value(json_object_get(whole, "text"));
+    assert_non_null(text);
+    assert_string_equal(json_string_value(json_object_get(whole, "end")), "tokens");
+    assert_int_equal(json_integer_value(json_object_get(whole, "tokens")), 60);
+    json_t *again = answer_of("out --prompt 'the red ' --seed 5 --max-tokens 60 --chunk 3");
+    assert_string_equal(json_string_value(json_object_get(again, "text")), text);
+    json_t *other = answer_of("out --prompt 'the red ' --seed 6 --max-tokens 60");
+    assert_string_not_equal(json_string_value(json_object_get(other, "text")), text);
+
+    int32_t at = 5; /* three letters of it that a shell takes as they are */
+    while (at < 50 && !(is_letter(text[at]) && is_letter(text[at + 1]) && is_letter(text[at + 2])))
+        at++;
+    assert_true(at < 50);
+    memcpy(stop, text + at, 3);
+    snprintf(arguments, sizeof arguments,
+             "out --prompt 'the red ' --seed 5 --max-tokens 60 --stop '%s'", stop);
+    json_t *cut = answer_of(arguments);
+    const char *before = json_string_value(json_object_get(cut, "text"));
+    assert_string_equal(json_string_value(json_object_get(cut, "end")), "stop");
+    assert_int_equal(strlen(before), strstr(text, stop) - text);
+    assert_int_equal(strncmp(before, text, strlen(before)), 0);
+
+    /* Without --json: the text, and beside it what it took. */
+    assert_int_equal(run("out --prompt 'the red ' --seed 5 --max-tokens 60"), 0);
+    assert_non_null(strstr(said, text));
+    assert_non_null(strstr(said, "memory planned"));
+    json_decref(whole);
+    json_decref(again);
+    json_decref(other);
+    json_decref(cut);
+}
+
+/* The least that it says it needs is enough, and gives the same text; a page less is not. */
+static void the_least_budget_is_enough(void **state)
+{
+    (void)state;
+    char arguments[300];
+    long long least = 0;
+    json_t *wide = answer_of("out --prompt 'the red cat' --max-tokens 20");
+    assert_int_equal(run("out --prompt 'the red cat' --max-tokens 20 --budget 1MiB"), HR_NO_FIT);
+    const char *at = strstr(said, "need at least ");
+    assert_non_null(at);
+    for (at += strlen("need at least "); (*at >= '0' && *at <= '9') || *at == ','; at++)
+        if (*at != ',') least = 10 * least + *at - '0';
+    snprintf(arguments, sizeof arguments,
+             "out --prompt 'the red cat' --max-tokens 20 --budget %lld", least);
+    json_t *narrow = answer_of(arguments);
+    assert_string_equal(json_string_value(json_object_get(narrow, "text")),
+                        json_string_value(json_object_get(wide, "text")));
+    snprintf(arguments, sizeof arguments,
+             "out --prompt 'the red cat' --max-tokens 20 --budget %lld", least - 4096);
+    assert_int_equal(run(arguments), HR_NO_FIT);
+    json_decref(wide);
+    json_decref(narrow);
+}
+
+static void what_cannot_be_is_told_in_one_sentence(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments, *sentence;
+        int code;
+    } cases[] = {
+        { "missing --prompt x", "missing", HR_USAGE },
+        { "out", "give one of --prompt", HR_USAGE },
+        { "out --prompt x --prompt-ids 1", "give one of --prompt", HR_USAGE },
+        { "out --prompt ''", "the prompt is empty", HR_USAGE },
+        { "out --file nothing", "nothing", HR_USAGE },
+        { "out --prompt-ids 1,,2", "whole numbers with commas", HR_USAGE },
+        { "out --prompt-ids 1,256", "token 2 of the prompt is 256; the model has ids 0 to 255",
+          HR_USAGE },
+        { "out --prompt x --max-tokens 0", "one token at least", HR_USAGE },
+        { "out --prompt x --max-tokens -3", "not a whole number", HR_USAGE },
+        { "out --prompt x --temperature warm", "not a number", HR_USAGE },
+        { "out --prompt x --top-p 1.5", "--top-p 1.5", HR_USAGE },
+        { "out --prompt x --format fp8", "none of fp32, bf16", HR_USAGE },
+        { "out --prompt x --stop ''", "--stop takes", HR_USAGE },
+        { "out --prompt x --kernels mmx", "mmx", HR_USAGE },
+        { "out --prompt x --budget 1", "need at least", HR_NO_FIT },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int code = run(cases[i].arguments);
+        const char *end = strchr(said, '\n');
+        if (code != cases[i].code || !strstr(said, cases[i].sentence) || !end || end[1])
+            fail_msg("%s: %d: %s", cases[i].arguments, code, said);
+    }
+    drop_model();
+}
+
+/* Positions that are learned end; a text that has no room is refused, one that has some is cut. */
+static void positions_end_where_they_were_learned(void **state)
+{
+    (void)state;
+    char arguments[2 * T + 100], prompt[2 * T] = { 0 };
+    trained(HR_FAMILY_GPT2, 0);
+    memset(prompt, 'a', T);
+    snprintf(arguments, sizeof arguments, "out --prompt %s", prompt);
+    assert_int_equal(run(arguments), HR_USAGE);
+    assert_non_null(strstr(said, "the prompt has 64 tokens, the model 64 positions"));
+    snprintf(arguments, sizeof arguments, "out --prompt %s --max-tokens 9", prompt + 4);
+    json_t *cut = answer_of(arguments);
+    assert_string_equal(json_string_value(json_object_get(cut, "end")), "positions");
+    assert_int_equal(json_integer_value(json_object_get(cut, "tokens")), 4);
+    json_decref(cut);
+    drop_model();
+}
+
+static int make_text(void **state)
+{
+    static const char words[] = "the red cat sat on a mat. the cat was red and the mat was not.\n";
+    static char text[6000];
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++) text[i] = words[(i + i / 700) % (sizeof words - 1)];
+    folder = hr_folder_open();
+    hr_folder_write(hr_folder_path(&folder, "text"), text, sizeof text);
+    return 0;
+}
+
+static int drop_text(void **state)
+{
+    (void)state;
+    drop_model();
+    hr_folder_close(&folder);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3) return child_main(argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(greedy_answers_are_those_of_transformers),
+        cmocka_unit_test(the_cache_changes_no_token),
+        cmocka_unit_test(answers_are_text_that_ends_where_it_should),
+        cmocka_unit_test(the_least_budget_is_enough),
+        cmocka_unit_test(what_cannot_be_is_told_in_one_sentence),
+        cmocka_unit_test(positions_end_where_they_were_learned),
+    };
+    return cmocka_run_group_tests(tests, make_text, drop_text);
+}

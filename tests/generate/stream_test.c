@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream_test.c - bytes that come one by one are told in whole characters, all of them and in
+ * order, up to a text that ends the answer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "generate/stream.h"
+
+enum { TEXT_MOST = 600 };
+
+static char told[TEXT_MOST];
+static int32_t pieces;
+
+/* Adds bytes until a stop; what is held in the end is told too. Every piece is whole characters,
+ * where the text is. */
+static bool stream(const char *text, int64_t bytes, const char *const *stops, int32_t stop_count,
+                   bool is_text)
+{
+    hr_stream s = { .stops = stops, .stop_count = stop_count };
+    int32_t length = 0;
+    bool stopped = false;
+    pieces = 0;
+    for (int64_t i = 0; i < bytes && !stopped; i++) {
+        const int32_t certain = hr_stream_add(&s, text[i], &stopped);
+        assert_true(certain >= 0 && certain <= s.held_bytes);
+        memcpy(told + length, s.held, (size_t)certain);
+        length += certain;
+        pieces += certain > 0;
+        if (is_text && certain) assert_true((s.held[0] & 0xc0) != 0x80);
+        hr_stream_drop(&s, certain);
+        assert_true(s.held_bytes < HR_STOP_BYTES);
+    }
+    if (!stopped) memcpy(told + length, s.held, (size_t)s.held_bytes);
+    told[stopped ? length : length + s.held_bytes] = 0;
+    return stopped;
+}
+
+static void characters_come_whole(void **state)
+{
+    (void)state;
+    static const char text[] = "a\xc3\xa9 \xe2\x82\xac\xf0\x9f\x98\x80z";
+    assert_false(stream(text, (int64_t)strlen(text), NULL, 0, true));
+    assert_string_equal(told, text);
+    assert_int_equal(pieces, 6); /* six characters, each as soon as it is whole */
+}
+
+static void bytes_that_are_no_text_are_told_too(void **state)
+{
+    (void)state;
+    static const char text[] = "\x80\xff\xc3(\xe2\x82(\xf0\x9f\x98";
+    assert_false(stream(text, (int64_t)strlen(text), NULL, 0, false));
+    assert_string_equal(told, text);
+}
+
+static void a_stop_ends_the_answer_before_it_wherever_it_is_cut(void **state)
+{
+    (void)state;
+    static const char *const stops[] = { "\n\n", "END", "aab" };
+    static const struct {
+        const char *text, *before;
+        bool stops;
+    } cases[] = { { "one\n\ntwo", "one", true },
+                  { "one\ntwo\n", "one\ntwo\n", false },
+                  { "the EN", "the EN", false },
+                  { "ENEND", "EN", true },
+                  { "aaaab", "aa", true },
+                  { "END", "", true },
+                  { "\xc3\xa9"
+                    "END",
+                    "\xc3\xa9", true } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(stream(cases[i].text, (int64_t)strlen(cases[i].text), stops, 3, true),
+                         cases[i].stops);
+        assert_string_equal(told, cases[i].before);
+    }
+}
+
+static void the_longest_stop_fits(void **state)
+{
+    (void)state;
+    static char stop[HR_STOP_BYTES], text[TEXT_MOST];
+    const char *const stops[] = { stop };
+    memset(stop, 'x', HR_STOP_BYTES - 1);
+    memset(text, 'x', HR_STOP_BYTES - 2);
+    text[HR_STOP_BYTES - 2] = 'y';
+    memset(text + HR_STOP_BYTES - 1, 'x', HR_STOP_BYTES - 1);
+    assert_true(stream(text, (int64_t)strlen(text), stops, 1, true));
+    assert_int_equal(strlen(told), HR_STOP_BYTES - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(characters_come_whole),
+        cmocka_unit_test(bytes_that_are_no_text_are_told_too),
+        cmocka_unit_test(a_stop_ends_the_answer_before_it_wherever_it_is_cut),
+        cmocka_unit_test(the_longest_stop_fits),
+    };
+    return cmocka_run_group_tests(tests, 0, 0);
+}
