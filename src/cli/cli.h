@@ -46,6 +46,13 @@ typedef enum {
     HR_OPTION_STOP,
     HR_OPTION_SEED,
     HR_OPTION_FORMAT,
+    HR_OPTION_TOKENS,
+    HR_OPTION_TEXT_FILE,
+    HR_OPTION_CHOICES,
+    HR_OPTION_LOGITS_OUT,
+    HR_OPTION_PER_TOKEN,
+    HR_OPTION_CONTEXT,
+    HR_OPTION_STRIDE,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -114,6 +121,17 @@ HR_MUST_CHECK hr_status hr_cli_question(const hr_cli_arguments *arguments, const
  * is set. path [bytes] out. Errors USAGE too long. */
 HR_MUST_CHECK hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err);
 
+/* The number that an option was given, any or a whole one from 0 on; `value` stays where it was not
+ * given. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_number(const hr_cli_arguments *arguments, hr_cli_option_id id,
+                                      double *value, hr_error *err);
+HR_MUST_CHECK hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id,
+                                     int64_t *value, hr_error *err);
+
+/* What --format, --tokenizer and --budget say: an hr_format, and bytes or 0. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_model_words(const hr_cli_arguments *arguments, int32_t *numbers,
+                                           bool *is_bytes, int64_t *bytes, hr_error *err);
+
 /* Prints "headroom: sentence" on standard error; returns the exit code. */
 int hr_cli_fail(const hr_error *err);
 
@@ -135,6 +153,7 @@ int hr_cli_verify(const hr_cli_arguments *arguments);
 int hr_cli_train(const hr_cli_arguments *arguments);
 int hr_cli_pack(const hr_cli_arguments *arguments);
 int hr_cli_generate(const hr_cli_arguments *arguments);
+int hr_cli_eval(const hr_cli_arguments *arguments);
 int hr_cli_convert(const hr_cli_arguments *arguments);
 int hr_cli_calibrate(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);

@@ -46,7 +46,7 @@ static void told(void *context, int32_t id, const char *text, int64_t bytes)
     fflush(stdout);
 }
 
-static hr_status number(const hr_cli_arguments *arguments, hr_cli_option_id id, double *value,
+hr_status hr_cli_number(const hr_cli_arguments *arguments, hr_cli_option_id id, double *value,
                         hr_error *err)
 {
     const char *text = arguments->values[id];
@@ -58,11 +58,11 @@ static hr_status number(const hr_cli_arguments *arguments, hr_cli_option_id id, 
                    text);
 }
 
-static hr_status whole(const hr_cli_arguments *arguments, hr_cli_option_id id, int64_t *value,
+hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id, int64_t *value,
                        hr_error *err)
 {
     double wide = (double)*value;
-    const hr_status status = number(arguments, id, &wide, err);
+    const hr_status status = hr_cli_number(arguments, id, &wide, err);
     if (status != HR_OK) return status;
     if (!(wide >= 0 && wide <= 1e15) || wide != (double)(int64_t)wide)
         return hr_fail(err, HR_USAGE, "--%s %.40s is not a whole number from 0 on",
@@ -71,8 +71,8 @@ static hr_status whole(const hr_cli_arguments *arguments, hr_cli_option_id id, i
     return HR_OK;
 }
 
-static hr_status read_words(const hr_cli_arguments *arguments, hr_generate_request *request,
-                            hr_error *err)
+hr_status hr_cli_model_words(const hr_cli_arguments *arguments, int32_t *numbers, bool *is_bytes,
+                             int64_t *bytes, hr_error *err)
 {
     const char *format = arguments->values[HR_OPTION_FORMAT];
     const char *tokenizer = arguments->values[HR_OPTION_TOKENIZER];
@@ -81,11 +81,11 @@ static hr_status read_words(const hr_cli_arguments *arguments, hr_generate_reque
         return hr_fail(err, HR_USAGE, "--format %.40s is none of fp32, bf16", format);
     if (tokenizer && strcmp(tokenizer, "bytes") != 0)
         return hr_fail(err, HR_USAGE, "--tokenizer %.40s is not known; there is bytes", tokenizer);
-    request->format = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
-    request->is_bytes = tokenizer != NULL;
+    *numbers = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
+    *is_bytes = tokenizer != NULL;
     if (!budget) return HR_OK;
-    const hr_status status = hr_bytes_parse(budget, &request->budget, err);
-    if (status == HR_OK && request->budget == 0)
+    const hr_status status = hr_bytes_parse(budget, bytes, err);
+    if (status == HR_OK && *bytes == 0)
         return hr_fail(err, HR_USAGE, "--budget %.40s is no room at all; give a size", budget);
     return status;
 }
@@ -95,17 +95,22 @@ static hr_status read_request(const hr_cli_arguments *arguments, hr_generate_req
 {
     hr_sampling *s = &request->sampling;
     int64_t seed = 0;
-    hr_status status = read_words(arguments, request, err);
-    if (status == HR_OK) status = whole(arguments, HR_OPTION_MAX_TOKENS, &request->tokens, err);
-    if (status == HR_OK) status = whole(arguments, HR_OPTION_CHUNK, &request->chunk, err);
-    if (status == HR_OK) status = whole(arguments, HR_OPTION_THREADS, &request->threads, err);
-    if (status == HR_OK) status = whole(arguments, HR_OPTION_TOP_K, &s->top_k, err);
-    if (status == HR_OK) status = whole(arguments, HR_OPTION_SEED, &seed, err);
-    if (status == HR_OK) status = number(arguments, HR_OPTION_TEMPERATURE, &s->temperature, err);
-    if (status == HR_OK) status = number(arguments, HR_OPTION_TOP_P, &s->top_p, err);
-    if (status == HR_OK) status = number(arguments, HR_OPTION_MIN_P, &s->min_p, err);
+    hr_status status = hr_cli_model_words(arguments, &request->format, &request->is_bytes,
+                                          &request->budget, err);
     if (status == HR_OK)
-        status = number(arguments, HR_OPTION_REPETITION_PENALTY, &s->repetition_penalty, err);
+        status = hr_cli_whole(arguments, HR_OPTION_MAX_TOKENS, &request->tokens, err);
+    if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_CHUNK, &request->chunk, err);
+    if (status == HR_OK)
+        status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
+    if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_TOP_K, &s->top_k, err);
+    if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_SEED, &seed, err);
+    if (status == HR_OK)
+        status = hr_cli_number(arguments, HR_OPTION_TEMPERATURE, &s->temperature, err);
+    if (status == HR_OK) status = hr_cli_number(arguments, HR_OPTION_TOP_P, &s->top_p, err);
+    if (status == HR_OK) status = hr_cli_number(arguments, HR_OPTION_MIN_P, &s->min_p, err);
+    if (status == HR_OK)
+        status = hr_cli_number(arguments, HR_OPTION_REPETITION_PENALTY, &s->repetition_penalty,
+                               err);
     s->seed = (uint64_t)seed;
     return status;
 }

@@ -56,6 +56,20 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_STOP] = { "stop", "TEXT", "end before this text" },
     [HR_OPTION_SEED] = { "seed", "N", "of what is drawn (0)" },
     [HR_OPTION_FORMAT] = { "format", "NAME", "weights and arithmetic: fp32 or bf16 (fp32)" },
+    [HR_OPTION_TOKENS] = { "tokens", "FILE",
+                           "evaluate the input_ids [B,T] of a safetensors file, against its labels "
+                           "or the next token" },
+    [HR_OPTION_TEXT_FILE] = { "file", "FILE", "evaluate the text of a file" },
+    [HR_OPTION_CHOICES] = { "choices", "FILE.jsonl",
+                            "multiple choice: an object a line with context, choices and answer" },
+    [HR_OPTION_LOGITS_OUT] = { "logits-out", "FILE",
+                               "write all logits [B,T,V] of --tokens to a safetensors file" },
+    [HR_OPTION_PER_TOKEN] = { "per-token", "FILE.jsonl", "write the loss of each token to a file" },
+    [HR_OPTION_CONTEXT] = { "context", "N",
+                            "tokens of a window of --file (the model's positions, else 1024)" },
+    [HR_OPTION_STRIDE] = { "stride", "N",
+                           "tokens from window to window; what two share counts in the first "
+                           "(--context)" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
@@ -87,10 +101,18 @@ static const hr_cli_command commands[] = {
       "Loads the model of a folder and prints the text that follows the prompt, as it comes. All\n"
       "bytes are planned: weights, and keys and values of all tokens. Equal seeds give equal text.",
       TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
-          TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) | TAKES(MIN_P) |
-          TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(SEED) | TAKES(FORMAT) | TAKES(BUDGET) |
-          TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
+          TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) |
+          TAKES(MIN_P) | TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(SEED) | TAKES(FORMAT) |
+          TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_generate },
+    { "eval", "FOLDER", "say what a text costs a model, or write all its logits",
+      "Loads the model of a folder and prints the loss of a text in nats a token, perplexity and\n"
+      "bits a byte; with --choices the share of questions that it answers rightly, taking the\n"
+      "likeliest answer, and the likeliest by the mean of its tokens. All bytes are planned.",
+      TAKES(TOKENS) | TAKES(TEXT_FILE) | TAKES(CHOICES) | TAKES(LOGITS_OUT) | TAKES(PER_TOKEN) |
+          TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(BUDGET) |
+          TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
+      1, 1, hr_cli_eval },
     { "convert", "SOURCE FOLDER", "copy weights into another folder: shards, names, types",
       "Reads a folder with safetensors, one or sharded by an index, or a single file. Every "
       "tensor\n"

@@ -3,6 +3,7 @@
 #include "model/assembly.h"
 
 #include "base/checked.h"
+#include "model/assemble.h"
 #include "ops/host/host.h"
 #include "ops/linear/linear_build.h"
 #include "ops/list.h"
@@ -37,12 +38,34 @@ int64_t hr_assembly_staging(const hr_param *param, int64_t most)
     return hr_max(row_bytes, hr_min(K * N * (int64_t)sizeof(float), most));
 }
 
+void hr_assembly_load(hr_assembly *a)
+{
+    hr_program *program = a->builder.program;
+    hr_assembly_section(a, "load", 0, false);
+    for (int32_t p = 0; p < program->param_count && a->builder.status == HR_OK; p++) {
+        const hr_param *param = &program->params[p];
+        const hr_tensor *weight = &program->tensors[param->weight];
+        a->builder.layer = weight->layer;
+        hr_step *step = hr_assembly_host(a, HR_OP_initialise, p,
+                                         hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
+        step->out[weight->dtype == HR_BF16] = param->weight; /* master, or weight alone */
+    }
+    a->builder.layer = HR_NONE;
+    if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
+    hr_build_loop_close(&a->builder);
+}
+
+int32_t hr_assembly_logits(hr_assembly *a, int32_t hidden)
+{
+    a->builder.block = HR_BLOCK_HEAD;
+    return hr_build_linear(&a->builder, "logits", hidden, a->model.head, HR_NONE, HR_ACT_NONE,
+                           HR_NONE);
+}
+
 void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t scale,
                       int32_t loss_sum, int64_t picking_bytes)
 {
-    a->builder.block = HR_BLOCK_HEAD;
-    const int32_t logits = hr_build_linear(&a->builder, "logits", hidden, a->model.head, HR_NONE,
-                                           HR_ACT_NONE, HR_NONE);
+    const int32_t logits = hr_assembly_logits(a, hidden);
     if (loss_sum != HR_NONE) hr_build_loss(&a->builder, logits, targets, scale, loss_sum);
     a->builder.block = HR_BLOCK_NONE;
     if (loss_sum == HR_NONE)

@@ -28,6 +28,12 @@ int32_t hr_assembly_tokens(hr_assembly *a, const char *name, int32_t home);
  * itself. */
 int64_t hr_assembly_staging(const hr_param *param, int64_t most);
 
+/* The section that loads weights alone, and computes what tables there are. */
+void hr_assembly_load(hr_assembly *a);
+
+/* Logits of hidden rows; the builder stays in the head. */
+int32_t hr_assembly_logits(hr_assembly *a, int32_t hidden);
+
 /* Logits of hidden rows, and their loss; without a sum of losses a token is picked, through
  * `picking_bytes` of scratch. */
 void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t scale,

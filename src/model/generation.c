@@ -14,23 +14,6 @@
 #include "ops/last_row/last_row_build.h"
 #include "ops/list.h"
 
-static void build_load(hr_assembly *a)
-{
-    hr_program *program = a->builder.program;
-    hr_assembly_section(a, "load", 0, false);
-    for (int32_t p = 0; p < program->param_count && a->builder.status == HR_OK; p++) {
-        const hr_param *param = &program->params[p];
-        const hr_tensor *weight = &program->tensors[param->weight];
-        a->builder.layer = weight->layer;
-        hr_step *step = hr_assembly_host(a, HR_OP_initialise, p,
-                                         hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
-        step->out[weight->dtype == HR_BF16] = param->weight; /* master, or weight alone */
-    }
-    a->builder.layer = HR_NONE;
-    if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
-    hr_build_loop_close(&a->builder);
-}
-
 static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
 {
     const hr_config *config = a->config;
@@ -93,7 +76,7 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, in
     if (!caches)
         return hr_fail(err, HR_FAILURE, "no room to set up %lld layers", (long long)layers);
     a.family->params(&a.builder, config, &a.model);
-    build_load(&a);
+    hr_assembly_load(&a);
     build_caches(&a, rows, caches);
     a.builder.caches = (const int32_t(*)[2])caches;
     build_rows(&a, "prompt", "chunk", rows, picking_bytes);

@@ -42,6 +42,7 @@
     X(batch) \
     X(prompt) \
     X(pick) \
+    X(emit) \
     X(report) \
     X(save)
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/assemble.h"
+#include "model/evaluation.h"
 #include "model/generation.h"
 #include "plan/lifetimes.h"
 #include "plan/reorder.h"
@@ -136,6 +137,29 @@ hr_status hr_compile_generation(const hr_config *config, int64_t rows, int64_t p
 {
     hr_status status = hr_model_assemble_generation(config, rows, picking_bytes, region,
                                                     &compiled->program, err);
+    if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
+    return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
+}
+
+/* The head is the last block of its section. */
+static hr_status cut_head(int64_t rows, hr_program *program, hr_region *scratch, hr_error *err)
+{
+    const int32_t last = program->step_count - 1;
+    int32_t first = last;
+    while (first > 0 && program->steps[first - 1].block == HR_BLOCK_HEAD) first--;
+    return hr_tile(program, first, last, "chunk of logits", rows, scratch, err);
+}
+
+hr_status hr_compile_evaluation(const hr_config *config, int64_t sequences, int64_t chunk,
+                                int64_t emit_bytes, int32_t threads, hr_region *region,
+                                hr_compiled *compiled, hr_error *err)
+{
+    hr_program *program = &compiled->program;
+    hr_status status = hr_model_assemble_evaluation(config, sequences, emit_bytes, region, program,
+                                                    err);
+    if (status == HR_OK && chunk < sequences * config->train.seq_len)
+        status = cut_head(chunk, program, region, err);
+    if (status == HR_OK) hr_tile_sort_loops(program);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
     return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
 }

@@ -54,6 +54,7 @@ static const struct {
               { "batch", "reading a batch", false },
               { "prompt", "reading what to go on from", false },
               { "pick", "choosing a token", false },
+              { "emit", "handing logits over", false },
               { "report", "reporting", false },
               { "clip", "norm of the whole gradient", false },
               { "initialise", "initial values of", true },

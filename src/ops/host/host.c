@@ -21,6 +21,11 @@ const hr_op hr_pick_op = { .name = "pick",
                            .out = "",
                            .host = true,
                            .scratch_bytes = staging };
+const hr_op hr_emit_op = { .name = "emit",
+                           .in = "r",
+                           .out = "",
+                           .host = true,
+                           .scratch_bytes = staging };
 const hr_op hr_report_op = { .name = "report", .in = "WWWW", .out = "", .host = true };
 const hr_op hr_save_op = { .name = "save",
                            .in = "w",

@@ -8,10 +8,13 @@
  *                                                             all its rows are scaled by, and lr
  *   prompt      out  ids r, position W                        what a text goes on with, and where
  *   pick        in   logits r                                 choose the next token
+ *   emit        in   logits r                                 into a file, or against what comes
+ *                                                             next in a text
  *   report      in   sums w ...                               numbers for the log
  *   save        in   master w                                 one parameter into a file, by pieces
  *
- * save works through a scratch buffer of `staging_bytes`, and so does initialise where it reads. */
+ * save works through a scratch buffer of `staging_bytes`, and so do pick, emit, and initialise
+ * where it reads. */
 #ifndef HR_OPS_HOST_H
 #define HR_OPS_HOST_H
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/eval.c - headroom eval: the request out of options, the figures in words or as JSON. */
+#include "headroom/evaluate.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static volatile sig_atomic_t interrupts;
+
+/* The first ends the evaluation; the second does not wait for that. */
+static void interrupted(int signal_number)
+{
+    interrupts = interrupts + 1;
+    if (interrupts > 1) _exit(128 + signal_number);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static hr_status read_request(const hr_cli_arguments *arguments, hr_evaluate_request *request,
+                              hr_error *err)
+{
+    static const hr_cli_option_id windows[] = { HR_OPTION_CONTEXT, HR_OPTION_STRIDE };
+    int64_t *const sizes[] = { &request->context, &request->stride };
+    hr_status status = hr_cli_model_words(arguments, &request->format, &request->is_bytes,
+                                          &request->budget, err);
+    if (status == HR_OK)
+        status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
+    for (int32_t i = 0; i < 2 && status == HR_OK; i++) {
+        const char *given = arguments->values[windows[i]];
+        status = hr_cli_whole(arguments, windows[i], sizes[i], err);
+        if (status == HR_OK && given && *sizes[i] == 0)
+            status = hr_fail(err, HR_USAGE, "--%s 0: one token at least is needed",
+                             hr_cli_option_at((int32_t)windows[i])->name);
+    }
+    return status;
+}
+
+static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r)
+{
+    printf("{ \"sequences\": %lld, \"length\": %lld, \"at_a_time\": %lld, \"chunk\": %lld",
+           (long long)r->sequences, (long long)r->length, (long long)r->at_a_time,
+           (long long)r->chunk);
+    if (q->text) printf(", \"stride\": %lld", (long long)r->stride);
+    if (q->tokens) printf(", \"labels\": %s", r->has_labels ? "true" : "false");
+    if (!q->logits_out) printf(", \"tokens\": %lld", (long long)r->tokens);
+    if (r->tokens)
+        printf(", \"loss_sum\": %.12g, \"loss\": %.12g, \"perplexity\": %.12g", r->loss_sum,
+               r->loss, r->perplexity);
+    if (r->tokens && !q->tokens) printf(", \"bits_per_byte\": %.12g", r->bits_per_byte);
+    if (q->choices)
+        printf(", \"questions\": %lld, \"right\": %lld, \"right_by_length\": %lld",
+               (long long)r->questions, (long long)r->right, (long long)r->right_by_length);
+    printf(", \"weight_bytes\": %lld, \"arena_bytes_planned\": %lld, \"arena_bytes_used\": %lld, "
+           "\"process_bytes_planned\": %lld, \"process_bytes_measured\": %lld, "
+           "\"clock\": { \"load_seconds\": %.6f, \"run_seconds\": %.6f } }\n",
+           (long long)r->weight_bytes, (long long)r->arena_bytes_planned,
+           (long long)r->arena_bytes_used, (long long)r->process_bytes_planned,
+           (long long)r->process_bytes_measured, r->load_seconds, r->run_seconds);
+}
+
+static double share(int64_t part, int64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *r)
+{
+    char planned[64], measured[64];
+    const long long sequences = r->sequences, length = r->length;
+    if (q->logits_out)
+        printf("%s: logits of %lld x %lld tokens\n", q->logits_out, sequences, length);
+    else if (q->choices)
+        printf("%lld questions: %.2f %% right, %.2f %% by length\n", (long long)r->questions,
+               share(r->right, r->questions), share(r->right_by_length, r->questions));
+    else if (!r->tokens) printf("no token is held against another\n");
+    else printf("loss %.6f nats a token, perplexity %.4f", r->loss, r->perplexity);
+    if (r->tokens && q->text) printf(", %.6f bits a byte", r->bits_per_byte);
+    if (r->tokens && !q->choices)
+        printf("\n%lld tokens in %lld %s of %lld", (long long)r->tokens, sequences,
+               q->text ? "windows" : "sequences", length);
+    if (r->tokens && q->text && r->stride < r->length)
+        printf(", each %lld behind the one before", (long long)r->stride);
+    else if (r->tokens && q->text) printf(", disjoint");
+    else if (r->tokens && q->tokens)
+        printf(r->has_labels ? ", against labels"
+                             : ", against the "
+                               "next token");
+    if (r->tokens && !q->choices) putchar('\n');
+    printf("memory planned %s, measured %s\n", hr_bytes_print(r->process_bytes_planned, planned),
+           hr_bytes_print(r->process_bytes_measured, measured));
+}
+
+int hr_cli_eval(const hr_cli_arguments *arguments)
+{
+    hr_evaluate_request request = { .folder = arguments->operands[0],
+                                    .tokens = arguments->values[HR_OPTION_TOKENS],
+                                    .text = arguments->values[HR_OPTION_TEXT_FILE],
+                                    .choices = arguments->values[HR_OPTION_CHOICES],
+                                    .logits_out = arguments->values[HR_OPTION_LOGITS_OUT],
+                                    .per_token = arguments->values[HR_OPTION_PER_TOKEN],
+                                    .kernels = arguments->values[HR_OPTION_KERNELS],
+                                    .interrupts = &interrupts };
+    hr_evaluate_result result;
+    hr_error err;
+    hr_status status = read_request(arguments, &request, &err);
+    if (status != HR_OK) return hr_cli_fail(&err);
+    catch_signals();
+    status = hr_evaluate(&request, &result, &err);
+    if (status == HR_INTERRUPTED) return 130;
+    if (status != HR_OK) return hr_cli_fail(&err);
+    if (arguments->values[HR_OPTION_JSON]) print_json(&request, &result);
+    else print_words(&request, &result);
+    return HR_OK;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluate/questions.c - JSON lines into two tables, in place: a context or choice is a
+ * place in the text, decoded where it lies. */
+#include "evaluate/questions.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/json.h"
+
+/* A line has a question at most, and a string two quotation marks. */
+static void count(const char *text, int64_t bytes, int64_t *lines, int64_t *strings)
+{
+    int64_t marks = 0;
+    *lines = 1;
+    for (int64_t i = 0; i < bytes; i++) {
+        *lines += text[i] == '\n';
+        marks += text[i] == '"';
+    }
+    *strings = marks / 2 + 1;
+}
+
+int64_t hr_questions_bytes(const char *text, int64_t bytes)
+{
+    const int64_t alignment = 2 * 64;
+    int64_t lines, strings;
+    count(text, bytes, &lines, &strings);
+    return lines * (int64_t)sizeof(hr_sequences_question) +
+           strings * (int64_t)sizeof(hr_sequences_choice) + alignment;
+}
+
+static hr_status wrong(const hr_sequences *source, int64_t line, const char *what, hr_error *err)
+{
+    return hr_fail(err, HR_CORRUPT, "%s, line %lld: %s", source->path, (long long)line, what);
+}
+
+/* The choices of the line; null, or what is wrong. */
+static const char *read_choices(hr_sequences *source, hr_json *json)
+{
+    hr_sequences_question *question = &source->questions[source->question_count];
+    if (question->count) return "choices are there twice";
+    if (hr_json_next(json) != HR_JSON_ARRAY) return "choices are no array";
+    for (;;) {
+        const hr_json_kind kind = hr_json_next(json);
+        if (kind == HR_JSON_CLOSE) return NULL;
+        if (kind != HR_JSON_STRING) return "a choice is no string";
+        if (json->value_bytes == 0) return "a choice is empty";
+        source->choices[question->first + question->count++] = (hr_sequences_choice){
+            json->value, json->value_bytes, (int32_t)source->question_count
+        };
+    }
+}
+
+static const char *read_line(hr_sequences *source, hr_json *json)
+{
+    hr_sequences_question *question = &source->questions[source->question_count];
+    bool has_answer = false;
+    *question = (hr_sequences_question){ .first = source->rows };
+    if (hr_json_next(json) != HR_JSON_OBJECT) return "it is no JSON object";
+    for (;;) {
+        const char *problem = NULL;
+        hr_json_kind kind = hr_json_next(json);
+        if (kind == HR_JSON_CLOSE) break;
+        if (kind != HR_JSON_KEY) return json->problem;
+        if (hr_json_is(json, "choices")) problem = read_choices(source, json);
+        else if (hr_json_is(json, "context")) {
+            if (hr_json_next(json) != HR_JSON_STRING) return "the context is no string";
+            question->context = json->value;
+            question->bytes = json->value_bytes;
+        } else if (hr_json_is(json, "answer")) {
+            has_answer = hr_json_next(json) == HR_JSON_NUMBER &&
+                         hr_json_integer(json, &question->answer);
+            if (!has_answer) return "the answer is not the number of a choice";
+        } else if (!hr_json_skip(json, hr_json_next(json))) return json->problem;
+        if (problem) return json->problem ? json->problem : problem;
+    }
+    if (hr_json_next(json) != HR_JSON_END) return json->problem;
+    if (question->bytes == 0) return "there is no context, of one character at least";
+    if (question->count < 2) return "there are no two choices";
+    if (!has_answer || question->answer < 0 || question->answer >= question->count)
+        return "the answer is not the number of a choice, from 0 on";
+    return NULL;
+}
+
+hr_status hr_questions_open(hr_sequences *source, const char *path, char *text, int64_t bytes,
+                            hr_region *region, hr_error *err)
+{
+    int64_t lines, strings, line = 0;
+    count(text, bytes, &lines, &strings);
+    source->path = path;
+    source->questions = hr_region_take(region, lines, sizeof *source->questions);
+    source->choices = hr_region_take(region, strings, sizeof *source->choices);
+    if (!source->questions || !source->choices)
+        return hr_fail(err, HR_FAILURE, "no room for the questions of %s", path);
+    for (char *at = text, *end = text + bytes; at < end; at++) {
+        char *newline = memchr(at, '\n', (size_t)(end - at));
+        const int64_t length = (newline ? newline : end) - at;
+        line++;
+        if ((int64_t)strspn(at, " \t\r") < length) {
+            hr_json json = hr_json_over(at, length);
+            const char *problem = read_line(source, &json);
+            if (problem) return wrong(source, line, problem, err);
+            const hr_sequences_question *question = &source->questions[source->question_count++];
+            source->rows += question->count;
+            for (int64_t c = 0; c < question->count; c++)
+                source->length = hr_max(source->length,
+                                        question->bytes - 1 +
+                                            source->choices[question->first + c].bytes);
+        }
+        at += length;
+    }
+    if (source->question_count) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, "%s has no question", path);
+}
+
+hr_status hr_questions_read(const hr_sequences *source, int64_t row, int32_t *ids, int32_t *targets,
+                            hr_error *err)
+{
+    const hr_sequences_choice *choice = &source->choices[row];
+    const hr_sequences_question *question = &source->questions[choice->question];
+    const int64_t last = question->bytes + choice->bytes - 1;
+    for (int64_t t = 0; t <= last; t++) {
+        const bool is_asked = t >= question->bytes;
+        const int32_t id = is_asked ? (uint8_t)choice->text[t - question->bytes]
+                                    : (uint8_t)question->context[t];
+        if (id >= source->vocabulary)
+            return hr_fail(err, HR_USAGE,
+                           "%s: byte %d of question %d is none of the model's %lld tokens",
+                           source->path, id, choice->question + 1, (long long)source->vocabulary);
+        if (t < last) ids[t] = id;
+        if (t > 0) targets[t - 1] = is_asked ? id : -1;
+    }
+    for (int64_t t = last; t < source->length; t++) {
+        ids[t] = 0;
+        targets[t] = -1;
+    }
+    return HR_OK;
+}
+
+void hr_questions_tell(const hr_sequences *source, int64_t row, double loss, int64_t tokens,
+                       hr_questions_best *best, hr_evaluate_result *result)
+{
+    const hr_sequences_question *question = &source->questions[source->choices[row].question];
+    const int64_t choice = row - question->first;
+    const double mean = loss / (double)tokens;
+    if (choice == 0 || loss < best->loss) {
+        best->loss = loss;
+        best->likeliest = choice;
+    }
+    if (choice == 0 || mean < best->mean) {
+        best->mean = mean;
+        best->by_length = choice;
+    }
+    if (choice + 1 < question->count) return;
+    result->questions++;
+    result->right += best->likeliest == question->answer;
+    result->right_by_length += best->by_length == question->answer;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluate/sequences.h - sequences of tokens out of a file, and what comes after each token.
+ *
+ * Of a file of tokens or of text no more is held than the sequences of a turn: each is read when it
+ * is due. Ids are held against the vocabulary whenever they are read. */
+#ifndef HR_EVALUATE_SEQUENCES_H
+#define HR_EVALUATE_SEQUENCES_H
+
+#include "base/file.h"
+#include "base/region.h"
+
+enum { HR_SEQUENCES_PIECE_BYTES = 4096 };
+
+/* Integers that lie one behind the other in a file. */
+typedef struct {
+    int64_t offset;
+    int32_t width; /* bytes of each: 1, 4 or 8, the low ones first; 0: there are none */
+} hr_sequences_ids;
+
+/* One choice as an answer to one question: tokens are bytes. */
+typedef struct {
+    const char *text;
+    int64_t bytes;
+    int32_t question;
+} hr_sequences_choice;
+
+typedef struct {
+    const char *context;
+    int64_t bytes;
+    int64_t answer;
+    int64_t first, count; /* rows of choices */
+} hr_sequences_question;
+
+typedef struct {
+    const char *path;
+    int file; /* descriptor; -1: closed, and what is needed is in memory */
+    hr_sequences_ids ids, labels;
+    int64_t count;                /* tokens of the file */
+    int64_t vocabulary;           /* ids are below it */
+    int64_t rows, length;         /* sequences, and tokens of each */
+    int64_t stride;               /* between the first tokens of sequences */
+    bool is_text;                 /* one text in windows */
+    hr_sequences_choice *choices; /* [rows]; null: none */
+    hr_sequences_question *questions;
+    int64_t question_count;
+} hr_sequences;
+
+/* Bytes of a region for hr_sequences_open_tokens while it runs. */
+int64_t hr_sequences_header_bytes(const char *path);
+
+/* A safetensors file with input_ids, and perhaps labels. The source is to be { .file = -1 } with
+ * its vocabulary.
+ * Errors   as hr_stored_open; CORRUPT  no input_ids, of another type or shape. */
+HR_MUST_CHECK hr_status hr_sequences_open_tokens(hr_sequences *source, const char *path,
+                                                 hr_region *scratch, hr_error *err);
+
+/* A file of text, of which each byte is a token; windows are still to be chosen.
+ * Errors   USAGE  missing; less than two bytes. */
+HR_MUST_CHECK hr_status hr_sequences_open_text(hr_sequences *source, const char *path,
+                                               hr_error *err);
+
+/* Cuts the text into windows of `context` tokens, each `stride` behind the one before; shorter ones
+ * where the text is. */
+void hr_sequences_cut(hr_sequences *source, int64_t context, int64_t stride);
+
+/* Reads every sequence once, to know of every id that it is one.
+ *
+ *   ids, targets  [length] scratch
+ *
+ * Errors   as hr_sequences_read. */
+HR_MUST_CHECK hr_status hr_sequences_check(const hr_sequences *source, int32_t *ids,
+                                           int32_t *targets, hr_error *err);
+
+/* One sequence.
+ *
+ *   ids      [length] out; 0 past the end of a short one
+ *   targets  [length] out: what comes after each, -1 where nothing is asked
+ *
+ * Errors   USAGE  an id that the vocabulary has not. FAILURE, CORRUPT  as hr_file_read. */
+HR_MUST_CHECK hr_status hr_sequences_read(const hr_sequences *source, int64_t row, int32_t *ids,
+                                          int32_t *targets, hr_error *err);
+
+/* The place in its sequence, or in its text, of what comes after token `t` of sequence `row`. */
+int64_t hr_sequences_place(const hr_sequences *source, int64_t row, int64_t t);
+
+/* Closes the file. Accepts what is closed. */
+void hr_sequences_close(hr_sequences *source);
+
+#endif

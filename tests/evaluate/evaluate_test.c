@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluate_test.c - `headroom eval`: logits and losses beside PyTorch's, the same bits whatever the
+ * budget; windows of a text; and what must be refused. */
+#include <math.h>
+
+#include "headroom/status.h"
+#include "support/oracle.h"
+#include "support/program.h"
+#include "support/stored.h"
+
+static const char *const families[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
+enum { FAMILIES = sizeof families / sizeof *families };
+#define LOGIT_TOLERANCE 2e-5
+
+static void require_oracles(void)
+{
+    require_program();
+    if (access(HR_SHARED "/oracles/hf/gpt2/golden.safetensors", R_OK) == 0) return;
+    print_message("skip: the oracles are not there\n");
+    skip();
+}
+
+static double number(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value)) fail_msg("no number %s in: %s", name, out);
+    return json_number_value(value);
+}
+
+/* The plan held, and the process had no more. */
+static json_t *kept_plan(void)
+{
+    json_t *facts = out_json();
+    assert_true(number(facts, "process_bytes_measured") <= number(facts, "process_bytes_planned"));
+    assert_true(number(facts, "arena_bytes_used") == number(facts, "arena_bytes_planned"));
+    return facts;
+}
+
+static void open_golden(oracle_file *golden, const char *family)
+{
+    char path[600];
+    snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/golden.safetensors", family);
+    assert_true(oracle_open(golden, path));
+}
+
+static void same_bytes(const char *path, const char *other)
+{
+    char command[256];
+    snprintf(command, sizeof command, "cmp %s %s", path, other);
+    assert_int_equal(system(command), 0);
+}
+
+static void logits_are_those_of_others(void **state)
+{
+    (void)state;
+    require_oracles();
+    for (int32_t f = 0; f < FAMILIES; f++) {
+        oracle_file golden = { 0 }, made = { 0 };
+        int64_t bytes = 0, made_bytes = 0;
+        double worst = 0;
+        open_golden(&golden, families[f]);
+        const char *folder = HR_SHARED "/oracles/hf";
+        assert_int_equal(run("eval %s/%s --tokens %s/%s/golden.safetensors --logits-out made "
+                             "--json",
+                             folder, families[f], folder, families[f]),
+                         HR_OK);
+        json_decref(kept_plan());
+        assert_true(oracle_open(&made, "made"));
+        const float *wanted = oracle_tensor(&golden, "", "logits", &bytes);
+        const float *logits = oracle_tensor(&made, "", "logits", &made_bytes);
+        assert_int_equal(bytes, made_bytes);
+        assert_true(json_equal(json_object_get(json_object_get(made.header, "logits"), "shape"),
+                               json_object_get(json_object_get(golden.header, "logits"), "shape")));
+        for (int64_t i = 0; i < bytes / (int64_t)sizeof *logits; i++)
+            worst = fmax(worst, fabs((double)logits[i] - (double)wanted[i]));
+        print_message("%s: logits differ by %.2e at most\n", families[f], worst);
+        assert_true(worst <= LOGIT_TOLERANCE);
+        oracle_close(&made);
+        oracle_close(&golden);
+    }
+}
+
+/* -log softmax(logits)[target], another way round: from the sum of differences. */
+static double cost(const float *logits, int64_t count, int64_t target)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += exp((double)logits[i] - (double)logits[target]);
+    return log(sum);
+}
+
+static void losses_are_those_of_others(void **state)
+{
+    (void)state;
+    require_oracles();
+    for (int32_t f = 0; f < FAMILIES; f++) {
+        oracle_file golden = { 0 };
+        int64_t bytes = 0, tokens = 0;
+        double sum = 0, listed = 0;
+        char text[PROGRAM_TEXT_BYTES];
+        open_golden(&golden, families[f]);
+        const char *folder = HR_SHARED "/oracles/hf";
+        assert_int_equal(run("eval %s/%s --tokens %s/%s/golden.safetensors --per-token list --json",
+                             folder, families[f], folder, families[f]),
+                         HR_OK);
+        json_t *facts = kept_plan();
+        const float *logits = oracle_tensor(&golden, "", "logits", &bytes);
+        const int64_t *labels = oracle_tensor(&golden, "", "labels", &bytes);
+        const int64_t rows = bytes / 8, V = 101, T = 23;
+        get("list", text);
+        char *line = text;
+        for (int64_t i = 0; i < rows; i++) {
+            long long sequence, position;
+            int id, length;
+            double loss;
+            if (labels[i] < 0) continue;
+            const double wanted = cost(logits + i * V, V, labels[i]);
+            assert_int_equal(sscanf(line,
+                                    "{\"sequence\": %lld, \"position\": %lld, \"id\": %d, "
+                                    "\"loss\": %lf}\n%n",
+                                    &sequence, &position, &id, &loss, &length),
+                             4);
+            line += length;
+            assert_int_equal(sequence, i / T);
+            assert_int_equal(position, i % T + 1);
+            assert_int_equal(id, labels[i]);
+            assert_true(fabs(loss - wanted) <= LOGIT_TOLERANCE);
+            sum += wanted;
+            listed += loss;
+            tokens++;
+        }
+        assert_string_equal(line, "");
+        assert_true(json_is_true(json_object_get(facts, "labels")));
+        assert_int_equal(number(facts, "tokens"), tokens);
+        assert_true(fabs(number(facts, "loss") - sum / (double)tokens) <= 1e-5);
+        assert_true(fabs(number(facts, "loss_sum") - listed) <= 1e-8);
+        assert_true(fabs(number(facts, "perplexity") / exp(sum / (double)tokens) - 1) <= 1e-5);
+        assert_null(json_object_get(facts, "bits_per_byte"));
+        json_decref(facts);
+        oracle_close(&golden);
+    }
+}
+
+/* ---- a model of bytes and a text */
+
+/* A trained model in `model`, and `text.txt`. */
+static void put_model(const char *family, int32_t positions, const char *sizes)
+{
+    char more[64] = "";
+    require_program();
+    put_tiny_and_text();
+    if (positions) snprintf(more, sizeof more, "model.positions=%d", (int)positions);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt train.out=model train.seed=3 "
+                         "model.family=%s %s %s train.sample_tokens=0",
+                         family, more, sizes),
+                     HR_OK);
+}
+
+/* Random ids [B, T], and no labels. */
+static void put_tokens(const char *name, int32_t B, int32_t T, int32_t V, bool wide)
+{
+    int64_t *ids = malloc((size_t)(B * T) * sizeof *ids);
+    int32_t *narrow = malloc((size_t)(B * T) * sizeof *narrow);
+    char shape[64];
+    for (int32_t i = 0; i < B * T; i++) ids[i] = narrow[i] = (i * 7919 + i / 3) % V;
+    snprintf(shape, sizeof shape, "[%d,%d]", (int)B, (int)T);
+    stored_file file = stored_begin();
+    stored_add(&file, "input_ids", wide ? "I64" : "I32", shape, wide ? (void *)ids : narrow,
+               B * T * (wide ? 8 : 4));
+    stored_end(&file, name);
+    free(narrow);
+    free(ids);
+}
+
+/* Every budget and every number of threads, down to the least: the same bits. */
+static void cuts_change_no_bit(void **state)
+{
+    (void)state;
+    put_model("llama", 0, "model.d_model=128 model.d_ff=1024");
+    put_tokens("ids", 5, 900, 256, true);
+    put_tokens("narrow", 5, 900, 256, false);
+    for (int32_t bf16 = 0; bf16 < 2; bf16++) {
+        const char *format = bf16 ? "bf16" : "fp32";
+        assert_int_equal(run("eval model --tokens ids --logits-out whole --format %s --threads 1 "
+                             "--json",
+                             format),
+                         HR_OK);
+        json_t *facts = kept_plan();
+        const int64_t most = (int64_t)number(facts, "process_bytes_planned");
+        assert_int_equal(number(facts, "at_a_time"), 4);
+        assert_int_equal(number(facts, "chunk"), 1024);
+        json_decref(facts);
+        assert_int_equal(run("eval model --tokens narrow --logits-out part --format %s", format),
+                         HR_OK);
+        same_bytes("part", "whole");
+        double one = 0, chunk = 0, loss = 0;
+        int32_t fits = 0;
+        for (int64_t budget = most; one != 1 || chunk != 64; budget -= 2 << 20) {
+            if (run("eval model --tokens ids --logits-out part --format %s --threads 2 --budget "
+                    "%lld --json",
+                    format, (long long)budget) != HR_OK)
+                break;
+            facts = kept_plan();
+            assert_true(number(facts, "process_bytes_planned") <= (double)budget);
+            one = number(facts, "at_a_time");
+            chunk = number(facts, "chunk");
+            json_decref(facts);
+            same_bytes("part", "whole");
+            assert_int_equal(run("eval model --tokens ids --format %s --budget %lld --json", format,
+                                 (long long)budget),
+                             HR_OK);
+            facts = kept_plan();
+            if (fits++) assert_true(loss == number(facts, "loss_sum"));
+            loss = number(facts, "loss_sum");
+            json_decref(facts);
+        }
+        print_message("%s: %d budgets, down to %g sequences and %g tokens of logits\n", format,
+                      (int)fits, one, chunk);
+        assert_true(fits > 2);
+        assert_true(one == 1 && chunk <= 900);
+    }
+    assert_int_equal(run("eval model --tokens ids --logits-out none --budget 1MiB"), HR_NO_FIT);
+    assert_non_null(strstr(err, "900 tokens at a time need at least "));
+    assert_non_null(strstr(err, "there are 1,048,576 bytes"));
+    assert_int_not_equal(access("none", F_OK), 0);
+}
+
+/* A window by hand: its ids as tokens, logits of all of them, and the last `fresh` counted. */
+static double cost_of_window(const uint8_t *text, int64_t first, int64_t length, int64_t fresh)
+{
+    int64_t *ids = malloc((size_t)length * sizeof *ids), bytes = 0;
+    char shape[64];
+    double sum = 0;
+    for (int64_t i = 0; i < length; i++) ids[i] = text[first + i];
+    snprintf(shape, sizeof shape, "[1,%d]", (int)length);
+    stored_file file = stored_begin();
+    stored_add(&file, "input_ids", "I64", shape, ids, length * 8);
+    stored_end(&file, "window");
+    assert_int_equal(run("eval model --tokens window --logits-out made"), HR_OK);
+    oracle_file made = { 0 };
+    assert_true(oracle_open(&made, "made"));
+    const float *logits = oracle_tensor(&made, "", "logits", &bytes);
+    assert_int_equal(bytes, length * 256 * 4);
+    for (int64_t t = length - fresh; t < length; t++)
+        sum += cost(logits + t * 256, 256, text[first + t + 1]);
+    oracle_close(&made);
+    free(ids);
+    return sum;
+}
+
+static void windows_hold_every_byte_once(void **state)
+{
+    static const struct {
+        int32_t bytes, context, stride;
+    } cases[] = { { 100, 32, 32 }, { 100, 32, 12 }, { 97, 48, 48 }, { 33, 32, 1 },
+                  { 20, 64, 64 },  { 2, 8, 3 },     { 65, 32, 31 } };
+    (void)state;
+    put_model("gpt2", 64, "");
+    char text[PROGRAM_TEXT_BYTES], list[PROGRAM_TEXT_BYTES];
+    get("text.txt", text);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const int64_t N = cases[c].bytes, T = cases[c].context, S = cases[c].stride;
+        FILE *file = fopen("some.txt", "w");
+        fwrite(text, 1, (size_t)N, file);
+        fclose(file);
+        double sum = 0;
+        int64_t windows = 0;
+        for (int64_t asked = 0; asked < N - 1; windows++) {
+            const int64_t first = windows * S;
+            const int64_t length = N - 1 - first < T ? N - 1 - first : T;
+            sum += cost_of_window((const uint8_t *)text, first, length, first + length - asked);
+            asked = first + length;
+        }
+        assert_int_equal(run("eval model --file some.txt --context %d --stride %d --per-token "
+                             "list --json",
+                             (int)T, (int)S),
+                         HR_OK);
+        json_t *facts = kept_plan();
+        assert_int_equal(number(facts, "tokens"), N - 1);
+        assert_int_equal(number(facts, "sequences"), windows);
+        assert_true(fabs(number(facts, "loss_sum") - sum) <= 1e-4);
+        assert_true(fabs(number(facts, "bits_per_byte") - sum / (double)(N - 1) / log(2)) <= 1e-5);
+        json_decref(facts);
+        get("list", list);
+        char *line = list;
+        for (int64_t at = 1; at < N; at++) {
+            long long sequence, position;
+            int id, length;
+            double loss;
+            assert_int_equal(sscanf(line,
+                                    "{\"sequence\": %lld, \"position\": %lld, \"id\": %d, "
+                                    "\"loss\": %lf}\n%n",
+                                    &sequence, &position, &id, &loss, &length),
+                             4);
+            line += length;
+            assert_int_equal(position, at);
+            assert_int_equal(id, (uint8_t)text[at]);
+        }
+        assert_string_equal(line, "");
+    }
+    assert_int_equal(run("eval model --file text.txt --context 32 --stride 8"), HR_OK);
+    assert_non_null(strstr(out, "windows of 32, each 8 behind the one before\n"));
+    assert_int_equal(run("eval model --file text.txt"), HR_OK);
+    assert_non_null(strstr(out, "windows of 64, disjoint\n"));
+}
+
+/* ---- what is refused */
+
+static void refused(const char *arguments, int code, const char *sentence)
+{
+    assert_int_equal(run("%s", arguments), code);
+    if (!strstr(err, sentence)) fail_msg("%s: said %s", arguments, err);
+    assert_string_equal(out, "");
+}
+
+static void put_one(const char *name, const char *dtype, const char *shape, const char *tensor,
+                    int64_t value, int64_t bytes)
+{
+    int64_t values[64];
+    for (int32_t i = 0; i < 64; i++) values[i] = value;
+    stored_file file = stored_begin();
+    stored_add(&file, tensor, dtype, shape, values, bytes);
+    stored_end(&file, name);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    put_model("gpt2", 64, "");
+    put_tokens("long", 2, 65, 256, true);
+    put_one("floats", "F32", "[2,4]", "input_ids", 1, 32);
+    put_one("flat", "I64", "[8]", "input_ids", 1, 64);
+    put_one("empty", "I64", "[0,8]", "input_ids", 1, 0);
+    put_one("other", "I64", "[1,8]", "ids", 1, 64);
+    put_one("large", "I64", "[1,8]", "input_ids", 256, 64);
+    put_one("huge", "I64", "[1,8]", "input_ids", INT64_C(1) << 32, 64);
+    put_one("below", "I64", "[1,8]", "input_ids", -1, 64);
+    refused("eval model --tokens long --logits-out o", HR_USAGE,
+            "long has sequences of 65 tokens, the model 64 positions");
+    refused("eval model --tokens floats", HR_CORRUPT, "input_ids is of type F32");
+    refused("eval model --tokens flat", HR_CORRUPT, "input_ids has shape [8]");
+    refused("eval model --tokens empty", HR_CORRUPT, "input_ids has shape [0, 8]");
+    refused("eval model --tokens other", HR_CORRUPT, "other has no tensor input_ids");
+    refused("eval model --tokens large --logits-out o", HR_USAGE,
+            "large: input_ids, token 0 is 256; the model has ids 0 to 255");
+    refused("eval model --tokens huge", HR_USAGE, "token 0 is 4294967296; the model has ids");
+    refused("eval model --tokens below", HR_USAGE, "token 0 is -1; the model has ids 0 to 255");
+    refused("eval model --tokens missing", HR_USAGE, "missing");
+    refused("eval model --tokens model", HR_USAGE, "model");
+    refused("eval model --file text.txt --context 65", HR_USAGE,
+            "--context 65 is more than the model's 64 positions");
+    refused("eval model --file text.txt --context 8 --stride 9", HR_USAGE,
+            "--stride 9 would leave out tokens between windows of 8");
+    refused("eval model --file text.txt --stride 0", HR_USAGE, "--stride 0");
+    refused("eval model --file text.txt --logits-out o", HR_USAGE, "--logits-out needs --tokens");
+    refused("eval model --file text.txt --tokens long", HR_USAGE, "give one of --tokens");
+    refused("eval model", HR_USAGE, "give one of --tokens");
+    refused("eval nothing --file text.txt", HR_USAGE, "nothing");
+    put("one.txt", "a");
+    refused("eval model --file one.txt", HR_USAGE, "one.txt has 1 byte");
+    refused("eval model --tokens long --logits-out no/o", HR_USAGE, "no");
+    assert_int_not_equal(access("o", F_OK), 0);
+    /* A file that was there stays as it is when a run is refused. */
+    put("o", "kept");
+    refused("eval model --tokens large --logits-out o", HR_USAGE, "256");
+    get("o", out);
+    assert_string_equal(out, "kept");
+}
+
+static void text_needs_a_tokenizer(void **state)
+{
+    (void)state;
+    require_oracles();
+    put("bytes.txt", "abc");
+    refused("eval " HR_SHARED "/oracles/hf/gpt2 --file bytes.txt", HR_USAGE,
+            "no tokenizer is known for its 101 tokens");
+    refused("eval " HR_SHARED "/oracles/hf/gpt2 --file bytes.txt --tokenizer words", HR_USAGE,
+            "--tokenizer words is not known");
+    assert_int_equal(run("eval " HR_SHARED "/oracles/hf/gpt2 --file bytes.txt --tokenizer bytes"),
+                     HR_OK);
+    put("far.txt", "abz");
+    refused("eval " HR_SHARED "/oracles/hf/gpt2 --file far.txt --tokenizer bytes", HR_USAGE,
+            "far.txt: byte 2 is 122; the model has ids 0 to 100");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(logits_are_those_of_others), IN_A_FOLDER(losses_are_those_of_others),
+        IN_A_FOLDER(cuts_change_no_bit),         IN_A_FOLDER(windows_hold_every_byte_once),
+        IN_A_FOLDER(what_cannot_be_is_refused),  IN_A_FOLDER(text_needs_a_tokenizer)
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
