@@ -8,12 +8,13 @@
 
 #include "cli.h"
 
-static volatile sig_atomic_t interrupts;
+static volatile sig_atomic_t interrupts, signalled;
 
 /* The first ends the evaluation; the second does not wait for that. */
 static void interrupted(int signal_number)
 {
     interrupts = interrupts + 1;
+    signalled = signal_number;
     if (interrupts > 1) _exit(128 + signal_number);
 }
 
@@ -115,7 +116,7 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
     if (status != HR_OK) return hr_cli_fail(&err);
     catch_signals();
     status = hr_evaluate(&request, &result, &err);
-    if (status == HR_INTERRUPTED) return 130;
+    if (status == HR_INTERRUPTED) return 128 + signalled;
     if (status != HR_OK) return hr_cli_fail(&err);
     if (arguments->values[HR_OPTION_JSON]) print_json(&request, &result);
     else print_words(&request, &result);

@@ -303,6 +303,72 @@ static void windows_hold_every_byte_once(void **state)
     assert_non_null(strstr(out, "windows of 64, disjoint\n"));
 }
 
+/* ---- multiple choice */
+
+/* What the bytes of `answer` cost behind `context`. */
+static double cost_of_answer(const char *context, const char *answer)
+{
+    char whole[256];
+    snprintf(whole, sizeof whole, "%s%s", context, answer);
+    return cost_of_window((const uint8_t *)whole, 0, (int64_t)strlen(whole) - 1,
+                          (int64_t)strlen(answer));
+}
+
+static void answers_are_the_likeliest(void **state)
+{
+    (void)state;
+    static const char *const questions[][4] = {
+        { "train.batch ", "sequences", "a", "of the whole number" },
+        { "x", "train.", "the learning rate", "zz" },
+        { "\\u00e4 \\\\\\\"", "e", "\\u00fc", "0 to 1" },
+        { "model.d_", "model", "q", "eeeeeeeeeeee" },
+        { "whole numb", "er", "rr", "e" },
+    };
+    static const char *const plain[] = { "\xc3\xa4 \\\"", "\xc3\xbc" }; /* what it decodes to */
+    enum { QUESTIONS = sizeof questions / sizeof *questions };
+    put_model("gpt2", 64, "");
+    FILE *file = fopen("q.jsonl", "w");
+    int32_t right = 0, right_by_length = 0;
+    double sum = 0;
+    int64_t tokens = 0;
+    for (int32_t q = 0; q < QUESTIONS; q++) {
+        double best = INFINITY, best_mean = INFINITY;
+        int32_t likeliest = 0, by_length = 0;
+        const int32_t answer = (q + 1) % 3;
+        fprintf(file,
+                "%s{\"id\": [1, {}], \"choices\": [\"%s\", \"%s\", \"%s\"], \"answer\": %d, "
+                "\"context\": \"%s\"}\n",
+                q == 2 ? "\n  \r\n" : "", questions[q][1], questions[q][2], questions[q][3],
+                (int)answer, questions[q][0]);
+        for (int32_t c = 0; c < 3; c++) {
+            const char *context = q == 2 ? plain[0] : questions[q][0];
+            const char *choice = q == 2 && c == 1 ? plain[1] : questions[q][c + 1];
+            const double loss = cost_of_answer(context, choice);
+            const double mean = loss / (double)strlen(choice);
+            if (loss < best) likeliest = c;
+            if (mean < best_mean) by_length = c;
+            best = fmin(best, loss);
+            best_mean = fmin(best_mean, mean);
+            sum += loss;
+            tokens += (int64_t)strlen(choice);
+        }
+        right += likeliest == answer;
+        right_by_length += by_length == answer;
+    }
+    fclose(file);
+    assert_int_equal(run("eval model --choices q.jsonl --json"), HR_OK);
+    json_t *facts = kept_plan();
+    assert_int_equal(number(facts, "questions"), QUESTIONS);
+    assert_int_equal(number(facts, "sequences"), 3 * QUESTIONS);
+    assert_int_equal(number(facts, "right"), right);
+    assert_int_equal(number(facts, "right_by_length"), right_by_length);
+    assert_int_equal(number(facts, "tokens"), tokens);
+    assert_true(fabs(number(facts, "loss_sum") - sum) <= 1e-4);
+    json_decref(facts);
+    print_message("%d right, %d by length\n", (int)right, (int)right_by_length);
+    assert_true(right != right_by_length); /* else the figures say little */
+}
+
 /* ---- what is refused */
 
 static void refused(const char *arguments, int code, const char *sentence)
@@ -357,6 +423,37 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval nothing --file text.txt", HR_USAGE, "nothing");
     put("one.txt", "a");
     refused("eval model --file one.txt", HR_USAGE, "one.txt has 1 byte");
+    static const struct {
+        const char *text, *sentence;
+    } lines[] = {
+        { "\n\n", "q has no question" },
+        { "{}\n", "q, line 1: there is no context" },
+        { "\n[1]\n", "q, line 2: it is no JSON object" },
+        { "{'context': 3}", "line 1: the context is no string" },
+        { "{'context': 'a', 'choices': 'b'}", "line 1: choices are no array" },
+        { "{'context': 'a', 'choices': ['b', 2]}", "line 1: a choice is no string" },
+        { "{'context': 'a', 'choices': ['b', '']}", "line 1: a choice is empty" },
+        { "{'context': 'a', 'choices': ['b'], 'answer': 0}", "there are no two choices" },
+        { "{'context': 'a', 'choices': ['b', 'c']}", "the answer is not the number" },
+        { "{'context': 'a', 'choices': ['b', 'c'], 'answer': 2}", "the answer is not" },
+        { "{'context': 'a', 'choices': ['b', 'c'], 'answer': -1}", "the answer is not" },
+        { "{'context': 'a', 'choices': ['b', 'c'], 'answer': 'b'}", "the answer is not" },
+        { "{'context': 'a', 'choices': ['b', 'c'], 'answer': 0} 1", "q, line 1: " },
+        { "{'context': 'a', 'choices': ['b', 'c", "q, line 1: " },
+        { "{'context': '0123456789012345678901234567890123456789012345678901234567890123', "
+          "'choices': ['b', 'cd'], 'answer': 0}",
+          "q has sequences of 65 tokens, the model 64 positions" },
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "%s", lines[i].text);
+        for (char *at = text; *at; at++)
+            if (*at == '\'') *at = '"';
+        put("q", text);
+        refused("eval model --choices q", strstr(lines[i].sentence, "65") ? HR_USAGE : HR_CORRUPT,
+                lines[i].sentence);
+    }
+    refused("eval model --choices missing", HR_USAGE, "missing");
     refused("eval model --tokens long --logits-out no/o", HR_USAGE, "no");
     assert_int_not_equal(access("o", F_OK), 0);
     /* A file that was there stays as it is when a run is refused. */
@@ -364,6 +461,38 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --tokens large --logits-out o", HR_USAGE, "256");
     get("o", out);
     assert_string_equal(out, "kept");
+}
+
+/* Nothing is asked for after the seal. */
+static void the_seal_holds(void **state)
+{
+    (void)state;
+    static const char *const what[] = { "--tokens ids --logits-out o --format bf16",
+                                        "--tokens ids --per-token p", "--file text.txt",
+                                        "--choices q" };
+    const char *trap = getenv("HR_TRAP");
+    if (!trap) {
+        print_message("skip: there is no trap in this build\n");
+        skip();
+    }
+    put_model("gpt2", 64, "");
+    put_tokens("ids", 3, 40, 256, false);
+    put("q", "{\"context\": \"a\", \"choices\": [\"b\", \"c\"], \"answer\": 0}");
+    setenv("LD_PRELOAD", trap, 1);
+    for (size_t i = 0; i < sizeof what / sizeof *what; i++)
+        if (run("eval model %s", what[i]) != HR_OK) fail_msg("%s: %s", what[i], err);
+    unsetenv("LD_PRELOAD");
+}
+
+static void an_interrupt_leaves_no_file(void **state)
+{
+    (void)state;
+    put_model("llama", 0, "model.d_model=256 model.d_ff=1024");
+    put_tokens("ids", 512, 1024, 256, false);
+    assert_int_equal(system("timeout --preserve-status -s INT 0.5 \"$HEADROOM\" eval model "
+                            "--tokens ids --logits-out o --threads 1 >out.txt 2>&1; "
+                            "test $? = 130 && test ! -e o && test ! -s out.txt"),
+                     0);
 }
 
 static void text_needs_a_tokenizer(void **state)
@@ -385,9 +514,11 @@ static void text_needs_a_tokenizer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(logits_are_those_of_others), IN_A_FOLDER(losses_are_those_of_others),
-        IN_A_FOLDER(cuts_change_no_bit),         IN_A_FOLDER(windows_hold_every_byte_once),
-        IN_A_FOLDER(what_cannot_be_is_refused),  IN_A_FOLDER(text_needs_a_tokenizer)
+        IN_A_FOLDER(logits_are_those_of_others),  IN_A_FOLDER(losses_are_those_of_others),
+        IN_A_FOLDER(cuts_change_no_bit),          IN_A_FOLDER(windows_hold_every_byte_once),
+        IN_A_FOLDER(answers_are_the_likeliest),   IN_A_FOLDER(the_seal_holds),
+        IN_A_FOLDER(an_interrupt_leaves_no_file), IN_A_FOLDER(what_cannot_be_is_refused),
+        IN_A_FOLDER(text_needs_a_tokenizer)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
