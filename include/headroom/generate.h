@@ -66,8 +66,8 @@ typedef struct {
     double load_seconds, prompt_seconds, answer_seconds; /* answer: all tokens but the first */
 } hr_generate_result;
 
-/* Errors   USAGE    no folder, no prompt, text for a model that no tokenizer is known of, an id that
- *                   it has not, a prompt that its positions do not hold, numbers out of range
+/* Errors   USAGE    no folder, no prompt, text for a model that no tokenizer is known of, an id
+ *                   that it has not, a prompt that its positions do not hold, numbers out of range
  *          CORRUPT  the folder's files; NO_FIT  with the bytes needed and available
  *          BROKEN   measured above planned; FAILURE. An interrupt ends the answer and is no error.
  * Threads  one at a time in a process. */

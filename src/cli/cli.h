@@ -138,8 +138,8 @@ int hr_cli_fail(const hr_error *err);
 /* The same for a command that is not in the table; names the nearest. */
 int hr_cli_fail_command(const char *name);
 
-/* Prints text of a model, which may be any bytes: "?" for what is no text or would drive a terminal;
- * or as the inside of a JSON string, U+FFFD for what is no text. */
+/* Prints text of a model, which may be any bytes: "?" for what is no text or would drive a
+ * terminal; or as the inside of a JSON string, U+FFFD for what is no text. */
 void hr_cli_put_text(const char *text, int64_t bytes);
 void hr_cli_put_json_text(const char *text, int64_t bytes);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* generate/generate.c - from a folder and a prompt to tokens: plan, take the memory, seal, load, go. */
+/* generate/generate.c - from a folder and a prompt to tokens: plan, take the memory, seal, load,
+ * go. */
 #include "headroom/generate.h"
 
 #include <errno.h>
@@ -157,7 +158,8 @@ static hr_status take_ids(generation *g, hr_error *err)
 
 /* ---- the plan */
 
-/* The whole text that is planned for; what the model's positions do not hold of the answer is cut. */
+/* The whole text that is planned for. What the model's positions do not hold of the answer is
+ * cut. */
 static hr_status find_positions(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;

@@ -74,8 +74,8 @@ static double weight(hr_candidate c, float top, double temperature)
     return exp((c.logit - top) / temperature);
 }
 
-/* Puts the likeliest that are left at the end of the array, the likeliest last, and returns how many
- * there are; *sum: of their weights. top_p is a share of what top_k leaves. */
+/* Puts the likeliest that are left at the end of the array, the likeliest last, and returns how
+ * many there are; *sum: of their weights. top_p is a share of what top_k leaves. */
 static int64_t keep_likeliest(hr_candidate *all, int64_t V, const hr_sampling *s, float top,
                               double *sum)
 {

@@ -49,8 +49,8 @@ int32_t hr_build_view(hr_builder *builder, const char *name, int32_t of, int64_t
 /* ---- parameters */
 
 /* A matrix [K, N] that products read (weight in the layout and type of the activations, fp32 master
- * beside it in bf16), a table [K, N] read by rows, or a vector [K] (N = 0): both fp32. Weights alone
- * have no masters. */
+ * beside it in bf16), a table [K, N] read by rows, or a vector [K] (N = 0): both fp32. Weights
+ * alone have no masters. */
 typedef enum { HR_PARAM_MATRIX, HR_PARAM_TABLE, HR_PARAM_VECTOR } hr_param_kind;
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/generation.c - the sections of a generation. Families know nothing of it: what they build is
- * attention over a cache, at a position, because the builder has both.
+/* model/generation.c - the sections of a generation. Families know nothing of it: what they build
+ * is attention over a cache, at a position, because the builder has both.
  *
  * A row of a table is rounded when it is read, so a table that is rounded already gives the same;
  * but not where a position is added to it first. */

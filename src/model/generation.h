@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/generation.h - a config as the program that goes on with a text: load, prompt, token.
  *
- * Weights come without masters, in the type of activations; keys and values of all tokens so far lie
- * in a cache for each layer, a ring where a window slides. The prompt goes through in chunks of
+ * Weights come without masters, in the type of activations; keys and values of all tokens so far
+ * lie in a cache for each layer, a ring where a window slides. The prompt goes through in chunks of
  * rows, tokens one by one; both end in a choice. */
 #ifndef HR_MODEL_GENERATION_H
 #define HR_MODEL_GENERATION_H

@@ -327,6 +327,7 @@ static void more_bytes_are_never_slower(void **state)
         hr_fit fit;
         hr_fit_found plenty = { .strategy.dropped = dropped };
         int64_t least, before_ps = INT64_MAX, before_bytes = 0;
+        hr_config_default(&config);
         snprintf(path, sizeof path, "%s/presets/%s.yaml", HR_SOURCE, presets[i]);
         if (hr_config_read(&config, path, &err) != HR_OK) fail_msg("%s", err.message);
         config.memory.recompute = HR_RECOMPUTE_AUTO;

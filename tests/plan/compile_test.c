@@ -114,22 +114,39 @@ static void gpt_neox_has_the_parameters_of_every_pythia(void **state)
     }
 }
 
-/* As the preset says in its first lines. Table and head V D each; a layer: q, k, v and o 4 D^2, a
- * gated feed-forward 3 D F, two norms 2 D; the final norm D. */
-static void llama_has_the_parameters_that_its_preset_says(void **state)
+/* As published, or counted by hand: long-* are 2 V D + L (2 D^2 + 2 D K + 3 D F + 2 D) + D with 8
+ * heads of keys of width D / H each in K. */
+static void families_have_the_published_parameters(void **state)
 {
-    const int64_t V = 32000, L = 12, D = 768, F = 2048;
+    static const struct {
+        const char *name;
+        int64_t published;
+    } known[] = { { "llama-134m", 134105856 },  { "gpt2-124m", 124439808 },
+                  { "opt-125m", 125239296 },    { "llama-3.2-1b", 1235814400 },
+                  { "mistral-7b", 7241732096 }, { "qwen2-0.5b", 494032768 },
+                  { "qwen3-0.6b", 596049920 },  { "yxanul-197m", 196398464 },
+                  { "long-0.6b", 663544832 },   { "long-4b", 3915962880 },
+                  { "long-8b", 8190726144 },    { "long-32b", 30748840960 } };
     (void)state;
-    const hr_config config = preset("llama-134m");
-    assert_int_equal(2 * V * D + L * (4 * D * D + 3 * D * F + 2 * D) + D, 134105856);
-    assert_int_equal(parameters(&config), 134105856);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const hr_config config = preset(known[i].name);
+        assert_int_equal(parameters(&config), known[i].published);
+    }
+    hr_config gpt2 = preset("gpt2-124m"); /* XL: 48 layers of 1,600 */
+    gpt2.model.n_layers = 48;
+    gpt2.model.d_model = 1600;
+    gpt2.model.n_heads = 25;
+    gpt2.model.d_ff = 6400;
+    assert_int_equal(parameters(&gpt2), 1557611200);
 }
 
 /* ---- plans */
 
 static void presets_pack_at_their_floor(void **state)
 {
-    static const char *const names[] = { "needle-70m", "pythia-70m", "llama-134m", "quickstart" };
+    static const char *const names[] = { "needle-70m",  "pythia-70m",   "llama-134m",
+                                         "gpt2-124m",   "opt-125m",     "qwen3-0.6b",
+                                         "yxanul-197m", "llama-3.2-1b", "quickstart" };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int32_t format = 0; format < 2; format++) {
@@ -247,7 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needle_has_the_parameters_of_its_authors),
         cmocka_unit_test(gpt_neox_has_the_parameters_of_every_pythia),
-        cmocka_unit_test(llama_has_the_parameters_that_its_preset_says),
+        cmocka_unit_test(families_have_the_published_parameters),
         cmocka_unit_test(presets_pack_at_their_floor),
         cmocka_unit_test(the_presets_take_the_bytes_they_took),
         cmocka_unit_test(random_plans_pass_the_judge_and_come_out_the_same_twice),

@@ -8,8 +8,9 @@
  *           embed_bwd  in  ids r, dy r                out  dE a, dP A
  *
  *   ids    [rows] int32, 0 <= id < V: checked where the ids are read, not here
- *   E, dE  [V, D] row-major, fp32, of weights that nobody trains bf16 too; or, where the head shares the table, a weight of products: [D, V]
- *          in HR_PANEL (fp32) or HR_PANEL_PAIR order (E bf16, dE fp32), column v the row of token v
+ *   E, dE  [V, D] row-major, fp32, of weights that nobody trains bf16 too; or, where the head
+ *          shares the table, a weight of products: [D, V] in HR_PANEL (fp32) or HR_PANEL_PAIR
+ *          order (E bf16, dE fp32), column v the row of token v
  *   P, dP  [positions, D] fp32
  *   start  [1] int32: position of the first row; left out: each sequence starts at 0
  *   y, dy  [rows, D] activations, fp32 or bf16
