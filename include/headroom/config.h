@@ -27,6 +27,7 @@ typedef enum {
     HR_FAMILY_QWEN2,
     HR_FAMILY_QWEN3,
     HR_FAMILY_YXANUL,
+    HR_FAMILY_WIDE,
     HR_FAMILIES
 } hr_family;
 typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie; /* auto: as the family is known */
@@ -57,6 +58,8 @@ typedef struct {
         int64_t head_dim;       /* llama and its kin; 0: d_model / n_heads */
         int64_t positions;      /* that are learned; 0: seq_len */
         int64_t embedding_rank; /* yxanul: width of the factorised table; 0: d_model / 4 */
+        int64_t expansion;      /* wide: elements that the decoder reads; 0: 4 d_model */
+        int64_t decoder_rank;   /* wide: of the decoder's two factors; 0: it is one matrix */
         int32_t tie_embeddings; /* hr_tie: the head is the table */
         double dropout;
         double norm_eps;
@@ -169,6 +172,9 @@ int64_t hr_config_kv_heads(const hr_config *config);
 /* Learned positions, and the width of a factorised table. Pure. */
 int64_t hr_config_positions(const hr_config *config);
 int64_t hr_config_embedding_rank(const hr_config *config);
+
+/* What the decoder of a wide model reads. Pure. */
+int64_t hr_config_expansion(const hr_config *config);
 
 /* All defaults. */
 void hr_config_default(hr_config *config);

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "model/family.h"
 
 enum {
     BLOCK_TOKENS = 64,  /* sums over tokens run in blocks of so many: cuts at multiples are exact */
@@ -62,6 +63,7 @@ int32_t hr_fit_mlp_tiles(const hr_config *config, int64_t micro, int64_t tiles[H
     const int64_t T = config->train.seq_len, most = micro * T;
     int32_t count = 0;
     tiles[count++] = 0;
+    if (hr_family_of(config)->traits & HR_HAS_STATES) return count;
     for (int32_t i = 1; i <= TILE_DIVISIONS; i++)
         count = append(legal(most >> i, T), most, tiles, count);
     return append(legal(1, T), most, tiles, count);

@@ -58,6 +58,7 @@ void hr_assembly_load(hr_assembly *a)
 int32_t hr_assembly_logits(hr_assembly *a, int32_t hidden)
 {
     a->builder.block = HR_BLOCK_HEAD;
+    if (a->family->expand) hidden = a->family->expand(&a->builder, a->config, &a->model, hidden);
     return hr_build_linear(&a->builder, "logits", hidden, a->model.head, HR_NONE, HR_ACT_NONE,
                            HR_NONE);
 }

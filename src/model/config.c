@@ -155,6 +155,12 @@ int64_t hr_config_embedding_rank(const hr_config *config)
     return given ? given : hr_max(config->model.d_model / 4, 1);
 }
 
+int64_t hr_config_expansion(const hr_config *config)
+{
+    const int64_t given = config->model.expansion;
+    return given ? given : 4 * config->model.d_model;
+}
+
 void hr_config_default(hr_config *config)
 {
     memset(config, 0, sizeof *config);

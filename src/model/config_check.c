@@ -48,11 +48,18 @@ static hr_status check_family(const hr_config *config, hr_error *err)
                  { config->model.attention.sliding_window, HR_READS_GROUPS,
                    "model.attention.sliding_window" },
                  { config->model.positions, HR_READS_POSITIONS, "model.positions" },
-                 { config->model.embedding_rank, HR_READS_RANK, "model.embedding_rank" } };
+                 { config->model.embedding_rank, HR_READS_RANK, "model.embedding_rank" },
+                 { config->model.expansion, HR_READS_EXPANSION, "model.expansion" },
+                 { config->model.decoder_rank, HR_READS_EXPANSION, "model.decoder_rank" } };
     const hr_family_spec *family = hr_family_of(config);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i].given && !(family->traits & keys[i].trait))
             return hr_fail(err, HR_USAGE, "model.family %s has no %s", family->name, keys[i].key);
+    if (family->traits & HR_HAS_STATES && config->model.attention.pattern)
+        return hr_fail(err, HR_USAGE, "model.family %s has no attention, and no pattern of it",
+                       family->name);
+    if (family->traits & HR_HAS_STATES && config->model.dropout > 0)
+        return hr_fail(err, HR_USAGE, "model.family %s has no dropout", family->name);
     if (hr_family_ties(config) && !(family->traits & HR_MAY_TIE))
         return hr_fail(err, HR_USAGE, "model.family %s has a head of its own, never the table",
                        family->name);
@@ -94,6 +101,7 @@ static hr_status check_heads(const hr_config *config, hr_error *err)
 {
     const int64_t D = config->model.d_model, H = config->model.n_heads;
     const int64_t G = hr_config_kv_heads(config);
+    if (hr_family_of(config)->traits & HR_HAS_STATES) return HR_OK;
     if (!config->model.head_dim && D % H)
         return hr_fail(err, HR_USAGE,
                        "model.n_heads %lld does not divide model.d_model %lld; the nearest that "
@@ -185,6 +193,9 @@ static hr_status check_products(const hr_config *config, hr_error *err)
     const int64_t L = config->model.n_layers, H = config->model.n_heads;
     const int64_t A = hr_max(D, H * hr_config_head_dim(config)); /* width of attention */
     const int64_t B = config->train.batch, T = config->train.seq_len;
+    const bool expands = hr_family_of(config)->traits & HR_READS_EXPANSION;
+    const int64_t X = expands ? hr_config_expansion(config) : 1; /* what the decoder reads, ... */
+    const int64_t R = hr_max(config->model.decoder_rank, 1);     /* ... and between its factors */
     const int64_t passes = 8; /* two FLOP an element, forward and twice backward, and some again */
     const product products[] = {
         { "model.vocab_size x model.d_model x 16 bytes", bytes_most, { V, D, STATE_BYTES } },
@@ -201,6 +212,21 @@ static hr_status check_products(const hr_config *config, hr_error *err)
         { "model.embedding_rank x (model.vocab_size or model.d_model) x 16 bytes",
           bytes_most,
           { hr_config_embedding_rank(config), hr_max(V, D), STATE_BYTES } },
+        { "model.expansion x (model.d_model or model.vocab_size) x 16 bytes",
+          bytes_most,
+          { X, hr_max(D, V), STATE_BYTES } },
+        { "model.decoder_rank x (model.expansion or model.vocab_size) x 16 bytes",
+          bytes_most,
+          { R, hr_max(X, V), STATE_BYTES } },
+        { "train.batch x train.seq_len x model.expansion x 16 bytes", bytes_most, { B, T, X, 16 } },
+        { "8 FLOP x train.batch x train.seq_len x model.expansion x (model.d_model or "
+          "model.vocab_size)",
+          flops_most,
+          { passes, B, T, X, hr_max(D, V) } },
+        { "8 FLOP x train.batch x train.seq_len x model.decoder_rank x (model.expansion or "
+          "model.vocab_size)",
+          flops_most,
+          { passes, B, T, R, hr_max(X, V) } },
         { "train.batch x train.seq_len x model.n_layers x the width of attention x 64 bytes",
           bytes_most,
           { B, T, L, A, 64 } },

@@ -13,7 +13,8 @@ enum { HR_LAYER_WEIGHTS = 20 };
  * its own. */
 typedef struct {
     int32_t table, positions, final_gain, final_bias, head, rope_table;
-    int32_t factor;                      /* HR_NONE but for a table that is factorised */
+    int32_t factor;                      /* HR_NONE but for a table or head that is factorised */
+    int32_t expansion, expansion_bias;   /* what widens rows before the head; of `expand` alone */
     int32_t (*layers)[HR_LAYER_WEIGHTS]; /* [n_layers] */
 } hr_model;
 
@@ -24,8 +25,10 @@ typedef enum {
     HR_READS_RANK = 1 << 2,      /* model.embedding_rank */
     HR_ROTATES_SHARE = 1 << 3,   /* rotary_fraction of each head */
     HR_ROTATES_ALL = 1 << 4,
-    HR_MAY_TIE = 1 << 5, /* the head may be the table */
-    HR_TIES = 1 << 6     /* and is, unless the recipe says otherwise */
+    HR_MAY_TIE = 1 << 5,         /* the head may be the table */
+    HR_TIES = 1 << 6,            /* and is, unless the recipe says otherwise */
+    HR_READS_EXPANSION = 1 << 7, /* model.expansion, model.decoder_rank */
+    HR_HAS_STATES = 1 << 8       /* a recurrence for attention; no MLP, no dropout */
 } hr_family_trait;
 
 typedef struct {
@@ -43,10 +46,16 @@ typedef struct {
     /* Token ids to final hidden rows (after the last norm). */
     int32_t (*forward)(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t ids);
+
+    /* Hidden rows to those that the head's product reads, as part of the head: of rows whose logits
+     * exist alone. Null: the same rows. */
+    int32_t (*expand)(hr_builder *builder, const hr_config *config, const hr_model *model,
+                      int32_t hidden);
 } hr_family_spec;
 
 extern const hr_family_spec hr_family_needle, hr_family_gpt_neox, hr_family_llama, hr_family_gpt2,
-    hr_family_opt, hr_family_mistral, hr_family_qwen2, hr_family_qwen3, hr_family_yxanul;
+    hr_family_opt, hr_family_mistral, hr_family_qwen2, hr_family_qwen3, hr_family_yxanul,
+    hr_family_wide;
 
 /* The family of a config. Never null. */
 const hr_family_spec *hr_family_of(const hr_config *config);

@@ -13,6 +13,7 @@
 #include "ops/kv_cache/kv_cache_build.h"
 #include "ops/last_row/last_row_build.h"
 #include "ops/list.h"
+#include "ops/recurrence/recurrence_build.h"
 
 static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
 {
@@ -27,6 +28,18 @@ static void build_caches(hr_assembly *a, int64_t rows, int32_t (*caches)[2])
                                                     0);
         caches[l][0] = cache.keys;
         caches[l][1] = cache.values;
+    }
+    a->builder.layer = HR_NONE;
+    hr_build_loop_close(&a->builder);
+}
+
+static void build_states(hr_assembly *a, int32_t (*caches)[2])
+{
+    hr_assembly_section(a, "caches", 0, false);
+    for (int32_t l = 0; l < a->config->model.n_layers; l++) {
+        a->builder.layer = (int16_t)l;
+        caches[l][0] = hr_build_recurrence_state(&a->builder, a->config->model.d_model, 0);
+        caches[l][1] = HR_NONE;
     }
     a->builder.layer = HR_NONE;
     hr_build_loop_close(&a->builder);
@@ -77,7 +90,8 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, in
         return hr_fail(err, HR_FAILURE, "no room to set up %lld layers", (long long)layers);
     a.family->params(&a.builder, config, &a.model);
     hr_assembly_load(&a);
-    build_caches(&a, rows, caches);
+    if (a.family->traits & HR_HAS_STATES) build_states(&a, caches);
+    else build_caches(&a, rows, caches);
     a.builder.caches = (const int32_t(*)[2])caches;
     build_rows(&a, "prompt", "chunk", rows, picking_bytes);
     build_rows(&a, "answer", "token", 1, picking_bytes);

@@ -33,6 +33,7 @@ static const struct {
     { '3', "Qwen3ForCausalLM", "qwen3" },
     { 'e', NULL, "needle" },
     { 'y', NULL, "yxanul" },
+    { 'w', NULL, "wide" },
 };
 
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
@@ -50,21 +51,23 @@ typedef struct {
 } option_row;
 
 static const option_row rows[] = {
-    { "nlomq3ye", "hidden_size word_embed_proj_dim", "model.d_model", NEEDED },
+    { "nlomq3yew", "hidden_size word_embed_proj_dim", "model.d_model", NEEDED },
     { "g", "n_embd", "model.d_model", NEEDED },
-    { "nlomq3ye", "num_hidden_layers", "model.n_layers", NEEDED },
+    { "nlomq3yew", "num_hidden_layers", "model.n_layers", NEEDED },
     { "g", "n_layer", "model.n_layers", NEEDED },
     { "nlomq3ye", "num_attention_heads", "model.n_heads", NEEDED },
     { "g", "n_head", "model.n_heads", NEEDED },
     { "nlmq3ye", "intermediate_size", "model.d_ff", NEEDED },
     { "g", "n_inner", "model.d_ff", DERIVED },
     { "o", "ffn_dim", "model.d_ff", NEEDED },
-    { "nlgomq3ye", "vocab_size", "model.vocab_size", NEEDED },
+    { "nlgomq3yew", "vocab_size", "model.vocab_size", NEEDED },
     { "nlmq3y", "max_position_embeddings", NULL, ANY }, /* as many as one likes can be rotated */
     { "g", "n_positions", "model.positions", "1024" },
     { "o", "max_position_embeddings", "model.positions", "2048" },
     { "e", "max_position_embeddings", "model.positions", DERIVED },
     { "y", "embedding_rank", "model.embedding_rank", DERIVED },
+    { "w", "expansion", "model.expansion", DERIVED },
+    { "w", "decoder_rank", "model.decoder_rank", "none" },
     { "ne", "layer_norm_eps", "model.norm_eps", "1e-5" },
     { "g", "layer_norm_epsilon", "model.norm_eps", "1e-5" },
     { "o", "", "model.norm_eps", "1e-5" },
@@ -565,6 +568,8 @@ static const char *value_of(const writing *w, const option_row *row, char text[H
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_positions(w->config));
     else if (!strcmp(row->key, "model.embedding_rank"))
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_embedding_rank(w->config));
+    else if (!strcmp(row->key, "model.expansion"))
+        snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_expansion(w->config));
     else if (!strcmp(row->key, "model.tie_embeddings"))
         snprintf(text, HR_PATH_BYTES, "%s", hr_family_ties(w->config) ? "true" : "false");
     else {

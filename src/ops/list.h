@@ -20,6 +20,7 @@
     X(glu_bwd, 1) \
     X(recurrence, 1) \
     X(recurrence_bwd, 2) \
+    X(recurrence_clear, 1) \
     X(rope_table, 1) \
     X(rope, 1) \
     X(attention, 1) \

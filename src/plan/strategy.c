@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "model/assemble.h"
+#include "model/family.h"
 #include "model/form.h"
 #include "plan/consume.h"
 #include "plan/order.h"
@@ -55,6 +56,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
     if (strategy->micro_batch) strategy->consume = false;
     if (strategy->loss_chunk >= sequences * T) strategy->loss_chunk = 0;
     if (strategy->mlp_tile >= sequences * T) strategy->mlp_tile = 0;
+    if (hr_family_of(config)->traits & HR_HAS_STATES) strategy->mlp_tile = 0;
     if (strategy->attention_tile >= sequences) strategy->attention_tile = 0;
     for (int32_t l = 0; l < strategy->layer_count; l++)
         strategy->dropped[l] = hr_form_within(&form, strategy->dropped[l]);

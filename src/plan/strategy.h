@@ -2,8 +2,8 @@
 /* plan/strategy.h - the choices that change bytes and time, and never the mathematics.
  *
  * A plain struct with one canonical form: a cut that is not smaller than the cut around it is 0,
- * and what a layer does not have is not dropped, nor what shares a buffer with something kept
- * (model/form.h). */
+ * as is one of what a layer does not have, which is not dropped either, nor what shares a buffer
+ * with something kept (model/form.h). */
 #ifndef HR_PLAN_STRATEGY_H
 #define HR_PLAN_STRATEGY_H
 

@@ -48,6 +48,7 @@ static const struct {
               { "glu_bwd", "gated activation", false },
               { "recurrence", "recurrence", false },
               { "recurrence_bwd", "recurrence", false },
+              { "recurrence_clear", "clearing states", false },
               { "rope", "rotation", false },
               { "rope_table", "angles of rotation", false },
               { "last_row", "last token", false },

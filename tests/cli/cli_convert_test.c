@@ -205,8 +205,8 @@ static void what_cannot_be_converted_is_refused(void **state)
 static void a_run_goes_on_from_its_own_folder(void **state)
 {
     (void)state;
-    static const char *const families[] = { "needle",  "gpt_neox", "llama", "gpt2",  "opt",
-                                            "mistral", "qwen2",    "qwen3", "yxanul" };
+    static const char *const families[] = { "needle",  "gpt_neox", "llama", "gpt2",   "opt",
+                                            "mistral", "qwen2",    "qwen3", "yxanul", "wide" };
     require_program();
     put_tiny_and_text();
     put("from.yaml", "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");

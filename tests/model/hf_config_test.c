@@ -291,7 +291,7 @@ static void what_is_written_is_read_back(void **state)
         config.model.tie_embeddings = HR_TIE_FALSE;
         if (traits & HR_TIES || (traits & HR_MAY_TIE && turn % 2))
             config.model.tie_embeddings = HR_TIE_TRUE;
-        if (family == HR_FAMILY_NEEDLE) config.model.tie_embeddings = HR_TIE_AUTO;
+        if (!(traits & HR_MAY_TIE)) config.model.tie_embeddings = HR_TIE_AUTO;
         if (traits & HR_READS_POSITIONS) config.model.positions = 99;
         if (traits & HR_READS_RANK) config.model.embedding_rank = 7;
         if (traits & HR_READS_GROUPS) {
@@ -302,6 +302,15 @@ static void what_is_written_is_read_back(void **state)
             if (turn % 3) config.model.rope_scaling.factor = 2.5;
         }
         if (family == HR_FAMILY_MISTRAL) config.model.attention.sliding_window = turn / 4 * 5;
+        if (traits & HR_READS_EXPANSION) config.model.expansion = 123;
+        if (traits & HR_READS_EXPANSION && turn % 2) config.model.decoder_rank = 9;
+        if (traits & HR_HAS_STATES) { /* neither heads nor norms nor a feed-forward */
+            config.model.n_heads = 4;
+            config.model.d_ff = 4 * config.model.d_model;
+            config.model.norm_eps = 1e-5;
+            config.model.attention.pattern = 0;
+            config.model.attention.window = 1;
+        }
         hr_hf_config_write(&config, &writer);
         assert_false(writer.cut);
         is_taken(text, &back);

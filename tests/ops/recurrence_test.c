@@ -317,9 +317,11 @@ static void a_state_carries_a_sequence_from_call_to_call(uint32_t mask)
                             .y = take_poisoned(bytes) };
         arrays_of cut = whole;
         cut.y = take_poisoned(bytes);
-        cut.state = take(C * 4);
+        cut.state = take_poisoned(C * 4);
         run_forward(&kernels, &whole_attr, TOKENS, dtype, whole, 1);
         int64_t first = 0;
+        hr_call clear = { .out = { cut.state }, .attr = &attr, .kernels = &kernels };
+        run_threads(&clear, hr_recurrence_clear_run, 1, 2);
         for (size_t k = 0; k < sizeof ends / sizeof *ends; first = ends[k++])
             run_forward(&kernels, &attr, ends[k] - first, dtype, turn_of(cut, first * C, dtype), 3);
         assert_same_bits(cut.y, whole.y, bytes);
@@ -375,8 +377,8 @@ static void build(built *m, bool second_reader)
     b->block = HR_BLOCK_ATTENTION;
     m->u = hr_build_linear(b, "u", m->x, w_in, HR_NONE, HR_ACT_NONE, HR_NONE);
     hr_build_mark(b, m->u, HR_INTERMEDIATE_UP);
-    m->y = hr_build_recurrence(b, "y", m->u, m->x, alpha, HR_NONE);
-    if (second_reader) m->y = hr_build_recurrence(b, "z", m->u, m->y, alpha, HR_NONE);
+    m->y = hr_build_recurrence(b, "y", m->u, m->x, alpha);
+    if (second_reader) m->y = hr_build_recurrence(b, "z", m->u, m->y, alpha);
     b->layer = HR_NONE;
     b->block = HR_BLOCK_HEAD;
     hr_build_loss(b, m->y, ids, HR_NONE, loss);

@@ -47,6 +47,14 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
     if (traits & HR_READS_RANK) config.model.embedding_rank = between(seed, turn, 23, 1, 40);
     else if (traits & HR_MAY_TIE)
         config.model.tie_embeddings = (int32_t)between(seed, turn, 24, 0, 2);
+    if (traits & HR_READS_EXPANSION) {
+        config.model.expansion = between(seed, turn, 25, 1, 300);
+        config.model.decoder_rank = draw(seed, turn, 26) % 2 ? between(seed, turn, 27, 1, 40) : 0;
+    }
+    if (traits & HR_HAS_STATES) {
+        config.model.dropout = 0;
+        config.model.attention.pattern = 0;
+    }
     config.data.tokenizer = HR_TOKENIZER_WORDS;
     config.train.format = (int32_t)between(seed, turn, 9, 0, 1);
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, 2);

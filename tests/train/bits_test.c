@@ -66,6 +66,11 @@ static hr_config config_of(int32_t family, int32_t format, int64_t T, int32_t pa
     config.model.attention.pattern = pattern;
     config.model.attention.block = 16;
     config.model.attention.stride = 3;
+    if (hr_family_of(&config)->traits & HR_HAS_STATES) {
+        config.model.dropout = 0;
+        config.model.attention.pattern = HR_PATTERN_DENSE;
+        config.model.decoder_rank = pattern % 2 * 5;
+    }
     config.data.tokenizer = HR_TOKENIZER_WORDS;
     config.train.format = format;
     config.train.batch = 4;

@@ -187,6 +187,18 @@ static void llama_has_the_gradients_of_its_loss_with_a_sliding_window(void **sta
     }
 }
 
+static void wide_has_the_gradients_of_its_loss_with_either_decoder(void **state)
+{
+    (void)state;
+    for (int32_t rank = 0; rank < 8; rank += 7) {
+        hr_config config = config_of(HR_FAMILY_WIDE, 0);
+        config.model.expansion = 19;
+        config.model.dropout = 0;
+        config.model.decoder_rank = rank;
+        judge(&config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +206,7 @@ int main(void)
         cmocka_unit_test(gpt_neox_has_the_gradients_of_its_loss_with_either_residual),
         cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_shared_keys),
         cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_a_sliding_window),
+        cmocka_unit_test(wide_has_the_gradients_of_its_loss_with_either_decoder),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -154,6 +154,19 @@ static hr_config yxanul_config(void)
     return config;
 }
 
+static hr_config wide_config(void)
+{
+    hr_config config;
+    common(&config, 23);
+    config.train.batch = 3;
+    config.model.family = HR_FAMILY_WIDE;
+    config.model.d_model = 36;
+    config.model.n_layers = 2;
+    config.model.vocab_size = 131;
+    config.model.expansion = 97;
+    return config;
+}
+
 static void take_batch(rig *r, const oracle_file *golden)
 {
     int64_t bytes = 0;
@@ -399,6 +412,16 @@ static void yxanul_is_what_pytorch_computes(void **state)
     on_every_rung(&c, &config);
 }
 
+static void wide_is_what_pytorch_computes(void **state)
+{
+    (void)state;
+    const oracle_case c = { "systems/wide/weights.safetensors", "systems/wide/golden.safetensors",
+                            "systems/wide/golden.json", 0, 1.2e-7 };
+    const hr_config config = wide_config();
+    if (shared_is_absent()) skip();
+    on_every_rung(&c, &config);
+}
+
 static void needle_is_what_pytorch_computes_with_every_pattern(void **state)
 {
     (void)state;
@@ -469,6 +492,7 @@ int main(void)
         cmocka_unit_test(gpt2_is_what_transformers_computes),
         cmocka_unit_test(qwen3_is_what_transformers_computes),
         cmocka_unit_test(yxanul_is_what_pytorch_computes),
+        cmocka_unit_test(wide_is_what_pytorch_computes),
         cmocka_unit_test(needle_is_what_pytorch_computes_with_every_pattern),
         cmocka_unit_test(bf16_follows_the_oracle),
     };

@@ -11,7 +11,7 @@ enum { DY = 0 };             /* recurrence_bwd, in (U and ALPHA at 1 and 2) */
 enum { DU = 0, DALPHA = 1 }; /* recurrence_bwd, out */
 
 int32_t hr_build_recurrence(hr_builder *builder, const char *name, int32_t u, int32_t x,
-                            int32_t alpha, int32_t state)
+                            int32_t alpha)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
     const hr_recurrence_attr attr = { builder->program->tensors[u].dims[1], builder->T };
@@ -21,8 +21,17 @@ int32_t hr_build_recurrence(hr_builder *builder, const char *name, int32_t u, in
     step->in[X] = x;
     step->in[ALPHA] = alpha;
     step->out[Y] = y;
-    step->out[STATE] = state;
+    step->out[STATE] = builder->caches ? builder->caches[builder->layer][0] : HR_NONE;
     return y;
+}
+
+int32_t hr_build_recurrence_state(hr_builder *builder, int64_t C, int32_t home)
+{
+    const hr_recurrence_attr attr = { C, builder->T };
+    const int32_t state = hr_build_fixed(builder, "state", HR_ROLE_ACTIVATION, HR_F32, HR_ROWS, C,
+                                         0, home);
+    hr_build_step(builder, HR_OP_recurrence_clear, &attr, sizeof attr)->out[0] = state;
+    return state;
 }
 
 /* The stream's gradient is that of y: only u and alpha have one of their own. */
@@ -66,6 +75,8 @@ const hr_op hr_recurrence_op = { .name = "recurrence",
                                  .derivative = derivative,
                                  .row_quantum = whole_sequences,
                                  .pieces = pieces };
+
+const hr_op hr_recurrence_clear_op = { .name = "recurrence_clear", .in = "", .out = "w" };
 
 const hr_op hr_recurrence_bwd_op = { .name = "recurrence_bwd",
                                      .in = "rrw",

@@ -9,8 +9,9 @@
  *     g[t]  = dy[t] [s[t] > 0] + a g[t+1],  g[T] = 0
  *     du[t] = b g[t];   dalpha += a b sum over tokens of g[t] (s[t-1] - u[t]);   dx = dy
  *
- * Operands. recurrence      in  u r, x r, alpha w          out  y r, state U
- *           recurrence_bwd  in  dy r, u r, alpha w         out  du r, dalpha a
+ * Operands. recurrence        in  u r, x r, alpha w        out  y r, state U
+ *           recurrence_bwd    in  dy r, u r, alpha w       out  du r, dalpha a
+ *           recurrence_clear  in  -                        out  state w: zeros, a sequence begins
  *
  *   u, x, y, dy, du  [rows, C] activations, fp32 or bf16, one type. Rows begin with a sequence, and
  *                    sequences have T; the last may be short. y may be exactly u or x, du exactly
@@ -32,7 +33,8 @@
  *          sequences change a bit, nor, with a state, cuts anywhere.
  * Cost     memory: forward u, x and y once; backward dy and du once, u twice or thrice, of which
  *          all but the first from the cache where a sequence of HR_RECURRENCE_STRIPE channels fits.
- * Phases   recurrence 1; recurrence_bwd 2 (channels of sequences, sums by block; then channels).
+ * Phases   recurrence and recurrence_clear 1; recurrence_bwd 2 (stripes of sequences, sums by
+ *          block; then channels).
  * Threads  share (sequence, stripe of channels): no sum is split.
  * Source   Martin and Cundy 2018, arXiv:1709.04057, eq. 4 and 6. */
 #ifndef HR_OPS_RECURRENCE_H
@@ -57,5 +59,6 @@ int64_t hr_recurrence_bwd_scratch_bytes(const void *attr, int64_t rows, int32_t 
 
 hr_run_fn hr_recurrence_run;
 hr_run_fn hr_recurrence_bwd_run;
+hr_run_fn hr_recurrence_clear_run;
 
 #endif

@@ -114,3 +114,11 @@ void hr_recurrence_bwd_run(const hr_call *call)
     for (int64_t k = 0; k < blocks; k++)
         for (int64_t c = first; c < last; c++) dalpha[c] += sums[k * attr->C + c];
 }
+
+void hr_recurrence_clear_run(const hr_call *call)
+{
+    const hr_recurrence_attr *attr = call->attr;
+    int64_t first, last;
+    hr_share(attr->C, call->thread, call->threads, &first, &last);
+    memset((float *)call->out[0] + first, 0, (size_t)(last - first) * sizeof(float));
+}

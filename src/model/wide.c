@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/wide.c - NeuroGen's shape with a trunk that is trained: a recurrence in place of attention,
+ * and a decoder as wide as one likes behind a wide expansion. No norms, no positions.
+ *
+ *     x = tok_emb[ids];   for each layer: s[t] = a s[t-1] + (1 - a) x[t] w_in,
+ *                         a = 1 / (1 + exp(-alpha)),   x = x + max(s, 0)
+ *     logits = max(x w_expand + b_expand, 0) decoder,  or ... decoder.a decoder.b
+ *
+ * The expansion is a step of the head: of z, tokens by D_out, only what a loss chunk works on
+ * exists, like the logits, and a sample widens the one row that it needs. */
+#include <math.h>
+
+#include "model/blocks.h"
+#include "ops/embed/embed_build.h"
+#include "ops/linear/linear_build.h"
+#include "ops/recurrence/recurrence_build.h"
+
+enum { W_IN, ALPHA, WEIGHTS };
+
+#define LAYER "layers.%lld."
+
+/* Gates from forgetting within a token or two to remembering for fifty: alpha is drawn, not set, so
+ * that channels differ. */
+#define ALPHA_STD 2.0
+
+/* What makes logits is drawn smaller, so that the first of them say little. */
+#define FIRST_LOGITS 0.25
+
+static void params(hr_builder *builder, const hr_config *config, hr_model *model)
+{
+    const int64_t D = config->model.d_model, V = config->model.vocab_size;
+    const int64_t X = hr_config_expansion(config), R = config->model.decoder_rank;
+    const double std = 1 / sqrt((double)D), std_wide = 1 / sqrt((double)X);
+    const hr_layer_weight weights[] = {
+        [W_IN] = { LAYER "w_in", { HR_PARAM_MATRIX, D, D, std, false, false } },
+        [ALPHA] = { LAYER "alpha", { HR_PARAM_VECTOR, D, 0, ALPHA_STD, false, false } },
+    };
+    hr_block_table(builder, config, model, 1, "tok_emb");
+    hr_block_layers(builder, config, model, weights, WEIGHTS);
+    model->final_gain = model->final_bias = HR_NONE;
+    model->expansion = hr_build_param(
+        builder, (hr_param_shape){ HR_PARAM_MATRIX, D, X, std, false, false }, "w_expand");
+    model->expansion_bias = hr_build_param(
+        builder, (hr_param_shape){ HR_PARAM_VECTOR, X, 0, 0, true, false }, "b_expand");
+    if (R)
+        model->factor = hr_build_param(
+            builder, (hr_param_shape){ HR_PARAM_MATRIX, X, R, std_wide, false, false },
+            "decoder.a");
+    const double std_head = FIRST_LOGITS / sqrt((double)(R ? R : X));
+    model->head = hr_build_param(
+        builder, (hr_param_shape){ HR_PARAM_MATRIX, R ? R : X, V, std_head, false, false },
+        R ? "decoder.b" : "decoder");
+}
+
+/* A layer mixes tokens, so it is cut where attention would be: between sequences. */
+static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
+                       int32_t ids)
+{
+    builder->block = HR_BLOCK_EMBED;
+    int32_t x = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
+    builder->block = HR_BLOCK_ATTENTION;
+    for (int64_t i = 0; i < config->model.n_layers; i++) {
+        const int32_t *w = model->layers[i];
+        builder->layer = (int16_t)i;
+        const int32_t u = hr_block_project(builder, "u", x, w[W_IN], HR_NONE, HR_INTERMEDIATE_UP);
+        x = hr_build_recurrence(builder, "layer_out", u, x, w[ALPHA]);
+    }
+    builder->layer = HR_NONE;
+    builder->block = HR_BLOCK_NONE;
+    return x;
+}
+
+static int32_t expand(hr_builder *builder, const hr_config *config, const hr_model *model,
+                      int32_t hidden)
+{
+    const int32_t z = hr_build_linear(builder, "expansion", hidden, model->expansion,
+                                      model->expansion_bias, HR_ACT_RELU, HR_NONE);
+    if (config->model.decoder_rank == 0) return z;
+    return hr_build_linear(builder, "factor", z, model->factor, HR_NONE, HR_ACT_NONE, HR_NONE);
+}
+
+const hr_family_spec hr_family_wide = {
+    .name = "wide",
+    .traits = HR_READS_EXPANSION | HR_HAS_STATES,
+    .initialisation = "matrices normal 1 / sqrt(rows), what makes logits a quarter of it, "
+                      "the table normal 1, alpha normal 2; b_expand 0",
+    .params = params,
+    .forward = forward,
+    .expand = expand
+};
