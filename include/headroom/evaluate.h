@@ -43,6 +43,7 @@ typedef struct {
     int64_t sequences, length; /* windows, rows of input_ids or choices; tokens of each, at most */
     int64_t stride;            /* of a text; else 0 */
     int64_t at_a_time, chunk;  /* sequences; tokens of logits */
+    int64_t mlp_tile;          /* tokens that pass an MLP; 0: those of all these sequences */
     int64_t tokens;            /* that were held against what the model said */
     double loss_sum;           /* of these, in nats */
     double loss, perplexity;   /* of a token; 0 where there are none */

@@ -47,9 +47,10 @@ static hr_status read_request(const hr_cli_arguments *arguments, hr_evaluate_req
 
 static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r)
 {
-    printf("{ \"sequences\": %lld, \"length\": %lld, \"at_a_time\": %lld, \"chunk\": %lld",
+    printf("{ \"sequences\": %lld, \"length\": %lld, \"at_a_time\": %lld, \"chunk\": %lld, "
+           "\"mlp_tile\": %lld",
            (long long)r->sequences, (long long)r->length, (long long)r->at_a_time,
-           (long long)r->chunk);
+           (long long)r->chunk, (long long)r->mlp_tile);
     if (q->text) printf(", \"stride\": %lld", (long long)r->stride);
     if (q->tokens) printf(", \"labels\": %s", r->has_labels ? "true" : "false");
     if (!q->logits_out) printf(", \"tokens\": %lld", (long long)r->tokens);

@@ -23,8 +23,9 @@
 #include "plan/compile.h"
 #include "train/load.h"
 
-/* Tokens of a turn and of logits, where there is room; and how few logits are worth a pass. */
-enum { TURN_TOKENS = 4096, CHUNK_MOST = 1024, CHUNK_LEAST = 64, CONTEXT = 1024 };
+/* Tokens of a turn and of logits, where there is room; and how few are worth a pass over a weight.
+ * Cuts at multiples of these keep every bit. */
+enum { TURN_TOKENS = 4096, CHUNK_MOST = 1024, TOKENS_LEAST = 64, CONTEXT = 1024 };
 
 typedef struct {
     const hr_evaluate_request *request;
@@ -192,18 +193,16 @@ static int64_t run_bytes(const evaluation *e)
            rows * (int64_t)sizeof(int32_t) + HR_LOSSES_TEXT_BYTES + alignment;
 }
 
-static hr_status compile(evaluation *e, int64_t sequences, int64_t chunk, int32_t threads,
-                         hr_error *err)
+static hr_status compile(evaluation *e, int32_t threads, hr_error *err)
 {
+    const int64_t sequences = e->result->at_a_time, chunk = e->result->chunk;
     const bool widens = e->request->logits_out && e->request->format == HR_FORMAT_BF16;
     const int64_t losses = chunk * (int64_t)sizeof(double);
     e->planning.used = 0;
-    hr_status status = hr_compile_evaluation(&e->config, sequences, chunk,
+    hr_status status = hr_compile_evaluation(&e->config, sequences, chunk, e->result->mlp_tile,
                                              widens ? HR_LOGITS_STAGING_BYTES : losses, threads,
                                              &e->planning, &e->compiled, err);
     if (status != HR_OK) return status;
-    e->result->at_a_time = sequences;
-    e->result->chunk = chunk;
     const int64_t page = hr_page_bytes();
     const int64_t asked = e->questions_bytes;
     const int64_t tables = hr_round_up(e->planning.used, page) + hr_round_up(run_bytes(e), page) +
@@ -220,16 +219,26 @@ static hr_status compile(evaluation *e, int64_t sequences, int64_t chunk, int32_
     return HR_OK;
 }
 
-/* First fewer logits at a time, then fewer sequences: as few as need be. */
-static bool is_less(int64_t length, int64_t *sequences, int64_t *chunk)
+static int64_t half_of(int64_t tokens)
 {
-    if (*chunk > CHUNK_LEAST) {
-        *chunk = hr_max(hr_round_up(*chunk / 2, CHUNK_LEAST), CHUNK_LEAST);
-        return true;
-    }
-    if (*sequences == 1) return false;
-    *sequences /= 2;
-    *chunk = hr_min(*sequences * length, CHUNK_MOST);
+    return hr_max(hr_round_up(tokens / 2, TOKENS_LEAST), TOKENS_LEAST);
+}
+
+static void begin_turns(hr_evaluate_result *result, int64_t sequences)
+{
+    result->at_a_time = sequences;
+    result->chunk = hr_min(sequences * result->length, CHUNK_MOST);
+}
+
+/* First fewer logits at a time, then fewer sequences, then an MLP for fewer tokens: as few as need
+ * be. None of it changes a bit. */
+static bool is_less(hr_evaluate_result *result)
+{
+    const int64_t tile = result->mlp_tile ? result->mlp_tile : result->length;
+    if (result->chunk > TOKENS_LEAST) result->chunk = half_of(result->chunk);
+    else if (result->at_a_time > 1) begin_turns(result, result->at_a_time / 2);
+    else if (tile > TOKENS_LEAST) result->mlp_tile = half_of(tile);
+    else return false;
     return true;
 }
 
@@ -239,19 +248,18 @@ static hr_status plan(evaluation *e, hr_error *err)
     const int64_t available = request->budget ? request->budget : hr_room_process_bytes();
     const int32_t threads = request->threads ? (int32_t)request->threads : hr_threads_default();
     const int64_t length = e->source.length;
-    int64_t sequences = hr_min(hr_max(TURN_TOKENS / length, 1), e->source.rows);
-    int64_t chunk = hr_min(sequences * length, CHUNK_MOST);
     hr_status status = hr_memory_region_open(e->memory, "planning", hr_compile_bytes(&e->config),
                                              &e->planning, err);
     if (status != HR_OK) return status;
     memset(e->planning.base, 0, (size_t)e->planning.bytes); /* touched whole, as it is accounted */
+    begin_turns(e->result, hr_min(hr_max(TURN_TOKENS / length, 1), e->source.rows));
     for (;;) {
-        status = compile(e, sequences, chunk, threads, err);
+        status = compile(e, threads, err);
         if (status != HR_OK) return status;
         int64_t needed = e->compiled.plan.process_bytes;
         if (!request->budget) needed += hr_process_kernel_bytes(needed, threads);
         if (needed <= available) break;
-        if (is_less(length, &sequences, &chunk)) continue;
+        if (is_less(e->result)) continue;
         char there[64], wanted[64];
         return hr_fail(err, HR_NO_FIT,
                        "%s and %lld tokens at a time need at least %s, there are %s; give a larger "

@@ -29,6 +29,13 @@ int64_t hr_questions_bytes(const char *text, int64_t bytes)
            strings * (int64_t)sizeof(hr_sequences_choice) + alignment;
 }
 
+static bool is_blank(const char *line, int64_t length)
+{
+    for (int64_t i = 0; i < length; i++)
+        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r') return false;
+    return true;
+}
+
 static hr_status wrong(const hr_sequences *source, int64_t line, const char *what, hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT, "%s, line %lld: %s", source->path, (long long)line, what);
@@ -64,10 +71,12 @@ static const char *read_line(hr_sequences *source, hr_json *json)
         if (kind != HR_JSON_KEY) return json->problem;
         if (hr_json_is(json, "choices")) problem = read_choices(source, json);
         else if (hr_json_is(json, "context")) {
+            if (question->context) return "the context is there twice";
             if (hr_json_next(json) != HR_JSON_STRING) return "the context is no string";
             question->context = json->value;
             question->bytes = json->value_bytes;
         } else if (hr_json_is(json, "answer")) {
+            if (has_answer) return "the answer is there twice";
             has_answer = hr_json_next(json) == HR_JSON_NUMBER &&
                          hr_json_integer(json, &question->answer);
             if (!has_answer) return "the answer is not the number of a choice";
@@ -96,7 +105,7 @@ hr_status hr_questions_open(hr_sequences *source, const char *path, char *text, 
         char *newline = memchr(at, '\n', (size_t)(end - at));
         const int64_t length = (newline ? newline : end) - at;
         line++;
-        if ((int64_t)strspn(at, " \t\r") < length) {
+        if (!is_blank(at, length)) {
             hr_json json = hr_json_over(at, length);
             const char *problem = read_line(source, &json);
             if (problem) return wrong(source, line, problem, err);

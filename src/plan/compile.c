@@ -141,25 +141,41 @@ hr_status hr_compile_generation(const hr_config *config, int64_t rows, int64_t p
     return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
 }
 
-/* The head is the last block of its section. */
-static hr_status cut_head(int64_t rows, hr_program *program, hr_region *scratch, hr_error *err)
+/* The head is the last block of its section; every layer has a feed-forward part. */
+static hr_status cut_turn(int64_t chunk, int64_t mlp_tile, int64_t rows, hr_program *program,
+                          hr_region *scratch, hr_error *err)
 {
-    const int32_t last = program->step_count - 1;
-    int32_t first = last;
+    const int64_t kept = scratch->used;
+    const int32_t end = program->step_count - 1;
+    int32_t count = 0, first = end;
+    hr_tile_cut *cuts = hr_region_take(scratch, program->loop_max, sizeof *cuts);
+    if (!cuts) return hr_fail(err, HR_FAILURE, "no room for %d cuts", program->loop_max);
     while (first > 0 && program->steps[first - 1].block == HR_BLOCK_HEAD) first--;
-    return hr_tile(program, first, last, "chunk of logits", rows, scratch, err);
+    if (chunk < rows) cuts[count++] = (hr_tile_cut){ first, end, "chunk of logits", chunk };
+    for (int32_t s = 0, last; mlp_tile && mlp_tile < rows && s <= end; s = last + 1) {
+        const hr_step *step = &program->steps[s];
+        last = s;
+        if (step->block != HR_BLOCK_MLP || count == program->loop_max) continue;
+        while (last < end && program->steps[last + 1].block == step->block &&
+               program->steps[last + 1].layer == step->layer)
+            last++;
+        cuts[count++] = (hr_tile_cut){ s, last, "mlp tile", mlp_tile };
+    }
+    const hr_status status = hr_tile_many(program, cuts, count, scratch, err);
+    scratch->used = kept;
+    hr_tile_sort_loops(program);
+    return status;
 }
 
 hr_status hr_compile_evaluation(const hr_config *config, int64_t sequences, int64_t chunk,
-                                int64_t emit_bytes, int32_t threads, hr_region *region,
-                                hr_compiled *compiled, hr_error *err)
+                                int64_t mlp_tile, int64_t emit_bytes, int32_t threads,
+                                hr_region *region, hr_compiled *compiled, hr_error *err)
 {
     hr_program *program = &compiled->program;
     hr_status status = hr_model_assemble_evaluation(config, sequences, emit_bytes, region, program,
                                                     err);
-    if (status == HR_OK && chunk < sequences * config->train.seq_len)
-        status = cut_head(chunk, program, region, err);
-    if (status == HR_OK) hr_tile_sort_loops(program);
+    if (status == HR_OK)
+        status = cut_turn(chunk, mlp_tile, sequences * config->train.seq_len, program, region, err);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
     return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
 }

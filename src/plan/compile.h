@@ -61,11 +61,11 @@ HR_MUST_CHECK hr_status hr_compile_generation(const hr_config *config, int64_t r
                                               hr_region *region, hr_compiled *compiled,
                                               hr_error *err);
 
-/* Compiles what asks a model about whole sequences (model/evaluation.h), so many a turn, and logits
- * of `chunk` rows at a time. */
+/* Compiles what asks a model about whole sequences (model/evaluation.h), so many a turn, logits of
+ * `chunk` rows at a time; `mlp_tile` rows pass an MLP at a time, 0: all. */
 HR_MUST_CHECK hr_status hr_compile_evaluation(const hr_config *config, int64_t sequences,
-                                              int64_t chunk, int64_t emit_bytes, int32_t threads,
-                                              hr_region *region, hr_compiled *compiled,
-                                              hr_error *err);
+                                              int64_t chunk, int64_t mlp_tile, int64_t emit_bytes,
+                                              int32_t threads, hr_region *region,
+                                              hr_compiled *compiled, hr_error *err);
 
 #endif

@@ -176,8 +176,8 @@ static void cuts_change_no_bit(void **state)
 {
     (void)state;
     put_model("llama", 0, "model.d_model=128 model.d_ff=1024");
-    put_tokens("ids", 5, 900, 256, true);
-    put_tokens("narrow", 5, 900, 256, false);
+    put_tokens("ids", 3, 2000, 256, true);
+    put_tokens("narrow", 3, 2000, 256, false);
     for (int32_t bf16 = 0; bf16 < 2; bf16++) {
         const char *format = bf16 ? "bf16" : "fp32";
         assert_int_equal(run("eval model --tokens ids --logits-out whole --format %s --threads 1 "
@@ -186,15 +186,15 @@ static void cuts_change_no_bit(void **state)
                          HR_OK);
         json_t *facts = kept_plan();
         const int64_t most = (int64_t)number(facts, "process_bytes_planned");
-        assert_int_equal(number(facts, "at_a_time"), 4);
+        assert_int_equal(number(facts, "at_a_time"), 2);
         assert_int_equal(number(facts, "chunk"), 1024);
         json_decref(facts);
         assert_int_equal(run("eval model --tokens narrow --logits-out part --format %s", format),
                          HR_OK);
         same_bytes("part", "whole");
-        double one = 0, chunk = 0, loss = 0;
+        double one = 0, chunk = 0, tile = 0, loss = 0;
         int32_t fits = 0;
-        for (int64_t budget = most; one != 1 || chunk != 64; budget -= 2 << 20) {
+        for (int64_t budget = most;; budget -= 2 << 20) {
             if (run("eval model --tokens ids --logits-out part --format %s --threads 2 --budget "
                     "%lld --json",
                     format, (long long)budget) != HR_OK)
@@ -203,6 +203,7 @@ static void cuts_change_no_bit(void **state)
             assert_true(number(facts, "process_bytes_planned") <= (double)budget);
             one = number(facts, "at_a_time");
             chunk = number(facts, "chunk");
+            tile = number(facts, "mlp_tile");
             json_decref(facts);
             same_bytes("part", "whole");
             assert_int_equal(run("eval model --tokens ids --format %s --budget %lld --json", format,
@@ -213,13 +214,14 @@ static void cuts_change_no_bit(void **state)
             loss = number(facts, "loss_sum");
             json_decref(facts);
         }
-        print_message("%s: %d budgets, down to %g sequences and %g tokens of logits\n", format,
-                      (int)fits, one, chunk);
+        assert_non_null(strstr(err, "2000 tokens at a time need at least "));
+        print_message("%s: %d budgets, down to %g, %g and %g\n", format, (int)fits, one, chunk,
+                      tile);
         assert_true(fits > 2);
-        assert_true(one == 1 && chunk <= 900);
+        assert_true(one == 1 && chunk == 64 && tile >= 64 && tile < 2000);
     }
     assert_int_equal(run("eval model --tokens ids --logits-out none --budget 1MiB"), HR_NO_FIT);
-    assert_non_null(strstr(err, "900 tokens at a time need at least "));
+    assert_non_null(strstr(err, "2000 tokens at a time need at least "));
     assert_non_null(strstr(err, "there are 1,048,576 bytes"));
     assert_int_not_equal(access("none", F_OK), 0);
 }
