@@ -20,6 +20,7 @@
 #include "ops/kernels.h"
 #include "ops/loss/loss.h"
 #include "ops/norm/norm.h"
+#include "ops/recurrence/recurrence.h"
 #include "ops/rope/rope.h"
 #include "ops/update/update.h"
 
@@ -164,6 +165,7 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
     static const hr_dropout_attr dropout = { D, T, 0.1f, 1 };
     static const hr_linear_attr gelu = { D, D, T, HR_ACT_GELU };
     static const hr_glu_attr silu = { D, HR_GLU_SILU };
+    static const hr_recurrence_attr recurrence = { D, T };
     static const hr_embed_attr embed = { V / 4, D, T };
     const double pass_bytes = (double)ROWS * D * (double)hr_dtype_bytes(dtype);
     const double loss_bytes = (double)LOSS_ROWS * V * (double)hr_dtype_bytes(dtype);
@@ -243,6 +245,18 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
           1,
           { { r[4], r[0], r[1] }, { r[0], r[1] }, .attr = &silu },
           5 * pass_bytes,
+          MODIFY },
+        { "recurrence",
+          hr_recurrence_run,
+          1,
+          { { r[0], r[1], a->gain }, { r[1] }, .attr = &recurrence },
+          3 * pass_bytes,
+          MODIFY },
+        { "recurrence_bwd",
+          hr_recurrence_bwd_run,
+          2,
+          { { r[4], r[0], a->gain }, { r[0], a->numbers }, .attr = &recurrence, .clear = 2 },
+          3 * pass_bytes,
           MODIFY },
         { "embed",
           hr_embed_run,

@@ -115,7 +115,8 @@ static void gpt_neox_has_the_parameters_of_every_pythia(void **state)
 }
 
 /* As published, or counted by hand: long-* are 2 V D + L (2 D^2 + 2 D K + 3 D F + 2 D) + D with 8
- * heads of keys of width D / H each in K. */
+ * heads of keys of width D / H each in K, wide-* D V + L (D^2 + D) + D X + X + X V with an expansion
+ * of X. */
 static void families_have_the_published_parameters(void **state)
 {
     static const struct {
@@ -126,7 +127,8 @@ static void families_have_the_published_parameters(void **state)
                   { "mistral-7b", 7241732096 }, { "qwen2-0.5b", 494032768 },
                   { "qwen3-0.6b", 596049920 },  { "yxanul-197m", 196398464 },
                   { "long-0.6b", 663544832 },   { "long-4b", 3915962880 },
-                  { "long-8b", 8190726144 },    { "long-32b", 30748840960 } };
+                  { "long-8b", 8190726144 },    { "long-32b", 30748840960 },
+                  { "wide-small", 887296 },     { "wide-1.2b", 1189646336 } };
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const hr_config config = preset(known[i].name);

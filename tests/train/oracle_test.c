@@ -422,6 +422,59 @@ static void wide_is_what_pytorch_computes(void **state)
     on_every_rung(&c, &config);
 }
 
+/* The oracle's decoder as the product of one and itself. */
+static float *factor_of(void *context, const char *name)
+{
+    enum { X = 97 };
+    if (strcmp(name, "decoder.a") != 0)
+        return weight_of(context, strcmp(name, "decoder.b") ? name : "decoder");
+    float *one = calloc(X * X, sizeof *one);
+    for (int32_t i = 0; i < X; i++) one[i * X + i] = 1;
+    return one;
+}
+
+/* A factor more changes neither logits nor what flows through both. */
+static void wide_with_two_factors_is_wide_with_their_product(void **state)
+{
+    (void)state;
+    uint32_t mask;
+    hr_config config = wide_config();
+    config.model.decoder_rank = config.model.expansion;
+    if (shared_is_absent()) skip();
+    for (int32_t i = 0; i < RUNGS; i++) {
+        if (!has_rung(i, &mask)) continue;
+        oracle_file weights = { 0 }, golden = { 0 };
+        rig r;
+        int64_t bytes = 0, at = 0;
+        double worst = 0;
+        int32_t compared = 0;
+        assert_true(oracle_open(&weights, HR_SHARED "/oracles/systems/wide/weights.safetensors"));
+        assert_true(oracle_open(&golden, HR_SHARED "/oracles/systems/wide/golden.safetensors"));
+        rig_open(&r, &config, 2, mask, factor_of, &weights);
+        take_batch(&r, &golden);
+        rig_evaluate(&r);
+        const float *logits = oracle_tensor(&golden, "", "logits", &bytes);
+        for (int64_t e = 0; e < bytes / 4; e++)
+            assert_true(fabs((double)r.logits[e] - logits[e]) < LOGIT_TOLERANCE);
+        rig_step(&r);
+        for (int32_t p = 0; p < r.compiled.program.param_count; p++) {
+            const hr_param *param = &r.compiled.program.params[p];
+            const char *name = param->external_name;
+            const float *want = oracle_tensor(&golden, "grad.",
+                                              strcmp(name, "decoder.b") ? name : "decoder", &bytes);
+            for (int64_t e = 0; want && e < rig_elements(param); e++)
+                worst = fmax(worst, fabs(r.gradients[at + e] - (double)want[e]));
+            compared += want != 0;
+            at += rig_elements(param);
+        }
+        print_message("two factors %-10s: %d gradients %.1e\n", rungs[i], compared, worst);
+        assert_true(compared == 8 && worst < 1.2e-7);
+        rig_close(&r);
+        oracle_close(&golden);
+        oracle_close(&weights);
+    }
+}
+
 static void needle_is_what_pytorch_computes_with_every_pattern(void **state)
 {
     (void)state;
@@ -493,6 +546,7 @@ int main(void)
         cmocka_unit_test(qwen3_is_what_transformers_computes),
         cmocka_unit_test(yxanul_is_what_pytorch_computes),
         cmocka_unit_test(wide_is_what_pytorch_computes),
+        cmocka_unit_test(wide_with_two_factors_is_wide_with_their_product),
         cmocka_unit_test(needle_is_what_pytorch_computes_with_every_pattern),
         cmocka_unit_test(bf16_follows_the_oracle),
     };
