@@ -3,7 +3,9 @@
  * budget; windows of a text; and what must be refused. */
 #include <math.h>
 
+#include "headroom/config.h"
 #include "headroom/status.h"
+#include "model/family.h"
 #include "support/oracle.h"
 #include "support/program.h"
 #include "support/stored.h"
@@ -305,6 +307,41 @@ static void windows_hold_every_byte_once(void **state)
     assert_non_null(strstr(out, "windows of 64, disjoint\n"));
 }
 
+/* The loss of a text is what the run that made the model said of it at its end. */
+static void every_family_says_what_its_run_said(void **state)
+{
+    (void)state;
+    require_program();
+    char text[PROGRAM_TEXT_BYTES];
+    put_tiny_and_text();
+    get("text.txt", text);
+    text[8 * 64 + 1] = 0; /* eight batches, and what comes after */
+    put("valid.txt", text);
+    for (int32_t k = 0; k < 2 * HR_FAMILIES; k++) {
+        hr_config config;
+        hr_config_default(&config);
+        config.model.family = k / 2;
+        const char *family = hr_family_of(&config)->name, *format = k % 2 ? "bf16" : "fp32";
+        if (run("train tiny.yaml data.train=text.txt data.valid=valid.txt train.out=%s%s "
+                "model.family=%s train.format=%s train.optimizer.lr=0.01 train.sample_tokens=0 "
+                "--metrics metrics",
+                family, format, family, format) != HR_OK)
+            fail_msg("%s: %s", family, err);
+        get("metrics", text);
+        const char *said = strstr(text, "\"valid_loss\":");
+        assert_non_null(said);
+        const double valid = strtod(strchr(said, ':') + 1, NULL);
+        if (run("eval %s%s --file valid.txt --context 16 --format %s --json", family, format,
+                format) != HR_OK)
+            fail_msg("%s: %s", family, err);
+        json_t *facts = kept_plan();
+        const double loss = number(facts, "loss");
+        json_decref(facts);
+        if (!(fabs(loss - valid) <= (k % 2 ? 1e-3 : 1e-6)))
+            fail_msg("%s %s: %.9f, and the run said %.9f", family, format, loss, valid);
+    }
+}
+
 /* ---- multiple choice */
 
 /* What the bytes of `answer` cost behind `context`. */
@@ -515,12 +552,15 @@ static void text_needs_a_tokenizer(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(logits_are_those_of_others),  IN_A_FOLDER(losses_are_those_of_others),
-        IN_A_FOLDER(cuts_change_no_bit),          IN_A_FOLDER(windows_hold_every_byte_once),
-        IN_A_FOLDER(answers_are_the_likeliest),   IN_A_FOLDER(the_seal_holds),
-        IN_A_FOLDER(an_interrupt_leaves_no_file), IN_A_FOLDER(what_cannot_be_is_refused),
-        IN_A_FOLDER(text_needs_a_tokenizer)
-    };
+    const struct CMUnitTest tests[] = { IN_A_FOLDER(logits_are_those_of_others),
+                                        IN_A_FOLDER(losses_are_those_of_others),
+                                        IN_A_FOLDER(cuts_change_no_bit),
+                                        IN_A_FOLDER(windows_hold_every_byte_once),
+                                        IN_A_FOLDER(every_family_says_what_its_run_said),
+                                        IN_A_FOLDER(answers_are_the_likeliest),
+                                        IN_A_FOLDER(the_seal_holds),
+                                        IN_A_FOLDER(an_interrupt_leaves_no_file),
+                                        IN_A_FOLDER(what_cannot_be_is_refused),
+                                        IN_A_FOLDER(text_needs_a_tokenizer) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
