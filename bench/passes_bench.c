@@ -164,7 +164,7 @@ static int32_t add_passes(pass *passes, const arrays *a, hr_dtype dtype)
     static const hr_loss_attr loss = { V };
     static const hr_dropout_attr dropout = { D, T, 0.1f, 1 };
     static const hr_linear_attr gelu = { D, D, T, HR_ACT_GELU };
-    static const hr_glu_attr silu = { D, HR_GLU_SILU };
+    static const hr_glu_attr silu = { D };
     static const hr_recurrence_attr recurrence = { D, T };
     static const hr_embed_attr embed = { V / 4, D, T };
     const double pass_bytes = (double)ROWS * D * (double)hr_dtype_bytes(dtype);

@@ -116,7 +116,7 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *
                                           HR_INTERMEDIATE_GATE);
     const int32_t up = hr_block_project(builder, "up", norm, w[HR_LLAMA_UP], HR_NONE,
                                         HR_INTERMEDIATE_UP);
-    const int32_t gated = hr_build_glu(builder, "gated", gate, up, HR_GLU_SILU);
+    const int32_t gated = hr_build_glu(builder, "gated", gate, up);
     return hr_block_join(builder, config, "layer_out", gated, w[HR_LLAMA_DOWN], HR_NONE, h);
 }
 

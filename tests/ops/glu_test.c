@@ -18,13 +18,9 @@ enum { SEED = 909 };
 
 enum { DY, GATE, UP, ARRAYS };
 
-static const hr_glu_act acts[] = { HR_GLU_SILU, HR_GLU_GELU_TANH };
-
-/* The definition as the literature writes it; far below 0 the second takes 1 from 1. */
-static long double act_at(hr_glu_act act, long double x)
+static long double act_at(long double x)
 {
-    if (act == HR_GLU_SILU) return x / (1 + expl(-x));
-    return x / 2 * (1 + tanhl(sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x)));
+    return x / (1 + expl(-x));
 }
 
 static hr_call forward_call(const hr_kernels *kernels, const hr_glu_attr *attr, int64_t rows,
@@ -60,27 +56,25 @@ static void the_reference_is_the_definition_and_its_derivative(void **unused)
     (void)unused;
     hr_kernels ref;
     hr_glu_kernels_fill(&ref.glu, 0);
-    for (int32_t a = 0; a < 2; a++) {
-        const hr_glu_attr attr = { COUNT, acts[a] };
-        uint64_t state = start(SEED);
-        float *dy = take_random(COUNT, HR_F32, 1, &state), *gate = take(COUNT * 4);
-        float *up = take_random(COUNT, HR_F32, 1, &state), *y = take_poisoned(COUNT * 4);
-        float *dgate = take_poisoned(COUNT * 4), *dup = take_poisoned(COUNT * 4);
-        void *const in[ARRAYS] = { dy, gate, up };
-        for (int32_t i = 0; i < COUNT; i++) gate[i] = (float)(i - COUNT / 2) / 100;
-        hr_call call = forward_call(&ref, &attr, 1, HR_F32, in, y);
-        run_threads(&call, hr_glu_run, 1, 1);
-        call = backward_call(&ref, &attr, 1, HR_F32, in, dgate, dup);
-        run_threads(&call, hr_glu_bwd_run, 1, 1);
-        for (int32_t i = 0; i < COUNT; i++) {
-            const long double x = gate[i], h = 1e-5L, value = act_at(attr.act, x);
-            const long double slope = (act_at(attr.act, x + h) - act_at(attr.act, x - h)) / (2 * h);
-            assert_true(near(y[i], value * up[i], 1e-7L, 1e-16L));
-            assert_true(near(dup[i], value * dy[i], 1e-7L, 1e-16L));
-            assert_true(near(dgate[i], slope * dy[i] * up[i], 1e-7L, 1e-9L));
-        }
-        release_all();
+    const hr_glu_attr attr = { COUNT };
+    uint64_t state = start(SEED);
+    float *dy = take_random(COUNT, HR_F32, 1, &state), *gate = take(COUNT * 4);
+    float *up = take_random(COUNT, HR_F32, 1, &state), *y = take_poisoned(COUNT * 4);
+    float *dgate = take_poisoned(COUNT * 4), *dup = take_poisoned(COUNT * 4);
+    void *const in[ARRAYS] = { dy, gate, up };
+    for (int32_t i = 0; i < COUNT; i++) gate[i] = (float)(i - COUNT / 2) / 100;
+    hr_call call = forward_call(&ref, &attr, 1, HR_F32, in, y);
+    run_threads(&call, hr_glu_run, 1, 1);
+    call = backward_call(&ref, &attr, 1, HR_F32, in, dgate, dup);
+    run_threads(&call, hr_glu_bwd_run, 1, 1);
+    for (int32_t i = 0; i < COUNT; i++) {
+        const long double x = gate[i], h = 1e-5L, value = act_at(x);
+        const long double slope = (act_at(x + h) - act_at(x - h)) / (2 * h);
+        assert_true(near(y[i], value * up[i], 1e-7L, 1e-16L));
+        assert_true(near(dup[i], value * dy[i], 1e-7L, 1e-16L));
+        assert_true(near(dgate[i], slope * dy[i] * up[i], 1e-7L, 1e-9L));
     }
+    release_all();
 }
 
 /* Where an output lies: apart, or in the bytes of an input. */
@@ -134,10 +128,10 @@ static void every_place_gets_what_the_reference_says(uint32_t mask)
     hr_glu_kernels_fill(&fast.glu, mask);
     hr_glu_kernels_fill(&ref.glu, 0);
     for (int32_t s = 0; s < SIZE_COUNT; s++)
-        for (int32_t k = 0; k < 4; k++)
+        for (int32_t k = 0; k < 2; k++)
             for (int64_t rows = 0; rows < 8; rows += 1 + 2 * rows) {
-                const hr_glu_attr attr = { odd_sizes[s], acts[k / 2] };
-                const hr_dtype dtype = activations[k % 2];
+                const hr_glu_attr attr = { odd_sizes[s] };
+                const hr_dtype dtype = activations[k];
                 for (int32_t place = GATE; place < PLACES; place++)
                     compare_forward(&fast, &ref, &attr, rows, dtype, place);
                 for (int32_t both = 0; both < PLACES * PLACES; both++) {
@@ -149,38 +143,36 @@ static void every_place_gets_what_the_reference_says(uint32_t mask)
 }
 
 /* With dy and up at 1, y and dup are act and dgate its slope. act relatively, all the way down to
- * where it ends; in GELU's tanh form as far as z, a product of three, is known there. */
+ * where it ends. */
 static void act_is_right_relatively_and_its_slope_absolutely(uint32_t mask)
 {
     enum { COUNT = 100003 };
     hr_kernels kernels, ref;
     hr_glu_kernels_fill(&kernels.glu, mask);
     hr_glu_kernels_fill(&ref.glu, 0);
-    for (int32_t a = 0; a < 2; a++) {
-        const hr_glu_attr attr = { COUNT, acts[a] };
-        const double width = a == 0 ? 90 : 10.5, relative = a == 0 ? 4e-6 : 1.2e-5;
-        float *ones = take(COUNT * 4), *gate = take(COUNT * 4), *got[3], *expected[3];
-        void *const in[ARRAYS] = { ones, gate, ones };
-        uint64_t state = start(SEED);
-        for (int32_t i = 0; i < COUNT; i++) {
-            ones[i] = 1;
-            gate[i] = (float)(width * draw(&state));
-        }
-        for (int32_t k = 0; k < 2; k++) {
-            float **out = k ? got : expected;
-            for (int32_t j = 0; j < 3; j++) out[j] = take_poisoned(COUNT * 4);
-            hr_call call = forward_call(k ? &kernels : &ref, &attr, 1, HR_F32, in, out[0]);
-            run_threads(&call, hr_glu_run, 1, 1);
-            call = backward_call(call.kernels, &attr, 1, HR_F32, in, out[1], out[2]);
-            run_threads(&call, hr_glu_bwd_run, 1, 1);
-        }
-        for (int32_t i = 0; i < COUNT; i++) {
-            assert_true(near(got[0][i], expected[0][i], relative, 2e-35L));
-            assert_true(near(got[1][i], expected[1][i], 0, 5e-7L));
-            assert_true(near(got[2][i], expected[2][i], relative, 2e-35L));
-        }
-        release_all();
+    const hr_glu_attr attr = { COUNT };
+    const double width = 90, relative = 4e-6;
+    float *ones = take(COUNT * 4), *gate = take(COUNT * 4), *got[3], *expected[3];
+    void *const in[ARRAYS] = { ones, gate, ones };
+    uint64_t state = start(SEED);
+    for (int32_t i = 0; i < COUNT; i++) {
+        ones[i] = 1;
+        gate[i] = (float)(width * draw(&state));
     }
+    for (int32_t k = 0; k < 2; k++) {
+        float **out = k ? got : expected;
+        for (int32_t j = 0; j < 3; j++) out[j] = take_poisoned(COUNT * 4);
+        hr_call call = forward_call(k ? &kernels : &ref, &attr, 1, HR_F32, in, out[0]);
+        run_threads(&call, hr_glu_run, 1, 1);
+        call = backward_call(call.kernels, &attr, 1, HR_F32, in, out[1], out[2]);
+        run_threads(&call, hr_glu_bwd_run, 1, 1);
+    }
+    for (int32_t i = 0; i < COUNT; i++) {
+        assert_true(near(got[0][i], expected[0][i], relative, 2e-35L));
+        assert_true(near(got[1][i], expected[1][i], 0, 5e-7L));
+        assert_true(near(got[2][i], expected[2][i], relative, 2e-35L));
+    }
+    release_all();
 }
 
 /* Gates where exp overflows or vanishes, at the end of the numbers, and no numbers at all. */
@@ -195,9 +187,9 @@ static void far_out_are_the_limits_and_no_number_stays_none(uint32_t mask)
     hr_kernels fast, ref;
     hr_glu_kernels_fill(&fast.glu, mask);
     hr_glu_kernels_fill(&ref.glu, 0);
-    for (int32_t k = 0; k < 4; k++) {
-        const hr_glu_attr attr = { COUNT, acts[k / 2] };
-        const hr_dtype dtype = activations[k % 2];
+    for (int32_t k = 0; k < 2; k++) {
+        const hr_glu_attr attr = { COUNT };
+        const hr_dtype dtype = activations[k];
         const int64_t bytes = COUNT * hr_dtype_bytes(dtype);
         void *in[ARRAYS], *out[2][3];
         for (int32_t i = 0; i < ARRAYS; i++) in[i] = take(bytes);
@@ -237,9 +229,9 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     enum { ROWS = 20, N = 45, COUNT = ROWS * N };
     hr_kernels kernels;
     hr_glu_kernels_fill(&kernels.glu, mask);
-    for (int32_t k = 0; k < 4; k++) {
-        const hr_glu_attr attr = { N, acts[k / 2] };
-        const hr_dtype dtype = activations[k % 2];
+    for (int32_t k = 0; k < 2; k++) {
+        const hr_glu_attr attr = { N };
+        const hr_dtype dtype = activations[k];
         const int64_t bytes = COUNT * hr_dtype_bytes(dtype);
         uint64_t state = start(SEED);
         void *in[ARRAYS], *whole[3], *cut[3];
@@ -320,7 +312,7 @@ static void build(built *m, int32_t second_reader)
     m->first = m->program.step_count;
     m->gate = hr_build_mark(b, product(m, "gate", x, w[0], HR_NONE), HR_INTERMEDIATE_GATE);
     m->up = hr_build_mark(b, product(m, "up", x, w[1], HR_NONE), HR_INTERMEDIATE_UP);
-    m->y = hr_build_glu(b, "y", m->gate, m->up, HR_GLU_SILU);
+    m->y = hr_build_glu(b, "y", m->gate, m->up);
     const int32_t onto[] = { HR_NONE, m->gate, m->up };
     const int32_t out = product(m, "out", m->y, w[2], onto[second_reader]);
     b->layer = HR_NONE;
@@ -370,7 +362,7 @@ static void one_step_makes_both_gradients_in_the_bytes_of_what_dies(void **unuse
     assert_string_equal(m.program.tensors[bwd->out[0]].name, "d.gate");
     assert_string_equal(m.program.tensors[bwd->out[1]].name, "d.up");
     const hr_glu_attr *attr = (const hr_glu_attr *)bwd->attr;
-    assert_true(attr->N == WIDTH && attr->act == HR_GLU_SILU);
+    assert_true(attr->N == WIDTH);
     for (int32_t k = 0; k < 2; k++) { /* what the price counts: exponentials */
         int64_t items[HR_ITEMS_MAX] = { 0 };
         hr_op_table[k ? HR_OP_glu_bwd : HR_OP_glu]->items(bwd, true, 5, items);

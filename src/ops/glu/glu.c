@@ -5,11 +5,10 @@
 #include "ops/glu/glu_build.h"
 #include "ops/list.h"
 
-int32_t hr_build_glu(hr_builder *builder, const char *name, int32_t gate, int32_t up,
-                     hr_glu_act act)
+int32_t hr_build_glu(hr_builder *builder, const char *name, int32_t gate, int32_t up)
 {
     if (hr_build_status(builder) != HR_OK) return HR_NONE;
-    const hr_glu_attr attr = { builder->program->tensors[gate].dims[1], act };
+    const hr_glu_attr attr = { builder->program->tensors[gate].dims[1] };
     const int32_t y = hr_build_rows(builder, name, builder->dtype, attr.N);
     hr_build_mark(builder, y, HR_INTERMEDIATE_ACTIVATION);
     hr_step *step = hr_build_step(builder, HR_OP_glu, &attr, sizeof attr);

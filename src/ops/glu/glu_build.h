@@ -7,7 +7,6 @@
 #include "ops/glu/glu.h"
 
 /* y = act(gate) o up, marked as its layer's activation. Returns y. */
-int32_t hr_build_glu(hr_builder *builder, const char *name, int32_t gate, int32_t up,
-                     hr_glu_act act);
+int32_t hr_build_glu(hr_builder *builder, const char *name, int32_t gate, int32_t up);
 
 #endif

@@ -9,12 +9,12 @@
 #include "ops/glu/glu.h"
 
 /* y = act(gate) up, `count` elements. */
-typedef void hr_glu_fwd_fn(const void *gate, const void *up, void *y, int64_t count, hr_glu_act act,
+typedef void hr_glu_fwd_fn(const void *gate, const void *up, void *y, int64_t count,
                            hr_dtype dtype);
 
 /* dgate = dy up act'(gate), dup = dy act(gate). */
 typedef void hr_glu_bwd_fn(const void *dy, const void *gate, const void *up, void *dgate, void *dup,
-                           int64_t count, hr_glu_act act, hr_dtype dtype);
+                           int64_t count, hr_dtype dtype);
 
 typedef struct {
     hr_glu_fwd_fn *fwd;

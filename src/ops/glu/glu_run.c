@@ -11,9 +11,9 @@ void hr_glu_run(const hr_call *call)
     int64_t first, last;
     hr_share(call->rows, call->thread, call->threads, &first, &last);
     const int64_t at = first * attr->N;
-    call->kernels->glu.fwd(
-        hr_element_at(call->in[0], at, dtype), hr_element_at(call->in[1], at, dtype),
-        hr_element_at(call->out[0], at, dtype), (last - first) * attr->N, attr->act, dtype);
+    call->kernels->glu.fwd(hr_element_at(call->in[0], at, dtype),
+                           hr_element_at(call->in[1], at, dtype),
+                           hr_element_at(call->out[0], at, dtype), (last - first) * attr->N, dtype);
 }
 
 void hr_glu_bwd_run(const hr_call *call)
@@ -26,5 +26,5 @@ void hr_glu_bwd_run(const hr_call *call)
     call->kernels->glu.bwd(
         hr_element_at(call->in[0], at, dtype), hr_element_at(call->in[1], at, dtype),
         hr_element_at(call->in[2], at, dtype), hr_element_at(call->out[0], at, dtype),
-        hr_element_at(call->out[1], at, dtype), (last - first) * attr->N, attr->act, dtype);
+        hr_element_at(call->out[1], at, dtype), (last - first) * attr->N, dtype);
 }
