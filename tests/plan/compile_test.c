@@ -115,8 +115,8 @@ static void gpt_neox_has_the_parameters_of_every_pythia(void **state)
 }
 
 /* As published, or counted by hand: long-* are 2 V D + L (2 D^2 + 2 D K + 3 D F + 2 D) + D with 8
- * heads of keys of width D / H each in K, wide-* D V + L (D^2 + D) + D X + X + X V with an expansion
- * of X. */
+ * heads of keys of width D / H each in K; wide-* are V D + L (D^2 + D) + D X + X + X V with an
+ * expansion of X. */
 static void families_have_the_published_parameters(void **state)
 {
     static const struct {
