@@ -5,6 +5,7 @@
 
 #include "headroom/config.h"
 #include "headroom/status.h"
+#include "mem/process.h"
 #include "model/family.h"
 #include "support/oracle.h"
 #include "support/program.h"
@@ -33,7 +34,8 @@ static double number(const json_t *object, const char *name)
 static json_t *kept_plan(void)
 {
     json_t *facts = out_json();
-    assert_true(number(facts, "process_bytes_measured") <= number(facts, "process_bytes_planned"));
+    assert_true(!hr_process_is_exact() ||
+                number(facts, "process_bytes_measured") <= number(facts, "process_bytes_planned"));
     assert_true(number(facts, "arena_bytes_used") == number(facts, "arena_bytes_planned"));
     return facts;
 }
@@ -163,7 +165,7 @@ static void put_tokens(const char *name, int32_t B, int32_t T, int32_t V, bool w
     int64_t *ids = malloc((size_t)(B * T) * sizeof *ids);
     int32_t *narrow = malloc((size_t)(B * T) * sizeof *narrow);
     char shape[64];
-    for (int32_t i = 0; i < B * T; i++) ids[i] = narrow[i] = (i * 7919 + i / 3) % V;
+    for (int64_t i = 0; i < B * T; i++) ids[i] = narrow[i] = (int32_t)((i * 7919 + i / 3) % V);
     snprintf(shape, sizeof shape, "[%d,%d]", (int)B, (int)T);
     stored_file file = stored_begin();
     stored_add(&file, "input_ids", wide ? "I64" : "I32", shape, wide ? (void *)ids : narrow,
@@ -196,7 +198,7 @@ static void cuts_change_no_bit(void **state)
         same_bytes("part", "whole");
         double one = 0, chunk = 0, tile = 0, loss = 0;
         int32_t fits = 0;
-        for (int64_t budget = most;; budget -= 2 << 20) {
+        for (int64_t budget = most;; budget -= 3 << 20) {
             if (run("eval model --tokens ids --logits-out part --format %s --threads 2 --budget "
                     "%lld --json",
                     format, (long long)budget) != HR_OK)
