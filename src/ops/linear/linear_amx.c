@@ -68,6 +68,23 @@ ALWAYS_INLINE void multiply_step(const tile_operands *operands, int64_t step)
     hr_tile_dpbf16(LOW_RIGHT, A_LOW, B_RIGHT);
 }
 
+/* The same where there are no rows for the lower tiles: B is used once, so what the next tile of
+ * columns takes of it is asked for here. */
+ALWAYS_INLINE void multiply_few(const tile_operands *operands, int64_t step)
+{
+    const uint32_t *a = operands->a + step * operands->a_step;
+    const uint32_t *b = operands->b + step * TILE_WORDS, *next = b + 2 * operands->b_right;
+    for (int line = 0; line < LINE; line++) {
+        __builtin_prefetch(next + line * LINE, 0, 2);
+        __builtin_prefetch(next + operands->b_right + line * LINE, 0, 2);
+    }
+    hr_tile_load_stream(B_LEFT, b, LINE_BYTES);
+    hr_tile_load(A_TOP, a, operands->a_row * 4);
+    hr_tile_dpbf16(TOP_LEFT, A_TOP, B_LEFT);
+    hr_tile_load_stream(B_RIGHT, b + operands->b_right, LINE_BYTES);
+    hr_tile_dpbf16(TOP_RIGHT, A_TOP, B_RIGHT);
+}
+
 ALWAYS_INLINE void zero_results(void)
 {
     hr_tile_zero(TOP_LEFT);
@@ -256,7 +273,7 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
                            float *carried, waiting_tile *waiting)
 {
     const int64_t steps = block->words / STEP_WORDS, share = divide_up(STRIP_ROWS, steps);
-    const bool carries = !block->first || !block->last;
+    const bool carries = !block->first || !block->last, few = mm->rows <= STRIP_ROWS / 2;
     tile_operands operands = place_strip(mm, block, row);
     coming_strip strip = coming_after(mm, row, mm->a, mm->K, 2 * block->word_first,
                                       2 * (block->word_first + block->words));
@@ -276,7 +293,8 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
         if (block->first) zero_results();
         else load_results(&before);
         for (int64_t step = 0; step < steps; step++) {
-            multiply_step(&operands, step);
+            if (few) multiply_few(&operands, step);
+            else multiply_step(&operands, step);
             expect_strip(&strip);
             if (stretch) {
                 expect_strip(&out);
