@@ -481,16 +481,18 @@ typedef struct {
     int64_t bound; /* picoseconds: in either order of dW and dX nothing takes less */
 } prospect;
 
-/* Of a setting of which the largest and the smallest chunk are known: the time of the one with the
- * bytes of the other, in layers that work with nothing. */
-static int64_t bound_prospect(walk *w, hr_setting *s, int64_t micro)
+/* Of a setting of which the largest and the smallest chunk are known, in both orders of dW and dX:
+ * the least time of the one with the least bytes of all, in layers that work with nothing. */
+static int64_t bound_prospect(walk *w, hr_setting *s, const hr_twin_rest *ordered, int64_t micro)
 {
-    const hr_twin_rest *first = &s->rests[0], *last = &s->rests[s->chunk_count - 1];
-    s->rests[0] = (hr_twin_rest){
-        .head = hr_min(first->head, last->head),
-        .other = hr_min(first->other, last->other),
-        .ps = hr_max(0, first->ps - hr_setting_rounding_ps(w->fit, micro) * HR_FIT_CHUNKS_MOST)
-    };
+    const int64_t rounding_ps = hr_setting_rounding_ps(w->fit, micro) * HR_FIT_CHUNKS_MOST;
+    hr_twin_rest least = s->rests[0];
+    least.ps = hr_max(0, hr_min(least.ps, ordered[0].ps) - rounding_ps);
+    for (int32_t c = 0; c < s->chunk_count; c++) {
+        least.head = hr_min(least.head, hr_min(s->rests[c].head, ordered[c].head));
+        least.other = hr_min(least.other, hr_min(s->rests[c].other, ordered[c].other));
+    }
+    s->rests[0] = least;
     s->chunk_count = 1;
     s->slopes = (hr_twin_slopes){ .step = { 0 } };
     for (int32_t k = 0; k < w->fit->set_count; k++)
@@ -503,6 +505,7 @@ static hr_status look_at(walk *w, const hr_setting *whole, prospect *p, hr_error
     hr_fit *fit = w->fit;
     hr_setting *s = &fit->desk->ordered;
     int64_t chunks[HR_FIT_CHUNKS_MOST];
+    hr_twin_rest ordered[HR_FIT_CHUNKS_MOST];
     const int32_t count = hr_fit_chunks(fit->config, p->micro, chunks);
     hr_setting_clear(fit, s);
     s->knobs.micro_batch = p->micro;
@@ -514,10 +517,16 @@ static hr_status look_at(walk *w, const hr_setting *whole, prospect *p, hr_error
     if (status == HR_OK && scales && fit->sets[0] == 0)
         status = hr_setting_price_turns(fit, s, err);
     if (status != HR_OK) return status;
+    hr_strategy dw_first = s->knobs;
+    hr_twin_slopes ignored;
+    dw_first.dw_first = true;
+    status = hr_twin_rests_of(&fit->twin, &dw_first, fit->sets[hr_fit_reference_of(fit)], s->chunks,
+                              s->chunk_count, ordered, &ignored, err);
+    if (status != HR_OK) return status;
     p->guess = bound_setting(w, s);
     p->bound = hr_fit_uniform_ps(fit, &s->sets[0]) + s->rests[0].ps -
                hr_setting_rounding_ps(fit, p->micro) * HR_FIT_CHUNKS_MOST;
-    if (scales) p->bound = hr_max(p->bound, bound_prospect(w, s, p->micro));
+    if (scales) p->bound = hr_max(p->bound, bound_prospect(w, s, ordered, p->micro));
     return HR_OK;
 }
 

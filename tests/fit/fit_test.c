@@ -353,6 +353,36 @@ static void more_bytes_are_never_slower(void **state)
     }
 }
 
+/* Where a recipe gives the chunk of the loss, the head's bytes are not always the least of a step:
+ * what the least floor is, the search for the fastest within it has to find. */
+static void a_chunk_that_is_given_finds_its_least(void **state)
+{
+    static const char *const presets[] = { "quickstart", "pythia-70m", "needle-70m", "llama-134m" };
+    hr_rates rates;
+    hr_error err;
+    (void)state;
+    hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
+    for (size_t i = 0; i < 4 * sizeof presets / sizeof *presets; i++) {
+        char path[512];
+        int64_t least;
+        hr_intermediates dropped[LAYERS_MOST];
+        hr_config config;
+        hr_fit fit;
+        hr_fit_found found = { .strategy.dropped = dropped };
+        hr_config_default(&config);
+        snprintf(path, sizeof path, "%s/presets/%s.yaml", HR_SOURCE, presets[i / 4]);
+        if (hr_config_read(&config, path, &err) != HR_OK) fail_msg("%s", err.message);
+        config.memory.recompute = HR_RECOMPUTE_AUTO;
+        config.memory.loss_chunk = INT64_C(128) << 2 * (i % 4);
+        hr_region region = take(hr_fit_bytes(&config));
+        assert_int_equal(hr_fit_open(&fit, &config, &rates, 2, &region, &err), HR_OK);
+        assert_int_equal(hr_fit_least(&fit, &least, &err), HR_OK);
+        if (hr_fit_fastest(&fit, least, &found, &err) != HR_OK) fail_msg("%s", err.message);
+        assert_int_equal(found.floor_bytes, least);
+        free(region.base);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +390,7 @@ int main(void)
         cmocka_unit_test(deep_models_are_as_their_twins_say),
         cmocka_unit_test(where_room_is_short_the_gap_is_honest),
         cmocka_unit_test(more_bytes_are_never_slower),
+        cmocka_unit_test(a_chunk_that_is_given_finds_its_least),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
