@@ -45,7 +45,7 @@ static hr_status check_family(const hr_config *config, hr_error *err)
     } keys[] = { { config->model.n_kv_heads, HR_READS_GROUPS, "model.n_kv_heads" },
                  { config->model.head_dim, HR_READS_GROUPS, "model.head_dim" },
                  { config->model.rope_scaling.kind, HR_READS_GROUPS, "model.rope_scaling.kind" },
-                 { config->model.attention.sliding_window, HR_READS_GROUPS,
+                 { config->model.attention.sliding_window, HR_SLIDES,
                    "model.attention.sliding_window" },
                  { config->model.positions, HR_READS_POSITIONS, "model.positions" },
                  { config->model.embedding_rank, HR_READS_RANK, "model.embedding_rank" },

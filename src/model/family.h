@@ -20,7 +20,7 @@ typedef struct {
 
 /* What a family reads beside what all read, or is known to do. */
 typedef enum {
-    HR_READS_GROUPS = 1 << 0,    /* n_kv_heads, head_dim, rope_scaling, sliding_window */
+    HR_READS_GROUPS = 1 << 0,    /* n_kv_heads, head_dim, rope_scaling */
     HR_READS_POSITIONS = 1 << 1, /* model.positions */
     HR_READS_RANK = 1 << 2,      /* model.embedding_rank */
     HR_ROTATES_SHARE = 1 << 3,   /* rotary_fraction of each head */
@@ -28,7 +28,8 @@ typedef enum {
     HR_MAY_TIE = 1 << 5,         /* the head may be the table */
     HR_TIES = 1 << 6,            /* and is, unless the recipe says otherwise */
     HR_READS_EXPANSION = 1 << 7, /* model.expansion, model.decoder_rank */
-    HR_HAS_STATES = 1 << 8       /* a recurrence for attention; no MLP, no dropout */
+    HR_HAS_STATES = 1 << 8,      /* a recurrence for attention; no MLP, no dropout */
+    HR_SLIDES = 1 << 9           /* sliding_window, the same in all layers */
 } hr_family_trait;
 
 typedef struct {

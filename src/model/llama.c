@@ -149,7 +149,8 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 const hr_family_spec hr_family_llama = { .name = "llama",
-                                         .traits = HR_READS_GROUPS | HR_ROTATES_ALL | HR_MAY_TIE,
+                                         .traits = HR_READS_GROUPS | HR_SLIDES | HR_ROTATES_ALL |
+                                                   HR_MAY_TIE,
                                          .architecture = "LlamaForCausalLM",
                                          .initialisation = "normal 0.02; norms 1",
                                          .params = params,

@@ -55,7 +55,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 
 const hr_family_spec hr_family_yxanul = {
     .name = "yxanul",
-    .traits = HR_READS_GROUPS | HR_READS_RANK | HR_ROTATES_ALL | HR_MAY_TIE | HR_TIES,
+    .traits = HR_READS_GROUPS | HR_SLIDES | HR_READS_RANK | HR_ROTATES_ALL | HR_MAY_TIE | HR_TIES,
     .initialisation = "normal 0.02; o and down 0.02 / sqrt(2 layers); norms 1",
     .params = params,
     .tables = hr_llama_tables,

@@ -41,7 +41,7 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
         config.model.n_kv_heads = config.model.n_heads % shared ? 0 : shared;
         config.model.head_dim = draw(seed, turn, 17) % 3 ? 0 : 2 * between(seed, turn, 18, 1, 20);
         config.model.rope_scaling.kind = (int32_t)between(seed, turn, 19, 0, 2);
-        if (config.model.attention.pattern == 0 && draw(seed, turn, 20) % 2)
+        if (traits & HR_SLIDES && config.model.attention.pattern == 0 && draw(seed, turn, 20) % 2)
             config.model.attention.sliding_window = between(seed, turn, 21, 1, 210);
     }
     if (traits & HR_READS_RANK) config.model.embedding_rank = between(seed, turn, 23, 1, 40);
@@ -60,8 +60,7 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, 2);
     config.train.batch = 2 * between(seed, turn, 11, 1, 6);
     config.train.seq_len = between(seed, turn, 12, 4, 200);
-    if (traits & HR_READS_POSITIONS)
-        config.model.positions = 2048 + between(seed, turn, 22, 0, 9);
+    if (traits & HR_READS_POSITIONS) config.model.positions = 2048 + between(seed, turn, 22, 0, 9);
     config.memory.recompute = (int32_t)between(seed, turn, 15, 0, 3);
     config.train.sample_tokens = between(seed, turn, 13, 0, 4);
     snprintf(config.train.out, sizeof config.train.out, "%s",
