@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "headroom/status.h"
+
 /* Cores that the affinity mask of this thread allows, at least 1. */
 int32_t hr_threads_affinity(void);
 
@@ -16,5 +18,8 @@ enum { HR_THREADS_MOST = 256 }; /* of a pool */
 
 /* What affinity and the quota of the control group allow, from 1 to HR_THREADS_MOST. */
 int32_t hr_threads_default(void);
+
+/* What --threads asks for; 0: hr_threads_default. Errors USAGE  not from 0 to HR_THREADS_MOST. */
+HR_MUST_CHECK hr_status hr_threads_choose(int64_t asked, int32_t *threads, hr_error *err);
 
 #endif

@@ -38,6 +38,7 @@ typedef struct {
     hr_region planning, run_region;
     hr_compiled compiled;
     uint32_t cpu_mask;
+    int32_t threads;
     hr_pool pool;
     hr_kernels kernels;
     hr_weights_in weights;
@@ -169,7 +170,8 @@ static hr_status read_config(evaluation *e, hr_error *err)
     const hr_evaluate_request *request = e->request;
     hr_config *config = &e->config;
     hr_config_default(config);
-    hr_status status = hr_config_set(config, "model.from", request->folder, err);
+    hr_status status = hr_threads_choose(request->threads, &e->threads, err);
+    if (status == HR_OK) status = hr_config_set(config, "model.from", request->folder, err);
     if (status == HR_OK) status = hr_config_adopt(config, err);
     if (status != HR_OK) return status;
     config->train.format = request->format;
@@ -193,14 +195,14 @@ static int64_t run_bytes(const evaluation *e)
            rows * (int64_t)sizeof(int32_t) + HR_LOSSES_TEXT_BYTES + alignment;
 }
 
-static hr_status compile(evaluation *e, int32_t threads, hr_error *err)
+static hr_status compile(evaluation *e, hr_error *err)
 {
     const int64_t sequences = e->result->at_a_time, chunk = e->result->chunk;
     const bool widens = e->request->logits_out && e->request->format == HR_FORMAT_BF16;
     const int64_t losses = chunk * (int64_t)sizeof(double);
     e->planning.used = 0;
     hr_status status = hr_compile_evaluation(&e->config, sequences, chunk, e->result->mlp_tile,
-                                             widens ? HR_LOGITS_STAGING_BYTES : losses, threads,
+                                             widens ? HR_LOGITS_STAGING_BYTES : losses, e->threads,
                                              &e->planning, &e->compiled, err);
     if (status != HR_OK) return status;
     const int64_t page = hr_page_bytes();
@@ -210,7 +212,7 @@ static hr_status compile(evaluation *e, int32_t threads, hr_error *err)
     const int64_t reading = hr_round_up(hr_weights_in_scratch_bytes(e->request->folder), page);
     const int64_t planning = hr_round_up(e->planning.bytes, page) + asked;
     hr_plan *plan = &e->compiled.plan;
-    plan->threads = threads;
+    plan->threads = e->threads;
     plan->rung = hr_cpu_rung_name(e->cpu_mask);
     plan->page_bytes = page;
     hr_memory_account(
@@ -246,7 +248,6 @@ static hr_status plan(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
     const int64_t available = request->budget ? request->budget : hr_room_process_bytes();
-    const int32_t threads = request->threads ? (int32_t)request->threads : hr_threads_default();
     const int64_t length = e->source.length;
     hr_status status = hr_memory_region_open(e->memory, "planning", hr_compile_bytes(&e->config),
                                              &e->planning, err);
@@ -254,10 +255,10 @@ static hr_status plan(evaluation *e, hr_error *err)
     memset(e->planning.base, 0, (size_t)e->planning.bytes); /* touched whole, as it is accounted */
     begin_turns(e->result, hr_min(hr_max(TURN_TOKENS / length, 1), e->source.rows));
     for (;;) {
-        status = compile(e, threads, err);
+        status = compile(e, err);
         if (status != HR_OK) return status;
         int64_t needed = e->compiled.plan.process_bytes;
-        if (!request->budget) needed += hr_process_kernel_bytes(needed, threads);
+        if (!request->budget) needed += hr_process_kernel_bytes(needed, e->threads);
         if (needed <= available) break;
         if (is_less(e->result)) continue;
         char there[64], wanted[64];

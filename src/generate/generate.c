@@ -34,6 +34,7 @@ typedef struct {
     hr_region planning, run_region;
     hr_compiled compiled;
     uint32_t cpu_mask;
+    int32_t threads;
     hr_pool pool;
     hr_kernels kernels;
     hr_weights_in weights;
@@ -189,7 +190,8 @@ static hr_status read_config(generation *g, hr_error *err)
     const hr_generate_request *request = g->request;
     hr_config *config = &g->config;
     hr_config_default(config);
-    hr_status status = hr_config_set(config, "model.from", request->folder, err);
+    hr_status status = hr_threads_choose(request->threads, &g->threads, err);
+    if (status == HR_OK) status = hr_config_set(config, "model.from", request->folder, err);
     if (status == HR_OK) status = hr_config_adopt(config, err);
     if (status != HR_OK) return status;
     config->train.format = request->format;
@@ -210,12 +212,12 @@ static int64_t run_bytes(const generation *g)
            g->config.train.seq_len * (int64_t)sizeof(int32_t) + alignment;
 }
 
-static hr_status compile(generation *g, int64_t rows, int32_t threads, hr_error *err)
+static hr_status compile(generation *g, int64_t rows, hr_error *err)
 {
     g->planning.used = 0;
     hr_status status = hr_compile_generation(&g->config, rows,
-                                             hr_sampler_bytes(g->config.model.vocab_size), threads,
-                                             &g->planning, &g->compiled, err);
+                                             hr_sampler_bytes(g->config.model.vocab_size),
+                                             g->threads, &g->planning, &g->compiled, err);
     if (status != HR_OK) return status;
     const int64_t page = hr_page_bytes();
     const int64_t program_bytes = hr_round_up(g->planning.used, page);
@@ -223,7 +225,7 @@ static hr_status compile(generation *g, int64_t rows, int32_t threads, hr_error 
     const int64_t tables = program_bytes + hr_round_up(run_bytes(g), page) + prompt_bytes;
     const int64_t reading = hr_round_up(hr_weights_in_scratch_bytes(g->request->folder), page);
     hr_plan *plan = &g->compiled.plan;
-    plan->threads = threads;
+    plan->threads = g->threads;
     plan->rung = hr_cpu_rung_name(g->cpu_mask);
     plan->page_bytes = page;
     hr_memory_account(g->memory,
@@ -237,7 +239,6 @@ static hr_status plan(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;
     const int64_t available = request->budget ? request->budget : hr_room_process_bytes();
-    const int32_t threads = request->threads ? (int32_t)request->threads : hr_threads_default();
     int64_t rows = 1, needed;
     hr_status status = hr_memory_region_open(g->memory, "planning", hr_compile_bytes(&g->config),
                                              &g->planning, err);
@@ -246,11 +247,11 @@ static hr_status plan(generation *g, hr_error *err)
     while (!request->chunk && rows < CHUNK_MOST && rows < g->prompt_count) rows *= 2;
     if (request->chunk) rows = request->chunk;
     for (;; rows /= 2) {
-        status = compile(g, hr_min(rows, g->config.train.seq_len), threads, err);
+        status = compile(g, hr_min(rows, g->config.train.seq_len), err);
         if (status != HR_OK) return status;
         const hr_plan *planned = &g->compiled.plan;
         needed = planned->process_bytes;
-        if (!request->budget) needed += hr_process_kernel_bytes(needed, threads);
+        if (!request->budget) needed += hr_process_kernel_bytes(needed, g->threads);
         if (needed <= available) break;
         if (rows > 1) continue;
         char there[64], wanted[64];

@@ -181,6 +181,30 @@ static void one_core_of_affinity_makes_one_thread(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+static void as_many_threads_as_a_pool_has(void **state)
+{
+    (void)state;
+    hr_error err;
+    int32_t threads = -7;
+    assert_int_equal(hr_threads_choose(0, &threads, &err), HR_OK);
+    assert_int_equal(threads, hr_threads_default());
+    for (int64_t asked = 1; asked <= HR_THREADS_MOST; asked += HR_THREADS_MOST - 1) {
+        assert_int_equal(hr_threads_choose(asked, &threads, &err), HR_OK);
+        assert_int_equal(threads, asked);
+    }
+    const int64_t bad[] = { -1, HR_THREADS_MOST + 1, INT64_C(1) << 32, INT64_MIN, INT64_MAX };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char given[128];
+        snprintf(given, sizeof given,
+                 "from 0 to 256, 0 for as many as affinity and quota allow; it "
+                 "was given %lld",
+                 (long long)bad[i]);
+        assert_int_equal(hr_threads_choose(bad[i], &threads, &err), HR_USAGE);
+        assert_non_null(strstr(err.message, given));
+        assert_int_equal(threads, HR_THREADS_MOST);
+    }
+}
+
 static void a_small_file_is_cut_to_its_buffer(void **state)
 {
     (void)state;
@@ -219,6 +243,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(damaged_files_bound_nothing, make_root, drop_root),
         cmocka_unit_test(a_quota_is_rounded_up_and_never_below_one),
         cmocka_unit_test(one_core_of_affinity_makes_one_thread),
+        cmocka_unit_test(as_many_threads_as_a_pool_has),
         cmocka_unit_test_setup_teardown(a_small_file_is_cut_to_its_buffer, make_root, drop_root),
         cmocka_unit_test(a_number_is_found_at_the_start_of_a_line_only),
     };

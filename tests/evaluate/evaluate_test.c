@@ -461,6 +461,9 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --file text.txt --logits-out o", HR_USAGE, "--logits-out needs --tokens");
     refused("eval model --file text.txt --tokens long", HR_USAGE, "give one of --tokens");
     refused("eval model", HR_USAGE, "give one of --tokens");
+    refused("eval model --file text.txt --threads 257", HR_USAGE,
+            "--threads takes a whole number from 0 to 256");
+    refused("eval model --file text.txt --threads 999999999999", HR_USAGE, "given 999999999999");
     refused("eval nothing --file text.txt", HR_USAGE, "nothing");
     put("one.txt", "a");
     refused("eval model --file one.txt", HR_USAGE, "one.txt has 1 byte");

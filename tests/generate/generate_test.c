@@ -246,6 +246,9 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
         { "out --prompt x --format fp8", "none of fp32, bf16", HR_USAGE },
         { "out --prompt x --stop ''", "--stop takes", HR_USAGE },
         { "out --prompt x --kernels mmx", "mmx", HR_USAGE },
+        { "out --prompt x --threads 5000", "from 0 to 256", HR_USAGE },
+        { "out --prompt x --threads 999999999999", "it was given 999999999999", HR_USAGE },
+        { "out --prompt x --threads 257", "it was given 257", HR_USAGE },
         { "out --prompt x --budget 1", "need at least", HR_NO_FIT },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
