@@ -5,6 +5,7 @@
 #include "base/cpu.h"
 
 #include <cpuid.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -72,17 +73,15 @@ int64_t hr_cpu_mask_of(const char *rung_name)
     return -1;
 }
 
-hr_status hr_cpu_choose(const char *rung_name, uint32_t *mask, hr_error *err)
+hr_status hr_cpu_choose(const char *typed, const char *rung_name, uint32_t *mask, hr_error *err)
 {
     const uint32_t machine = hr_cpu_detect();
-    *mask = machine;
-    if (!rung_name || !strcmp(rung_name, "auto")) return HR_OK;
-    const int64_t wanted = hr_cpu_mask_of(rung_name);
+    const bool any = !rung_name || !strcmp(rung_name, "auto");
+    const int64_t wanted = any ? machine : hr_cpu_mask_of(rung_name);
     if (wanted < 0 || ((uint32_t)wanted & ~machine))
-        return hr_fail(
-            err, HR_USAGE,
-            "train.kernels: %s is not on this machine, whose best is %s; leave it at auto",
-            rung_name, hr_cpu_rung_name(machine));
+        return hr_fail(err, HR_USAGE,
+                       "%s: %.40s is not on this machine, whose best is %s; leave it at auto",
+                       typed, rung_name, hr_cpu_rung_name(machine));
     *mask = (uint32_t)wanted;
     return HR_OK;
 }

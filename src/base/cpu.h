@@ -31,9 +31,11 @@ const char *hr_cpu_rung_name(uint32_t mask);
 /* Mask for a rung's name (and all below it); -1 for an unknown name. */
 int64_t hr_cpu_mask_of(const char *rung_name);
 
-/* The mask to use: this machine's for "auto" or null, else a rung's that it has.
+/* The mask to use: this machine's for "auto" or null, else a rung's that it has. `typed` is where
+ * the name came from: "--kernels".
  * Errors   USAGE  it has not, or there is no such rung. */
-HR_MUST_CHECK hr_status hr_cpu_choose(const char *rung_name, uint32_t *mask, hr_error *err);
+HR_MUST_CHECK hr_status hr_cpu_choose(const char *typed, const char *rung_name, uint32_t *mask,
+                                      hr_error *err);
 
 /* Flush-to-zero and denormals-are-zero for the calling thread: denormals made bf16 GELU 9x
  * slower. */

@@ -181,7 +181,8 @@ static hr_status read_config(evaluation *e, hr_error *err)
     if (status == HR_OK) status = check_outputs(request, err);
     if (status == HR_OK) status = open_source(e, err);
     if (status == HR_OK) status = hr_config_check(config, err);
-    return status == HR_OK ? hr_cpu_choose(request->kernels, &e->cpu_mask, err) : status;
+    return status == HR_OK ? hr_cpu_choose("--kernels", request->kernels, &e->cpu_mask, err)
+                           : status;
 }
 
 /* ---- the plan */

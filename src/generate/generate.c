@@ -201,7 +201,8 @@ static hr_status read_config(generation *g, hr_error *err)
     if (status == HR_OK) status = find_positions(g, err);
     if (status == HR_OK) status = hr_config_check(config, err);
     if (status == HR_OK) status = hr_sampler_check(&request->sampling, err);
-    return status == HR_OK ? hr_cpu_choose(request->kernels, &g->cpu_mask, err) : status;
+    return status == HR_OK ? hr_cpu_choose("--kernels", request->kernels, &g->cpu_mask, err)
+                           : status;
 }
 
 static int64_t run_bytes(const generation *g)

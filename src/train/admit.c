@@ -336,7 +336,8 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
     const hr_config *config = &a->config;
     t->threads = config->train.threads ? (int32_t)config->train.threads : hr_threads_default();
     hr_status status = hr_config_check(config, err);
-    if (status == HR_OK) status = hr_cpu_choose(config->train.kernels, &a->cpu_mask, err);
+    if (status == HR_OK)
+        status = hr_cpu_choose("train.kernels", config->train.kernels, &a->cpu_mask, err);
     if (status == HR_OK) status = load_rates(t, calibrations, err);
     if (status == HR_OK) status = open_regions(t, err);
     if (status != HR_OK) return status;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -59,6 +60,27 @@ static void what_was_detected_stands_on_its_own_ladder_and_stays(void **state)
     print_message("this machine: %s\n", hr_cpu_rung_name(mask));
 }
 
+static void what_is_not_there_is_refused_where_it_was_typed(void **state)
+{
+    (void)state;
+    hr_error err;
+    uint32_t mask = 7;
+    assert_int_equal(hr_cpu_choose("train.kernels", "ref", &mask, &err), HR_OK);
+    assert_int_equal(mask, 0);
+    assert_int_equal(hr_cpu_choose("train.kernels", "auto", &mask, &err), HR_OK);
+    assert_int_equal(mask, hr_cpu_detect());
+    assert_int_equal(hr_cpu_choose("--kernels", NULL, &mask, &err), HR_OK);
+    assert_int_equal(mask, hr_cpu_detect());
+    static const char *const typed[] = { "train.kernels", "--kernels" };
+    for (int32_t i = 0; i < 2; i++) {
+        char sentence[64];
+        snprintf(sentence, sizeof sentence, "%s: mmx is not on this machine", typed[i]);
+        assert_int_equal(hr_cpu_choose(typed[i], "mmx", &mask, &err), HR_USAGE);
+        assert_int_equal(strncmp(err.message, sentence, strlen(sentence)), 0);
+        assert_int_equal(mask, hr_cpu_detect());
+    }
+}
+
 static void denormals_are_zero_once_flushed(void **state)
 {
     (void)state;
@@ -76,6 +98,7 @@ int main(void)
         cmocka_unit_test(an_unknown_rung_has_no_mask),
         cmocka_unit_test(a_rung_falls_with_the_one_it_stands_on),
         cmocka_unit_test(what_was_detected_stands_on_its_own_ladder_and_stays),
+        cmocka_unit_test(what_is_not_there_is_refused_where_it_was_typed),
         cmocka_unit_test(denormals_are_zero_once_flushed),
     };
     return cmocka_run_group_tests(tests, 0, 0);

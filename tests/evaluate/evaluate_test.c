@@ -461,6 +461,8 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --file text.txt --logits-out o", HR_USAGE, "--logits-out needs --tokens");
     refused("eval model --file text.txt --tokens long", HR_USAGE, "give one of --tokens");
     refused("eval model", HR_USAGE, "give one of --tokens");
+    refused("eval model --file text.txt --kernels mmx", HR_USAGE,
+            "--kernels: mmx is not on this machine");
     refused("eval model --file text.txt --threads 257", HR_USAGE,
             "--threads takes a whole number from 0 to 256");
     refused("eval model --file text.txt --threads 999999999999", HR_USAGE, "given 999999999999");

@@ -245,7 +245,7 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
         { "out --prompt x --top-p 1.5", "--top-p 1.5", HR_USAGE },
         { "out --prompt x --format fp8", "none of fp32, bf16", HR_USAGE },
         { "out --prompt x --stop ''", "--stop takes", HR_USAGE },
-        { "out --prompt x --kernels mmx", "mmx", HR_USAGE },
+        { "out --prompt x --kernels mmx", "--kernels: mmx is not on this machine", HR_USAGE },
         { "out --prompt x --threads 5000", "from 0 to 256", HR_USAGE },
         { "out --prompt x --threads 999999999999", "it was given 999999999999", HR_USAGE },
         { "out --prompt x --threads 257", "it was given 257", HR_USAGE },
