@@ -69,7 +69,9 @@ typedef struct {
 /* Errors   USAGE    no folder, no prompt, text for a model that no tokenizer is known of, an id
  *                   that it has not, a prompt that its positions do not hold, numbers out of range
  *          CORRUPT  the folder's files; NO_FIT  with the bytes needed and available
- *          BROKEN   measured above planned; FAILURE. An interrupt ends the answer and is no error.
+ *          BROKEN   measured above planned; FAILURE
+ *          INTERRUPTED  before the memory was there; later an interrupt ends the answer, and is no
+ *                   error
  * Threads  one at a time in a process. */
 HR_MUST_CHECK hr_status hr_generate(const hr_generate_request *request, hr_generate_result *result,
                                     hr_error *err);

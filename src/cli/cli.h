@@ -4,6 +4,7 @@
 #ifndef HR_CLI_CLI_H
 #define HR_CLI_CLI_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -131,6 +132,11 @@ HR_MUST_CHECK hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_o
 /* What --format, --tokenizer and --budget say: an hr_format, and bytes or 0. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_cli_model_words(const hr_cli_arguments *arguments, int32_t *numbers,
                                            bool *is_bytes, int64_t *bytes, hr_error *err);
+
+/* From here on SIGINT and SIGTERM count up what is returned; the second ends the program at once.
+ * hr_cli_signalled: the exit code that the last of them asks for. */
+const volatile sig_atomic_t *hr_cli_catch_signals(void);
+int hr_cli_signalled(void);
 
 /* Prints "headroom: sentence" on standard error; returns the exit code. */
 int hr_cli_fail(const hr_error *err);

@@ -2,29 +2,9 @@
 /* cli/eval.c - headroom eval: the request out of options, the figures in words or as JSON. */
 #include "headroom/evaluate.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "cli.h"
-
-static volatile sig_atomic_t interrupts, signalled;
-
-/* The first ends the evaluation; the second does not wait for that. */
-static void interrupted(int signal_number)
-{
-    interrupts = interrupts + 1;
-    signalled = signal_number;
-    if (interrupts > 1) _exit(128 + signal_number);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 static hr_status read_request(const hr_cli_arguments *arguments, hr_evaluate_request *request,
                               hr_error *err)
@@ -109,15 +89,14 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
                                     .choices = arguments->values[HR_OPTION_CHOICES],
                                     .logits_out = arguments->values[HR_OPTION_LOGITS_OUT],
                                     .per_token = arguments->values[HR_OPTION_PER_TOKEN],
-                                    .kernels = arguments->values[HR_OPTION_KERNELS],
-                                    .interrupts = &interrupts };
+                                    .kernels = arguments->values[HR_OPTION_KERNELS] };
     hr_evaluate_result result;
     hr_error err;
     hr_status status = read_request(arguments, &request, &err);
     if (status != HR_OK) return hr_cli_fail(&err);
-    catch_signals();
+    request.interrupts = hr_cli_catch_signals();
     status = hr_evaluate(&request, &result, &err);
-    if (status == HR_INTERRUPTED) return 128 + signalled;
+    if (status == HR_INTERRUPTED) return hr_cli_signalled();
     if (status != HR_OK) return hr_cli_fail(&err);
     if (arguments->values[HR_OPTION_JSON]) print_json(&request, &result);
     else print_words(&request, &result);

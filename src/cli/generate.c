@@ -3,9 +3,7 @@
  * standard output has a buffer of its own (main.c). */
 #include "headroom/generate.h"
 
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,23 +13,6 @@ typedef struct {
     bool ids, json, terminal;
     int64_t told;
 } answer;
-
-static volatile sig_atomic_t interrupts;
-
-/* The first ends the answer; the second does not wait for that. */
-static void interrupted(int signal_number)
-{
-    interrupts = interrupts + 1;
-    if (interrupts > 1) _exit(128 + signal_number);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 /* A file or a program gets the bytes as they are, a terminal what it can show. */
 static void told(void *context, int32_t id, const char *text, int64_t bytes)
@@ -44,50 +25,6 @@ static void told(void *context, int32_t id, const char *text, int64_t bytes)
     else if (!a->ids) fwrite(text, 1, (size_t)bytes, stdout);
     a->told++;
     fflush(stdout);
-}
-
-hr_status hr_cli_number(const hr_cli_arguments *arguments, hr_cli_option_id id, double *value,
-                        hr_error *err)
-{
-    const char *text = arguments->values[id];
-    char *end;
-    if (!text) return HR_OK;
-    *value = strtod(text, &end);
-    if (end != text && !*end) return HR_OK;
-    return hr_fail(err, HR_USAGE, "--%s %.40s is not a number", hr_cli_option_at((int32_t)id)->name,
-                   text);
-}
-
-hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id, int64_t *value,
-                       hr_error *err)
-{
-    double wide = (double)*value;
-    const hr_status status = hr_cli_number(arguments, id, &wide, err);
-    if (status != HR_OK) return status;
-    if (!(wide >= 0 && wide <= 1e15) || wide != (double)(int64_t)wide)
-        return hr_fail(err, HR_USAGE, "--%s %.40s is not a whole number from 0 on",
-                       hr_cli_option_at((int32_t)id)->name, arguments->values[id]);
-    *value = (int64_t)wide;
-    return HR_OK;
-}
-
-hr_status hr_cli_model_words(const hr_cli_arguments *arguments, int32_t *numbers, bool *is_bytes,
-                             int64_t *bytes, hr_error *err)
-{
-    const char *format = arguments->values[HR_OPTION_FORMAT];
-    const char *tokenizer = arguments->values[HR_OPTION_TOKENIZER];
-    const char *budget = arguments->values[HR_OPTION_BUDGET];
-    if (format && strcmp(format, "fp32") != 0 && strcmp(format, "bf16") != 0)
-        return hr_fail(err, HR_USAGE, "--format %.40s is none of fp32, bf16", format);
-    if (tokenizer && strcmp(tokenizer, "bytes") != 0)
-        return hr_fail(err, HR_USAGE, "--tokenizer %.40s is not known; there is bytes", tokenizer);
-    *numbers = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
-    *is_bytes = tokenizer != NULL;
-    if (!budget) return HR_OK;
-    const hr_status status = hr_bytes_parse(budget, bytes, err);
-    if (status == HR_OK && *bytes == 0)
-        return hr_fail(err, HR_USAGE, "--budget %.40s is no room at all; give a size", budget);
-    return status;
 }
 
 static hr_status read_request(const hr_cli_arguments *arguments, hr_generate_request *request,
@@ -177,14 +114,14 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
         return hr_cli_fail(&err);
     }
     if (read_request(arguments, &request, &err) != HR_OK) return hr_cli_fail(&err);
-    catch_signals();
-    request.interrupts = &interrupts;
+    request.interrupts = hr_cli_catch_signals();
     const hr_status status = hr_generate(&request, &result, &err);
     if (a.json && a.told) printf(a.ids ? "]" : "\"");
     else if (a.told) putchar('\n');
     if (a.json && a.told) print_json(&result);
     fflush(stdout);
+    if (status == HR_INTERRUPTED) return hr_cli_signalled();
     if (status != HR_OK) return hr_cli_fail(&err);
     if (!a.json) print_report(&result);
-    return result.end == HR_END_INTERRUPT ? 130 : 0;
+    return result.end == HR_END_INTERRUPT ? hr_cli_signalled() : HR_OK;
 }

@@ -4,6 +4,7 @@
 #include "headroom/generate.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,18 +54,31 @@ typedef struct {
 
 /* ---- the prompt */
 
-enum { INPUT_BYTES = 1 << 20 };
+enum { INPUT_BYTES = 1 << 20, WAIT_MS = 100 };
 
-/* Standard input tells no length: a region of the most there may be. */
+static bool is_interrupted(const generation *g)
+{
+    return g->request->interrupts && *g->request->interrupts > 0;
+}
+
+/* Standard input tells no length: a region of the most there may be. Nor when it comes: a signal
+ * ends the wait, and one just before the wait is seen when that is over. */
 static hr_status read_input(generation *g, hr_error *err)
 {
+    struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
     uint8_t *to = hr_region_take(&g->prompt_region, INPUT_BYTES, 1);
     int64_t used = 0;
-    for (ssize_t got; used < INPUT_BYTES; used += got) {
-        got = read(STDIN_FILENO, to + used, (size_t)(INPUT_BYTES - used));
-        if (got < 0 && errno == EINTR) got = 0;
-        else if (got < 0) return hr_fail(err, HR_USAGE, "standard input: %s", strerror(errno));
-        else if (got == 0) break;
+    while (used < INPUT_BYTES) {
+        if (is_interrupted(g)) return hr_fail(err, HR_INTERRUPTED, "interrupted: no prompt came");
+        const int ready = poll(&input, 1, WAIT_MS);
+        const bool waits = ready == 0 || (ready < 0 && errno == EINTR);
+        if (waits) continue;
+        const ssize_t got = ready < 0 ? -1
+                                      : read(STDIN_FILENO, to + used, (size_t)(INPUT_BYTES - used));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return hr_fail(err, HR_USAGE, "standard input: %s", strerror(errno));
+        if (got == 0) break;
+        used += got;
     }
     if (used == INPUT_BYTES)
         return hr_fail(err, HR_USAGE, "standard input has 1 MiB or more; give --file");
@@ -280,11 +294,6 @@ static void describe(generation *g)
 }
 
 /* ---- the steps of the host */
-
-static bool is_interrupted(const generation *g)
-{
-    return g->request->interrupts && *g->request->interrupts > 0;
-}
 
 static hr_status load(generation *g, const hr_call *call, hr_error *err)
 {

@@ -8,9 +8,12 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <jansson.h>
+#include <sys/ioctl.h>
 
 #include "headroom/config.h"
+#include "headroom/generate.h"
 #include "mem/process.h"
 #include "model/family.h"
 #include "support/child.h"
@@ -278,6 +281,100 @@ static void positions_end_where_they_were_learned(void **state)
     drop_model();
 }
 
+/* ---- signals */
+
+/* Starts the program in the folder, which a shell hands over to; its input and output are pipes. */
+static pid_t begin(const char *arguments, int *in, int *out)
+{
+    char command[1024];
+    int to[2], from[2];
+    snprintf(command, sizeof command, "cd %s && exec \"$HEADROOM\" generate %s 2>said", folder.path,
+             arguments);
+    assert_true(pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(to[0], STDIN_FILENO);
+        dup2(from[1], STDOUT_FILENO);
+        execl("/bin/sh", "sh", "-c", command, (char *)0);
+        _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    *in = to[1];
+    *out = from[0];
+    return child;
+}
+
+/* The exit code, once nothing more is said. */
+static int end(pid_t child, int in, int out)
+{
+    int status;
+    while (read(out, said, sizeof said) > 0) continue;
+    close(out);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(in);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* In the middle of an answer, and while it waits for a prompt that does not end. */
+static void a_signal_ends_it_with_its_code(void **state)
+{
+    (void)state;
+    static const int signals[] = { SIGINT, SIGTERM };
+    trained(HR_FAMILY_LLAMA, 0);
+    alarm(120); /* instead of waiting for ever */
+    for (int32_t i = 0; i < 2; i++) {
+        int in, out, left = 1;
+        pid_t child = begin("out --prompt 'the red ' --max-tokens 100000", &in, &out);
+        assert_int_equal(read(out, said, 1), 1);
+        assert_int_equal(kill(child, signals[i]), 0);
+        assert_int_equal(end(child, in, out), 128 + signals[i]);
+
+        child = begin("out --file -", &in, &out);
+        assert_int_equal(write(in, "the red", 7), 7);
+        while (left) assert_int_equal(ioctl(in, FIONREAD, &left), 0);
+        assert_int_equal(kill(child, signals[i]), 0);
+        assert_int_equal(end(child, in, out), 128 + signals[i]);
+    }
+    alarm(0);
+}
+
+static void standard_input_is_a_prompt(void **state)
+{
+    (void)state;
+    json_t *given = answer_of("out --prompt 'the red cat' --max-tokens 20");
+    hr_folder_write(hr_folder_path(&folder, "prompt"), "the red cat", 11);
+    json_t *piped = answer_of("out --file - --max-tokens 20 <prompt");
+    assert_true(json_equal(json_object_get(given, "text"), json_object_get(piped, "text")));
+    assert_int_equal(json_integer_value(json_object_get(piped, "prompt_tokens")), 11);
+    json_decref(given);
+    json_decref(piped);
+    drop_model();
+}
+
+/* Before there is anything to answer in, an interrupt is told to whoever called. */
+static void an_interrupt_before_the_memory_is_told(void **state)
+{
+    (void)state;
+    static const volatile sig_atomic_t interrupts = 1;
+    char path[300];
+    hr_generate_result result;
+    hr_error err = { HR_OK, "" };
+    trained(HR_FAMILY_LLAMA, 0);
+    snprintf(path, sizeof path, "%s/out", folder.path);
+    const hr_generate_request request = { .folder = path,
+                                          .prompt = "the red",
+                                          .tokens = 8,
+                                          .sampling = { .repetition_penalty = 1, .top_p = 1 },
+                                          .interrupts = &interrupts };
+    assert_int_equal(hr_generate(&request, &result, &err), HR_INTERRUPTED);
+    assert_non_null(strstr(err.message, "interrupted"));
+    assert_int_equal(result.tokens, 0);
+    drop_model();
+}
+
 static int make_text(void **state)
 {
     static const char words[] = "the red cat sat on a mat. the cat was red and the mat was not.\n";
@@ -307,6 +404,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_least_budget_is_enough),
         cmocka_unit_test(what_cannot_be_is_told_in_one_sentence),
         cmocka_unit_test(positions_end_where_they_were_learned),
+        cmocka_unit_test(a_signal_ends_it_with_its_code),
+        cmocka_unit_test(standard_input_is_a_prompt),
+        cmocka_unit_test(an_interrupt_before_the_memory_is_told),
     };
     return cmocka_run_group_tests(tests, make_text, drop_text);
 }
