@@ -15,7 +15,8 @@ extern "C" {
 /* One update. */
 typedef struct {
     int64_t step, steps;      /* from 1 */
-    double loss;              /* nats, mean over the real tokens of the batch, before the update */
+    double loss;              /* nats, mean over the real tokens of the batch, before the update;
+                                 cross-entropy alone */
     double lr, grad_norm;     /* norm before clipping */
     int64_t tokens;           /* real tokens so far */
     double seconds;           /* since the first step began */

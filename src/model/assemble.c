@@ -86,7 +86,8 @@ static void build_step(hr_assembly *a, hr_region *scratch)
     builder->direction = HR_DIR_FORWARD;
     const int32_t first = builder->program->step_count;
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
-    a->loss_sum = scalar(a, "loss sum", HR_ROLE_SUM);
+    a->loss_sum = hr_build_fixed(builder, "loss sum", HR_ROLE_SUM, HR_F64, HR_ROWS,
+                                 a->config->train.z_loss > 0 ? 2 : 1, 0, 0);
     hr_assembly_head(a, hidden, a->targets, a->loss_scale, a->loss_sum, 0);
     if (builder->status == HR_OK)
         builder->status = hr_build_derivative(builder, first, builder->program->step_count - 1,

@@ -129,6 +129,8 @@ static const hr_config_row rows[] = {
     INTEGER(train.sample_tokens, "none", "tokens", "none", 0, TOKENS_MAX, "length of a sample"),
     REAL(train.sample_temperature, "0.8", "", NULL, 0, 100,
          "divides the logits of a sample; 0: the likeliest token"),
+    REAL(train.z_loss, "0", "", NULL, 0, 1000,
+         "times the mean square of log(sum of exponentials of logits), added to the loss"),
     TEXT(train.out, "", NULL, "directory for weights; empty: nothing is written"),
     TEXT(train.kernels, "auto", "auto ref avx2 avx512 avx512bf16 amx",
          "highest rung of kernels to use; auto: what the machine has"),

@@ -65,11 +65,14 @@ hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step
     if (metrics->fd < 0) return HR_OK;
     char loss[HR_REAL_BYTES], lr[HR_REAL_BYTES], norm[HR_REAL_BYTES];
     char speed[HR_REAL_BYTES], seconds[HR_REAL_BYTES];
+    char z_loss[HR_REAL_BYTES], beside[HR_REAL_BYTES + 16] = "";
+    if (step->pulls)
+        snprintf(beside, sizeof beside, "\"z_loss\":%s,", print_json(step->z_loss, z_loss));
     const int length = snprintf(
         metrics->line, HR_METRICS_BYTES,
-        "{\"step\":%lld,\"loss\":%s,\"lr\":%s,\"grad_norm\":%s,\"tokens\":%lld,"
+        "{\"step\":%lld,\"loss\":%s,%s\"lr\":%s,\"grad_norm\":%s,\"tokens\":%lld,"
         "\"clock\":{\"tokens_per_second\":%s,\"seconds\":%s}}\n",
-        (long long)step->step, print_json(step->loss, loss), print_json(step->lr, lr),
+        (long long)step->step, print_json(step->loss, loss), beside, print_json(step->lr, lr),
         print_json(step->grad_norm, norm), (long long)step->tokens,
         print_json(step->tokens_per_second, speed), print_json(step->seconds, seconds));
     return write_line(metrics, length, err);

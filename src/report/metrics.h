@@ -28,6 +28,8 @@ typedef struct {
     double grad_norm;                  /* before clipping */
     int64_t tokens;                    /* so far */
     double tokens_per_second, seconds; /* what differs between equal runs */
+    bool pulls;                        /* z_loss is added to the loss, and written beside it */
+    double z_loss;
 } hr_metrics_step;
 
 typedef struct {

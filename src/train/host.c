@@ -122,8 +122,10 @@ static double without_sign_of_nan(double value)
  * the first weight changes. */
 static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
-    trainer->loss = without_sign_of_nan(*(const double *)call->in[0] /
-                                        (double)hr_max(trainer->targets, 1));
+    const double *sums = call->in[0], targets = (double)hr_max(trainer->targets, 1);
+    const bool pulls = trainer->config->train.z_loss > 0;
+    trainer->loss = without_sign_of_nan(sums[0] / targets);
+    trainer->z_loss = pulls ? without_sign_of_nan(sums[1] / targets) : 0;
     if (!call->in[1] && isfinite(trainer->loss)) return HR_OK;
     trainer->grad_norm = call->in[1] ? without_sign_of_nan(*(const double *)call->in[1])
                                      : (double)NAN;

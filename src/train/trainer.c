@@ -102,9 +102,10 @@ static hr_status train_step(hr_trainer *trainer, int64_t start_ns, hr_error *err
     const double rate = (double)trainer->targets * 1e9 / (double)hr_max(after_ns - before_ns, 1);
     const hr_train_step told = { trainer->step,      trainer->steps, trainer->loss,   trainer->lr,
                                  trainer->grad_norm, result->tokens, result->seconds, rate };
+    const bool pulls = trainer->config->train.z_loss > 0;
     const hr_metrics_step line = { trainer->step,      trainer->loss,  trainer->lr,
                                    trainer->grad_norm, result->tokens, rate,
-                                   result->seconds };
+                                   result->seconds,    pulls,          trainer->z_loss };
     if (events->step) events->step(events->context, &told);
     return hr_metrics_write_step(&trainer->metrics, &line, err);
 }

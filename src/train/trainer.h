@@ -32,11 +32,12 @@ typedef struct {
 
     int64_t targets;            /* real tokens of the present batch */
     double lr, loss, grad_norm; /* of the present step */
+    double z_loss;              /* beside the loss */
     int64_t evaluated_tokens;
     double evaluation_loss;
     int32_t *sample_ids; /* [sample_most] */
     int64_t sample_count, sample_most;
-    char *sample_text; /* [HR_SAMPLE_TEXT_BYTES] */
+    char *sample_text;    /* [HR_SAMPLE_TEXT_BYTES] */
     hr_weights_in source; /* of model.from */
     hr_weights_out weights;
     char *weights_text; /* [hr_weights_text_bytes] */

@@ -317,7 +317,7 @@ static void build(built *m, int32_t second_reader)
     const int32_t out = product(m, "out", m->y, w[2], onto[second_reader]);
     b->layer = HR_NONE;
     b->block = HR_BLOCK_HEAD;
-    hr_build_loss(b, out, ids, HR_NONE, loss);
+    hr_build_loss(b, out, ids, HR_NONE, 0, loss);
     assert_int_equal(hr_build_status(b), HR_OK);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cross-entropy: every rung against the reference up to the largest vocabularies, its exponentials,
- * ignored targets, logits beyond all bounds; the reference against finite differences. */
+/* Cross-entropy and its z-loss: every rung against the reference up to the largest vocabularies,
+ * its exponentials, ignored targets, logits beyond all bounds; the reference against finite
+ * differences. */
 #include "ops/loss/loss.h"
 #include "ops/passes.h"
 
@@ -31,16 +32,17 @@ static void settle_targets(void *got, const void *expected, const int32_t *targe
 
 /* `over`: 0 separate, 1 in place, 2 evaluation. */
 static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, int64_t rows, int64_t V,
-                          hr_dtype dtype, int32_t over)
+                          hr_dtype dtype, int32_t over, double z)
 {
     uint64_t state = start(SEED + (uint64_t)V);
-    const hr_loss_attr attr = { V };
+    const hr_loss_attr attr = { V, z };
     const int64_t bytes = rows * V * hr_dtype_bytes(dtype);
     void *logits = take_random(rows * V, dtype, 20, &state);
-    double scale = 0.37, expected_sum = NAN, sum = 5;
+    double scale = 0.37, expected_sums[2] = { NAN, z > 0 ? NAN : 0 },
+           sums[2] = { 5, z > 0 ? 6 : 0 };
     void *expected = take_poisoned(bytes), *got = over == 1 ? logits : take_poisoned(bytes);
     hr_call call = { .in = { logits, take_targets(rows, V, &state), &scale },
-                     .out = { &expected_sum, expected },
+                     .out = { expected_sums, expected },
                      .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, rows, 1)),
                      .attr = &attr,
                      .kernels = ref,
@@ -49,11 +51,13 @@ static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, int64_t
                      .dtype = dtype };
     run_threads(&call, hr_loss_run, 2, 1);
     call.kernels = fast;
-    call.out[0] = &sum;
+    call.out[0] = sums;
     call.out[1] = over == 2 ? NULL : got;
     call.clear = 0;
     run_threads(&call, hr_loss_run, 2, 2);
-    assert_true(fabs(sum - 5 - expected_sum) <= 1e-5 * (fabs(expected_sum) + 1));
+    assert_true(fabs(sums[0] - 5 - expected_sums[0]) <= 1e-5 * (fabs(expected_sums[0]) + 1));
+    if (z > 0) sums[1] -= 6; /* else the second number is nobody's */
+    assert_true(fabs(sums[1] - expected_sums[1]) <= 1e-5 * fabs(expected_sums[1]));
     if (over != 2) {
         settle_targets(got, expected, call.in[1], rows, V, dtype);
         assert_close(got, expected, rows * V, dtype, rounding(dtype), 1e-9);
@@ -69,9 +73,12 @@ static void rows_agree_with_the_reference(uint32_t mask)
     for (int32_t k = 0; k < 6; k++) {
         for (int32_t s = 0; s < SIZE_COUNT; s++)
             for (int64_t rows = 0; rows < 8; rows += 1 + rows)
-                compare_rungs(&fast, &ref, rows, odd_sizes[s], activations[k & 1], k / 2);
-        compare_rungs(&fast, &ref, 1, 50304, activations[k & 1], k / 2);
-        compare_rungs(&fast, &ref, 1, 200005, activations[k & 1], k / 2);
+                for (int32_t z = 0; z < 2; z++)
+                    compare_rungs(&fast, &ref, rows, odd_sizes[s], activations[k & 1], k / 2,
+                                  0.01 * z);
+        compare_rungs(&fast, &ref, 1, 50304, activations[k & 1], k / 2, 0);
+        compare_rungs(&fast, &ref, 1, 50304, activations[k & 1], k / 2, 1e-4);
+        compare_rungs(&fast, &ref, 1, 200005, activations[k & 1], k / 2, 0.01);
     }
 }
 
@@ -83,7 +90,7 @@ static void exponentials_are_right_to_four_millionths(uint32_t mask)
     for (int64_t i = 0; i < 87 * 64; i++) {
         const float logits[2] = { 0, (float)-i / 64 };
         float share[2];
-        kernels.loss.row(logits, share, 2, 0, 1, HR_F32);
+        kernels.loss.row(logits, share, 2, 0, 1, 0, HR_F32);
         const double power = exp(logits[1]), expected = power / (1 + power);
         if (fabs(share[1] - expected) > 4e-6 * expected)
             fail_msg("exp(%g): %.9g, expected %.9g", logits[1], share[1], expected);
@@ -95,19 +102,19 @@ static void an_ignored_target_costs_nothing_and_has_no_gradient(uint32_t mask)
     enum { ROWS = 3, V = 19 };
     hr_kernels kernels;
     hr_loss_kernels_fill(&kernels.loss, mask);
-    const hr_loss_attr attr = { V };
+    const hr_loss_attr attr = { V, 1 };
     int32_t targets[ROWS] = { -1, -100, INT32_MIN };
-    double scale = 1, sum = NAN;
+    double scale = 1, sums[2] = { NAN, NAN };
     float *logits = take_poisoned(ROWS * V * 4), *dlogits = take_poisoned(ROWS * V * 4);
     hr_call call = { .in = { logits, targets, &scale },
-                     .out = { &sum, dlogits },
+                     .out = { sums, dlogits },
                      .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, ROWS, 1)),
                      .attr = &attr,
                      .kernels = &kernels,
                      .rows = ROWS,
                      .clear = 1 };
     run_threads(&call, hr_loss_run, 2, 2);
-    assert_true(sum == 0);
+    assert_true(sums[0] == 0 && sums[1] == 0);
     for (int64_t i = 0; i < ROWS * V; i++) assert_true(dlogits[i] == 0);
     release_all();
 }
@@ -117,12 +124,12 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
     enum { ROWS = 37, V = 100 };
     hr_kernels kernels;
     hr_loss_kernels_fill(&kernels.loss, mask);
-    const hr_loss_attr attr = { V };
+    const hr_loss_attr attr = { V, 0.02 };
     uint64_t state = start(SEED);
     double scale = 1.0 / 31;
     void *logits = take_random(ROWS * V, HR_BF16, 9, &state);
     int32_t *targets = take_targets(ROWS, V, &state);
-    double sums[THREADS_MOST + 1];
+    double sums[THREADS_MOST + 1][2];
     void *dlogits[THREADS_MOST + 1];
     for (int32_t threads = 0; threads <= THREADS_MOST; threads++) {
         const int64_t turn = threads == 0 ? ROWS : 5 * threads;
@@ -131,7 +138,7 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
             const int64_t rows = hr_min(turn, ROWS - first);
             hr_call call = {
                 .in = { hr_element_at(logits, first * V, HR_BF16), targets + first, &scale },
-                .out = { &sums[threads], hr_element_at(dlogits[threads], first * V, HR_BF16) },
+                .out = { sums[threads], hr_element_at(dlogits[threads], first * V, HR_BF16) },
                 .scratch = take_poisoned(hr_loss_scratch_bytes(&attr, rows, 4)),
                 .attr = &attr,
                 .kernels = &kernels,
@@ -142,7 +149,7 @@ static void neither_threads_nor_cuts_change_a_bit(uint32_t mask)
             run_threads(&call, hr_loss_run, 2, threads == 0 ? 1 : threads);
         }
         assert_same_bits(dlogits[threads], dlogits[0], ROWS * V * 2);
-        assert_same_bits(&sums[threads], &sums[0], sizeof(double));
+        assert_same_bits(sums[threads], sums[0], sizeof sums[0]);
     }
     release_all();
 }
@@ -154,20 +161,26 @@ static void extreme_logits_give_what_they_must(uint32_t mask)
     hr_loss_kernels_fill(&kernels.loss, mask);
     float logits[V], dlogits[V];
     for (int32_t v = 0; v < V; v++) logits[v] = v == 5 ? 1e30f : -1e30f;
-    assert_true(kernels.loss.row(logits, dlogits, V, 5, 2, HR_F32) == 0);
+    assert_true(kernels.loss.row(logits, dlogits, V, 5, 2, 0, HR_F32).loss == 0);
     for (int32_t v = 0; v < V; v++) assert_true(dlogits[v] == 0);
     for (int32_t v = 0; v < V; v++) logits[v] = v == 36 ? -1e4f : -INFINITY;
-    assert_true(kernels.loss.row(logits, dlogits, V, 36, 2, HR_F32) == 0);
-    assert_true(kernels.loss.row(logits, dlogits, V, 7, 2, HR_F32) == INFINITY);
+    assert_true(kernels.loss.row(logits, dlogits, V, 36, 2, 0, HR_F32).loss == 0);
+    assert_true(kernels.loss.row(logits, dlogits, V, 7, 2, 0, HR_F32).loss == INFINITY);
     assert_true(dlogits[7] == -2 && dlogits[36] == 2 && dlogits[0] == 0);
     logits[36] = -INFINITY;
-    assert_true(isnan(kernels.loss.row(logits, dlogits, V, 7, 2, HR_F32)));
+    assert_true(isnan(kernels.loss.row(logits, dlogits, V, 7, 2, 0, HR_F32).loss));
     for (int32_t v = 0; v < V; v++) assert_true(isnan(dlogits[v]));
     for (int32_t at = 0; at < V; at++) {
         for (int32_t v = 0; v < V; v++) logits[v] = v == at ? NAN : 1;
-        assert_true(isnan(kernels.loss.row(logits, dlogits, V, 3, 2, HR_F32)));
+        assert_true(isnan(kernels.loss.row(logits, dlogits, V, 3, 2, 0, HR_F32).loss));
         for (int32_t v = 0; v < V; v++) assert_true(isnan(dlogits[v]));
     }
+}
+
+/* Of the loss and what z adds to it. */
+static double whole_of(hr_loss_row row, double z)
+{
+    return row.loss + z * row.log_sum * row.log_sum;
 }
 
 static void the_gradient_is_the_slope_of_the_loss(uint32_t mask)
@@ -177,17 +190,19 @@ static void the_gradient_is_the_slope_of_the_loss(uint32_t mask)
     hr_loss_kernels_fill(&kernels.loss, mask);
     uint64_t state = start(SEED);
     float *logits = take_random(V, HR_F32, 3, &state), dlogits[V];
-    kernels.loss.row(logits, dlogits, V, 4, 0.5, HR_F32);
-    for (int32_t v = 0; v < V; v++) {
-        const float kept = logits[v], step = 1.0f / 64;
-        logits[v] = kept + step;
-        const double up = logits[v];
-        double slope = kernels.loss.row(logits, NULL, V, 4, 0.5, HR_F32);
-        logits[v] = kept - step;
-        slope -= kernels.loss.row(logits, NULL, V, 4, 0.5, HR_F32);
-        slope *= 0.5 / (up - logits[v]);
-        logits[v] = kept;
-        assert_true(fabs(slope - dlogits[v]) < 3e-5);
+    for (double z = 0; z < 0.3; z += 0.1) {
+        kernels.loss.row(logits, dlogits, V, 4, 0.5, z, HR_F32);
+        for (int32_t v = 0; v < V; v++) {
+            const float kept = logits[v], step = 1.0f / 64;
+            logits[v] = kept + step;
+            const double up = logits[v];
+            double slope = whole_of(kernels.loss.row(logits, NULL, V, 4, 0.5, z, HR_F32), z);
+            logits[v] = kept - step;
+            slope -= whole_of(kernels.loss.row(logits, NULL, V, 4, 0.5, z, HR_F32), z);
+            slope *= 0.5 / (up - logits[v]);
+            logits[v] = kept;
+            assert_true(fabs(slope - dlogits[v]) < 3e-5 * (1 + 10 * z));
+        }
     }
     release_all();
 }

@@ -381,7 +381,7 @@ static void build(built *m, bool second_reader)
     if (second_reader) m->y = hr_build_recurrence(b, "z", m->u, m->y, alpha);
     b->layer = HR_NONE;
     b->block = HR_BLOCK_HEAD;
-    hr_build_loss(b, m->y, ids, HR_NONE, loss);
+    hr_build_loss(b, m->y, ids, HR_NONE, 0, loss);
     assert_int_equal(hr_build_status(b), HR_OK);
 }
 

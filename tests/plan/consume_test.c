@@ -298,7 +298,7 @@ static void build_by_hand(compiled *c, double clip)
     b.block = HR_BLOCK_HEAD;
     b.layer = HR_NONE;
     const int32_t logits = hr_build_linear(&b, "logits", out, w3, HR_NONE, HR_ACT_NONE, HR_NONE);
-    hr_build_loss(&b, logits, targets, scale, loss);
+    hr_build_loss(&b, logits, targets, scale, 0, loss);
     must(hr_build_derivative(&b, first, program->step_count - 1, &c->region, &err), &err);
     hr_build_loop_close(&b);
     assert_int_equal(program->step_count - first, 9);

@@ -274,7 +274,7 @@ static void build_by_hand(compiled *c)
     const int32_t h = hr_build_embed(&b, "h", ids, table, HR_NONE, 0);
     const int32_t up = hr_build_linear(&b, "up", h, w1, HR_NONE, HR_ACT_RELU, HR_NONE);
     const int32_t logits = hr_build_linear(&b, "logits", up, w2, HR_NONE, HR_ACT_NONE, HR_NONE);
-    hr_build_loss(&b, logits, targets, scale, loss);
+    hr_build_loss(&b, logits, targets, scale, 0, loss);
     must(hr_build_derivative(&b, FIRST, c->program.step_count - 1, &c->region, &err), &err);
     hr_build_loop_close(&b);
 

@@ -71,10 +71,15 @@ static void every_number_reads_back_to_the_same_bits(void **state)
     uint64_t draw = seed;
     open_metrics(&metrics);
     for (int32_t i = 0; i < LINES; i++) {
-        steps[i] = (hr_metrics_step){
-            i + 1,         random_double(&draw), random_double(&draw), random_double(&draw),
-            INT64_MAX - i, random_double(&draw), random_double(&draw)
-        };
+        steps[i] = (hr_metrics_step){ i + 1,
+                                      random_double(&draw),
+                                      random_double(&draw),
+                                      random_double(&draw),
+                                      INT64_MAX - i,
+                                      random_double(&draw),
+                                      random_double(&draw),
+                                      i % 2,
+                                      random_double(&draw) };
         assert_int_equal(hr_metrics_write_step(&metrics, &steps[i], NULL), HR_OK);
     }
     assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
@@ -87,7 +92,8 @@ static void every_number_reads_back_to_the_same_bits(void **state)
         json_t *object = json_loads(line, 0, NULL);
         assert_non_null(object);
         const json_t *clock = json_object_get(object, "clock");
-        assert_int_equal(json_object_size(object), 6);
+        assert_int_equal(json_object_size(object), 6 + i % 2);
+        if (i % 2) assert_true(number(object, "z_loss") == steps[i].z_loss);
         assert_int_equal(json_integer_value(json_object_get(object, "step")), steps[i].step);
         assert_int_equal(json_integer_value(json_object_get(object, "tokens")), steps[i].tokens);
         assert_true(number(object, "loss") == steps[i].loss);
@@ -128,7 +134,7 @@ static void the_longest_line_fits(void **state)
     hr_metrics metrics;
     open_metrics(&metrics);
     const double wide = -1.2345678901234567e-300;
-    const hr_metrics_step step = { INT64_MIN, wide, wide, wide, INT64_MIN, wide, wide };
+    const hr_metrics_step step = { INT64_MIN, wide, wide, wide, INT64_MIN, wide, wide, true, wide };
     const hr_metrics_last last = { INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, wide };
     assert_int_equal(hr_metrics_write_step(&metrics, &step, NULL), HR_OK);
     assert_int_equal(hr_metrics_write_last(&metrics, &last, NULL), HR_OK);

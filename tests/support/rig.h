@@ -39,6 +39,7 @@ typedef struct rig {
                       const char *name); /* null: initialised; file order, malloced */
     void *context;
     double loss, norm, evaluation_loss;
+    double z_loss; /* of the last step; 0: the recipe asks for none */
     float *logits; /* [rows, V] of the last evaluation */
     double
         *gradients; /* of the last step: every parameter in file order, one after another. As they
@@ -117,6 +118,7 @@ static inline void rig_report(rig *r, int32_t step, const hr_call *call)
     }
     if (!call->in[1]) return; /* the loss alone, before the first update */
     r->loss = mean;
+    r->z_loss = r->config.train.z_loss > 0 ? ((const double *)call->in[0])[1] / (double)real : 0;
     r->norm = *(const double *)call->in[1];
 }
 

@@ -66,7 +66,7 @@ static double loss_of(rig *r)
 {
     r->executor.clock = 0;
     rig_step(r);
-    return r->loss;
+    return r->loss + r->z_loss;
 }
 
 static double sign_of(int32_t p, int32_t direction, int64_t i)
@@ -199,6 +199,18 @@ static void wide_has_the_gradients_of_its_loss_with_either_decoder(void **state)
     }
 }
 
+/* Whole chunks of the head, several, and one that is short. */
+static void a_pull_on_the_sum_of_exponentials_has_its_gradient_too(void **state)
+{
+    (void)state;
+    for (int32_t chunk = 5; chunk < 33; chunk += 9) {
+        hr_config config = config_of(chunk % 2 ? HR_FAMILY_LLAMA : HR_FAMILY_GPT_NEOX, 0);
+        config.train.z_loss = 0.3;
+        config.memory.loss_chunk = chunk;
+        judge(&config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +219,7 @@ int main(void)
         cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_shared_keys),
         cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_a_sliding_window),
         cmocka_unit_test(wide_has_the_gradients_of_its_loss_with_either_decoder),
+        cmocka_unit_test(a_pull_on_the_sum_of_exponentials_has_its_gradient_too),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

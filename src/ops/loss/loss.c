@@ -6,11 +6,11 @@
 #include "ops/list.h"
 #include "ops/loss/loss_build.h"
 
-void hr_build_loss(hr_builder *builder, int32_t logits, int32_t targets, int32_t scale,
+void hr_build_loss(hr_builder *builder, int32_t logits, int32_t targets, int32_t scale, double z,
                    int32_t loss_sum)
 {
     if (hr_build_status(builder) != HR_OK) return;
-    const hr_loss_attr attr = { builder->program->tensors[logits].dims[1] };
+    const hr_loss_attr attr = { builder->program->tensors[logits].dims[1], z };
     int32_t gradient = HR_NONE;
     if (builder->training) gradient = hr_build_rows(builder, "d.logits", builder->dtype, attr.V);
     hr_step *step = hr_build_step(builder, HR_OP_loss, &attr, sizeof attr);

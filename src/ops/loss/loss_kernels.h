@@ -7,10 +7,16 @@
 
 #include "base/dtype.h"
 
-/* Returns the row's loss, not scaled; writes the scaled gradient unless dlogits is null.
- * 0 <= target < V. dlogits may be exactly logits. */
-typedef double hr_loss_row_fn(const void *logits, void *dlogits, int64_t V, int64_t target,
-                              double scale, hr_dtype dtype);
+/* Of one row, not scaled. */
+typedef struct {
+    double loss;    /* cross-entropy */
+    double log_sum; /* of the exponentials */
+} hr_loss_row;
+
+/* Writes the scaled gradient, that of z times the square of log_sum with it, unless dlogits is
+ * null. 0 <= target < V. dlogits may be exactly logits. */
+typedef hr_loss_row hr_loss_row_fn(const void *logits, void *dlogits, int64_t V, int64_t target,
+                                   double scale, double z, hr_dtype dtype);
 
 typedef struct {
     hr_loss_row_fn *row;

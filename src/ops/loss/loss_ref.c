@@ -5,19 +5,21 @@
 #include "ops/element.h"
 #include "ops/loss/loss_kernels.h"
 
-static double row(const void *logits, void *dlogits, int64_t V, int64_t target, double scale,
-                  hr_dtype dtype)
+static hr_loss_row row(const void *logits, void *dlogits, int64_t V, int64_t target, double scale,
+                       double z, hr_dtype dtype)
 {
     double most = -INFINITY, sum = 0;
     for (int64_t v = 0; v < V; v++) most = fmax(most, hr_element_get(logits, v, dtype));
     for (int64_t v = 0; v < V; v++) sum += exp(hr_element_get(logits, v, dtype) - most);
-    const double loss = log(sum) + most - hr_element_get(logits, target, dtype);
-    if (!dlogits) return loss;
+    const double log_sum = log(sum) + most;
+    const hr_loss_row row = { log_sum - hr_element_get(logits, target, dtype), log_sum };
+    const double pull = z > 0 ? 1 + 2 * z * log_sum : 1;
+    if (!dlogits) return row;
     for (int64_t v = 0; v < V; v++) {
         const double share = exp(hr_element_get(logits, v, dtype) - most) / sum;
-        hr_element_set(dlogits, v, dtype, (float)((share - (v == target)) * scale));
+        hr_element_set(dlogits, v, dtype, (float)((share * pull - (v == target)) * scale));
     }
-    return loss;
+    return row;
 }
 
 void hr_loss_fill_ref(hr_loss_kernels *kernels)

@@ -8,28 +8,32 @@
 
 int64_t hr_loss_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
 {
-    (void)attr;
+    const hr_loss_attr *loss = attr;
     (void)threads;
-    return rows * (int64_t)sizeof(double);
+    return rows * (loss->z > 0 ? 2 : 1) * (int64_t)sizeof(double);
 }
 
 static void run_rows(const hr_call *call)
 {
-    const int64_t V = ((const hr_loss_attr *)call->attr)->V;
+    const hr_loss_attr *attr = call->attr;
+    const int64_t V = attr->V;
     const int32_t *targets = call->in[1];
     const double *scale = call->in[2];
-    double *loss = call->scratch;
+    double *loss = call->scratch, *pulled = attr->z > 0 ? loss + call->rows : NULL;
     int64_t first, last;
     hr_share(call->rows, call->thread, call->threads, &first, &last);
     for (int64_t r = first; r < last; r++) {
         const void *logits = hr_element_at(call->in[0], r * V, call->dtype);
         void *dlogits = call->out[1] ? hr_element_at(call->out[1], r * V, call->dtype) : NULL;
         if (targets[r] >= 0) {
-            loss[r] = call->kernels->loss.row(logits, dlogits, V, targets[r], scale ? *scale : 1,
-                                              call->dtype);
+            const hr_loss_row row = call->kernels->loss.row(
+                logits, dlogits, V, targets[r], scale ? *scale : 1, attr->z, call->dtype);
+            loss[r] = row.loss;
+            if (pulled) pulled[r] = attr->z * row.log_sum * row.log_sum;
             continue;
         }
         loss[r] = 0;
+        if (pulled) pulled[r] = 0;
         if (dlogits) memset(dlogits, 0, (size_t)(V * hr_dtype_bytes(call->dtype)));
     }
 }
@@ -41,8 +45,11 @@ void hr_loss_run(const hr_call *call)
         return;
     }
     if (call->thread != 0) return;
-    const double *loss = call->scratch;
+    const int32_t sums = ((const hr_loss_attr *)call->attr)->z > 0 ? 2 : 1;
+    const double *part = call->scratch;
     double *sum = call->out[0];
-    if (call->clear & 1u << 0) *sum = 0;
-    for (int64_t r = 0; r < call->rows; r++) *sum += loss[r];
+    for (int32_t i = 0; i < sums; i++, part += call->rows) {
+        if (call->clear & 1u << 0) sum[i] = 0;
+        for (int64_t r = 0; r < call->rows; r++) sum[i] += part[r];
+    }
 }

@@ -85,8 +85,8 @@ VEC_INLINE void write_gradient(const void *logits, void *dlogits, int64_t first,
     vec_store(dlogits, v, vec_mul(share, factor), V - v, dtype);
 }
 
-VEC_INLINE double loss_row(const void *logits, void *dlogits, int64_t V, int64_t target,
-                           double scale, hr_dtype dtype)
+VEC_INLINE hr_loss_row loss_row(const void *logits, void *dlogits, int64_t V, int64_t target,
+                                double scale, double z, hr_dtype dtype)
 {
     const double logit = hr_element_get(logits, target, dtype);
     const float most = row_max(logits, V, dtype);
@@ -98,20 +98,23 @@ VEC_INLINE double loss_row(const void *logits, void *dlogits, int64_t V, int64_t
     for (int64_t v = 0; v < V; v += SUM_ELEMENTS)
         sum += run_sum(logits, v, v + SUM_ELEMENTS < V ? v + SUM_ELEMENTS : V, mosts,
                        v < count ? kept : NULL, dtype);
+    const double log_sum = log(sum) + most;
     if (dlogits) {
-        const vec factor = vec_set((float)(scale / sum));
+        const double pull = z > 0 ? 1 + 2 * z * log_sum : 1;
+        const vec factor = vec_set((float)(scale * pull / sum));
         write_kept(kept, count, logits, dlogits, V, factor, dtype);
         write_gradient(logits, dlogits, count, V, mosts, factor, dtype);
-        hr_element_set(dlogits, target, dtype, (float)((exp(logit - most) / sum - 1) * scale));
+        hr_element_set(dlogits, target, dtype,
+                       (float)((exp(logit - most) / sum * pull - 1) * scale));
     }
-    return log(sum) + most - logit;
+    return (hr_loss_row){ log_sum - logit, log_sum };
 }
 
-static double row(const void *logits, void *dlogits, int64_t V, int64_t target, double scale,
-                  hr_dtype dtype)
+static hr_loss_row row(const void *logits, void *dlogits, int64_t V, int64_t target, double scale,
+                       double z, hr_dtype dtype)
 {
-    return dtype == HR_BF16 ? loss_row(logits, dlogits, V, target, scale, HR_BF16)
-                            : loss_row(logits, dlogits, V, target, scale, HR_F32);
+    return dtype == HR_BF16 ? loss_row(logits, dlogits, V, target, scale, z, HR_BF16)
+                            : loss_row(logits, dlogits, V, target, scale, z, HR_F32);
 }
 
 void FILL(hr_loss_kernels *kernels)
