@@ -69,6 +69,7 @@ typedef struct {
 /* Errors   USAGE    no folder, no prompt, text for a model that no tokenizer is known of, an id
  *                   that it has not, a prompt that its positions do not hold, numbers out of range
  *          CORRUPT  the folder's files; NO_FIT  with the bytes needed and available
+ *          DIVERGED logits that are not finite; what was told before stays
  *          BROKEN   measured above planned; FAILURE
  *          INTERRUPTED  before the memory was there; later an interrupt ends the answer, and is no
  *                   error

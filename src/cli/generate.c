@@ -118,7 +118,9 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
     const hr_status status = hr_generate(&request, &result, &err);
     if (a.json && a.told) printf(a.ids ? "]" : "\"");
     else if (a.told) putchar('\n');
-    if (a.json && a.told) print_json(&result);
+    const bool settled = status == HR_OK || status == HR_BROKEN;
+    if (a.json && a.told && settled) print_json(&result);
+    else if (a.json && a.told) printf(" }\n");
     fflush(stdout);
     if (status == HR_INTERRUPTED) return hr_cli_signalled();
     if (status != HR_OK) return hr_cli_fail(&err);

@@ -331,17 +331,22 @@ static void tell(generation *g, int32_t id)
 }
 
 /* Only the last chunk of a prompt is followed by a choice. */
-static void pick(generation *g, hr_executor *executor, int32_t loop, const hr_call *call)
+static hr_status pick(generation *g, hr_executor *executor, int32_t loop, const hr_call *call,
+                      hr_error *err)
 {
     const hr_generate_request *request = g->request;
-    if (g->done < g->count) return;
+    if (g->done < g->count) return HR_OK;
     const int32_t id = hr_sampler_pick(&request->sampling, call->in[0], call->dtype,
                                        g->config.model.vocab_size, g->ids, g->count, call->scratch);
+    if (id < 0)
+        return hr_fail(err, HR_DIVERGED, "%s: the logits for token %lld are not finite",
+                       request->folder, (long long)g->count + 1);
     g->ids[g->count++] = id;
     g->result->tokens++;
     tell(g, id);
     g->ended = g->ended || g->count == g->config.train.seq_len;
     if (g->ended && loop == g->token) executor->count[loop] = executor->turn[loop] + 1;
+    return HR_OK;
 }
 
 static hr_status host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
@@ -352,7 +357,7 @@ static hr_status host(void *context, hr_executor *executor, int32_t step, const 
     switch (executor->program->steps[step].op) {
     case HR_OP_initialise: return load(g, call, err);
     case HR_OP_prompt: return prompt(g, executor, loop, call);
-    case HR_OP_pick: pick(g, executor, loop, call); return HR_OK;
+    case HR_OP_pick: return pick(g, executor, loop, call, err);
     default: return hr_fail(err, HR_FAILURE, "step %d is no step of the host", step);
     }
 }

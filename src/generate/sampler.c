@@ -99,8 +99,12 @@ int32_t hr_sampler_pick(const hr_sampling *s, const void *logits, hr_dtype dtype
                         const int32_t *before, int64_t count, void *scratch)
 {
     hr_candidate *all = scratch, best;
-    for (int64_t v = 0; v < V; v++)
+    bool finite = true;
+    for (int64_t v = 0; v < V; v++) {
         all[v] = (hr_candidate){ hr_element_get(logits, v, dtype), (int32_t)v };
+        finite &= isfinite(all[v].logit);
+    }
+    if (!finite) return -1;
     penalise(all, s, logits, dtype, before, count);
     best = all[0];
     for (int64_t v = 1; v < V; v++)

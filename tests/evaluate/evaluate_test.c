@@ -502,6 +502,13 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --choices missing", HR_USAGE, "missing");
     refused("eval model --tokens long --logits-out no/o", HR_USAGE, "no");
     assert_int_not_equal(access("o", F_OK), 0);
+    /* Numbers that are none, of logits and of weights. */
+    const char *weights = "model/model.safetensors", *norm = "transformer.ln_f.weight";
+    oracle_spoil(weights, norm, 3e38f, 16);
+    refused("eval model --file text.txt", HR_DIVERGED, "are not finite");
+    oracle_spoil(weights, norm, NAN, 1);
+    refused("eval model --file text.txt", HR_CORRUPT,
+            "model: tensor transformer.ln_f.weight has elements that are not finite");
     /* A file that was there stays as it is when a run is refused. */
     put("o", "kept");
     refused("eval model --tokens large --logits-out o", HR_USAGE, "256");

@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <sys/ioctl.h>
 
 #include "headroom/config.h"
@@ -17,6 +18,7 @@
 #include "mem/process.h"
 #include "model/family.h"
 #include "support/child.h"
+#include "support/oracle.h"
 #include "text/folder.h"
 
 enum { T = 64, PROMPT = 16, SAMPLE = 40, SAID_BYTES = 1 << 16 };
@@ -281,6 +283,23 @@ static void positions_end_where_they_were_learned(void **state)
     drop_model();
 }
 
+static void what_is_not_finite_is_told_and_not_drawn(void **state)
+{
+    (void)state;
+    trained(HR_FAMILY_LLAMA, 0);
+    char weights[300];
+    snprintf(weights, sizeof weights, "%s/out/model.safetensors", folder.path);
+    oracle_spoil(weights, "lm_head.weight", 3e38f, 256 * 32);
+    assert_int_equal(run("out --prompt x --temperature 0"), HR_DIVERGED);
+    assert_non_null(strstr(said, "headroom: out: the logits for token 2 are not finite\n"));
+    assert_int_equal(run("out --prompt x --format bf16 --json"), HR_DIVERGED);
+    assert_non_null(strstr(said, "token 2 are not finite\n"));
+    oracle_spoil(weights, "lm_head.weight", NAN, 1);
+    assert_int_equal(run("out --prompt x"), HR_CORRUPT);
+    assert_non_null(strstr(said, "out: tensor lm_head.weight has elements that are not finite\n"));
+    drop_model();
+}
+
 /* ---- signals */
 
 /* Starts the program in the folder, which a shell hands over to; its input and output are pipes. */
@@ -404,6 +423,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_least_budget_is_enough),
         cmocka_unit_test(what_cannot_be_is_told_in_one_sentence),
         cmocka_unit_test(positions_end_where_they_were_learned),
+        cmocka_unit_test(what_is_not_finite_is_told_and_not_drawn),
         cmocka_unit_test(a_signal_ends_it_with_its_code),
         cmocka_unit_test(standard_input_is_a_prompt),
         cmocka_unit_test(an_interrupt_before_the_memory_is_told),

@@ -115,6 +115,21 @@ static void what_was_there_is_penalised_once_on_either_side_of_0(void **state)
     assert_int_equal(hr_sampler_pick(&mild, raised, HR_F32, 3, before, 4, scratch), 0);
 }
 
+static void what_is_not_finite_is_no_choice(void **state)
+{
+    (void)state;
+    static const float bad[] = { NAN, INFINITY, -INFINITY };
+    const hr_sampling greedy = { .repetition_penalty = 1, .top_p = 1 };
+    const hr_sampling drawn = { .repetition_penalty = 1, .temperature = 1, .top_k = 3, .top_p = 1 };
+    for (int32_t at = 0; at < 3 * V; at++) {
+        make_logits(1);
+        assert_in_range(hr_sampler_pick(&greedy, logits, HR_F32, V, NULL, 0, scratch), 0, V - 1);
+        logits[at / 3] = bad[at % 3];
+        assert_int_equal(hr_sampler_pick(&greedy, logits, HR_F32, V, NULL, 0, scratch), -1);
+        assert_int_equal(hr_sampler_pick(&drawn, logits, HR_F32, V, NULL, 0, scratch), -1);
+    }
+}
+
 static void numbers_out_of_range_are_refused(void **state)
 {
     (void)state;
@@ -137,6 +152,7 @@ int main(void)
         cmocka_unit_test(temperature_0_takes_the_likeliest_and_of_equals_the_first),
         cmocka_unit_test(equal_seeds_draw_equal_tokens_and_others_do_not),
         cmocka_unit_test(what_was_there_is_penalised_once_on_either_side_of_0),
+        cmocka_unit_test(what_is_not_finite_is_no_choice),
         cmocka_unit_test(numbers_out_of_range_are_refused),
     };
     return cmocka_run_group_tests(tests, 0, 0);

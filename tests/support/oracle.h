@@ -52,4 +52,18 @@ static inline const void *oracle_tensor(const oracle_file *file, const char *pre
     return file->bytes + file->data_offset + begin;
 }
 
+/* Puts one value into the first `count` floats of a tensor of a file. */
+static inline void oracle_spoil(const char *path, const char *name, float value, int64_t count)
+{
+    oracle_file file = { 0 };
+    int64_t bytes = 0;
+    if (!oracle_open(&file, path)) abort();
+    const uint8_t *at = oracle_tensor(&file, "", name, &bytes);
+    FILE *out = fopen(path, "r+b");
+    if (!at || bytes < 4 * count || !out || fseek(out, at - file.bytes, SEEK_SET)) abort();
+    for (int64_t i = 0; i < count; i++) fwrite(&value, sizeof value, 1, out);
+    if (fclose(out)) abort();
+    oracle_close(&file);
+}
+
 #endif
