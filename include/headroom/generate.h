@@ -35,7 +35,8 @@ typedef struct {
     const char *prompt, *prompt_file, *prompt_ids;
     int64_t tokens; /* at most so many new ones; fewer where the model's positions end */
     hr_sampling sampling;
-    const char *const *stops; /* [stop_count] texts that end the answer, and are not told */
+    const char *const *stops; /* [stop_count] texts, HR_STOPS_MAX at most, below HR_STOP_BYTES: the
+                                 first that is whole ends the answer, and is not told */
     int32_t stop_count;
     bool is_bytes;       /* tokens are bytes whatever the vocabulary; so are those of one of 256 */
     bool wants_ids;      /* `told` need not get text: any vocabulary will do */

@@ -60,16 +60,23 @@ typedef enum {
     HR_OPTION_COUNT
 } hr_cli_option_id;
 
+enum { HR_CLI_REPEATS_MAX = 16 };
+
 typedef struct {
     const char *name;     /* without the dashes */
     const char *argument; /* "SIZE"; null: takes none */
     const char *text;
+    int32_t most; /* times that it may be given, HR_CLI_REPEATS_MAX at most; 0: once */
 } hr_cli_option;
 
 typedef struct {
     const struct hr_cli_command *command;
     const char *values[HR_OPTION_COUNT]; /* null: not given; an empty text: given, takes none */
-    char **operands;                     /* [operand_count] of argv: the recipe, then key=value */
+    const char
+        *repeated[HR_CLI_REPEATS_MAX]; /* [repeated_count] of the one option that may be given
+                                                 several times, in their order */
+    int32_t repeated_count;
+    char **operands; /* [operand_count] of argv: the recipe, then key=value */
     int32_t operand_count;
 } hr_cli_arguments;
 
@@ -86,6 +93,9 @@ typedef struct hr_cli_command {
 /* Rows of the tables, null past their ends. */
 const hr_cli_command *hr_cli_command_at(int32_t index);
 const hr_cli_option *hr_cli_option_at(int32_t id);
+
+/* "; up to 16 times", or an empty text: what the table says of an option beside its text. */
+const char *hr_cli_times(const hr_cli_option *option, char text[32]);
 
 /* The command of that name, or null. */
 const hr_cli_command *hr_cli_command_find(const char *name);

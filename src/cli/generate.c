@@ -89,7 +89,6 @@ static void print_report(const hr_generate_result *r)
 
 int hr_cli_generate(const hr_cli_arguments *arguments)
 {
-    const char *stop = arguments->values[HR_OPTION_STOP];
     answer a = { .ids = arguments->values[HR_OPTION_PRINT_IDS] != NULL,
                  .json = arguments->values[HR_OPTION_JSON] != NULL,
                  .terminal = isatty(STDOUT_FILENO) };
@@ -100,8 +99,8 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
         .prompt_ids = arguments->values[HR_OPTION_PROMPT_IDS],
         .tokens = 128,
         .sampling = { .repetition_penalty = 1, .temperature = 0.8, .top_p = 1 },
-        .stops = &stop,
-        .stop_count = stop != NULL,
+        .stops = arguments->repeated,
+        .stop_count = arguments->repeated_count,
         .wants_ids = a.ids,
         .kernels = arguments->values[HR_OPTION_KERNELS],
         .told = told,
@@ -109,10 +108,6 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
     };
     hr_generate_result result;
     hr_error err;
-    if (stop && (!*stop || strlen(stop) >= HR_STOP_BYTES)) {
-        (void)hr_fail(&err, HR_USAGE, "--stop takes a text of 1 to %d bytes", HR_STOP_BYTES - 1);
-        return hr_cli_fail(&err);
-    }
     if (read_request(arguments, &request, &err) != HR_OK) return hr_cli_fail(&err);
     request.interrupts = hr_cli_catch_signals();
     const hr_status status = hr_generate(&request, &result, &err);

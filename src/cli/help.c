@@ -11,10 +11,10 @@ static void print_options(const hr_cli_command *command)
     for (int32_t id = 0; hr_cli_option_at(id); id++) {
         if (!hr_cli_takes(command, id)) continue;
         const hr_cli_option *option = hr_cli_option_at(id);
-        char left[48];
+        char left[48], times[32];
         snprintf(left, sizeof left, "--%s%s%s", option->name, option->argument ? " " : "",
                  option->argument ? option->argument : "");
-        printf("  %-22s %s\n", left, option->text);
+        printf("  %-22s %s%s\n", left, option->text, hr_cli_times(option, times));
     }
 }
 

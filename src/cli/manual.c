@@ -17,7 +17,7 @@ static void roff(const char *text)
     }
 }
 
-static void paragraph(const char *bold, const char *plain, const char *text)
+static void paragraph(const char *bold, const char *plain, const char *text, const char *more)
 {
     printf(".TP\n\\fB");
     roff(bold);
@@ -25,6 +25,7 @@ static void paragraph(const char *bold, const char *plain, const char *text)
     roff(plain);
     printf("\n");
     roff(text);
+    roff(more);
     printf("\n");
 }
 
@@ -41,10 +42,11 @@ static void manual_command(const hr_cli_command *command)
     printf("\n");
     for (int32_t id = 0; hr_cli_option_at(id); id++) {
         const hr_cli_option *option = hr_cli_option_at(id);
-        char name[32];
+        char name[32], times[32];
         if (!hr_cli_takes(command, id)) continue;
         snprintf(name, sizeof name, "--%s", option->name);
-        paragraph(name, option->argument ? option->argument : "", option->text);
+        paragraph(name, option->argument ? option->argument : "", option->text,
+                  hr_cli_times(option, times));
     }
 }
 
@@ -65,15 +67,15 @@ void hr_cli_print_manual(void)
         char takes[HR_TAKES_BYTES], text[512];
         snprintf(text, sizeof text, "%s. Takes %s; default %s.", key->text,
                  hr_key_takes(key, takes), *key->default_text ? key->default_text : "empty");
-        paragraph(key->name, "", text);
+        paragraph(key->name, "", text, "");
     }
     printf(".SH EXIT STATUS\n");
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
         char code[16];
         snprintf(code, sizeof code, "%d", statuses[i]);
-        paragraph(code, "", hr_status_name(statuses[i]));
+        paragraph(code, "", hr_status_name(statuses[i]), "");
     }
-    paragraph("130, 143", "", "interrupted, nothing newer saved");
+    paragraph("130, 143", "", "interrupted, nothing newer saved", "");
 }
 
 static void completion_options(const hr_cli_command *command)

@@ -50,7 +50,11 @@ static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t 
     if (id < 0) return fail_option(arguments->command, words[0], length, err);
     const hr_cli_option *option = hr_cli_option_at(id);
     const char *value = words[0][length] ? words[0] + length + 1 : NULL;
-    if (arguments->values[id]) return hr_fail(err, HR_USAGE, "--%s is given twice", option->name);
+    if (arguments->values[id] && !option->most)
+        return hr_fail(err, HR_USAGE, "--%s is given twice", option->name);
+    if (option->most && arguments->repeated_count == option->most)
+        return hr_fail(err, HR_USAGE, "--%s may be given %d times, and is once more", option->name,
+                       option->most);
     if (!option->argument && value)
         return hr_fail(err, HR_USAGE, "--%s takes no value; it was given \"%.40s\"", option->name,
                        value);
@@ -62,6 +66,7 @@ static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t 
         *used = 2;
     }
     arguments->values[id] = value ? value : "";
+    if (option->most) arguments->repeated[arguments->repeated_count++] = arguments->values[id];
     return HR_OK;
 }
 

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/table.c - every command and every option, once. */
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
+#include "headroom/generate.h"
+
+static_assert((int)HR_STOPS_MAX <= HR_CLI_REPEATS_MAX, "all of them have their place");
 
 #define TAKES(id) (UINT64_C(1) << HR_OPTION_##id)
 
@@ -52,7 +57,7 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                           "choose among those at least X times as likely as the likeliest (0)" },
     [HR_OPTION_REPETITION_PENALTY] = { "repetition-penalty", "X",
                                        "divides logits of tokens that were there (1)" },
-    [HR_OPTION_STOP] = { "stop", "TEXT", "end before this text" },
+    [HR_OPTION_STOP] = { "stop", "TEXT", "end before this text", HR_STOPS_MAX },
     [HR_OPTION_SEED] = { "seed", "N", "of what is drawn (0)" },
     [HR_OPTION_FORMAT] = { "format", "NAME", "weights and arithmetic: fp32 or bf16 (fp32)" },
     [HR_OPTION_TOKENS] = { "tokens", "FILE",
@@ -149,6 +154,12 @@ const hr_cli_command *hr_cli_command_at(int32_t index)
 const hr_cli_option *hr_cli_option_at(int32_t id)
 {
     return id >= 0 && id < HR_OPTION_COUNT ? &options[id] : NULL;
+}
+
+const char *hr_cli_times(const hr_cli_option *option, char text[32])
+{
+    snprintf(text, 32, option->most ? "; up to %d times" : "", option->most);
+    return text;
 }
 
 const hr_cli_command *hr_cli_command_find(const char *name)

@@ -199,6 +199,20 @@ static hr_status find_positions(generation *g, hr_error *err)
     return HR_OK;
 }
 
+static hr_status check_stops(const hr_generate_request *request, hr_error *err)
+{
+    if (request->stop_count < 0 || request->stop_count > HR_STOPS_MAX)
+        return hr_fail(err, HR_USAGE, "--stop may be given %d times, not %d", HR_STOPS_MAX,
+                       request->stop_count);
+    for (int32_t i = 0; i < request->stop_count; i++) {
+        const size_t bytes = strnlen(request->stops[i], HR_STOP_BYTES);
+        if (bytes == 0 || bytes == HR_STOP_BYTES)
+            return hr_fail(err, HR_USAGE, "--stop takes a text of 1 to %d bytes",
+                           HR_STOP_BYTES - 1);
+    }
+    return HR_OK;
+}
+
 static hr_status read_config(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;
@@ -215,6 +229,7 @@ static hr_status read_config(generation *g, hr_error *err)
     if (status == HR_OK) status = find_positions(g, err);
     if (status == HR_OK) status = hr_config_check(config, err);
     if (status == HR_OK) status = hr_sampler_check(&request->sampling, err);
+    if (status == HR_OK) status = check_stops(request, err);
     return status == HR_OK ? hr_cpu_choose("--kernels", request->kernels, &g->cpu_mask, err)
                            : status;
 }

@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-/* Where a stop begins that the held bytes end in, whole; or, where none does, that they may end in
- * the beginning of; else their end. */
+/* Where a stop begins that the held bytes end in, whole: of several the one that begins first; or,
+ * where none does, that they may end in the beginning of; else their end. */
 static int32_t stop_at(const hr_stream *s, bool *whole)
 {
+    int32_t begun = s->held_bytes;
     for (int32_t at = 0; at < s->held_bytes; at++) {
         const int32_t rest = s->held_bytes - at;
         for (int32_t k = 0; k < s->stop_count; k++) {
@@ -15,11 +16,12 @@ static int32_t stop_at(const hr_stream *s, bool *whole)
             const int32_t compared = rest < length ? rest : length;
             if (memcmp(s->held + at, s->stops[k], (size_t)compared) != 0) continue;
             *whole = compared == length;
-            return at;
+            if (*whole) return at;
+            if (at < begun) begun = at;
         }
     }
     *whole = false;
-    return s->held_bytes;
+    return begun;
 }
 
 /* Bytes of the character that begins with this one; 1 for what begins none. */

@@ -50,6 +50,9 @@ static void manual_and_completion_have_what_every_help_lists(void **state)
         }
     }
     assert_true(options > 2 * COMMAND_COUNT);
+    assert_int_equal(run("help generate"), HR_OK);
+    assert_non_null(strstr(out, "  --stop TEXT            end before this text; up to 16 times\n"));
+    assert_non_null(strstr(manual, "\nend before this text; up to 16 times\n"));
     for (int32_t i = 0; hr_config_key(i); i++) {
         assert_non_null(strstr(manual, hr_config_key(i)->name));
         assert_non_null(strstr(completion, hr_config_key(i)->name));

@@ -194,6 +194,13 @@ static void answers_are_text_that_ends_where_it_should(void **state)
     assert_string_equal(json_string_value(json_object_get(cut, "end")), "stop");
     assert_int_equal(strlen(before), strstr(text, stop) - text);
     assert_int_equal(strncmp(before, text, strlen(before)), 0);
+    snprintf(
+        arguments, sizeof arguments,
+        "out --prompt 'the red ' --seed 5 --max-tokens 60 --stop never --stop='%s' --stop none",
+        stop);
+    json_t *same = answer_of(arguments);
+    assert_true(json_equal(json_object_get(same, "text"), json_object_get(cut, "text")));
+    json_decref(same);
 
     /* Without --json: the text, and beside it what it took. */
     assert_int_equal(run("out --prompt 'the red ' --seed 5 --max-tokens 60"), 0);
@@ -250,12 +257,18 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
         { "out --prompt x --top-p 1.5", "--top-p 1.5", HR_USAGE },
         { "out --prompt x --format fp8", "none of fp32, bf16", HR_USAGE },
         { "out --prompt x --stop ''", "--stop takes", HR_USAGE },
+        { "out --prompt x --stop a --stop ''", "--stop takes", HR_USAGE },
+        { "out --prompt x --seed 1 --seed 2", "--seed is given twice", HR_USAGE },
         { "out --prompt x --kernels mmx", "--kernels: mmx is not on this machine", HR_USAGE },
         { "out --prompt x --threads 5000", "from 0 to 256", HR_USAGE },
         { "out --prompt x --threads 999999999999", "it was given 999999999999", HR_USAGE },
         { "out --prompt x --threads 257", "it was given 257", HR_USAGE },
         { "out --prompt x --budget 1", "need at least", HR_NO_FIT },
     };
+    char many[300] = "out --prompt x";
+    for (int32_t i = 0; i <= HR_STOPS_MAX; i++) strcat(many, " --stop x");
+    assert_int_equal(run(many), HR_USAGE);
+    assert_non_null(strstr(said, "--stop may be given 16 times, and is once more\n"));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int code = run(cases[i].arguments);
         const char *end = strchr(said, '\n');

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "generate/stream.h"
 
 enum { TEXT_MOST = 600 };
@@ -81,6 +82,48 @@ static void a_stop_ends_the_answer_before_it_wherever_it_is_cut(void **state)
     }
 }
 
+/* Where the answer ends, by its definition: before the stop that is whole first, and of several that
+ * are whole together before the longest. */
+static int32_t end_of(const char *text, int32_t bytes, const char *const *stops, int32_t count)
+{
+    for (int32_t at = 0; at <= bytes; at++) {
+        int32_t longest = 0;
+        for (int32_t k = 0; k < count; k++) {
+            const int32_t length = (int32_t)strlen(stops[k]);
+            if (length <= at && length > longest && !memcmp(text + at - length, stops[k], length))
+                longest = length;
+        }
+        if (longest) return at - longest;
+    }
+    return bytes;
+}
+
+/* Stops of two letters, which begin, end and contain one another. */
+static void of_several_stops_the_first_that_is_whole_ends_it(void **state)
+{
+    (void)state;
+    for (uint64_t turn = 0; turn < 3000; turn++) {
+        char letters[HR_STOPS_MAX][6], text[41], before[41];
+        const char *stops[HR_STOPS_MAX];
+        const int32_t count = 1 + (int32_t)(hr_random_mix(turn) % HR_STOPS_MAX);
+        for (int32_t k = 0; k < count; k++) {
+            const uint64_t bits = hr_random_mix(turn * HR_STOPS_MAX + (uint64_t)k + 1);
+            const int32_t length = 2 + (int32_t)(bits >> 60) % 4;
+            for (int32_t i = 0; i < length; i++) letters[k][i] = (bits >> i & 1) ? 'a' : 'b';
+            letters[k][length] = 0;
+            stops[k] = letters[k];
+        }
+        for (int32_t i = 0; i < 40; i++)
+            text[i] = "aabc"[hr_random_mix(turn * 41 + (uint64_t)i) >> 62];
+        text[40] = 0;
+        const int32_t bytes = end_of(text, 40, stops, count);
+        memcpy(before, text, (size_t)bytes);
+        before[bytes] = 0;
+        assert_int_equal(stream(text, 40, stops, count, true), bytes < 40);
+        assert_string_equal(told, before);
+    }
+}
+
 static void the_longest_stop_fits(void **state)
 {
     (void)state;
@@ -100,6 +143,7 @@ int main(void)
         cmocka_unit_test(characters_come_whole),
         cmocka_unit_test(bytes_that_are_no_text_are_told_too),
         cmocka_unit_test(a_stop_ends_the_answer_before_it_wherever_it_is_cut),
+        cmocka_unit_test(of_several_stops_the_first_that_is_whole_ends_it),
         cmocka_unit_test(the_longest_stop_fits),
     };
     return cmocka_run_group_tests(tests, 0, 0);
