@@ -160,16 +160,19 @@ static bool is_training(const char *section)
            strcmp(section, "save");
 }
 
-static void say_phases(const counting *c, hr_plan_details *details)
+static void say_phases(const counting *c, bool reads, hr_plan_details *details)
 {
     static const char *const sections[] = {
         "load", "step", "step", "evaluation", "sample", "save"
     };
     static const char *const names[] = { "load",       "first step", "later steps",
                                          "evaluation", "sampling",   "save" };
-    static const char *const whys[] = {
-        "initial values", "moments are there from the load on", "as the first", "", "", ""
-    };
+    const char *const whys[] = { reads ? "weights read from files" : "initial values",
+                                 "moments are there from the load on",
+                                 "as the first",
+                                 "",
+                                 "",
+                                 "" };
     const hr_program *program = &c->compiled->program;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         int64_t most = 0;
@@ -277,8 +280,8 @@ static void say_curve(const counting *c, hr_plan_details *details)
     details->curve_count = count;
 }
 
-hr_status hr_details(const hr_compiled *compiled, hr_region *scratch, hr_plan_details *details,
-                     hr_error *err)
+hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch,
+                     hr_plan_details *details, hr_error *err)
 {
     const hr_program *program = &compiled->program;
     const hr_plan *plan = &compiled->plan;
@@ -298,7 +301,7 @@ hr_status hr_details(const hr_compiled *compiled, hr_region *scratch, hr_plan_de
     details->peak_step = plan->peak_step;
     hr_words_step(program, plan->peak_step, details->peak);
     say_lines(plan, details);
-    say_phases(&c, details);
+    say_phases(&c, reads, details);
     say_parts(&c, details);
     say_largest(&c, details);
     say_curve(&c, details);

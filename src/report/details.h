@@ -9,10 +9,11 @@
 
 /* Fills all but `alone`, removals and changes, which are emptied.
  *
+ *   reads    weights come from files
  *   scratch  a few bytes for each step and buffer; given back
  *
  * Errors   FAILURE  scratch too small. */
-HR_MUST_CHECK hr_status hr_details(const hr_compiled *compiled, hr_region *scratch,
+HR_MUST_CHECK hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch,
                                    hr_plan_details *details, hr_error *err);
 
 #endif

@@ -16,7 +16,8 @@ static hr_status find_reasons(const hr_config *config, const hr_plan_outputs *ou
                               hr_memory *memory, hr_admission *admission, hr_plan_details *details,
                               hr_error *err)
 {
-    const hr_status status = hr_details(&admission->compiled, &admission->region, details, err);
+    const hr_status status = hr_details(&admission->compiled, admission->config.model.from[0],
+                                        &admission->region, details, err);
     if (status != HR_OK) return status;
     if (admission->answer.fits) return hr_remove(memory, admission, details, err);
     hr_refuse(memory, config, outputs->calibrations, admission, details);

@@ -239,6 +239,8 @@ static void a_run_goes_on_from_its_own_folder(void **state)
     assert_non_null(strstr(err, "ask without model.from"));
     assert_int_equal(run("plan from.yaml model.from=llama"), HR_OK);
     assert_non_null(strstr(out, "  weights of llama\n"));
+    assert_non_null(strstr(out, "  weights read from files\n"));
+    assert_null(strstr(out, "initial values"));
 }
 
 static void a_folder_that_lies_ends_with_its_code(void **state)

@@ -48,7 +48,7 @@ static void explain(const hr_config *config, const hr_strategy *strategy, explai
     plan->process[0] = (hr_process_line){ "arena", plan->arena_bytes };
     plan->process_count = 1;
     plan->process_bytes = plan->arena_bytes;
-    must(hr_details(&e->compiled, &e->region, &e->details, &err), &err);
+    must(hr_details(&e->compiled, false, &e->region, &e->details, &err), &err);
     e->answer = (hr_plan_answer){ .fits = true,
                                   .process_bytes = plan->process_bytes,
                                   .minimum_bytes = plan->process_bytes,
