@@ -40,7 +40,7 @@ typedef struct {
     int32_t stop_count;
     bool is_bytes;       /* tokens are bytes whatever the vocabulary; so are those of one of 256 */
     bool wants_ids;      /* `told` need not get text: any vocabulary will do */
-    int64_t chunk; /* most tokens of the prompt at a time; 0: as many as fit, 512 at most */
+    int64_t chunk;       /* most tokens of the prompt at a time; 0: as many as fit, 512 at most */
     int32_t format;      /* hr_format of weights and arithmetic */
     int64_t budget;      /* bytes of the process; 0: what the machine has */
     int64_t threads;     /* 0: as affinity and cgroup quota allow */
@@ -60,7 +60,8 @@ typedef struct {
     int64_t prompt_tokens, tokens;
     int64_t positions;    /* of prompt and answer, as planned */
     int64_t chunk;        /* tokens of the prompt at a time */
-    int64_t weight_bytes; /* all that a token reads: weights */
+    int64_t weight_bytes; /* of all weights. A token reads them all, but of the tables of tokens and
+                             positions a row, where the head is none of them */
     int64_t cache_bytes;
     int64_t arena_bytes_planned, arena_bytes_used;
     int64_t process_bytes_planned, process_bytes_measured;
