@@ -24,4 +24,7 @@ static inline hr_region hr_region_over(void *memory, int64_t bytes)
  * the product overflows. */
 void *hr_region_take(hr_region *region, int64_t count, int64_t size);
 
+/* The same, not zeroed: for who writes all of it that is read. */
+void *hr_region_take_raw(hr_region *region, int64_t count, int64_t size);
+
 #endif

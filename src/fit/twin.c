@@ -84,8 +84,11 @@ static bool is_training(const hr_program *program, int32_t section)
     return !strcmp(name, "step") || !strcmp(name, "norm");
 }
 
+/* Whose steps are priced: of a twin that says what one of them takes the others are known. */
+typedef enum { PRICE_LAYERS, PRICE_REST } prices;
+
 static void take_census(const hr_twin *twin, const hr_program *program, const int64_t *alive,
-                        census *c)
+                        prices wanted, census *c)
 {
     bool back = false, timed = false, training = false;
     int32_t sections = 0, last = HR_NONE;
@@ -100,9 +103,10 @@ static void take_census(const hr_twin *twin, const hr_program *program, const in
             sections++;
         }
         last = section;
-        const int64_t ps = timed ? hr_cost_step_total(program, twin->rates, s) : 0;
-        if (training && step->layer != HR_NONE) add(&c->layer_ps[step->layer], ps);
-        else add(&c->rest_ps, ps);
+        const bool in_layer = training && step->layer != HR_NONE;
+        if (timed && in_layer == (wanted == PRICE_LAYERS))
+            add(in_layer ? &c->layer_ps[step->layer] : &c->rest_ps,
+                hr_cost_step_total(program, twin->rates, s));
         if (!training) raise(&c->section[sections - 1], alive[s]);
         else count_step(program, s, alive[s], &back, c);
     }
@@ -123,17 +127,15 @@ static hr_status begin(hr_twin *twin, const hr_config *config, int64_t sequences
         model->sequences = sequences;
     }
     const hr_program *from = &model->program;
-    status = hr_program_place(region, from->ops, from->op_count, from->step_max, from->tensor_max,
-                              from->loop_max, from->param_max, program, err);
-    if (status != HR_OK) return status;
-    program->step_count = from->step_count;
-    program->tensor_count = from->tensor_count;
-    program->loop_count = from->loop_count;
-    program->param_count = from->param_count;
+    *program = *from; /* no pass changes a parameter */
+    program->steps = hr_region_take_raw(region, from->step_max, sizeof *program->steps);
+    program->tensors = hr_region_take_raw(region, from->tensor_max, sizeof *program->tensors);
+    program->loops = hr_region_take_raw(region, from->loop_max, sizeof *program->loops);
+    if (!program->steps || !program->tensors || !program->loops)
+        return hr_fail(err, HR_FAILURE, "no room for a small model to search with");
     memcpy(program->steps, from->steps, (size_t)from->step_count * sizeof *from->steps);
     memcpy(program->tensors, from->tensors, (size_t)from->tensor_count * sizeof *from->tensors);
     memcpy(program->loops, from->loops, (size_t)from->loop_count * sizeof *from->loops);
-    memcpy(program->params, from->params, (size_t)from->param_count * sizeof *from->params);
     return HR_OK;
 }
 
@@ -165,14 +167,14 @@ static hr_status raise_twin(hr_twin *twin, const hr_strategy *knobs, hr_intermed
 }
 
 static hr_status look(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
-                      int32_t layers, census *c, hr_error *err)
+                      int32_t layers, prices wanted, census *c, hr_error *err)
 {
     const int64_t kept = twin->region->used;
     hr_program program;
     hr_plan plan;
     int64_t *alive = NULL;
     const hr_status status = raise_twin(twin, knobs, dropped, layers, &program, &plan, &alive, err);
-    if (status == HR_OK) take_census(twin, &program, alive, c);
+    if (status == HR_OK) take_census(twin, &program, alive, wanted, c);
     twin->region->used = kept;
     return status;
 }
@@ -242,7 +244,7 @@ hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, hr_intermediat
 {
     const int32_t places = twin->depth.places;
     census c;
-    const hr_status status = look(twin, knobs, dropped, places, &c, err);
+    const hr_status status = look(twin, knobs, dropped, places, PRICE_LAYERS, &c, err);
     if (status != HR_OK) return status;
     *set = set_of(twin, dropped, &c, reference_head);
     return HR_OK;
@@ -332,26 +334,29 @@ static bool are_all(const hr_twin_set *sets, int32_t count)
     return true;
 }
 
-/* Bytes alive with each set. Where they are all there are, from those with two that drop less. */
+/* Bytes alive with each set. Where they are all there are, set k drops the parts that are its bits,
+ * and what lies in one part alone adds up. */
 static void alive_with(const outline *o, const hr_twin_set *sets, int32_t count, bool all,
                        int64_t *alive)
 {
-    uint32_t gone[HR_FIT_SETS_MOST] = { 0 }; /* values, by set */
+    int64_t of_part[HR_FIT_PARTS_MOST] = { 0 };
+    uint32_t parts[VALUES_MOST];
     alive[0] = alive_without(o, 0);
-    for (int32_t k = 1; k < count; k++) {
-        const int32_t before = k & (k - 1), part = k ^ before;
-        if (!all) {
-            alive[k] = alive_without(o, sets[k].dropped);
-            continue;
-        }
-        for (int32_t i = 0; i < o->count && !before; i++)
-            if (o->values[i].kinds & sets[part].dropped) gone[part] |= 1u << i;
-        alive[k] = alive[before];
-        for (uint32_t more = gone[part] & ~gone[before]; more; more &= more - 1) {
-            const int32_t i = __builtin_ctz(more);
-            alive[k] += o->values[i].again - o->values[i].kept;
-        }
-        gone[k] = gone[before] | gone[part];
+    for (int32_t k = 1; k < count && !all; k++) alive[k] = alive_without(o, sets[k].dropped);
+    if (!all) return;
+    for (int32_t i = 0; i < o->count; i++) {
+        parts[i] = 0;
+        for (int32_t k = 1; k < count; k *= 2)
+            if (o->values[i].kinds & sets[k].dropped) parts[i] |= (uint32_t)k;
+        if (parts[i] && (parts[i] & (parts[i] - 1)) == 0)
+            of_part[__builtin_ctz(parts[i])] += o->values[i].again - o->values[i].kept;
+    }
+    for (int32_t part = 0, k = 1; k < count; part++, k *= 2)
+        for (int32_t i = 0; i < k && k + i < count; i++) alive[k + i] = alive[i] + of_part[part];
+    for (int32_t i = 0; i < o->count; i++) {
+        if ((parts[i] & (parts[i] - 1)) == 0) continue;
+        for (int32_t k = 1; k < count; k++)
+            if ((uint32_t)k & parts[i]) alive[k] += o->values[i].again - o->values[i].kept;
     }
 }
 
@@ -391,7 +396,7 @@ hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs, int64_t *ref
     int32_t *list = NULL;
     if (status == HR_OK) list = hr_region_take(twin->region, plan.buffer_count, sizeof *list);
     if (list) {
-        take_census(twin, &program, alive, &c);
+        take_census(twin, &program, alive, PRICE_LAYERS, &c);
         sets[0] = set_of(twin, 0, &c, reference_head);
         bound_works(&program, &plan, alive, list, knobs->mlp_tile || knobs->attention_tile, sets,
                     known, count);
@@ -481,9 +486,9 @@ hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs, hr_intermedi
         hr_strategy cut = *knobs;
         census three, four;
         cut.loss_chunk = chunks[c];
-        hr_status status = look(twin, &cut, dropped, twin->depth.places, &three, err);
+        hr_status status = look(twin, &cut, dropped, twin->depth.places, PRICE_REST, &three, err);
         if (status == HR_OK && !agree)
-            status = look(twin, &cut, dropped, HR_TWIN_LAYERS_MOST, &four, err);
+            status = look(twin, &cut, dropped, HR_TWIN_LAYERS_MOST, PRICE_REST, &four, err);
         if (status != HR_OK) return status;
         const growth g = agree ? first : growth_of(&three, &four);
         if (i == 0) first = g;

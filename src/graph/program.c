@@ -27,12 +27,6 @@ hr_status hr_program_place(hr_region *region, const struct hr_op *const *ops, in
     return HR_OK;
 }
 
-int32_t hr_tensor_root(const hr_program *program, int32_t tensor)
-{
-    while (program->tensors[tensor].view_of != HR_NONE) tensor = program->tensors[tensor].view_of;
-    return tensor;
-}
-
 int64_t hr_tensor_bytes(const hr_tensor *tensor)
 {
     return tensor->rows * tensor->row_bytes + tensor->fixed_bytes;

@@ -138,7 +138,11 @@ HR_MUST_CHECK hr_status hr_program_place(hr_region *region, const struct hr_op *
                                          hr_error *err);
 
 /* The tensor that owns the bytes a view shows. */
-int32_t hr_tensor_root(const hr_program *program, int32_t tensor);
+static inline int32_t hr_tensor_root(const hr_program *program, int32_t tensor)
+{
+    while (program->tensors[tensor].view_of != HR_NONE) tensor = program->tensors[tensor].view_of;
+    return tensor;
+}
 
 /* Bytes of one tensor, not rounded. */
 int64_t hr_tensor_bytes(const hr_tensor *tensor);

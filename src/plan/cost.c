@@ -147,16 +147,16 @@ static void enter(kinds *all, const hr_loop *loop)
             all->times[i] = multiply(all->times[i], loop->count);
         return;
     }
-    kinds inner = { .count = 0 };
-    for (int32_t i = 0; i < all->count; i++) {
-        const int64_t held = hr_min(all->rows[i], loop->rows_total);
-        add_kind(&inner, loop->rows, multiply(all->times[i], held / loop->rows));
-        add_kind(&inner, held % loop->rows, all->times[i]);
+    const kinds outer = *all;
+    all->count = 0;
+    for (int32_t i = 0; i < outer.count; i++) {
+        const int64_t held = hr_min(outer.rows[i], loop->rows_total);
+        add_kind(all, loop->rows, multiply(outer.times[i], held / loop->rows));
+        add_kind(all, held % loop->rows, outer.times[i]);
     }
-    *all = inner;
 }
 
-static kinds kinds_of(const hr_program *program, int32_t step)
+static void find_kinds(const hr_program *program, int32_t step, kinds *all)
 {
     const hr_loop *loops = program->loops;
     int32_t path[LOOPS_DEEP], depth = 0;
@@ -164,15 +164,17 @@ static kinds kinds_of(const hr_program *program, int32_t step)
         HR_ASSERT(depth < LOOPS_DEEP);
         path[depth++] = l;
     }
-    kinds all = { .rows = { INT64_MAX }, .times = { 1 }, .count = 1 };
-    while (depth-- > 0) enter(&all, &loops[path[depth]]);
-    return all;
+    all->rows[0] = INT64_MAX;
+    all->times[0] = 1;
+    all->count = 1;
+    while (depth-- > 0) enter(all, &loops[path[depth]]);
 }
 
 int64_t hr_cost_turns(const hr_program *program, int32_t step)
 {
-    const kinds all = kinds_of(program, step);
+    kinds all;
     int64_t turns = 0;
+    find_kinds(program, step, &all);
     for (int32_t i = 0; i < all.count; i++) turns = add(turns, all.times[i]);
     return turns;
 }
@@ -196,16 +198,19 @@ static int64_t starts_of(const hr_program *program, int32_t step)
 int64_t hr_cost_step_total(const hr_program *program, const hr_rates *rates, int32_t step)
 {
     const hr_rate *rate = rate_of(program, rates, step);
-    const kinds all = kinds_of(program, step);
+    const int64_t starts = starts_of(program, step);
+    kinds all;
     int64_t total = 0;
+    find_kinds(program, step, &all);
     for (int32_t i = 0; i < all.count; i++) {
         const hr_work work = hr_cost_work(program, step, all.rows[i], false, rates->threads);
         total = add(total, multiply(all.times[i], hr_cost_of(rate, &work)));
     }
+    if (starts == 0) return total;
     const hr_work started = hr_cost_work(program, step, INT64_MAX, true, rates->threads);
     const int64_t start_ps = picoseconds(started.amount[HR_TERM_START],
                                          rate->unit_as[HR_TERM_START]);
-    return add(total, multiply(start_ps, starts_of(program, step)));
+    return add(total, multiply(start_ps, starts));
 }
 
 int64_t hr_cost_program(const hr_program *program, const hr_rates *rates)

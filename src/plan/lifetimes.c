@@ -15,12 +15,14 @@ typedef struct {
     life *lives;         /* [tensor_count] of roots */
     life *storage_lives; /* [tensor_count] of roots, with those that take over their bytes */
     int32_t *shares;     /* [tensor_count] root -> root whose bytes it takes over, or itself */
+    int32_t *roots;      /* [tensor_count] what owns the bytes: tensors are large, and far apart */
+    int32_t *homes;      /* [tensor_count] of roots */
 } deriving;
 
 static void widen(deriving *d, int32_t step, int32_t tensor)
 {
     const hr_program *program = d->program;
-    const int32_t root = hr_tensor_root(program, tensor), home = program->tensors[root].home;
+    const int32_t root = d->roots[tensor], home = d->homes[root];
     life *l = &d->lives[root];
     life access = { step, step };
     if (home == HR_NONE) access = (life){ 0, program->step_count - 1 };
@@ -36,7 +38,7 @@ static void widen(deriving *d, int32_t step, int32_t tensor)
 
 static int32_t storage_root(const deriving *d, int32_t tensor)
 {
-    int32_t root = hr_tensor_root(d->program, tensor);
+    int32_t root = d->roots[tensor];
     while (d->shares[root] != root) root = d->shares[root];
     return root;
 }
@@ -107,7 +109,7 @@ static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, h
     while (depth-- > 0) {
         const int32_t t = chain[depth];
         const hr_tensor *described = &d->program->tensors[t];
-        const int32_t root = hr_tensor_root(d->program, t), storage = storage_root(d, t);
+        const int32_t root = d->roots[t], storage = storage_root(d, t);
         int64_t bytes = 0;
         const hr_status status = rounded(hr_tensor_bytes(described), described->name, &bytes, err);
         if (status != HR_OK) return status;
@@ -129,6 +131,11 @@ static hr_status list_tensor(deriving *d, int32_t *storage_of, int32_t tensor, h
         };
     }
     return HR_OK;
+}
+
+static bool is_unlisted(const deriving *d, int32_t tensor)
+{
+    return tensor != HR_NONE && d->plan->buffer_of_tensor[tensor] == HR_NONE;
 }
 
 static hr_status list_scratch(deriving *d, int32_t s, hr_error *err)
@@ -165,9 +172,10 @@ static hr_status list(deriving *d, int32_t *storage_of, hr_error *err)
     for (int32_t s = 0; s < program->step_count && status == HR_OK; s++) {
         const hr_step *step = &program->steps[s];
         for (int32_t i = 0; i < HR_IN_MAX && status == HR_OK; i++)
-            if (step->in[i] != HR_NONE) status = list_tensor(d, storage_of, step->in[i], err);
+            if (is_unlisted(d, step->in[i])) status = list_tensor(d, storage_of, step->in[i], err);
         for (int32_t i = 0; i < HR_OUT_MAX && status == HR_OK; i++)
-            if (step->out[i] != HR_NONE) status = list_tensor(d, storage_of, step->out[i], err);
+            if (is_unlisted(d, step->out[i]))
+                status = list_tensor(d, storage_of, step->out[i], err);
         if (status == HR_OK) status = list_scratch(d, s, err);
     }
     return status;
@@ -177,24 +185,28 @@ hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *pl
 {
     const int64_t tensors = program->tensor_count, most = tensors + program->step_count;
     deriving d = { .program = program, .plan = plan };
-    plan->buffers = hr_region_take(region, most, sizeof *plan->buffers);
-    plan->storages = hr_region_take(region, most, sizeof *plan->storages);
-    plan->buffer_of_tensor = hr_region_take(region, tensors, sizeof *plan->buffer_of_tensor);
-    plan->scratch_of_step = hr_region_take(region, program->step_count,
-                                           sizeof *plan->scratch_of_step);
+    plan->buffers = hr_region_take_raw(region, most, sizeof *plan->buffers);
+    plan->storages = hr_region_take_raw(region, most, sizeof *plan->storages);
+    plan->buffer_of_tensor = hr_region_take_raw(region, tensors, sizeof *plan->buffer_of_tensor);
+    plan->scratch_of_step = hr_region_take_raw(region, program->step_count,
+                                               sizeof *plan->scratch_of_step);
     const int64_t kept = region->used;
-    d.lives = hr_region_take(region, tensors, sizeof *d.lives);
-    d.storage_lives = hr_region_take(region, tensors, sizeof *d.storage_lives);
-    d.shares = hr_region_take(region, tensors, sizeof *d.shares);
-    int32_t *storage_of = hr_region_take(region, tensors, sizeof *storage_of);
+    d.lives = hr_region_take_raw(region, tensors, sizeof *d.lives);
+    d.storage_lives = hr_region_take_raw(region, tensors, sizeof *d.storage_lives);
+    d.shares = hr_region_take_raw(region, tensors, sizeof *d.shares);
+    d.roots = hr_region_take_raw(region, tensors, sizeof *d.roots);
+    d.homes = hr_region_take_raw(region, tensors, sizeof *d.homes);
+    int32_t *storage_of = hr_region_take_raw(region, tensors, sizeof *storage_of);
     if (!plan->buffers || !plan->storages || !plan->buffer_of_tensor || !plan->scratch_of_step ||
-        !d.lives || !d.storage_lives || !d.shares || !storage_of)
+        !d.lives || !d.storage_lives || !d.shares || !d.roots || !d.homes || !storage_of)
         return hr_fail(err, HR_FAILURE, "no room to plan %lld tensors", (long long)tensors);
 
     plan->buffer_count = plan->storage_count = 0;
     for (int32_t t = 0; t < tensors; t++) {
         d.lives[t] = (life){ 0, -1 };
         d.shares[t] = t;
+        d.roots[t] = hr_tensor_root(program, t);
+        d.homes[t] = program->tensors[t].home;
         storage_of[t] = plan->buffer_of_tensor[t] = HR_NONE;
     }
     for (int32_t s = 0; s < program->step_count; s++) {

@@ -2,7 +2,6 @@
 /* plan/recompute.c - writes the steps of a program anew, with clones between them. */
 #include "plan/recompute.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "graph/op.h"
@@ -41,11 +40,15 @@ static void find_producers(cloning *c, const hr_loop *section)
 
 static int32_t clone_tensor(cloning *c, int32_t tensor)
 {
+    static const char again[] = "again.";
+    enum { NAME_MOST = HR_TENSOR_NAME_BYTES - sizeof again + 1 };
     hr_program *program = c->program;
     if (program->tensor_count == program->tensor_max) return HR_NONE;
     hr_tensor *made = &program->tensors[program->tensor_count];
     *made = program->tensors[tensor];
-    snprintf(made->name, sizeof made->name, "again.%.57s", program->tensors[tensor].name);
+    memcpy(made->name, again, sizeof again - 1);
+    memcpy(made->name + sizeof again - 1, program->tensors[tensor].name, NAME_MOST);
+    made->name[sizeof made->name - 1] = 0;
     return program->tensor_count++;
 }
 
@@ -194,10 +197,10 @@ hr_status hr_recompute(hr_program *program, int32_t loop, const hr_intermediates
     cloning c = { .program = program,
                   .dropped = dropped,
                   .whole = whole,
-                  .producer = hr_region_take(scratch, program->tensor_max, sizeof *c.producer),
-                  .clone = hr_region_take(scratch, program->tensor_max, sizeof *c.clone),
-                  .steps = hr_region_take(scratch, program->step_max, sizeof *c.steps),
-                  .place = hr_region_take(scratch, program->step_max, sizeof *c.place) };
+                  .producer = hr_region_take_raw(scratch, program->tensor_max, sizeof *c.producer),
+                  .clone = hr_region_take_raw(scratch, program->tensor_max, sizeof *c.clone),
+                  .steps = hr_region_take_raw(scratch, program->step_max, sizeof *c.steps),
+                  .place = hr_region_take_raw(scratch, program->step_max, sizeof *c.place) };
     bool room = c.producer && c.clone && c.steps && c.place;
     if (room) find_producers(&c, &program->loops[loop]);
     for (int32_t s = 0; s < program->step_count && room; s++) room = copy_step(&c, s);
