@@ -14,7 +14,6 @@
 #include "dev/executor.h"
 #include "evaluate/output.h"
 #include "evaluate/questions.h"
-#include "evaluate/score.h"
 #include "evaluate/sequences.h"
 #include "mem/limits.h"
 #include "model/assemble.h"
@@ -308,6 +307,7 @@ static hr_status prompt(evaluation *e, hr_executor *executor, const hr_call *cal
 }
 
 typedef struct {
+    hr_loss_row_fn *loss_of;
     const hr_call *call;
     const int32_t *targets; /* [call->rows] */
     double *losses;         /* [call->rows] */
@@ -319,9 +319,10 @@ static void score_some(void *context, int32_t thread, int32_t threads)
     const scoring *s = context;
     const int64_t row_bytes = s->vocabulary * hr_dtype_bytes(s->call->dtype);
     for (int64_t i = thread; i < s->call->rows; i += threads)
-        s->losses[i] = s->targets[i] < 0 ? 0
-                                         : hr_score((const char *)s->call->in[0] + i * row_bytes,
-                                                    s->call->dtype, s->vocabulary, s->targets[i]);
+        if (s->targets[i] >= 0)
+            s->losses[i] = s->loss_of((const char *)s->call->in[0] + i * row_bytes, NULL,
+                                      s->vocabulary, s->targets[i], 1, 0, s->call->dtype)
+                               .loss;
 }
 
 /* Sums run in the order of tokens, whatever cuts there are. */
@@ -357,7 +358,8 @@ static hr_status emit(evaluation *e, const hr_call *call, hr_error *err)
     if (e->request->logits_out)
         return hr_logits_add(&e->logits, call->in[0], call->dtype, call->rows * vocabulary,
                              call->scratch, err);
-    scoring s = { call, e->targets + call->row_first, call->scratch, vocabulary };
+    scoring s = { e->kernels.loss.row, call, e->targets + call->row_first, call->scratch,
+                  vocabulary };
     hr_status status = HR_OK;
     hr_pool_run(&e->pool, score_some, &s);
     for (int64_t i = 0; i < call->rows && status == HR_OK; i++) {
