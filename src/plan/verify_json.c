@@ -6,7 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 64, VALUES_FIRST = 1 << 12, FEW_NAMES = 16 };
+enum {
+    DEPTH_MAX = 64,
+    VALUES_FIRST = 1 << 12,
+    FEW_NAMES = 16,
+    SMALL_DIGITS = 18 /* of numbers that are within 64 bits whatever they are */
+};
 
 typedef struct {
     hr_judged_json *json;
@@ -17,22 +22,26 @@ typedef struct {
 
 /* ---- values */
 
-/* Index of a new value; -1: no memory, or more than there are indices. */
-static int32_t add(reader *r, hr_judged_type type)
+/* False: no memory, or more than there are indices. */
+static bool make_room(reader *r)
 {
     hr_judged_json *json = r->json;
-    if (json->count == json->room) {
-        const int32_t room = json->room ? json->room * 2 : VALUES_FIRST;
-        hr_judged_value *values = json->room > INT32_MAX / 2 - 1
-                                      ? NULL
-                                      : realloc(json->values, (size_t)room * sizeof *values);
-        if (!values) {
-            r->no_memory = true;
-            return -1;
-        }
-        json->values = values;
-        json->room = room;
-    }
+    const int32_t room = json->room ? json->room * 2 : VALUES_FIRST;
+    hr_judged_value *values = json->room > INT32_MAX / 2 - 1
+                                  ? NULL
+                                  : realloc(json->values, (size_t)room * sizeof *values);
+    r->no_memory = !values;
+    if (!values) return false;
+    json->values = values;
+    json->room = room;
+    return true;
+}
+
+/* Index of a new value; -1: there is no room. */
+static inline int32_t add(reader *r, hr_judged_type type)
+{
+    hr_judged_json *json = r->json;
+    if (json->count == json->room && !make_room(r)) return -1;
     hr_judged_value *value = &json->values[json->count];
     value->type = type;
     value->count = 0;
@@ -162,6 +171,26 @@ static bool escape(reader *r, char **to)
     return true;
 }
 
+/* Skips what stands for itself, eight bytes at a time. What is a quote, a backslash or below a space
+ * borrows from the byte behind it, so the first byte found is one of these, or no ASCII. */
+static void skip_plain(reader *r)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    while (r->end - r->at >= 8) {
+        uint64_t text;
+        memcpy(&text, r->at, sizeof text);
+        const uint64_t quote = text ^ ones * '"', slash = text ^ ones * '\\';
+        const uint64_t found = (((quote - ones) & ~quote) | ((slash - ones) & ~slash) |
+                                ((text - ones * ' ') & ~text) | text) &
+                               ones << 7;
+        if (found) {
+            r->at += __builtin_ctzll(found) / 8;
+            return;
+        }
+        r->at += 8;
+    }
+}
+
 /* After the first quote. */
 static bool read_text(reader *r)
 {
@@ -169,7 +198,8 @@ static bool read_text(reader *r)
     char *const first = r->at, *to = NULL; /* from the first escape on, text moves */
     if (index < 0) return false;
     while (r->at < r->end) {
-        const unsigned char c = (unsigned char)*r->at;
+        if (!to) skip_plain(r);
+        const unsigned char c = (unsigned char)*r->at; /* at the end of text a zero */
         if (c == '"') {
             char *last = to ? to : r->at;
             *last = 0;
@@ -214,9 +244,9 @@ static bool read_number(reader *r)
     if (!is_digit(r)) return false;
     if (*r->at == '0') r->at++;
     else
-        for (; is_digit(r); r->at++) {
+        for (int32_t digits = 1; is_digit(r); digits++, r->at++) {
             const uint64_t digit = (uint64_t)(*r->at - '0');
-            if (number > (most - digit) / 10) too_large = true;
+            if (digits > SMALL_DIGITS && number > (most - digit) / 10) too_large = true;
             else number = number * 10 + digit;
         }
     if (is_digit(r)) return false;
@@ -253,8 +283,9 @@ static bool read_word(reader *r)
 
 /* ---- lists and objects */
 
-static void skip_space(reader *r)
+static inline void skip_space(reader *r)
 {
+    if (*r->at > ' ') return; /* behind the text is a zero */
     for (; r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t');
          r->at++)
         r->line += *r->at == '\n';

@@ -45,16 +45,40 @@ static int compare_names(const void *a, const void *b)
     return order ? order : one < two ? -1 : one > two;
 }
 
+/* On which of so many lists a name is: equal names are on one (FNV-1a). */
+static int32_t list_of(const char *name, int32_t lists)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+    return (int32_t)((hash >> 32) % (uint64_t)lists);
+}
+
+static hr_status check_list(const hr_judged_plan *plan, hr_judged_buffer **list, int32_t count)
+{
+    if (count > 1) qsort(list, (size_t)count, sizeof *list, compare_names);
+    for (int32_t i = 1; i < count; i++)
+        if (!strcmp(list[i - 1]->name, list[i]->name))
+            return hr_fail(plan->err, HR_CORRUPT, "buffers %d and %d have one name, %s",
+                           (int)(list[i - 1] - plan->buffers), (int)(list[i] - plan->buffers),
+                           list[i]->name);
+    return HR_OK;
+}
+
+/* As many lists as buffers, so that most have a name or two; whatever the names, sorting them is
+ * the worst that can be. `by_buffer` has where each list ends. */
 static hr_status check_names(hr_judged_plan *plan)
 {
-    for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_name[b] = &plan->buffers[b];
-    qsort(plan->by_name, (size_t)plan->buffer_count, sizeof *plan->by_name, compare_names);
-    for (int32_t i = 1; i < plan->buffer_count; i++)
-        if (!strcmp(plan->by_name[i - 1]->name, plan->by_name[i]->name))
-            return hr_fail(plan->err, HR_CORRUPT, "buffers %d and %d have one name, %s",
-                           (int)(plan->by_name[i - 1] - plan->buffers),
-                           (int)(plan->by_name[i] - plan->buffers), plan->by_name[i]->name);
-    return HR_OK;
+    const int32_t count = plan->buffer_count;
+    int32_t *ends = plan->by_buffer, first = 0;
+    hr_status status = HR_OK;
+    for (int32_t i = 0; i <= count; i++) ends[i] = 0;
+    for (int32_t b = 0; b < count; b++) ends[list_of(plan->buffers[b].name, count) + 1]++;
+    for (int32_t i = 0; i < count; i++) ends[i + 1] += ends[i];
+    for (int32_t b = 0; b < count; b++)
+        plan->by_name[ends[list_of(plan->buffers[b].name, count)]++] = &plan->buffers[b];
+    for (int32_t i = 0; i < count && !status; first = ends[i++])
+        status = check_list(plan, &plan->by_name[first], ends[i] - first);
+    return status;
 }
 
 /* ---- nothing is read unwritten */
