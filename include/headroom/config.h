@@ -79,9 +79,10 @@ typedef struct {
     } model;
     struct {
         char train[HR_PATH_BYTES], valid[HR_PATH_BYTES];
-        int32_t tokenizer;         /* hr_tokenizer_kind */
-        int64_t words_max;         /* distinct words that counting has room for */
-        char cache[HR_PATH_BYTES]; /* directory of token shards; empty: inside train.out */
+        int32_t tokenizer;               /* hr_tokenizer_kind */
+        int64_t words_max;               /* distinct words that counting has room for */
+        char cache[HR_PATH_BYTES];       /* directory of token shards; empty: inside train.out */
+        char fixed_batch[HR_PATH_BYTES]; /* safetensors: the batch of every step; empty: none */
     } data;
     struct {
         int32_t format; /* hr_format */
@@ -177,6 +178,16 @@ int64_t hr_config_embedding_rank(const hr_config *config);
 /* What the decoder of a wide model reads. Pure. */
 int64_t hr_config_expansion(const hr_config *config);
 
+/* What a run is trained and evaluated on: texts, or safetensors files of rows of tokens, which are
+ * data.fixed_batch and every name that ends in .safetensors. Empty: there is none. */
+typedef struct {
+    const char *train_text, *train_rows; /* one of them at most */
+    const char *valid_text, *valid_rows;
+} hr_config_data;
+
+/* Paths stay those of the config. Pure. */
+hr_config_data hr_config_data_of(const hr_config *config);
+
 /* All defaults. */
 void hr_config_default(hr_config *config);
 
@@ -203,6 +214,14 @@ HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_e
  *          CORRUPT  not JSON; an architecture, an option or a value that is not known: named.
  * `config` is then untouched. */
 HR_MUST_CHECK hr_status hr_config_adopt(hr_config *config, hr_error *err);
+
+/* Where data are rows of tokens: takes train.seq_len from the file, and train.batch from that of
+ * data.fixed_batch. Comes after all keys are set, and before the check; without such a file it does
+ * nothing.
+ * Errors   USAGE    no such file; a key that was given, and not as the file has it
+ *          CORRUPT  no safetensors, or without input_ids and labels [rows, tokens].
+ * `config` is then untouched. */
+HR_MUST_CHECK hr_status hr_config_adopt_data(hr_config *config, hr_error *err);
 
 /* Checks what no single key can: heads that do not divide the width, products that overflow, a
  * vocabulary too small for its tokenizer. One sentence with both numbers. Whether a text is longer

@@ -7,16 +7,14 @@
 #ifndef HEADROOM_EVALUATE_H
 #define HEADROOM_EVALUATE_H
 
-#include <signal.h>
-
-#include "headroom/config.h"
+#include "headroom/infer.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct {
-    const char *folder;
+    hr_infer_request model;
     /* What to ask about, one of them:
      *   tokens   a safetensors file with `input_ids` [B, T], I64 or I32. A token is held against
      *            the next one of its sequence, or against `labels` [B, T] where the file has them:
@@ -28,15 +26,9 @@ typedef struct {
     const char *logits_out;
     /* A file for the loss of each token, a JSON object a line; null: none. */
     const char *per_token;
-    bool is_bytes;       /* tokens are bytes whatever the vocabulary; so are those of one of 256 */
-    int64_t context;     /* tokens of a window; 0: the model's positions, else 1024 */
-    int64_t stride;      /* tokens between windows; 0: as many as a window has. What two windows
+    int64_t context; /* tokens of a window; 0: the model's positions, else 1024 */
+    int64_t stride;  /* tokens between windows; 0: as many as a window has. What two windows
                                share counts in the first */
-    int32_t format;      /* hr_format of weights and arithmetic */
-    int64_t budget;      /* bytes of the process; 0: what the machine has */
-    int64_t threads;     /* 0: as affinity and cgroup quota allow */
-    const char *kernels; /* highest rung; null: auto */
-    const volatile sig_atomic_t *interrupts;
 } hr_evaluate_request;
 
 typedef struct {
@@ -52,10 +44,8 @@ typedef struct {
     int64_t questions, right,
         right_by_length; /* of choices: the likeliest, and the likeliest of its
                                                   length: by the mean of its tokens */
-    int64_t weight_bytes;
-    int64_t arena_bytes_planned, arena_bytes_used;
-    int64_t process_bytes_planned, process_bytes_measured;
-    double load_seconds, run_seconds;
+    double run_seconds;
+    hr_infer_result run;
 } hr_evaluate_result;
 
 /* Errors   USAGE     no folder, not one thing to ask about, text for a model that no tokenizer is

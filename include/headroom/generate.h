@@ -7,9 +7,7 @@
 #ifndef HEADROOM_GENERATE_H
 #define HEADROOM_GENERATE_H
 
-#include <signal.h>
-
-#include "headroom/config.h"
+#include "headroom/infer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,7 +27,7 @@ typedef struct {
 } hr_sampling;
 
 typedef struct {
-    const char *folder;
+    hr_infer_request model;
     /* What to go on from: one of a text, a file of text ("-": standard input, at most 1 MiB), and
      * ids with commas between them. */
     const char *prompt, *prompt_file, *prompt_ids;
@@ -38,14 +36,8 @@ typedef struct {
     const char *const *stops; /* [stop_count] texts, HR_STOPS_MAX at most, below HR_STOP_BYTES: the
                                  first that is whole ends the answer, and is not told */
     int32_t stop_count;
-    bool is_bytes;       /* tokens are bytes whatever the vocabulary; so are those of one of 256 */
-    bool wants_ids;      /* `told` need not get text: any vocabulary will do */
-    int64_t chunk;       /* most tokens of the prompt at a time; 0: as many as fit, 512 at most */
-    int32_t format;      /* hr_format of weights and arithmetic */
-    int64_t budget;      /* bytes of the process; 0: what the machine has */
-    int64_t threads;     /* 0: as affinity and cgroup quota allow */
-    const char *kernels; /* highest rung; null: auto */
-    const volatile sig_atomic_t *interrupts;
+    bool wants_ids; /* `told` need not get text: any vocabulary will do */
+    int64_t chunk;  /* most tokens of the prompt at a time; 0: as many as fit, 512 at most */
 
     /* As it goes: a new id, and what of the text is certain by now; bytes may be 0, and the last
      * call has no id (-1). Called from one thread; must not allocate. May be null. */
@@ -58,14 +50,13 @@ typedef enum { HR_END_TOKENS, HR_END_POSITIONS, HR_END_STOP, HR_END_INTERRUPT } 
 typedef struct {
     hr_generate_end end;
     int64_t prompt_tokens, tokens;
-    int64_t positions;    /* of prompt and answer, as planned */
-    int64_t chunk;        /* tokens of the prompt at a time */
-    int64_t weight_bytes; /* of all weights. A token reads them all, but of the tables of tokens and
-                             positions a row, where the head is none of them */
+    int64_t positions; /* of prompt and answer, as planned */
+    int64_t chunk;     /* tokens of the prompt at a time */
     int64_t cache_bytes;
-    int64_t arena_bytes_planned, arena_bytes_used;
-    int64_t process_bytes_planned, process_bytes_measured;
-    double load_seconds, prompt_seconds, answer_seconds; /* answer: all tokens but the first */
+    double prompt_seconds, answer_seconds; /* answer: all tokens but the first */
+    /* A token reads all weights, but of the tables of tokens and positions a row, where the head is
+     * none of them. */
+    hr_infer_result run;
 } hr_generate_result;
 
 /* Errors   USAGE    no folder, no prompt, text for a model that no tokenizer is known of, an id

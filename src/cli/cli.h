@@ -4,11 +4,12 @@
 #ifndef HR_CLI_CLI_H
 #define HR_CLI_CLI_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "headroom/config.h"
+#include "headroom/infer.h"
 
 typedef enum {
     HR_OPTION_BUDGET,
@@ -139,14 +140,18 @@ HR_MUST_CHECK hr_status hr_cli_number(const hr_cli_arguments *arguments, hr_cli_
 HR_MUST_CHECK hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id,
                                      int64_t *value, hr_error *err);
 
-/* What --format, --tokenizer and --budget say: an hr_format, and bytes or 0. Errors USAGE. */
-HR_MUST_CHECK hr_status hr_cli_model_words(const hr_cli_arguments *arguments, int32_t *numbers,
-                                           bool *is_bytes, int64_t *bytes, hr_error *err);
+/* The folder, which is the operand, and what options say of how a model is asked. Signals are
+ * caught from here on: SIGINT and SIGTERM count up `interrupts`, and the second ends the program at
+ * once. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *request,
+                                     hr_error *err);
 
-/* From here on SIGINT and SIGTERM count up what is returned; the second ends the program at once.
- * hr_cli_signalled: the exit code that the last of them asks for. */
-const volatile sig_atomic_t *hr_cli_catch_signals(void);
+/* The exit code that the last of the signals asks for. */
 int hr_cli_signalled(void);
+
+/* What it took: in JSON up to the clock, which is left open; and in words. */
+void hr_cli_put_json_run(const hr_infer_result *result);
+void hr_cli_put_run(FILE *file, const hr_infer_result *result);
 
 /* Prints "headroom: sentence" on standard error; returns the exit code. */
 int hr_cli_fail(const hr_error *err);

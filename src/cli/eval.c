@@ -11,10 +11,7 @@ static hr_status read_request(const hr_cli_arguments *arguments, hr_evaluate_req
 {
     static const hr_cli_option_id windows[] = { HR_OPTION_CONTEXT, HR_OPTION_STRIDE };
     int64_t *const sizes[] = { &request->context, &request->stride };
-    hr_status status = hr_cli_model_words(arguments, &request->format, &request->is_bytes,
-                                          &request->budget, err);
-    if (status == HR_OK)
-        status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
+    hr_status status = hr_cli_model(arguments, &request->model, err);
     for (int32_t i = 0; i < 2 && status == HR_OK; i++) {
         const char *given = arguments->values[windows[i]];
         status = hr_cli_whole(arguments, windows[i], sizes[i], err);
@@ -41,12 +38,9 @@ static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r
     if (q->choices)
         printf(", \"questions\": %lld, \"right\": %lld, \"right_by_length\": %lld",
                (long long)r->questions, (long long)r->right, (long long)r->right_by_length);
-    printf(", \"weight_bytes\": %lld, \"arena_bytes_planned\": %lld, \"arena_bytes_used\": %lld, "
-           "\"process_bytes_planned\": %lld, \"process_bytes_measured\": %lld, "
-           "\"clock\": { \"load_seconds\": %.6f, \"run_seconds\": %.6f } }\n",
-           (long long)r->weight_bytes, (long long)r->arena_bytes_planned,
-           (long long)r->arena_bytes_used, (long long)r->process_bytes_planned,
-           (long long)r->process_bytes_measured, r->load_seconds, r->run_seconds);
+    printf(", ");
+    hr_cli_put_json_run(&r->run);
+    printf(", \"run_seconds\": %.6f } }\n", r->run_seconds);
 }
 
 static double share(int64_t part, int64_t whole)
@@ -56,7 +50,6 @@ static double share(int64_t part, int64_t whole)
 
 static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *r)
 {
-    char planned[64], measured[64];
     const long long sequences = r->sequences, length = r->length;
     if (q->logits_out)
         printf("%s: logits of %lld x %lld tokens\n", q->logits_out, sequences, length);
@@ -77,24 +70,20 @@ static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *
                              : ", against the "
                                "next token");
     if (r->tokens && !q->choices) putchar('\n');
-    printf("memory planned %s, measured %s\n", hr_bytes_print(r->process_bytes_planned, planned),
-           hr_bytes_print(r->process_bytes_measured, measured));
+    hr_cli_put_run(stdout, &r->run);
 }
 
 int hr_cli_eval(const hr_cli_arguments *arguments)
 {
-    hr_evaluate_request request = { .folder = arguments->operands[0],
-                                    .tokens = arguments->values[HR_OPTION_TOKENS],
+    hr_evaluate_request request = { .tokens = arguments->values[HR_OPTION_TOKENS],
                                     .text = arguments->values[HR_OPTION_TEXT_FILE],
                                     .choices = arguments->values[HR_OPTION_CHOICES],
                                     .logits_out = arguments->values[HR_OPTION_LOGITS_OUT],
-                                    .per_token = arguments->values[HR_OPTION_PER_TOKEN],
-                                    .kernels = arguments->values[HR_OPTION_KERNELS] };
+                                    .per_token = arguments->values[HR_OPTION_PER_TOKEN] };
     hr_evaluate_result result;
     hr_error err;
     hr_status status = read_request(arguments, &request, &err);
     if (status != HR_OK) return hr_cli_fail(&err);
-    request.interrupts = hr_cli_catch_signals();
     status = hr_evaluate(&request, &result, &err);
     if (status == HR_INTERRUPTED) return hr_cli_signalled();
     if (status != HR_OK) return hr_cli_fail(&err);

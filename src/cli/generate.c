@@ -32,13 +32,10 @@ static hr_status read_request(const hr_cli_arguments *arguments, hr_generate_req
 {
     hr_sampling *s = &request->sampling;
     int64_t seed = 0;
-    hr_status status = hr_cli_model_words(arguments, &request->format, &request->is_bytes,
-                                          &request->budget, err);
+    hr_status status = hr_cli_model(arguments, &request->model, err);
     if (status == HR_OK)
         status = hr_cli_whole(arguments, HR_OPTION_MAX_TOKENS, &request->tokens, err);
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_CHUNK, &request->chunk, err);
-    if (status == HR_OK)
-        status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_TOP_K, &s->top_k, err);
     if (status == HR_OK) status = hr_cli_whole(arguments, HR_OPTION_SEED, &seed, err);
     if (status == HR_OK)
@@ -60,31 +57,24 @@ static const char *const ends[] = { [HR_END_TOKENS] = "tokens",
 static void print_json(const hr_generate_result *r)
 {
     printf(", \"end\": \"%s\", \"prompt_tokens\": %lld, \"tokens\": %lld, \"positions\": %lld, "
-           "\"chunk\": %lld, \"weight_bytes\": %lld, \"cache_bytes\": %lld, "
-           "\"arena_bytes_planned\": %lld, \"arena_bytes_used\": %lld, "
-           "\"process_bytes_planned\": %lld, \"process_bytes_measured\": %lld, "
-           "\"clock\": { \"load_seconds\": %.6f, \"prompt_seconds\": %.6f, "
-           "\"answer_seconds\": %.6f } }\n",
+           "\"chunk\": %lld, \"cache_bytes\": %lld, ",
            ends[r->end], (long long)r->prompt_tokens, (long long)r->tokens, (long long)r->positions,
-           (long long)r->chunk, (long long)r->weight_bytes, (long long)r->cache_bytes,
-           (long long)r->arena_bytes_planned, (long long)r->arena_bytes_used,
-           (long long)r->process_bytes_planned, (long long)r->process_bytes_measured,
-           r->load_seconds, r->prompt_seconds, r->answer_seconds);
+           (long long)r->chunk, (long long)r->cache_bytes);
+    hr_cli_put_json_run(&r->run);
+    printf(", \"prompt_seconds\": %.6f, \"answer_seconds\": %.6f } }\n", r->prompt_seconds,
+           r->answer_seconds);
 }
 
 /* Beside the text, not in it. */
 static void print_report(const hr_generate_result *r)
 {
-    char planned[64], measured[64];
     if (r->end == HR_END_POSITIONS)
         fprintf(stderr, "the answer was cut: the model has %lld positions\n",
                 (long long)r->positions);
     if (r->tokens > 1 && r->answer_seconds > 0)
         fprintf(stderr, "%lld tokens, %.1f a second; ", (long long)r->tokens,
                 (double)(r->tokens - 1) / r->answer_seconds);
-    fprintf(stderr, "memory planned %s, measured %s\n",
-            hr_bytes_print(r->process_bytes_planned, planned),
-            hr_bytes_print(r->process_bytes_measured, measured));
+    hr_cli_put_run(stderr, &r->run);
 }
 
 int hr_cli_generate(const hr_cli_arguments *arguments)
@@ -93,7 +83,6 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
                  .json = arguments->values[HR_OPTION_JSON] != NULL,
                  .terminal = isatty(STDOUT_FILENO) };
     hr_generate_request request = {
-        .folder = arguments->operands[0],
         .prompt = arguments->values[HR_OPTION_PROMPT],
         .prompt_file = arguments->values[HR_OPTION_FILE],
         .prompt_ids = arguments->values[HR_OPTION_PROMPT_IDS],
@@ -102,14 +91,12 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
         .stops = arguments->repeated,
         .stop_count = arguments->repeated_count,
         .wants_ids = a.ids,
-        .kernels = arguments->values[HR_OPTION_KERNELS],
         .told = told,
         .context = &a
     };
     hr_generate_result result;
     hr_error err;
     if (read_request(arguments, &request, &err) != HR_OK) return hr_cli_fail(&err);
-    request.interrupts = hr_cli_catch_signals();
     const hr_status status = hr_generate(&request, &result, &err);
     if (a.json && a.told) printf(a.ids ? "]" : "\"");
     else if (a.told) putchar('\n');

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/model.c - what the commands share that ask a model of a folder: numbers out of options, and
- * signals that end an answer. */
+/* cli/model.c - what the commands share that ask a model of a folder: what options say of it,
+ * signals that end an answer, and what it took. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,13 +19,12 @@ static void interrupted(int number)
     if (interrupts > 1) _exit(128 + number);
 }
 
-const volatile sig_atomic_t *hr_cli_catch_signals(void)
+static void catch_signals(void)
 {
     struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    return &interrupts;
 }
 
 int hr_cli_signalled(void)
@@ -57,8 +57,7 @@ hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id, i
     return HR_OK;
 }
 
-hr_status hr_cli_model_words(const hr_cli_arguments *arguments, int32_t *numbers, bool *is_bytes,
-                             int64_t *bytes, hr_error *err)
+hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *request, hr_error *err)
 {
     const char *format = arguments->values[HR_OPTION_FORMAT];
     const char *tokenizer = arguments->values[HR_OPTION_TOKENIZER];
@@ -67,11 +66,34 @@ hr_status hr_cli_model_words(const hr_cli_arguments *arguments, int32_t *numbers
         return hr_fail(err, HR_USAGE, "--format %.40s is none of fp32, bf16", format);
     if (tokenizer && strcmp(tokenizer, "bytes") != 0)
         return hr_fail(err, HR_USAGE, "--tokenizer %.40s is not known; there is bytes", tokenizer);
-    *numbers = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
-    *is_bytes = tokenizer != NULL;
-    if (!budget) return HR_OK;
-    const hr_status status = hr_bytes_parse(budget, bytes, err);
-    if (status == HR_OK && *bytes == 0)
+    *request = (hr_infer_request){ .folder = arguments->operands[0],
+                                   .is_bytes = tokenizer != NULL,
+                                   .format = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16
+                                                                               : HR_FORMAT_FP32,
+                                   .kernels = arguments->values[HR_OPTION_KERNELS],
+                                   .interrupts = &interrupts };
+    hr_status status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
+    if (status == HR_OK && budget) status = hr_bytes_parse(budget, &request->budget, err);
+    if (status == HR_OK && budget && request->budget == 0)
         return hr_fail(err, HR_USAGE, "--budget %.40s is no room at all; give a size", budget);
+    catch_signals();
     return status;
+}
+
+void hr_cli_put_json_run(const hr_infer_result *r)
+{
+    printf("\"weight_bytes\": %lld, \"arena_bytes_planned\": %lld, \"arena_bytes_used\": %lld, "
+           "\"process_bytes_planned\": %lld, \"process_bytes_measured\": %lld, "
+           "\"clock\": { \"load_seconds\": %.6f",
+           (long long)r->weight_bytes, (long long)r->arena_bytes_planned,
+           (long long)r->arena_bytes_used, (long long)r->process_bytes_planned,
+           (long long)r->process_bytes_measured, r->load_seconds);
+}
+
+void hr_cli_put_run(FILE *file, const hr_infer_result *r)
+{
+    char planned[64], measured[64];
+    fprintf(file, "memory planned %s, measured %s\n",
+            hr_bytes_print(r->process_bytes_planned, planned),
+            hr_bytes_print(r->process_bytes_measured, measured));
 }

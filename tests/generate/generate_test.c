@@ -396,11 +396,10 @@ static void an_interrupt_before_the_memory_is_told(void **state)
     hr_error err = { HR_OK, "" };
     trained(HR_FAMILY_LLAMA, 0);
     snprintf(path, sizeof path, "%s/out", folder.path);
-    const hr_generate_request request = { .folder = path,
+    const hr_generate_request request = { .model = { .folder = path, .interrupts = &interrupts },
                                           .prompt = "the red",
                                           .tokens = 8,
-                                          .sampling = { .repetition_penalty = 1, .top_p = 1 },
-                                          .interrupts = &interrupts };
+                                          .sampling = { .repetition_penalty = 1, .top_p = 1 } };
     assert_int_equal(hr_generate(&request, &result, &err), HR_INTERRUPTED);
     assert_non_null(strstr(err.message, "interrupted"));
     assert_int_equal(result.tokens, 0);

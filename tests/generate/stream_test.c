@@ -82,8 +82,8 @@ static void a_stop_ends_the_answer_before_it_wherever_it_is_cut(void **state)
     }
 }
 
-/* Where the answer ends, by its definition: before the stop that is whole first, and of several that
- * are whole together before the longest. */
+/* Where the answer ends, by its definition: before the stop that is whole first, and of several
+ * that are whole together before the longest. */
 static int32_t end_of(const char *text, int32_t bytes, const char *const *stops, int32_t count)
 {
     for (int32_t at = 0; at <= bytes; at++) {

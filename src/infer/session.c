@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* infer/session.c - plan, take the memory, seal, load, go; nothing here knows what is asked. */
+#include "infer/session.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/threads.h"
+#include "mem/limits.h"
+#include "model/assemble.h"
+#include "ops/host/host.h"
+#include "train/load.h"
+
+hr_status hr_session_begin(hr_session *s, hr_error *err)
+{
+    hr_config *config = &s->config;
+    hr_config_default(config);
+    hr_status status = hr_threads_choose(s->request->threads, &s->threads, err);
+    if (status == HR_OK)
+        status = hr_cpu_choose("--kernels", s->request->kernels, &s->cpu_mask, err);
+    if (status == HR_OK) status = hr_config_set(config, "model.from", s->request->folder, err);
+    if (status == HR_OK) status = hr_config_adopt(config, err);
+    config->train.format = s->request->format;
+    config->train.batch = 1;
+    config->data.tokenizer = HR_TOKENIZER_WORDS; /* ids are given: any vocabulary will do */
+    return status;
+}
+
+hr_status hr_session_check_text(const hr_session *s, const char *instead, hr_error *err)
+{
+    if (s->request->is_bytes || s->config.model.vocab_size == UINT8_MAX + 1) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "%s: no tokenizer is known for its %lld tokens; give %s, or --tokenizer bytes",
+                   s->request->folder, (long long)s->config.model.vocab_size, instead);
+}
+
+/* ---- the plan */
+
+static int64_t tables_bytes(const hr_session *s)
+{
+    const hr_program *program = &s->compiled.program;
+    const int64_t alignment = 8 * 64;
+    return hr_executor_bytes(program) + hr_weights_in_bytes(program) + s->own_bytes + alignment;
+}
+
+static int64_t reading_bytes(const hr_session *s)
+{
+    return hr_weights_in_scratch_bytes(s->request->folder);
+}
+
+hr_status hr_session_plan(hr_session *s, hr_error *err)
+{
+    hr_status status = hr_config_check(&s->config, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(s->memory, "planning", hr_compile_bytes(&s->config),
+                                       &s->planning, err);
+    if (status != HR_OK) return status;
+    memset(s->planning.base, 0, (size_t)s->planning.bytes); /* touched whole, as it is accounted */
+    return HR_OK;
+}
+
+static void describe(const hr_session *s)
+{
+    const hr_program *program = &s->compiled.program;
+    s->result->arena_bytes_planned = s->compiled.plan.arena_bytes;
+    s->result->process_bytes_planned = s->compiled.plan.process_bytes;
+    for (int32_t p = 0; p < program->param_count; p++)
+        s->result->weight_bytes += hr_tensor_bytes(&program->tensors[program->params[p].weight]);
+}
+
+hr_status hr_session_fit(hr_session *s, int64_t own_bytes, const char *tokens, const char *instead,
+                         hr_error *err)
+{
+    const hr_memory *memory = s->memory;
+    const int64_t page = hr_page_bytes(), budget = s->request->budget;
+    const int64_t available = budget ? budget : hr_room_process_bytes();
+    hr_plan *plan = &s->compiled.plan;
+    s->own_bytes = own_bytes;
+    plan->threads = s->threads;
+    plan->rung = hr_cpu_rung_name(s->cpu_mask);
+    plan->page_bytes = page;
+    const int64_t others = memory->regions_bytes - hr_round_up(s->planning.bytes, page);
+    const int64_t tables = others + hr_round_up(s->planning.used, page) +
+                           hr_round_up(tables_bytes(s), page);
+    const int64_t reading = tables + hr_round_up(reading_bytes(s), page);
+    hr_memory_account(memory, hr_max(memory->regions_bytes_most, reading), tables, plan);
+    const int64_t needed = plan->process_bytes +
+                           (budget ? 0 : hr_process_kernel_bytes(plan->process_bytes, s->threads));
+    if (needed <= available) {
+        hr_memory_region_trim(s->memory, &s->planning);
+        describe(s);
+        return HR_OK;
+    }
+    char there[64], wanted[64];
+    return hr_fail(err, HR_NO_FIT,
+                   "%s and %lld %s need at least %s, there are %s; give a larger --budget, %s, or "
+                   "--format bf16",
+                   s->request->folder, (long long)s->config.train.seq_len, tokens,
+                   hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead);
+}
+
+/* ---- the run */
+
+hr_status hr_session_open(hr_session *s, hr_error *err)
+{
+    const hr_program *program = &s->compiled.program;
+    hr_region reading;
+    hr_status status = hr_memory_region_open(s->memory, "tables of the run", tables_bytes(s),
+                                             &s->tables, err);
+    s->executor.program = program;
+    if (status == HR_OK) status = hr_executor_place(&s->tables, &s->executor, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(s->memory, "reading the names of tensors", reading_bytes(s),
+                                       &reading, err);
+    if (status != HR_OK) return status;
+    status = hr_weights_in_open(&s->weights, program, s->request->folder, &s->tables, &reading,
+                                err);
+    hr_memory_region_close(s->memory, &reading);
+    return status;
+}
+
+static hr_status load(hr_session *s, const hr_call *call, hr_error *err)
+{
+    const hr_host_attr *attr = call->attr;
+    const hr_status status = hr_load(&s->weights, attr->param, &s->pool, call->out[0], call->out[1],
+                                     call->scratch, attr->staging_bytes, s->request->interrupts,
+                                     err);
+    if (status != HR_INTERRUPTED) return status;
+    return hr_fail(err, HR_INTERRUPTED, "interrupted while weights were read");
+}
+
+static hr_status dispatch(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                          hr_error *err)
+{
+    hr_session *s = context;
+    if (executor->program->steps[step].op == HR_OP_initialise) return load(s, call, err);
+    return s->host(s->context, executor, step, call, err);
+}
+
+hr_status hr_session_take(hr_session *s, hr_host_fn *host, void *context, hr_error *err)
+{
+    const hr_plan *plan = &s->compiled.plan;
+    const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
+    void *stacks;
+    hr_status status = hr_memory_stacks_open(s->memory, stacks_bytes, &stacks, err);
+    if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, stacks_bytes, plan->threads, err);
+    if (status == HR_OK)
+        status = hr_memory_arena_open(s->memory, plan, s->request->interrupts, err);
+    if (status == HR_OK) status = hr_memory_seal(s->memory, plan, err);
+    if (status != HR_OK) return status;
+    hr_kernels_fill(&s->kernels, s->cpu_mask);
+    s->executor.plan = plan;
+    s->executor.memory = s->memory;
+    s->executor.pool = &s->pool;
+    s->executor.kernels = &s->kernels;
+    s->executor.dtype = s->config.train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+    s->executor.host = dispatch;
+    s->executor.context = s;
+    s->host = host;
+    s->context = context;
+    return HR_OK;
+}
+
+hr_status hr_session_run(hr_session *s, const char *section, double *seconds, hr_error *err)
+{
+    const int64_t start = hr_clock_ns();
+    const hr_status status = hr_executor_run(&s->executor,
+                                             hr_program_loop(s->executor.program, section), err);
+    *seconds = (double)(hr_clock_ns() - start) * 1e-9;
+    return status;
+}
+
+hr_status hr_session_settle(hr_session *s, hr_error *err)
+{
+    hr_infer_result *result = s->result;
+    result->arena_bytes_used = s->memory->arena_bytes_used;
+    result->process_bytes_measured = hr_memory_peak_bytes(s->memory);
+    if (!hr_process_is_exact() || result->process_bytes_measured <= result->process_bytes_planned)
+        return HR_OK;
+    return hr_fail(err, HR_BROKEN, "the process was planned at %lld bytes and used %lld",
+                   (long long)result->process_bytes_planned,
+                   (long long)result->process_bytes_measured);
+}
+
+void hr_session_close(hr_session *s)
+{
+    hr_weights_in_close(&s->weights);
+    hr_pool_close(&s->pool);
+}

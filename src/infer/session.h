@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* infer/session.h - a model of a folder, from its config to its last section: what generation and
+ * evaluation have in common.
+ *
+ * In this order: begin; plan; compile and fit, with less and less at a time until it does; open;
+ * take; run sections; settle. Whoever asks may open regions of its own before it plans, in the same
+ * memory: they are accounted. */
+#ifndef HR_INFER_SESSION_H
+#define HR_INFER_SESSION_H
+
+#include "ckpt/weights_in.h"
+#include "dev/executor.h"
+#include "headroom/infer.h"
+#include "plan/compile.h"
+
+/* The first three are the caller's to set; all else is zero before. */
+typedef struct {
+    const hr_infer_request *request;
+    hr_infer_result *result;
+    hr_memory *memory; /* open */
+    hr_config config;  /* of the folder, a sequence at a time; its length is the caller's */
+    int32_t threads;
+    uint32_t cpu_mask;
+    hr_region planning;   /* to compile in, from its beginning */
+    hr_compiled compiled; /* by the caller */
+    int64_t own_bytes;
+    hr_region tables; /* of the run; own_bytes of them are the caller's to take */
+    hr_pool pool;
+    hr_kernels kernels;
+    hr_weights_in weights;
+    hr_executor executor;
+    hr_host_fn *host;
+    void *context; /* of host */
+} hr_session;
+
+/* Config, threads and kernels. Errors USAGE; CORRUPT as hr_config_adopt. */
+HR_MUST_CHECK hr_status hr_session_begin(hr_session *session, hr_error *err);
+
+/* Checks the config and opens the region for compiling. Errors USAGE, NO_FIT. */
+HR_MUST_CHECK hr_status hr_session_plan(hr_session *session, hr_error *err);
+
+/* Accounts what was compiled, own_bytes of tables with it, and holds it against the budget or the
+ * machine. What fits is described in the result.
+ *
+ *   tokens   what the config's sequence length counts: "tokens"
+ *   instead  what to type for less
+ *
+ * Errors   NO_FIT  with the bytes needed and available; there may be less to compile. */
+HR_MUST_CHECK hr_status hr_session_fit(hr_session *session, int64_t own_bytes, const char *tokens,
+                                       const char *instead, hr_error *err);
+
+/* Opens the tables and finds all weights. Errors as hr_weights_in_open; NO_FIT. */
+HR_MUST_CHECK hr_status hr_session_open(hr_session *session, hr_error *err);
+
+/* Takes stacks, threads and the arena, and seals the memory. Steps of the host go to `host`, but
+ * those that load. Errors NO_FIT, INTERRUPTED, BROKEN. */
+HR_MUST_CHECK hr_status hr_session_take(hr_session *session, hr_host_fn *host, void *context,
+                                        hr_error *err);
+
+/* Runs a section; `seconds` out. Errors as hr_load and steps of the host. */
+HR_MUST_CHECK hr_status hr_session_run(hr_session *session, const char *section, double *seconds,
+                                       hr_error *err);
+
+/* What was used, and whether that was planned. Errors BROKEN. */
+HR_MUST_CHECK hr_status hr_session_settle(hr_session *session, hr_error *err);
+
+/* Accepts what was never begun, and leaves the memory open. */
+void hr_session_close(hr_session *session);
+
+/* Fails where no tokenizer is known of the model, and names what to give instead of text.
+ * Errors USAGE. */
+HR_MUST_CHECK hr_status hr_session_check_text(const hr_session *session, const char *instead,
+                                              hr_error *err);
+
+static inline bool hr_session_is_interrupted(const hr_session *session)
+{
+    return session->request->interrupts && *session->request->interrupts > 0;
+}
+
+#endif
