@@ -37,6 +37,7 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
                        "--budget %.40s is no room at all; give a size such as 700MiB, or none",
                        budget);
     if (status == HR_OK) status = hr_config_adopt(config, err);
+    if (status == HR_OK) status = hr_config_adopt_data(config, err);
     return status == HR_OK ? hr_config_check(config, err) : status;
 }
 

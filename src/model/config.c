@@ -144,6 +144,23 @@ int64_t hr_config_kv_heads(const hr_config *config)
     return config->model.n_kv_heads ? config->model.n_kv_heads : config->model.n_heads;
 }
 
+static bool is_rows(const char *path)
+{
+    static const char suffix[] = ".safetensors";
+    const size_t bytes = strlen(path), suffix_bytes = sizeof suffix - 1;
+    return bytes >= suffix_bytes && !strcmp(path + bytes - suffix_bytes, suffix);
+}
+
+hr_config_data hr_config_data_of(const hr_config *config)
+{
+    const char *train = config->data.train, *valid = config->data.valid;
+    hr_config_data data = { "", "", "", "" };
+    if (config->data.fixed_batch[0]) data.train_rows = config->data.fixed_batch;
+    else *(is_rows(train) ? &data.train_rows : &data.train_text) = train;
+    *(is_rows(valid) ? &data.valid_rows : &data.valid_text) = valid;
+    return data;
+}
+
 int64_t hr_config_positions(const hr_config *config)
 {
     return config->model.positions ? config->model.positions : config->train.seq_len;

@@ -143,11 +143,24 @@ static hr_status check_window(const hr_config *config, hr_error *err)
                    (long long)config->model.attention.sliding_window);
 }
 
+/* Rows are ids already: then nothing but a text for validation is tokenized. */
 static hr_status check_vocabulary(const hr_config *config, hr_error *err)
 {
+    const hr_config_data data = hr_config_data_of(config);
+    const bool rows_alone = *data.train_rows && !*data.valid_text;
     const bool words = config->data.tokenizer == HR_TOKENIZER_WORDS;
     const int64_t V = config->model.vocab_size, least = words ? WORDS_LEAST : BYTE_IDS;
-    if (V >= least) return HR_OK;
+    if (rows_alone && config->train.sample_tokens)
+        return hr_fail(err, HR_USAGE,
+                       "train.sample_tokens is %lld, and what the ids of %.200s stand for is not "
+                       "known; type train.sample_tokens=none",
+                       (long long)config->train.sample_tokens, data.train_rows);
+    if (*data.train_rows && *data.valid_text && words)
+        return hr_fail(err, HR_USAGE,
+                       "data.tokenizer words needs a text to train on, and %.200s has ids; give "
+                       "data.valid as a safetensors file too",
+                       data.train_rows);
+    if (V >= least || rows_alone) return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "model.vocab_size is %lld; data.tokenizer %s needs %lld at least%s",
                    (long long)V, words ? "words" : "bytes", (long long)least,

@@ -100,8 +100,11 @@ static const hr_config_row rows[] = {
     INTEGER(model.attention.sliding_window, "none", "tokens", "none", 0, TOKENS_MAX,
             "llama: tokens that a token sees, itself the last of them"),
 
-    TEXT(data.train, "", NULL, "text file to train on"),
-    TEXT(data.valid, "", NULL, "text file to evaluate on; empty: no evaluation"),
+    TEXT(data.train, "", NULL, "text file to train on, or FILE.safetensors with rows of tokens"),
+    TEXT(data.valid, "", NULL,
+         "text file to evaluate on, or FILE.safetensors; empty: no evaluation"),
+    TEXT(data.fixed_batch, "", NULL,
+         "safetensors file with the batch of every step, in place of data.train"),
     CHOICE(data.tokenizer, "bytes", "bytes words", "how text becomes token ids"),
     INTEGER(data.words_max, "1048576", "words", NULL, 1, COUNTED_WORDS_MAX,
             "distinct words that counting has room for"),

@@ -328,7 +328,8 @@ static hr_status prepare_parts(prepare *p, hr_text *text)
     const hr_text_desc *desc = p->desc;
     hr_vocabulary *vocabulary = 0;
     hr_shard_info train = { .kind = desc->tokenizer }, valid = { .kind = desc->tokenizer };
-    hr_status status = hash_text(p, desc->train, &train.source, &train.source_bytes);
+    hr_status status = HR_OK;
+    if (*desc->train) status = hash_text(p, desc->train, &train.source, &train.source_bytes);
     if (status == HR_OK && *desc->valid)
         status = hash_text(p, desc->valid, &valid.source, &valid.source_bytes);
     if (status == HR_OK && desc->tokenizer == HR_TOKENIZER_WORDS) {
@@ -336,7 +337,8 @@ static hr_status prepare_parts(prepare *p, hr_text *text)
         if (status == HR_OK)
             train.tokenizer = valid.tokenizer = hr_vocabulary_view(vocabulary)->words;
     }
-    if (status == HR_OK) status = prepare_part(p, desc->train, vocabulary, &train, &text->train);
+    if (status == HR_OK && *desc->train)
+        status = prepare_part(p, desc->train, vocabulary, &train, &text->train);
     if (status == HR_OK && *desc->valid)
         status = prepare_part(p, desc->valid, vocabulary, &valid, &text->valid);
     hr_vocabulary_close(&vocabulary);

@@ -19,7 +19,7 @@ enum { HR_WORD_PAD, HR_WORD_UNKNOWN, HR_WORD_START, HR_WORD_END, HR_WORDS_SPECIA
 enum { HR_BYTES_VOCABULARY = 256 };
 
 typedef struct {
-    const char *train, *valid; /* paths; valid may be empty: there is none */
+    const char *train, *valid; /* paths; empty: there is none. Words are those of `train` */
     const char *cache;         /* directory, made when missing */
     hr_tokenizer_kind tokenizer;
     int64_t vocab_size; /* V, the rows of the model's embedding */

@@ -37,13 +37,17 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
     return HR_OK;
 }
 
-/* Batches of training are full: every target counts. */
-static void fetch(hr_trainer *trainer, const hr_call *call)
+/* Targets of the whole batch are counted before its first micro-batch. A batch without any has no
+ * gradient. */
+static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
-    trainer->targets = trainer->config->train.batch * trainer->config->train.seq_len;
+    const hr_status status = hr_batches_targets(trainer->train, trainer->step, &trainer->targets,
+                                                err);
+    if (status != HR_OK) return status;
     trainer->lr = hr_schedule_lr(trainer->config, trainer->step, trainer->steps);
-    *(double *)call->out[2] = 1.0 / (double)trainer->targets;
+    *(double *)call->out[2] = 1.0 / (double)hr_max(trainer->targets, 1);
     *(double *)call->out[3] = trainer->lr;
+    return HR_OK;
 }
 
 static hr_status fetch_rows(hr_trainer *trainer, const hr_call *call, hr_error *err)
@@ -146,9 +150,7 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
     case HR_OP_initialise: return initialise(trainer, step, call, err);
     case HR_OP_batch:
         if (loop == trainer->evaluation_batch) return fetch_evaluation(trainer, call, err);
-        if (loop != trainer->fetch) return fetch_rows(trainer, call, err);
-        fetch(trainer, call);
-        return HR_OK;
+        return loop == trainer->fetch ? fetch(trainer, call, err) : fetch_rows(trainer, call, err);
     case HR_OP_prompt: prompt(trainer, executor, call); return HR_OK;
     case HR_OP_pick: return pick(trainer, call);
     case HR_OP_report:

@@ -12,18 +12,26 @@
 
 static hr_text_desc describe(const hr_config *config)
 {
-    return (hr_text_desc){ .train = config->data.train,
-                           .valid = config->data.valid,
+    const hr_config_data data = hr_config_data_of(config);
+    return (hr_text_desc){ .train = data.train_text,
+                           .valid = data.valid_text,
                            .cache = config->data.cache[0] ? config->data.cache : config->train.out,
                            .tokenizer = config->data.tokenizer,
                            .vocab_size = config->model.vocab_size,
                            .words_max = config->data.words_max };
 }
 
+/* Rows of tokens need no preparing. */
+static bool has_text(const hr_config *config)
+{
+    const hr_config_data data = hr_config_data_of(config);
+    return !*data.train_rows || *data.valid_text;
+}
+
 int64_t hr_prepare_bytes(const hr_config *config)
 {
     const hr_text_desc desc = describe(config);
-    return hr_text_prepare_bytes(&desc);
+    return has_text(config) ? hr_text_prepare_bytes(&desc) : 0;
 }
 
 static hr_status check_text(const char *path, hr_error *err)
@@ -86,15 +94,17 @@ static hr_status check_metrics(const hr_config *config, const char *path, hr_err
 
 hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_error *err)
 {
-    if (!config->data.train[0])
+    const hr_config_data data = hr_config_data_of(config);
+    if (!*data.train_text && !*data.train_rows)
         return hr_fail(err, HR_USAGE, "no text to train on; give data.train=FILE");
-    if (!config->data.cache[0] && !config->train.out[0])
+    if (has_text(config) && !config->data.cache[0] && !config->train.out[0])
         return hr_fail(err, HR_USAGE,
                        "nowhere to keep the tokens of %s; give --out DIR or data.cache=DIR",
-                       config->data.train);
+                       *data.train_text ? data.train_text : data.valid_text);
     hr_status status = HR_OK;
     if (config->model.from[0]) status = hr_weights_in_check(config->model.from, err);
-    if (status == HR_OK) status = check_text(config->data.train, err);
+    if (status == HR_OK) status = check_text(data.train_text, err);
+    if (status == HR_OK) status = check_text(data.train_rows, err);
     if (status == HR_OK) status = check_text(config->data.valid, err);
     if (status == HR_OK) status = check_out(config->train.out, err);
     if (status == HR_OK) status = check_cache(config->data.cache, err);
@@ -126,6 +136,7 @@ hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_
     const hr_text_progress progress = { tell_progress, (void *)options };
     hr_region region;
     hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
+    if (status == HR_OK && !has_text(config)) return HR_OK;
     if (status == HR_OK)
         status = hr_memory_region_open(memory, "preparing the text", hr_prepare_bytes(config),
                                        &region, err);

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "train/prepare.h"
+#include "train/rows.h"
 #include "train/trainer.h"
 
 /* Everything that a run opens, so that one place closes it. */
@@ -22,19 +23,30 @@ typedef struct {
     hr_trainer trainer;
 } run;
 
+/* Rows where the recipe names a file of them, windows of a text otherwise. */
+static hr_status open_some(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_batches **batches,
+                           hr_error *err)
+{
+    hr_status status = HR_OK;
+    if (!desc->shard[0])
+        status = hr_rows_open(rows, r->config, !desc->training, r->options, desc, err);
+    void *memory = hr_region_take(&r->run_region, hr_batches_bytes(), 1);
+    return status == HR_OK ? hr_batches_open(batches, memory, desc, err) : status;
+}
+
 static hr_status open_batches(run *r, hr_error *err)
 {
     const hr_config *config = r->config;
+    const hr_config_data data = hr_config_data_of(config);
     hr_trainer *trainer = &r->trainer;
     hr_batch_desc desc = { .shard = r->text.train.shard,
-                           .name = config->data.train,
+                           .name = *data.train_rows ? data.train_rows : data.train_text,
                            .vocab_size = config->model.vocab_size,
                            .T = config->train.seq_len,
                            .batch = config->train.batch,
                            .training = true,
                            .seed = (uint64_t)config->train.seed };
-    hr_status status = hr_batches_open(
-        &trainer->train, hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc, err);
+    hr_status status = open_some(r, &desc, &trainer->train_rows, &trainer->train, err);
     if (status != HR_OK) return status;
     const int64_t an_epoch = hr_batches_view(trainer->train)->batches;
     trainer->steps = config->train.steps;
@@ -42,14 +54,13 @@ static hr_status open_batches(run *r, hr_error *err)
         return hr_fail(err, HR_USAGE, "train.epochs: %lld epochs of %lld steps are too many",
                        (long long)config->train.epochs, (long long)an_epoch);
 
-    desc.shard = r->text.valid.shard;
-    desc.name = config->data.valid;
-    desc.batch = r->admission.config.memory.micro_batch;
-    desc.training = false;
-    if (desc.shard[0])
-        status = hr_batches_open(&trainer->valid,
-                                 hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc, err);
-    return status;
+    if (!config->data.valid[0]) return HR_OK;
+    desc = (hr_batch_desc){ .shard = r->text.valid.shard,
+                            .name = config->data.valid,
+                            .vocab_size = config->model.vocab_size,
+                            .T = config->train.seq_len,
+                            .batch = r->admission.config.memory.micro_batch };
+    return open_some(r, &desc, &trainer->valid_rows, &trainer->valid, err);
 }
 
 /* The prompt of samples: the first tokens of a text. */
@@ -109,9 +120,11 @@ static hr_status open_run(run *r, hr_error *err)
     if (status != HR_OK) return status;
     if (prompt != HR_OK) return hr_fail(err, prompt, "%s", prompt_err.message);
     const int64_t bytes = hr_vocabulary_bytes(config->data.tokenizer, config->model.vocab_size);
-    status = hr_vocabulary_open(&trainer->vocabulary, hr_region_take(&r->run_region, bytes, 1),
-                                config->data.tokenizer, config->model.vocab_size,
-                                r->text.vocabulary, err);
+    const bool has_text = r->text.train.shard[0] || r->text.valid.shard[0];
+    if (has_text)
+        status = hr_vocabulary_open(&trainer->vocabulary, hr_region_take(&r->run_region, bytes, 1),
+                                    config->data.tokenizer, config->model.vocab_size,
+                                    r->text.vocabulary, err);
     if (status != HR_OK) return status;
     return hr_metrics_open(&trainer->metrics, r->options->metrics, trainer->metrics.line, err);
 }
@@ -196,7 +209,11 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     run r = { .config = config,
               .options = options,
               .memory = memory,
-              .trainer = { .config = config, .options = options, .result = result } };
+              .trainer = { .config = config,
+                           .options = options,
+                           .result = result,
+                           .train_rows.file = -1,
+                           .valid_rows.file = -1 } };
     r.trainer.metrics.fd = -1;
     const hr_status status = whole_run(&r, err);
     hr_error ignored;
@@ -204,6 +221,8 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     hr_pool_close(&r.pool);
     hr_batches_close(&r.trainer.train);
     hr_batches_close(&r.trainer.valid);
+    hr_token_rows_close(&r.trainer.train_rows);
+    hr_token_rows_close(&r.trainer.valid_rows);
     hr_vocabulary_close(&r.trainer.vocabulary);
     hr_weights_in_close(&r.trainer.source);
     return status;

@@ -4,6 +4,7 @@
 #ifndef HR_TRAIN_TRAINER_H
 #define HR_TRAIN_TRAINER_H
 
+#include "ckpt/token_rows.h"
 #include "ckpt/weights.h"
 #include "ckpt/weights_in.h"
 #include "dev/executor.h"
@@ -21,10 +22,11 @@ typedef struct {
     hr_train_result *result;
     hr_executor executor;
     hr_metrics metrics;
-    hr_batches *train, *valid; /* valid: null without a text */
-    hr_vocabulary *vocabulary;
-    int64_t steps;      /* of the run */
-    int64_t step;       /* done */
+    hr_batches *train, *valid;            /* valid: null where nothing is evaluated */
+    hr_token_rows train_rows, valid_rows; /* that batches read; closed: there are none */
+    hr_vocabulary *vocabulary;            /* null: every id was an id before */
+    int64_t steps;                        /* of the run */
+    int64_t step;                         /* done */
     int64_t saved_step; /* of the weights that lie in train.out; 0: none of this run's */
 
     int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sample,

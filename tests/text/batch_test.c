@@ -208,6 +208,118 @@ static void evaluation_goes_in_order_and_keeps_the_partial_batch(void **state)
     close_batches(batches);
 }
 
+/* Rows of the test's own: row r has ids r, and r % 3 of its T targets count. */
+enum { ROW_T = 4 };
+
+static hr_status read_row(void *context, int64_t row, int32_t *ids, int32_t *targets,
+                          int64_t *targets_count, hr_error *err)
+{
+    int64_t *failing = context;
+    if (row == *failing) return hr_fail(err, HR_CORRUPT, "row %lld is wrong", (long long)row);
+    for (int64_t t = 0; ids && t < ROW_T; t++) {
+        ids[t] = (int32_t)row;
+        targets[t] = t < row % 3 ? (int32_t)(row + t) : HR_TARGET_IGNORED;
+    }
+    *targets_count = row % 3;
+    return HR_OK;
+}
+
+static hr_batch_desc describe_rows(int64_t count, int64_t batch, bool training, int64_t *failing)
+{
+    hr_batch_desc desc = describe(ROW_T, batch, training);
+    desc.shard = "";
+    desc.rows = (hr_batch_rows){ count, failing, read_row };
+    return desc;
+}
+
+/* In the order of windows; a batch knows its targets before it is read, and in any pieces. */
+static void rows_come_in_the_order_of_windows_and_count_their_targets(void **state)
+{
+    (void)state;
+    enum { BATCH = 5, ROWS = 23 };
+    int64_t failing = -1, count, sum;
+    int32_t ids[BATCH * ROW_T], targets[BATCH * ROW_T];
+    uint8_t seen[ROWS] = { 0 };
+    hr_error err;
+    const hr_batch_desc desc = describe_rows(ROWS, BATCH, true, &failing);
+    hr_batches *batches = open_batches(&desc);
+    assert_int_equal(hr_batches_view(batches)->windows, ROWS);
+    assert_int_equal(hr_batches_view(batches)->batches, 4);
+    for (int64_t step = 4; step < 8; step++) {
+        int64_t real = 0;
+        for (int64_t row = 0; row < BATCH; row++) {
+            const int64_t place = hr_batch_order(5, 1, (step - 4) * BATCH + row, ROWS);
+            assert_int_equal(hr_batches_fill(batches, step, row, 1, ids, targets, &count, &err),
+                             HR_OK);
+            assert_int_equal(ids[0], place);
+            assert_int_equal(count, place % 3);
+            assert_int_equal(seen[place]++, 0);
+            real += count;
+        }
+        assert_int_equal(hr_batches_targets(batches, step, &sum, &err), HR_OK);
+        assert_int_equal(sum, real);
+        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, ids, targets, &count, &err),
+                         HR_OK);
+        assert_int_equal(count, real);
+    }
+    failing = 3;
+    int32_t failed = 0;
+    for (int64_t step = 0; step < 5; step++)
+        failed += hr_batches_targets(batches, step, &sum, &err) == HR_CORRUPT;
+    assert_in_range(failed, 1, 2);
+    assert_string_equal(err.message, "row 3 is wrong");
+    close_batches(batches);
+}
+
+static void rows_for_evaluation_come_in_order_with_a_partial_batch(void **state)
+{
+    (void)state;
+    enum { BATCH = 5, ROWS = 12 };
+    int64_t failing = -1, count, sum, total = 0;
+    int32_t ids[BATCH * ROW_T], targets[BATCH * ROW_T];
+    hr_error err;
+    const hr_batch_desc desc = describe_rows(ROWS, BATCH, false, &failing);
+    hr_batches *batches = open_batches(&desc);
+    assert_int_equal(hr_batches_view(batches)->batches, 3);
+    for (int64_t step = 0; step < 4; step++) {
+        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, ids, targets, &count, &err),
+                         HR_OK);
+        assert_int_equal(hr_batches_targets(batches, step, &sum, &err), HR_OK);
+        assert_int_equal(sum, count);
+        for (int64_t row = 0; row < BATCH; row++) {
+            const int64_t place = step * BATCH + row;
+            assert_int_equal(ids[row * ROW_T], place < ROWS ? place : 0);
+            if (place >= ROWS) assert_int_equal(targets[row * ROW_T], HR_TARGET_IGNORED);
+        }
+        total += count;
+    }
+    assert_int_equal(total, 12);
+    close_batches(batches);
+}
+
+static void a_fixed_batch_is_every_step_in_its_own_order(void **state)
+{
+    (void)state;
+    enum { BATCH = 5 };
+    int64_t failing = -1, count;
+    int32_t ids[BATCH * ROW_T], targets[BATCH * ROW_T];
+    hr_error err;
+    hr_batch_desc desc = describe_rows(BATCH, BATCH, true, &failing);
+    desc.fixed = true;
+    hr_batches *batches = open_batches(&desc);
+    assert_int_equal(hr_batches_view(batches)->batches, 1);
+    for (int64_t step = 0; step < 3; step++) {
+        assert_int_equal(hr_batches_fill(batches, step, 0, BATCH, ids, targets, &count, &err),
+                         HR_OK);
+        for (int32_t row = 0; row < BATCH; row++) assert_int_equal(ids[row * ROW_T], row);
+        assert_int_equal(count, 0 + 1 + 2 + 0 + 1);
+        assert_int_equal(hr_batches_fill(batches, step, 2, 2, ids, targets, &count, &err), HR_OK);
+        assert_int_equal(ids[0], 2);
+        assert_int_equal(count, 2);
+    }
+    close_batches(batches);
+}
+
 static void windows_longer_than_the_staging_are_whole(void **state)
 {
     (void)state;
@@ -254,6 +366,11 @@ static void texts_that_are_too_short_are_refused_with_both_numbers(void **state)
         128 * 31 + 1, &desc, HR_CORRUPT,
         "data.train: has 31 windows of train.seq_len=128, and one batch needs 32: give a "
         "longer text or type train.batch=31");
+    int64_t failing = -1;
+    const hr_batch_desc rows = describe_rows(3, 8, true, &failing);
+    assert_refused(0, &rows, HR_CORRUPT,
+                   "data.train: has 3 rows of train.seq_len=4, and one batch needs 8: give more "
+                   "rows or type train.batch=3");
     desc.vocab_size = 10000;
     assert_refused(129 * 32, &desc, HR_USAGE,
                    "data.train: has token ids up to 131071, and model.vocab_size=10000: type "
@@ -290,6 +407,9 @@ int main(void)
         TEST(an_epoch_shows_each_window_at_most_once_and_targets_follow),
         TEST(a_run_taken_up_anywhere_in_any_pieces_sees_the_same),
         TEST(evaluation_goes_in_order_and_keeps_the_partial_batch),
+        TEST(rows_come_in_the_order_of_windows_and_count_their_targets),
+        TEST(rows_for_evaluation_come_in_order_with_a_partial_batch),
+        TEST(a_fixed_batch_is_every_step_in_its_own_order),
         TEST(windows_longer_than_the_staging_are_whole),
         TEST(texts_that_are_too_short_are_refused_with_both_numbers),
         TEST(a_flipped_bit_is_found_when_its_window_is_read),

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_data_test.c - runs on rows of tokens: beside PyTorch step by step, beside the same tokens as
+ * a text, and what must be refused. */
+#include <math.h>
+#include <sys/stat.h>
+
+#include "headroom/status.h"
+#include "support/oracle.h"
+#include "support/program.h"
+#include "support/stored.h"
+
+static const char *const families[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
+enum { FAMILIES = sizeof families / sizeof *families, STEPS = 10, T = 16 };
+
+#define LOSS_TOLERANCE 1e-5
+
+static bool shared_is_absent(void)
+{
+    const bool absent = access(HR_SHARED "/oracles/README.md", F_OK) != 0;
+    if (absent) print_message("skip: ../shared is not there\n");
+    return absent;
+}
+
+/* Losses of the steps in a file of metrics. */
+static int32_t read_losses(const char *name, double losses[STEPS])
+{
+    FILE *metrics = fopen(name, "r");
+    char line[1024];
+    int32_t count = 0;
+    assert_non_null(metrics);
+    while (fgets(line, sizeof line, metrics)) {
+        json_t *object = json_loads(line, 0, NULL);
+        const json_t *loss = json_object_get(object, "loss");
+        if (loss && count < STEPS) losses[count++] = json_number_value(loss);
+        json_decref(object);
+    }
+    fclose(metrics);
+    return count;
+}
+
+static double read_last(const char *name, const char *key)
+{
+    FILE *metrics = fopen(name, "r");
+    char line[1024];
+    double value = NAN;
+    assert_non_null(metrics);
+    while (fgets(line, sizeof line, metrics)) {
+        json_t *object = json_loads(line, 0, NULL);
+        const json_t *found = json_object_get(object, key);
+        if (json_is_number(found)) value = json_number_value(found);
+        json_decref(object);
+    }
+    fclose(metrics);
+    return value;
+}
+
+/* ---- beside PyTorch */
+
+static double worst_loss(const char *family, const double losses[STEPS])
+{
+    char path[512];
+    double worst = 0;
+    snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/golden.json", family);
+    json_t *facts = json_load_file(path, 0, NULL);
+    const json_t *wanted = json_object_get(json_object_get(facts, "training"), "losses_float64");
+    assert_int_equal(json_array_size(wanted), STEPS);
+    for (size_t i = 0; i < STEPS; i++) {
+        const double want = json_number_value(json_array_get(wanted, i));
+        worst = fmax(worst, fabs(losses[i] - want) / want);
+    }
+    json_decref(facts);
+    return worst;
+}
+
+/* Ignored labels lie in some rows more than in others, so a mean of micro-batches' means would be
+ * another number. */
+static void a_fixed_batch_gives_the_losses_of_another_trainer_in_any_micro_batches(void **state)
+{
+    static const char *const cuts[] = { "", "memory.micro_batch=1",
+                                        "memory.micro_batch=1 "
+                                        "memory.loss_chunk=23 "
+                                        "train.threads=2" };
+    (void)state;
+    require_program();
+    if (shared_is_absent()) skip();
+    put("fixed.yaml", "train: {steps: 10, threads: 1, schedule.kind: constant}\n");
+    for (int32_t f = 0; f < FAMILIES; f++) {
+        double losses[STEPS], others[STEPS];
+        char path[256];
+        snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s", families[f]);
+        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+            assert_int_equal(run("train fixed.yaml model.from=%s "
+                                 "data.fixed_batch=%s/golden.safetensors --metrics m.jsonl %s",
+                                 path, path, cuts[c]),
+                             HR_OK);
+            assert_int_equal(read_losses("m.jsonl", c ? others : losses), STEPS);
+            if (c) assert_memory_equal(others, losses, sizeof losses);
+        }
+        const double worst = worst_loss(families[f], losses);
+        print_message("%s: ten losses apart by %.1e at most\n", families[f], worst);
+        assert_true(worst < LOSS_TOLERANCE);
+    }
+}
+
+/* No step may ask for memory once the run has begun: the trap ends one that does. */
+static void rows_are_read_without_asking_for_memory(void **state)
+{
+    (void)state;
+    require_program();
+    if (shared_is_absent() || !getenv("HR_TRAP")) skip();
+    put("fixed.yaml", "train: {steps: 2, threads: 2}\n");
+    const int status = system("LD_PRELOAD=\"$HR_TRAP\" \"$HEADROOM\" train fixed.yaml "
+                              "model.from=" HR_SHARED "/oracles/hf/gpt2 "
+                              "data.fixed_batch=" HR_SHARED "/oracles/hf/gpt2/golden.safetensors "
+                              "data.valid=" HR_SHARED "/oracles/hf/gpt2/golden.safetensors "
+                              ">out.txt 2>err.txt");
+    get("err.txt", err);
+    if (status != 0) fail_msg("%d: %s", status, err);
+}
+
+/* ---- beside a text */
+
+/* The windows of a text as rows: the bytes, and the byte after each. */
+static void put_rows(const char *name, const char *text, int64_t bytes)
+{
+    const int64_t rows = (bytes - 1) / T;
+    int64_t *ids = malloc((size_t)(rows * T) * sizeof *ids);
+    int32_t *labels = malloc((size_t)(rows * T) * sizeof *labels);
+    char shape[64];
+    for (int64_t i = 0; i < rows * T; i++) {
+        ids[i] = (uint8_t)text[i];
+        labels[i] = (uint8_t)text[i + 1];
+    }
+    snprintf(shape, sizeof shape, "[%lld,%d]", (long long)rows, T);
+    stored_file file = stored_begin();
+    stored_add(&file, "input_ids", "I64", shape, ids, rows * T * 8);
+    stored_add(&file, "labels", "I32", shape, labels, rows * T * 4);
+    stored_end(&file, name);
+    free(labels);
+    free(ids);
+}
+
+/* Steps beyond an epoch, evaluations with a partial batch: the same bits. */
+static void rows_are_what_the_windows_of_a_text_are(void **state)
+{
+    static char text[PROGRAM_TEXT_BYTES];
+    double of_text[STEPS], of_rows[STEPS];
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    get("text.txt", text);
+    text[601] = 0; /* 37 windows, 9 batches of 4 */
+    put("short.txt", text);
+    put_rows("train.safetensors", text, 601);
+    put_rows("valid.safetensors", text, 200);
+    text[200] = 0;
+    put("valid.txt", text);
+    static const char words[] = "train tiny.yaml train.steps=30 train.eval_every=7 "
+                                "memory.micro_batch=2 train.seed=3";
+    assert_int_equal(run("%s data.train=short.txt data.valid=valid.txt data.cache=cache "
+                         "--metrics text.jsonl",
+                         words),
+                     HR_OK);
+    assert_int_equal(run("%s data.train=train.safetensors data.valid=valid.safetensors "
+                         "--metrics rows.jsonl",
+                         words),
+                     HR_OK);
+    assert_non_null(strstr(out, "\ntrain  37 rows of 16 tokens, 592 targets that count\n"
+                                "valid  12 rows of 16 tokens, 192 targets that count\n"));
+    assert_int_equal(read_losses("text.jsonl", of_text), STEPS);
+    assert_int_equal(read_losses("rows.jsonl", of_rows), STEPS);
+    assert_memory_equal(of_text, of_rows, sizeof of_text);
+    assert_true(read_last("text.jsonl", "loss") == read_last("rows.jsonl", "loss"));
+    assert_true(read_last("text.jsonl", "valid_loss") == read_last("rows.jsonl", "valid_loss"));
+    assert_true(read_last("rows.jsonl", "valid_loss") > 0);
+    assert_int_equal(read_last("rows.jsonl", "tokens"), 30 * 4 * T);
+}
+
+/* A text to evaluate on, beside rows to train on; it can be sampled from too. */
+static void a_text_may_stand_beside_rows(void **state)
+{
+    static char text[PROGRAM_TEXT_BYTES];
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    get("text.txt", text);
+    put_rows("four.safetensors", text, 4 * T + 1);
+    assert_int_equal(run("train tiny.yaml data.fixed_batch=four.safetensors data.valid=text.txt "
+                         "data.train=nowhere.txt data.cache=cache train.sample_tokens=5 "
+                         "--metrics m.jsonl"),
+                     HR_OK);
+    assert_non_null(strstr(out, "\nfixed_batch  4 rows of 16 tokens, 64 targets that count; the "
+                                "batch of every step\n"));
+    assert_non_null(strstr(out, "\nsample\n"));
+    assert_true(read_last("m.jsonl", "valid_loss") > 0);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=four.safetensors "
+                         "data.cache=cache"),
+                     HR_OK);
+    assert_non_null(strstr(out, "validation loss"));
+    /* Without a text there is nothing to keep, and nowhere to keep it is needed. */
+    assert_int_equal(run("train tiny.yaml data.fixed_batch=four.safetensors"), HR_OK);
+}
+
+/* The recipe need not say how long rows are, nor how many a fixed batch has. */
+static void a_plan_has_the_shape_of_its_rows(void **state)
+{
+    static char text[PROGRAM_TEXT_BYTES];
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    get("text.txt", text);
+    put("open.yaml", "model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32}\n");
+    put_rows("six.safetensors", text, 6 * T + 1);
+    assert_int_equal(run("plan open.yaml data.fixed_batch=six.safetensors"), HR_OK);
+    assert_non_null(strstr(out, "\n  batch 6 x 16 tokens,"));
+    assert_int_equal(run("plan open.yaml data.train=six.safetensors"), HR_OK);
+    assert_non_null(strstr(out, "\n  batch 16 x 16 tokens,"));
+    assert_int_equal(run("plan open.yaml data.train=six.safetensors train.batch=3"), HR_OK);
+    assert_non_null(strstr(out, "\n  batch 3 x 16 tokens,"));
+}
+
+/* ---- what is refused */
+
+static void put_labels(const char *name, int64_t id, int64_t label)
+{
+    int64_t ids[4 * T], labels[4 * T];
+    for (int32_t i = 0; i < 4 * T; i++) {
+        ids[i] = i;
+        labels[i] = label;
+    }
+    ids[17] = id;
+    stored_file file = stored_begin();
+    stored_add(&file, "input_ids", "I64", "[4,16]", ids, sizeof ids);
+    stored_add(&file, "labels", "I64", "[4,16]", labels, sizeof labels);
+    stored_end(&file, name);
+}
+
+static void rows_that_do_not_fit_the_run_are_refused(void **state)
+{
+    static char text[PROGRAM_TEXT_BYTES];
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    get("text.txt", text);
+    put("open.yaml", "model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32}\n");
+    put_rows("four.safetensors", text, 4 * T + 1);
+    put_labels("large.safetensors", 256, 1);
+    put_labels("label.safetensors", 1, 300);
+    put_labels("none.safetensors", 1, -100);
+    const int64_t longer[24] = { 1, 2, 3, 4, 5, 6 };
+    stored_file file = stored_begin();
+    stored_add(&file, "input_ids", "I64", "[1,24]", longer, sizeof longer);
+    stored_add(&file, "labels", "I64", "[1,24]", longer, sizeof longer);
+    stored_end(&file, "longer.safetensors");
+    static const struct {
+        const char *words, *sentence;
+        int code;
+    } cases[] = {
+        { "train tiny.yaml data.fixed_batch=gone", "gone: there is no such file", HR_USAGE },
+        { "plan tiny.yaml data.fixed_batch=gone", "gone: there is no such file", HR_USAGE },
+        { "plan tiny.yaml data.train=gone.safetensors", "gone.safetensors: there is no such file",
+          HR_USAGE },
+        { "train tiny.yaml data.fixed_batch=four.safetensors train.batch=3",
+          "train.batch is 3, and data.fixed_batch four.safetensors has 4 rows: type train.batch=4",
+          HR_USAGE },
+        { "train tiny.yaml data.fixed_batch=longer.safetensors",
+          "train.seq_len is 16, and data.fixed_batch longer.safetensors has rows of 24 tokens: "
+          "type train.seq_len=24",
+          HR_USAGE },
+        { "plan tiny.yaml data.valid=longer.safetensors",
+          "train.seq_len is 16, and data.valid longer.safetensors has rows of 24 tokens: type "
+          "train.seq_len=24",
+          HR_USAGE },
+        { "plan open.yaml data.train=four.safetensors data.valid=longer.safetensors",
+          "data.valid longer.safetensors has rows of 24 tokens, and those to train on have 16; "
+          "they have to be as long",
+          HR_USAGE },
+        { "train tiny.yaml data.train=four.safetensors train.batch=8",
+          "four.safetensors: has 4 rows of train.seq_len=16, and one batch needs 8: give more "
+          "rows or type train.batch=4",
+          HR_CORRUPT },
+        { "train tiny.yaml data.fixed_batch=large.safetensors",
+          "large.safetensors: input_ids[1, 1] is 256; the model has ids 0 to 255", HR_CORRUPT },
+        { "train tiny.yaml data.fixed_batch=label.safetensors",
+          "label.safetensors: labels[0, 0] is 300; the model has ids 0 to 255, and -100 is ignored",
+          HR_CORRUPT },
+        { "train tiny.yaml data.fixed_batch=none.safetensors",
+          "none.safetensors: all 64 labels are -100: there is nothing to learn", HR_CORRUPT },
+        { "train tiny.yaml data.train=text.txt data.cache=cache data.valid=none.safetensors",
+          "none.safetensors: all 64 labels are -100: there is nothing to learn", HR_CORRUPT },
+        { "train tiny.yaml data.fixed_batch=four.safetensors train.sample_tokens=9",
+          "train.sample_tokens is 9, and what the ids of four.safetensors stand for is not known; "
+          "type train.sample_tokens=none",
+          HR_USAGE },
+        { "train tiny.yaml data.fixed_batch=four.safetensors data.valid=text.txt "
+          "data.tokenizer=words",
+          "data.tokenizer words needs a text to train on, and four.safetensors has ids; give "
+          "data.valid as a safetensors file too",
+          HR_USAGE },
+        { "train tiny.yaml data.fixed_batch=four.safetensors data.valid=text.txt",
+          "nowhere to keep the tokens of text.txt; give --out DIR or data.cache=DIR", HR_USAGE },
+        { "train tiny.yaml", "no text to train on; give data.train=FILE", HR_USAGE },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("%s", cases[i].words), cases[i].code);
+        assert_said(cases[i].sentence);
+    }
+    /* What no text is made of need not be as large as a tokenizer's. */
+    assert_int_equal(run("train tiny.yaml data.fixed_batch=four.safetensors model.vocab_size=128"),
+                     HR_OK);
+    assert_int_equal(run("train tiny.yaml data.fixed_batch=four.safetensors model.vocab_size=64"),
+                     HR_CORRUPT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(a_fixed_batch_gives_the_losses_of_another_trainer_in_any_micro_batches),
+        IN_A_FOLDER(rows_are_read_without_asking_for_memory),
+        IN_A_FOLDER(rows_are_what_the_windows_of_a_text_are),
+        IN_A_FOLDER(a_text_may_stand_beside_rows),
+        IN_A_FOLDER(a_plan_has_the_shape_of_its_rows),
+        IN_A_FOLDER(rows_that_do_not_fit_the_run_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
