@@ -14,6 +14,7 @@
 static const char *const families[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
 enum { FAMILIES = sizeof families / sizeof *families };
 #define LOGIT_TOLERANCE 2e-5
+#define ORACLE HR_SHARED "/oracles/hf/%s"
 
 static void require_oracles(void)
 {
@@ -40,10 +41,42 @@ static json_t *kept_plan(void)
     return facts;
 }
 
+/* What `headroom eval <arguments> --json` says. */
+static __attribute__((format(printf, 1, 2))) json_t *evaluated(const char *format, ...)
+{
+    char arguments[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(arguments, sizeof arguments, format, list);
+    va_end(list);
+    if (run("eval %s --json", arguments) != HR_OK) fail_msg("%s: %s", arguments, err);
+    return kept_plan();
+}
+
+/* A line of --per-token; `at` goes on behind it. */
+typedef struct {
+    long long sequence, position;
+    int id;
+    double loss;
+} listed_loss;
+
+static listed_loss next_loss(char **at)
+{
+    listed_loss line;
+    int length;
+    assert_int_equal(sscanf(*at,
+                            "{\"sequence\": %lld, \"position\": %lld, \"id\": %d, "
+                            "\"loss\": %lf}\n%n",
+                            &line.sequence, &line.position, &line.id, &line.loss, &length),
+                     4);
+    *at += length;
+    return line;
+}
+
 static void open_golden(oracle_file *golden, const char *family)
 {
     char path[600];
-    snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/golden.safetensors", family);
+    snprintf(path, sizeof path, ORACLE "/golden.safetensors", family);
     assert_true(oracle_open(golden, path));
 }
 
@@ -63,12 +96,8 @@ static void logits_are_those_of_others(void **state)
         int64_t bytes = 0, made_bytes = 0;
         double worst = 0;
         open_golden(&golden, families[f]);
-        const char *folder = HR_SHARED "/oracles/hf";
-        assert_int_equal(run("eval %s/%s --tokens %s/%s/golden.safetensors --logits-out made "
-                             "--json",
-                             folder, families[f], folder, families[f]),
-                         HR_OK);
-        json_decref(kept_plan());
+        json_decref(evaluated(ORACLE " --tokens " ORACLE "/golden.safetensors --logits-out made",
+                              families[f], families[f]));
         assert_true(oracle_open(&made, "made"));
         const float *wanted = oracle_tensor(&golden, "", "logits", &bytes);
         const float *logits = oracle_tensor(&made, "", "logits", &made_bytes);
@@ -102,34 +131,23 @@ static void losses_are_those_of_others(void **state)
         double sum = 0, listed = 0;
         char text[PROGRAM_TEXT_BYTES];
         open_golden(&golden, families[f]);
-        const char *folder = HR_SHARED "/oracles/hf";
-        assert_int_equal(run("eval %s/%s --tokens %s/%s/golden.safetensors --per-token list --json",
-                             folder, families[f], folder, families[f]),
-                         HR_OK);
-        json_t *facts = kept_plan();
+        json_t *facts = evaluated(ORACLE " --tokens " ORACLE "/golden.safetensors --per-token list",
+                                  families[f], families[f]);
         const float *logits = oracle_tensor(&golden, "", "logits", &bytes);
         const int64_t *labels = oracle_tensor(&golden, "", "labels", &bytes);
         const int64_t rows = bytes / 8, V = 101, T = 23;
         get("list", text);
         char *line = text;
         for (int64_t i = 0; i < rows; i++) {
-            long long sequence, position;
-            int id, length;
-            double loss;
             if (labels[i] < 0) continue;
             const double wanted = cost(logits + i * V, V, labels[i]);
-            assert_int_equal(sscanf(line,
-                                    "{\"sequence\": %lld, \"position\": %lld, \"id\": %d, "
-                                    "\"loss\": %lf}\n%n",
-                                    &sequence, &position, &id, &loss, &length),
-                             4);
-            line += length;
-            assert_int_equal(sequence, i / T);
-            assert_int_equal(position, i % T + 1);
-            assert_int_equal(id, labels[i]);
-            assert_true(fabs(loss - wanted) <= LOGIT_TOLERANCE);
+            const listed_loss told = next_loss(&line);
+            assert_int_equal(told.sequence, i / T);
+            assert_int_equal(told.position, i % T + 1);
+            assert_int_equal(told.id, labels[i]);
+            assert_true(fabs(told.loss - wanted) <= LOGIT_TOLERANCE);
             sum += wanted;
-            listed += loss;
+            listed += told.loss;
             tokens++;
         }
         assert_string_equal(line, "");
@@ -184,11 +202,8 @@ static void cuts_change_no_bit(void **state)
     put_tokens("narrow", 3, 2000, 256, false);
     for (int32_t bf16 = 0; bf16 < 2; bf16++) {
         const char *format = bf16 ? "bf16" : "fp32";
-        assert_int_equal(run("eval model --tokens ids --logits-out whole --format %s --threads 1 "
-                             "--json",
-                             format),
-                         HR_OK);
-        json_t *facts = kept_plan();
+        json_t *facts = evaluated("model --tokens ids --logits-out whole --format %s --threads 1",
+                                  format);
         const int64_t most = (int64_t)number(facts, "process_bytes_planned");
         assert_int_equal(number(facts, "at_a_time"), 2);
         assert_int_equal(number(facts, "chunk"), 1024);
@@ -210,10 +225,8 @@ static void cuts_change_no_bit(void **state)
             tile = number(facts, "mlp_tile");
             json_decref(facts);
             same_bytes("part", "whole");
-            assert_int_equal(run("eval model --tokens ids --format %s --budget %lld --json", format,
-                                 (long long)budget),
-                             HR_OK);
-            facts = kept_plan();
+            facts = evaluated("model --tokens ids --format %s --budget %lld", format,
+                              (long long)budget);
             if (fits++) assert_true(loss == number(facts, "loss_sum"));
             loss = number(facts, "loss_sum");
             json_decref(facts);
@@ -276,11 +289,8 @@ static void windows_hold_every_byte_once(void **state)
             sum += cost_of_window((const uint8_t *)text, first, length, first + length - asked);
             asked = first + length;
         }
-        assert_int_equal(run("eval model --file some.txt --context %d --stride %d --per-token "
-                             "list --json",
-                             (int)T, (int)S),
-                         HR_OK);
-        json_t *facts = kept_plan();
+        json_t *facts = evaluated("model --file some.txt --context %d --stride %d --per-token list",
+                                  (int)T, (int)S);
         assert_int_equal(number(facts, "tokens"), N - 1);
         assert_int_equal(number(facts, "sequences"), windows);
         assert_true(fabs(number(facts, "loss_sum") - sum) <= 1e-4);
@@ -289,17 +299,9 @@ static void windows_hold_every_byte_once(void **state)
         get("list", list);
         char *line = list;
         for (int64_t at = 1; at < N; at++) {
-            long long sequence, position;
-            int id, length;
-            double loss;
-            assert_int_equal(sscanf(line,
-                                    "{\"sequence\": %lld, \"position\": %lld, \"id\": %d, "
-                                    "\"loss\": %lf}\n%n",
-                                    &sequence, &position, &id, &loss, &length),
-                             4);
-            line += length;
-            assert_int_equal(position, at);
-            assert_int_equal(id, (uint8_t)text[at]);
+            const listed_loss told = next_loss(&line);
+            assert_int_equal(told.position, at);
+            assert_int_equal(told.id, (uint8_t)text[at]);
         }
         assert_string_equal(line, "");
     }
@@ -333,10 +335,8 @@ static void every_family_says_what_its_run_said(void **state)
         const char *said = strstr(text, "\"valid_loss\":");
         assert_non_null(said);
         const double valid = strtod(strchr(said, ':') + 1, NULL);
-        if (run("eval %s%s --file valid.txt --context 16 --format %s --json", family, format,
-                format) != HR_OK)
-            fail_msg("%s: %s", family, err);
-        json_t *facts = kept_plan();
+        json_t *facts = evaluated("%s%s --file valid.txt --context 16 --format %s", family, format,
+                                  format);
         const double loss = number(facts, "loss");
         json_decref(facts);
         if (!(fabs(loss - valid) <= (k % 2 ? 1e-3 : 1e-6)))
@@ -397,8 +397,7 @@ static void answers_are_the_likeliest(void **state)
         right_by_length += by_length == answer;
     }
     fclose(file);
-    assert_int_equal(run("eval model --choices q.jsonl --json"), HR_OK);
-    json_t *facts = kept_plan();
+    json_t *facts = evaluated("model --choices q.jsonl");
     assert_int_equal(number(facts, "questions"), QUESTIONS);
     assert_int_equal(number(facts, "sequences"), 3 * QUESTIONS);
     assert_int_equal(number(facts, "right"), right);

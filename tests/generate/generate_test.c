@@ -381,6 +381,12 @@ static void standard_input_is_a_prompt(void **state)
     json_t *piped = answer_of("out --file - --max-tokens 20 <prompt");
     assert_true(json_equal(json_object_get(given, "text"), json_object_get(piped, "text")));
     assert_int_equal(json_integer_value(json_object_get(piped, "prompt_tokens")), 11);
+    assert_int_equal(run("out --file - </dev/null"), HR_USAGE);
+    assert_non_null(strstr(said, "the prompt is empty"));
+    assert_int_equal(run("out --file - </dev/zero"), HR_USAGE);
+    assert_non_null(strstr(said, "standard input has 1 MiB or more; give --file"));
+    assert_int_equal(run("out --file - <."), HR_USAGE);
+    assert_non_null(strstr(said, "standard input: Is a directory"));
     json_decref(given);
     json_decref(piped);
     drop_model();
