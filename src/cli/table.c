@@ -158,7 +158,8 @@ const hr_cli_option *hr_cli_option_at(int32_t id)
 
 const char *hr_cli_times(const hr_cli_option *option, char text[32])
 {
-    snprintf(text, 32, option->most ? "; up to %d times" : "", option->most);
+    if (!option->most) return "";
+    snprintf(text, 32, "; up to %d times", option->most);
     return text;
 }
 
