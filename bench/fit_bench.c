@@ -87,7 +87,8 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
     hr_error err;
     hr_fit fit;
     hr_compiled compiled;
-    int64_t least = 0, proven = 0;
+    hr_fit_found lowest = { .strategy.dropped = dropped };
+    int64_t proven = 0;
     hr_config_default(&config);
     config.model.family = forms[form].family;
     config.model.parallel_residual = forms[form].parallel;
@@ -105,9 +106,9 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
     hr_region compile = hr_region_over(take(compile_bytes), compile_bytes);
     double start = now();
     hr_status status = hr_fit_open(&fit, &config, rates, 2, &search, &err);
-    if (status == HR_OK) status = hr_fit_least(&fit, &least, &err);
+    if (status == HR_OK) status = hr_fit_least(&fit, &lowest, &err);
     const double least_ms = 1e3 * (now() - start);
-    const int64_t twins = fit.twin.built;
+    const int64_t least = lowest.floor_bytes, twins = fit.twin.built;
     for (int32_t b = 0; b < budgets && status == HR_OK; b++) {
         hr_fit_found found = { .strategy.dropped = dropped };
         start = now();

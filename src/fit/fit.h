@@ -51,7 +51,9 @@ HR_MUST_CHECK hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const 
 HR_MUST_CHECK hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found,
                                        hr_error *err);
 
-/* The least floor of any strategy, in bytes. */
-HR_MUST_CHECK hr_status hr_fit_least(hr_fit *fit, int64_t *bytes, hr_error *err);
+/* The least floor of any strategy, and one that has it: not the fastest of them.
+ *
+ *   found   in: strategy.dropped [layers], to be written. out: strategy and floor_bytes */
+HR_MUST_CHECK hr_status hr_fit_least(hr_fit *fit, hr_fit_found *found, hr_error *err);
 
 #endif

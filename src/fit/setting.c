@@ -35,6 +35,12 @@ void hr_setting_forget(const hr_fit *fit, hr_setting *s)
     s->reference_head = 0;
 }
 
+hr_status hr_setting_find_rests(hr_fit *fit, hr_setting *s, hr_error *err)
+{
+    return hr_twin_rests_of(&fit->twin, &s->knobs, fit->sets[hr_fit_reference_of(fit)], s->chunks,
+                            s->chunk_count, s->rests, &s->slopes, err);
+}
+
 hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consume, hr_setting *s,
                           hr_error *err)
 {
@@ -43,8 +49,7 @@ hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consum
                               .dw_first = dw_first,
                               .consume = consume };
     s->chunk_count = hr_fit_chunks(fit->config, micro, s->chunks);
-    return hr_twin_rests_of(&fit->twin, &s->knobs, fit->sets[hr_fit_reference_of(fit)], s->chunks,
-                            s->chunk_count, s->rests, &s->slopes, err);
+    return hr_setting_find_rests(fit, s, err);
 }
 
 hr_status hr_setting_know(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err)

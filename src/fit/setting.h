@@ -34,6 +34,9 @@ void hr_setting_forget(const hr_fit *fit, hr_setting *s);
 
 void hr_setting_copy(const hr_fit *fit, const hr_setting *from, hr_setting *s);
 
+/* What its chunks take outside the layers, and the slopes; knobs and chunks are there. */
+HR_MUST_CHECK hr_status hr_setting_find_rests(hr_fit *fit, hr_setting *s, hr_error *err);
+
 /* Everything but the sets. */
 HR_MUST_CHECK hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consume,
                                         hr_setting *s, hr_error *err);

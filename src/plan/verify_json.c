@@ -171,8 +171,8 @@ static bool escape(reader *r, char **to)
     return true;
 }
 
-/* Skips what stands for itself, eight bytes at a time. What is a quote, a backslash or below a space
- * borrows from the byte behind it, so the first byte found is one of these, or no ASCII. */
+/* Skips what stands for itself, eight bytes at a time. What is a quote, a backslash or below a
+ * space borrows from the byte behind it, so the first byte found is one of these, or no ASCII. */
 static void skip_plain(reader *r)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);

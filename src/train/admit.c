@@ -24,7 +24,7 @@
 enum {
     TRIES_MOST = 6,
     CHANCE_PART = 8,
-    SETS_OWN = 3,  /* of a trial, by layer */
+    SETS_OWN = 4,  /* of a trial, by layer */
     SETS_SPARE = 2 /* at the region's end, for who asks about other strategies */
 };
 
@@ -33,7 +33,7 @@ typedef enum {
     FASTEST,  /* the fastest plan; the smallest when nothing fits */
     THOROUGH, /* and the smallest one's bytes */
     LEAST,    /* the smallest plan alone */
-    CHANCE    /* the smallest plan if it has a chance to fit, else its floor and no plan */
+    WHETHER   /* any plan that fits; else the smallest one, or where it is hopeless a floor */
 } aims;
 
 static const char *const packing_words
@@ -48,7 +48,7 @@ typedef struct {
     int64_t planning_bytes, kept_bytes;
     hr_region search; /* of `fit` */
     bool search_is_open;
-    int64_t floor_bytes;                      /* the least of any strategy; 0: not asked yet */
+    hr_fit_found lowest;                      /* of the least floor; floor_bytes 0: not asked yet */
     hr_intermediates *chosen, *least, *spare; /* [layers] sets dropped */
     hr_fit fit;
 } trial;
@@ -141,13 +141,15 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
 /* The least floor of any strategy, asked once. */
 static hr_status find_floor(trial *t, int64_t *bytes, hr_error *err)
 {
-    int64_t found = 0;
-    *bytes = t->floor_bytes;
-    if (t->floor_bytes) return HR_OK;
+    hr_fit_found found = { .strategy.dropped = t->lowest.strategy.dropped };
+    *bytes = t->lowest.floor_bytes;
+    if (t->lowest.floor_bytes) return HR_OK;
     hr_status status = open_search(t, err);
     if (status == HR_OK) status = hr_fit_least(&t->fit, &found, err);
-    if (status == HR_OK) *bytes = t->floor_bytes = found;
-    return status;
+    if (status != HR_OK) return status;
+    t->lowest = found;
+    *bytes = found.floor_bytes;
+    return HR_OK;
 }
 
 /* The smallest plan: the least floor there is, packed; or what packs lower, as far as that was
@@ -236,6 +238,27 @@ static void describe(const trial *t)
     hr_strategy_print(&a->config, strategy, &writer);
 }
 
+/* Whether any plan fits, where the strategy with the least floor tells: far from the limit, that is
+ * much quicker than to find the fastest with that floor. Not settled: it does not.
+ * Errors   NO_FIT  the floor is hopeless. */
+static hr_status build_any(trial *t, int64_t limit, bool *settled, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    int64_t floor_bytes = 0;
+    *settled = true;
+    hr_status status = find_floor(t, &floor_bytes, err);
+    if (status != HR_OK) return status;
+    a->answer.minimum_bytes = account(t, floor_bytes);
+    if (floor_bytes - floor_bytes / CHANCE_PART > limit)
+        return hr_fail(err, HR_NO_FIT, "the smallest floor is far above the limit");
+    *settled = floor_bytes <= limit;
+    if (!*settled) return HR_OK;
+    status = build(t, &t->lowest.strategy, err);
+    *settled = status != HR_OK || a->compiled.plan.arena_bytes <= limit;
+    a->answer.minimum_bytes = a->compiled.plan.process_bytes;
+    return status;
+}
+
 /* Leaves the fastest plan within the limit built, or when there is none the smallest. */
 static hr_status search(trial *t, aims aim, hr_error *err)
 {
@@ -252,14 +275,13 @@ static hr_status search(trial *t, aims aim, hr_error *err)
         return status;
     }
     int64_t floor_bytes = 0;
-    if (aim == CHANCE) {
-        status = find_floor(t, &floor_bytes, err);
-        if (status != HR_OK) return status;
-        answer->minimum_bytes = account(t, floor_bytes);
-        if (floor_bytes - floor_bytes / CHANCE_PART > limit)
-            return hr_fail(err, HR_NO_FIT, "the smallest floor is far above the limit");
+    bool settled = false;
+    if (aim == WHETHER) {
+        status = build_any(t, limit, &settled, err);
+        answer->fits = settled && status == HR_OK;
+        if (settled) return status;
     }
-    if (aim == LEAST || aim == CHANCE) {
+    if (aim == LEAST || aim == WHETHER) {
         status = build_least(t, &least, err);
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
@@ -287,7 +309,7 @@ static int64_t set_bytes(const hr_config *config)
 }
 
 /* Room for building a plan, or behind the one that is built for searching another. */
-static hr_status open_regions(trial *t, hr_error *err)
+static hr_status open_regions(trial *t, bool runs, hr_error *err)
 {
     hr_admission *a = t->admission;
     const int64_t layers = a->config.model.n_layers;
@@ -303,7 +325,7 @@ static hr_status open_regions(trial *t, hr_error *err)
         if (status != HR_OK) return status;
         /* Touched whole: where planning is the largest moment of a run, its line is what the
          * process has. */
-        memset(a->region.base, 0, (size_t)a->region.bytes);
+        if (runs) memset(a->region.base, 0, (size_t)a->region.bytes);
     }
     if (t->planning_bytes > a->region.bytes)
         return hr_fail(err, HR_FAILURE, "no room to plan a model of %lld layers",
@@ -313,6 +335,7 @@ static hr_status open_regions(trial *t, hr_error *err)
     t->chosen = hr_region_take(&sets, layers, sizeof *t->chosen);
     t->least = hr_region_take(&sets, layers, sizeof *t->chosen);
     t->spare = hr_region_take(&sets, layers, sizeof *t->chosen);
+    t->lowest.strategy.dropped = hr_region_take(&sets, layers, sizeof *t->chosen);
     return HR_OK;
 }
 
@@ -339,7 +362,7 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
     if (status == HR_OK)
         status = hr_cpu_choose("train.kernels", config->train.kernels, &a->cpu_mask, err);
     if (status == HR_OK) status = load_rates(t, calibrations, err);
-    if (status == HR_OK) status = open_regions(t, err);
+    if (status == HR_OK) status = open_regions(t, aim == FASTEST || aim == THOROUGH, err);
     if (status != HR_OK) return status;
     t->rung = hr_cpu_rung_name(a->cpu_mask);
     a->prepare_bytes = hr_prepare_bytes(config);
@@ -379,13 +402,14 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calib
                    hr_bytes_print(answer->minimum_bytes + answer->kernel_bytes, needed), there);
 }
 
-int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission)
+int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,
+                         hr_admission *admission)
 {
     hr_error ignored;
     hr_admission other = { .region = admission->region, .config = *config };
     trial t = { .memory = memory, .admission = &other };
     other.region.used = 0;
-    const hr_status status = admit(&t, NULL, CHANCE, &ignored);
+    const hr_status status = admit(&t, NULL, exact ? LEAST : WHETHER, &ignored);
     const bool known = status == HR_OK || (status == HR_NO_FIT && other.answer.minimum_bytes > 0);
     return known ? other.answer.minimum_bytes : INT64_MAX;
 }
@@ -396,6 +420,14 @@ hr_status hr_admit_least(hr_memory *memory, const hr_config *config, const char 
     *admission = (hr_admission){ .config = *config };
     trial t = { .memory = memory, .admission = admission };
     return admit(&t, calibrations, LEAST, err);
+}
+
+hr_status hr_admit_any(hr_memory *memory, const hr_config *config, const char *calibrations,
+                       hr_admission *admission, hr_error *err)
+{
+    *admission = (hr_admission){ .config = *config };
+    trial t = { .memory = memory, .admission = admission };
+    return admit(&t, calibrations, WHETHER, err);
 }
 
 hr_status hr_admit_other(hr_memory *memory, const hr_config *config, const char *calibrations,
@@ -423,7 +455,7 @@ hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, bool
                 .admission = a,
                 .rung = a->compiled.plan.rung,
                 .threads = a->compiled.plan.threads };
-    hr_status status = open_regions(&t, err);
+    hr_status status = open_regions(&t, true, err);
     if (status == HR_OK && packed) status = build(&t, strategy, err);
     if (status == HR_OK && !packed) {
         a->region.used = 0;

@@ -40,10 +40,19 @@ HR_MUST_CHECK hr_status hr_admit_least(hr_memory *memory, const hr_config *confi
                                        const char *calibrations, hr_admission *admission,
                                        hr_error *err);
 
+/* Whether any plan fits: answer.fits and, where one does, its process bytes in
+ * answer.minimum_bytes, which are hardly more than the smallest plan's; where none does, the
+ * smallest plan's, or far from fitting those of the least floor. Errors as hr_admit_least; NO_FIT
+ * where it is that far. */
+HR_MUST_CHECK hr_status hr_admit_any(hr_memory *memory, const hr_config *config,
+                                     const char *calibrations, hr_admission *admission,
+                                     hr_error *err);
+
 /* Process bytes of the smallest plan of another config, compiled in the region of an admission,
- * whose own plan is overwritten. Where they are far above what is available no plan is built, and
- * they are those of the least floor. INT64_MAX when it cannot be compiled there. */
-int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, hr_admission *admission);
+ * whose own plan is overwritten; not `exact`: as hr_admit_any says them. INT64_MAX when it cannot
+ * be compiled there. */
+int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,
+                         hr_admission *admission);
 
 /* The answer for another config, compiled in the region of an admission, whose own plan is
  * overwritten. Errors as hr_admit. */

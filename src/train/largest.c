@@ -33,6 +33,7 @@ typedef struct {
     int64_t room_bytes; /* what the machine had left; budget: that */
     struct {
         int64_t value, bytes;
+        bool exact; /* else only whether they fit */
     } known[KNOWN_MOST];
     int32_t known_count;
     char reason[HR_ERROR_BYTES];    /* why the last that could not be planned could not */
@@ -106,28 +107,6 @@ static int64_t end_of(asking *a, kinds kind, int64_t low)
 
 /* ---- probes */
 
-/* Process bytes of the smallest plan with a value; INT64_MAX: it cannot be planned here. */
-static hr_status bytes_with(asking *a, int64_t value, int64_t *bytes, hr_error *err)
-{
-    for (int32_t i = 0; i < a->known_count; i++)
-        if (a->known[i].value == value) {
-            *bytes = a->known[i].bytes;
-            return HR_OK;
-        }
-    set(a, value);
-    const hr_status status = hr_probe_least(a->probes, &a->config, bytes, err);
-    if (status == HR_USAGE || status == HR_CORRUPT) return status;
-    if (status != HR_OK) {
-        *bytes = INT64_MAX;
-        memcpy(a->reason, err->message, sizeof a->reason);
-    }
-    if (a->known_count < KNOWN_MOST) {
-        a->known[a->known_count].value = value;
-        a->known[a->known_count++].bytes = *bytes;
-    }
-    return HR_OK;
-}
-
 /* What a process may take. A machine also has to hold the page tables. */
 static int64_t available(const asking *a)
 {
@@ -137,10 +116,42 @@ static int64_t available(const asking *a)
     return a->room_bytes - hr_process_kernel_bytes(a->room_bytes, threads);
 }
 
+/* Process bytes of the smallest plan with a value; INT64_MAX: it cannot be planned here. Not
+ * `exact`: about as many, that fit only if it does. */
+static hr_status bytes_as(asking *a, int64_t value, bool exact, int64_t *bytes, hr_error *err)
+{
+    int32_t i = 0;
+    while (i < a->known_count && a->known[i].value != value) i++;
+    if (i < a->known_count && (a->known[i].exact || !exact)) {
+        *bytes = a->known[i].bytes;
+        return HR_OK;
+    }
+    set(a, value);
+    const int64_t budget = hr_max(available(a), 1);
+    const hr_status status = exact ? hr_probe_least(a->probes, &a->config, bytes, err)
+                                   : hr_probe_any(a->probes, &a->config, budget, bytes, err);
+    if (status == HR_USAGE || status == HR_CORRUPT) return status;
+    if (status != HR_OK) {
+        *bytes = INT64_MAX;
+        memcpy(a->reason, err->message, sizeof a->reason);
+    }
+    if (i == KNOWN_MOST) return HR_OK;
+    a->known_count = (int32_t)hr_max(a->known_count, i + 1);
+    a->known[i].value = value;
+    a->known[i].bytes = *bytes;
+    a->known[i].exact = exact;
+    return HR_OK;
+}
+
+static hr_status bytes_with(asking *a, int64_t value, int64_t *bytes, hr_error *err)
+{
+    return bytes_as(a, value, true, bytes, err);
+}
+
 static hr_status fits(asking *a, int64_t value, bool *yes, hr_error *err)
 {
     int64_t bytes = INT64_MAX;
-    const hr_status status = bytes_with(a, value, &bytes, err);
+    const hr_status status = bytes_as(a, value, false, &bytes, err);
     set(a, value);
     *yes = bytes <= available(a);
     return status;
@@ -154,14 +165,14 @@ static hr_status gallop(asking *a, kinds kind, int64_t *low, int64_t *high, hr_e
 {
     bool yes = true, ended = false;
     int64_t bytes = INT64_MAX, before;
-    hr_status status = bytes_with(a, *low, &before, err);
+    hr_status status = bytes_as(a, *low, false, &before, err);
     while (status == HR_OK && yes) {
         const int64_t next = *low <= a->high / 2 ? from(a, kind, hr_max(2 * *low, *low + 1), *high)
                                                  : -1;
         const int64_t value = next < 0 ? end_of(a, kind, *low) : next;
         if (value == *low) return HR_OK;
         status = fits(a, value, &yes, err);
-        if (status == HR_OK) status = bytes_with(a, value, &bytes, err);
+        if (status == HR_OK) status = bytes_as(a, value, false, &bytes, err);
         if (yes) *low = value;
         else *high = value;
         if (!yes || bytes != before || ended) {

@@ -76,6 +76,21 @@ hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *by
     return status;
 }
 
+hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budget, int64_t *bytes,
+                       hr_error *err)
+{
+    hr_admission admission;
+    hr_config bounded = *config;
+    bounded.memory.budget = budget;
+    probes->made++;
+    hr_status status = hr_admit_any(&probes->memory, &bounded, probes->calibrations, &admission,
+                                    err);
+    const bool far = status == HR_NO_FIT && admission.answer.minimum_bytes > 0;
+    if (status == HR_OK || far) *bytes = admission.answer.minimum_bytes;
+    hr_memory_region_close(&probes->memory, &admission.region);
+    return far ? HR_OK : status;
+}
+
 /* ---- the smallest budget */
 
 /* What runs in the least budget of all. A plan that packs above its floor may hide one that packs

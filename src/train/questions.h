@@ -22,6 +22,11 @@ void hr_probes_close(hr_probes *probes);
 HR_MUST_CHECK hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t budget,
                                          hr_plan_point *point, hr_error *err);
 
+/* Bytes that are within a budget only if there is a plan that is: about those of the smallest.
+ * Errors as hr_admit_least. */
+HR_MUST_CHECK hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budget,
+                                     int64_t *bytes, hr_error *err);
+
 /* Process bytes of the smallest plan. Errors as hr_admit_least. */
 HR_MUST_CHECK hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *bytes,
                                        hr_error *err);

@@ -130,7 +130,7 @@ static bool fits(refusing *r, const way *const *chosen, int32_t count, int32_t h
     made->change.bytes = INT64_MAX;
     if (!apply_all(chosen, count, halvings, &r->tried, made)) return false;
     r->plans++;
-    made->change.bytes = hr_admit_minimum(r->memory, &r->tried, r->admission);
+    made->change.bytes = hr_admit_minimum(r->memory, &r->tried, false, r->admission);
     made->change.gained_bytes = r->minimum - made->change.bytes;
     made->change.changes_mathematics = made->loss > NOTHING;
     return made->change.bytes <= r->available;
@@ -228,6 +228,8 @@ static int64_t find(refusing *r, const way *const *chosen, int32_t count)
     r->tried = *r->config;
     made = (offer){ .loss = NOTHING };
     if (!apply_all(chosen, count, most, &r->tried, &made)) return least;
+    best.change.bytes = hr_admit_minimum(r->memory, &r->tried, true, r->admission);
+    best.change.gained_bytes = r->minimum - best.change.bytes;
     price(r, &best);
     insert(r, &best);
     return least;

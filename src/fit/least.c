@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit/least.c - the least floor of all: knobs at their ends, layers by halving. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "fit/settle.h"
+
+/* Bytes fall with the size of a cut, so the ends of each list are enough. */
+static int32_t ends(int64_t *list, int32_t count)
+{
+    if (count > 2) list[1] = list[count - 1];
+    return (int32_t)hr_min(count, 2);
+}
+
+static void take(const hr_fit *fit, const hr_setting *s, int32_t chunk, int64_t bytes,
+                 hr_fit_found *found)
+{
+    hr_intermediates *dropped = found->strategy.dropped;
+    const int32_t depth = fit->twin.depth.layers;
+    for (int32_t l = 0; l < depth; l++) dropped[l] = fit->desk->asked[fit->trial[l]].dropped;
+    found->strategy = s->knobs;
+    found->strategy.loss_chunk = s->chunks[chunk];
+    found->strategy.layer_count = depth;
+    found->strategy.dropped = dropped;
+    found->floor_bytes = bytes;
+}
+
+/* Lowers what was found to the least floor with one chunk; twins of what is chosen on trust are
+ * built. */
+static hr_status settle_least(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_found *found,
+                              hr_error *err)
+{
+    hr_twin_set *sets = fit->desk->asked;
+    hr_layers_task task = { .twin = &fit->twin, .sets = sets, .slopes = &s->slopes };
+    for (bool changed = true; changed;) {
+        memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
+        task.set_count = hr_layers_prune(&fit->twin, sets, fit->set_count);
+        const int64_t least = hr_max(hr_layers_least(&fit->twin, sets, task.set_count, &s->slopes,
+                                                     s->rests[chunk].head, fit->trial),
+                                     s->rests[chunk].other);
+        if (least >= found->floor_bytes) return HR_OK;
+        const hr_status status = hr_fit_confirm(fit, s, &task, false, &changed, err);
+        if (status != HR_OK) return status;
+        if (!changed) take(fit, s, chunk, least, found);
+    }
+    return HR_OK;
+}
+
+/* `base`: the same micro-batch without tiles, all sets foreseen; `rests`: with some order and
+ * lifetime of gradients. */
+static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting *rests,
+                          hr_fit_found *found, hr_error *err)
+{
+    const int64_t micro = hr_fit_sequences_of(fit, &rests->knobs);
+    int64_t mlp[HR_FIT_TILES_MOST], attention[HR_FIT_TILES_MOST];
+    const int32_t mlps = ends(mlp, hr_fit_mlp_tiles(fit->config, micro, mlp));
+    const int32_t attentions = ends(attention,
+                                    hr_fit_attention_tiles(fit->config, micro, attention));
+    hr_status status = HR_OK;
+    int64_t bound = INT64_MAX;
+    for (int32_t c = 0; c < rests->chunk_count; c++)
+        bound = hr_min(bound, hr_max(rests->rests[c].head, rests->rests[c].other));
+    for (int32_t i = mlps * attentions - 1; i >= 0 && bound < found->floor_bytes && status == HR_OK;
+         i--) {
+        hr_setting *s = &fit->desk->tiled;
+        hr_setting_derive(fit, base, rests, s);
+        s->knobs.mlp_tile = mlp[i / attentions];
+        s->knobs.attention_tile = attention[i % attentions];
+        status = hr_setting_bound_works(fit, s, err);
+        for (int32_t c = 0; c < s->chunk_count && status == HR_OK; c++)
+            status = settle_least(fit, s, c, found, err);
+    }
+    return status;
+}
+
+/* Everything but the sets, with the largest chunk and the smallest. */
+static hr_status open_ends(hr_fit *fit, int64_t micro, int32_t way, hr_setting *s, hr_error *err)
+{
+    hr_setting_clear(fit, s);
+    s->knobs = (hr_strategy){ .micro_batch = micro < fit->config->train.batch ? micro : 0,
+                              .dw_first = way % 2,
+                              .consume = way / 2 };
+    s->chunk_count = ends(s->chunks, hr_fit_chunks(fit->config, micro, s->chunks));
+    return hr_setting_find_rests(fit, s, err);
+}
+
+hr_status hr_fit_least(hr_fit *fit, hr_fit_found *found, hr_error *err)
+{
+    int64_t micros[HR_FIT_MICROS_MOST];
+    const int32_t count = ends(micros, hr_fit_micros(fit->config, micros));
+    hr_status status = HR_OK;
+    found->floor_bytes = INT64_MAX;
+    found->step_ps = found->bound_ps = 0;
+    found->proven = false;
+    for (int32_t m = count - 1; m >= 0 && status == HR_OK; m--) {
+        hr_setting *base = &fit->desk->whole, *other = &fit->desk->ordered;
+        status = open_ends(fit, micros[m], 0, base, err);
+        if (status == HR_OK) status = hr_setting_foresee(fit, base, err);
+        if (status == HR_OK) status = least_of(fit, base, base, found, err);
+        for (int32_t way = 1; way < 4 && status == HR_OK; way++) {
+            if (way / 2 && micros[m] < fit->config->train.batch) break;
+            status = open_ends(fit, micros[m], way, other, err);
+            if (status == HR_OK) status = least_of(fit, base, other, found, err);
+        }
+    }
+    return status;
+}
