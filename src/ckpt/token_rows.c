@@ -16,10 +16,11 @@ enum {
 };
 
 static hr_status take_tensor(hr_token_rows *rows, const hr_stored *stored, const char *name,
-                             hr_token_numbers *numbers, hr_error *err)
+                             bool needed, hr_token_numbers *numbers, hr_error *err)
 {
     char shape[128];
     const hr_stored_tensor *tensor = hr_stored_find(stored, name);
+    if (!tensor && !needed) return HR_OK;
     if (!tensor)
         return hr_fail(err, HR_CORRUPT, "%.*s: has no tensor %s", NAME_SHOWN, rows->path, name);
     const char *dtype = tensor->dtype->name;
@@ -42,35 +43,40 @@ static hr_status take_tensor(hr_token_rows *rows, const hr_stored *stored, const
     return HR_OK;
 }
 
-/* Not inlined: its tables are gone from the stack before anything is read. */
-static __attribute__((noinline)) hr_status find_tensors(hr_token_rows *rows, hr_error *err)
+static hr_status open_in(hr_token_rows *rows, const char *path, bool needs_labels,
+                         hr_region *scratch, hr_error *err)
 {
-    _Alignas(64) uint8_t scratch[SCRATCH_BYTES];
-    hr_region region = hr_region_over(scratch, sizeof scratch);
+    hr_token_rows opened = { .path = path, .file = -1, .vocabulary = rows->vocabulary };
     hr_stored stored = { 0 };
-    const int64_t needed = hr_stored_bytes(rows->path);
-    if (needed > SCRATCH_BYTES)
-        return hr_fail(err, HR_CORRUPT,
-                       "%.*s: has a header of more than %d bytes; keep input_ids and labels alone "
-                       "in it",
-                       NAME_SHOWN, rows->path, HR_TOKEN_ROWS_HEADER_MOST);
-    hr_status status = hr_stored_open(&stored, rows->path, &region, err);
-    if (status != HR_OK) return status;
-    status = take_tensor(rows, &stored, "input_ids", &rows->ids, err);
-    if (status == HR_OK) status = take_tensor(rows, &stored, "labels", &rows->labels, err);
+    int64_t bytes;
+    hr_status status = hr_file_open(path, &opened.file, &bytes, err); /* a folder is none */
+    if (status == HR_OK) status = hr_stored_open(&stored, path, scratch, err);
+    if (status == HR_OK)
+        status = take_tensor(&opened, &stored, "input_ids", true, &opened.ids, err);
+    if (status == HR_OK)
+        status = take_tensor(&opened, &stored, "labels", needs_labels, &opened.labels, err);
     hr_stored_close(&stored);
+    if (status == HR_OK) *rows = opened;
+    else hr_file_close(&opened.file);
     return status;
+}
+
+hr_status hr_token_rows_open_in(hr_token_rows *rows, const char *path, hr_region *scratch,
+                                hr_error *err)
+{
+    return open_in(rows, path, false, scratch, err);
 }
 
 hr_status hr_token_rows_open(hr_token_rows *rows, const char *path, hr_error *err)
 {
-    hr_token_rows opened = { .path = path, .file = -1, .vocabulary = rows->vocabulary };
-    int64_t bytes;
-    hr_status status = hr_file_open(path, &opened.file, &bytes, err); /* a folder is none */
-    if (status == HR_OK) status = find_tensors(&opened, err);
-    if (status == HR_OK) *rows = opened;
-    else hr_file_close(&opened.file);
-    return status;
+    _Alignas(64) uint8_t scratch[SCRATCH_BYTES];
+    hr_region region = hr_region_over(scratch, sizeof scratch);
+    if (hr_stored_bytes(path) > SCRATCH_BYTES)
+        return hr_fail(err, HR_CORRUPT,
+                       "%.*s: has a header of more than %d bytes; keep input_ids and labels alone "
+                       "in it",
+                       NAME_SHOWN, path, HR_TOKEN_ROWS_HEADER_MOST);
+    return open_in(rows, path, true, &region, err);
 }
 
 void hr_token_rows_close(hr_token_rows *rows)
@@ -109,6 +115,17 @@ static hr_status read_piece(const hr_token_rows *rows, const hr_token_numbers *f
     return HR_OK;
 }
 
+/* What comes after numbers [count], a piece at most, from number `first` on. */
+static hr_status read_targets(const hr_token_rows *rows, int64_t first, int64_t count, int32_t *out,
+                              hr_error *err)
+{
+    if (rows->labels.width) return read_piece(rows, &rows->labels, first, count, out, err);
+    const bool ends = (first + count) % rows->length == 0; /* the row, with this piece */
+    const hr_status status = read_piece(rows, &rows->ids, first + 1, count - ends, out, err);
+    if (status == HR_OK && ends) out[count - 1] = -1;
+    return status;
+}
+
 hr_status hr_token_rows_read(const hr_token_rows *rows, int64_t row, int32_t *ids, int32_t *targets,
                              int64_t *count, hr_error *err)
 {
@@ -117,12 +134,12 @@ hr_status hr_token_rows_read(const hr_token_rows *rows, int64_t row, int32_t *id
     for (int64_t t = 0; t < rows->length; t += PIECE_NUMBERS) {
         const int64_t here = hr_min(PIECE_NUMBERS, rows->length - t);
         const int64_t first = row * rows->length + t;
-        int32_t *labels = targets ? targets + t : unwanted;
+        int32_t *after = targets ? targets + t : unwanted;
         hr_status status = HR_OK;
         if (ids) status = read_piece(rows, &rows->ids, first, here, ids + t, err);
-        if (status == HR_OK) status = read_piece(rows, &rows->labels, first, here, labels, err);
+        if (status == HR_OK) status = read_targets(rows, first, here, after, err);
         if (status != HR_OK) return status;
-        for (int64_t i = 0; i < here; i++) counted += labels[i] >= 0;
+        for (int64_t i = 0; i < here; i++) counted += after[i] >= 0;
     }
     *count = counted;
     return HR_OK;

@@ -2,14 +2,16 @@
 /* ckpt/token_rows.h - rows of tokens, and what comes after each, out of a safetensors file.
  *
  * Two tensors [rows, tokens], I64 or I32: input_ids, and labels, where labels[b, t] is the token
- * after input_ids[b, t], or -100 where none is asked for. Other tensors are let be. No row is held:
- * each is read when it is due, and its numbers are held against the vocabulary every time. */
+ * after input_ids[b, t], or -100 where none is asked for. Without labels it is the next of its row,
+ * and nothing after the last. Other tensors are let be. No row is held: each is read when it is
+ * due, and its numbers are held against the vocabulary every time. */
 #ifndef HR_CKPT_TOKEN_ROWS_H
 #define HR_CKPT_TOKEN_ROWS_H
 
 #include <signal.h>
 
 #include "base/file.h"
+#include "base/region.h"
 
 enum {
     HR_TOKEN_ROWS_HEADER_MOST = 12 << 10, /* so that it is read on the stack */
@@ -20,7 +22,7 @@ enum {
 typedef struct {
     const char *name;
     int64_t offset;
-    int32_t width; /* bytes of each: 4 or 8, the low ones first */
+    int32_t width; /* bytes of each: 4 or 8, the low ones first; 0: there are none */
 } hr_token_numbers;
 
 typedef struct {
@@ -42,7 +44,12 @@ typedef struct {
  *                   more than HR_TOKEN_ROWS_HEADER_MOST. */
 HR_MUST_CHECK hr_status hr_token_rows_open(hr_token_rows *rows, const char *path, hr_error *err);
 
-/* Reads everything once: a run should not meet the wrong id in its third week.
+/* The same with a header of any size, and labels or none. `scratch` holds hr_stored_bytes(path)
+ * while this runs. */
+HR_MUST_CHECK hr_status hr_token_rows_open_in(hr_token_rows *rows, const char *path,
+                                              hr_region *scratch, hr_error *err);
+
+/* Reads everything once, labels too: a run should not meet the wrong id in its third week.
  *
  *   interrupts  once above 0, the rest is left; null: there are none
  *   facts       out

@@ -62,7 +62,7 @@ static hr_status open_tokens(evaluation *e, hr_error *err)
     if (status != HR_OK) return status;
     status = hr_sequences_open_tokens(&e->source, e->request->tokens, &header, err);
     hr_memory_region_close(e->session.memory, &header);
-    e->result->has_labels = e->source.labels.width > 0;
+    e->result->has_labels = e->source.tokens.labels.width > 0;
     return status;
 }
 
@@ -348,7 +348,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
     evaluation e = { .request = request,
                      .result = result,
                      .session = { &request->model, &result->run, memory },
-                     .source = { .file = -1 },
+                     .source = { .file = -1, .tokens.file = -1 },
                      .logits = { .directory = -1, .file = -1 },
                      .losses = { .file = { .directory = -1, .file = -1 } } };
     hr_status status = read_request(&e, err);

@@ -6,16 +6,9 @@
 #ifndef HR_EVALUATE_SEQUENCES_H
 #define HR_EVALUATE_SEQUENCES_H
 
-#include "base/file.h"
-#include "base/region.h"
+#include "ckpt/token_rows.h"
 
 enum { HR_SEQUENCES_PIECE_BYTES = 4096 };
-
-/* Integers that lie one behind the other in a file. */
-typedef struct {
-    int64_t offset;
-    int32_t width; /* bytes of each: 1, 4 or 8, the low ones first; 0: there are none */
-} hr_sequences_ids;
 
 /* One choice as an answer to one question: tokens are bytes. */
 typedef struct {
@@ -33,8 +26,8 @@ typedef struct {
 
 typedef struct {
     const char *path;
-    int file; /* descriptor; -1: closed, and what is needed is in memory */
-    hr_sequences_ids ids, labels;
+    int file;                     /* descriptor of a text; -1: closed */
+    hr_token_rows tokens;         /* of a file of tokens; closed: it is none */
     int64_t count;                /* tokens of the file */
     int64_t vocabulary;           /* ids are below it */
     int64_t rows, length;         /* sequences, and tokens of each */
@@ -48,9 +41,9 @@ typedef struct {
 /* Bytes of a region for hr_sequences_open_tokens while it runs. */
 int64_t hr_sequences_header_bytes(const char *path);
 
-/* A safetensors file with input_ids, and perhaps labels. The source is to be { .file = -1 } with
- * its vocabulary.
- * Errors   as hr_stored_open; CORRUPT  no input_ids, of another type or shape. */
+/* A safetensors file with input_ids, and perhaps labels. The source is to have both files closed,
+ * and its vocabulary.
+ * Errors   as hr_token_rows_open_in. */
 HR_MUST_CHECK hr_status hr_sequences_open_tokens(hr_sequences *source, const char *path,
                                                  hr_region *scratch, hr_error *err);
 
@@ -76,7 +69,7 @@ HR_MUST_CHECK hr_status hr_sequences_check(const hr_sequences *source, int32_t *
  *   ids      [length] out; 0 past the end of a short one
  *   targets  [length] out: what comes after each, -1 where nothing is asked
  *
- * Errors   USAGE  an id that the vocabulary has not. FAILURE, CORRUPT  as hr_file_read. */
+ * Errors   as hr_token_rows_read; USAGE  a byte that the vocabulary has not. As hr_file_read. */
 HR_MUST_CHECK hr_status hr_sequences_read(const hr_sequences *source, int64_t row, int32_t *ids,
                                           int32_t *targets, hr_error *err);
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "ckpt/safetensors.h"
 #include "ckpt/token_rows.h"
 #include "guard.h"
 #include "support/stored.h"
@@ -117,6 +118,50 @@ static void rows_read_back_as_they_were_written(void **state)
             hr_token_rows_close(&rows);
         }
         free(labels);
+        free(ids);
+    }
+}
+
+/* Then what comes after a token is the next of its row; and a header may have any size. */
+static void without_labels_the_next_of_a_row_is_its_target(void **state)
+{
+    static const int64_t lengths[] = { 1, 2, 512, 513, 1500 };
+    enum { ROWS = 2 };
+    (void)state;
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        const int64_t T = lengths[k], count = ROWS * T;
+        int64_t *ids = malloc((size_t)count * 8), *unused = malloc((size_t)count * 8), here;
+        int32_t *got = malloc((size_t)T * 4), *targets = malloc((size_t)T * 4);
+        char shape[64];
+        hr_error err;
+        draw(count, ids, unused);
+        snprintf(shape, sizeof shape, "[%d,%lld]", ROWS, (long long)T);
+        stored_file file = stored_begin();
+        for (int32_t i = 0; i < 300; i++) {
+            char name[64];
+            snprintf(name, sizeof name, "model.layers.%d.weight", i);
+            stored_add(&file, name, "F32", "[1]", ids, 4);
+        }
+        add(&file, "input_ids", false, shape, ids, count);
+        const char *path = hr_folder_path(&folder, "ids");
+        stored_end(&file, path);
+        const int64_t bytes = (hr_stored_bytes(path) + 63) / 64 * 64;
+        hr_region region = hr_region_over(aligned_alloc(64, (size_t)bytes), bytes);
+        hr_token_rows rows = { .file = -1, .vocabulary = V };
+        assert_int_equal(hr_token_rows_open_in(&rows, path, &region, &err), HR_OK);
+        free(region.base);
+        for (int64_t row = 0; row < ROWS; row++) {
+            assert_int_equal(hr_token_rows_read(&rows, row, got, targets, &here, &err), HR_OK);
+            assert_int_equal(here, T - 1);
+            for (int64_t t = 0; t < T; t++) {
+                assert_int_equal(got[t], ids[row * T + t]);
+                assert_int_equal(targets[t], t + 1 < T ? ids[row * T + t + 1] : -1);
+            }
+        }
+        hr_token_rows_close(&rows);
+        free(targets);
+        free(got);
+        free(unused);
         free(ids);
     }
 }
@@ -315,6 +360,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(rows_read_back_as_they_were_written),
+        TEST(without_labels_the_next_of_a_row_is_its_target),
         TEST(numbers_that_the_vocabulary_has_not_are_named_with_their_place),
         TEST(labels_that_were_not_moved_are_told_from_those_that_were),
         TEST(an_interrupt_ends_the_reading),

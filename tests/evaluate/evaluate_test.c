@@ -445,11 +445,11 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --tokens floats", HR_CORRUPT, "input_ids is of type F32");
     refused("eval model --tokens flat", HR_CORRUPT, "input_ids has shape [8]");
     refused("eval model --tokens empty", HR_CORRUPT, "input_ids has shape [0, 8]");
-    refused("eval model --tokens other", HR_CORRUPT, "other has no tensor input_ids");
-    refused("eval model --tokens large --logits-out o", HR_USAGE,
-            "large: input_ids, token 0 is 256; the model has ids 0 to 255");
-    refused("eval model --tokens huge", HR_USAGE, "token 0 is 4294967296; the model has ids");
-    refused("eval model --tokens below", HR_USAGE, "token 0 is -1; the model has ids 0 to 255");
+    refused("eval model --tokens other", HR_CORRUPT, "other: has no tensor input_ids");
+    refused("eval model --tokens large --logits-out o", HR_CORRUPT,
+            "large: input_ids[0, 0] is 256; the model has ids 0 to 255");
+    refused("eval model --tokens huge", HR_CORRUPT, "[0, 0] is 4294967296; the model has ids");
+    refused("eval model --tokens below", HR_CORRUPT, "[0, 0] is -1; the model has ids 0 to 255");
     refused("eval model --tokens missing", HR_USAGE, "missing");
     refused("eval model --tokens model", HR_USAGE, "model");
     refused("eval model --file text.txt --context 65", HR_USAGE,
@@ -510,7 +510,7 @@ static void what_cannot_be_is_refused(void **state)
             "model: tensor transformer.ln_f.weight has elements that are not finite");
     /* A file that was there stays as it is when a run is refused. */
     put("o", "kept");
-    refused("eval model --tokens large --logits-out o", HR_USAGE, "256");
+    refused("eval model --tokens large --logits-out o", HR_CORRUPT, "256");
     get("o", out);
     assert_string_equal(out, "kept");
 }
