@@ -99,8 +99,10 @@ typedef struct {
         int64_t sample_tokens;     /* 0: no sample */
         double sample_temperature; /* 0: the likeliest token */
         double z_loss; /* times the mean of log(sum of exponentials)^2, added to the loss */
-        char out[HR_PATH_BYTES]; /* directory for weights; empty: nothing is written */
-        char kernels[16];        /* auto, or the highest rung to use: ref, avx2 ... */
+        char freeze[HR_PATH_BYTES]; /* patterns of names (model/rules.h): what does not train */
+        char groups[HR_PATH_BYTES]; /* patterns with their own learning rate and decay */
+        char out[HR_PATH_BYTES];    /* directory for weights; empty: nothing is written */
+        char kernels[16];           /* auto, or the highest rung to use: ref, avx2 ... */
         struct {
             int32_t kind; /* hr_optimizer_kind */
             double lr, beta1, beta2, eps, weight_decay;

@@ -20,7 +20,7 @@ typedef struct {
     int64_t arena_bytes, floor_bytes;
     int64_t bound_bytes;  /* no arena of this plan is smaller, as far as that is proven */
     int64_t kernel_bytes; /* page tables and kernel: what a cgroup is charged beside the process */
-    int64_t parameters;   /* count */
+    int64_t parameters, trained_parameters; /* count */
     int64_t micro_batch;  /* sequences */
     int64_t loss_chunk;   /* tokens */
     int64_t flops_per_token; /* of training: 6 x weights in products + attention of kept blocks */

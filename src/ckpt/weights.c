@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bf16.h"
 #include "base/checked.h"
 #include "base/writer.h"
 #include "model/hf_config.h"
@@ -65,15 +66,25 @@ hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, const
     return status;
 }
 
+static float element(const void *values, hr_dtype dtype, int64_t index)
+{
+    return dtype == HR_F32 ? ((const float *)values)[index]
+                           : hr_bf16_to_f32(((const hr_bf16 *)values)[index]);
+}
+
 /* One row of the file's matrix out of memory's layout. */
-static void gather_row(const hr_param *param, hr_layout layout, const float *master, int64_t row,
-                       float *out)
+static void gather_row(const hr_param *param, const hr_tensor *tensor, const void *values,
+                       int64_t row, float *out)
 {
     const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const hr_layout layout = (hr_layout)tensor->layout;
+    const hr_dtype dtype = (hr_dtype)tensor->dtype;
     if (param->external_transposed)
-        for (int64_t k = 0; k < K; k++) out[k] = master[hr_layout_index(layout, K, N, k, row)];
+        for (int64_t k = 0; k < K; k++)
+            out[k] = element(values, dtype, hr_layout_index(layout, K, N, k, row));
     else
-        for (int64_t n = 0; n < N; n++) out[n] = master[hr_layout_index(layout, K, N, row, n)];
+        for (int64_t n = 0; n < N; n++)
+            out[n] = element(values, dtype, hr_layout_index(layout, K, N, row, n));
 }
 
 /* Without a branch, so that many elements are looked at a cycle. */
@@ -92,12 +103,13 @@ static hr_status append(hr_weights_out *out, const hr_param *param, const float 
     return hr_fail(err, HR_DIVERGED, "%s has elements that are not finite", param->external_name);
 }
 
-hr_status hr_weights_add(hr_weights_out *out, int32_t index, const float *master, void *staging,
+hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *master, void *staging,
                          int64_t staging_bytes, hr_error *err)
 {
     const hr_param *param = &out->program->params[index];
-    const hr_layout layout = (hr_layout)out->program->tensors[param->master].layout;
-    if (layout == HR_ROWS) return append(out, param, master, elements_of(param), err);
+    const hr_tensor *tensor = &out->program->tensors[param->master];
+    if (tensor->layout == HR_ROWS && tensor->dtype == HR_F32)
+        return append(out, param, master, elements_of(param), err);
     const int64_t rows = param->dims[param->external_transposed ? 1 : 0];
     const int64_t width = param->dims[param->external_transposed ? 0 : 1];
     const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
@@ -105,7 +117,7 @@ hr_status hr_weights_add(hr_weights_out *out, int32_t index, const float *master
     for (int64_t row = 0; row < rows; row += held) {
         const int64_t count = hr_min(held, rows - row);
         for (int64_t i = 0; i < count; i++)
-            gather_row(param, layout, master, row + i, (float *)staging + i * width);
+            gather_row(param, tensor, master, row + i, (float *)staging + i * width);
         const hr_status status = append(out, param, staging, count * width, err);
         if (status != HR_OK) return status;
     }

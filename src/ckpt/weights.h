@@ -34,12 +34,12 @@ HR_MUST_CHECK hr_status hr_weights_begin(hr_weights_out *out, const hr_program *
 
 /* Adds the next parameter, out of the layout it has in memory.
  *
- *   master   fp32, in the layout of its tensor
+ *   master   in the layout and type of its tensor: bf16 where a frozen weight has none
  *   staging  [staging_bytes], a row at least
  *
  * Errors   DIVERGED  an element is not finite: a file of weights never holds such a one
  *          FAILURE   a full disk among them; the temporary file is then gone. */
-HR_MUST_CHECK hr_status hr_weights_add(hr_weights_out *out, int32_t param, const float *master,
+HR_MUST_CHECK hr_status hr_weights_add(hr_weights_out *out, int32_t param, const void *master,
                                        void *staging, int64_t staging_bytes, hr_error *err);
 
 /* Writes config.json, then flushes and renames the weights. Errors FAILURE. */

@@ -322,8 +322,10 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     if (status == HR_OK) status = explore_consumed(&w, whole, err);
     if (status != HR_OK) return status;
     if (w.any) {
-        found->bound_ps = hr_min(found->step_ps, w.bound);
-        found->proven = w.bound == INT64_MAX;
+        /* Layers of which each trains something else are taken for what trains all of it. */
+        const bool is_exact = fit->twin.trained.alike;
+        found->bound_ps = is_exact ? hr_min(found->step_ps, w.bound) : 0;
+        found->proven = is_exact && w.bound == INT64_MAX;
         return HR_OK;
     }
     return hr_fail(err, HR_NO_FIT, "no strategy keeps within %lld bytes of arena",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fit/least.c - the least floor of all: knobs at their ends, layers by halving. */
-#include <string.h>
 
 #include "base/checked.h"
 #include "fit/settle.h"
@@ -10,19 +9,6 @@ static int32_t ends(int64_t *list, int32_t count)
 {
     if (count > 2) list[1] = list[count - 1];
     return (int32_t)hr_min(count, 2);
-}
-
-static void take(const hr_fit *fit, const hr_setting *s, int32_t chunk, int64_t bytes,
-                 hr_fit_found *found)
-{
-    hr_intermediates *dropped = found->strategy.dropped;
-    const int32_t depth = fit->twin.depth.layers;
-    for (int32_t l = 0; l < depth; l++) dropped[l] = fit->desk->asked[fit->trial[l]].dropped;
-    found->strategy = s->knobs;
-    found->strategy.loss_chunk = s->chunks[chunk];
-    found->strategy.layer_count = depth;
-    found->strategy.dropped = dropped;
-    found->floor_bytes = bytes;
 }
 
 /* Lowers what was found to the least floor with one chunk; twins of what is chosen on trust are
@@ -41,7 +27,9 @@ static hr_status settle_least(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_
         if (least >= found->floor_bytes) return HR_OK;
         const hr_status status = hr_fit_confirm(fit, s, &task, false, &changed, err);
         if (status != HR_OK) return status;
-        if (!changed) take(fit, s, chunk, least, found);
+        if (changed) continue;
+        hr_setting_write(fit, s, chunk, fit->desk->asked, &found->strategy);
+        found->floor_bytes = least;
     }
     return HR_OK;
 }

@@ -254,3 +254,16 @@ int64_t hr_fit_uniform_ps(const hr_fit *fit, const hr_twin_set *set)
         ps += set->ps[hr_twin_place(&fit->twin, l)];
     return ps;
 }
+
+void hr_setting_write(const hr_fit *fit, const hr_setting *s, int32_t chunk,
+                      const hr_twin_set *sets, hr_strategy *strategy)
+{
+    hr_intermediates *dropped = strategy->dropped;
+    const int32_t still = fit->twin.trained.still, depth = fit->twin.depth.layers;
+    memset(dropped, 0, (size_t)still * sizeof *dropped);
+    for (int32_t l = 0; l < depth; l++) dropped[still + l] = sets[fit->trial[l]].dropped;
+    *strategy = s->knobs;
+    strategy->loss_chunk = s->chunks[chunk];
+    strategy->layer_count = still + depth;
+    strategy->dropped = dropped;
+}

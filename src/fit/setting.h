@@ -85,4 +85,10 @@ int64_t hr_setting_least_rest_ps(const hr_setting *s);
 /* Picoseconds with one set in all layers. */
 int64_t hr_fit_uniform_ps(const hr_fit *fit, const hr_twin_set *set);
 
+/* The setting with a chunk and the sets of the fit's trial as a strategy.
+ *   sets      what the trial's indices are of
+ *   strategy  in: dropped [layers of the model], to be written. out */
+void hr_setting_write(const hr_fit *fit, const hr_setting *s, int32_t chunk,
+                      const hr_twin_set *sets, hr_strategy *strategy);
+
 #endif

@@ -143,16 +143,9 @@ hr_status hr_fit_confirm(hr_fit *fit, hr_setting *s, const hr_layers_task *task,
 static void take(hr_fit_walk *w, const hr_setting *s, const hr_layers_task *task,
                  const hr_fit_choice *best, int64_t bytes)
 {
-    hr_fit_found *found = w->found;
-    hr_intermediates *dropped = found->strategy.dropped;
-    const int32_t depth = w->fit->twin.depth.layers;
-    for (int32_t l = 0; l < depth; l++) dropped[l] = task->sets[w->fit->trial[l]].dropped;
-    found->strategy = s->knobs;
-    found->strategy.loss_chunk = s->chunks[best->chunk];
-    found->strategy.layer_count = depth;
-    found->strategy.dropped = dropped;
-    found->step_ps = best->ps;
-    found->floor_bytes = bytes;
+    hr_setting_write(w->fit, s, best->chunk, task->sets, &w->found->strategy);
+    w->found->step_ps = best->ps;
+    w->found->floor_bytes = bytes;
     w->any = true;
 }
 

@@ -31,14 +31,23 @@ static int64_t model_bytes(const hr_config *small)
            8 * 64;
 }
 
-int64_t hr_twin_bytes(const hr_config *config)
+/* As deep as a twin may be. */
+static hr_config small_of(const hr_config *config)
 {
     hr_config small = *config;
-    small.model.n_layers = hr_min(config->model.n_layers, HR_TWIN_LAYERS_MOST);
+    const int32_t still = config->train.freeze[0] ? HR_TWIN_STILL_MOST : 0;
+    small.model.n_layers = hr_min(config->model.n_layers, HR_TWIN_LAYERS_MOST + still);
+    return small;
+}
+
+int64_t hr_twin_bytes(const hr_config *config)
+{
+    const hr_config small = small_of(config);
     const hr_model_limits limits = hr_model_limits_of(&small);
     const int64_t buffers = limits.tensors + limits.steps;
-    return hr_compile_lives_bytes(&small) + HR_TWIN_DEPTHS * model_bytes(&small) +
-           buffers * (int64_t)sizeof(int32_t) + 64;
+    const int64_t twins = hr_compile_lives_bytes(&small) + HR_TWIN_DEPTHS * model_bytes(&small) +
+                          buffers * (int64_t)sizeof(int32_t) + 64;
+    return config->train.freeze[0] ? hr_max(twins, model_bytes(config)) : twins;
 }
 
 /* The section of a step: the child of loop 0 that holds it. */
@@ -60,17 +69,18 @@ static void add(int64_t *sum, int64_t ps)
     *sum = ps > INT64_MAX - *sum ? INT64_MAX : *sum + ps;
 }
 
-static void count_step(const hr_program *program, int32_t s, int64_t alive, bool *was_back,
-                       census *c)
+static void count_step(const hr_program *program, int32_t s, int32_t stands, int64_t alive,
+                       bool *was_back, census *c)
 {
     const hr_step *step = &program->steps[s];
+    const bool is_still = step->layer != HR_NONE && step->layer < stands;
     const bool back = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_AGAIN;
-    if (step->layer != HR_NONE) {
-        raise(&c->work[step->layer][back], alive);
+    if (step->layer != HR_NONE && !is_still) {
+        raise(&c->work[step->layer - stands][back], alive);
         *was_back |= back;
         return;
     }
-    if (step->block == HR_BLOCK_EMBED) {
+    if (step->block == HR_BLOCK_EMBED || is_still) {
         raise(back ? &c->after : &c->before, alive);
         return;
     }
@@ -103,12 +113,16 @@ static void take_census(const hr_twin *twin, const hr_program *program, const in
             sections++;
         }
         last = section;
-        const bool in_layer = training && step->layer != HR_NONE;
-        if (timed && in_layer == (wanted == PRICE_LAYERS))
-            add(in_layer ? &c->layer_ps[step->layer] : &c->rest_ps,
-                hr_cost_step_total(program, twin->rates, s));
+        const int32_t stands = twin->trained.stands;
+        const bool in_layer = training && step->layer >= stands;
+        if (timed && in_layer == (wanted == PRICE_LAYERS)) {
+            const int64_t ps = hr_cost_step_total(program, twin->rates, s);
+            add(in_layer ? &c->layer_ps[step->layer - stands] : &c->rest_ps, ps);
+            for (int32_t more = stands; more < twin->trained.still && step->layer == 0; more++)
+                add(&c->rest_ps, ps);
+        }
         if (!training) raise(&c->section[sections - 1], alive[s]);
-        else count_step(program, s, alive[s], &back, c);
+        else count_step(program, s, stands, alive[s], &back, c);
     }
 }
 
@@ -116,13 +130,15 @@ static void take_census(const hr_twin *twin, const hr_program *program, const in
 static hr_status begin(hr_twin *twin, const hr_config *config, int64_t sequences,
                        hr_program *program, hr_error *err)
 {
-    hr_twin_model *model = &twin->models[config->model.n_layers == HR_TWIN_LAYERS_MOST];
+    const int64_t layers = config->model.n_layers - twin->trained.stands;
+    hr_twin_model *model = &twin->models[layers == HR_TWIN_LAYERS_MOST];
     hr_region *region = twin->region;
     hr_status status = HR_OK;
     if (model->sequences != sequences) {
         model->region.used = 0;
         model->sequences = 0;
-        status = hr_model_assemble(config, sequences, &model->region, &model->program, err);
+        status = hr_model_assemble_twin(config, &twin->trained, sequences, &model->region,
+                                        &model->program, err);
         if (status != HR_OK) return status;
         model->sequences = sequences;
     }
@@ -139,20 +155,34 @@ static hr_status begin(hr_twin *twin, const hr_config *config, int64_t sequences
     return HR_OK;
 }
 
+/* Bytes that the layers take which no gradient reaches and the twin lacks: they have weights
+ * alone, and these are always there. */
+static int64_t still_bytes(const hr_twin *twin, const hr_program *program, const hr_plan *plan)
+{
+    int64_t bytes = 0;
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const int32_t t = plan->buffers[b].tensor;
+        if (t == HR_NONE || plan->buffers[b].view_of != HR_NONE) continue;
+        if (program->tensors[t].layer == 0 && program->tensors[t].role == HR_ROLE_WEIGHT)
+            bytes += plan->buffers[b].bytes;
+    }
+    return (twin->trained.still - twin->trained.stands) * bytes;
+}
+
 /* Builds a twin of so many layers that all drop the same, and what is alive at its steps; the
  * caller gives the room back. */
 static hr_status raise_twin(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
                             int32_t layers, hr_program *program, hr_plan *plan, int64_t **alive,
                             hr_error *err)
 {
-    hr_intermediates sets[HR_TWIN_LAYERS_MOST];
+    hr_intermediates sets[HR_TWIN_STILL_MOST + HR_TWIN_LAYERS_MOST] = { 0 };
     hr_config config = *twin->config;
     hr_strategy strategy = *knobs;
     const int64_t sequences = knobs->micro_batch ? knobs->micro_batch : config.train.batch;
     *plan = (hr_plan){ .threads = twin->threads, .rung = "" };
-    config.model.n_layers = layers;
-    for (int32_t l = 0; l < layers; l++) sets[l] = dropped;
-    strategy.layer_count = layers;
+    config.model.n_layers = twin->trained.stands + layers;
+    for (int32_t l = 0; l < layers; l++) sets[twin->trained.stands + l] = dropped;
+    strategy.layer_count = twin->trained.stands + layers;
     strategy.dropped = sets;
     hr_status status = begin(twin, &config, sequences, program, err);
     if (status == HR_OK)
@@ -162,6 +192,8 @@ static hr_status raise_twin(hr_twin *twin, const hr_strategy *knobs, hr_intermed
     *alive = hr_region_take(twin->region, program->step_count, sizeof **alive);
     if (!*alive) return hr_fail(err, HR_FAILURE, "no room to look at %d layers", layers);
     hr_lifetimes_alive(program, plan, *alive);
+    const int64_t missing = still_bytes(twin, program, plan);
+    for (int32_t s = 0; s < program->step_count; s++) (*alive)[s] += missing;
     twin->built++;
     return HR_OK;
 }
@@ -179,17 +211,35 @@ static hr_status look(hr_twin *twin, const hr_strategy *knobs, hr_intermediates 
     return status;
 }
 
+/* What trains, of the model itself: where nothing is frozen it is all. */
+static hr_status survey(const hr_config *config, hr_region *region, hr_trained *trained,
+                        hr_error *err)
+{
+    const int64_t kept = region->used;
+    hr_program program;
+    *trained = (hr_trained){ .layers = UINT64_MAX, .alike = true };
+    if (!config->train.freeze[0]) return HR_OK;
+    const hr_status status = hr_model_assemble(config, 1, region, &program, err);
+    if (status == HR_OK) *trained = hr_trained_of(&program, (int32_t)config->model.n_layers);
+    trained->stands = (int32_t)hr_min(trained->still, HR_TWIN_STILL_MOST);
+    region->used = kept;
+    return status;
+}
+
 hr_status hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *rates,
                        int32_t threads, hr_region *region, hr_error *err)
 {
-    const int32_t layers = (int32_t)config->model.n_layers;
-    const bool exact = layers <= HR_TWIN_LAYERS_MOST;
-    hr_config small = *config;
-    small.model.n_layers = hr_min(layers, HR_TWIN_LAYERS_MOST);
+    const hr_config small = small_of(config);
     const int64_t bytes = model_bytes(&small);
+    hr_trained trained;
+    const hr_status status = survey(config, region, &trained, err);
+    if (status != HR_OK) return status;
+    const int32_t layers = (int32_t)config->model.n_layers - trained.still;
+    const bool exact = layers <= HR_TWIN_LAYERS_MOST;
     *twin = (hr_twin){ .config = config,
                        .rates = rates,
                        .threads = threads,
+                       .trained = trained,
                        .depth = { layers, exact, exact ? layers : HR_TWIN_LAYERS },
                        .region = region };
     for (int32_t i = 0; i < HR_TWIN_DEPTHS; i++) {
@@ -361,8 +411,8 @@ static void alive_with(const outline *o, const hr_twin_set *sets, int32_t count,
 }
 
 static void bound_works(const hr_program *program, const hr_plan *plan, const int64_t *alive,
-                        int32_t *list, bool tiled, hr_twin_set *sets, const bool *known,
-                        int32_t count)
+                        int32_t stands, int32_t *list, bool tiled, hr_twin_set *sets,
+                        const bool *known, int32_t count)
 {
     const bool all = are_all(sets, count);
     const int32_t droppable = list_droppable(program, plan, list);
@@ -370,8 +420,8 @@ static void bound_works(const hr_program *program, const hr_plan *plan, const in
     int64_t most[HR_TWIN_LAYERS_MOST][HR_PASSES][HR_FIT_SETS_MOST] = { 0 };
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
-        if (step->layer == HR_NONE || !is_training(program, section_of(program, s))) continue;
-        const int32_t place = step->layer, pass = step->direction == HR_DIR_BACKWARD;
+        if (step->layer < stands || !is_training(program, section_of(program, s))) continue;
+        const int32_t place = step->layer - stands, pass = step->direction == HR_DIR_BACKWARD;
         const outline o = outline_of(program, plan, list, droppable, s,
                                      alive[s] - place * sets[0].kept, tiled);
         alive_with(&o, sets, count, all, with);
@@ -398,8 +448,8 @@ hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs, int64_t *ref
     if (list) {
         take_census(twin, &program, alive, PRICE_LAYERS, &c);
         sets[0] = set_of(twin, 0, &c, reference_head);
-        bound_works(&program, &plan, alive, list, knobs->mlp_tile || knobs->attention_tile, sets,
-                    known, count);
+        bound_works(&program, &plan, alive, twin->trained.stands, list,
+                    knobs->mlp_tile || knobs->attention_tile, sets, known, count);
     }
     twin->region->used = kept;
     if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "no room to look at sets");
@@ -429,7 +479,8 @@ bool hr_twin_adds_up(const hr_twin *twin)
         if (!twin->models[i].sequences) continue;
         const int32_t section = hr_program_loop(program, "step");
         for (int32_t t = 0; t < program->tensor_count; t++)
-            if (program->tensors[t].intermediates && program->tensors[t].layer == 0 &&
+            if (program->tensors[t].intermediates &&
+                program->tensors[t].layer == twin->trained.stands &&
                 program->tensors[t].home == section && !stands_alone(program, t))
                 return false;
     }

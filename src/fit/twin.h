@@ -11,15 +11,23 @@
 
 #include "fit/space.h"
 #include "graph/program.h"
+#include "model/rules.h"
 #include "plan/cost.h"
 
-enum { HR_TWIN_LAYERS = 3, HR_TWIN_LAYERS_MOST = 4, HR_TWIN_SECTIONS_MOST = 8, HR_TWIN_DEPTHS = 2 };
+enum {
+    HR_TWIN_LAYERS = 3,
+    HR_TWIN_LAYERS_MOST = 4,
+    HR_TWIN_STILL_MOST = 2,
+    HR_TWIN_SECTIONS_MOST = 8,
+    HR_TWIN_DEPTHS = 2
+};
 
 typedef enum { HR_PASS_FORWARD, HR_PASS_BACKWARD, HR_PASSES } hr_twin_pass;
 
-/* Where a layer stands. In a model that is its own twin a place is a layer. */
+/* Where a layer stands. In a model that is its own twin a place is a layer. Of layers that no
+ * gradient reaches a twin has two at most: they keep nothing, and nothing is chosen for them. */
 typedef struct {
-    int32_t layers; /* of the model */
+    int32_t layers; /* of the model, without those that no gradient reaches */
     bool exact;     /* its own twin */
     int32_t places;
 } hr_twin_depth;
@@ -58,6 +66,7 @@ typedef struct {
     const hr_rates *rates;
     int32_t threads;
     hr_twin_depth depth;
+    hr_trained trained;
     hr_twin_model models[HR_TWIN_DEPTHS];
     hr_region *region; /* for twins, one after the other */
     int64_t built;     /* twins so far */
@@ -69,6 +78,7 @@ int64_t hr_twin_bytes(const hr_config *config);
 HR_MUST_CHECK hr_status hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *rates,
                                      int32_t threads, hr_region *region, hr_error *err);
 
+/* `layer` counts from the first that a gradient reaches, as everywhere in the search. */
 int32_t hr_twin_place(const hr_twin *twin, int32_t layer);
 
 /* Bytes alive at most at a pass of a layer, those kept below left out. */

@@ -77,6 +77,18 @@ int32_t hr_build_view(hr_builder *builder, const char *name, int32_t of, int64_t
     return add_tensor(builder, name, view);
 }
 
+static hr_param_rule rule_of(const hr_builder *builder, bool vector, const char *name)
+{
+    const hr_program *program = builder->program;
+    int32_t before = program->param_count;
+    if (!builder->rule) return (hr_param_rule){ .lr_scale = 1 };
+    while (before > 0 &&
+           program->tensors[program->params[before - 1].weight].layer == builder->layer)
+        before--;
+    return builder->rule(builder->rule_of, builder->layer, program->param_count - before, vector,
+                         name);
+}
+
 int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *name, ...)
 {
     hr_program *program = builder->program;
@@ -84,7 +96,6 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     hr_param *param = &program->params[program->param_count];
     *param = (hr_param){ .dims = { shape.K, shape.N },
                          .external_transposed = shape.transposed,
-                         .decays = shape.kind != HR_PARAM_VECTOR,
                          .init_scale = shape.init_scale,
                          .init_constant = shape.init_constant,
                          .moment = { HR_NONE, HR_NONE },
@@ -94,15 +105,17 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
     va_start(list, name);
     vsnprintf(param->external_name, sizeof param->external_name, name, list);
     va_end(list);
+    param->rule = rule_of(builder, shape.kind == HR_PARAM_VECTOR, param->external_name);
 
+    const bool frozen = param->rule.frozen;
     const bool matrix = shape.kind == HR_PARAM_MATRIX;
-    const bool short_table = builder->short_tables && shape.kind == HR_PARAM_TABLE;
+    const bool short_table = (builder->short_tables || frozen) && shape.kind == HR_PARAM_TABLE;
     const bool half = builder->dtype == HR_BF16 && (matrix || short_table);
     const hr_layout layout = matrix ? hr_layout_for(builder->dtype) : HR_ROWS;
     param->weight = hr_build_fixed(builder, param->external_name, HR_ROLE_WEIGHT,
                                    half ? HR_BF16 : HR_F32, layout, shape.K, shape.N, HR_NONE);
     param->master = param->weight;
-    if (half && !builder->weights_alone)
+    if (half && !builder->weights_alone && !frozen)
         param->master = hr_build_state(builder, program->param_count, "master", HR_ROLE_MASTER,
                                        HR_NONE);
     if (builder->status != HR_OK) return HR_NONE;

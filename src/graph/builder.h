@@ -18,8 +18,11 @@ typedef struct {
     int32_t loop;    /* steps are added here; it is also the home of new values */
     int16_t layer;
     uint8_t block, direction;
-    uint64_t site;              /* of the next random step */
-    bool weights_alone;         /* nothing trains the parameters: no masters */
+    uint64_t site;      /* of the next random step */
+    bool weights_alone; /* nothing trains the parameters: no masters */
+    hr_param_rule (*rule)(const void *of, int16_t layer, int32_t index, bool vector,
+                          const char *name); /* of the layer's parameter `index`; null: all train */
+    const void *rule_of;
     bool short_tables;          /* tables have the type of activations too */
     int32_t position;           /* of one sequence that goes on at int32 [1] `position`, ... */
     const int32_t (*caches)[2]; /* ... keys and values of each layer so far; null: rows are those
@@ -49,9 +52,10 @@ int32_t hr_build_view(hr_builder *builder, const char *name, int32_t of, int64_t
 /* ---- parameters */
 
 /* A matrix [K, N] that products read (weight in the layout and type of the activations, fp32 master
- * beside it in bf16), a table [K, N] read by rows, or a vector [K] (N = 0): both fp32. Weights
- * alone have no masters. */
-typedef enum { HR_PARAM_MATRIX, HR_PARAM_TABLE, HR_PARAM_VECTOR } hr_param_kind;
+ * beside it in bf16), a table [K, N] of which rows are read, one that is added to rows, or a vector
+ * [K] (N = 0): these in fp32. Weights alone have no masters, nor has what is frozen; a frozen table
+ * has the type of activations. */
+typedef enum { HR_PARAM_MATRIX, HR_PARAM_TABLE, HR_PARAM_POSITIONS, HR_PARAM_VECTOR } hr_param_kind;
 
 typedef struct {
     hr_param_kind kind;
@@ -100,14 +104,15 @@ typedef struct hr_derive {
     bool *shared;      /* [step_max] its residual has its gradient */
 } hr_derive;
 
-/* Emits the backward steps for forward steps [first, last], in reverse, at the builder's place.
- * The gradients start with those that a step wrote beside its output (the loss). `scratch` holds
+/* Emits the backward steps for forward steps [first, last], in reverse, at the builder's place, as
+ * far down as there is a parameter that trains. The gradients start with those that a step wrote beside its output (the loss). `scratch` holds
  * four numbers a tensor and a bit a step while this runs. Errors   FAILURE  the program is
  * full, or a gradient would need an addition that no step takes. */
 HR_MUST_CHECK hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last,
                                             hr_region *scratch, hr_error *err);
 
-/* True if a gradient of this tensor is wanted: a step with a derivative wrote it. */
+/* True if a gradient of this tensor is wanted: a step with a derivative wrote it, and a parameter
+ * that trains is behind it. */
 bool hr_derive_wants(const hr_derive *derive, int32_t tensor);
 
 /* A new gradient for a forward tensor of rows, to be written by the step being emitted. What was
@@ -117,10 +122,11 @@ int32_t hr_derive_emit(hr_derive *derive, int32_t tensor, int32_t *addend);
 /* Makes a tensor the gradient of another (the loss writes its own). */
 void hr_derive_set(hr_derive *derive, int32_t tensor, int32_t gradient);
 
-/* An accumulator of a parameter's gradient, one for each use: of two at most. */
+/* An accumulator of a parameter's gradient, one for each use: of two at most. HR_NONE: it is
+ * frozen, or there is no such parameter. */
 int32_t hr_derive_param(hr_derive *derive, int32_t weight);
 
-/* That of the first use; HR_NONE: there was none yet. */
+/* That of the first use; HR_NONE: there is none so far. */
 int32_t hr_derive_sum(const hr_derive *derive, int32_t weight);
 
 #endif

@@ -40,6 +40,19 @@ static bool share(hr_derive *derive, int32_t step)
     return true;
 }
 
+/* A parameter that trains is read by the step, or by one before it. */
+static bool is_reached(const hr_derive *derive, const hr_step *step)
+{
+    const hr_param *params = derive->builder->program->params;
+    for (int32_t i = 0; i < HR_IN_MAX; i++) {
+        const int32_t in = step->in[i];
+        if (hr_derive_wants(derive, in)) return true;
+        if (in != HR_NONE && derive->param[in] != HR_NONE && !params[derive->param[in]].rule.frozen)
+            return true;
+    }
+    return false;
+}
+
 static void survey(hr_derive *derive, int32_t first, int32_t last)
 {
     const hr_program *program = derive->builder->program;
@@ -52,7 +65,7 @@ static void survey(hr_derive *derive, int32_t first, int32_t last)
         const hr_step *step = &program->steps[s];
         for (int32_t i = 0; i < HR_IN_MAX; i++)
             if (step->in[i] != HR_NONE) derive->uses[step->in[i]]++;
-        if (!op_of(derive, s)->derivative) continue;
+        if (!op_of(derive, s)->derivative || !is_reached(derive, step)) continue;
         for (int32_t i = 0; i < HR_OUT_MAX; i++)
             if (step->out[i] != HR_NONE) derive->producer[step->out[i]] = s;
     }
@@ -81,7 +94,7 @@ hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last, 
     for (int32_t s = last; s >= first && status == HR_OK; s--) {
         const hr_step *step = &program->steps[s];
         const hr_op *op = op_of(&derive, s);
-        if (!op->derivative) continue;
+        if (!op->derivative || !is_reached(&derive, step)) continue;
         builder->layer = step->layer;
         builder->block = step->block;
         if (!share(&derive, s))
@@ -128,6 +141,7 @@ int32_t hr_derive_param(hr_derive *derive, int32_t weight)
     const int32_t p = derive->param[weight];
     HR_ASSERT(p != HR_NONE); /* a weight is a row of the table of parameters */
     hr_param *param = &derive->builder->program->params[p];
+    if (param->rule.frozen) return HR_NONE;
     const bool again = param->gradient != HR_NONE;
     int32_t *sum = again ? &param->gradient_again : &param->gradient;
     HR_ASSERT(*sum == HR_NONE);

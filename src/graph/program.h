@@ -102,18 +102,26 @@ typedef struct {
     _Alignas(8) unsigned char attr[HR_ATTR_BYTES]; /* the op's own struct of plain values */
 } hr_step;
 
-/* A trainable tensor as the family names it, and everything that belongs to it. */
+/* What training does to a parameter. */
+typedef struct {
+    bool frozen;     /* it stays as it was: no gradient, no state */
+    double lr_scale; /* of the learning rate */
+    double decay;    /* weight decay */
+} hr_param_rule;
+
+/* A tensor of the model as the family names it, and everything that belongs to it. What is frozen
+ * has a weight alone. */
 typedef struct {
     char external_name[96];   /* the name other software gives it */
     int64_t dims[2];          /* [K, N], or [n] with dims[1] = 0 */
     bool external_transposed; /* the file holds [N, K] */
-    bool decays;              /* weight decay applies: matrices, not vectors */
-    double init_scale;        /* standard deviation, or with init_constant the value itself */
+    hr_param_rule rule;
+    double init_scale; /* standard deviation, or with init_constant the value itself */
     bool init_constant;
     int32_t weight; /* what forward reads */
-    int32_t master; /* what the update writes; = weight in fp32 */
+    int32_t master; /* what the update writes; = weight in fp32, and where it is frozen */
     int32_t moment[2];
-    int32_t gradient;
+    int32_t gradient;       /* HR_NONE: frozen */
     int32_t gradient_again; /* of a second use of the weight; HR_NONE: it has none of its own */
 } hr_param;
 

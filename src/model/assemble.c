@@ -44,9 +44,9 @@ static void build_load(hr_assembly *a)
         a->builder.layer = master->layer;
         hr_step *step = hr_assembly_host(
             a, HR_OP_initialise, p, reads ? hr_assembly_staging(param, HR_LOAD_STAGING_BYTES) : 0);
-        step->out[0] = param->master;
+        step->out[master->dtype == HR_BF16] = param->master; /* or a weight without one */
         if (param->weight != param->master) step->out[1] = param->weight;
-        for (int32_t m = 0; m < moments; m++)
+        for (int32_t m = 0; m < moments && !param->rule.frozen; m++)
             step->out[2 + m] = param->moment[m] = hr_build_state(
                 &a->builder, p, m ? "moment 2" : "moment 1", HR_ROLE_MOMENT, HR_NONE);
     }
@@ -103,7 +103,6 @@ static void build_update(hr_assembly *a)
                                   .attr = { .beta1 = a->config->train.optimizer.beta1,
                                             .beta2 = a->config->train.optimizer.beta2,
                                             .eps = a->config->train.optimizer.eps,
-                                            .decay = a->config->train.optimizer.weight_decay,
                                             .decoupled = kind == HR_OPTIMIZER_ADAMW } };
     hr_assembly_section(a, "update", 0, false);
     hr_build_late_steps(&a->builder);
@@ -165,9 +164,11 @@ static void build_save(hr_assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
-hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
-                            hr_region *region, hr_program *program, hr_error *err)
+hr_status hr_model_assemble_twin(const hr_config *config, const hr_trained *trained,
+                                 int64_t evaluation_sequences, hr_region *region,
+                                 hr_program *program, hr_error *err)
 {
+    const hr_rules rules = { config, trained };
     const hr_model_limits limits = hr_model_limits_of(config);
     hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, limits.steps,
                                         limits.tensors, limits.loops, limits.params, program, err);
@@ -177,6 +178,8 @@ hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequence
                                                                                    : HR_F32,
                                    .T = config->train.seq_len,
                                    .layer = HR_NONE,
+                                   .rule = hr_rules_of,
+                                   .rule_of = &rules,
                                    .err = err },
                       .config = config,
                       .family = hr_family_of(config) };
@@ -187,6 +190,8 @@ hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequence
                        (long long)config->model.n_layers);
     program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
     a.family->params(&a.builder, config, &a.model);
+    status = trained ? HR_OK : hr_rules_check_names(config, program, err);
+    if (status != HR_OK) return status;
     build_load(&a);
     build_fetch(&a);
     build_step(&a, region);
@@ -198,6 +203,12 @@ hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequence
     return hr_build_status(&a.builder);
 }
 
+hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
+                            hr_region *region, hr_program *program, hr_error *err)
+{
+    return hr_model_assemble_twin(config, NULL, evaluation_sequences, region, program, err);
+}
+
 int32_t hr_program_loop(const hr_program *program, const char *name)
 {
     for (int32_t l = 0; l < program->loop_count; l++)
@@ -205,10 +216,22 @@ int32_t hr_program_loop(const hr_program *program, const char *name)
     return HR_NONE;
 }
 
+static int64_t elements_of(const hr_param *param)
+{
+    return param->dims[0] * hr_max(param->dims[1], 1);
+}
+
 int64_t hr_program_parameters(const hr_program *program)
 {
     int64_t count = 0;
+    for (int32_t p = 0; p < program->param_count; p++) count += elements_of(&program->params[p]);
+    return count;
+}
+
+int64_t hr_program_trained_parameters(const hr_program *program)
+{
+    int64_t count = 0;
     for (int32_t p = 0; p < program->param_count; p++)
-        count += program->params[p].dims[0] * hr_max(program->params[p].dims[1], 1);
+        if (!program->params[p].rule.frozen) count += elements_of(&program->params[p]);
     return count;
 }

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "model/family.h"
+#include "model/rules.h"
 #include "ops/rope/rope.h"
 
 enum {
@@ -288,10 +289,10 @@ static hr_status check_dropout(const hr_config *config, hr_error *err)
 
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
-    hr_status (*const checks[])(const hr_config *,
-                                hr_error *) = { check_family,   check_heads,      check_scaling,
-                                                check_window,   check_vocabulary, check_batch,
-                                                check_products, check_dropout,    check_positions };
+    hr_status (*const checks[])(const hr_config *, hr_error *) = {
+        check_family, check_heads,    check_scaling, check_window,    check_vocabulary,
+        check_batch,  check_products, check_dropout, check_positions, hr_rules_check
+    };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const hr_status status = checks[i](config, err);
         if (status != HR_OK) return status;

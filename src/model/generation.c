@@ -79,7 +79,7 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, in
                                    .T = config->train.seq_len,
                                    .layer = HR_NONE,
                                    .weights_alone = true,
-                                   .short_tables = !(family->traits & HR_READS_POSITIONS),
+                                   .short_tables = true,
                                    .err = err },
                       .config = config,
                       .family = family };

@@ -42,6 +42,9 @@ static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_
            (long long)answer->parameters, (long long)config->model.n_layers,
            (long long)config->model.d_model, (long long)config->model.vocab_size,
            config->train.format == HR_FORMAT_BF16 ? "bf16 with fp32 masters" : "fp32");
+    if (answer->trained_parameters != answer->parameters)
+        hr_put(writer, "  %lld parameters train, the others are frozen\n",
+               (long long)answer->trained_parameters);
     if (config->model.from[0]) hr_put(writer, "  weights of %s\n", config->model.from);
     else put_initialisation(writer, family->initialisation);
     hr_put(writer,

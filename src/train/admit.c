@@ -198,18 +198,21 @@ static hr_status build_named(trial *t, hr_fit_found *found, hr_error *err)
 }
 
 /* FLOP of training for one token, as the field counts them: three times the products of the
- * forward pass, attention by its kept pairs, causal. */
+ * forward pass, attention by its kept pairs, causal. Where something is frozen: the products that
+ * are left. */
 static int64_t flops_per_token(const hr_config *config, const hr_program *program)
 {
     const hr_loop *section = &program->loops[hr_program_loop(program, "step")];
     const int64_t T = config->train.seq_len;
-    int64_t forward = 0;
+    int64_t forward = 0, backward = 0;
     for (int32_t s = section->step_first; s <= section->step_last; s++) {
         const hr_step *step = &program->steps[s];
         const hr_op *op = program->ops[step->op];
-        if (op->flops && step->direction == HR_DIR_FORWARD) forward += op->flops(step->attr, T);
+        if (!op->flops) continue;
+        if (step->direction == HR_DIR_FORWARD) forward += op->flops(step->attr, T);
+        if (step->direction == HR_DIR_BACKWARD) backward += op->flops(step->attr, T);
     }
-    return 3 * forward / T;
+    return (config->train.freeze[0] ? forward + backward : 3 * forward) / T;
 }
 
 static void describe(const trial *t)
@@ -226,6 +229,7 @@ static void describe(const trial *t)
     answer->bound_bytes = a->compiled.packing.bound_bytes;
     answer->kernel_bytes = hr_process_kernel_bytes(plan->process_bytes, plan->threads);
     answer->parameters = hr_program_parameters(&a->compiled.program);
+    answer->trained_parameters = hr_program_trained_parameters(&a->compiled.program);
     answer->micro_batch = a->config.memory.micro_batch;
     answer->loss_chunk = strategy->loss_chunk ? strategy->loss_chunk : answer->micro_batch * T;
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);

@@ -7,7 +7,7 @@
 
 #include "graph/program.h"
 
-/* Writes master, and weight where it is another tensor. Element (k, n) is a function of (seed,
+/* Writes master, and weight where it is another tensor, or weight alone where it has no master. Element (k, n) is a function of (seed,
  * index, k, n) alone: neither the layout nor the format nor the order of loading changes it.
  * Padding is zero.
  *

@@ -82,9 +82,11 @@ static inline void rig_initialise(rig *r, int32_t step, const hr_call *call)
     hr_initialise(program, index, (uint64_t)r->config.train.seed, master, call->out[1], NULL);
     if (!r->weights) return;
     float *values = r->weights(r->context, param->external_name);
-    for (int64_t i = 0; i < rig_elements(param); i++) master[rig_place(r, index, i)] = values[i];
+    for (int64_t i = 0; i < rig_elements(param); i++)
+        if (master) master[rig_place(r, index, i)] = values[i];
+        else ((hr_bf16 *)call->out[1])[rig_place(r, index, i)] = hr_bf16_from_f32(values[i]);
     const int64_t stored = hr_tensor_bytes(&program->tensors[param->master]) / 4;
-    for (int64_t i = 0; call->out[1] && i < stored; i++)
+    for (int64_t i = 0; master && call->out[1] && i < stored; i++)
         ((hr_bf16 *)call->out[1])[i] = hr_bf16_from_f32(master[i]);
     free(values);
 }
@@ -291,9 +293,12 @@ static inline void rig_evaluate(rig *r)
 /* Element i of a parameter's master, in the file's order. */
 static inline float rig_weight(const rig *r, int32_t index, int64_t i)
 {
-    const float *master = hr_executor_address(&r->executor,
-                                              r->compiled.program.params[index].master);
-    return master[rig_place(r, index, i)];
+    const int32_t tensor = r->compiled.program.params[index].master;
+    const void *master = hr_executor_address(&r->executor, tensor);
+    const int64_t at = rig_place(r, index, i);
+    return r->compiled.program.tensors[tensor].dtype == HR_F32
+               ? ((const float *)master)[at]
+               : hr_bf16_to_f32(((const hr_bf16 *)master)[at]);
 }
 
 #endif

@@ -52,6 +52,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     const int32_t sum = head_sum(derive, step.in[1], dy);
     const int32_t table = sum == HR_NONE ? hr_derive_param(derive, step.in[1]) : sum;
     const int32_t positions = hr_derive_param(derive, step.in[2]);
+    if (table == HR_NONE && positions == HR_NONE) return HR_OK;
     hr_step *made = sum == HR_NONE
                         ? hr_build_step(builder, HR_OP_embed_bwd, step.attr, HR_ATTR_BYTES)
                         : hr_build_late(builder, HR_OP_embed_bwd, step.attr, HR_ATTR_BYTES);
@@ -81,6 +82,6 @@ const hr_op hr_embed_op = { .name = "embed",
 
 const hr_op hr_embed_bwd_op = { .name = "embed_bwd",
                                 .in = "rr",
-                                .out = "aA",
+                                .out = "AA",
                                 .items = items,
                                 .out_looked_up = 1 << 0 | 1 << 1 };

@@ -5,7 +5,7 @@
  *     dE[ids[r]] += dy[r];  dP[skip + position(r)] += dy[r], tokens in order
  *
  * Operands. embed      in  ids r, E w, P W, start W   out  y r
- *           embed_bwd  in  ids r, dy r                out  dE a, dP A
+ *           embed_bwd  in  ids r, dy r                out  dE A, dP A
  *
  *   ids    [rows] int32, 0 <= id < V: checked where the ids are read, not here
  *   E, dE  [V, D] row-major, fp32, of weights that nobody trains bf16 too; or, where the head

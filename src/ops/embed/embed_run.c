@@ -95,7 +95,7 @@ void hr_embed_bwd_run(const hr_call *call)
     first *= COLUMN_UNIT;
     last = hr_min(last * COLUMN_UNIT, D);
     if (first >= last) return;
-    if (call->clear & 1u << 0) {
+    if (words && call->clear & 1u << 0) {
         if (in_rows) clear_columns(words, attr->V, D, first, last);
         else clear_lines(words, attr, first, last);
     }
@@ -103,9 +103,9 @@ void hr_embed_bwd_run(const hr_call *call)
         clear_columns(positions, attr->positions, D, first, last);
     for (int64_t r = 0; r < call->rows; r++) {
         const void *dy = hr_element_at(call->in[1], r * D + first, call->dtype);
-        if (in_rows)
+        if (words && in_rows)
             call->kernels->embed.bwd(words + ids[r] * D + first, dy, last - first, call->dtype);
-        else add_to_column(words, attr, ids[r], first, last, dy, call->dtype);
+        else if (words) add_to_column(words, attr, ids[r], first, last, dy, call->dtype);
         if (positions)
             call->kernels->embed.bwd(positions + position_of(attr, call, r) * D + first, dy,
                                      last - first, call->dtype);

@@ -78,8 +78,11 @@ static void emit_dw(hr_derive *derive, const hr_step *step, int32_t dy)
 {
     const int32_t dw = hr_derive_param(derive, step->in[W]);
     const int32_t db = hr_derive_param(derive, step->in[BIAS]);
-    hr_step *made = hr_build_step(derive->builder, HR_OP_linear_dw, step->attr, HR_ATTR_BYTES);
-    made->in[0] = step->in[X];
+    hr_linear_attr attr = *attr_of(step);
+    if (dw == HR_NONE && db == HR_NONE) return;
+    if (dw == HR_NONE) attr.K = 0;
+    hr_step *made = hr_build_step(derive->builder, HR_OP_linear_dw, &attr, sizeof attr);
+    if (dw != HR_NONE) made->in[0] = step->in[X];
     made->in[1] = dy;
     made->out[0] = dw;
     made->out[1] = db;
@@ -109,10 +112,13 @@ static hr_status derivative_back(hr_derive *derive, int32_t index, hr_error *err
     (void)err;
     if (dy == HR_NONE) return HR_OK;
     const int32_t dw = hr_derive_param(derive, step.in[W]);
-    hr_step *made = hr_build_step(derive->builder, HR_OP_linear_dw, step.attr, HR_ATTR_BYTES);
-    made->in[0] = dy;
-    made->in[1] = step.in[DY];
-    made->out[0] = dw;
+    hr_step *made;
+    if (dw != HR_NONE) {
+        made = hr_build_step(derive->builder, HR_OP_linear_dw, step.attr, HR_ATTR_BYTES);
+        made->in[0] = dy;
+        made->in[1] = step.in[DY];
+        made->out[0] = dw;
+    }
     if (!hr_derive_wants(derive, step.in[DY])) return HR_OK;
     int32_t addend;
     const int32_t dx = hr_derive_emit(derive, step.in[DY], &addend);
@@ -177,6 +183,7 @@ static void items_dw(const hr_step *step, bool bf16, int64_t rows, int64_t items
 {
     const hr_linear_attr *shape = attr_of(step);
     if (step->out[1] != HR_NONE) items[0] = rows * shape->N;
+    if (step->out[0] == HR_NONE) return;
     items[1] = rows * shape->K * blocks(shape->N, BLOCK_COLUMNS);
     items[2] = rows * shape->N * blocks(shape->K, BLOCK_COLUMNS);
     items[3] = shape->K * shape->N * (blocks(rows, BLOCK_BYTES / (bf16 ? 2 : 4)) - 1);
@@ -204,8 +211,8 @@ const hr_op hr_linear_dx_op = { .name = "linear_dx",
                                 .items = items_dx };
 
 const hr_op hr_linear_dw_op = { .name = "linear_dw",
-                                .in = "rr",
-                                .out = "aA",
+                                .in = "Rr",
+                                .out = "AA",
                                 .scratch_bytes = hr_linear_dw_scratch_bytes,
                                 .flops = flops,
                                 .items = items_dw };

@@ -28,7 +28,7 @@ static inline bool hr_act_needs_pre(hr_act act)
 
 /* Operands. linear    in  x r, W w, bias W, residual R      out  y r, pre R
  *           linear_dx in  dy r, W w, addend R, aux R         out  dx r
- *           linear_dw in  x r, dy r                          out  dW a, db A
+ *           linear_dw in  x R, dy r                          out  dW A, db A
  *
  *   pre   written when it is there: the slopes of both GELUs need it
  *   aux   what act' is computed from: y for ReLU, pre for a GELU; absent with HR_ACT_NONE
@@ -44,7 +44,7 @@ static inline bool hr_act_needs_pre(hr_act act)
  *          the tokens are cut, as long as every cut lies at a multiple of 64 within its sequence.
  *          On AMX and with vdpbf16ps, denormals count as zero. */
 typedef struct {
-    int64_t K, N; /* W is [K, N] */
+    int64_t K, N; /* W is [K, N]; linear_dw with K = 0: db alone, without x and dW */
     int64_t T;    /* tokens of a sequence (linear_dw) */
     hr_act act;
 } hr_linear_attr;

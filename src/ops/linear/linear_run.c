@@ -56,7 +56,7 @@ int64_t hr_linear_dw_scratch_bytes(const void *attr, int64_t rows, int32_t threa
 {
     const hr_linear_attr *linear = attr;
     (void)rows;
-    return threads * lay_out_dw(linear->K, linear->N).bytes;
+    return linear->K ? threads * lay_out_dw(linear->K, linear->N).bytes : 0;
 }
 
 /* ---- the grid ---- */
@@ -186,6 +186,8 @@ void hr_linear_dw_run(const hr_call *call)
     const hr_linear_attr *attr = call->attr;
     const hr_linear_typed *kernels = &call->kernels->linear.of[call->dtype];
     const int64_t position = call->row_first % attr->T;
+    if (call->out[1]) run_db(call, position);
+    if (!call->out[0]) return;
     const side down = { attr->K, kernels->tile_rows, 16 }, across = { attr->N, TILE_COLUMNS, 16 };
     const int32_t parts = parts_down(down, across, call->threads), columns = call->threads / parts;
     const share k = share_of(down, call->thread / columns, parts);
@@ -207,6 +209,5 @@ void hr_linear_dw_run(const hr_call *call)
                               .dw = call->out[0],
                               .x_block = scratch,
                               .dy_block = scratch + layout.dy_block };
-    if (call->out[1]) run_db(call, position);
     if (k.first < k.end && n.first < n.end) kernels->dw(&dw);
 }

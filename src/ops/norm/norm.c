@@ -79,7 +79,7 @@ const hr_op hr_norm_op = { .name = "norm",
 
 const hr_op hr_norm_bwd_op = { .name = "norm_bwd",
                                .in = "rrrwR",
-                               .out = "raA",
+                               .out = "rAA",
                                .reuse = { 1 << 0 | 1 << 1 | 1 << 4 },
                                .scratch_bytes = hr_norm_bwd_scratch_bytes,
                                .items = items };

@@ -12,7 +12,7 @@
  *     dgain += sum over rows and groups of dy o h;   dbias += sum of dy
  *
  * Operands. norm      in  x r, gain w, bias W                         out  y r, stat R
- *           norm_bwd  in  dy r, x r, stat r, gain w, addend R         out  dx r, dgain a, dbias A
+ *           norm_bwd  in  dy r, x r, stat r, gain w, addend R         out  dx r, dgain A, dbias A
  *
  *   x, y, dy, dx, addend  [rows, groups * D] activations, fp32 or bf16; y may be exactly x; dx may
  *                         be exactly dy, x or addend; else disjoint

@@ -80,7 +80,7 @@ const hr_op hr_recurrence_clear_op = { .name = "recurrence_clear", .in = "", .ou
 
 const hr_op hr_recurrence_bwd_op = { .name = "recurrence_bwd",
                                      .in = "rrw",
-                                     .out = "ra",
+                                     .out = "rA",
                                      .reuse = { 1 << 0 | 1 << 1 },
                                      .row_quantum = whole_sequences,
                                      .scratch_bytes = hr_recurrence_bwd_scratch_bytes,

@@ -10,7 +10,7 @@
  *     du[t] = b g[t];   dalpha += a b sum over tokens of g[t] (s[t-1] - u[t]);   dx = dy
  *
  * Operands. recurrence        in  u r, x r, alpha w        out  y r, state U
- *           recurrence_bwd    in  dy r, u r, alpha w       out  du r, dalpha a
+ *           recurrence_bwd    in  dy r, u r, alpha w       out  du r, dalpha A
  *           recurrence_clear  in  -                        out  state w: zeros, a sequence begins
  *
  *   u, x, y, dy, du  [rows, C] activations, fp32 or bf16, one type. Rows begin with a sequence, and

@@ -109,7 +109,7 @@ void hr_recurrence_bwd_run(const hr_call *call)
     first *= COLUMN_UNIT;
     last = hr_min(last * COLUMN_UNIT, attr->C);
     const int64_t blocks = blocks_of(call->rows, attr->T);
-    if (first >= last) return;
+    if (first >= last || !dalpha) return;
     if (call->clear & 2) memset(dalpha + first, 0, (size_t)(last - first) * sizeof *dalpha);
     for (int64_t k = 0; k < blocks; k++)
         for (int64_t c = first; c < last; c++) dalpha[c] += sums[k * attr->C + c];

@@ -5,6 +5,8 @@
 #include "ops/list.h"
 #include "ops/update/update_build.h"
 
+enum { PARTS_OF_A_LAYER = 24 };
+
 static int64_t elements_of(const hr_program *program, int32_t tensor)
 {
     const hr_tensor *t = &program->tensors[tensor];
@@ -24,20 +26,34 @@ void hr_build_merges(hr_builder *builder)
     }
 }
 
+/* As many as there may be in the layers that train, so that each of them adds the same bytes. */
+static int64_t parts_most(const hr_program *program)
+{
+    int64_t layers = 0;
+    int16_t last = HR_NONE;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const int16_t layer = program->tensors[program->params[p].weight].layer;
+        if (program->params[p].gradient == HR_NONE || layer == last) continue;
+        layers += layer != HR_NONE;
+        last = layer;
+    }
+    return PARTS_OF_A_LAYER * (layers + 1);
+}
+
 int32_t hr_build_norm_scale(hr_builder *builder, double limit)
 {
     const hr_program *program = builder->program;
     const int32_t run = 0;
-    const hr_clip_attr clip = { program->param_count, limit };
-    /* As many as there may be, so that each layer of a model adds the same bytes. */
+    hr_clip_attr clip = { 0, limit };
     const int32_t parts = hr_build_fixed(builder, "gradient norm parts", HR_ROLE_SUM, HR_F64,
-                                         HR_ROWS, program->param_max, 0, run);
+                                         HR_ROWS, parts_most(program), 0, run);
     const int32_t scale = hr_build_fixed(builder, "gradient norm and scale", HR_ROLE_SUM, HR_F64,
                                          HR_ROWS, 2, 0, run);
     for (int32_t p = 0; p < program->param_count && hr_build_status(builder) == HR_OK; p++) {
+        if (program->params[p].gradient == HR_NONE) continue;
         const hr_sumsq_attr attr = { elements_of(program, program->params[p].gradient) };
         const int32_t part = hr_build_view(builder, "gradient norm part", parts,
-                                           p * (int64_t)sizeof(double), 1);
+                                           clip.count++ * (int64_t)sizeof(double), 1);
         hr_step *step = hr_build_step(builder, HR_OP_sumsq, &attr, sizeof attr);
         step->in[0] = program->params[p].gradient;
         step->out[0] = part;
@@ -52,11 +68,12 @@ int32_t hr_build_norm_scale(hr_builder *builder, double limit)
 void hr_build_update(hr_builder *builder, int32_t index, hr_update_rule rule, int32_t norm_scale,
                      int32_t lr)
 {
-    if (hr_build_status(builder) != HR_OK) return;
     const hr_param *param = &builder->program->params[index];
+    if (hr_build_status(builder) != HR_OK || param->gradient == HR_NONE) return;
     hr_update_attr attr = rule.attr;
     attr.elements = elements_of(builder->program, param->gradient);
-    if (!param->decays) attr.decay = 0;
+    attr.decay = param->rule.decay;
+    attr.lr_scale = param->rule.lr_scale;
     hr_step *step = hr_build_step(builder, rule.sgd ? HR_OP_sgd : HR_OP_adamw, &attr, sizeof attr);
     int32_t out = 0;
     step->in[0] = param->gradient;

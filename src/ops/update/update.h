@@ -9,6 +9,7 @@
  *             w = w (1 - lr * decay) - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
  *             with t = clock + 1. Not decoupled ("adam"): g = scale * gradient + decay * w,
  *             no shrinking
+ *             and lr_scale * lr for lr
  *     sgd     g = scale * gradient + decay * w;  m = momentum m + g;  w = w - lr * m
  *
  * Operands. merge  in  other w                         out  gradient u
@@ -54,6 +55,7 @@ typedef struct {
 typedef struct {
     int64_t elements;
     double beta1, beta2, eps, decay; /* sgd: beta1 is the momentum */
+    double lr_scale;
     bool decoupled;
 } hr_update_attr;
 

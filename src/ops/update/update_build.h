@@ -10,16 +10,16 @@
 /* Adds the gradients of weights that are used twice. */
 void hr_build_merges(hr_builder *builder);
 
-/* The norm of the gradients of all parameters, and what they are multiplied by so that it stays
+/* The norm of the gradients of all parameters that have one, and what they are multiplied by so that it stays
  * within `limit` (0: no limit). Returns the tensor [2]: norm, scale. */
 int32_t hr_build_norm_scale(hr_builder *builder, double limit);
 
 typedef struct {
     bool sgd;
-    hr_update_attr attr; /* elements are filled in for each parameter */
+    hr_update_attr attr; /* elements, decay and lr_scale are filled in for each parameter */
 } hr_update_rule;
 
-/* Updates parameter `index`; vectors do not decay. norm_scale HR_NONE: gradients as they are. */
+/* Updates parameter `index`, unless it is frozen. norm_scale HR_NONE: gradients as they are. */
 void hr_build_update(hr_builder *builder, int32_t index, hr_update_rule rule, int32_t norm_scale,
                      int32_t lr);
 

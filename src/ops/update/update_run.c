@@ -80,7 +80,8 @@ static double gradient_scale(const hr_call *call)
 void hr_adamw_run(const hr_call *call)
 {
     const hr_update_attr *attr = call->attr;
-    const double lr = *(const double *)call->in[2], t = (double)call->clock + 1;
+    const double lr = attr->lr_scale * *(const double *)call->in[2];
+    const double t = (double)call->clock + 1;
     const hr_adamw_factors factors = {
         .scale = (float)gradient_scale(call),
         .pull = (float)(attr->decoupled ? 0 : attr->decay),
@@ -106,7 +107,7 @@ void hr_adamw_run(const hr_call *call)
 void hr_sgd_run(const hr_call *call)
 {
     const hr_update_attr *attr = call->attr;
-    const double lr = *(const double *)call->in[2];
+    const double lr = attr->lr_scale * *(const double *)call->in[2];
     const hr_sgd_factors factors = {
         .scale = (float)gradient_scale(call),
         .pull = (float)attr->decay,

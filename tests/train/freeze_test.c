@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* freeze_test.c - what is frozen changes nothing in what trains.
+ *
+ * Each recipe is trained for a step as it is and with some parameters frozen: gradients and new
+ * weights of all others are the same bits, and the frozen ones are what they were. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "model/family.h"
+#include "require.h"
+#include "support/random_freeze.h"
+#include "support/random_strategy.h"
+#include "support/rig.h"
+
+#define require(condition, ...) \
+    do { \
+        if (!(condition)) fail_msg(__VA_ARGS__); \
+    } while (0)
+
+enum { SEED = 20261122, LAYERS_MOST = 5 };
+
+/* Values that bf16 holds, so that a weight and its master agree. */
+static float *weights_of(void *context, const char *name)
+{
+    const rig *r = context;
+    const hr_program *program = &r->compiled.program;
+    int32_t p = 0;
+    while (strcmp(program->params[p].external_name, name)) p++;
+    const int64_t count = rig_elements(&program->params[p]);
+    float *values = malloc((size_t)count * sizeof *values);
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t key = hr_random_row_key(SEED, 0, 0, (uint64_t)p, (uint64_t)i);
+        const double shift = program->params[p].init_constant ? program->params[p].init_scale : 0;
+        const double noise = hr_random_element(key, 0) / 4294967296.0 - 0.5;
+        values[i] = hr_bf16_to_f32(hr_bf16_from_f32((float)(shift + 0.2 * noise)));
+    }
+    return values;
+}
+
+static hr_config config_of(int32_t family, uint64_t turn)
+{
+    hr_config config = random_config_of(family, SEED, turn);
+    config.model.n_layers = between(SEED, turn, 60, 1, LAYERS_MOST);
+    config.train.seq_len = between(SEED, turn, 61, 4, 70);
+    config.train.optimizer.clip = 0; /* else all depends on what the norm is of */
+    config.train.optimizer.lr = 0.01;
+    config.train.steps = 1;
+    config.memory.recompute = HR_RECOMPUTE_NONE;
+    config.train.sample_tokens = 0;
+    return config;
+}
+
+static void train(rig *r, const hr_config *config, const hr_strategy *strategy)
+{
+    rig_build_with(r, config, strategy, 2, (uint32_t)hr_cpu_detect(), weights_of, r);
+    rig_section(r, "load");
+    rig_step(r);
+}
+
+static void same_but_frozen(const rig *all, const rig *some)
+{
+    const hr_program *program = &some->compiled.program;
+    int64_t at = 0;
+    require(program->param_count == all->compiled.program.param_count, "parameters");
+    require(!memcmp(&all->loss, &some->loss, sizeof all->loss), "loss %.17g %.17g, family %d, format %d, freeze %s", all->loss, some->loss, some->config.model.family, some->config.train.format, some->config.train.freeze);
+    for (int32_t p = 0; p < program->param_count; p++) {
+        const hr_param *param = &program->params[p];
+        const int64_t count = rig_elements(param);
+        const bool frozen = param->rule.frozen;
+        float *before = weights_of((void *)some, param->external_name);
+        require(frozen == (param->gradient == HR_NONE), "%s: gradient", param->external_name);
+        require(frozen == (param->moment[0] == HR_NONE), "%s: moment", param->external_name);
+        require(!frozen || param->master == param->weight, "%s: master", param->external_name);
+        if (!frozen)
+            require(!memcmp(all->gradients + at, some->gradients + at,
+                            (size_t)count * sizeof *all->gradients),
+                    "%s: another gradient", param->external_name);
+        for (int64_t i = 0; i < count; i++) {
+            const float expected = frozen ? before[i] : rig_weight(all, p, i);
+            const float found = rig_weight(some, p, i);
+            require(!memcmp(&expected, &found, sizeof found), "%s: element %lld is %g, not %g",
+                    param->external_name, (long long)i, found, expected);
+        }
+        free(before);
+        at += count;
+    }
+}
+
+static void test_frozen_changes_nothing_else(void **state)
+{
+    (void)state;
+    int32_t frozen = 0;
+    for (int32_t turn = 0; turn < 4 * HR_FAMILIES * hr_min(HR_COUNT, 8); turn++) {
+        hr_config config = config_of(turn % HR_FAMILIES, (uint64_t)turn);
+        hr_intermediates dropped[2][LAYERS_MOST];
+        rig all, some;
+        const hr_strategy first = random_strategy(&config, SEED, (uint64_t)turn, dropped[0]);
+        train(&all, &config, &first);
+        random_freeze(&config, 1 + turn / HR_FAMILIES % (FREEZES - 1), SEED, (uint64_t)turn);
+        frozen += config.train.freeze[0] != 0;
+        const hr_strategy second = random_strategy(&config, SEED, (uint64_t)turn, dropped[1]);
+        train(&some, &config, &second);
+        same_but_frozen(&all, &some);
+        rig_close(&all);
+        rig_close(&some);
+    }
+    require(frozen > 3 * HR_FAMILIES * hr_min(HR_COUNT, 8), "only %d recipes freeze", frozen);
+}
+
+/* Nothing below the lowest parameter that trains has a backward pass, and nothing of it is kept. */
+static void test_no_gradient_goes_further_than_it_must(void **state)
+{
+    (void)state;
+    hr_config config;
+    rig r;
+    hr_config_default(&config);
+    config.model.n_layers = 6;
+    config.train.batch = 2;
+    snprintf(config.train.freeze, sizeof config.train.freeze, "*embed_in* *.[0-3].*");
+    train(&r, &config, NULL);
+    const hr_program *program = &r.compiled.program;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        const bool back = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_AGAIN;
+        require(!back || step->layer != 3, "layer 3 has a backward pass");
+        require(!back || step->layer == HR_NONE || step->layer > 3, "layer %d", step->layer);
+        require(!back || step->block != HR_BLOCK_EMBED, "the embedding has a backward pass");
+    }
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frozen_changes_nothing_else),
+        cmocka_unit_test(test_no_gradient_goes_further_than_it_must),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
