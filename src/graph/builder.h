@@ -102,6 +102,7 @@ typedef struct hr_derive {
     int32_t *uses;     /* [tensor_max] forward steps that read it */
     int32_t *param;    /* [tensor_max] the parameter whose weight it is; HR_NONE */
     bool *shared;      /* [step_max] its residual has its gradient */
+    int32_t lowest;    /* layer with a step that reads what trains; HR_NONE */
 } hr_derive;
 
 /* Emits the backward steps for forward steps [first, last], in reverse, at the builder's place, as

@@ -40,10 +40,12 @@ static bool share(hr_derive *derive, int32_t step)
     return true;
 }
 
-/* A parameter that trains is read by the step, or by one before it. */
+/* A parameter that trains is read by the step or by one before it; or the step is of the lowest
+ * layer with such a step: that has its whole backward pass, and is like the layers above it. */
 static bool is_reached(const hr_derive *derive, const hr_step *step)
 {
     const hr_param *params = derive->builder->program->params;
+    if (step->layer != HR_NONE && step->layer == derive->lowest) return true;
     for (int32_t i = 0; i < HR_IN_MAX; i++) {
         const int32_t in = step->in[i];
         if (hr_derive_wants(derive, in)) return true;
@@ -51,6 +53,18 @@ static bool is_reached(const hr_derive *derive, const hr_step *step)
             return true;
     }
     return false;
+}
+
+static void note_producers(hr_derive *derive, int32_t first, int32_t last)
+{
+    const hr_program *program = derive->builder->program;
+    for (int32_t s = first; s <= last; s++) {
+        const hr_step *step = &program->steps[s];
+        if (!op_of(derive, s)->derivative || !is_reached(derive, step)) continue;
+        if (derive->lowest == HR_NONE) derive->lowest = step->layer;
+        for (int32_t i = 0; i < HR_OUT_MAX; i++)
+            if (step->out[i] != HR_NONE) derive->producer[step->out[i]] = s;
+    }
 }
 
 static void survey(hr_derive *derive, int32_t first, int32_t last)
@@ -61,14 +75,12 @@ static void survey(hr_derive *derive, int32_t first, int32_t last)
         derive->uses[t] = 0;
     }
     for (int32_t p = 0; p < program->param_count; p++) derive->param[program->params[p].weight] = p;
-    for (int32_t s = first; s <= last; s++) {
-        const hr_step *step = &program->steps[s];
+    for (int32_t s = first; s <= last; s++)
         for (int32_t i = 0; i < HR_IN_MAX; i++)
-            if (step->in[i] != HR_NONE) derive->uses[step->in[i]]++;
-        if (!op_of(derive, s)->derivative || !is_reached(derive, step)) continue;
-        for (int32_t i = 0; i < HR_OUT_MAX; i++)
-            if (step->out[i] != HR_NONE) derive->producer[step->out[i]] = s;
-    }
+            if (program->steps[s].in[i] != HR_NONE) derive->uses[program->steps[s].in[i]]++;
+    derive->lowest = HR_NONE;
+    note_producers(derive, first, last); /* what layer is the lowest is known when it is through */
+    note_producers(derive, first, last);
 }
 
 hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last, hr_region *scratch,
