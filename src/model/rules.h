@@ -34,7 +34,7 @@ hr_param_rule hr_rules_of(const void *rules, int16_t layer, int32_t index, bool 
 /* Errors   USAGE  a group without a pattern, an unknown setting, a number out of range. */
 HR_MUST_CHECK hr_status hr_rules_check(const hr_config *config, hr_error *err);
 
-/* Errors   USAGE  a pattern that no parameter of the program matches, or nothing is left to train. */
+/* Errors   USAGE  a pattern that matches no parameter of the program, nothing left to train. */
 HR_MUST_CHECK hr_status hr_rules_check_names(const hr_config *config, const hr_program *program,
                                              hr_error *err);
 

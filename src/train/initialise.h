@@ -7,9 +7,9 @@
 
 #include "graph/program.h"
 
-/* Writes master, and weight where it is another tensor, or weight alone where it has no master. Element (k, n) is a function of (seed,
- * index, k, n) alone: neither the layout nor the format nor the order of loading changes it.
- * Padding is zero.
+/* Writes master, and weight where it is another tensor; weight alone where master is null. Element
+ * (k, n) is a function of (seed, index, k, n) alone: neither the layout nor the format nor the
+ * order of loading changes it. Padding is zero.
  *
  *   index       row of the table of parameters
  *   interrupts  once above 0, what is not written yet stays so; null: there are none */

@@ -159,7 +159,6 @@ static void compare(scene *s, uint64_t turn, int64_t limit)
     say(s, "best", &best->strategy, best->floor, best->ps);
     say(s, "found", &found.strategy, found.floor_bytes, found.step_ps);
     say(s, "really", &found.strategy, really.floor, really.ps);
-    print_message("family %d T %lld batch %lld format %d freeze %s still %d opt %d clip %g\n", s->config.model.family, (long long)s->config.train.seq_len, (long long)s->config.train.batch, s->config.train.format, s->config.train.freeze, s->fit.twin.trained.still, s->config.train.optimizer.kind, s->config.train.optimizer.clip);
     fail_msg("turn %llu: within %lld bytes", (unsigned long long)turn, (long long)limit);
 }
 

@@ -128,7 +128,7 @@ static void step_in_double(const hr_update_attr *attr, double lr, double scale, 
 static void compare_definition(const hr_kernels *kernels, int64_t elements, int32_t kind,
                                bool with_copy, int32_t threads)
 {
-    const hr_update_attr attr = { elements, 0.9, 0.95, 1e-8, 0.1, kind == 0 };
+    const hr_update_attr attr = { elements, 0.9, 0.95, 1e-8, 0.1, 0.625, kind == 0 };
     update_arrays a = take_arrays(elements);
     if (!with_copy) a.weight = NULL;
     double norm_scale[2] = { 7, 0.37 }, lr = 1e-3, *w = take(elements * 8), *m = take(elements * 8);
@@ -139,8 +139,8 @@ static void compare_definition(const hr_kernels *kernels, int64_t elements, int3
         call.clock = step;
         for (int64_t i = 0; i < elements; i++) {
             a.gradient[i] *= (i + step) % 3 == 0 ? -0.7f : 1.1f;
-            step_in_double(&attr, lr, norm_scale[1], (double)step + 1, kind == 2, a.gradient[i],
-                           &w[i], &m[i], &v[i]);
+            step_in_double(&attr, attr.lr_scale * lr, norm_scale[1], (double)step + 1, kind == 2,
+                           a.gradient[i], &w[i], &m[i], &v[i]);
         }
         run_threads(&call, kind == 2 ? hr_sgd_run : hr_adamw_run, 1, threads);
         for (int64_t i = 0; i < elements; i++) {
@@ -171,7 +171,7 @@ static void neither_threads_nor_a_scale_of_one_change_a_bit(uint32_t mask)
     enum { ELEMENTS = 5 * 4096 + 19 };
     hr_kernels kernels;
     hr_update_kernels_fill(&kernels.update, mask);
-    const hr_update_attr attr = { ELEMENTS, 0.9, 0.999, 1e-8, 0.01, true };
+    const hr_update_attr attr = { ELEMENTS, 0.9, 0.999, 1e-8, 0.01, 1, true };
     double norm_scale[2] = { 0.1, 1 }, lr = 3e-4;
     for (int32_t kind = 0; kind < 2; kind++) {
         const bool sgd = kind == 1;
@@ -196,7 +196,7 @@ static void padding_stays_zero(uint32_t mask)
     enum { ELEMENTS = 35 };
     hr_kernels kernels;
     hr_update_kernels_fill(&kernels.update, mask);
-    const hr_update_attr attr = { ELEMENTS, 0.9, 0.999, 1e-8, 0.1, false };
+    const hr_update_attr attr = { ELEMENTS, 0.9, 0.999, 1e-8, 0.1, 1, false };
     double lr = 1e-3;
     for (int32_t kind = 0; kind < 2; kind++) {
         update_arrays a = take_arrays(ELEMENTS);
@@ -217,7 +217,7 @@ static void extreme_gradients_move_a_weight_by_the_rate_at_most(uint32_t mask)
     hr_update_kernels_fill(&kernels.update, mask);
     const float gradients[] = { 1e18f, -1e18f, 1e-41f, 1e-30f, 0 };
     for (size_t k = 0; k < sizeof gradients / sizeof *gradients; k++) {
-        const hr_update_attr attr = { 1, 0.9, 0.95, 1e-8, 0, true };
+        const hr_update_attr attr = { 1, 0.9, 0.95, 1e-8, 0, 1, true };
         float gradient = gradients[k], w = 1, m = 0, v = 0;
         double lr = 1e-2;
         update_arrays a = { &gradient, &w, &m, &v, NULL };

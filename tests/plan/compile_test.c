@@ -14,7 +14,7 @@
 #include "model/assemble.h"
 #include "plan/compile.h"
 #include "plan/plan_file.h"
-#include "support/random_config.h"
+#include "support/random_freeze.h"
 #include "text/folder.h"
 
 enum { SEED = 20250214 };
@@ -213,6 +213,7 @@ static void random_plans_pass_the_judge_and_come_out_the_same_twice(void **state
         int64_t micro = between(SEED, turn, 20, 1, config.train.batch);
         while (config.train.batch % micro) micro--;
         config.memory.loss_chunk = between(SEED, turn, 21, 0, 300);
+        random_freeze(&config, (int32_t)(turn % FREEZES), SEED, turn);
         const int32_t threads = (int32_t)between(SEED, turn, 22, 1, 3);
         char *text[2];
         for (int32_t twice = 0; twice < 2; twice++) {

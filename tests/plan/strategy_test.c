@@ -23,6 +23,7 @@
 #include "plan/recompute.h"
 #include "plan/tile.h"
 #include "support/compiled.h"
+#include "support/random_freeze.h"
 #include "support/random_strategy.h"
 #include "text/folder.h"
 
@@ -160,6 +161,7 @@ static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
     for (uint64_t turn = 0; turn < 150 * HR_COUNT; turn++) {
         hr_config config = random_config(SEED, turn);
         if (turn % 2) config.train.seq_len = 64 * (1 + turn % 3);
+        random_freeze(&config, (int32_t)(turn % FREEZES), SEED, turn);
         hr_intermediates dropped[LAYERS_MOST];
         hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
         if (turn % 4 == 0) memset(dropped, 0, sizeof dropped);

@@ -10,6 +10,7 @@
 #include "mem/pattern.h"
 #include "mem/poison.h"
 #include "require.h"
+#include "support/random_freeze.h"
 #include "support/random_strategy.h"
 #include "support/rig.h"
 
@@ -70,6 +71,7 @@ static void steps_are_given_the_arena_to_its_end_and_no_further(void **state)
         int64_t micro = between(SEED, turn, 20, 1, config.train.batch);
         while (config.train.batch % micro) micro--;
         config.train.seq_len = between(SEED, turn, 23, 2, 40);
+        random_freeze(&config, (int32_t)(turn % FREEZES), SEED, turn);
         config.memory.micro_batch = micro;
         config.memory.loss_chunk = between(SEED, turn, 21, 1, micro * config.train.seq_len);
         /* Two of three as the recipe asks, one as it comes. */

@@ -65,7 +65,8 @@ static void same_but_frozen(const rig *all, const rig *some)
     const hr_program *program = &some->compiled.program;
     int64_t at = 0;
     require(program->param_count == all->compiled.program.param_count, "parameters");
-    require(!memcmp(&all->loss, &some->loss, sizeof all->loss), "loss %.17g %.17g, family %d, format %d, freeze %s", all->loss, some->loss, some->config.model.family, some->config.train.format, some->config.train.freeze);
+    require(!memcmp(&all->loss, &some->loss, sizeof all->loss), "loss: %.17g, not %.17g",
+            some->loss, all->loss);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
         const int64_t count = rig_elements(param);

@@ -10,8 +10,8 @@
 /* Adds the gradients of weights that are used twice. */
 void hr_build_merges(hr_builder *builder);
 
-/* The norm of the gradients of all parameters that have one, and what they are multiplied by so that it stays
- * within `limit` (0: no limit). Returns the tensor [2]: norm, scale. */
+/* The norm of the gradients of all parameters that have one, and what they are multiplied by so
+ * that it stays within `limit` (0: no limit). Returns the tensor [2]: norm, scale. */
 int32_t hr_build_norm_scale(hr_builder *builder, double limit);
 
 typedef struct {

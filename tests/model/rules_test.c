@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rules_test.c - which parameters train, with what rate and decay, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/assemble.h"
+#include "plan/compile.h"
+
+static hr_config recipe(const char *freeze, const char *groups)
+{
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = HR_FAMILY_GPT2;
+    config.model.n_layers = 3;
+    config.train.optimizer.weight_decay = 0.25;
+    snprintf(config.train.freeze, sizeof config.train.freeze, "%s", freeze);
+    snprintf(config.train.groups, sizeof config.train.groups, "%s", groups);
+    return config;
+}
+
+/* As the assembled program has it. */
+static hr_param_rule rule_of(const hr_config *config, const char *name)
+{
+    hr_error err;
+    hr_program program;
+    const int64_t bytes = (hr_compile_bytes(config) + 63) / 64 * 64;
+    hr_param_rule rule = { .lr_scale = -1 };
+    void *memory = aligned_alloc(64, (size_t)bytes);
+    hr_region region = hr_region_over(memory, bytes);
+    if (hr_config_check(config, &err) != HR_OK) fail_msg("%s", err.message);
+    if (hr_model_assemble(config, 1, &region, &program, &err) != HR_OK) fail_msg("%s", err.message);
+    for (int32_t p = 0; p < program.param_count; p++)
+        if (!strcmp(program.params[p].external_name, name)) rule = program.params[p].rule;
+    free(memory);
+    return rule;
+}
+
+static void freezing_is_by_any_pattern(void **state)
+{
+    const hr_config config = recipe("*.h.[01].mlp.*, *wpe*\n transformer.ln_f.bia?", "");
+    (void)state;
+    assert_true(rule_of(&config, "transformer.h.0.mlp.c_fc.weight").frozen);
+    assert_true(rule_of(&config, "transformer.h.1.mlp.c_proj.bias").frozen);
+    assert_false(rule_of(&config, "transformer.h.2.mlp.c_fc.weight").frozen);
+    assert_false(rule_of(&config, "transformer.h.0.attn.c_attn.weight").frozen);
+    assert_true(rule_of(&config, "transformer.wpe.weight").frozen);
+    assert_false(rule_of(&config, "transformer.wte.weight").frozen);
+    assert_true(rule_of(&config, "transformer.ln_f.bias").frozen);
+    assert_false(rule_of(&config, "transformer.ln_f.weight").frozen);
+}
+
+static void assert_rule(const hr_config *config, const char *name, double lr_scale, double decay)
+{
+    const hr_param_rule rule = rule_of(config, name);
+    if (rule.lr_scale != lr_scale || rule.decay != decay)
+        fail_msg("%s: lr %g, decay %g", name, rule.lr_scale, rule.decay);
+}
+
+static void the_first_group_that_matches_decides(void **state)
+{
+    const hr_config plain = recipe("", "");
+    const hr_config config = recipe("", "*ln_1*, *ln_2* decay=0.5 lr=2; *bias lr=0.125;"
+                                        "*wte* decay=0");
+    (void)state;
+    assert_rule(&plain, "transformer.wte.weight", 1, 0.25);
+    assert_rule(&plain, "transformer.h.0.ln_1.bias", 1, 0);
+    assert_rule(&config, "transformer.h.0.ln_1.bias", 2, 0.5);
+    assert_rule(&config, "transformer.h.2.ln_2.weight", 2, 0.5);
+    assert_rule(&config, "transformer.h.2.mlp.c_fc.bias", 0.125, 0);
+    assert_rule(&config, "transformer.h.2.mlp.c_fc.weight", 1, 0.25);
+    assert_rule(&config, "transformer.wte.weight", 1, 0);
+}
+
+static void assert_refused(const char *freeze, const char *groups, const char *sentence)
+{
+    hr_error err;
+    hr_program program;
+    const hr_config config = recipe(freeze, groups);
+    const int64_t bytes = (hr_compile_bytes(&config) + 63) / 64 * 64;
+    void *memory = aligned_alloc(64, (size_t)bytes);
+    hr_region region = hr_region_over(memory, bytes);
+    hr_status status = hr_config_check(&config, &err);
+    if (status == HR_OK) status = hr_model_assemble(&config, 1, &region, &program, &err);
+    free(memory);
+    assert_int_equal(status, HR_USAGE);
+    assert_string_equal(err.message, sentence);
+}
+
+static void what_means_nothing_is_refused(void **state)
+{
+    (void)state;
+    assert_refused("*.mpl.*", "",
+                   "train.freeze: no parameter of this model is called \"*.mpl.*\"; the nearest is "
+                   "transformer.ln_f.bias");
+    assert_refused("*", "", "train.freeze leaves none of 40 parameters to train");
+    assert_refused("lr=1", "", "train.freeze takes patterns of names alone, and no \"lr=1\"");
+    assert_refused("*ln*; *mlp*", "", "train.freeze takes patterns of names alone, and no \";\"");
+    assert_refused("", "*bias",
+                   "train.groups: a group has patterns and neither lr= nor decay=; "
+                   "write \"*.bias decay=0; head lr=0.1\"");
+    assert_refused("", "decay=0",
+                   "train.groups: a group has no pattern; write \"*.bias decay=0; "
+                   "head lr=0.1\"");
+    assert_refused("", "*bias rate=2",
+                   "train.groups: \"rate=2\" is no setting; there are lr= and decay=");
+    assert_refused("", "*bias lr=-1", "train.groups: \"lr=-1\" must be a number from 0 to 1000");
+    assert_refused("", "*bias lr=nan", "train.groups: \"lr=nan\" must be a number from 0 to 1000");
+    assert_refused("", "*.head lr=2",
+                   "train.groups: no parameter of this model is called \"*.head\"; the nearest is "
+                   "transformer.ln_f.bias");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freezing_is_by_any_pattern),
+        cmocka_unit_test(the_first_group_that_matches_decides),
+        cmocka_unit_test(what_means_nothing_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
