@@ -109,7 +109,8 @@ typedef struct hr_derive {
  * far down as there is a parameter that trains: to the bottom of its layer, so that layers are
  * alike. The gradients start with those that a step wrote beside its output (the loss). `scratch`
  * holds four numbers a tensor and a bit a step while this runs.
- * Errors   FAILURE  the program is full, or a gradient would need an addition that no step takes. */
+ * Errors   FAILURE  the program is full, or a gradient would need an addition that no step
+ *                   takes. */
 HR_MUST_CHECK hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last,
                                             hr_region *scratch, hr_error *err);
 
