@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fit/least.c - the least floor of all: knobs at their ends, layers by halving. */
+#include <string.h>
 
 #include "base/checked.h"
 #include "fit/settle.h"

@@ -303,13 +303,12 @@ static void layers_that_differ_are_not_underrated(void **state)
         hr_intermediates dropped[LAYERS_MOST];
         hr_error err;
         built really;
-        int64_t least;
         pose(&s, turn);
         s.config.model.n_layers = between(SEED, turn, 52, 2, LAYERS_MOST);
         random_freeze(&s.config, FREEZE_ANY, SEED, turn);
         s.search.used = 0;
         assert_int_equal(hr_fit_open(&s.fit, &s.config, &s.rates, 2, &s.search, &err), HR_OK);
-        assert_int_equal(hr_fit_least(&s.fit, &least, &err), HR_OK);
+        const int64_t least = least_of(NULL, &s.fit, dropped);
         for (int32_t b = 0; b < BUDGETS; b++) {
             hr_fit_found found = { .strategy.dropped = dropped };
             if (hr_fit_fastest(&s.fit, least + least * b / 12, &found, &err) != HR_OK)
