@@ -108,7 +108,7 @@ static hr_strategy found_strategy(bench *b, uint64_t turn)
     hr_fit_found found = { .strategy.dropped = b->dropped };
     hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, 2, &rates);
     must(hr_fit_open(&fit, &b->config, &rates, 2, &b->region, &err), &err);
-    must(hr_fit_least(&fit, &found, &err), &err);
+    must(hr_fit_least(&fit, INT64_MAX, &found, &err), &err);
     const double times = 1 + 3.0 * draw(b->seed, turn, 25) / 4294967296.0;
     must(hr_fit_fastest(&fit, (int64_t)((double)found.floor_bytes * times), &found, &err), &err);
     b->region.used = 0;

@@ -53,7 +53,9 @@ HR_MUST_CHECK hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found 
 
 /* The least floor of any strategy, and one that has it: not the fastest of them.
  *
+ *   most    where it is seen to be above this, no strategy is looked for: floor_bytes is more than
+ *           that and not above the least floor, and the strategy has no layers
  *   found   in: strategy.dropped [layers], to be written. out: strategy and floor_bytes */
-HR_MUST_CHECK hr_status hr_fit_least(hr_fit *fit, hr_fit_found *found, hr_error *err);
+HR_MUST_CHECK hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error *err);
 
 #endif

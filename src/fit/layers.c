@@ -325,28 +325,62 @@ static bool beats(const hr_twin *twin, const hr_twin_set *a, const hr_twin_set *
     return true;
 }
 
+/* So that what beats a set comes before it: equal sets stay in their order. */
+static int compare_sets(const hr_twin *twin, const hr_twin_set *a, const hr_twin_set *b)
+{
+    if (a->kept != b->kept) return a->kept < b->kept ? -1 : 1;
+    for (int32_t place = 0; place < twin->depth.places; place++) {
+        if (a->ps[place] != b->ps[place]) return a->ps[place] < b->ps[place] ? -1 : 1;
+        for (int32_t pass = 0; pass < HR_PASSES; pass++)
+            if (a->work[place][pass] != b->work[place][pass])
+                return a->work[place][pass] < b->work[place][pass] ? -1 : 1;
+    }
+    return 0;
+}
+
+/* Merges sorted runs of indices, each twice as long as those before. */
+static void sort_sets(const hr_twin *twin, const hr_twin_set *sets, int32_t count, uint16_t *order)
+{
+    uint16_t other[HR_FIT_SETS_MOST];
+    for (int32_t k = 0; k < count; k++) order[k] = (uint16_t)k;
+    for (int32_t run = 1; run < count; run *= 2) {
+        for (int32_t first = 0; first < count; first += 2 * run) {
+            const int32_t middle = (int32_t)hr_min(first + run, count);
+            const int32_t end = (int32_t)hr_min(first + 2 * run, count);
+            int32_t i = first, j = middle;
+            for (int32_t to = first; to < end; to++) {
+                const bool left = j == end || (i < middle && compare_sets(twin, &sets[order[i]],
+                                                                          &sets[order[j]]) <= 0);
+                other[to] = left ? order[i++] : order[j++];
+            }
+        }
+        memcpy(order, other, (size_t)count * sizeof *order);
+    }
+}
+
 /* What beats a set beats all that this one beats, so those that are left say all; mostly the one
  * that beat the last beats this one, too. */
 int32_t hr_layers_prune(const hr_twin *twin, hr_twin_set *sets, int32_t set_count)
 {
-    int32_t left = 0, recent = 0;
-    for (int32_t k = 0; k < set_count; k++) {
-        bool beaten = left && beats(twin, &sets[recent], &sets[k]);
-        for (int32_t other = 0; other < left && !beaten; other++) {
-            beaten = beats(twin, &sets[other], &sets[k]);
-            if (beaten) recent = other;
+    uint16_t order[HR_FIT_SETS_MOST], left[HR_FIT_SETS_MOST];
+    bool stays[HR_FIT_SETS_MOST] = { false };
+    int32_t left_count = 0, recent = 0, count = 0;
+    sort_sets(twin, sets, set_count, order);
+    for (int32_t i = 0; i < set_count; i++) {
+        const hr_twin_set *set = &sets[order[i]];
+        bool beaten = left_count && beats(twin, &sets[left[recent]], set);
+        for (int32_t k = 0; k < left_count && !beaten; k++) {
+            beaten = beats(twin, &sets[left[k]], set);
+            if (beaten) recent = k;
         }
         if (beaten) continue;
-        const hr_twin_set set = sets[k];
-        int32_t kept = 0;
-        for (int32_t other = 0; other < left; other++) {
-            if (beats(twin, &set, &sets[other])) continue;
-            if (kept < other) sets[kept] = sets[other];
-            kept++;
-        }
-        sets[kept] = set;
-        recent = kept;
-        left = kept + 1;
+        stays[order[i]] = true;
+        left[left_count++] = order[i];
     }
-    return left;
+    for (int32_t k = 0; k < set_count; k++) {
+        if (!stays[k]) continue;
+        if (count < k) sets[count] = sets[k];
+        count++;
+    }
+    return count;
 }

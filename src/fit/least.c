@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "fit/settle.h"
 
+enum { WAYS = 4 }; /* orders of dW and dX, lifetimes of gradients */
+
 /* Bytes fall with the size of a cut, so the ends of each list are enough. */
 static int32_t ends(int64_t *list, int32_t count)
 {
@@ -46,11 +48,7 @@ static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting 
     const int32_t attentions = ends(attention,
                                     hr_fit_attention_tiles(fit->config, micro, attention));
     hr_status status = HR_OK;
-    int64_t bound = INT64_MAX;
-    for (int32_t c = 0; c < rests->chunk_count; c++)
-        bound = hr_min(bound, hr_max(rests->rests[c].head, rests->rests[c].other));
-    for (int32_t i = mlps * attentions - 1; i >= 0 && bound < found->floor_bytes && status == HR_OK;
-         i--) {
+    for (int32_t i = mlps * attentions - 1; i >= 0 && status == HR_OK; i--) {
         hr_setting *s = &fit->desk->tiled;
         hr_setting_derive(fit, base, rests, s);
         s->knobs.mlp_tile = mlp[i / attentions];
@@ -73,24 +71,64 @@ static hr_status open_ends(hr_fit *fit, int64_t micro, int32_t way, hr_setting *
     return hr_setting_find_rests(fit, s, err);
 }
 
-hr_status hr_fit_least(hr_fit *fit, hr_fit_found *found, hr_error *err)
+/* Whatever the layers do. */
+static int64_t bound_of(const hr_setting *s)
+{
+    int64_t bound = INT64_MAX;
+    for (int32_t c = 0; c < s->chunk_count; c++)
+        bound = hr_min(bound, hr_max(s->rests[c].head, s->rests[c].other));
+    return bound;
+}
+
+/* A micro-batch with an order and a lifetime of gradients, and what its floors are not below. */
+typedef struct {
+    int64_t micro, bound;
+    int32_t way;
+} prospect;
+
+/* In the order of what may come of them. Returns how many. */
+static hr_status list_prospects(hr_fit *fit, prospect *list, int32_t *count, hr_error *err)
 {
     int64_t micros[HR_FIT_MICROS_MOST];
-    const int32_t count = ends(micros, hr_fit_micros(fit->config, micros));
-    hr_status status = HR_OK;
-    found->floor_bytes = INT64_MAX;
-    found->step_ps = found->bound_ps = 0;
-    found->proven = false;
-    for (int32_t m = count - 1; m >= 0 && status == HR_OK; m--) {
-        hr_setting *base = &fit->desk->whole, *other = &fit->desk->ordered;
-        status = open_ends(fit, micros[m], 0, base, err);
-        if (status == HR_OK) status = hr_setting_foresee(fit, base, err);
-        if (status == HR_OK) status = least_of(fit, base, base, found, err);
-        for (int32_t way = 1; way < 4 && status == HR_OK; way++) {
+    hr_setting *s = &fit->desk->ordered;
+    *count = 0;
+    for (int32_t m = ends(micros, hr_fit_micros(fit->config, micros)) - 1; m >= 0; m--)
+        for (int32_t way = 0; way < WAYS; way++) {
             if (way / 2 && micros[m] < fit->config->train.batch) break;
-            status = open_ends(fit, micros[m], way, other, err);
-            if (status == HR_OK) status = least_of(fit, base, other, found, err);
+            const hr_status status = open_ends(fit, micros[m], way, s, err);
+            if (status != HR_OK) return status;
+            const prospect made = { micros[m], bound_of(s), way };
+            int32_t i = (*count)++;
+            for (; i > 0 && list[i - 1].bound > made.bound; i--) list[i] = list[i - 1];
+            list[i] = made;
         }
+    return HR_OK;
+}
+
+hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error *err)
+{
+    prospect list[2 * WAYS];
+    hr_setting *base = &fit->desk->whole, *other = &fit->desk->ordered;
+    int64_t foreseen = 0;
+    int32_t count = 0;
+    hr_status status = list_prospects(fit, list, &count, err);
+    if (status != HR_OK) return status;
+    *found = (hr_fit_found){ .strategy.dropped = found->strategy.dropped,
+                             .floor_bytes = INT64_MAX };
+    if (list[0].bound > most) {
+        found->floor_bytes = list[0].bound;
+        return HR_OK;
+    }
+    for (int32_t i = 0; i < count && status == HR_OK; i++) {
+        const prospect *p = &list[i];
+        if (p->bound >= found->floor_bytes) break;
+        if (foreseen != p->micro) {
+            foreseen = p->micro;
+            status = open_ends(fit, p->micro, 0, base, err);
+            if (status == HR_OK) status = hr_setting_foresee(fit, base, err);
+        }
+        if (status == HR_OK && p->way) status = open_ends(fit, p->micro, p->way, other, err);
+        if (status == HR_OK) status = least_of(fit, base, p->way ? other : base, found, err);
     }
     return status;
 }

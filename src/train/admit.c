@@ -138,14 +138,14 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
     return hr_fail(err, HR_NO_FIT, "no plan packs within %lld bytes of arena", (long long)limit);
 }
 
-/* The least floor of any strategy, asked once. */
-static hr_status find_floor(trial *t, int64_t *bytes, hr_error *err)
+/* The least floor of any strategy, asked once; if it is seen to be above `most`, less than it. */
+static hr_status find_floor(trial *t, int64_t most, int64_t *bytes, hr_error *err)
 {
     hr_fit_found found = { .strategy.dropped = t->lowest.strategy.dropped };
     *bytes = t->lowest.floor_bytes;
     if (t->lowest.floor_bytes) return HR_OK;
     hr_status status = open_search(t, err);
-    if (status == HR_OK) status = hr_fit_least(&t->fit, &found, err);
+    if (status == HR_OK) status = hr_fit_least(&t->fit, most, &found, err);
     if (status != HR_OK) return status;
     t->lowest = found;
     *bytes = found.floor_bytes;
@@ -159,7 +159,7 @@ static hr_status build_least(trial *t, hr_fit_found *least, hr_error *err)
     hr_admission *a = t->admission;
     int64_t limit, best = INT64_MAX;
     hr_fit_found found = { .strategy.dropped = t->spare };
-    hr_status status = find_floor(t, &limit, err);
+    hr_status status = find_floor(t, INT64_MAX, &limit, err);
     for (int32_t tries = 0; tries < TRIES_MOST && status == HR_OK; tries++) {
         status = open_search(t, err);
         if (status == HR_OK) status = hr_fit_fastest(&t->fit, limit, &found, err);
@@ -250,10 +250,11 @@ static hr_status build_any(trial *t, int64_t limit, bool *settled, hr_error *err
     hr_admission *a = t->admission;
     int64_t floor_bytes = 0;
     *settled = true;
-    hr_status status = find_floor(t, &floor_bytes, err);
+    const int64_t hopeless = hr_max(limit, 0) / (CHANCE_PART - 1) * CHANCE_PART + CHANCE_PART;
+    hr_status status = find_floor(t, hopeless, &floor_bytes, err);
     if (status != HR_OK) return status;
     a->answer.minimum_bytes = account(t, floor_bytes);
-    if (floor_bytes - floor_bytes / CHANCE_PART > limit)
+    if (floor_bytes > hopeless)
         return hr_fail(err, HR_NO_FIT, "the smallest floor is far above the limit");
     *settled = floor_bytes <= limit;
     if (!*settled) return HR_OK;
@@ -291,7 +292,7 @@ static hr_status search(trial *t, aims aim, hr_error *err)
         return status;
     }
     /* That nothing fits is known from the least long before every strategy was looked at. */
-    status = find_floor(t, &floor_bytes, err);
+    status = find_floor(t, INT64_MAX, &floor_bytes, err);
     if (status == HR_OK && floor_bytes > limit)
         status = hr_fail(err, HR_NO_FIT, "no strategy keeps within %lld bytes of arena",
                          (long long)limit);

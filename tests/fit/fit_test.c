@@ -215,7 +215,7 @@ static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *dropped)
     hr_fit_found found = { .strategy.dropped = dropped };
     hr_error err;
     built really;
-    if (hr_fit_least(fit, &found, &err) != HR_OK) fail_msg("%s", err.message);
+    if (hr_fit_least(fit, INT64_MAX, &found, &err) != HR_OK) fail_msg("%s", err.message);
     if (!s) return found.floor_bytes;
     build(s, &found.strategy, &really);
     if (really.floor != found.floor_bytes) {
