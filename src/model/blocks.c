@@ -40,6 +40,21 @@ void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model
                                          : hr_build_param(builder, shape, "%s", name);
 }
 
+int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
+                       int32_t h, hr_block_branch *attention, hr_block_branch *mlp)
+{
+    for (int64_t i = 0; i < config->model.n_layers; i++) {
+        builder->layer = (int16_t)i;
+        builder->block = HR_BLOCK_ATTENTION;
+        h = attention(builder, config, model, model->layers[i], h);
+        builder->block = HR_BLOCK_MLP;
+        if (mlp) h = mlp(builder, config, model, model->layers[i], h);
+    }
+    builder->layer = HR_NONE;
+    builder->block = HR_BLOCK_NONE;
+    return h;
+}
+
 void hr_block_mark_qkv(hr_builder *builder, int32_t qkv)
 {
     hr_build_mark(builder, qkv, HR_INTERMEDIATE_Q);

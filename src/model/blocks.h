@@ -26,6 +26,15 @@ void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *mode
 void hr_block_head(hr_builder *builder, const hr_config *config, hr_model *model, double std,
                    const char *name);
 
+/* A branch of a layer with its residual: from the stream `h` before it to that after it. */
+typedef int32_t hr_block_branch(hr_builder *builder, const hr_config *config, const hr_model *model,
+                                const int32_t *weights, int32_t h);
+
+/* All layers, each attention and then mlp (null: there is none). Returns the stream after the
+ * last. */
+int32_t hr_block_stack(hr_builder *builder, const hr_config *config, const hr_model *model,
+                       int32_t h, hr_block_branch *attention, hr_block_branch *mlp);
+
 /* Queries, keys and values in one buffer: a strategy keeps them together or not at all. */
 void hr_block_mark_qkv(hr_builder *builder, int32_t qkv);
 

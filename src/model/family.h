@@ -35,7 +35,6 @@ typedef enum {
 typedef struct {
     const char *name;
     uint32_t traits;
-    const char *architecture;   /* as a Hugging Face config.json names it; null: not known there */
     const char *initialisation; /* in words */
 
     /* Declares every parameter, in the order in which a file lists them. */

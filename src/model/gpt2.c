@@ -61,8 +61,10 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     hr_block_head(builder, config, model, STD, "lm_head.weight");
 }
 
-static int32_t attention(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)
+static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
+                         const int32_t *w, int32_t h)
 {
+    (void)model;
     const int64_t D = config->model.d_model;
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
@@ -76,8 +78,10 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const int
     return hr_block_join_mid(builder, config, "attention_out", o, w[OUT], w[OUT_BIAS], h);
 }
 
-static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)
+static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
+                   const int32_t *w, int32_t h)
 {
+    (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_2", h, w[LN_2], w[LN_2_BIAS],
                                        config->model.norm_eps);
     const int32_t up = hr_build_linear(builder, "up", norm, w[UP], w[UP_BIAS], HR_ACT_GELU_TANH,
@@ -90,15 +94,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 {
     builder->block = HR_BLOCK_EMBED;
     int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions, 0);
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
-        builder->layer = (int16_t)i;
-        builder->block = HR_BLOCK_ATTENTION;
-        h = attention(builder, config, model->layers[i], h);
-        builder->block = HR_BLOCK_MLP;
-        h = mlp(builder, config, model->layers[i], h);
-    }
-    builder->layer = HR_NONE;
-    builder->block = HR_BLOCK_NONE;
+    h = hr_block_stack(builder, config, model, h, attention, mlp);
     return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
                          config->model.norm_eps);
 }
@@ -106,7 +102,6 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 const hr_family_spec hr_family_gpt2 = {
     .name = "gpt2",
     .traits = HR_READS_POSITIONS | HR_MAY_TIE | HR_TIES,
-    .architecture = "GPT2LMHeadModel",
     .initialisation = "normal 0.02; both matrices that end a branch 0.02 / sqrt(2 layers); "
                       "biases 0, norms 1",
     .params = params,

@@ -108,8 +108,10 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const hr_
     return hr_block_join_mid(builder, config, "attention_out", o, w[HR_LLAMA_WO], HR_NONE, h);
 }
 
-static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)
+static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
+                   const int32_t *w, int32_t h)
 {
+    (void)model;
     const int32_t norm = hr_build_rms_norm(builder, "norm_2", h, w[HR_LLAMA_NORM_2],
                                            config->model.norm_eps);
     const int32_t gate = hr_block_project(builder, "gate", norm, w[HR_LLAMA_GATE], HR_NONE,
@@ -123,15 +125,7 @@ static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *
 int32_t hr_llama_layers(hr_builder *builder, const hr_config *config, const hr_model *model,
                         int32_t h)
 {
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
-        builder->layer = (int16_t)i;
-        builder->block = HR_BLOCK_ATTENTION;
-        h = attention(builder, config, model, model->layers[i], h);
-        builder->block = HR_BLOCK_MLP;
-        h = mlp(builder, config, model->layers[i], h);
-    }
-    builder->layer = HR_NONE;
-    builder->block = HR_BLOCK_NONE;
+    h = hr_block_stack(builder, config, model, h, attention, mlp);
     return hr_build_rms_norm(builder, "final_norm", h, model->final_gain, config->model.norm_eps);
 }
 
@@ -151,7 +145,6 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 const hr_family_spec hr_family_llama = { .name = "llama",
                                          .traits = HR_READS_GROUPS | HR_SLIDES | HR_ROTATES_ALL |
                                                    HR_MAY_TIE,
-                                         .architecture = "LlamaForCausalLM",
                                          .initialisation = "normal 0.02; norms 1",
                                          .params = params,
                                          .tables = hr_llama_tables,

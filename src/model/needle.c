@@ -68,8 +68,10 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     model->head = hr_build_param(builder, (hr_param_shape){ HR_PARAM_MATRIX, D, V, std }, "head");
 }
 
-static int32_t attention(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)
+static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
+                         const int32_t *w, int32_t h)
 {
+    (void)model;
     const double eps = config->model.norm_eps;
     const int32_t norm_q = hr_build_norm(builder, "norm_q", h, w[LN_Q], w[LN_Q_BIAS], eps);
     const int32_t q = hr_block_project(builder, "q", norm_q, w[WQ], HR_NONE, HR_INTERMEDIATE_Q);
@@ -81,8 +83,10 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const int
     return hr_block_join_mid(builder, config, "attention_out", o, w[WO], HR_NONE, h);
 }
 
-static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)
+static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
+                   const int32_t *w, int32_t h)
 {
+    (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_mlp", h, w[LN_MLP], w[LN_MLP_BIAS],
                                        config->model.norm_eps);
     const int32_t up = hr_build_linear(builder, "up", norm, w[W1], w[B1], HR_ACT_RELU, HR_NONE);
@@ -94,15 +98,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 {
     builder->block = HR_BLOCK_EMBED;
     int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions, 0);
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
-        builder->layer = (int16_t)i;
-        builder->block = HR_BLOCK_ATTENTION;
-        h = attention(builder, config, model->layers[i], h);
-        builder->block = HR_BLOCK_MLP;
-        h = mlp(builder, config, model->layers[i], h);
-    }
-    builder->layer = HR_NONE;
-    builder->block = HR_BLOCK_NONE;
+    h = hr_block_stack(builder, config, model, h, attention, mlp);
     return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
                          config->model.norm_eps);
 }

@@ -71,8 +71,10 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     hr_block_head(builder, config, model, STD, "lm_head.weight");
 }
 
-static int32_t attention(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)
+static int32_t attention(hr_builder *builder, const hr_config *config, const hr_model *model,
+                         const int32_t *w, int32_t h)
 {
+    (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_1", h, w[LN_1], w[LN_1_BIAS],
                                        config->model.norm_eps);
     const int32_t q = hr_block_project(builder, "q", norm, w[WQ], w[BQ], HR_INTERMEDIATE_Q);
@@ -82,8 +84,10 @@ static int32_t attention(hr_builder *builder, const hr_config *config, const int
     return hr_block_join_mid(builder, config, "attention_out", o, w[OUT], w[OUT_BIAS], h);
 }
 
-static int32_t mlp(hr_builder *builder, const hr_config *config, const int32_t *w, int32_t h)
+static int32_t mlp(hr_builder *builder, const hr_config *config, const hr_model *model,
+                   const int32_t *w, int32_t h)
 {
+    (void)model;
     const int32_t norm = hr_build_norm(builder, "norm_2", h, w[LN_2], w[LN_2_BIAS],
                                        config->model.norm_eps);
     const int32_t up = hr_build_linear(builder, "up", norm, w[W1], w[B1], HR_ACT_RELU, HR_NONE);
@@ -96,22 +100,13 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
     builder->block = HR_BLOCK_EMBED;
     int32_t h = hr_build_embed(builder, "embedding", ids, model->table, model->positions,
                                POSITIONS_SKIPPED);
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
-        builder->layer = (int16_t)i;
-        builder->block = HR_BLOCK_ATTENTION;
-        h = attention(builder, config, model->layers[i], h);
-        builder->block = HR_BLOCK_MLP;
-        h = mlp(builder, config, model->layers[i], h);
-    }
-    builder->layer = HR_NONE;
-    builder->block = HR_BLOCK_NONE;
+    h = hr_block_stack(builder, config, model, h, attention, mlp);
     return hr_build_norm(builder, "final_norm", h, model->final_gain, model->final_bias,
                          config->model.norm_eps);
 }
 
 const hr_family_spec hr_family_opt = { .name = "opt",
                                        .traits = HR_READS_POSITIONS | HR_MAY_TIE | HR_TIES,
-                                       .architecture = "OPTForCausalLM",
                                        .initialisation = "normal 0.02; biases 0, norms 1",
                                        .params = params,
                                        .forward = forward };

@@ -9,6 +9,7 @@
  * The expansion is a step of the head: of z, tokens by D_out, only what a loss chunk works on
  * exists, like the logits, and a sample widens the one row that it needs. */
 #include <math.h>
+#include <stddef.h>
 
 #include "model/blocks.h"
 #include "ops/embed/embed_build.h"
@@ -53,21 +54,21 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 }
 
 /* A layer mixes tokens, so it is cut where attention would be: between sequences. */
+static int32_t mix(hr_builder *builder, const hr_config *config, const hr_model *model,
+                   const int32_t *w, int32_t x)
+{
+    const int32_t u = hr_block_project(builder, "u", x, w[W_IN], HR_NONE, HR_INTERMEDIATE_UP);
+    (void)config;
+    (void)model;
+    return hr_build_recurrence(builder, "layer_out", u, x, w[ALPHA]);
+}
+
 static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
                        int32_t ids)
 {
     builder->block = HR_BLOCK_EMBED;
-    int32_t x = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
-    builder->block = HR_BLOCK_ATTENTION;
-    for (int64_t i = 0; i < config->model.n_layers; i++) {
-        const int32_t *w = model->layers[i];
-        builder->layer = (int16_t)i;
-        const int32_t u = hr_block_project(builder, "u", x, w[W_IN], HR_NONE, HR_INTERMEDIATE_UP);
-        x = hr_build_recurrence(builder, "layer_out", u, x, w[ALPHA]);
-    }
-    builder->layer = HR_NONE;
-    builder->block = HR_BLOCK_NONE;
-    return x;
+    const int32_t x = hr_build_embed(builder, "embedding", ids, model->table, HR_NONE, 0);
+    return hr_block_stack(builder, config, model, x, mix, NULL);
 }
 
 static int32_t expand(hr_builder *builder, const hr_config *config, const hr_model *model,
