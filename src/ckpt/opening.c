@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ckpt/opening.c - what readers of headers and of the index share. */
+#include "ckpt/opening.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { PATH_SHOWN = 200 };
+
+const char *hr_opening_shown(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > PATH_SHOWN ? path + length - PATH_SHOWN : path;
+}
+
+hr_status hr_opening_no_room(const hr_opening *o)
+{
+    return hr_fail(o->err, HR_FAILURE, "%s: the table of its tensors finds no room",
+                   hr_opening_shown(o->stored->path));
+}
+
+void *hr_opening_add_row(hr_region *region, void **table, int32_t count, int64_t bytes)
+{
+    if (!count) return *table = hr_region_take(region, 1, bytes);
+    if (bytes > region->bytes - region->used) return NULL;
+    region->used += bytes;
+    region->used_most = hr_max(region->used_most, region->used);
+    return memset(region->base + region->used - bytes, 0, (size_t)bytes);
+}
+
+bool hr_opening_is_plain(const char *name)
+{
+    for (; *name; name++)
+        if ((unsigned char)*name < ' ' || *name == 127) return false;
+    return true;
+}
+
+hr_status hr_opening_not_json(const hr_opening *o, const hr_json *json, const char *what,
+                              int64_t at)
+{
+    if (json->problem)
+        return hr_fail(o->err, HR_CORRUPT, "%s: %s, byte %lld: not JSON: %s",
+                       hr_opening_shown(o->place), what, (long long)(at + json->at), json->problem);
+    return hr_fail(o->err, HR_CORRUPT, "%s: %s, byte %lld: another kind of value is needed there",
+                   hr_opening_shown(o->place), what, (long long)(at + json->at));
+}

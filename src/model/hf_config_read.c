@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/hf_config_read.c - a config.json into a list of its options, and that held against the
+ * table. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "model/config_keys.h"
+#include "model/hf_config.h"
+#include "model/hf_table.h"
+
+enum { FILE_BYTES = 65536, OPTIONS_MAX = 256, VALUE_BYTES = 64, PATH_SHOWN = 160, NAME_SHOWN = 60 };
+
+/* ---- one file into a list of its options */
+
+typedef struct {
+    const char *section, *name, *value; /* section empty: of the file itself */
+    int64_t value_bytes;
+    hr_json_kind kind;
+} option;
+
+typedef struct {
+    char path[PATH_MAX];
+    char text[FILE_BYTES];
+    option options[OPTIONS_MAX];
+    int32_t option_count;
+    char architecture[VALUE_BYTES], model_type[VALUE_BYTES]; /* empty: not there */
+    int32_t made_by;                                         /* row of `architectures` */
+    hr_error *err;
+} reader;
+
+static const char *shown(const reader *r)
+{
+    const size_t length = strlen(r->path);
+    return r->path + (length > PATH_SHOWN ? length - PATH_SHOWN : 0);
+}
+
+static hr_status fail(const reader *r, const char *sentence)
+{
+    return hr_fail(r->err, HR_CORRUPT, "%s: %s", shown(r), sentence);
+}
+
+/* A name or a value for a sentence: one line, and not too long. */
+static const char *quote(const char *value, int64_t bytes, char text[VALUE_BYTES])
+{
+    int32_t length = 0;
+    for (int64_t i = 0; i < bytes && i < NAME_SHOWN; i++)
+        text[length++] = (unsigned char)value[i] < ' ' || value[i] == 127 ? '?' : value[i];
+    text[length] = 0;
+    return text;
+}
+
+static hr_status not_json(const reader *r, const hr_json *json)
+{
+    return hr_fail(r->err, HR_CORRUPT, "%s: byte %lld: %s", shown(r), (long long)json->at,
+                   json->problem ? json->problem : "another kind of value is needed there");
+}
+
+static bool copy_word(const hr_json *json, char word[VALUE_BYTES])
+{
+    quote(json->value, json->value_bytes, word);
+    return json->value_bytes < NAME_SHOWN;
+}
+
+static hr_status read_architectures(reader *r, hr_json *json)
+{
+    const hr_json_kind kind = hr_json_next(json);
+    if (kind == HR_JSON_NULL) return HR_OK;
+    if (kind != HR_JSON_ARRAY || hr_json_next(json) != HR_JSON_STRING) return not_json(r, json);
+    copy_word(json, r->architecture);
+    if (hr_json_next(json) == HR_JSON_CLOSE) return HR_OK;
+    return json->problem ? not_json(r, json) : fail(r, "names more than one architecture");
+}
+
+static hr_status add_option(reader *r, const hr_json *json, const char *section, const char *name,
+                            hr_json_kind kind)
+{
+    char quoted[VALUE_BYTES];
+    for (int32_t i = 0; i < r->option_count; i++)
+        if (!strcmp(r->options[i].section, section) && !strcmp(r->options[i].name, name))
+            return hr_fail(r->err, HR_CORRUPT, "%s: has \"%s\" twice", shown(r),
+                           quote(name, (int64_t)strlen(name), quoted));
+    if (r->option_count == OPTIONS_MAX) return fail(r, "has more than 256 options");
+    r->options[r->option_count++] = (option){ section, name, json->value, json->value_bytes, kind };
+    return HR_OK;
+}
+
+/* All layers of one kind are that kind. */
+static hr_status read_layer_types(reader *r, hr_json *json, const char *name)
+{
+    hr_json found = { .value = "of several kinds" };
+    const char *first = NULL;
+    bool same = true;
+    hr_json_kind kind = hr_json_next(json);
+    if (kind == HR_JSON_NULL) return HR_OK;
+    if (kind != HR_JSON_ARRAY) return not_json(r, json);
+    while ((kind = hr_json_next(json)) == HR_JSON_STRING) {
+        same = same && (!first || !strcmp(first, json->value));
+        first = json->value;
+    }
+    if (kind != HR_JSON_CLOSE) return not_json(r, json);
+    if (same && first) found.value = first;
+    found.value_bytes = (int64_t)strlen(found.value);
+    return add_option(r, &found, "", name, HR_JSON_STRING);
+}
+
+static hr_status read_section(reader *r, hr_json *json, const char *section)
+{
+    hr_json_kind kind = hr_json_next(json);
+    if (kind == HR_JSON_NULL) return HR_OK;
+    if (kind != HR_JSON_OBJECT) return not_json(r, json);
+    while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
+        const char *name = json->value;
+        kind = hr_json_next(json);
+        if (kind == HR_JSON_WRONG || kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY)
+            return not_json(r, json);
+        const hr_status status = add_option(r, json, section, name, kind);
+        if (status != HR_OK) return status;
+    }
+    return kind == HR_JSON_CLOSE ? HR_OK : not_json(r, json);
+}
+
+static hr_status read_option(reader *r, hr_json *json)
+{
+    const char *name = json->value;
+    char quoted[VALUE_BYTES];
+    if (!strcmp(name, "architectures") && !*r->architecture) return read_architectures(r, json);
+    if (!strcmp(name, "layer_types")) return read_layer_types(r, json, name);
+    if (!strcmp(name, "rope_scaling") || !strcmp(name, "rope_parameters"))
+        return read_section(r, json, name);
+    const hr_json_kind kind = hr_json_next(json);
+    if (!strcmp(name, "model_type") && kind == HR_JSON_STRING) {
+        if (*r->model_type) return fail(r, "has \"model_type\" twice");
+        copy_word(json, r->model_type);
+        return HR_OK;
+    }
+    if (hr_hf_has_no_effect(name)) return hr_json_skip(json, kind) ? HR_OK : not_json(r, json);
+    if (kind == HR_JSON_WRONG) return not_json(r, json);
+    if (kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY)
+        return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is no option that is known", shown(r),
+                       quote(name, (int64_t)strlen(name), quoted));
+    return add_option(r, json, "", name, kind);
+}
+
+static hr_status read_options(reader *r, int64_t bytes)
+{
+    hr_json json = hr_json_over(r->text, bytes);
+    hr_json_kind kind;
+    if (hr_json_next(&json) != HR_JSON_OBJECT) return not_json(r, &json);
+    while ((kind = hr_json_next(&json)) == HR_JSON_KEY) {
+        const hr_status status = read_option(r, &json);
+        if (status != HR_OK) return status;
+    }
+    if (kind != HR_JSON_CLOSE || hr_json_next(&json) != HR_JSON_END) return not_json(r, &json);
+    return HR_OK;
+}
+
+/* ---- the list held against the table */
+
+/* The architecture decides; where it is left out, the kind of model. */
+static hr_status find_architecture(reader *r, hr_config *config)
+{
+    r->made_by = -1;
+    for (int32_t i = 0; i < HR_HF_ARCHITECTURES; i++) {
+        const char *name = hr_hf_architectures[i].architecture;
+        if (*r->architecture ? name && !strcmp(name, r->architecture)
+                             : !strcmp(hr_hf_architectures[i].family, r->model_type))
+            r->made_by = i;
+    }
+    if (!*r->architecture && !*r->model_type)
+        return fail(r, "has neither \"architectures\" nor \"model_type\"");
+    const char *said = *r->architecture ? r->architecture : r->model_type;
+    if (r->made_by < 0)
+        return hr_fail(r->err, HR_CORRUPT, "%s: %s is no architecture that is known", shown(r),
+                       said);
+    const char *family = hr_hf_architectures[r->made_by].family;
+    if (*r->model_type && strcmp(family, r->model_type))
+        return hr_fail(r->err, HR_CORRUPT, "%s: its model_type is %s, and %s is a %s", shown(r),
+                       r->model_type, r->architecture, family);
+    if (hr_config_set(config, "model.family", family, NULL) == HR_OK) return HR_OK;
+    return hr_fail(r->err, HR_CORRUPT, "%s: %s is a family that is not built yet", shown(r), said);
+}
+
+/* Whether `names` has the option's spelling. */
+static bool spells(const char *names, const option *o)
+{
+    char name[2 * VALUE_BYTES];
+    const int length = snprintf(name, sizeof name, "%s%s%s", o->section, *o->section ? "." : "",
+                                o->name);
+    if (length >= (int)sizeof name || strchr(name, ' ')) return false;
+    for (const char *at = names; *at; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+        if (word == (size_t)length && !memcmp(at, name, word)) return true;
+        at += word;
+    }
+    return false;
+}
+
+static bool same_value(const char *a, const char *b)
+{
+    double x, y;
+    return !strcmp(a, b) || (hr_real_parse(a, &x) && hr_real_parse(b, &y) && x == y);
+}
+
+/* An option's text as a key takes it. What is null is none or false where there is such a thing. */
+static hr_status read_value(const reader *r, const option *o, const hr_hf_option *row,
+                            char value[VALUE_BYTES])
+{
+    char name[VALUE_BYTES], quoted[VALUE_BYTES];
+    double number;
+    const int32_t key = row->key ? hr_config_row_find(row->key) : -1;
+    const hr_key *is = key >= 0 ? hr_config_key(key) : NULL;
+    const char *zero_word = is ? is->zero_word : row->key ? NULL : "false";
+    quote(o->value, o->value_bytes, value);
+    if (o->kind == HR_JSON_NULL && zero_word) {
+        snprintf(value, VALUE_BYTES, "%s", zero_word);
+        return HR_OK;
+    }
+    const bool truth = o->kind == HR_JSON_TRUE || o->kind == HR_JSON_FALSE;
+    const bool word = o->kind == HR_JSON_STRING && strcmp(value, "true") && strcmp(value, "false");
+    const bool whole = o->value_bytes < NAME_SHOWN;
+    const bool fits = !is || (is->type == HR_KEY_CHOICE ? word || truth
+                              : is->type == HR_KEY_BOOL ? truth
+                                                        : o->kind == HR_JSON_NUMBER);
+    const bool zero = is && zero_word && hr_real_parse(value, &number) && number == 0;
+    if (o->kind != HR_JSON_NULL && whole && !zero && fits) return HR_OK;
+    return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" cannot be %s", shown(r),
+                   quote(o->name, (int64_t)strlen(o->name), name),
+                   quote(o->value, o->value_bytes, quoted));
+}
+
+static hr_status take_value(const reader *r, const hr_hf_option *row, const char *name,
+                            const char *value, hr_config *config)
+{
+    hr_error inner;
+    const char *word = same_value(value, "default") ? "none" : value;
+    if (row->key && hr_config_row_find(row->key) >= 0) {
+        if (hr_config_set(config, row->key, word, &inner) == HR_OK) return HR_OK;
+        return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\": %.300s", shown(r), name, inner.message);
+    }
+    if (same_value(value, row->value)) return HR_OK;
+    return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is %s, and %s is all that is known", shown(r),
+                   name, value, row->value);
+}
+
+static hr_status take_row(reader *r, const hr_hf_option *row, hr_config *config)
+{
+    if (!row->key && !row->value) return HR_OK;
+    char value[VALUE_BYTES] = "", other[VALUE_BYTES], name[VALUE_BYTES];
+    const option *first = NULL;
+    for (int32_t i = 0; i < r->option_count; i++) {
+        const option *o = &r->options[i];
+        if (!spells(row->names, o)) continue;
+        if (o->kind == HR_JSON_NULL && row->key && !row->value) continue;
+        const hr_status status = read_value(r, o, row, first ? other : value);
+        if (status != HR_OK) return status;
+        if (first && !same_value(value, other))
+            return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is %s, and \"%s\" is %s", shown(r),
+                           first->name, value, o->name, other);
+        if (!first) first = o;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(row->names, " "), row->names);
+    if (first) return take_value(r, row, first->name, value, config);
+    if (row->value && *row->value) return take_value(r, row, name, row->value, config);
+    if (!row->value) return HR_OK;
+    return hr_fail(r->err, HR_CORRUPT, "%s: has no \"%s\"", shown(r), name);
+}
+
+static hr_status check_all_known(const reader *r)
+{
+    char name[VALUE_BYTES];
+    for (int32_t i = 0; i < r->option_count; i++) {
+        const option *o = &r->options[i];
+        bool known = o->kind == HR_JSON_NULL;
+        for (int32_t k = 0; k < HR_HF_OPTIONS && !known; k++)
+            known = hr_hf_has(&hr_hf_options[k], r->made_by) && spells(hr_hf_options[k].names, o);
+        if (!known)
+            return hr_fail(r->err, HR_CORRUPT,
+                           "%s: \"%s\" is no option of %s that is known, and it may change what "
+                           "the model computes",
+                           shown(r), quote(o->name, (int64_t)strlen(o->name), name),
+                           hr_hf_architectures[r->made_by].family);
+    }
+    return HR_OK;
+}
+
+/* A kind of scaling comes with its numbers. */
+static hr_status check_scaling(const reader *r, const hr_config *config)
+{
+    static const char *const names[] = { "factor", "low_freq_factor", "high_freq_factor",
+                                         "original_max_position_embeddings" };
+    char kind[VALUE_BYTES];
+    const hr_status status = hr_config_get(config, "model.rope_scaling.kind", kind, sizeof kind,
+                                           NULL);
+    HR_ASSERT(status == HR_OK);
+    const int32_t needed = !strcmp(kind, "none") ? 0 : !strcmp(kind, "linear") ? 1 : 4;
+    for (int32_t k = 0; k < needed; k++) {
+        bool found = false;
+        for (int32_t i = 0; i < r->option_count; i++)
+            found |= *r->options[i].section && !strcmp(r->options[i].name, names[k]);
+        if (!found)
+            return hr_fail(r->err, HR_CORRUPT, "%s: rope type %s has no \"%s\"", shown(r), kind,
+                           names[k]);
+    }
+    return HR_OK;
+}
+
+static hr_status read_file(reader *r, const char *directory, int64_t *bytes)
+{
+    int file;
+    hr_status status = hr_path_join(directory, "config.json", r->path, sizeof r->path, r->err);
+    if (status == HR_OK) status = hr_file_open(r->path, &file, bytes, r->err);
+    if (status != HR_OK) return status;
+    if (*bytes > FILE_BYTES) status = fail(r, "has more than the 65536 bytes that it may have");
+    else status = hr_file_read(file, r->path, 0, r->text, *bytes, r->err);
+    hr_file_close(&file);
+    return status;
+}
+
+hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *err)
+{
+    reader r;
+    hr_config fresh, taken;
+    int64_t bytes;
+    r.option_count = 0;
+    r.architecture[0] = r.model_type[0] = 0;
+    r.err = err;
+    hr_config_default(&fresh);
+    fresh.model.d_ff = 0; /* derived, where a family leaves it out */
+    hr_status status = read_file(&r, directory, &bytes);
+    if (status == HR_OK) status = read_options(&r, bytes);
+    if (status == HR_OK) status = find_architecture(&r, &fresh);
+    if (status == HR_OK) status = check_all_known(&r);
+    for (int32_t i = 0; i < HR_HF_OPTIONS && status == HR_OK; i++)
+        if (hr_hf_has(&hr_hf_options[i], r.made_by))
+            status = take_row(&r, &hr_hf_options[i], &fresh);
+    if (status == HR_OK) status = check_scaling(&r, &fresh);
+    if (status != HR_OK) return status;
+    if (fresh.model.d_ff == 0) fresh.model.d_ff = 4 * fresh.model.d_model;
+    taken = *config;
+    taken.model = fresh.model;
+    memcpy(taken.model.from, config->model.from, sizeof taken.model.from);
+    taken.model.dropout = config->model.dropout;
+    *config = taken;
+    return HR_OK;
+}

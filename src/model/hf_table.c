@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/hf_table.c - which option stands for which key. */
+#include "model/hf_table.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const hr_hf_architecture hr_hf_architectures[] = {
+    { 'n', "GPTNeoXForCausalLM", "gpt_neox" },
+    { 'l', "LlamaForCausalLM", "llama" },
+    { 'g', "GPT2LMHeadModel", "gpt2" },
+    { 'o', "OPTForCausalLM", "opt" },
+    { 'm', "MistralForCausalLM", "mistral" },
+    { 'q', "Qwen2ForCausalLM", "qwen2" },
+    { '3', "Qwen3ForCausalLM", "qwen3" },
+    { 'e', NULL, "needle" },
+    { 'y', NULL, "yxanul" },
+    { 'w', NULL, "wide" },
+};
+
+_Static_assert(sizeof hr_hf_architectures / sizeof *hr_hf_architectures == HR_HF_ARCHITECTURES,
+               "the table is as long as it is said to be");
+
+/* What an option that the file leaves out, or has as null, stands for. */
+#define NEEDED ""    /* nothing: it has to be there */
+#define DERIVED NULL /* what the key's own default makes of the others */
+#define ANY NULL     /* where there is no key: nothing that matters */
+
+const hr_hf_option hr_hf_options[] = {
+    { "nlomq3yew", "hidden_size word_embed_proj_dim", "model.d_model", NEEDED },
+    { "g", "n_embd", "model.d_model", NEEDED },
+    { "nlomq3yew", "num_hidden_layers", "model.n_layers", NEEDED },
+    { "g", "n_layer", "model.n_layers", NEEDED },
+    { "nlomq3ye", "num_attention_heads", "model.n_heads", NEEDED },
+    { "g", "n_head", "model.n_heads", NEEDED },
+    { "nlmq3ye", "intermediate_size", "model.d_ff", NEEDED },
+    { "g", "n_inner", "model.d_ff", DERIVED },
+    { "o", "ffn_dim", "model.d_ff", NEEDED },
+    { "nlgomq3yew", "vocab_size", "model.vocab_size", NEEDED },
+    { "nlmq3y", "max_position_embeddings", NULL, ANY }, /* as many as one likes can be rotated */
+    { "g", "n_positions", "model.positions", "1024" },
+    { "o", "max_position_embeddings", "model.positions", "2048" },
+    { "e", "max_position_embeddings", "model.positions", DERIVED },
+    { "y", "embedding_rank", "model.embedding_rank", DERIVED },
+    { "w", "expansion", "model.expansion", DERIVED },
+    { "w", "decoder_rank", "model.decoder_rank", "none" },
+    { "ne", "layer_norm_eps", "model.norm_eps", "1e-5" },
+    { "g", "layer_norm_epsilon", "model.norm_eps", "1e-5" },
+    { "o", "", "model.norm_eps", "1e-5" },
+    { "lmq3y", "rms_norm_eps", "model.norm_eps", "1e-6" },
+
+    { "n", "hidden_act", NULL, "gelu" },
+    { "lmq3y", "hidden_act", NULL, "silu" },
+    { "e", "hidden_act", NULL, "relu" },
+    { "g", "activation_function", NULL, "gelu_new" },
+    { "o", "activation_function", NULL, "relu" },
+
+    { "lmy", "num_key_value_heads", "model.n_kv_heads", DERIVED },
+    { "q3", "num_key_value_heads", "model.n_kv_heads", "32" },
+    { "lmqy", "head_dim", "model.head_dim", DERIVED },
+    { "3", "head_dim", "model.head_dim", "128" },
+    { "n", "rotary_pct rope_parameters.partial_rotary_factor partial_rotary_factor",
+      "model.rotary_fraction", "0.25" },
+    { "lmq3y", "rope_parameters.partial_rotary_factor partial_rotary_factor", NULL, "1" },
+    { "n", "rotary_emb_base rope_parameters.rope_theta rope_theta", "model.rope_theta", "10000" },
+    { "lmq3y", "rope_theta rope_parameters.rope_theta", "model.rope_theta", "10000" },
+    { "nlmq3y",
+      "rope_scaling.rope_type rope_scaling.type rope_parameters.rope_type rope_parameters.type",
+      "model.rope_scaling.kind", "default" },
+    { "nlmq3y", "rope_scaling.factor rope_parameters.factor", "model.rope_scaling.factor", "8" },
+    { "nlmq3y", "rope_scaling.low_freq_factor rope_parameters.low_freq_factor",
+      "model.rope_scaling.low_freq_factor", "1" },
+    { "nlmq3y", "rope_scaling.high_freq_factor rope_parameters.high_freq_factor",
+      "model.rope_scaling.high_freq_factor", "4" },
+    { "nlmq3y",
+      "rope_scaling.original_max_position_embeddings "
+      "rope_parameters.original_max_position_embeddings",
+      "model.rope_scaling.original_positions", "8192" },
+    { "ly", "sliding_window", "model.attention.sliding_window", "none" },
+    { "m", "sliding_window", "model.attention.sliding_window", "4096" },
+    { "q3", "use_sliding_window", NULL, "false" },
+    { "q3", "sliding_window", NULL, ANY }, /* not without that */
+    { "lq3", "layer_types", NULL, "full_attention" },
+
+    { "n", "use_parallel_residual", "model.parallel_residual", "true" },
+    { "n", "attention_bias", NULL, "true" },
+    { "lm3y", "attention_bias", NULL, "false" },
+    { "lmq3y", "mlp_bias", NULL, "false" },
+    { "nlmq3", "tie_word_embeddings", "model.tie_embeddings", "false" },
+    { "goy", "tie_word_embeddings", "model.tie_embeddings", "true" },
+    { "g", "scale_attn_weights", NULL, "true" },
+    { "g", "scale_attn_by_inverse_layer_idx", NULL, "false" },
+    { "g", "reorder_and_upcast_attn", NULL, "false" },
+    { "g", "add_cross_attention", NULL, "false" },
+    { "o", "do_layer_norm_before", NULL, "true" },
+    { "o", "_remove_final_layer_norm", NULL, "false" },
+    { "o", "enable_bias", NULL, "true" },
+    { "o", "layer_norm_elementwise_affine", NULL, "true" },
+
+    { "nlgomq3ye", "attention_pattern", "model.attention.pattern", "dense" },
+    { "nlgomq3ye", "attention_block", "model.attention.block", "64" },
+    { "nlgomq3ye", "attention_window", "model.attention.window", "1" },
+    { "nlgomq3ye", "attention_stride", "model.attention.stride", "2" },
+};
+
+_Static_assert(sizeof hr_hf_options / sizeof *hr_hf_options == HR_HF_OPTIONS,
+               "the table is as long as it is said to be");
+
+/* They say who made the file, how the model was first trained, or what a tokenizer needs; not what
+ * the model computes. Dropout is the recipe's. What begins with an underscore is the other
+ * software's own. */
+static const char *const without_effect[] = {
+    "transformers_version",
+    "torch_dtype",
+    "dtype",
+    "use_cache",
+    "initializer_range",
+    "initializer_factor",
+    "init_std",
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "unk_token_id",
+    "tokenizer_class",
+    "n_ctx",
+    "hidden_dropout",
+    "attention_dropout",
+    "classifier_dropout",
+    "attn_pdrop",
+    "embd_pdrop",
+    "resid_pdrop",
+    "dropout",
+    "activation_dropout",
+    "layerdrop",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    "task_specific_params",
+    "is_decoder",
+    "is_encoder_decoder",
+    "id2label",
+    "label2id",
+    "num_labels",
+    "return_dict",
+    "output_attentions",
+    "output_hidden_states",
+    "prefix",
+    "pretraining_tp",
+    "max_window_layers",
+    "gradient_checkpointing",
+    "output_past",
+    "chunk_size_feed_forward",
+    "architectures",
+    "model_type",
+    "finetuning_task",
+    "torchscript",
+    "problem_type",
+    "name_or_path",
+};
+
+bool hr_hf_has(const hr_hf_option *row, int32_t architecture)
+{
+    return strchr(row->letters, hr_hf_architectures[architecture].letter) != NULL;
+}
+
+bool hr_hf_has_no_effect(const char *name)
+{
+    for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
+        if (!strcmp(without_effect[i], name)) return true;
+    return *name == '_' && strcmp(name, "_remove_final_layer_norm") != 0;
+}
