@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/recipes.c - two tables. Those that are tested were drawn at random, once; four of them
- * gave way to llama. */
+/* calibrate/recipes.c - two tables. Those that are tested were drawn at random, once; some of them
+ * gave way to families that came later. */
 #include "calibrate/recipes.h"
 
 #include <stddef.h>
@@ -9,6 +9,9 @@ enum {
     NEEDLE = HR_FAMILY_NEEDLE,
     NEOX = HR_FAMILY_GPT_NEOX,
     LLAMA = HR_FAMILY_LLAMA,
+    GPT2 = HR_FAMILY_GPT2,
+    MISTRAL = HR_FAMILY_MISTRAL,
+    WIDE = HR_FAMILY_WIDE,
     BF16 = HR_FORMAT_BF16,
     FP32 = HR_FORMAT_FP32,
     ADAMW = HR_OPTIMIZER_ADAMW,
@@ -21,7 +24,7 @@ enum {
  * micro-batch go from 64 to 4,096 whatever the widths, or a pass over a weight could not be told
  * from its product; some widths and vocabularies end inside a tile.
  *
- * The first twelve run every operation in both types: where time runs short, those at the end are
+ * The first sixteen run every operation in both types: where time runs short, those at the end are
  * left out. */
 static const hr_recipe learned[] = {
     { NEOX, BF16, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 64, 32, 0, 0 },
@@ -36,6 +39,11 @@ static const hr_recipe learned[] = {
     { NEOX, FP32, ADAMW, AGAIN, 256, 2, 4, 1024, 4096, 256, 1, 1, 0, 0 },
     { NEEDLE, BF16, SGD, KEEP, 320, 1, 10, 880, 16384, 100, 3, 3, 0, 0 },
     { NEEDLE, FP32, SGD, KEEP, 320, 1, 10, 640, 4096, 100, 6, 6, 0, 0 },
+    { GPT2, BF16, ADAMW, KEEP, 192, 2, 6, 768, 4096, 128, 8, 4, 0, 0 },
+    { GPT2, FP32, ADAMW, KEEP, 128, 2, 4, 512, 2000, 128, 4, 4, 0, 0 },
+    { WIDE, BF16, ADAMW, KEEP, 256, 2, 0, 2048, 1000, 128, 8, 4, 0, 0 },
+    { WIDE, FP32, SGD, KEEP, 128, 2, 0, 1024, 1000, 256, 4, 2, 0, 0 },
+    { MISTRAL, BF16, ADAMW, KEEP, 256, 1, 4, 704, 2000, 1024, 2, 2, 0, 2, 192 },
     { NEOX, BF16, ADAMW, AGAIN, 256, 2, 4, 1024, 4096, 256, 2, 2, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 512, 1, 8, 1536, 32000, 128, 6, 3, 0, 0 },
     { NEEDLE, BF16, ADAMW, AGAIN, 512, 1, 8, 2048, 10000, 512, 2, 2, 0.1, 0 },
@@ -67,7 +75,7 @@ static const hr_recipe tested[] = {
     { NEEDLE, BF16, ADAMW, KEEP, 288, 1, 9, 768, 12000, 192, 5, 5, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 768, 4, 24, 1536, 16384, 64, 16, 16, 0.1, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 448, 1, 7, 1568, 12000, 384, 10, 5, 0, 0 },
-    { NEOX, BF16, ADAMW, AGAIN, 256, 2, 4, 1024, 32000, 512, 1, 1, 0, 0 },
+    { GPT2, BF16, ADAMW, AGAIN, 256, 2, 4, 1024, 32000, 512, 1, 1, 0, 0 },
     { NEOX, BF16, ADAMW, AGAIN, 96, 2, 3, 256, 20000, 320, 12, 3, 0, 0 },
     { LLAMA, BF16, ADAMW, KEEP, 256, 3, 8, 768, 16384, 512, 2, 2, 0, 4 },
     { NEOX, FP32, ADAMW, KEEP, 96, 6, 6, 240, 20000, 320, 3, 3, 0, 0 },
@@ -78,8 +86,8 @@ static const hr_recipe tested[] = {
     { NEOX, BF16, ADAMW, KEEP, 256, 1, 8, 512, 32000, 1024, 4, 4, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 224, 3, 14, 560, 40000, 192, 2, 2, 0, 0 },
     { NEOX, BF16, ADAMW, AGAIN, 128, 6, 8, 256, 32000, 64, 32, 16, 0, 0 },
-    { NEEDLE, BF16, ADAMW, AGAIN, 224, 1, 7, 560, 40000, 96, 5, 5, 0, 0 },
-    { NEOX, BF16, ADAMW, KEEP, 128, 6, 2, 384, 1000, 64, 64, 64, 0, 0 },
+    { WIDE, BF16, ADAMW, AGAIN, 224, 1, 0, 1760, 3000, 96, 10, 5, 0, 0 },
+    { WIDE, BF16, ADAMW, KEEP, 128, 6, 0, 2048, 1000, 64, 64, 64, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 576, 1, 9, 1536, 6000, 384, 5, 5, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 1024, 1, 64, 2048, 32000, 256, 2, 2, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 224, 2, 7, 784, 3000, 48, 85, 85, 0, 0 },
@@ -90,7 +98,7 @@ static const hr_recipe tested[] = {
     { NEEDLE, BF16, ADAMW, AGAIN, 384, 1, 24, 1152, 32000, 128, 16, 4, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 640, 1, 20, 1696, 3000, 96, 40, 10, 0, 0 },
     { NEEDLE, BF16, ADAMW, AGAIN, 128, 2, 8, 512, 16384, 64, 16, 16, 0.1, 0 },
-    { NEEDLE, BF16, ADAMW, KEEP, 288, 4, 9, 720, 6000, 48, 42, 21, 0, 0 },
+    { GPT2, BF16, ADAMW, KEEP, 288, 4, 9, 720, 6000, 48, 42, 21, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 768, 1, 24, 3072, 4096, 128, 16, 4, 0, 0 },
     { LLAMA, BF16, ADAMW, AGAIN, 448, 3, 14, 1216, 6000, 96, 10, 5, 0, 2 },
     { NEEDLE, BF16, ADAMW, KEEP, 320, 1, 10, 960, 512, 128, 32, 32, 0, 0 },
@@ -98,9 +106,9 @@ static const hr_recipe tested[] = {
     { NEOX, BF16, ADAMW, KEEP, 192, 6, 3, 384, 1000, 512, 4, 4, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 288, 1, 18, 720, 12000, 160, 24, 6, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 192, 1, 6, 576, 32000, 512, 8, 8, 0.1, 0 },
-    { NEOX, BF16, ADAMW, KEEP, 160, 3, 10, 416, 12000, 640, 1, 1, 0, 0 },
+    { MISTRAL, BF16, ADAMW, KEEP, 160, 3, 10, 416, 12000, 640, 1, 1, 0, 5, 96 },
     { NEEDLE, BF16, ADAMW, KEEP, 384, 2, 6, 1536, 4096, 512, 4, 4, 0, 0 },
-    { NEEDLE, FP32, ADAMW, KEEP, 224, 3, 14, 560, 6000, 160, 12, 3, 0, 0 },
+    { GPT2, FP32, ADAMW, KEEP, 224, 3, 14, 560, 6000, 160, 12, 3, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 128, 2, 8, 256, 4096, 256, 16, 4, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 576, 4, 9, 1440, 12000, 48, 40, 10, 0, 0 },
 };
@@ -128,9 +136,11 @@ void hr_recipe_config(const hr_recipe *recipe, hr_config *config)
     config->model.family = recipe->family;
     config->model.d_model = recipe->d_model;
     config->model.n_layers = recipe->n_layers;
-    config->model.n_heads = recipe->n_heads;
+    if (recipe->n_heads) config->model.n_heads = recipe->n_heads;
     config->model.n_kv_heads = recipe->n_kv_heads;
-    config->model.d_ff = recipe->d_ff;
+    if (recipe->family == WIDE) config->model.expansion = recipe->d_ff;
+    else config->model.d_ff = recipe->d_ff;
+    config->model.attention.sliding_window = recipe->sliding_window;
     config->model.vocab_size = recipe->vocab_size;
     config->model.dropout = recipe->dropout;
     config->data.tokenizer = HR_TOKENIZER_WORDS;

@@ -12,12 +12,13 @@ typedef struct {
     int32_t family, format, optimizer, recompute; /* of config.h */
     int64_t d_model, n_layers, n_heads, d_ff, vocab_size, seq_len, batch, micro_batch;
     double dropout;
-    int64_t n_kv_heads; /* of llama; else 0 */
+    int64_t n_kv_heads;     /* where heads share keys; else 0 */
+    int64_t sliding_window; /* tokens; 0: none */
 } hr_recipe;
 
 /* Row `index` of what calibration runs, null past its end. The first HR_RECIPES_FIRST run every
  * operation, in both types, that any of them runs. */
-enum { HR_RECIPES_FIRST = 12, HR_RECIPES_LEARNED_MOST = 64 };
+enum { HR_RECIPES_FIRST = 16, HR_RECIPES_LEARNED_MOST = 64 };
 const hr_recipe *hr_recipe_learned(int32_t index);
 
 /* The fixed small step that tells how fast the machine is at the moment, with a matrix unit or
