@@ -205,19 +205,19 @@ static void describe(generation *g)
             g->result->cache_bytes += hr_tensor_bytes(&program->tensors[program->steps[s].out[k]]);
 }
 
-/* As many rows of the prompt at a time as fit. */
+/* As many rows of the prompt at a time as fit, and no more than it has. */
 static hr_status plan(generation *g, hr_error *err)
 {
     hr_session *session = &g->session;
     const hr_config *config = &session->config;
     const int64_t ids_bytes = config->train.seq_len * (int64_t)sizeof *g->ids;
     const int64_t scratch_bytes = hr_sampler_bytes(config->model.vocab_size);
-    const int64_t asked = hr_min(g->request->chunk, config->train.seq_len);
+    const int64_t asked = hr_min(g->request->chunk, g->prompt_count);
     int64_t rows = hr_max(asked, 1);
     hr_status status = hr_session_plan(session, err);
     while (!asked && rows < CHUNK_MOST && rows < g->prompt_count) rows *= 2;
     for (bool done = status != HR_OK; !done; rows /= 2) {
-        g->result->chunk = hr_min(rows, config->train.seq_len);
+        g->result->chunk = hr_min(rows, g->prompt_count);
         session->planning.used = 0;
         status = hr_compile_generation(config, g->result->chunk, scratch_bytes, session->threads,
                                        &session->planning, &session->compiled, err);
