@@ -128,7 +128,7 @@ static void families_have_the_published_parameters(void **state)
                   { "qwen3-0.6b", 596049920 },  { "yxanul-197m", 196398464 },
                   { "long-0.6b", 663544832 },   { "long-4b", 3915962880 },
                   { "long-8b", 8190726144 },    { "long-32b", 30748840960 },
-                  { "wide-small", 887296 },     { "wide-1.2b", 1189646336 } };
+                  { "small/wide", 887296 },     { "wide-1.2b", 1189646336 } };
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const hr_config config = preset(known[i].name);
@@ -146,9 +146,12 @@ static void families_have_the_published_parameters(void **state)
 
 static void presets_pack_at_their_floor(void **state)
 {
-    static const char *const names[] = { "needle-70m",  "pythia-70m",   "llama-134m",
-                                         "gpt2-124m",   "opt-125m",     "qwen3-0.6b",
-                                         "yxanul-197m", "llama-3.2-1b", "quickstart" };
+    static const char *const names[] = {
+        "needle-70m",     "pythia-70m",  "llama-134m",   "gpt2-124m",   "opt-125m",
+        "qwen3-0.6b",     "yxanul-197m", "llama-3.2-1b", "quickstart",  "small/needle",
+        "small/gpt_neox", "small/gpt2",  "small/opt",    "small/llama", "small/mistral",
+        "small/qwen2",    "small/qwen3", "small/yxanul", "small/wide"
+    };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int32_t format = 0; format < 2; format++) {
