@@ -152,22 +152,23 @@ static hr_status find_floor(trial *t, int64_t most, int64_t *bytes, hr_error *er
     return HR_OK;
 }
 
-/* The smallest plan: the least floor there is, packed; or what packs lower, as far as that was
- * found. */
-static hr_status build_least(trial *t, hr_fit_found *least, hr_error *err)
+/* The fastest of those with the least floor, and whatever packs lower where that does not pack at
+ * its floor, as far as it was found. Returns the arena that was found, in *best. */
+static hr_status build_low(trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
 {
-    hr_admission *a = t->admission;
-    int64_t limit, best = INT64_MAX;
+    const hr_admission *a = t->admission;
+    int64_t limit;
     hr_fit_found found = { .strategy.dropped = t->spare };
     hr_status status = find_floor(t, INT64_MAX, &limit, err);
+    *best = INT64_MAX;
     for (int32_t tries = 0; tries < TRIES_MOST && status == HR_OK; tries++) {
         status = open_search(t, err);
         if (status == HR_OK) status = hr_fit_fastest(&t->fit, limit, &found, err);
         if (status == HR_OK) status = build(t, &found.strategy, err);
         if (status != HR_OK) return status;
         const int64_t arena = a->compiled.plan.arena_bytes;
-        if (arena >= best) break;
-        best = arena;
+        if (arena >= *best) break;
+        *best = arena;
         hr_intermediates *dropped = least->strategy.dropped;
         memcpy(dropped, t->spare, (size_t)a->config.model.n_layers * sizeof *dropped);
         *least = found;
@@ -175,12 +176,34 @@ static hr_status build_least(trial *t, hr_fit_found *least, hr_error *err)
         if (arena == found.floor_bytes) break;
         limit = arena - HR_ARENA_ALIGN;
     }
-    /* Below what any strategy of the space needs, the order of its steps may still gain. */
+    return status;
+}
+
+/* The smallest plan: one with the least floor there is, packed; below what any strategy of the
+ * space needs, the order of its steps may still gain.
+ *
+ *   shown  it is to be the fastest with so many bytes: that takes several times as long */
+static hr_status build_least(trial *t, bool shown, hr_fit_found *least, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_intermediates *dropped = least->strategy.dropped;
+    int64_t floor_bytes, best = 0, low;
+    hr_status status = find_floor(t, INT64_MAX, &floor_bytes, err);
+    if (status != HR_OK) return status;
+    *least = t->lowest;
+    least->strategy.dropped = dropped;
+    memcpy(dropped, t->lowest.strategy.dropped, (size_t)a->config.model.n_layers * sizeof *dropped);
+    status = build(t, &least->strategy, err);
+    if (status == HR_OK) best = a->compiled.plan.arena_bytes;
+    if (status == HR_OK && best > floor_bytes) status = build_low(t, least, &best, err);
     least->strategy.reorder = true;
     if (status == HR_OK) status = build(t, &least->strategy, err);
     if (status == HR_OK && a->compiled.plan.arena_bytes >= best) {
         least->strategy.reorder = false;
-        status = build(t, &least->strategy, err);
+        if (shown && best == floor_bytes) status = build_low(t, least, &low, err);
+        if (status == HR_OK) status = build(t, &least->strategy, err);
+        if (status == HR_OK && a->compiled.plan.arena_bytes > best)
+            status = build(t, &t->lowest.strategy, err);
     }
     if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
     return status;
@@ -287,7 +310,7 @@ static hr_status search(trial *t, aims aim, hr_error *err)
         if (settled) return status;
     }
     if (aim == LEAST || aim == WHETHER) {
-        status = build_least(t, &least, err);
+        status = build_least(t, false, &least, err);
         answer->fits = status == HR_OK && a->compiled.plan.arena_bytes <= limit;
         return status;
     }
@@ -300,7 +323,7 @@ static hr_status search(trial *t, aims aim, hr_error *err)
     answer->fits = status == HR_OK;
     if (status == HR_OK && aim == FASTEST) return HR_OK;
     if (status != HR_OK && status != HR_NO_FIT) return status;
-    status = build_least(t, &least, err);
+    status = build_least(t, !answer->fits, &least, err);
     if (status != HR_OK || (!answer->fits && a->compiled.plan.arena_bytes > limit)) return status;
     /* What the search could not pack within the limit the smallest plan may. */
     if (!answer->fits) answer->fits = true;
