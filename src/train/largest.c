@@ -18,6 +18,7 @@ enum {
     WINDOW_READ = 1024, /* where each look reads a strategy file */
     LIST_MOST = 64,     /* so many legal values are tried one by one */
     KNOWN_MOST = 256,
+    DESERTS_MOST = 16,
     BLOCK_TOKENS = 64, /* a sequence that is a multiple of it can be cut at its multiples */
     MEND_MOST = 16
 };
@@ -36,6 +37,11 @@ typedef struct {
         bool exact; /* else only whether they fit */
     } known[KNOWN_MOST];
     int32_t known_count;
+    struct {
+        int64_t first, last; /* no value of the kind is legal there */
+        kinds kind;
+    } deserts[DESERTS_MOST];
+    int32_t desert_count;
     char reason[HR_ERROR_BYTES];    /* why the last that could not be planned could not */
     hr_intermediates dropped[4096]; /* of a strategy that is read to see whether it is legal */
 } asking;
@@ -64,20 +70,48 @@ static int64_t window_of(const asking *a)
     return *a->config.memory.strategy ? WINDOW_READ : WINDOW;
 }
 
+/* To look at a million values takes longer than to plan with one. */
+static void note_desert(asking *a, kinds kind, int64_t first, int64_t last)
+{
+    if (last - first < WINDOW_READ || a->desert_count == DESERTS_MOST) return;
+    a->deserts[a->desert_count].first = first;
+    a->deserts[a->desert_count].last = last;
+    a->deserts[a->desert_count++].kind = kind;
+}
+
+/* Whether a value of the kind is known to be illegal with all others up to *first and *last. */
+static bool in_desert(const asking *a, kinds kind, int64_t value, int64_t *first, int64_t *last)
+{
+    for (int32_t i = 0; i < a->desert_count; i++) {
+        if (a->deserts[i].kind != ALL && a->deserts[i].kind != kind) continue;
+        if (value < a->deserts[i].first || value > a->deserts[i].last) continue;
+        *first = a->deserts[i].first;
+        *last = a->deserts[i].last;
+        return true;
+    }
+    return false;
+}
+
 /* The smallest legal value from `value` on and below `end`; -1: none in sight. */
 static int64_t from(asking *a, kinds kind, int64_t value, int64_t end)
 {
-    int64_t last = hr_min(a->high, end - 1);
+    int64_t last = hr_min(a->high, end - 1), dry_first, dry_last;
     last = hr_min(last, value + window_of(a));
-    for (value = hr_max(value, a->low); value <= last; value++)
-        if (is_of(kind, value) && is_legal(a, value)) return value;
-    return -1;
+    value = hr_max(value, a->low);
+    while (value <= last && in_desert(a, kind, value, &dry_first, &dry_last)) value = dry_last + 1;
+    const int64_t begin = value;
+    for (; value <= last; value++)
+        if (is_of(kind, value) && is_legal(a, value)) break;
+    note_desert(a, kind, begin, hr_min(value, last + 1) - 1);
+    return value <= last ? value : -1;
 }
 
 /* The largest legal value up to `value` and above `below`; -1: none in sight. */
 static int64_t down_from(asking *a, kinds kind, int64_t value, int64_t below)
 {
     const int64_t last = hr_max(hr_max(a->low, below + 1), value - window_of(a));
+    int64_t dry_first, dry_last;
+    while (value >= last && in_desert(a, kind, value, &dry_first, &dry_last)) value = dry_first - 1;
     for (; value >= last; value--)
         if (is_of(kind, value) && is_legal(a, value)) return value;
     return -1;
