@@ -61,6 +61,7 @@ static hr_config wide_config(uint64_t seed, uint64_t turn)
     config.train.batch = any_size(seed, turn, 110, 7);
     config.train.seq_len = 3 + any_size(seed, turn, 112, 13);
     if (draw(seed, turn, 114) % 2) config.train.seq_len = hr_round_up(config.train.seq_len, 64);
+    if (config.model.positions < config.train.seq_len) config.model.positions = 0;
     return config;
 }
 
