@@ -235,8 +235,8 @@ static void run_rows(hr_call call, hr_run_fn *run, int64_t in_width, int64_t out
 
 static void neither_threads_nor_cuts_change_a_bit_of_rows(uint32_t mask)
 {
-    static const int64_t cuts[] = { 0, 1, 8, 60, 61, 124, 200 };
-    enum { CUTS = sizeof cuts / sizeof *cuts, ROWS = 200, K = 1031, N = 70 };
+    static const int64_t cuts[] = { 0, 1, 3, 6, 10, 17, 60, 61, 124, 200 };
+    enum { CUTS = sizeof cuts / sizeof *cuts, ROWS = 200, K = 1031, N = 214 };
     hr_kernels kernels;
     hr_linear_kernels_fill(&kernels.linear, mask);
     for (int32_t k = 0; k < 4; k++) {

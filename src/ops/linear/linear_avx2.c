@@ -10,7 +10,12 @@
 
 #include "ops/linear/linear_words.h"
 
-enum { TILE_ROWS = 6 };
+enum { TILE_ROWS = 6, FEW_ROWS = 4, FEW_SUMS = 8 };
+
+ALWAYS_INLINE __m256 multiply_words(__m256 sum, __m256i a, __m256i b)
+{
+    return _mm256_fmadd_ps((__m256)a, (__m256)b, sum);
+}
 
 ALWAYS_INLINE void multiply_line(__m256 sum[TILE_ROWS][2], const uint32_t *a, int64_t row_step,
                                  const uint32_t *b)
@@ -173,16 +178,16 @@ ALWAYS_INLINE void join_pairs(const float *even, const float *odd, float *line)
     }
 }
 
-#include "ops/linear/linear_template.h"
+#include "ops/linear/linear_few.h"
 
 void hr_linear_mm_f32_avx2(const hr_linear_mm *mm)
 {
-    multiply(WORDS_F32, mm);
+    multiply_rows(WORDS_F32, mm);
 }
 
 void hr_linear_mm_bf16_avx2(const hr_linear_mm *mm)
 {
-    multiply(WORDS_WIDENED, mm);
+    multiply_rows(WORDS_WIDENED, mm);
 }
 
 void hr_linear_dw_f32_avx2(const hr_linear_dw *dw)

@@ -6,16 +6,16 @@
  * 87-92 % of it, 80-85 % where an epilogue reads two operands or computes GELU, dW 83-88 %. */
 #include "ops/linear/linear_zmm.h"
 
-#include "ops/linear/linear_template.h"
+#include "ops/linear/linear_few.h"
 
 void hr_linear_mm_f32_avx512(const hr_linear_mm *mm)
 {
-    multiply(WORDS_F32, mm);
+    multiply_rows(WORDS_F32, mm);
 }
 
 void hr_linear_mm_bf16_avx512(const hr_linear_mm *mm)
 {
-    multiply(WORDS_WIDENED, mm);
+    multiply_rows(WORDS_WIDENED, mm);
 }
 
 void hr_linear_dw_f32_avx512(const hr_linear_dw *dw)

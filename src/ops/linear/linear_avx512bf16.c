@@ -7,11 +7,11 @@
 #define LINEAR_AVX512BF16
 #include "ops/linear/linear_zmm.h"
 
-#include "ops/linear/linear_template.h"
+#include "ops/linear/linear_few.h"
 
 void hr_linear_mm_bf16_avx512bf16(const hr_linear_mm *mm)
 {
-    multiply(WORDS_PAIRS, mm);
+    multiply_rows(WORDS_PAIRS, mm);
 }
 
 void hr_linear_dw_bf16_avx512bf16(const hr_linear_dw *dw)

@@ -14,7 +14,7 @@
 
 #include "ops/linear/linear_words.h"
 
-enum { TILE_ROWS = 12 };
+enum { TILE_ROWS = 12, FEW_ROWS = 4, FEW_SUMS = 16 };
 
 ALWAYS_INLINE __m512 multiply_words(__m512 sum, __m512i a, __m512i b)
 {
