@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -135,16 +136,17 @@ static bool find_stack(hr_mapping *stack)
     return found;
 }
 
-/* What the environment and the frames so far take is rounded up with three quarters of a stack for
- * what is to come; below 64 KiB that is one stack, whatever the random start of the stack. */
+/* The kernel puts arguments and environment at the top, a random distance of up to 8 KiB below them,
+ * and there the bytes that AT_RANDOM names. All frames take less than 27 of 32 parts of a stack; so an
+ * environment below 32 KiB gets one stack, wherever it begins. */
 int64_t hr_process_stack_bytes(void)
 {
     hr_mapping stack;
-    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    int64_t above = 0;
-    if (find_stack(&stack) && here >= stack.first && here < stack.end)
-        above = (int64_t)(stack.end - here);
-    return hr_round_up(above + HR_STACK_BYTES / 4 * 3, HR_STACK_BYTES);
+    const uintptr_t below = (uintptr_t)getauxval(AT_RANDOM);
+    int64_t environment = 0;
+    if (find_stack(&stack) && below >= stack.first && below < stack.end)
+        environment = (int64_t)(stack.end - below);
+    return hr_round_up(environment + HR_STACK_BYTES / 32 * 27, HR_STACK_BYTES);
 }
 
 /* A frame as deep as any that may be missing; only pages above `last` are touched. */

@@ -53,7 +53,7 @@ void hr_process_heap_fix(void);
 int64_t hr_process_heap_bytes(void);
 
 /* Bytes to plan for the main stack: HR_STACK_BYTES, or as many of them as a large environment
- * needs. Call from main() or near it; the frame of the caller tells how much lies above. */
+ * needs. */
 int64_t hr_process_stack_bytes(void);
 
 /* Touches the main stack down to `bytes` below its top.
