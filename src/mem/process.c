@@ -136,9 +136,9 @@ static bool find_stack(hr_mapping *stack)
     return found;
 }
 
-/* The kernel puts arguments and environment at the top, a random distance of up to 8 KiB below them,
- * and there the bytes that AT_RANDOM names. All frames take less than 27 of 32 parts of a stack; so an
- * environment below 32 KiB gets one stack, wherever it begins. */
+/* The kernel puts arguments and environment at the top, and at a random distance of up to 8 KiB
+ * below them the bytes that AT_RANDOM names. All frames take less than 27 of 32 parts of a stack; so
+ * an environment below 32 KiB gets one stack, wherever it begins. */
 int64_t hr_process_stack_bytes(void)
 {
     hr_mapping stack;
