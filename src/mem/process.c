@@ -136,8 +136,8 @@ static bool find_stack(hr_mapping *stack)
     return found;
 }
 
-/* The kernel puts arguments and environment at the top, and at a random distance of up to 8 KiB
- * below them the bytes that AT_RANDOM names. All frames take less than 27 of 32 parts of a stack; so
+/* The kernel puts arguments and environment at the top, and below them, at a random distance of up
+ * to 8 KiB, the bytes that AT_RANDOM names. All frames take less than 27 of 32 parts of a stack; so
  * an environment below 32 KiB gets one stack, wherever it begins. */
 int64_t hr_process_stack_bytes(void)
 {
