@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/bf16.h"
 #include "base/checked.h"
@@ -23,6 +24,9 @@
 #include "plan/strategy_file.h"
 #include "train/initialise.h"
 #include "train/schedule.h"
+
+/* The arena begins at a huge page and asks for them, as the product's does. */
+enum { RIG_HUGE_BYTES = 2 << 20 };
 
 typedef struct rig {
     hr_config config;
@@ -219,7 +223,8 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
         if (i % 11 == 3) r->targets[i] = -1;
     }
     const int64_t arena = r->compiled.plan.arena_bytes;
-    r->arena_memory = aligned_alloc(4096, (size_t)hr_round_up(arena, 4096));
+    if (posix_memalign(&r->arena_memory, RIG_HUGE_BYTES, (size_t)hr_round_up(arena, 4096))) abort();
+    madvise(r->arena_memory, (size_t)hr_round_up(arena, 4096), MADV_HUGEPAGE);
     memset(r->arena_memory, 0xff, (size_t)arena); /* NaN everywhere */
     r->memory = (hr_memory){ .arena = r->arena_memory, .arena_bytes = arena };
     r->stacks = aligned_alloc(4096, (size_t)hr_round_up(hr_pool_bytes(threads) + 4096, 4096));
