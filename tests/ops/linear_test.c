@@ -318,6 +318,38 @@ static void neither_threads_nor_token_cuts_change_a_bit_of_sums(uint32_t mask)
     }
 }
 
+/* What is summed beside dW, and what is summed where the weight is frozen. */
+static void db_has_the_same_bits_alone_and_beside_dw(uint32_t mask)
+{
+    static const int64_t lengths[] = { 1, 33, 64, 101, 128 };
+    enum { ROWS = 300, K = 70, N = 133 };
+    hr_kernels kernels;
+    hr_linear_kernels_fill(&kernels.linear, mask);
+    for (int32_t k = 0; k < 20; k++) {
+        uint64_t state = SEED + (uint64_t)k;
+        const hr_dtype dtype = activations[k & 1];
+        const hr_linear_attr both = { K, N, lengths[k / 4], HR_ACT_NONE };
+        const hr_linear_attr alone = { 0, N, lengths[k / 4], HR_ACT_NONE };
+        hr_call call = { .attr = &alone, .kernels = &kernels, .rows = ROWS, .dtype = dtype };
+        call.clear = k & 2;
+        call.in[1] = take_random(ROWS * N, dtype, 1, &state);
+        float *before = take_random(N, HR_F32, 1, &state), *db = take_copy(before, N * 4);
+        call.out[1] = db;
+        run_threads(&call, hr_linear_dw_run, 1, 1);
+        call.attr = &both;
+        call.in[0] = take_random(ROWS * K, dtype, 1, &state);
+        call.out[0] = take_poisoned(hr_layout_elements(hr_layout_for(dtype), K, N) * 4);
+        call.clear |= 1;
+        call.scratch = take_scratch(hr_linear_dw_scratch_bytes(&both, ROWS, 4));
+        for (int32_t threads = 1; threads <= 4; threads++) {
+            call.out[1] = take_copy(before, N * 4);
+            run_threads(&call, hr_linear_dw_run, 1, threads);
+            assert_same_bits(call.out[1], db, N * 4);
+        }
+        release_all();
+    }
+}
+
 /* ---- extremes ---- */
 
 static void padding_stays_zero_beside_infinity(uint32_t mask)
@@ -520,9 +552,11 @@ ON_ALL(dx_agrees_with_the_reference)
 ON_ALL(dw_agrees_with_the_reference)
 ON_ALL(neither_threads_nor_cuts_change_a_bit_of_rows)
 ON_ALL(neither_threads_nor_token_cuts_change_a_bit_of_sums)
+ON_ALL(db_has_the_same_bits_alone_and_beside_dw)
 ON_ALL(padding_stays_zero_beside_infinity)
 ON_ALL(activations_bear_extreme_values)
 ON(neither_threads_nor_token_cuts_change_a_bit_of_sums, ref)
+ON(db_has_the_same_bits_alone_and_beside_dw, ref)
 ON(padding_stays_zero_beside_infinity, ref)
 ON(activations_bear_extreme_values, ref)
 
@@ -535,9 +569,11 @@ int main(void)
         TEST_ALL(dw_agrees_with_the_reference),
         TEST_ALL(neither_threads_nor_cuts_change_a_bit_of_rows),
         TEST_ALL(neither_threads_nor_token_cuts_change_a_bit_of_sums),
+        TEST_ALL(db_has_the_same_bits_alone_and_beside_dw),
         TEST_ALL(padding_stays_zero_beside_infinity),
         TEST_ALL(activations_bear_extreme_values),
         cmocka_unit_test(neither_threads_nor_token_cuts_change_a_bit_of_sums_on_ref),
+        cmocka_unit_test(db_has_the_same_bits_alone_and_beside_dw_on_ref),
         cmocka_unit_test(padding_stays_zero_beside_infinity_on_ref),
         cmocka_unit_test(activations_bear_extreme_values_on_ref),
         cmocka_unit_test(the_gradients_are_the_slopes_of_the_reference),

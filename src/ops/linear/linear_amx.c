@@ -352,20 +352,40 @@ ALWAYS_INLINE __m512i load_columns(bool whole, const hr_bf16 *row, bool there, i
     return _mm512_maskz_loadu_epi16(mask, row);
 }
 
-/* Two tiles of B: 16 and 16 columns of up to 32 tokens, in pairs; zeros where there are none. */
-ALWAYS_INLINE void pack_pairs(bool whole, const hr_bf16 *from, int64_t row_elements, int64_t tokens,
-                              int64_t columns, uint32_t *left, uint32_t *right)
+/* Sums of 32 columns of dy: of the even ones, then of the odd ones. */
+typedef struct {
+    __m512 even, odd;
+} pair_sums;
+
+ALWAYS_INLINE pair_sums add_row(pair_sums sums, __m512i row)
 {
+    const __m512i odd = _mm512_and_si512(row, _mm512_set1_epi32((int)0xffff0000u));
+    return (pair_sums){ _mm512_add_ps(sums.even, (__m512)_mm512_slli_epi32(row, 16)),
+                        _mm512_add_ps(sums.odd, (__m512)odd) };
+}
+
+/* Two tiles of B: 16 and 16 columns of up to 32 tokens, in pairs; zeros where there are none. With
+ * `summed` their sums go on, token by token. */
+ALWAYS_INLINE void pack_pairs(bool whole, const hr_bf16 *from, int64_t row_elements, int64_t tokens,
+                              int64_t columns, uint32_t *left, float *summed)
+{
+    uint32_t *right = left + DW_PANEL;
     const __m512i halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    pair_sums sums = { _mm512_setzero_ps(), _mm512_setzero_ps() };
+    if (summed) sums = (pair_sums){ _mm512_load_ps(summed), _mm512_load_ps(summed + LINE) };
     for (int64_t token = 0; token < DW_TOKENS; token += 2, left += LINE, right += LINE) {
         const hr_bf16 *row = from + token * row_elements;
         const __m512i even = load_columns(whole, row, token < tokens, columns);
         const __m512i odd = load_columns(whole, row + row_elements, token + 1 < tokens, columns);
+        if (summed) sums = add_row(add_row(sums, even), odd);
         const __m512i low = _mm512_permutexvar_epi64(halves, even);
         const __m512i high = _mm512_permutexvar_epi64(halves, odd);
         _mm512_store_si512(left, _mm512_unpacklo_epi16(low, high));
         _mm512_store_si512(right, _mm512_unpackhi_epi16(low, high));
     }
+    if (!summed) return;
+    _mm512_store_ps(summed, sums.even);
+    _mm512_store_ps(summed + LINE, sums.odd);
 }
 
 /* Eight rows of 32 columns: in each quarter of a register, 8 x 8 transposed. */
@@ -422,36 +442,76 @@ ALWAYS_INLINE void pack_columns(bool whole, const hr_bf16 *from, int64_t row_ele
 }
 
 /* One group of tokens. Rows of a group that is short must not be touched past its end. */
-static void pack_group(bool is_x, const hr_bf16 *from, int64_t row_elements, int64_t tokens,
-                       int64_t columns, int64_t step, uint32_t *to)
+static void pack_x(const hr_bf16 *from, int64_t row_elements, int64_t tokens, int64_t columns,
+                   int64_t step, uint32_t *to)
 {
-    const int64_t most = is_x ? DW_STRETCH : 2 * LINE;
-    for (int64_t column = 0; column < columns; column += most) {
-        uint32_t *tiles = to + column / LINE * DW_PANEL + (is_x ? 2 : 1) * step * TILE_WORDS;
-        const int64_t here = hr_min(most, columns - column);
-        const bool whole = tokens == DW_TOKENS && here % (2 * LINE) == 0;
-        if (is_x && whole) pack_columns(true, from + column, row_elements, tokens, here, tiles);
-        else if (is_x) pack_columns(false, from + column, row_elements, tokens, here, tiles);
-        else if (whole)
-            pack_pairs(true, from + column, row_elements, tokens, here, tiles, tiles + DW_PANEL);
-        else pack_pairs(false, from + column, row_elements, tokens, here, tiles, tiles + DW_PANEL);
+    for (int64_t column = 0; column < columns; column += DW_STRETCH) {
+        uint32_t *tiles = to + column / LINE * DW_PANEL + 2 * step * TILE_WORDS;
+        const int64_t here = hr_min(DW_STRETCH, columns - column);
+        if (tokens == DW_TOKENS && here % (2 * LINE) == 0)
+            pack_columns(true, from + column, row_elements, tokens, here, tiles);
+        else pack_columns(false, from + column, row_elements, tokens, here, tiles);
     }
 }
 
-/* Packs columns [first, end) of up to DW_STEPS groups of tokens. dy: tiles of B, panel by panel.
- * x: tiles of A, 32 columns by 32 columns, two tiles a step. Moves the cursor past the tokens;
- * returns the groups. */
-static int64_t pack_groups(const hr_linear_dw *dw, bool is_x, int64_t first, int64_t end,
-                           linear_cursor *cursor, uint32_t *to)
+static void pack_dy(const hr_bf16 *from, int64_t row_elements, int64_t tokens, int64_t columns,
+                    int64_t step, uint32_t *to, float *sums)
 {
-    const hr_bf16 *array = is_x ? dw->x : dw->dy;
-    const int64_t row_elements = is_x ? dw->K : dw->N;
+    for (int64_t column = 0; column < columns; column += 2 * LINE) {
+        uint32_t *left = to + column / LINE * DW_PANEL + step * TILE_WORDS;
+        const int64_t here = hr_min(2 * LINE, columns - column);
+        const bool whole = tokens == DW_TOKENS && here == 2 * LINE;
+        if (whole && sums) pack_pairs(true, from + column, row_elements, tokens, here, left, sums);
+        else if (whole) pack_pairs(true, from + column, row_elements, tokens, here, left, NULL);
+        else pack_pairs(false, from + column, row_elements, tokens, here, left, sums);
+        if (sums) sums += 2 * LINE;
+    }
+}
+
+/* Where the sums over up to 64 tokens of a block's columns wait, as add_row has them. */
+typedef struct {
+    _Alignas(64) float sums[HR_LINEAR_COLUMNS];
+    float *db; /* of the first of these columns; null: not wanted */
+} waiting_db;
+
+static void flush_db(waiting_db *waiting, int64_t columns)
+{
+    for (int64_t j = 0; j < columns; j += 2 * LINE) {
+        float line[2 * LINE];
+        join_pairs(waiting->sums + j, waiting->sums + j + LINE, line);
+        for (int64_t i = 0; i < hr_min(2 * LINE, columns - j); i++) waiting->db[j + i] += line[i];
+    }
+    memset(waiting->sums, 0, sizeof waiting->sums);
+}
+
+/* Packs columns [first, end) of up to DW_STEPS groups of tokens; moves the cursor past them;
+ * returns the groups. x: tiles of A, 32 columns by 32 columns, two tiles a step. */
+static int64_t pack_x_groups(const hr_linear_dw *dw, int64_t first, int64_t end,
+                             linear_cursor *cursor)
+{
     int64_t step = 0;
     for (; step < DW_STEPS && cursor->row < dw->rows; step++) {
-        const hr_bf16 *row = array + cursor->row * row_elements;
+        const hr_bf16 *row = (const hr_bf16 *)dw->x + cursor->row * dw->K;
         const int64_t tokens = hr_linear_next_group(DW_TOKENS, dw->rows, dw->T, &cursor->row,
                                                     &cursor->position);
-        pack_group(is_x, row + first, row_elements, tokens, end - first, step, to);
+        pack_x(row + first, dw->K, tokens, end - first, step, dw->x_block);
+    }
+    return step;
+}
+
+/* dy: tiles of B, panel by panel. */
+static int64_t pack_dy_groups(const hr_linear_dw *dw, int64_t first, int64_t end,
+                              linear_cursor *cursor, waiting_db *waiting)
+{
+    float *sums = waiting->db ? waiting->sums : NULL;
+    int64_t step = 0;
+    for (; step < DW_STEPS && cursor->row < dw->rows; step++) {
+        const hr_bf16 *row = (const hr_bf16 *)dw->dy + cursor->row * dw->N;
+        const int64_t tokens = hr_linear_next_group(DW_TOKENS, dw->rows, dw->T, &cursor->row,
+                                                    &cursor->position);
+        pack_dy(row + first, dw->N, tokens, end - first, step, dw->dy_block, sums);
+        if (sums && (cursor->position % DB_TOKENS == 0 || cursor->row == dw->rows))
+            flush_db(waiting, end - first);
     }
     return step;
 }
@@ -518,13 +578,16 @@ static void accumulate_tile(const hr_linear_dw *dw, const linear_dw_tile *tile,
 /* Tokens go round inside a block of dW, which stays in L2. */
 static void accumulate_tokens(const hr_linear_dw *dw, const linear_dw_tile *block)
 {
+    const int64_t n_end = block->n + block->columns;
     linear_cursor cursor = { 0, dw->position };
     token_block tokens = { .first = true };
+    waiting_db waiting = { .db = dw->db && block->k == 0 ? dw->db + block->n : NULL };
+    if (waiting.db && dw->clear_db)
+        memset(waiting.db, 0, (size_t)block->columns * sizeof *waiting.db);
     do {
         linear_cursor start = cursor;
-        pack_groups(dw, true, block->k, block->k + block->rows, &start, dw->x_block);
-        tokens.steps = pack_groups(dw, false, block->n, block->n + block->columns, &cursor,
-                                   dw->dy_block);
+        pack_x_groups(dw, block->k, block->k + block->rows, &start);
+        tokens.steps = pack_dy_groups(dw, block->n, n_end, &cursor, &waiting);
         tokens.last = cursor.row == dw->rows;
         for (int64_t i = 0; i < block->rows; i += STRIP_ROWS)
             for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
@@ -547,7 +610,7 @@ static void accumulate_tokens(const hr_linear_dw *dw, const linear_dw_tile *bloc
 
 void hr_linear_dw_bf16_amx(const hr_linear_dw *dw)
 {
-    if (dw->rows == 0 && !dw->clear) return;
+    if (dw->rows == 0 && !dw->clear && !(dw->db && dw->clear_db)) return;
     const int64_t rows = equal_blocks(dw->k_end - dw->k_first, GROUP_ROWS, STRIP_ROWS);
     const int64_t columns = equal_blocks(dw->n_end - dw->n_first, HR_LINEAR_COLUMNS, TILE_COLUMNS);
     hr_tile_config();

@@ -28,5 +28,5 @@ void hr_linear_kernels_fill(hr_linear_kernels *kernels, uint32_t cpu_mask)
     bf16->dw = hr_linear_dw_bf16_avx512bf16;
     if (!(cpu_mask & HR_CPU_AMX)) return;
     *bf16 = (hr_linear_typed){ hr_linear_mm_bf16_amx, hr_linear_dw_bf16_amx,
-                               hr_linear_db_bf16_avx512, 32 };
+                               hr_linear_db_bf16_avx512, 32, true };
 }

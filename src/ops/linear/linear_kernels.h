@@ -50,6 +50,8 @@ typedef struct {
     int64_t n_first, n_end; /* n_first a multiple of 32; n_end that, or N */
     bool clear;             /* start from zero, not from what dW holds */
     float *dw;              /* whole matrix, in the layout of W */
+    float *db;              /* [N]; null: not wanted. Only where the kernel can add it: adds_db */
+    bool clear_db;
 
     /* Scratch of this thread, 64-aligned. What it must hold: hr_linear_dw_bytes. */
     void *x_block;  /* up to 516 columns of HR_LINEAR_WORDS words, and a line a strip */
@@ -75,6 +77,7 @@ typedef struct {
     hr_linear_dw_fn *dw;
     hr_linear_db_fn *db;
     int64_t tile_rows; /* rows of a tile; even; at most 32: work is cut at multiples of it */
+    bool adds_db;      /* dw adds db too, where the first position is a multiple of 64 */
 } hr_linear_typed;
 
 typedef struct {

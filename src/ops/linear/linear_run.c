@@ -5,7 +5,7 @@
  * both pack. */
 #include "ops/kernels.h"
 
-enum { TILE_COLUMNS = 32, ALIGN = 64 };
+enum { TILE_COLUMNS = 32, ALIGN = 64, DB_TOKENS = 64 };
 
 /* ---- scratch of one thread: the same arithmetic sizes it and lays it out ---- */
 
@@ -186,7 +186,8 @@ void hr_linear_dw_run(const hr_call *call)
     const hr_linear_attr *attr = call->attr;
     const hr_linear_typed *kernels = &call->kernels->linear.of[call->dtype];
     const int64_t position = call->row_first % attr->T;
-    if (call->out[1]) run_db(call, position);
+    const bool one_pass = call->out[0] && kernels->adds_db && position % DB_TOKENS == 0;
+    if (call->out[1] && !one_pass) run_db(call, position);
     if (!call->out[0]) return;
     const side down = { attr->K, kernels->tile_rows, 16 }, across = { attr->N, TILE_COLUMNS, 16 };
     const int32_t parts = parts_down(down, across, call->threads), columns = call->threads / parts;
@@ -207,6 +208,8 @@ void hr_linear_dw_run(const hr_call *call)
                               .n_end = n.end,
                               .clear = call->clear & 1,
                               .dw = call->out[0],
+                              .db = one_pass && k.first == 0 ? call->out[1] : NULL,
+                              .clear_db = call->clear & 2,
                               .x_block = scratch,
                               .dy_block = scratch + layout.dy_block };
     if (k.first < k.end && n.first < n.end) kernels->dw(&dw);
