@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: every rung against the reference, the reference against finite differences, and
  * the same bits however tokens are cut and threads share. */
+#include <xmmintrin.h>
+
 #include "ops/linear/linear.h"
 #include "ops/passes.h"
 
@@ -238,16 +240,19 @@ static void neither_threads_nor_cuts_change_a_bit_of_rows(uint32_t mask)
     static const int64_t cuts[] = { 0, 1, 3, 6, 10, 17, 60, 61, 124, 200 };
     enum { CUTS = sizeof cuts / sizeof *cuts, ROWS = 200, K = 1031, N = 214 };
     hr_kernels kernels;
+    const unsigned modes = _mm_getcsr();
+    hr_cpu_flush_denormals(); /* as every thread of a pool does */
     hr_linear_kernels_fill(&kernels.linear, mask);
-    for (int32_t k = 0; k < 4; k++) {
+    for (int32_t k = 0; k < 8; k++) {
         uint64_t state = SEED;
         const hr_dtype dtype = activations[k & 1];
         const bool dx = k & 2;
+        const double size = k & 4 ? 1e-37 : 1; /* sums where numbers end, too */
         const hr_linear_attr attr = dx ? (hr_linear_attr){ N, K, 64, HR_ACT_NONE }
                                        : (hr_linear_attr){ K, N, 64, HR_ACT_GELU };
         hr_run_fn *run = dx ? hr_linear_dx_run : hr_linear_run;
         hr_call call = { .attr = &attr, .kernels = &kernels, .dtype = dtype };
-        call.in[0] = take_random(ROWS * K, dtype, 1, &state);
+        call.in[0] = take_random(ROWS * K, dtype, size, &state);
         call.in[1] = take_weight(attr.K, attr.N, dtype, &state);
         call.scratch = take_scratch(hr_max(hr_linear_scratch_bytes(&attr, ROWS, 4),
                                            hr_linear_dx_scratch_bytes(&attr, ROWS, 4)));
@@ -265,6 +270,7 @@ static void neither_threads_nor_cuts_change_a_bit_of_rows(uint32_t mask)
         }
         release_all();
     }
+    _mm_setcsr(modes);
 }
 
 /* Tokens of sequences of T cut at `cuts`: dW and db of all cuts in turn. */

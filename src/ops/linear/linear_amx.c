@@ -21,7 +21,7 @@
 #define LINEAR_AVX512BF16
 #include "ops/linear/linear_zmm.h"
 
-#include "ops/linear/linear_template.h"
+#include "ops/linear/linear_few.h"
 #include "ops/simd/amx.h"
 
 enum {
@@ -314,6 +314,10 @@ static void multiply_tiles(const hr_linear_mm *mm, const linear_block *block, in
 
 void hr_linear_mm_bf16_amx(const hr_linear_mm *mm)
 {
+    if (mm->rows <= FEW_ROWS) {
+        multiply_few_rows(WORDS_STEPS, mm);
+        return;
+    }
     const int64_t words = divide_up(mm->K, 2);
     const int64_t block_words = equal_blocks(words, HR_LINEAR_WORDS, STEP_WORDS);
     const int64_t columns = equal_blocks(mm->n_end - mm->n_first, HR_LINEAR_COLUMNS, TILE_COLUMNS);

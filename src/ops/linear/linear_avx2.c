@@ -12,11 +12,6 @@
 
 enum { TILE_ROWS = 6, FEW_ROWS = 4, FEW_SUMS = 8 };
 
-ALWAYS_INLINE __m256 multiply_words(__m256 sum, __m256i a, __m256i b)
-{
-    return _mm256_fmadd_ps((__m256)a, (__m256)b, sum);
-}
-
 ALWAYS_INLINE void multiply_line(__m256 sum[TILE_ROWS][2], const uint32_t *a, int64_t row_step,
                                  const uint32_t *b)
 {

@@ -4,22 +4,23 @@
  * A token that is generated reads every weight once, so all that counts is that memory never waits:
  * panels side by side, for as many chains as hide the latency of one; no row that is not there; x
  * as it lies; lines asked for ahead. Weights are used as they are stored, pairs of bf16 too: where
- * no instruction takes pairs, the two halves of a line are two steps of the chain. So a chain is
- * the same as in the product of many rows, and so are its bits.
+ * no instruction takes pairs, the two halves of a line are two steps of the chain. On AMX, whose
+ * tiles are slow for so few, they do what a tile does: its even and its odd products are two chains
+ * of 16, from zero, whose sum is added. So a chain is the same as in the product of many rows, and
+ * so are its bits.
  *
  * A transposed weight is turned in blocks that stay in L2. Included by a rung's file after it has
- * defined what linear_template.h asks for, FEW_ROWS, the most rows, FEW_SUMS, registers for sums,
- * and
- *     vec multiply_words(vec sum, vec_bits a, vec_bits b); */
+ * defined what linear_template.h asks for, FEW_ROWS, the most rows, and FEW_SUMS, registers for
+ * sums. */
 #ifndef HR_OPS_LINEAR_LINEAR_FEW_H
 #define HR_OPS_LINEAR_LINEAR_FEW_H
 
 #include "ops/linear/linear_template.h"
 
 enum {
-    FEW_COLUMNS =
-        128,        /* that share their epilogue; of a transposed weight, that are turned at once */
-    FEW_AHEAD = 24, /* lines of a panel that are asked for ahead */
+    FEW_COLUMNS = 128, /* share their epilogue; of a transposed weight, are turned together */
+    FEW_AHEAD = 24,    /* lines of a panel that are asked for ahead */
+    FEW_STEP = 16,     /* words that a tile of AMX takes at once */
     LINE_VECTORS = LINE / VEC_LANES
 };
 
@@ -36,9 +37,10 @@ typedef struct {
 } few_block;
 
 /* Panels that so many rows are multiplied with at once. */
-ALWAYS_INLINE int few_panels(int rows)
+ALWAYS_INLINE int few_panels(words_kind kind, int rows)
 {
-    const int panels = FEW_SUMS / LINE_VECTORS / rows;
+    const int sums = kind == WORDS_STEPS ? FEW_SUMS / 2 : FEW_SUMS;
+    const int panels = sums / LINE_VECTORS / rows;
     return panels < 4 ? panels : 4;
 }
 
@@ -54,81 +56,121 @@ ALWAYS_INLINE few_lanes spread_word(const char *row, int64_t k, bool half)
     return (few_lanes)vec_bits_set(word);
 }
 
-ALWAYS_INLINE vec few_multiply(words_kind kind, vec sum, few_lanes a, few_lanes b, bool half)
+ALWAYS_INLINE vec multiply_halves(vec sum, few_lanes a, few_lanes b, bool upper)
 {
-    if (kind != WORDS_WIDENED) return multiply_words(sum, (vec_bits)a, (vec_bits)b);
-    sum = multiply_words(sum, (vec_bits)(a << 16), (vec_bits)(b << 16));
-    if (half) return sum;
-    return multiply_words(sum, (vec_bits)(a & 0xffff0000u), (vec_bits)(b & 0xffff0000u));
+    a = upper ? a & 0xffff0000u : a << 16;
+    b = upper ? b & 0xffff0000u : b << 16;
+    return vec_fma((vec)a, (vec)b, sum);
+}
+
+/* sum += a b, both halves; with WORDS_STEPS sum[0] has the lower, sum[1] the upper ones. */
+ALWAYS_INLINE void few_multiply(words_kind kind, vec *sum, few_lanes a, few_lanes b, bool half)
+{
+    switch (kind) {
+    case WORDS_F32: *sum = vec_fma((vec)a, (vec)b, *sum); break;
+    case WORDS_PAIRS:
+#ifdef LINEAR_AVX512BF16
+        *sum = hr_dpbf16(*sum, (vec_bits)b, (vec_bits)a);
+#endif
+        break;
+    case WORDS_WIDENED:
+    case WORDS_STEPS:
+        *sum = multiply_halves(*sum, a, b, false);
+        if (kind == WORDS_STEPS) sum++;
+        if (!half) *sum = multiply_halves(*sum, a, b, true);
+        break;
+    }
 }
 
 /* One word against a line of each panel. */
 ALWAYS_INLINE void few_word(words_kind kind, int rows, int panels, vec *sum, const char *const *row,
                             const few_block *block, int64_t k, bool half)
 {
+    const int vectors = panels * LINE_VECTORS, chains = kind == WORDS_STEPS ? 2 : 1;
     few_lanes b[FEW_SUMS];
     UNROLL
-    for (int p = 0; p < panels; p++) UNROLL
-    for (int v = 0; v < LINE_VECTORS; v++)
-        memcpy(&b[p * LINE_VECTORS + v],
-               block->b + p * block->panel_step + k * LINE + v * VEC_LANES, sizeof *b);
+    for (int v = 0; v < vectors; v++)
+        memcpy(&b[v],
+               block->b + v / LINE_VECTORS * block->panel_step + k * LINE +
+                   v % LINE_VECTORS * VEC_LANES,
+               sizeof *b);
     UNROLL
     for (int i = 0; i < rows; i++) {
         const few_lanes a = spread_word(row[i], k, half);
         UNROLL
-        for (int p = 0; p < panels * LINE_VECTORS; p++)
-            sum[i * panels * LINE_VECTORS + p] = few_multiply(
-                kind, sum[i * panels * LINE_VECTORS + p], a, b[p], half);
+        for (int v = 0; v < vectors; v++)
+            few_multiply(kind, sum + (i * vectors + v) * chains, a, b[v], half);
     }
 }
 
-ALWAYS_INLINE void few_ask(int panels, const uint32_t *line, int64_t panel_step)
+/* Words [k, end), and what is asked for with each: the same panels FEW_AHEAD lines on, or, at their
+ * end, the first lines of those that come next. */
+ALWAYS_INLINE void few_words(words_kind kind, int rows, int panels, vec *sum,
+                             const char *const *row, const few_block *block, int64_t k, int64_t end)
 {
-    UNROLL
-    for (int p = 0; p < panels; p++) __builtin_prefetch(line + p * panel_step);
+    const int64_t step = block->panel_step, turn = hr_max(0, block->words - FEW_AHEAD);
+    for (; k < end; k++) {
+        const uint32_t *ahead = block->b + k * LINE +
+                                (k < turn ? FEW_AHEAD * LINE : panels * step - turn * LINE);
+        UNROLL
+        for (int p = 0; p < panels; p++) __builtin_prefetch(ahead + p * step);
+        few_word(kind, rows, panels, sum, row, block, k, false);
+    }
 }
 
-/* sums (+)= words of `rows` rows and `panels` panels; a row of sums is FEW_COLUMNS long. Ahead of
- * the words lie those of the panels that come next. Rows that are not there are the last one. */
+/* The same as a tile of AMX does it, which has the half word among its last 16. */
+ALWAYS_INLINE void few_steps(int rows, int panels, vec *sum, const char *const *row,
+                             const few_block *block)
+{
+    const int count = rows * panels * LINE_VECTORS;
+    const int64_t words = block->words + block->half;
+    for (int64_t k = 0; k < words; k += FEW_STEP) {
+        vec chain[FEW_SUMS];
+        UNROLL
+        for (int s = 0; s < 2 * count; s++) chain[s] = vec_set(0);
+        few_words(WORDS_STEPS, rows, panels, chain, row, block, k,
+                  hr_min(k + FEW_STEP, block->words));
+        if (block->half && k + FEW_STEP >= words)
+            few_word(WORDS_STEPS, rows, panels, chain, row, block, block->words, true);
+        UNROLL
+        for (int s = 0; s < count; s++)
+            sum[s] = vec_add(sum[s], vec_add(chain[2 * s], chain[2 * s + 1]));
+    }
+}
+
+/* sums (+)= words of `rows` rows and `panels` panels; a row of sums is FEW_COLUMNS long. Rows that
+ * are not there are the last one again. */
 ALWAYS_INLINE void few_tile(words_kind kind, int rows, int panels, const few_block *block,
                             float *sums)
 {
     const int vectors = panels * LINE_VECTORS;
-    const int64_t words = block->words, turn = hr_max(0, words - FEW_AHEAD);
-    const int64_t step = block->panel_step;
-    const uint32_t *ahead = block->b + FEW_AHEAD * LINE;
     const char *row[FEW_ROWS];
     vec sum[FEW_SUMS];
     UNROLL
     for (int i = 0; i < rows; i++)
         row[i] = block->a + hr_min(i, block->rows - 1) * block->row_bytes;
     UNROLL
-    for (int i = 0; i < rows; i++) UNROLL
-    for (int v = 0; v < vectors; v++)
-        sum[i * vectors + v] = block->fresh ? vec_set(0)
-                                            : vec_load_f32(sums + i * FEW_COLUMNS + v * VEC_LANES,
-                                                           VEC_LANES);
-    for (int64_t k = 0; k < turn; k++, ahead += LINE) {
-        few_ask(panels, ahead, step);
-        few_word(kind, rows, panels, sum, row, block, k, false);
+    for (int s = 0; s < rows * vectors; s++) {
+        const float *at = sums + s / vectors * FEW_COLUMNS + s % vectors * VEC_LANES;
+        sum[s] = block->fresh ? vec_set(0) : vec_load_f32(at, VEC_LANES);
     }
-    ahead = block->b + panels * step;
-    for (int64_t k = turn; k < words; k++, ahead += LINE) {
-        few_ask(panels, ahead, step);
-        few_word(kind, rows, panels, sum, row, block, k, false);
+    if (kind == WORDS_STEPS) {
+        few_steps(rows, panels, sum, row, block);
+    } else {
+        few_words(kind, rows, panels, sum, row, block, 0, block->words);
+        if (block->half) few_word(kind, rows, panels, sum, row, block, block->words, true);
     }
-    if (block->half) few_word(kind, rows, panels, sum, row, block, words, true);
     UNROLL
-    for (int i = 0; i < rows; i++) UNROLL
-    for (int v = 0; v < vectors; v++)
-        vec_store_f32(sums + i * FEW_COLUMNS + v * VEC_LANES, sum[i * vectors + v], VEC_LANES);
+    for (int s = 0; s < rows * vectors; s++)
+        vec_store_f32(sums + s / vectors * FEW_COLUMNS + s % vectors * VEC_LANES, sum[s],
+                      VEC_LANES);
 }
 
 /* All columns of a block, as many panels at once as there are registers for, then one by one. */
 ALWAYS_INLINE void few_columns(words_kind kind, int rows, const few_block *block, int64_t columns,
                                float *sums)
 {
-    const int most = few_panels(rows);
+    const int most = few_panels(kind, rows);
     few_block here = *block;
     int64_t panel = 0, panels = divide_up(columns, LINE);
     for (; panel + most <= panels; panel += most, here.b += most * here.panel_step)
@@ -147,7 +189,7 @@ ALWAYS_INLINE void multiply_block(words_kind kind, const few_block *block, int64
 }
 
 /* The product of up to FEW_ROWS rows. A weight that lies as it is needed is one block. */
-ALWAYS_INLINE void multiply_few(words_kind kind, const hr_linear_mm *mm)
+ALWAYS_INLINE void multiply_few_rows(words_kind kind, const hr_linear_mm *mm)
 {
     const words_kind stored = kind == WORDS_F32 ? WORDS_F32 : WORDS_PAIRS;
     const int64_t tokens = tokens_of(stored), words = divide_up(mm->K, tokens);
@@ -179,7 +221,7 @@ ALWAYS_INLINE void multiply_few(words_kind kind, const hr_linear_mm *mm)
 
 ALWAYS_INLINE void multiply_rows(words_kind kind, const hr_linear_mm *mm)
 {
-    if (mm->rows <= FEW_ROWS) multiply_few(kind, mm);
+    if (mm->rows <= FEW_ROWS) multiply_few_rows(kind, mm);
     else multiply(kind, mm);
 }
 

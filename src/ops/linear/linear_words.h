@@ -8,7 +8,8 @@
 typedef enum {
     WORDS_F32,     /* fp32 operands, fused multiply-adds */
     WORDS_WIDENED, /* bf16 operands, made fp32 where they are packed */
-    WORDS_PAIRS    /* bf16 operands, two products a lane */
+    WORDS_PAIRS,   /* bf16 operands, two products a lane */
+    WORDS_STEPS    /* pairs of them as a tile of AMX adds them up (linear_few.h) */
 } words_kind;
 
 /* Lines that will be needed soon. A tile asks for one with each word that it multiplies: asked for
