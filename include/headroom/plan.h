@@ -21,11 +21,12 @@ typedef struct {
     int64_t bound_bytes;  /* no arena of this plan is smaller, as far as that is proven */
     int64_t kernel_bytes; /* page tables and kernel: what a cgroup is charged beside the process */
     int64_t parameters, trained_parameters; /* count */
-    int64_t micro_batch;  /* sequences */
-    int64_t loss_chunk;   /* tokens */
+    int64_t micro_batch;                    /* sequences */
+    int64_t loss_chunk;                     /* tokens */
     int64_t flops_per_token; /* of training: 6 x weights in products + attention of kept blocks */
     double step_seconds;     /* of training, predicted */
-    double bound_seconds; /* no plan of the space is faster in the bytes available; -1: unknown */
+    double bound_seconds;    /* no plan of the space is faster in the bytes available; 0: of
+                              that nothing is known; -1: others were not looked at */
     int32_t threads;
     char rung[16];                         /* kernels: ref, avx2, avx512, avx512bf16, amx */
     char packing[16];                      /* at floor, proven, open */

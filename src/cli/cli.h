@@ -73,9 +73,8 @@ typedef struct {
 typedef struct {
     const struct hr_cli_command *command;
     const char *values[HR_OPTION_COUNT]; /* null: not given; an empty text: given, takes none */
-    const char
-        *repeated[HR_CLI_REPEATS_MAX]; /* [repeated_count] of the one option that may be given
-                                                 several times, in their order */
+    /* [repeated_count] of the one option that may be given several times, in their order */
+    const char *repeated[HR_CLI_REPEATS_MAX];
     int32_t repeated_count;
     char **operands; /* [operand_count] of argv: the recipe, then key=value */
     int32_t operand_count;

@@ -179,6 +179,8 @@ static hr_status check_stops(const hr_generate_request *request, hr_error *err)
     if (request->stop_count < 0 || request->stop_count > HR_STOPS_MAX)
         return hr_fail(err, HR_USAGE, "--stop may be given %d times, not %d", HR_STOPS_MAX,
                        request->stop_count);
+    if (request->stop_count && request->wants_ids)
+        return hr_fail(err, HR_USAGE, "--stop is text, and --print-ids prints none");
     for (int32_t i = 0; i < request->stop_count; i++) {
         const size_t bytes = strnlen(request->stops[i], HR_STOP_BYTES);
         if (bytes == 0 || bytes == HR_STOP_BYTES)

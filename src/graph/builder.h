@@ -23,7 +23,7 @@ typedef struct {
     hr_param_rule (*rule)(const void *of, int16_t layer, int32_t index, bool vector,
                           const char *name); /* of the layer's parameter `index`; null: all train */
     const void *rule_of;
-    bool short_tables;          /* tables have the type of activations too */
+    bool short_tables;          /* tables whose rows are read have the type of activations too */
     int32_t position;           /* of one sequence that goes on at int32 [1] `position`, ... */
     const int32_t (*caches)[2]; /* ... keys and values of each layer so far; null: rows are those
                                      of whole sequences */
@@ -52,10 +52,10 @@ int32_t hr_build_view(hr_builder *builder, const char *name, int32_t of, int64_t
 /* ---- parameters */
 
 /* A matrix [K, N] that products read (weight in the layout and type of the activations, fp32 master
- * beside it in bf16), a table [K, N] of which rows are read, one that is added to rows, or a vector
- * [K] (N = 0): these in fp32. Weights alone have no masters, nor has what is frozen; a frozen table
- * has the type of activations. */
-typedef enum { HR_PARAM_MATRIX, HR_PARAM_TABLE, HR_PARAM_POSITIONS, HR_PARAM_VECTOR } hr_param_kind;
+ * beside it in bf16), a table [K, N] whose rows are read, one whose rows are added to others, or a
+ * vector [K] (N = 0): these in fp32. Weights alone have no masters, nor has what is frozen; a
+ * frozen table whose rows are read as they are has the type of activations. */
+typedef enum { HR_PARAM_MATRIX, HR_PARAM_TABLE, HR_PARAM_ADDEND, HR_PARAM_VECTOR } hr_param_kind;
 
 typedef struct {
     hr_param_kind kind;

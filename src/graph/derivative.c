@@ -61,10 +61,20 @@ static void note_producers(hr_derive *derive, int32_t first, int32_t last)
     for (int32_t s = first; s <= last; s++) {
         const hr_step *step = &program->steps[s];
         if (!op_of(derive, s)->derivative || !is_reached(derive, step)) continue;
-        if (derive->lowest == HR_NONE) derive->lowest = step->layer;
         for (int32_t i = 0; i < HR_OUT_MAX; i++)
             if (step->out[i] != HR_NONE) derive->producer[step->out[i]] = s;
     }
+}
+
+/* By what is reached while no layer is the lowest. */
+static int32_t find_lowest(const hr_derive *derive, int32_t first, int32_t last)
+{
+    const hr_program *program = derive->builder->program;
+    for (int32_t s = first; s <= last; s++)
+        if (program->steps[s].layer != HR_NONE && op_of(derive, s)->derivative &&
+            is_reached(derive, &program->steps[s]))
+            return program->steps[s].layer;
+    return HR_NONE;
 }
 
 static void survey(hr_derive *derive, int32_t first, int32_t last)
@@ -79,8 +89,9 @@ static void survey(hr_derive *derive, int32_t first, int32_t last)
         for (int32_t i = 0; i < HR_IN_MAX; i++)
             if (program->steps[s].in[i] != HR_NONE) derive->uses[program->steps[s].in[i]]++;
     derive->lowest = HR_NONE;
-    note_producers(derive, first, last); /* what layer is the lowest is known when it is through */
     note_producers(derive, first, last);
+    derive->lowest = find_lowest(derive, first, last);
+    note_producers(derive, first, last); /* and those of all its steps */
 }
 
 hr_status hr_build_derivative(hr_builder *builder, int32_t first, int32_t last, hr_region *scratch,

@@ -52,7 +52,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [DOWN] = { LAYER "mlp.c_proj.weight", { HR_PARAM_MATRIX, F, D, out, false, false } },
         [DOWN_BIAS] = { LAYER "mlp.c_proj.bias", zero },
     };
-    const hr_param_shape positions = { HR_PARAM_POSITIONS, hr_config_positions(config), D, STD };
+    const hr_param_shape positions = { HR_PARAM_ADDEND, hr_config_positions(config), D, STD };
     hr_block_table(builder, config, model, STD, "transformer.wte.weight");
     model->positions = hr_build_param(builder, positions, "transformer.wpe.weight");
     hr_block_layers(builder, config, model, weights, WEIGHTS);

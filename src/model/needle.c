@@ -59,7 +59,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [W2] = { LAYER "w2", { HR_PARAM_MATRIX, F, D, std_out, false, false } },
         [B2] = { LAYER "b2", zero },
     };
-    const hr_param_shape positions = { HR_PARAM_POSITIONS, hr_config_positions(config), D, std };
+    const hr_param_shape positions = { HR_PARAM_ADDEND, hr_config_positions(config), D, std };
     hr_block_table(builder, config, model, std, "tok_emb");
     model->positions = hr_build_param(builder, positions, "pos_emb");
     hr_block_layers(builder, config, model, weights, WEIGHTS);

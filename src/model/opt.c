@@ -63,7 +63,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [LN_2_BIAS] = { LAYER "final_layer_norm.bias", zero },
     };
     hr_block_table(builder, config, model, STD, MODEL "embed_tokens.weight");
-    model->positions = hr_build_param(builder, (hr_param_shape){ HR_PARAM_POSITIONS, P, D, STD },
+    model->positions = hr_build_param(builder, (hr_param_shape){ HR_PARAM_ADDEND, P, D, STD },
                                       MODEL "embed_positions.weight");
     hr_block_layers(builder, config, model, weights, WEIGHTS);
     model->final_gain = hr_build_param(builder, one, MODEL "final_layer_norm.weight");

@@ -13,24 +13,27 @@
 
 enum { WORD_BYTES = 128 };
 
-/* A word of a key. */
+/* The words from `at` on, up to the end of a group. */
 typedef struct {
-    const char *at; /* what follows it */
+    const char *at; /* what follows the word */
     char text[WORD_BYTES];
-    bool ends_group; /* it is no word, but the end of a group */
-} word;
+} words;
 
-/* False: there is none. A word that is too long is cut, and matches nothing. */
-static bool next_word(word *w)
+/* False: the group has no more. A word that is too long is cut; hr_rules_check refuses it. */
+static bool next_word(words *w)
 {
     w->at += strspn(w->at, BETWEEN);
-    w->ends_group = *w->at == ';';
-    if (w->ends_group) w->at++;
-    else if (!*w->at) return false;
-    const size_t length = w->ends_group ? 0 : strcspn(w->at, BETWEEN ";");
+    const size_t length = strcspn(w->at, BETWEEN ";");
     snprintf(w->text, sizeof w->text, "%.*s", (int)length, w->at);
     w->at += length;
-    return true;
+    return length > 0;
+}
+
+/* The group after the one that begins at `group`; null: that was the last. */
+static const char *next_group(const char *group)
+{
+    const char *end = strchr(group, ';');
+    return end ? end + 1 : NULL;
 }
 
 static bool matches(const char *pattern, const char *name)
@@ -59,30 +62,22 @@ static hr_status read_setting(const char *text, hr_param_rule *rule, hr_error *e
                    FACTOR_MOST);
 }
 
-/* The settings of the group that ends before the word. */
-static void settle(const char *group, const char *end, hr_param_rule *rule)
+/* A pattern of the group, or of all of a key without groups. */
+static bool means(const char *group, const char *name)
 {
-    hr_error ignored;
-    for (word w = { group }; next_word(&w) && w.at <= end && !w.ends_group;)
-        if (is_setting(w.text)) (void)!read_setting(w.text, rule, &ignored);
+    for (words w = { group }; next_word(&w);)
+        if (!is_setting(w.text) && matches(w.text, name)) return true;
+    return false;
 }
 
 static void apply_groups(const char *groups, const char *name, hr_param_rule *rule)
 {
+    hr_error ignored;
     const char *group = groups;
-    bool is_meant = false, more = true;
-    for (word w = { groups }; more;) {
-        more = next_word(&w);
-        if (more && !w.ends_group) {
-            is_meant |= !is_setting(w.text) && matches(w.text, name);
-            continue;
-        }
-        if (is_meant) {
-            settle(group, w.at, rule);
-            return;
-        }
-        group = w.at;
-    }
+    while (group && !means(group, name)) group = next_group(group);
+    if (!group) return;
+    for (words w = { group }; next_word(&w);)
+        if (is_setting(w.text)) (void)!read_setting(w.text, rule, &ignored);
 }
 
 static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const char *name)
@@ -90,9 +85,7 @@ static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const
     const hr_trained *trained = rules->trained;
     if (trained && layer != HR_NONE)
         return layer < trained->stands || !(trained->layers >> index & 1);
-    for (word w = { rules->config->train.freeze }; next_word(&w);)
-        if (matches(w.text, name)) return true;
-    return false;
+    return means(rules->config->train.freeze, name);
 }
 
 hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vector,
@@ -109,60 +102,56 @@ hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vec
 
 /* ---- checks ---- */
 
-hr_status hr_rules_check(const hr_config *config, hr_error *err)
+static hr_status check_length(const char *key, const words *w, hr_error *err)
+{
+    if (strlen(w->text) < WORD_BYTES - 1) return HR_OK;
+    return hr_fail(err, HR_USAGE, "%s: a word has more than %d letters: %.20s...", key,
+                   WORD_BYTES - 2, w->text);
+}
+
+static hr_status check_group(const char *group, hr_error *err)
 {
     hr_param_rule rule;
     int32_t patterns = 0, settings = 0;
-    bool more = true;
-    for (word w = { config->train.freeze }; next_word(&w);)
-        if (w.ends_group || is_setting(w.text))
-            return hr_fail(err, HR_USAGE,
-                           "train.freeze takes patterns of names alone, and no \"%s\"",
-                           w.ends_group ? ";" : w.text);
-    for (word w = { config->train.groups }; more;) {
-        more = next_word(&w);
-        if (more && !w.ends_group && is_setting(w.text)) {
-            const hr_status status = read_setting(w.text, &rule, err);
-            if (status != HR_OK) return status;
-            settings++;
-        } else if (more && !w.ends_group) {
-            patterns++;
-        } else {
-            if (!patterns != !settings)
-                return hr_fail(
-                    err, HR_USAGE,
-                    "train.groups: a group has %s; write \"*.bias decay=0; head lr=0.1\"",
-                    patterns ? "patterns and neither lr= nor decay=" : "no pattern");
-            patterns = settings = 0;
-        }
+    for (words w = { group }; next_word(&w);) {
+        hr_status status = check_length("train.groups", &w, err);
+        if (status == HR_OK && is_setting(w.text)) status = read_setting(w.text, &rule, err);
+        if (status != HR_OK) return status;
+        *(is_setting(w.text) ? &settings : &patterns) += 1;
     }
-    return HR_OK;
+    if (!patterns == !settings) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "train.groups: a group has %s; write \"*.bias decay=0; head lr=0.1\"",
+                   patterns ? "patterns and neither lr= nor decay=" : "no pattern");
 }
 
-/* The name that is nearest to a pattern, for people. */
-static const char *nearest_name(const hr_program *program, const char *pattern)
+hr_status hr_rules_check(const hr_config *config, hr_error *err)
 {
-    const char *nearest = "";
-    int32_t least = INT32_MAX;
-    for (int32_t p = 0; p < program->param_count; p++) {
-        const int32_t distance = hr_word_distance(pattern, program->params[p].external_name);
-        if (distance < least) nearest = program->params[p].external_name;
-        least = (int32_t)hr_min(least, distance);
+    const char *group = config->train.groups, *odd = strchr(config->train.freeze, ';') ? ";" : NULL;
+    hr_status status = HR_OK;
+    words w = { config->train.freeze };
+    while (status == HR_OK && !odd && next_word(&w)) {
+        status = check_length("train.freeze", &w, err);
+        if (is_setting(w.text)) odd = w.text;
     }
-    return nearest;
+    if (status == HR_OK && odd)
+        return hr_fail(err, HR_USAGE, "train.freeze takes patterns of names alone, and no \"%s\"",
+                       odd);
+    for (; group && status == HR_OK; group = next_group(group)) status = check_group(group, err);
+    return status;
 }
 
-static hr_status check_patterns(const char *key, const char *text, const hr_program *program,
+static hr_status check_patterns(const char *key, const char *group, const hr_program *program,
                                 hr_error *err)
 {
-    for (word w = { text }; next_word(&w);) {
-        bool any = w.ends_group || is_setting(w.text);
+    for (words w = { group }; next_word(&w);) {
+        bool any = is_setting(w.text);
         for (int32_t p = 0; p < program->param_count && !any; p++)
             any = matches(w.text, program->params[p].external_name);
         if (!any)
             return hr_fail(err, HR_USAGE,
-                           "%s: no parameter of this model is called \"%s\"; the nearest is %s",
-                           key, w.text, nearest_name(program, w.text));
+                           "%s: no parameter of this model is called \"%s\"; the first of %d is %s",
+                           key, w.text, program->param_count, program->params[0].external_name);
     }
     return HR_OK;
 }
@@ -170,8 +159,9 @@ static hr_status check_patterns(const char *key, const char *text, const hr_prog
 hr_status hr_rules_check_names(const hr_config *config, const hr_program *program, hr_error *err)
 {
     hr_status status = check_patterns("train.freeze", config->train.freeze, program, err);
-    if (status == HR_OK)
-        status = check_patterns("train.groups", config->train.groups, program, err);
+    const char *group = config->train.groups;
+    for (; group && status == HR_OK; group = next_group(group))
+        status = check_patterns("train.groups", group, program, err);
     if (status != HR_OK) return status;
     for (int32_t p = 0; p < program->param_count; p++)
         if (!program->params[p].rule.frozen) return HR_OK;

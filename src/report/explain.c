@@ -60,6 +60,7 @@ static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_
 const char *hr_explain_certificate(const hr_plan_answer *answer)
 {
     if (answer->bound_seconds < 0) return "not compared with others";
+    if (answer->bound_seconds == 0) return "the fastest found, not proven";
     return answer->step_seconds <= answer->bound_seconds * (1 + 1e-6)
                ? "the fastest there is in these bytes, proven"
                : "the fastest found that packs in these bytes";
@@ -84,7 +85,7 @@ static void put_answer(hr_writer *writer, const hr_style *style, const hr_config
            (double)(config->train.batch * config->train.seq_len) / answer->step_seconds,
            answer->times);
     hr_put(writer, "  of all strategies: %s", hr_explain_certificate(answer));
-    if (answer->bound_seconds >= 0 && answer->step_seconds > answer->bound_seconds * (1 + 1e-6))
+    if (answer->bound_seconds > 0 && answer->step_seconds > answer->bound_seconds * (1 + 1e-6))
         hr_put(writer, "; none takes less than %.4g s", answer->bound_seconds);
     hr_put(writer, "\n");
 }

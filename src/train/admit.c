@@ -130,7 +130,7 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
         if (tries == 0) bound_ps = found->proven ? found->step_ps : 0;
         const int64_t arena = t->admission->compiled.plan.arena_bytes;
         if (arena <= limit) {
-            t->admission->answer.bound_seconds = bound_ps ? 1e-12 * (double)bound_ps : -1;
+            t->admission->answer.bound_seconds = 1e-12 * (double)bound_ps;
             return HR_OK;
         }
         asked -= arena - limit;

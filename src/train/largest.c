@@ -422,6 +422,10 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_que
     if (status == HR_OK && config->model.from[0] && !strncmp(key, "model.", 6))
         return hr_fail(err, HR_USAGE, "%s is as the model in %.200s has it; ask without model.from",
                        key, config->model.from);
+    if (status == HR_OK && config->data.fixed_batch[0] &&
+        (!strcmp(key, "train.batch") || !strcmp(key, "train.seq_len")))
+        return hr_fail(err, HR_USAGE, "%s is as %.200s has it; ask without data.fixed_batch", key,
+                       config->data.fixed_batch);
     if (status == HR_OK) status = hr_probes_open(&probes, question, err);
     if (status != HR_OK) return status;
     const int64_t low = (int64_t)row->key.low;

@@ -95,10 +95,15 @@ static void assert_refused(const char *freeze, const char *groups, const char *s
 static void what_means_nothing_is_refused(void **state)
 {
     (void)state;
-    assert_refused("*.mpl.*", "",
-                   "train.freeze: no parameter of this model is called \"*.mpl.*\"; the nearest is "
-                   "transformer.ln_f.bias");
+    assert_refused(
+        "*.mpl.*", "",
+        "train.freeze: no parameter of this model is called \"*.mpl.*\"; the first of 40 "
+        "is transformer.wte.weight");
     assert_refused("*", "", "train.freeze leaves none of 40 parameters to train");
+    assert_refused(
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "*******************************************************",
+        "", "train.freeze: a word has more than 126 letters: aaaaaaaaaaaaaaaaaaaa...");
     assert_refused("lr=1", "", "train.freeze takes patterns of names alone, and no \"lr=1\"");
     assert_refused("*ln*; *mlp*", "", "train.freeze takes patterns of names alone, and no \";\"");
     assert_refused("", "*bias",
@@ -112,8 +117,8 @@ static void what_means_nothing_is_refused(void **state)
     assert_refused("", "*bias lr=-1", "train.groups: \"lr=-1\" must be a number from 0 to 1000");
     assert_refused("", "*bias lr=nan", "train.groups: \"lr=nan\" must be a number from 0 to 1000");
     assert_refused("", "*.head lr=2",
-                   "train.groups: no parameter of this model is called \"*.head\"; the nearest is "
-                   "transformer.ln_f.bias");
+                   "train.groups: no parameter of this model is called \"*.head\"; the first of 40 "
+                   "is transformer.wte.weight");
 }
 
 int main(void)
