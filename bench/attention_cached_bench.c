@@ -38,7 +38,6 @@ typedef struct {
     hr_attention_cached_attr attr;
     uint8_t *caches;
     int64_t layers, layer_bytes; /* of keys and values each */
-    uint64_t sums[HR_BENCH_THREADS_MOST];
 } job;
 
 static void attend(void *argument, int32_t thread, int32_t threads)
@@ -52,22 +51,6 @@ static void attend(void *argument, int32_t thread, int32_t threads)
         call.in[2] = j->caches + (2 * layer + 1) * j->layer_bytes;
         hr_attention_cached_run(&call);
     }
-}
-
-typedef uint64_t eight __attribute__((vector_size(64)));
-
-static void read_all(void *argument, int32_t thread, int32_t threads)
-{
-    job *j = argument;
-    int64_t first, last;
-    hr_share(2 * j->layers * j->layer_bytes / 256, thread, threads, &first, &last);
-    const eight *at = (const eight *)(void *)(j->caches + 256 * first);
-    eight sum[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
-    for (int64_t i = first; i < last; i++, at += 4)
-        for (int k = 0; k < 4; k++) sum[k] += at[k];
-    sum[0] += sum[1] + sum[2] + sum[3];
-    j->sums[thread] = sum[0][0] + sum[0][1] + sum[0][2] + sum[0][3] + sum[0][4] + sum[0][5] +
-                      sum[0][6] + sum[0][7];
 }
 
 static void *room(int64_t bytes)
@@ -123,9 +106,10 @@ static void measure(const hr_kernels *kernels, const shape *s, hr_dtype dtype, i
                         .dtype = dtype };
     j.call.scratch = room(hr_attention_cached_scratch_bytes(&j.attr, s->rows, threads));
     double attended[REPEATS], read[REPEATS];
+    hr_bench_reading reading = { .bytes = caches, .count = 2 * j.layers * j.layer_bytes };
     for (int r = -1; r < REPEATS; r++) { /* the first warms up */
         attended[r < 0 ? 0 : r] = hr_bench_seconds(threads, attend, &j);
-        read[r < 0 ? 0 : r] = hr_bench_seconds(threads, read_all, &j);
+        read[r < 0 ? 0 : r] = hr_bench_seconds(threads, hr_bench_read, &reading);
     }
     const double bytes = (double)(2 * j.layers * j.layer_bytes);
     const double pairs = (double)(s->rows * j.layers) * (double)j.attr.capacity;

@@ -95,31 +95,6 @@ static int64_t bytes_of_token(hr_config config, int32_t format)
     return bytes;
 }
 
-typedef struct {
-    const char *bytes;
-    int64_t count;
-    int32_t sums[HR_BENCH_THREADS_MOST];
-} reading;
-
-/* Eight places at once, a line of each in turn: memory gives more than to one. */
-__attribute__((target("avx2"))) static void read_share(void *work, int32_t thread, int32_t threads)
-{
-    enum { PLACES = 8 };
-    reading *all = work;
-    const int64_t step = all->count / threads / PLACES / 64 * 64;
-    const char *at = all->bytes + thread * PLACES * step;
-    __m256i sum[PLACES];
-    for (int k = 0; k < PLACES; k++) sum[k] = _mm256_setzero_si256();
-    for (int64_t i = 0; i < step; i += 64, at += 64)
-#pragma GCC unroll 8
-        for (int k = 0; k < PLACES; k++) {
-            const __m256i *line = (const __m256i *)(const void *)(at + k * step);
-            sum[k] = _mm256_add_epi32(sum[k], _mm256_add_epi32(line[0], line[1]));
-        }
-    for (int k = 1; k < PLACES; k++) sum[0] = _mm256_add_epi32(sum[0], sum[k]);
-    all->sums[thread] = _mm256_extract_epi32(sum[0], 0) + _mm256_extract_epi32(sum[0], 7);
-}
-
 static void put(int to, const void *value, size_t bytes)
 {
     if (write(to, value, bytes) != (ssize_t)bytes) abort();
@@ -133,13 +108,13 @@ static void serve(const hr_config *config, const char *folder, int32_t threads, 
     write_model(config, folder);
     for (int32_t format = HR_FORMAT_FP32; format <= HR_FORMAT_BF16; format++)
         bytes[format] = bytes_of_token(*config, format);
-    reading all = { .bytes = take(bytes[HR_FORMAT_FP32]) };
+    hr_bench_reading all = { .bytes = take(bytes[HR_FORMAT_FP32]) };
     put(to, bytes, sizeof bytes);
     while (read(from, &asked, sizeof asked) == sizeof asked) {
         double best = 1e9;
         all.count = asked;
         for (int32_t i = 0; i < READS; i++) {
-            const double seconds = hr_bench_seconds(threads, read_share, &all);
+            const double seconds = hr_bench_seconds(threads, hr_bench_read, &all);
             best = seconds < best ? seconds : best;
         }
         put(to, &best, sizeof best);
