@@ -66,6 +66,9 @@ static void show_plan(void *context, const hr_plan_answer *plan)
     char process[64], arena[64];
     catch_signals(); /* until here nothing was begun, and main.c answered */
     s->process_bytes = plan->process_bytes;
+    if (plan->trained_parameters != plan->parameters)
+        printf("plan   %lld of %lld parameters train\n", (long long)plan->trained_parameters,
+               (long long)plan->parameters);
     printf("plan   %lld parameters, micro-batch %lld, loss chunk %lld tokens, %d thread%s, %s "
            "kernels\n",
            (long long)plan->parameters, (long long)plan->micro_batch, (long long)plan->loss_chunk,
