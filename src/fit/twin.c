@@ -69,18 +69,21 @@ static void add(int64_t *sum, int64_t ps)
     *sum = ps > INT64_MAX - *sum ? INT64_MAX : *sum + ps;
 }
 
-static void count_step(const hr_program *program, int32_t s, int32_t stands, int64_t alive,
-                       bool *was_back, census *c)
+/* The place of a step's layer. What layers do that no gradient reaches belongs to the first place:
+ * they are cut as it is, and nothing is kept below it either. */
+static int32_t place_of(const hr_twin *twin, const hr_step *step)
 {
-    const hr_step *step = &program->steps[s];
-    const bool is_still = step->layer != HR_NONE && step->layer < stands;
+    return (int32_t)hr_max(step->layer - twin->trained.stands, 0);
+}
+
+static void count_step(const hr_twin *twin, const hr_step *step, int64_t alive, census *c)
+{
     const bool back = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_AGAIN;
-    if (step->layer != HR_NONE && !is_still) {
-        raise(&c->work[step->layer - stands][back], alive);
-        *was_back |= back;
+    if (step->layer != HR_NONE) {
+        raise(&c->work[place_of(twin, step)][back], alive);
         return;
     }
-    if (step->block == HR_BLOCK_EMBED || is_still) {
+    if (step->block == HR_BLOCK_EMBED) {
         raise(back ? &c->after : &c->before, alive);
         return;
     }
@@ -100,7 +103,7 @@ typedef enum { PRICE_LAYERS, PRICE_REST } prices;
 static void take_census(const hr_twin *twin, const hr_program *program, const int64_t *alive,
                         prices wanted, census *c)
 {
-    bool back = false, timed = false, training = false;
+    bool timed = false, training = false;
     int32_t sections = 0, last = HR_NONE;
     *c = (census){ .head = 0 };
     for (int32_t s = 0; s < program->step_count; s++) {
@@ -113,16 +116,17 @@ static void take_census(const hr_twin *twin, const hr_program *program, const in
             sections++;
         }
         last = section;
-        const int32_t stands = twin->trained.stands;
-        const bool in_layer = training && step->layer >= stands;
+        const bool in_layer = training && step->layer != HR_NONE;
         if (timed && in_layer == (wanted == PRICE_LAYERS)) {
             const int64_t ps = hr_cost_step_total(program, twin->rates, s);
-            add(in_layer ? &c->layer_ps[step->layer - stands] : &c->rest_ps, ps);
-            for (int32_t more = stands; more < twin->trained.still && step->layer == 0; more++)
-                add(&c->rest_ps, ps);
+            int64_t *sum = in_layer ? &c->layer_ps[place_of(twin, step)] : &c->rest_ps;
+            add(sum, ps);
+            for (int32_t more = twin->trained.stands; more < twin->trained.still && in_layer;
+                 more++)
+                if (step->layer == 0) add(sum, ps);
         }
         if (!training) raise(&c->section[sections - 1], alive[s]);
-        else count_step(program, s, stands, alive[s], &back, c);
+        else count_step(twin, step, alive[s], c);
     }
 }
 
@@ -410,8 +414,8 @@ static void alive_with(const outline *o, const hr_twin_set *sets, int32_t count,
     }
 }
 
-static void bound_works(const hr_program *program, const hr_plan *plan, const int64_t *alive,
-                        int32_t stands, int32_t *list, bool tiled, hr_twin_set *sets,
+static void bound_works(const hr_twin *twin, const hr_program *program, const hr_plan *plan,
+                        const int64_t *alive, int32_t *list, bool tiled, hr_twin_set *sets,
                         const bool *known, int32_t count)
 {
     const bool all = are_all(sets, count);
@@ -420,9 +424,10 @@ static void bound_works(const hr_program *program, const hr_plan *plan, const in
     int64_t most[HR_TWIN_LAYERS_MOST][HR_PASSES][HR_FIT_SETS_MOST] = { 0 };
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
-        if (step->layer < stands || !is_training(program, section_of(program, s))) continue;
-        const int32_t place = step->layer - stands, pass = step->direction == HR_DIR_BACKWARD;
-        const outline o = outline_of(program, plan, list, droppable, s,
+        if (step->layer == HR_NONE || !is_training(program, section_of(program, s))) continue;
+        const bool is_still = step->layer < twin->trained.stands; /* sets change nothing there */
+        const int32_t place = place_of(twin, step), pass = step->direction == HR_DIR_BACKWARD;
+        const outline o = outline_of(program, plan, list, is_still ? 0 : droppable, s,
                                      alive[s] - place * sets[0].kept, tiled);
         alive_with(&o, sets, count, all, with);
         for (int32_t k = 1; k < count; k++) raise(&most[place][pass][k], with[k]);
@@ -448,8 +453,8 @@ hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs, int64_t *ref
     if (list) {
         take_census(twin, &program, alive, PRICE_LAYERS, &c);
         sets[0] = set_of(twin, 0, &c, reference_head);
-        bound_works(&program, &plan, alive, twin->trained.stands, list,
-                    knobs->mlp_tile || knobs->attention_tile, sets, known, count);
+        bound_works(twin, &program, &plan, alive, list, knobs->mlp_tile || knobs->attention_tile,
+                    sets, known, count);
     }
     twin->region->used = kept;
     if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "no room to look at sets");

@@ -187,13 +187,24 @@ static void the_norm_is_the_step_over_again(void **state)
 
 /* ---- one step too early */
 
-/* Takes update `s` before the last step of the model that stands before it, into its loop. */
+/* The step reads or writes the gradient that the update reads, or what this renews. */
+static bool holds_up(const hr_step *step, const hr_step *update)
+{
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        for (int32_t k = 0; k < HR_OUT_MAX && step->in[i] != HR_NONE; k++)
+            if (step->in[i] == update->in[0] || step->in[i] == update->out[k]) return true;
+    for (int32_t k = 0; k < HR_OUT_MAX; k++)
+        if (step->out[k] != HR_NONE && step->out[k] == update->in[0]) return true;
+    return false;
+}
+
+/* Takes update `s` before the last step of the model that it waits for, into its loop. */
 static void take_up(hr_program *program, int32_t s)
 {
     const int32_t section = hr_program_loop(program, "step");
     int32_t at = s - 1;
     while (updates(program, at) || program->steps[at].op == HR_OP_sumsq ||
-           program->steps[at].op == HR_OP_report)
+           !holds_up(&program->steps[at], &program->steps[s]))
         at--;
     hr_step step = program->steps[s];
     step.loop = program->steps[at].loop;
