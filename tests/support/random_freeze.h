@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "model/assemble.h"
 #include "plan/compile.h"
 #include "support/random_config.h"
@@ -36,7 +37,7 @@ static inline void freeze_in_all_layers(hr_config *config, const hr_program *pro
     freeze_add(config, pattern);
 }
 
-/* What stands before the layers, and layers up to `layer`, of ten at most. */
+/* What stands before the layers, and layers up to `layer`, a digit. */
 static inline void freeze_bottom(hr_config *config, const hr_program *program, int64_t layer)
 {
     char pattern[32];
@@ -58,7 +59,8 @@ static inline void random_freeze(hr_config *config, int32_t kind, uint64_t seed,
     hr_status status = hr_model_assemble(config, 1, &region, &program, &err);
     if (status != HR_OK) abort();
     if (kind == FREEZE_BOTTOM || kind == FREEZE_BOTTOM_AND_KINDS)
-        freeze_bottom(config, &program, between(seed, turn, 70, -1, config->model.n_layers - 1));
+        freeze_bottom(config, &program,
+                      between(seed, turn, 70, -1, hr_min(config->model.n_layers, 10) - 1));
     for (uint32_t i = 0; kind != FREEZE_BOTTOM && kind && i <= draw(seed, turn, 71) % 5; i++) {
         const int32_t p = (int32_t)between(seed, turn, 72 + i, 0, program.param_count - 1);
         if (kind == FREEZE_ANY) freeze_add(config, program.params[p].external_name);
