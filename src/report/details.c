@@ -219,6 +219,8 @@ static bool said(const counting *c, const int32_t *before, int32_t count, int32_
     return false;
 }
 
+enum { NAME_SHOWN = 42 };
+
 static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
 {
     const hr_plan *plan = &c->compiled->plan;
@@ -237,7 +239,9 @@ static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
         hr_put(&of_many, "%s of %d layers", tensor->name, count);
     }
     hr_put(&writer, "%s", parts[part_of(c, b)].name);
-    if (count > 1) hr_put(&writer, "; each %lld", (long long)buffer->bytes);
+    /* Of a long name the end says which it is; what it is stands beside it. */
+    const size_t length = strlen(name);
+    if (length > NAME_SHOWN) memmove(name, name + length - NAME_SHOWN, NAME_SHOWN + 1);
     say(part, name, why, count * buffer->bytes);
 }
 
