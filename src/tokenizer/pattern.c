@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/pattern.c - PCRE2 without a heap of its own, with an end to every search. */
+#include "tokenizer/pattern.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+enum {
+    /* Steps of one search. The longest that a pattern of the field takes for a match is about
+     * three a byte; this many take about a tenth of a second. */
+    STEPS_MOST = 20 * 1000 * 1000,
+    /* It doubles while old and new are both there. */
+    HEAP_KIB_MOST = (HR_PATTERN_WALK_BYTES >> 10) / 4
+};
+
+/* Memory that PCRE2 asks for. Nothing is taken back singly. */
+typedef struct {
+    uint8_t *base;
+    int64_t bytes, used;
+} pool;
+
+struct hr_pattern {
+    pool memory;
+    pcre2_code *code;
+    int64_t before;
+};
+
+struct hr_pattern_walk {
+    pool memory;
+    int64_t kept; /* what a match takes is free again when it is over */
+    const hr_pattern *pattern;
+    pcre2_match_data *data;
+    pcre2_match_context *context;
+};
+
+static void *pool_take(PCRE2_SIZE bytes, void *context)
+{
+    pool *memory = context;
+    const int64_t rounded = bytes > PTRDIFF_MAX / 2 ? INT64_MAX / 2
+                                                    : hr_round_up((int64_t)bytes, 16);
+    if (rounded > memory->bytes - memory->used) return NULL;
+    memory->used += rounded;
+    return memory->base + memory->used - rounded;
+}
+
+static void pool_ignore(void *taken, void *context)
+{
+    (void)taken;
+    (void)context;
+}
+
+int64_t hr_pattern_bytes(int64_t pattern_bytes)
+{
+    return hr_round_up((int64_t)sizeof(hr_pattern), 64) + 16384 + 64 * pattern_bytes;
+}
+
+/* What Oniguruma and PCRE2 read differently, or null. */
+static const char *differs(const char *text, int64_t bytes)
+{
+    bool inside = false; /* a class */
+    int64_t opened = 0;
+    for (int64_t i = 0; i < bytes; i++) {
+        const char c = text[i], next = i + 1 < bytes ? text[i + 1] : 0;
+        if (c == '\\') {
+            i++;
+            if (next && strchr("hHyYOKzuU", next)) return "one of \\h \\H \\y \\Y \\O \\K \\z \\u";
+            if (i + 1 < bytes && text[i + 1] == '{') /* as in \\p{L} */
+                while (i < bytes && text[i] != '}') i++;
+        } else if (inside) {
+            if (c == ']' && i > opened) inside = false;
+            if (c == '[' && next != ':') return "a class inside a class";
+            if (c == '&' && next == '&') return "an intersection of classes, &&";
+        } else if (c == '[') {
+            inside = true;
+            opened = i + 1 + (next == '^');
+        } else if (c == '{' && next == ',') {
+            return "{,n}";
+        } else if (c == '}' && next == '+') {
+            return "{n,m}+";
+        } else if (c == '(' && next == '?') {
+            int64_t letter = i + 2;
+            while (letter < bytes && strchr("imxs-", text[letter]) && text[letter]) letter++;
+            for (int64_t at = i + 2; at < letter; at++)
+                if (text[at] != 'i' && text[at] != '-') return "an option other than (?i)";
+        }
+    }
+    return NULL;
+}
+
+static hr_status compile(hr_pattern *pattern, const char *text, int64_t bytes, hr_error *err)
+{
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    pcre2_general_context *general = pcre2_general_context_create(pool_take, pool_ignore,
+                                                                  &pattern->memory);
+    pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
+    if (context) {
+        pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+        /* ^ and $ are those of lines in Oniguruma's Ruby syntax. */
+        pattern->code = pcre2_compile(
+            (PCRE2_SPTR)text, (PCRE2_SIZE)bytes,
+            PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
+    }
+    if (pattern->code) return HR_OK;
+    char why[128] = "it needs more memory than a pattern of its length may";
+    if (context && code != PCRE2_ERROR_HEAP_FAILED)
+        pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
+    return hr_fail(err, HR_CORRUPT, "the pattern \"%.*s\" is refused by PCRE2 at byte %lld: %s",
+                   (int)hr_min(bytes, 200), text, (long long)at, why);
+}
+
+hr_status hr_pattern_place(hr_pattern **pattern, hr_region *region, const char *text, int64_t bytes,
+                           hr_error *err)
+{
+    const int64_t room = hr_pattern_bytes(bytes);
+    hr_pattern *made = hr_region_take(region, room, 1);
+    if (!made) return hr_fail(err, HR_NO_FIT, "a pattern: needs %lld bytes more", (long long)room);
+    const char *why = differs(text, bytes);
+    if (why)
+        return hr_fail(err, HR_CORRUPT,
+                       "the pattern \"%.*s\" has %s, which PCRE2 and Oniguruma, for which "
+                       "it was written, understand differently",
+                       (int)hr_min(bytes, 200), text, why);
+    const int64_t own = hr_round_up((int64_t)sizeof *made, 64);
+    made->memory = (pool){ (uint8_t *)made + own, room - own, 0 };
+    if (compile(made, text, bytes, err) != HR_OK) return err ? err->status : HR_CORRUPT;
+    uint32_t characters = 0;
+    pcre2_pattern_info(made->code, PCRE2_INFO_MAXLOOKBEHIND, &characters);
+    made->before = 4 * ((int64_t)characters + 1); /* one more: the text has begun before it */
+    *pattern = made;
+    return HR_OK;
+}
+
+int64_t hr_pattern_before(const hr_pattern *pattern)
+{
+    return pattern->before;
+}
+
+hr_status hr_pattern_walk_place(hr_pattern_walk **walk, hr_region *region,
+                                const hr_pattern *pattern, hr_error *err)
+{
+    hr_pattern_walk *made = hr_region_take_raw(region, HR_PATTERN_WALK_BYTES, 1);
+    if (!made)
+        return hr_fail(err, HR_NO_FIT, "a pattern: needs %d bytes a thread", HR_PATTERN_WALK_BYTES);
+    const int64_t own = hr_round_up((int64_t)sizeof *made, 64);
+    *made = (hr_pattern_walk){ .pattern = pattern,
+                               .memory = { (uint8_t *)made + own, HR_PATTERN_WALK_BYTES - own } };
+    pcre2_general_context *general = pcre2_general_context_create(pool_take, pool_ignore,
+                                                                  &made->memory);
+    if (general) {
+        made->data = pcre2_match_data_create_from_pattern(pattern->code, general);
+        made->context = pcre2_match_context_create(general);
+    }
+    if (!made->data || !made->context)
+        return hr_fail(err, HR_NO_FIT, "a pattern: its groups do not fit into %d bytes",
+                       HR_PATTERN_WALK_BYTES);
+    pcre2_set_match_limit(made->context, STEPS_MOST);
+    pcre2_set_heap_limit(made->context, HEAP_KIB_MOST);
+    made->kept = made->memory.used;
+    *walk = made;
+    return HR_OK;
+}
+
+hr_found hr_pattern_search(hr_pattern_walk *walk, const uint8_t *text, int64_t from, int64_t bytes,
+                           bool begins, bool whole, hr_piece *match)
+{
+    const uint32_t options = PCRE2_NO_UTF_CHECK | (begins ? 0 : PCRE2_NOTBOL) |
+                             (whole ? 0 : PCRE2_PARTIAL_HARD);
+    walk->memory.used = walk->kept;
+    const int found = pcre2_match(walk->pattern->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)from,
+                                  options, walk->data, walk->context);
+    if (found == PCRE2_ERROR_PARTIAL) return HR_FOUND_MORE;
+    if (found == PCRE2_ERROR_NOMATCH) return whole ? HR_FOUND_NONE : HR_FOUND_MORE;
+    if (found < 0) return HR_FOUND_WRONG;
+    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(walk->data);
+    if (ends[0] > ends[1]) return HR_FOUND_WRONG; /* a look-ahead may set the end before */
+    *match = (hr_piece){ (uint32_t)ends[0], (uint32_t)ends[1] };
+    return HR_FOUND;
+}

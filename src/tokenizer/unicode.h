@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/unicode.h - what a code point is, as patterns of tokenizers ask, and UTF-8. */
+#ifndef HR_TOKENIZER_UNICODE_H
+#define HR_TOKENIZER_UNICODE_H
+
+#include <stdint.h>
+
+/* Bits of a class; Unicode 16 but where it says otherwise. */
+enum {
+    HR_LETTER = 1,   /* \p{L} */
+    HR_NUMBER = 2,   /* \p{N} */
+    HR_SPACE = 4,    /* \s: White_Space */
+    HR_UPPER = 8,    /* [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] */
+    HR_LOWER = 16,   /* [\p{Ll}\p{Lm}\p{Lo}\p{M}]; \p{M} is in both and no letter */
+    HR_DECIMAL = 32, /* \d: Nd */
+    HR_NUMERIC = 64  /* N of Unicode 17, which the pre-tokenizer Digits goes by */
+};
+
+extern const uint8_t hr_unicode_page[8704];
+extern const uint8_t hr_unicode_class[];
+
+/* The class of a code point below 0x110000. */
+static inline uint8_t hr_unicode_class_of(uint32_t point)
+{
+    return hr_unicode_class[hr_unicode_page[point >> 7] << 7 | (point & 127)];
+}
+
+/* The character at text [bytes], bytes > 0: how many bytes it has. Of text that is not UTF-8 one
+ * byte is taken and `point` is 0xfffd; nothing behind the end is read. */
+static inline int64_t hr_utf8_take(const uint8_t *text, int64_t bytes, uint32_t *point)
+{
+    const uint32_t c = text[0];
+    if (c < 0x80) {
+        *point = c;
+        return 1;
+    }
+    if (c >= 0xc2 && c < 0xe0 && bytes > 1 && (text[1] & 0xc0) == 0x80) {
+        *point = (c & 0x1f) << 6 | (text[1] & 0x3f);
+        return 2;
+    }
+    if (c >= 0xe0 && c < 0xf0 && bytes > 2 && (text[1] & 0xc0) == 0x80 &&
+        (text[2] & 0xc0) == 0x80) {
+        *point = (c & 0xf) << 12 | (text[1] & 0x3fu) << 6 | (text[2] & 0x3f);
+        if (*point >= 0x800 && (*point < 0xd800 || *point >= 0xe000)) return 3;
+    }
+    if (c >= 0xf0 && c < 0xf5 && bytes > 3 && (text[1] & 0xc0) == 0x80 &&
+        (text[2] & 0xc0) == 0x80 && (text[3] & 0xc0) == 0x80) {
+        *point = (c & 7) << 18 | (text[1] & 0x3fu) << 12 | (text[2] & 0x3fu) << 6 |
+                 (text[3] & 0x3f);
+        if (*point >= 0x10000 && *point < 0x110000) return 4;
+    }
+    *point = 0xfffd;
+    return 1;
+}
+
+/* Whether the character at text [bytes] may be the beginning of a longer one: UTF-8 so far, and the
+ * end comes first. */
+static inline int hr_utf8_cut(const uint8_t *text, int64_t bytes)
+{
+    const uint32_t c = text[0];
+    const int64_t needs = c >= 0xf0 && c < 0xf5 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
+    if (c >= 0xf5 || bytes >= needs) return 0;
+    for (int64_t i = 1; i < bytes; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    return 1;
+}
+
+#endif
