@@ -33,6 +33,7 @@ typedef enum {
 typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie; /* auto: as the family is known */
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
+typedef enum { HR_BAD_LINES_STOP, HR_BAD_LINES_SKIP } hr_bad_lines;
 typedef enum {
     HR_RECOMPUTE_AUTO, /* norms, and layers where nothing else fits */
     HR_RECOMPUTE_NONE,
@@ -47,7 +48,7 @@ typedef enum {
     HR_SCHEDULE_WSD /* warm-up, stable, decay */
 } hr_schedule_kind;
 
-enum { HR_CONFIG_GIVEN_WORDS = 4 };
+enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_ID_BYTES = 24 };
 
 typedef struct {
     struct {
@@ -78,9 +79,13 @@ typedef struct {
         } attention;
     } model;
     struct {
-        char train[HR_PATH_BYTES], valid[HR_PATH_BYTES];
-        int32_t tokenizer;               /* hr_tokenizer_kind */
-        int64_t words_max;               /* distinct words that counting has room for */
+        char train[HR_PATH_BYTES], valid[HR_PATH_BYTES]; /* as docs/corpora.md has them */
+        char text_field[HR_FIELD_BYTES];                 /* of an object a line: its text, or ... */
+        char prompt_field[HR_FIELD_BYTES], completion_field[HR_FIELD_BYTES];
+        char document_end[HR_TOKEN_ID_BYTES]; /* id between documents, auto or none */
+        int32_t bad_lines;                    /* hr_bad_lines */
+        int32_t tokenizer;                    /* hr_tokenizer_kind */
+        int64_t words_max;                    /* distinct words that counting has room for */
         char cache[HR_PATH_BYTES];       /* directory of token shards; empty: inside train.out */
         char fixed_batch[HR_PATH_BYTES]; /* safetensors: the batch of every step; empty: none */
     } data;
@@ -179,6 +184,12 @@ int64_t hr_config_embedding_rank(const hr_config *config);
 
 /* What the decoder of a wide model reads. Pure. */
 int64_t hr_config_expansion(const hr_config *config);
+
+/* What data.document_end says, beside an id. */
+enum { HR_DOCUMENT_END_NONE = -1, HR_DOCUMENT_END_AUTO = -2 };
+
+/* An id, or one of these; false: it is neither. Pure. */
+bool hr_config_document_end(const hr_config *config, int64_t *id);
 
 /* What a run is trained and evaluated on: texts, or safetensors files of rows of tokens, which are
  * data.fixed_batch and every name that ends in .safetensors. Empty: there is none. */

@@ -322,6 +322,15 @@ hr_status hr_file_append(hr_file_out *out, const void *memory, int64_t bytes, hr
     return hr_file_rewrite(out, out->bytes, memory, bytes, err);
 }
 
+hr_status hr_file_cut(hr_file_out *out, int64_t bytes, hr_error *err)
+{
+    HR_ASSERT(out->file >= 0 && bytes >= 0 && bytes <= out->bytes);
+    while (ftruncate(out->file, (off_t)bytes) != 0)
+        if (errno != EINTR) return give_up(out, "cut", errno, err);
+    out->bytes = bytes;
+    return HR_OK;
+}
+
 /* Some file systems do not flush directories and say EINVAL; there is no more to be had there. */
 static int flush(int file)
 {

@@ -90,6 +90,9 @@ HR_MUST_CHECK hr_status hr_file_append(hr_file_out *out, const void *memory, int
 HR_MUST_CHECK hr_status hr_file_rewrite(hr_file_out *out, int64_t offset, const void *memory,
                                         int64_t bytes, hr_error *err);
 
+/* Makes it as short as `bytes` <= out->bytes again. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_file_cut(hr_file_out *out, int64_t bytes, hr_error *err);
+
 /* Flushes, renames over whatever has the name, flushes the directory, closes. */
 HR_MUST_CHECK hr_status hr_file_commit(hr_file_out *out, hr_error *err);
 

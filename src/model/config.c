@@ -161,6 +161,17 @@ hr_config_data hr_config_data_of(const hr_config *config)
     return data;
 }
 
+bool hr_config_document_end(const hr_config *config, int64_t *id)
+{
+    const char *text = config->data.document_end;
+    int64_t value = HR_DOCUMENT_END_AUTO;
+    if (!strcmp(text, "none")) value = HR_DOCUMENT_END_NONE;
+    else if (strcmp(text, "auto") != 0 && (!hr_integer_parse(text, &value) || value < 0))
+        return false;
+    *id = value;
+    return true;
+}
+
 int64_t hr_config_positions(const hr_config *config)
 {
     return config->model.positions ? config->model.positions : config->train.seq_len;

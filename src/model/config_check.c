@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "model/family.h"
@@ -168,6 +169,33 @@ static hr_status check_vocabulary(const hr_config *config, hr_error *err)
                    words ? ": <pad>, <unk>, <sos>, <eos> and one word" : "");
 }
 
+static hr_status check_documents(const hr_config *config, hr_error *err)
+{
+    const struct {
+        const char *key, *name;
+    } fields[] = { { "data.text_field", config->data.text_field },
+                   { "data.prompt_field", config->data.prompt_field },
+                   { "data.completion_field", config->data.completion_field } };
+    const int32_t count = sizeof fields / sizeof *fields;
+    int64_t id = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t other = (i + 1) % count;
+        if (!fields[i].name[0])
+            return hr_fail(err, HR_USAGE, "%s is empty; it is the name of a field", fields[i].key);
+        if (!strcmp(fields[i].name, fields[other].name))
+            return hr_fail(err, HR_USAGE, "%s and %s are both %s; a field is one of them",
+                           fields[i].key, fields[other].key, fields[i].name);
+    }
+    if (!hr_config_document_end(config, &id))
+        return hr_fail(err, HR_USAGE,
+                       "data.document_end takes an id from 0 on, auto or none; it was given \"%s\"",
+                       config->data.document_end);
+    if (id < config->model.vocab_size) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "data.document_end is %lld, and model.vocab_size %lld has ids below",
+                   (long long)id, (long long)config->model.vocab_size);
+}
+
 static hr_status check_batch(const hr_config *config, hr_error *err)
 {
     const int64_t batch = config->train.batch, micro = config->memory.micro_batch;
@@ -289,10 +317,11 @@ static hr_status check_dropout(const hr_config *config, hr_error *err)
 
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
-    hr_status (*const checks[])(const hr_config *, hr_error *) = {
-        check_family, check_heads,    check_scaling, check_window,    check_vocabulary,
-        check_batch,  check_products, check_dropout, check_positions, hr_rules_check
-    };
+    hr_status (*const checks[])(const hr_config *,
+                                hr_error *) = { check_family,    check_heads,      check_scaling,
+                                                check_window,    check_vocabulary, check_documents,
+                                                check_batch,     check_products,   check_dropout,
+                                                check_positions, hr_rules_check };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const hr_status status = checks[i](config, err);
         if (status != HR_OK) return status;

@@ -10,14 +10,22 @@
 #include "text/shard.h"
 
 struct hr_batches {
-    hr_shard *shard; /* null: rows */
+    hr_shard *shards[HR_BATCH_SHARDS_MAX]; /* null: rows */
+    int64_t windows[HR_BATCH_SHARDS_MAX];  /* of each */
+    hr_batch_mixture mixture;
     hr_batch_rows rows;
     hr_batch_shape shape;
     int64_t T, batch;
     uint64_t seed;
-    bool training, fixed;
+    bool training, fixed, separate;
     _Alignas(64) uint8_t shard_memory[];
 };
+
+/* A window of one of the shards, or a row. */
+typedef struct {
+    int32_t shard;
+    int64_t window; /* -1: there is none */
+} place;
 
 /* ---- order */
 
@@ -25,6 +33,9 @@ enum { ROUNDS = 8 };
 
 /* No random op of a program has this site: sites count up from 0. */
 static const uint64_t ORDER_SITE = UINT64_C(0x6f72646572);
+
+/* Which shard of a mixture a row is of, and the windows of each shard, have seeds of their own. */
+static const uint64_t MIXTURE_SEED = UINT64_C(0x6d69787475726500); /* "mixture", and the shard */
 
 /* A balanced Feistel network is a bijection whatever its round function: here of [0, 4^half_bits).
  * Values that fall outside [0, count) are sent through again until they land inside ("cycle
@@ -55,32 +66,32 @@ int64_t hr_batch_order(uint64_t seed, int64_t epoch, int64_t index, int64_t coun
 
 /* ---- batches */
 
-int64_t hr_batches_bytes(void)
+int64_t hr_batches_bytes(int32_t shards)
 {
-    return hr_round_up(sizeof(hr_batches), 64) + hr_shard_bytes();
+    return hr_round_up(sizeof(hr_batches), 64) + shards * hr_shard_bytes();
 }
 
-static hr_status check_shard(const hr_batch_desc *desc, const hr_shard_info *info,
-                             const hr_batch_shape *shape, hr_error *err)
+static hr_status check_shard(const hr_batch_desc *desc, const char *name, const hr_shard_info *info,
+                             hr_error *err)
 {
     if (info->vocab_size > desc->vocab_size)
         return hr_fail(err, HR_USAGE,
                        "%s: has token ids up to %lld, and model.vocab_size=%lld: type "
                        "model.vocab_size=%lld",
-                       desc->name, (long long)info->vocab_size - 1, (long long)desc->vocab_size,
+                       name, (long long)info->vocab_size - 1, (long long)desc->vocab_size,
                        (long long)info->vocab_size);
     if (info->tokens < 2)
         return hr_fail(err, HR_CORRUPT,
                        "%s: has %lld token%s, and one window of train.seq_len=%lld needs %lld: "
                        "give a longer text",
-                       desc->name, (long long)info->tokens, info->tokens == 1 ? "" : "s",
+                       name, (long long)info->tokens, info->tokens == 1 ? "" : "s",
                        (long long)desc->T, (long long)desc->T + 1);
-    if (shape->windows == 0)
+    if ((info->tokens - 1) / desc->T == 0)
         return hr_fail(err, HR_CORRUPT,
                        "%s: has %lld tokens, and one window of train.seq_len=%lld needs %lld: "
                        "give a longer text or type train.seq_len=%lld",
-                       desc->name, (long long)info->tokens, (long long)desc->T,
-                       (long long)desc->T + 1, (long long)info->tokens - 1);
+                       name, (long long)info->tokens, (long long)desc->T, (long long)desc->T + 1,
+                       (long long)info->tokens - 1);
     return HR_OK;
 }
 
@@ -97,44 +108,68 @@ static hr_status check_batches(const hr_batch_desc *desc, const hr_batch_shape *
                    rows ? "more rows" : "a longer text", (long long)shape->windows);
 }
 
-/* Opens the shard, unless rows are there in its place. */
-static hr_status open_shard(hr_batches *b, const hr_batch_desc *desc, hr_error *err)
+/* Opens one shard; `name` is for sentences. */
+static hr_status open_shard(hr_batches *b, const hr_batch_desc *desc, int32_t index,
+                            const char *path, const char *name, hr_error *err)
 {
-    b->shard = NULL;
+    hr_shard **shard = &b->shards[index];
+    hr_status status = hr_shard_open(shard, b->shard_memory + index * hr_shard_bytes(), path, err);
+    if (status != HR_OK) return status;
+    const hr_shard_info *info = hr_shard_view(*shard);
+    b->windows[index] = (info->tokens - 1) / desc->T;
+    b->shape.tokens += info->tokens;
+    b->shape.windows += b->windows[index];
+    return check_shard(desc, name, info, err);
+}
+
+/* Opens the shards, unless rows are there in their place. */
+static hr_status open_shards(hr_batches *b, const hr_batch_desc *desc, hr_error *err)
+{
+    const hr_batch_mixture *mixture = &desc->mixture;
+    hr_status status = HR_OK;
+    memset(b->shards, 0, sizeof b->shards);
     b->shape = (hr_batch_shape){ desc->rows.count * desc->T, desc->rows.count, 0 };
     if (desc->rows.count) return HR_OK;
-    const hr_status status = hr_shard_open(&b->shard, b->shard_memory, desc->shard, err);
-    if (status != HR_OK) return status;
-    const hr_shard_info *info = hr_shard_view(b->shard);
-    b->shape = (hr_batch_shape){ info->tokens, (info->tokens - 1) / desc->T, 0 };
-    return check_shard(desc, info, &b->shape, err);
+    if (!mixture->count) return open_shard(b, desc, 0, desc->shard, desc->name, err);
+    for (int32_t i = 0; i < mixture->count && status == HR_OK; i++)
+        status = open_shard(b, desc, i, mixture->shards[i], mixture->shards[i], err);
+    return status;
+}
+
+static void close_shards(hr_batches *b)
+{
+    for (int32_t i = 0; i < HR_BATCH_SHARDS_MAX; i++) hr_shard_close(&b->shards[i]);
 }
 
 hr_status hr_batches_open(hr_batches **batches, void *memory, const hr_batch_desc *desc,
                           hr_error *err)
 {
     HR_ASSERT(desc->T > 0 && desc->batch > 0);
+    HR_ASSERT(desc->mixture.count >= 0 && desc->mixture.count <= HR_BATCH_SHARDS_MAX);
+    HR_ASSERT(!desc->mixture.count || desc->training);
     hr_batches *opened = memory;
     opened->rows = desc->rows;
+    opened->mixture = desc->mixture;
     opened->T = desc->T;
     opened->batch = desc->batch;
     opened->seed = desc->seed;
     opened->training = desc->training;
     opened->fixed = desc->fixed;
-    hr_status status = open_shard(opened, desc, err);
+    opened->separate = desc->separate;
+    hr_status status = open_shards(opened, desc, err);
     const int64_t windows = opened->shape.windows;
     const int64_t partial = !desc->training && windows % desc->batch != 0;
     opened->shape.batches = windows / desc->batch + partial;
     if (desc->fixed) opened->shape.batches = hr_min(opened->shape.batches, 1);
     if (status == HR_OK) status = check_batches(desc, &opened->shape, err);
-    if (status != HR_OK) hr_shard_close(&opened->shard);
+    if (status != HR_OK) close_shards(opened);
     else *batches = opened;
     return status;
 }
 
 void hr_batches_close(hr_batches **batches)
 {
-    if (*batches) hr_shard_close(&(*batches)->shard);
+    if (*batches) close_shards(*batches);
     *batches = 0;
 }
 
@@ -143,29 +178,89 @@ const hr_batch_shape *hr_batches_view(const hr_batches *batches)
     return &batches->shape;
 }
 
-/* The window that a row of a step sees; -1: none. */
-static int64_t window_of(const hr_batches *b, int64_t step, int64_t row)
+double hr_batch_passes(const hr_batch_mixture *mixture, int32_t shard, int64_t windows,
+                       int64_t rows)
 {
-    const int64_t batches = b->shape.batches;
-    if (b->fixed) return row;
-    if (!b->training) {
-        const int64_t window = step < batches ? step * b->batch + row : b->shape.windows;
-        return window < b->shape.windows ? window : -1;
-    }
-    return hr_batch_order(b->seed, step / batches, step % batches * b->batch + row,
-                          b->shape.windows);
+    return (double)rows * (double)mixture->shares[shard] / (double)mixture->block / (double)windows;
 }
 
-static hr_status fill_row(hr_batches *b, int64_t window, int32_t *ids, int32_t *targets,
+/* Row `row` of all rows of training. A block's rows are shuffled and cut into the shards' shares:
+ * so the place in the share, and the shares of the blocks before, number a shard's rows one by
+ * one, and that number goes through its epochs. */
+static place mix(const hr_batches *b, int64_t row)
+{
+    const hr_batch_mixture *mixture = &b->mixture;
+    const int64_t block = row / mixture->block;
+    int64_t at = hr_batch_order(b->seed ^ MIXTURE_SEED, block, row % mixture->block,
+                                mixture->block);
+    int32_t i = 0;
+    for (; at >= mixture->shares[i]; i++) at -= mixture->shares[i];
+    const int64_t number = block * mixture->shares[i] + at, windows = b->windows[i];
+    const uint64_t seed = b->seed ^ (MIXTURE_SEED + 1 + (uint64_t)i);
+    return (place){ i, hr_batch_order(seed, number / windows, number % windows, windows) };
+}
+
+/* What a row of a step sees. */
+static place place_of(const hr_batches *b, int64_t step, int64_t row)
+{
+    const int64_t batches = b->shape.batches;
+    if (b->fixed) return (place){ 0, row };
+    if (b->mixture.count) return mix(b, step * b->batch + row);
+    if (!b->training) {
+        const int64_t window = step < batches ? step * b->batch + row : b->shape.windows;
+        return (place){ 0, window < b->shape.windows ? window : -1 };
+    }
+    return (place){ 0, hr_batch_order(b->seed, step / batches, step % batches * b->batch + row,
+                                      b->shape.windows) };
+}
+
+/* ---- masks */
+
+enum { MARKS = 512 }; /* looked at at once */
+
+/* What makes a token no target. */
+static uint8_t ignored_marks(const hr_batches *b, const hr_shard *shard)
+{
+    const hr_shard_info *info = hr_shard_view(shard);
+    uint8_t marks = 0;
+    if (info->masked) marks |= HR_TOKEN_MASKED;
+    if (b->separate && info->documents > 1) marks |= HR_TOKEN_BEGINS;
+    return marks;
+}
+
+/* Ignores the targets of a window that are none, in targets [T], or only counts where that is null.
+ * Target t is token t + 1 of the window. */
+static hr_status mask_window(const hr_batches *b, hr_shard *shard, int64_t window, int32_t *targets,
+                             int64_t *targets_count, hr_error *err)
+{
+    const uint8_t ignored = ignored_marks(b, shard);
+    uint8_t marks[MARKS];
+    *targets_count = b->T;
+    for (int64_t first = 0; first < b->T && ignored; first += MARKS) {
+        const int64_t count = hr_min(MARKS, b->T - first);
+        const hr_status status = hr_shard_marks(shard, window * b->T + 1 + first, count, marks,
+                                                err);
+        if (status != HR_OK) return status;
+        for (int64_t t = 0; t < count; t++) {
+            if (!(marks[t] & ignored)) continue;
+            if (targets) targets[first + t] = HR_TARGET_IGNORED;
+            --*targets_count;
+        }
+    }
+    return HR_OK;
+}
+
+static hr_status fill_row(hr_batches *b, place at, int32_t *ids, int32_t *targets,
                           int64_t *targets_count, hr_error *err)
 {
-    const int64_t T = b->T;
-    if (!b->shard) return b->rows.read(b->rows.context, window, ids, targets, targets_count, err);
-    *targets_count = T;
-    hr_status status = hr_shard_read(b->shard, window * T, T, ids, err);
+    const int64_t T = b->T, window = at.window;
+    hr_shard *shard = b->shards[at.shard];
+    if (!shard) return b->rows.read(b->rows.context, window, ids, targets, targets_count, err);
+    hr_status status = hr_shard_read(shard, window * T, T, ids, err);
     if (status != HR_OK) return status;
     memcpy(targets, ids + 1, (size_t)(T - 1) * sizeof *ids);
-    return hr_shard_read(b->shard, window * T + T, 1, targets + T - 1, err);
+    status = hr_shard_read(shard, window * T + T, 1, targets + T - 1, err);
+    return status == HR_OK ? mask_window(b, shard, window, targets, targets_count, err) : status;
 }
 
 hr_status hr_batches_fill(hr_batches *batches, int64_t step, int64_t row_first, int64_t rows,
@@ -175,13 +270,13 @@ hr_status hr_batches_fill(hr_batches *batches, int64_t step, int64_t row_first, 
     int64_t targets_sum = 0, count = 0;
     HR_ASSERT(step >= 0 && row_first >= 0 && rows >= 0 && row_first + rows <= batches->batch);
     for (int64_t row = 0; row < rows; row++) {
-        const int64_t window = window_of(batches, step, row_first + row);
-        if (window < 0) {
+        const place at = place_of(batches, step, row_first + row);
+        if (at.window < 0) {
             memset(ids + row * T, 0, (size_t)T * sizeof *ids);
             for (int64_t t = 0; t < T; t++) targets[row * T + t] = HR_TARGET_IGNORED;
             continue;
         }
-        const hr_status status = fill_row(batches, window, ids + row * T, targets + row * T, &count,
+        const hr_status status = fill_row(batches, at, ids + row * T, targets + row * T, &count,
                                           err);
         if (status != HR_OK) return status;
         targets_sum += count;
@@ -195,14 +290,47 @@ hr_status hr_batches_targets(hr_batches *batches, int64_t step, int64_t *targets
 {
     int64_t targets_sum = 0, count = 0;
     for (int64_t row = 0; row < batches->batch; row++) {
-        const int64_t window = window_of(batches, step, row);
-        if (window < 0) continue;
-        hr_status status = HR_OK;
-        if (batches->shard) count = batches->T;
-        else status = batches->rows.read(batches->rows.context, window, NULL, NULL, &count, err);
+        const place at = place_of(batches, step, row);
+        if (at.window < 0) continue;
+        hr_shard *shard = batches->shards[at.shard];
+        const hr_status status = shard ? mask_window(batches, shard, at.window, NULL, &count, err)
+                                       : batches->rows.read(batches->rows.context, at.window, NULL,
+                                                            NULL, &count, err);
         if (status != HR_OK) return status;
         targets_sum += count;
     }
     *targets_count = targets_sum;
     return HR_OK;
+}
+
+/* ---- documents */
+
+static hr_status begins_of(const hr_batches *b, place at, int32_t *begins, hr_error *err)
+{
+    hr_shard *shard = b->shards[at.shard];
+    uint8_t marks[MARKS];
+    int32_t begun = 0;
+    memset(begins, 0, (size_t)b->T * sizeof *begins);
+    if (at.window < 0 || !shard || hr_shard_view(shard)->documents < 2) return HR_OK;
+    for (int64_t first = 0; first < b->T; first += MARKS) {
+        const int64_t count = hr_min(MARKS, b->T - first);
+        const hr_status status = hr_shard_marks(shard, at.window * b->T + first, count, marks, err);
+        if (status != HR_OK) return status;
+        for (int64_t t = 0; t < count; t++) {
+            if (marks[t] & HR_TOKEN_BEGINS) begun = (int32_t)(first + t);
+            begins[first + t] = begun;
+        }
+    }
+    return HR_OK;
+}
+
+hr_status hr_batches_begins(hr_batches *batches, int64_t step, int64_t row_first, int64_t rows,
+                            int32_t *begins, hr_error *err)
+{
+    hr_status status = HR_OK;
+    HR_ASSERT(step >= 0 && row_first >= 0 && rows >= 0 && row_first + rows <= batches->batch);
+    for (int64_t row = 0; row < rows && status == HR_OK; row++)
+        status = begins_of(batches, place_of(batches, step, row_first + row),
+                           begins + row * batches->T, err);
+    return status;
 }

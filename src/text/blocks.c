@@ -72,6 +72,30 @@ hr_status hr_blocks_append(hr_blocks_writer *writer, const void *memory, int64_t
     return HR_OK;
 }
 
+/* Staged blocks are cut; where some were written meanwhile, they are written again later. */
+void hr_blocks_mark_here(const hr_blocks_writer *writer, hr_blocks_mark *mark)
+{
+    mark->payload_bytes = writer->payload_bytes;
+    memcpy(mark->block, writer->staging + writer->used / HR_BLOCK_PAYLOAD * HR_BLOCK_BYTES,
+           (size_t)(writer->used % HR_BLOCK_PAYLOAD) + 8);
+}
+
+hr_status hr_blocks_return(hr_blocks_writer *writer, const hr_blocks_mark *mark, hr_error *err)
+{
+    HR_ASSERT(mark->payload_bytes <= writer->payload_bytes);
+    const int64_t block = 1 + mark->payload_bytes / HR_BLOCK_PAYLOAD;
+    const int64_t inside = mark->payload_bytes % HR_BLOCK_PAYLOAD;
+    writer->payload_bytes = mark->payload_bytes;
+    if (block >= writer->block) {
+        writer->used = (block - writer->block) * HR_BLOCK_PAYLOAD + inside;
+        return HR_OK;
+    }
+    memcpy(writer->staging, mark->block, (size_t)inside + 8);
+    writer->block = block;
+    writer->used = inside;
+    return hr_file_cut(&writer->out, block * HR_BLOCK_BYTES, err);
+}
+
 hr_status hr_blocks_commit(hr_blocks_writer *writer, hr_blocks_header *header, int64_t bytes,
                            hr_error *err)
 {

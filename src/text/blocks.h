@@ -33,6 +33,12 @@ typedef struct {
     int64_t payload_bytes;
 } hr_blocks_writer;
 
+/* A place in the payload that a writer can go back to. */
+typedef struct {
+    int64_t payload_bytes;
+    uint8_t block[HR_BLOCK_BYTES]; /* what the block that it lies in holds before it */
+} hr_blocks_mark;
+
 /* Begins `name` in `directory`. staging [HR_BLOCKS_BYTES] is borrowed. Errors as hr_file_begin. */
 HR_MUST_CHECK hr_status hr_blocks_begin(hr_blocks_writer *writer, const char *directory,
                                         const char *name, uint8_t *staging, hr_error *err);
@@ -40,6 +46,13 @@ HR_MUST_CHECK hr_status hr_blocks_begin(hr_blocks_writer *writer, const char *di
 /* Adds memory [bytes] to the payload. After an error nothing is left of the file. */
 HR_MUST_CHECK hr_status hr_blocks_append(hr_blocks_writer *writer, const void *memory,
                                          int64_t bytes, hr_error *err);
+
+/* Remembers how long the payload is now. */
+void hr_blocks_mark_here(const hr_blocks_writer *writer, hr_blocks_mark *mark);
+
+/* Makes the payload again what it was at the mark. After an error nothing is left of the file. */
+HR_MUST_CHECK hr_status hr_blocks_return(hr_blocks_writer *writer, const hr_blocks_mark *mark,
+                                         hr_error *err);
 
 /* Writes the header [bytes <= HR_BLOCK_PAYLOAD] and makes the file appear under its name. */
 HR_MUST_CHECK hr_status hr_blocks_commit(hr_blocks_writer *writer, hr_blocks_header *header,

@@ -32,15 +32,23 @@ static bool is_space(int32_t code)
            code == 0x2028 || code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
 }
 
-hr_scan hr_scan_over(hr_source *source, uint8_t *word)
+hr_scan hr_scan_over(uint8_t *word)
 {
-    return (hr_scan){ source, source->piece, source->piece, word };
+    return (hr_scan){ .word = word };
 }
 
-/* Where `at` lies in the file. */
+void hr_scan_take(hr_scan *scan, const hr_piece *piece)
+{
+    if (piece->begins) scan->length = scan->letter_used = 0;
+    scan->piece = piece;
+    scan->at = piece->bytes;
+    scan->end = piece->bytes + piece->count;
+}
+
+/* Where `at` lies in the file's text. */
 static long long offset_of(const hr_scan *scan)
 {
-    return (long long)(scan->source->offset - (scan->end - scan->at));
+    return (long long)(scan->piece->offset + (scan->at - scan->piece->bytes));
 }
 
 static hr_status too_long(const hr_scan *scan, hr_error *err)
@@ -48,20 +56,15 @@ static hr_status too_long(const hr_scan *scan, hr_error *err)
     return hr_fail(err, HR_CORRUPT,
                    "%s: the word that reaches byte %lld is longer than the %d bytes that a "
                    "word may have: type data.tokenizer=bytes, or break it up",
-                   scan->source->path, offset_of(scan), HR_WORD_BYTES);
+                   scan->piece->path, offset_of(scan), HR_WORD_BYTES);
 }
 
-/* Puts the next piece behind what is left of this one. */
-static hr_status refill(hr_scan *scan, hr_error *err)
+static hr_status not_utf8(const hr_scan *scan, long long offset, uint8_t byte, hr_error *err)
 {
-    const int64_t left = scan->end - scan->at;
-    uint8_t *piece = scan->source->piece;
-    int64_t count = 0;
-    memmove(piece - left, scan->at, (size_t)left);
-    const hr_status status = hr_source_next(scan->source, &count, err);
-    scan->at = piece - left;
-    scan->end = piece + count;
-    return status;
+    return hr_fail(err, HR_CORRUPT,
+                   "%s: byte %lld (0x%02x) is not UTF-8, which data.tokenizer=words needs: "
+                   "mend it, or type data.tokenizer=bytes",
+                   scan->piece->path, offset, byte);
 }
 
 static int64_t sequence_bytes(uint8_t lead)
@@ -69,55 +72,77 @@ static int64_t sequence_bytes(uint8_t lead)
     return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
 }
 
-/* Takes one code point past ASCII; adds it to the word, or finds that it ends the word. */
-static hr_status take_wide(hr_scan *scan, int64_t *length, bool *space, hr_error *err)
+/* Adds a code point past ASCII to the word, or finds that it ends the word. */
+static hr_status take_point(hr_scan *scan, int32_t code, bool *space, hr_error *err)
 {
-    if (scan->end - scan->at < sequence_bytes(*scan->at)) {
-        const hr_status status = refill(scan, err);
-        if (status != HR_OK) return status;
-    }
-    int32_t code = 0;
-    const int64_t taken = utf8proc_iterate(scan->at, scan->end - scan->at, &code);
-    if (taken <= 0)
-        return hr_fail(err, HR_CORRUPT,
-                       "%s: byte %lld (0x%02x) is not UTF-8, which data.tokenizer=words needs: "
-                       "mend it, or type data.tokenizer=bytes",
-                       scan->source->path, offset_of(scan), *scan->at);
-    scan->at += taken;
+    uint8_t lower[4];
     *space = is_space(code);
     if (*space) return HR_OK;
-    uint8_t lower[4];
     const int64_t bytes = utf8proc_encode_char(utf8proc_tolower(code), lower);
-    if (*length + bytes > HR_WORD_BYTES) return too_long(scan, err);
-    memcpy(scan->word + *length, lower, (size_t)bytes);
-    *length += bytes;
+    if (scan->length + bytes > HR_WORD_BYTES) return too_long(scan, err);
+    memcpy(scan->word + scan->length, lower, (size_t)bytes);
+    scan->length += bytes;
     return HR_OK;
+}
+
+/* Takes one code point past ASCII from the piece, or keeps what the piece's end cut of it. */
+static hr_status take_wide(hr_scan *scan, bool *space, hr_error *err)
+{
+    const int64_t left = scan->end - scan->at;
+    int32_t code = 0;
+    const int64_t taken = utf8proc_iterate(scan->at, left, &code);
+    if (taken > 0) {
+        const hr_status status = take_point(scan, code, space, err);
+        scan->at += taken;
+        return status;
+    }
+    if (left >= sequence_bytes(*scan->at) || scan->piece->segment_ends)
+        return not_utf8(scan, offset_of(scan), *scan->at, err);
+    memcpy(scan->letter, scan->at, (size_t)left);
+    scan->letter_used = left;
+    scan->at = scan->end;
+    return HR_OK;
+}
+
+/* The rest of a letter that the end of the last piece cut; no piece is that short but the last. */
+static hr_status take_cut(hr_scan *scan, bool *space, hr_error *err)
+{
+    const int64_t before = scan->letter_used, needed = sequence_bytes(scan->letter[0]);
+    int32_t code = 0;
+    while (scan->letter_used < needed && scan->at < scan->end)
+        scan->letter[scan->letter_used++] = *scan->at++;
+    if (scan->letter_used < needed && !scan->piece->segment_ends) return HR_OK;
+    if (utf8proc_iterate(scan->letter, scan->letter_used, &code) <= 0)
+        return not_utf8(scan, (long long)(scan->piece->offset - before), scan->letter[0], err);
+    scan->letter_used = 0;
+    return take_point(scan, code, space, err);
 }
 
 hr_status hr_scan_next(hr_scan *scan, int64_t *bytes, hr_error *err)
 {
-    int64_t length = 0;
+    *bytes = 0;
     for (;;) {
         bool space = false;
-        if (scan->at == scan->end) {
-            const hr_status status = refill(scan, err);
-            if (status != HR_OK) return status;
-            if (scan->at == scan->end) break;
-        }
-        const uint8_t folded = FOLD[*scan->at];
-        if (folded < SPACE) {
-            if (length == HR_WORD_BYTES) return too_long(scan, err);
-            scan->word[length++] = folded;
-            scan->at++;
-        } else if (folded == SPACE) {
+        hr_status status = HR_OK;
+        if (scan->letter_used && (scan->at < scan->end || scan->piece->segment_ends)) {
+            status = take_cut(scan, &space, err);
+        } else if (scan->at == scan->end) {
+            if (!scan->piece->segment_ends) return HR_OK;
+            space = true;
+        } else if (FOLD[*scan->at] < SPACE) {
+            if (scan->length == HR_WORD_BYTES) return too_long(scan, err);
+            scan->word[scan->length++] = FOLD[*scan->at++];
+        } else if (FOLD[*scan->at] == SPACE) {
             scan->at++;
             space = true;
         } else {
-            const hr_status status = take_wide(scan, &length, &space, err);
-            if (status != HR_OK) return status;
+            status = take_wide(scan, &space, err);
         }
-        if (space && length > 0) break;
+        if (status != HR_OK) return status;
+        if (space && scan->length > 0) break;
+        if (space && scan->at == scan->end && scan->piece->segment_ends) return HR_OK;
     }
-    *bytes = length;
+    *bytes = scan->length;
+    scan->length = 0;
     return HR_OK;
 }

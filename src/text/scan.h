@@ -6,25 +6,31 @@
 #ifndef HR_TEXT_SCAN_H
 #define HR_TEXT_SCAN_H
 
-#include "text/source.h"
+#include "text/documents.h"
 
 enum { HR_WORD_BYTES = 64 * 1024 }; /* a longer word is refused */
 
 typedef struct {
-    hr_source *source;
-    const uint8_t *at, *end; /* what is left of the source's piece */
+    const hr_piece *piece;
+    const uint8_t *at, *end; /* what is left of it */
     uint8_t *word;
+    int64_t length;      /* of the word so far, from earlier pieces too */
+    uint8_t letter[4];   /* one that pieces cut */
+    int64_t letter_used; /* bytes of it, 0: none */
 } hr_scan;
 
 /* `word` [HR_WORD_BYTES] is borrowed. */
-hr_scan hr_scan_over(hr_source *source, uint8_t *word);
+hr_scan hr_scan_over(uint8_t *word);
+
+/* The words of this piece come next. */
+void hr_scan_take(hr_scan *scan, const hr_piece *piece);
 
 /* Reads the next word into scan->word.
  *
- *   bytes  out; 0 at the end of the text
+ *   bytes  out; 0: the piece has no further one that ends in it. What is left of it waits for the
+ *          next piece, unless the segment ends
  *
- * Errors   CORRUPT  not UTF-8, or a word of more than HR_WORD_BYTES: says at which byte
- *          and those of hr_source_next. */
+ * Errors   CORRUPT  not UTF-8, or a word of more than HR_WORD_BYTES: says at which byte. */
 HR_MUST_CHECK hr_status hr_scan_next(hr_scan *scan, int64_t *bytes, hr_error *err);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/shard.c - ids narrowed to the bytes they need, over checksummed blocks. */
+/* text/shard.c - ids narrowed to the bytes they need, over checksummed blocks.
+ *
+ * Bits that say more of a token lie behind every GROUP ids: so they are written in one pass in
+ * fixed memory, however many documents there are, and found from a token's index alone. */
 #include "text/shard.h"
 
 #include <string.h>
@@ -9,7 +12,7 @@
 #include "text/blocks.h"
 
 #define MAGIC "hrtokens"
-enum { VERSION = 1 };
+enum { VERSION = 2, GROUP = 2048, MAP_BYTES = GROUP / 8, MAPS = 2 };
 
 /* The header as it lies in block 0, little-endian. */
 typedef struct {
@@ -17,11 +20,23 @@ typedef struct {
     int64_t tokens, covered, vocab_size, source_bytes;
     hr_text_hash source, tokenizer;
     uint32_t kind, token_bytes;
+    int64_t documents, longest, masked, bad_lines;
+    uint32_t holds, reserved;
 } shard_header;
+
+/* What forgetting a document brings back. */
+typedef struct {
+    int64_t tokens, documents, longest, masked, document_first;
+    uint8_t maps[MAPS][MAP_BYTES]; /* of the group at hand: documents, masks */
+} counted;
 
 struct hr_shard_writer {
     hr_blocks_writer blocks;
-    int64_t vocab_size, tokens;
+    int64_t vocab_size, document_end;
+    uint32_t holds;
+    bool begins, masks; /* the next token begins a document; tokens are no targets */
+    counted now, before;
+    hr_blocks_mark mark; /* where the document at hand began */
     uint8_t staging[HR_BLOCKS_BYTES];
 };
 
@@ -37,19 +52,103 @@ static int64_t token_bytes_for(int64_t vocab_size)
     return vocab_size <= 256 ? 1 : vocab_size <= 65536 ? 2 : 4;
 }
 
+static int64_t map_count(uint32_t holds)
+{
+    return (holds & HR_SHARD_DOCUMENTS ? 1 : 0) + (holds & HR_SHARD_MASKS ? 1 : 0);
+}
+
+/* ---- writing */
+
 int64_t hr_shard_writer_bytes(void)
 {
     return hr_round_up(sizeof(hr_shard_writer), 64);
 }
 
-hr_status hr_shard_begin(hr_shard_writer **writer, void *memory, const char *directory,
-                         const char *name, int64_t vocab_size, hr_error *err)
+hr_status hr_shard_begin(hr_shard_writer **writer, void *memory, const hr_shard_desc *desc,
+                         hr_error *err)
 {
     hr_shard_writer *begun = memory;
-    begun->vocab_size = vocab_size;
-    begun->tokens = 0;
-    const hr_status status = hr_blocks_begin(&begun->blocks, directory, name, begun->staging, err);
-    if (status == HR_OK) *writer = begun;
+    begun->vocab_size = desc->vocab_size;
+    begun->document_end = desc->document_end;
+    begun->holds = desc->holds;
+    begun->masks = false;
+    memset(&begun->now, 0, sizeof begun->now);
+    const hr_status status = hr_blocks_begin(&begun->blocks, desc->directory, desc->name,
+                                             begun->staging, err);
+    if (status != HR_OK) return status;
+    begun->begins = false;
+    hr_shard_document(begun);
+    *writer = begun;
+    return HR_OK;
+}
+
+/* Puts the maps behind the ids of the group, which has `count` of them. */
+static hr_status end_group(hr_shard_writer *writer, int64_t count, hr_error *err)
+{
+    hr_status status = HR_OK;
+    for (int32_t map = 0; map < MAPS && status == HR_OK; map++)
+        if (writer->holds & UINT32_C(1) << map)
+            status = hr_blocks_append(&writer->blocks, writer->now.maps[map], (count + 7) / 8, err);
+    memset(writer->now.maps, 0, sizeof writer->now.maps);
+    return status;
+}
+
+/* Sets bits [first, first + count) of the map. */
+static void set_bits(uint8_t *map, int64_t first, int64_t count)
+{
+    for (int64_t i = first; i < first + count; i++) map[i / 8] |= (uint8_t)(1 << i % 8);
+}
+
+/* Adds ids of `width` bytes, as many as the payload takes them. */
+static hr_status append_narrow(hr_shard_writer *writer, const uint8_t *ids, int64_t count,
+                               int64_t width, hr_error *err)
+{
+    counted *now = &writer->now;
+    if (!writer->holds) {
+        now->tokens += count;
+        return hr_blocks_append(&writer->blocks, ids, count * width, err);
+    }
+    while (count > 0) {
+        const int64_t at = now->tokens % GROUP, part = hr_min(count, GROUP - at);
+        hr_status status = hr_blocks_append(&writer->blocks, ids, part * width, err);
+        if (writer->masks) {
+            set_bits(now->maps[1], at, part);
+            now->masked += part;
+        }
+        now->tokens += part;
+        if (status == HR_OK && at + part == GROUP) status = end_group(writer, GROUP, err);
+        if (status != HR_OK) return status;
+        ids += part * width;
+        count -= part;
+    }
+    return HR_OK;
+}
+
+/* The length of the document at hand is known. */
+static void measure(counted *now)
+{
+    now->longest = hr_max(now->longest, now->tokens - now->document_first);
+}
+
+/* A document has its first token: what stands between it and the one before comes first, which is
+ * a target as every other, whatever is masked. */
+static hr_status open_document(hr_shard_writer *writer, hr_error *err)
+{
+    counted *now = &writer->now;
+    const bool masks = writer->masks;
+    hr_status status = HR_OK;
+    writer->begins = false;
+    if (now->documents && writer->document_end >= 0) {
+        const uint32_t id = (uint32_t)writer->document_end;
+        uint8_t narrow[4];
+        memcpy(narrow, &id, 4);
+        writer->masks = false;
+        status = append_narrow(writer, narrow, 1, token_bytes_for(writer->vocab_size), err);
+        writer->masks = masks;
+    }
+    now->document_first = now->tokens;
+    now->documents++;
+    set_bits(now->maps[0], now->tokens % GROUP, 1);
     return status;
 }
 
@@ -59,40 +158,73 @@ hr_status hr_shard_append(hr_shard_writer *writer, const uint32_t *ids, int64_t 
     enum { NARROWED = 1024 };
     uint8_t narrow[NARROWED * 4];
     const int64_t width = token_bytes_for(writer->vocab_size);
-    writer->tokens += count;
-    while (count > 0) {
+    hr_status status = writer->begins && count ? open_document(writer, err) : HR_OK;
+    while (count > 0 && status == HR_OK) {
         const int64_t part = hr_min(count, NARROWED);
         for (int64_t i = 0; i < part; i++) {
             HR_DEBUG_ASSERT(ids[i] < writer->vocab_size);
             memcpy(narrow + i * width, &ids[i], (size_t)width);
         }
-        const hr_status status = hr_blocks_append(&writer->blocks, narrow, part * width, err);
-        if (status != HR_OK) return status;
+        status = append_narrow(writer, narrow, part, width, err);
         ids += part;
         count -= part;
     }
-    return HR_OK;
+    return status;
 }
 
 hr_status hr_shard_append_bytes(hr_shard_writer *writer, const uint8_t *ids, int64_t count,
                                 hr_error *err)
 {
     HR_ASSERT(token_bytes_for(writer->vocab_size) == 1);
-    writer->tokens += count;
-    return hr_blocks_append(&writer->blocks, ids, count, err);
+    const hr_status status = writer->begins && count ? open_document(writer, err) : HR_OK;
+    return status == HR_OK ? append_narrow(writer, ids, count, 1, err) : status;
+}
+
+void hr_shard_document(hr_shard_writer *writer)
+{
+    if (writer->begins) return;
+    measure(&writer->now);
+    writer->begins = true;
+    writer->before = writer->now;
+    if (writer->holds) hr_blocks_mark_here(&writer->blocks, &writer->mark);
+}
+
+void hr_shard_mask(hr_shard_writer *writer, bool targets)
+{
+    HR_ASSERT(targets || writer->holds & HR_SHARD_MASKS);
+    writer->masks = !targets;
+}
+
+hr_status hr_shard_forget(hr_shard_writer *writer, hr_error *err)
+{
+    HR_ASSERT(writer->holds);
+    if (writer->begins) return HR_OK;
+    writer->begins = true;
+    writer->now = writer->before;
+    return hr_blocks_return(&writer->blocks, &writer->mark, err);
 }
 
 hr_status hr_shard_commit(hr_shard_writer *writer, const hr_shard_info *info, hr_error *err)
 {
+    const counted *now = &writer->now;
+    if (!writer->begins) measure(&writer->now);
+    const int64_t left = now->tokens % GROUP;
+    const hr_status status = writer->holds && left ? end_group(writer, left, err) : HR_OK;
+    if (status != HR_OK) return status;
     shard_header header = { .blocks = { .magic = MAGIC, .version = VERSION },
-                            .tokens = writer->tokens,
+                            .tokens = now->tokens,
                             .covered = info->covered,
                             .vocab_size = writer->vocab_size,
                             .source_bytes = info->source_bytes,
                             .source = info->source,
                             .tokenizer = info->tokenizer,
                             .kind = (uint32_t)info->kind,
-                            .token_bytes = (uint32_t)token_bytes_for(writer->vocab_size) };
+                            .token_bytes = (uint32_t)token_bytes_for(writer->vocab_size),
+                            .documents = now->documents,
+                            .longest = now->longest,
+                            .masked = now->masked,
+                            .bad_lines = info->bad_lines,
+                            .holds = writer->holds };
     return hr_blocks_commit(&writer->blocks, &header.blocks, sizeof header, err);
 }
 
@@ -101,9 +233,35 @@ void hr_shard_abort(hr_shard_writer *writer)
     if (writer) hr_blocks_abort(&writer->blocks);
 }
 
+/* ---- reading */
+
 int64_t hr_shard_bytes(void)
 {
     return hr_round_up(sizeof(hr_shard), 64);
+}
+
+/* Payload bytes of so many tokens; false: more than can be. */
+static bool payload_bytes_of(const shard_header *header, int64_t *bytes)
+{
+    const int64_t maps = map_count(header->holds), left = header->tokens % GROUP;
+    int64_t ids, marks;
+    if (header->tokens < 0 || !hr_checked_mul(header->tokens, header->token_bytes, &ids))
+        return false;
+    if (!hr_checked_mul(header->tokens / GROUP * MAP_BYTES + (left + 7) / 8, maps, &marks))
+        return false;
+    return hr_checked_add(ids, marks, bytes);
+}
+
+static bool is_sound(const shard_header *header, int64_t payload_bytes)
+{
+    int64_t needed = -1;
+    if (header->vocab_size < 1 || header->token_bytes != token_bytes_for(header->vocab_size) ||
+        header->holds >= 1u << MAPS)
+        return false;
+    if (!payload_bytes_of(header, &needed) || needed != payload_bytes) return false;
+    return header->documents >= 0 && header->documents <= header->tokens && header->longest >= 0 &&
+           header->longest <= header->tokens && header->masked >= 0 &&
+           header->masked <= header->tokens && header->bad_lines >= 0;
 }
 
 hr_status hr_shard_open(hr_shard **shard, void *memory, const char *path, hr_error *err)
@@ -113,10 +271,7 @@ hr_status hr_shard_open(hr_shard **shard, void *memory, const char *path, hr_err
     const hr_status status = hr_blocks_open(&opened->blocks, path, opened->staging, MAGIC, VERSION,
                                             &header, sizeof header, err);
     if (status != HR_OK) return status;
-    int64_t payload_bytes = -1;
-    if (header.vocab_size < 1 || header.token_bytes != token_bytes_for(header.vocab_size) ||
-        !hr_checked_mul(header.tokens, header.token_bytes, &payload_bytes) ||
-        payload_bytes != opened->blocks.payload_bytes) {
+    if (!is_sound(&header, opened->blocks.payload_bytes)) {
         hr_blocks_close(&opened->blocks);
         return hr_fail(err, HR_CORRUPT,
                        "%s: %lld tokens of %u bytes do not make the %lld bytes it holds: "
@@ -131,7 +286,12 @@ hr_status hr_shard_open(hr_shard **shard, void *memory, const char *path, hr_err
                                     .source_bytes = header.source_bytes,
                                     .source = header.source,
                                     .tokenizer = header.tokenizer,
-                                    .kind = (hr_tokenizer_kind)header.kind };
+                                    .kind = (int32_t)header.kind,
+                                    .holds = header.holds,
+                                    .documents = header.documents,
+                                    .longest = header.longest,
+                                    .masked = header.masked,
+                                    .bad_lines = header.bad_lines };
     *shard = opened;
     return HR_OK;
 }
@@ -145,6 +305,12 @@ void hr_shard_close(hr_shard **shard)
 const hr_shard_info *hr_shard_view(const hr_shard *shard)
 {
     return &shard->info;
+}
+
+/* Where the ids of a group begin in the payload; without maps all ids are one group. */
+static int64_t group_offset(const hr_shard *shard, int64_t group)
+{
+    return group * (GROUP * shard->token_bytes + map_count(shard->info.holds) * MAP_BYTES);
 }
 
 /* Widens `count` ids of `width` bytes at `from` to 32 bits and returns the largest. `from` may be
@@ -163,13 +329,30 @@ static int64_t widen(int32_t *ids, const uint8_t *from, int64_t count, int64_t w
     return most;
 }
 
+static hr_status read_narrow(hr_shard *shard, int64_t first, int64_t count, uint8_t *narrow,
+                             hr_error *err)
+{
+    const int64_t width = shard->token_bytes;
+    if (!shard->info.holds)
+        return hr_blocks_read(&shard->blocks, first * width, narrow, count * width, err);
+    hr_status status = HR_OK;
+    while (count > 0 && status == HR_OK) {
+        const int64_t at = first % GROUP, part = hr_min(count, GROUP - at);
+        status = hr_blocks_read(&shard->blocks, group_offset(shard, first / GROUP) + at * width,
+                                narrow, part * width, err);
+        narrow += part * width;
+        first += part;
+        count -= part;
+    }
+    return status;
+}
+
 hr_status hr_shard_read(hr_shard *shard, int64_t first, int64_t count, int32_t *ids, hr_error *err)
 {
     HR_ASSERT(first >= 0 && count >= 0 && count <= shard->info.tokens - first);
     const int64_t width = shard->token_bytes;
     uint8_t *narrow = (uint8_t *)ids + count * (4 - width);
-    const hr_status status = hr_blocks_read(&shard->blocks, first * width, narrow, count * width,
-                                            err);
+    const hr_status status = read_narrow(shard, first, count, narrow, err);
     if (status != HR_OK || count == 0) return status;
     const int64_t most = widen(ids, narrow, count, width);
     if (most < shard->info.vocab_size) return HR_OK;
@@ -180,18 +363,70 @@ hr_status hr_shard_read(hr_shard *shard, int64_t first, int64_t count, int32_t *
                    (long long)(first + count), (long long)shard->info.vocab_size);
 }
 
+/* Marks of tokens [at, at + count) of one group. */
+static hr_status read_marks(hr_shard *shard, int64_t group, int64_t at, int64_t count,
+                            uint8_t *marks, hr_error *err)
+{
+    uint8_t map[MAP_BYTES];
+    const int64_t in_group = hr_min(GROUP, shard->info.tokens - group * GROUP);
+    int64_t offset = group_offset(shard, group) + in_group * shard->token_bytes;
+    memset(marks, 0, (size_t)count);
+    for (int32_t i = 0; i < MAPS; i++) {
+        if (!(shard->info.holds & UINT32_C(1) << i)) continue;
+        const int64_t first = at / 8, bytes = (at + count + 7) / 8 - first;
+        const hr_status status = hr_blocks_read(&shard->blocks, offset + first, map, bytes, err);
+        if (status != HR_OK) return status;
+        for (int64_t t = 0; t < count; t++)
+            if (map[(at + t) / 8 - first] >> (at + t) % 8 & 1) marks[t] |= (uint8_t)(1 << i);
+        offset += (in_group + 7) / 8;
+    }
+    return HR_OK;
+}
+
+hr_status hr_shard_marks(hr_shard *shard, int64_t first, int64_t count, uint8_t *marks,
+                         hr_error *err)
+{
+    HR_ASSERT(first >= 0 && count >= 0 && count <= shard->info.tokens - first);
+    hr_status status = HR_OK;
+    for (int64_t done = 0, part; done < count && status == HR_OK; done += part) {
+        const int64_t at = (first + done) % GROUP;
+        part = hr_min(count - done, GROUP - at);
+        status = read_marks(shard, (first + done) / GROUP, at, part, marks + done, err);
+    }
+    if (count && first == 0) marks[0] |= HR_TOKEN_BEGINS;
+    return status;
+}
+
+static hr_status check_counts(const hr_shard *shard, int64_t documents, int64_t masked,
+                              hr_error *err)
+{
+    const hr_shard_info *info = &shard->info;
+    if (documents == info->documents && masked == info->masked) return HR_OK;
+    return hr_fail(err, HR_CORRUPT,
+                   "%s: says %lld documents and %lld masked tokens, and has %lld and %lld: delete "
+                   "the file and run again",
+                   shard->blocks.path, (long long)info->documents, (long long)info->masked,
+                   (long long)documents, (long long)masked);
+}
+
 hr_status hr_shard_check(hr_shard *shard, const hr_text_progress *progress, hr_error *err)
 {
-    enum { CHECKED = 1024, ASKED = 64 };
+    enum { CHECKED = 2048, ASKED = 32 };
     int32_t ids[CHECKED];
+    uint8_t marks[CHECKED];
+    int64_t documents = 0, masked = 0;
     hr_status status = HR_OK;
     for (int64_t first = 0; first < shard->info.tokens && status == HR_OK; first += CHECKED) {
+        const int64_t count = hr_min(CHECKED, shard->info.tokens - first);
         if (first % (CHECKED * ASKED) == 0)
             status = hr_text_continue(progress, "checking token ids", first * shard->token_bytes,
                                       shard->blocks.payload_bytes, err);
-        if (status == HR_OK)
-            status = hr_shard_read(shard, first, hr_min(CHECKED, shard->info.tokens - first), ids,
-                                   err);
+        if (status == HR_OK) status = hr_shard_read(shard, first, count, ids, err);
+        if (status == HR_OK) status = hr_shard_marks(shard, first, count, marks, err);
+        for (int64_t t = 0; t < count && status == HR_OK; t++) {
+            documents += marks[t] & HR_TOKEN_BEGINS;
+            masked += marks[t] >> 1 & 1;
+        }
     }
-    return status;
+    return status == HR_OK ? check_counts(shard, documents, masked, err) : status;
 }

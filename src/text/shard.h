@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/shard.h - a text as a file of token ids of 1, 2 or 4 bytes. Format: docs/shards.md. */
+/* text/shard.h - a text as a file of token ids of 1, 2 or 4 bytes, and where it holds several
+ * documents or tokens that are not to be learned, which those are. Format: docs/shards.md. */
 #ifndef HR_TEXT_SHARD_H
 #define HR_TEXT_SHARD_H
 
 #include "headroom/config.h"
 #include "text/pass.h"
+
+/* What a shard may hold beside the ids, a bit a token each. */
+enum {
+    HR_SHARD_DOCUMENTS = 1, /* where documents begin */
+    HR_SHARD_MASKS = 2      /* which tokens are no targets */
+};
+
+/* The kind of a shard whose ids were ids before, made elsewhere. */
+enum { HR_SHARD_IDS = 255 };
 
 /* What a shard says of itself. */
 typedef struct {
@@ -13,7 +23,12 @@ typedef struct {
     int64_t source_bytes;
     hr_text_hash source;    /* of the text */
     hr_text_hash tokenizer; /* of the vocabulary; bytes: zero */
-    hr_tokenizer_kind kind;
+    int32_t kind;           /* hr_tokenizer_kind, or HR_SHARD_IDS */
+    uint32_t holds;         /* HR_SHARD_DOCUMENTS, HR_SHARD_MASKS */
+    int64_t documents;      /* with a token at least */
+    int64_t longest;        /* tokens of the longest of them, without what stands between */
+    int64_t masked;         /* tokens that are no targets */
+    int64_t bad_lines;      /* of the text, left out */
 } hr_shard_info;
 
 /* ---- writing */
@@ -22,11 +37,26 @@ typedef struct hr_shard_writer hr_shard_writer;
 
 int64_t hr_shard_writer_bytes(void);
 
-/* Begins `name` in `directory`, in memory [hr_shard_writer_bytes()], aligned to 64.
- * Errors   as hr_file_begin. */
+typedef struct {
+    const char *directory, *name;
+    int64_t vocab_size;
+    uint32_t holds;       /* HR_SHARD_DOCUMENTS, HR_SHARD_MASKS; without documents all is one */
+    int64_t document_end; /* id that is put between two documents; -1: none */
+} hr_shard_desc;
+
+/* Begins a shard, in memory [hr_shard_writer_bytes()], aligned to 64. The first document begins
+ * with the first token. Errors   as hr_file_begin. */
 HR_MUST_CHECK hr_status hr_shard_begin(hr_shard_writer **writer, void *memory,
-                                       const char *directory, const char *name, int64_t vocab_size,
-                                       hr_error *err);
+                                       const hr_shard_desc *desc, hr_error *err);
+
+/* From the next token on it is another document; one without tokens leaves no trace. */
+void hr_shard_document(hr_shard_writer *writer);
+
+/* Whether the tokens that come are targets; those of a new shard are. The shard holds masks. */
+void hr_shard_mask(hr_shard_writer *writer, bool targets);
+
+/* Forgets the document at hand, however long it is. After an error nothing is left of the file. */
+HR_MUST_CHECK hr_status hr_shard_forget(hr_shard_writer *writer, hr_error *err);
 
 /* Adds ids [count], each below vocab_size. After an error nothing is left of the file. */
 HR_MUST_CHECK hr_status hr_shard_append(hr_shard_writer *writer, const uint32_t *ids, int64_t count,
@@ -36,7 +66,7 @@ HR_MUST_CHECK hr_status hr_shard_append(hr_shard_writer *writer, const uint32_t 
 HR_MUST_CHECK hr_status hr_shard_append_bytes(hr_shard_writer *writer, const uint8_t *ids,
                                               int64_t count, hr_error *err);
 
-/* Makes the shard appear under its name. `info->tokens` and `vocab_size` are the writer's own. */
+/* Makes the shard appear under its name. Of `info`, all that the writer counted is the writer's. */
 HR_MUST_CHECK hr_status hr_shard_commit(hr_shard_writer *writer, const hr_shard_info *info,
                                         hr_error *err);
 
@@ -68,7 +98,15 @@ const hr_shard_info *hr_shard_view(const hr_shard *shard);
 HR_MUST_CHECK hr_status hr_shard_read(hr_shard *shard, int64_t first, int64_t count, int32_t *ids,
                                       hr_error *err);
 
-/* Reads the whole shard once, for its checksums and its ids.
+/* What a token is beside its id. */
+enum { HR_TOKEN_BEGINS = 1, HR_TOKEN_MASKED = 2 };
+
+/* Reads that of tokens [first, first + count) into marks [count]: the first token of the shard
+ * begins a document. Errors, cost and threads as hr_shard_read. */
+HR_MUST_CHECK hr_status hr_shard_marks(hr_shard *shard, int64_t first, int64_t count,
+                                       uint8_t *marks, hr_error *err);
+
+/* Reads the whole shard once, for its checksums, its ids and its documents.
  * Errors  as hr_shard_read, and INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_shard_check(hr_shard *shard, const hr_text_progress *progress,
                                        hr_error *err);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/text.c - the passes of hr_text_prepare: hash, count, rank, encode; each skipped when its
+/* text/text.c - the passes of hr_text_prepare: identify, count, rank, encode; each skipped when its
  * result is there already. */
 #include "text/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -24,13 +25,14 @@ typedef struct {
     const hr_text_desc *desc;
     const hr_text_progress *progress;
     hr_error *err;
-    hr_source *source;
-    uint8_t *buffer, *word; /* of the source; of the scan */
-    uint8_t *shard_memory;  /* a shard's writer or reader, or staging of the vocabulary */
+    uint8_t *word;         /* of the scan */
+    uint8_t *shard_memory; /* a shard's writer or reader, or staging of the vocabulary */
     uint8_t *vocabulary_memory;
     uint8_t *table_memory;
-    uint32_t *order;     /* [V - 4] */
-    hr_word_table table; /* words: filled from the vocabulary when something is encoded */
+    hr_text *made;
+    hr_shard_info *train; /* [train_count], what was identified */
+    uint32_t *order;      /* [V - 4] */
+    hr_word_table table;  /* words: filled from the vocabulary when something is encoded */
     bool table_loaded;
 } prepare;
 
@@ -47,8 +49,9 @@ static bool in_range(const hr_text_desc *desc)
 int64_t hr_text_prepare_bytes(const hr_text_desc *desc)
 {
     if (!in_range(desc)) return 0;
-    int64_t bytes = hr_round_up(sizeof(hr_source), 64) + HR_SOURCE_MARGIN + HR_SOURCE_BYTES +
-                    hr_max(hr_shard_bytes(), hr_shard_writer_bytes());
+    int64_t bytes = hr_max(hr_shard_bytes(), hr_shard_writer_bytes()) +
+                    hr_round_up(sizeof(hr_text), 64) +
+                    hr_round_up(HR_TEXT_PARTS_MAX * sizeof(hr_shard_info), 64);
     if (desc->tokenizer == HR_TOKENIZER_WORDS)
         bytes += HR_WORD_BYTES + hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size) +
                  hr_words_bytes(desc->words_max) +
@@ -59,10 +62,10 @@ int64_t hr_text_prepare_bytes(const hr_text_desc *desc)
 static void place(prepare *p, hr_region *region)
 {
     const hr_text_desc *desc = p->desc;
-    p->source = hr_region_take(region, 1, sizeof(hr_source));
-    p->buffer = hr_region_take(region, 1, HR_SOURCE_MARGIN + HR_SOURCE_BYTES);
     p->shard_memory = hr_region_take(region, 1, hr_max(hr_shard_bytes(), hr_shard_writer_bytes()));
-    HR_ASSERT(p->source && p->buffer && p->shard_memory);
+    p->made = hr_region_take(region, 1, sizeof(hr_text));
+    p->train = hr_region_take(region, HR_TEXT_PARTS_MAX, sizeof(hr_shard_info));
+    HR_ASSERT(p->shard_memory && p->made && p->train);
     if (desc->tokenizer == HR_TOKENIZER_BYTES) return;
     p->word = hr_region_take(region, 1, HR_WORD_BYTES);
     p->vocabulary_memory = hr_region_take(region, 1,
@@ -74,6 +77,7 @@ static void place(prepare *p, hr_region *region)
 
 static hr_status check_desc(const hr_text_desc *desc, int64_t bytes, hr_error *err)
 {
+    HR_ASSERT(desc->train_count >= 0 && desc->train_count <= HR_TEXT_PARTS_MAX);
     if (desc->tokenizer == HR_TOKENIZER_BYTES && desc->vocab_size < HR_BYTES_VOCABULARY)
         return hr_fail(err, HR_USAGE, "model.vocab_size=%lld: data.tokenizer=bytes needs %d",
                        (long long)desc->vocab_size, HR_BYTES_VOCABULARY);
@@ -83,6 +87,10 @@ static hr_status check_desc(const hr_text_desc *desc, int64_t bytes, hr_error *e
     if (!in_range(desc))
         return hr_fail(err, HR_USAGE, "data.words_max=%lld: must lie between 1 and %d",
                        (long long)desc->words_max, HR_WORDS_MAX);
+    if (desc->document_end >= desc->vocab_size)
+        return hr_fail(err, HR_USAGE,
+                       "data.document_end=%lld: must be an id below model.vocab_size=%lld",
+                       (long long)desc->document_end, (long long)desc->vocab_size);
     const int64_t needed = hr_text_prepare_bytes(desc);
     if (bytes < needed)
         return hr_fail(err, HR_NO_FIT, "preparing the text needs %lld bytes, there are %lld",
@@ -90,57 +98,88 @@ static hr_status check_desc(const hr_text_desc *desc, int64_t bytes, hr_error *e
     return HR_OK;
 }
 
-/* ---- passes over a text */
-
-static hr_status open_source(prepare *p, const char *path, const char *work)
+int64_t hr_text_document_end(hr_tokenizer_kind kind)
 {
-    return hr_source_open(p->source, path, work, p->buffer, p->progress, p->err);
+    return kind == HR_TOKENIZER_WORDS ? HR_WORD_END : -1;
 }
 
-/* Reads a text for its identity alone. */
-static hr_status hash_text(prepare *p, const char *path, hr_text_hash *hash, int64_t *bytes)
+/* ---- passes over a text */
+
+/* Reads a text for its identity alone. What comes between documents is part of it. */
+static hr_status identify(prepare *p, const hr_documents *documents, hr_shard_info *info)
 {
-    int64_t count = 1;
-    hr_status status = open_source(p, path, "reading text");
+    const hr_status status = documents->identify(documents->context, p->progress, &info->source,
+                                                 &info->source_bytes, p->err);
     if (status != HR_OK) return status;
-    while (status == HR_OK && count > 0) status = hr_source_next(p->source, &count, p->err);
-    *hash = hr_source_hash(p->source);
-    *bytes = p->source->bytes;
-    hr_source_close(p->source);
-    if (status == HR_OK && *bytes == 0)
-        return hr_fail(p->err, HR_CORRUPT, "%s: is empty, and text is needed", path);
+    if (info->source_bytes == 0)
+        return hr_fail(p->err, HR_CORRUPT, "%s: is empty, and text is needed", documents->name);
+    if (documents->holds) info->source.high ^= (uint64_t)(p->desc->document_end + 1);
+    info->kind = documents->is_ids ? HR_SHARD_IDS : (int32_t)p->desc->tokenizer;
+    return HR_OK;
+}
+
+/* What identify saw must be what a later pass read. */
+static hr_status check_unchanged(prepare *p, const hr_documents *documents, hr_text_hash hash,
+                                 int64_t *bad_lines)
+{
+    hr_text_hash seen = documents->seen(documents->context, bad_lines);
+    if (documents->holds) seen.high ^= (uint64_t)(p->desc->document_end + 1);
+    if (hr_text_hash_equal(seen, hash)) return HR_OK;
+    return hr_fail(p->err, HR_FAILURE, "%s: changed while it was read: run again", documents->name);
+}
+
+/* Counts the words of a piece whose hash falls into `round` of `rounds`. */
+static hr_status count_piece(prepare *p, hr_scan *scan, uint64_t round, uint64_t rounds, bool *full)
+{
+    for (;;) {
+        int64_t bytes;
+        const hr_status status = hr_scan_next(scan, &bytes, p->err);
+        if (status != HR_OK || bytes == 0) return status;
+        const uint64_t hash = hr_words_hash(p->word, bytes);
+        if (hash % rounds != round) continue;
+        const int64_t index = hr_words_add(&p->table, p->word, bytes, hash);
+        *full = index < 0;
+        if (*full) return HR_OK;
+        p->table.words[index].count++;
+    }
+}
+
+static hr_status count_part(prepare *p, int32_t part, uint64_t round, uint64_t rounds, bool *full)
+{
+    const hr_documents *documents = &p->desc->train[part];
+    int64_t bad_lines;
+    hr_scan scan = hr_scan_over(p->word);
+    hr_piece piece = { .path = "" };
+    hr_status status = documents->open(documents->context, "counting words", p->progress, p->err);
+    while (status == HR_OK && !*full) {
+        status = documents->next(documents->context, &piece, p->err);
+        if (status != HR_OK || !piece.path) break;
+        hr_scan_take(&scan, &piece);
+        if (!piece.forget) status = count_piece(p, &scan, round, rounds, full);
+    }
+    if (status == HR_OK && !*full)
+        status = check_unchanged(p, documents, p->train[part].source, &bad_lines);
+    documents->close(documents->context);
     return status;
 }
 
-/* What hash_text saw must be what a later pass read. */
-static hr_status check_unchanged(prepare *p, hr_text_hash hash)
-{
-    if (hr_text_hash_equal(hr_source_hash(p->source), hash)) return HR_OK;
-    return hr_fail(p->err, HR_FAILURE, "%s: changed while it was read: run again", p->source->path);
-}
-
-/* Counts the words whose hash falls into `round` of `rounds`.
+/* Counts the words of all parts whose hash falls into `round` of `rounds`.
  *
  *   full  out; the table could not take them all */
 static hr_status count_words(prepare *p, uint64_t round, uint64_t rounds, bool *full)
 {
+    hr_status status = HR_OK;
     hr_words_clear(&p->table);
     *full = false;
-    hr_status status = open_source(p, p->desc->train, "counting words");
-    if (status != HR_OK) return status;
-    hr_scan scan = hr_scan_over(p->source, p->word);
-    while (!*full) {
-        int64_t bytes;
-        status = hr_scan_next(&scan, &bytes, p->err);
-        if (status != HR_OK || bytes == 0) break;
-        const uint64_t hash = hr_words_hash(p->word, bytes);
-        if (hash % rounds != round) continue;
-        const int64_t index = hr_words_add(&p->table, p->word, bytes, hash);
-        if (index >= 0) p->table.words[index].count++;
-        *full = index < 0;
-    }
-    hr_source_close(p->source);
+    for (int32_t i = 0; i < p->desc->train_count && status == HR_OK && !*full; i++)
+        status = count_part(p, i, round, rounds, full);
     return status;
+}
+
+/* What sentences call the training text. */
+static const char *train_name(const prepare *p)
+{
+    return p->desc->train_count == 1 ? p->desc->train->name : "data.train";
 }
 
 /* The table was too small for the text. Counts how large it would have to be, a share of the words
@@ -161,8 +200,8 @@ static hr_status refuse_words(prepare *p)
     return hr_fail(p->err, HR_USAGE,
                    "%s: has %s%lld distinct words of %lld bytes, and data.words_max=%lld has room "
                    "for %lld of %lld bytes: type data.words_max=%lld%s",
-                   p->desc->train, full ? "more than " : "", (long long)words,
-                   (long long)text_bytes, (long long)words_max, (long long)words_max,
+                   train_name(p), full ? "more than " : "", (long long)words, (long long)text_bytes,
+                   (long long)words_max, (long long)words_max,
                    (long long)(words_max * HR_WORDS_TEXT_BYTES), (long long)needed,
                    full ? " or more" : "");
 }
@@ -173,64 +212,95 @@ static hr_status make_vocabulary(prepare *p, const char *name, hr_text_hash trai
     bool full;
     hr_status status = count_words(p, 0, 1, &full);
     if (status == HR_OK && full) return refuse_words(p);
-    if (status == HR_OK) status = check_unchanged(p, train);
     if (status != HR_OK) return status;
     if (p->table.word_count == 0)
-        return hr_fail(p->err, HR_CORRUPT, "%s: has no words, only white space", p->desc->train);
+        return hr_fail(p->err, HR_CORRUPT, "%s: has no words, only white space", train_name(p));
     const int64_t kept = hr_words_rank(&p->table, p->order, p->desc->vocab_size - HR_WORDS_SPECIAL);
     return hr_vocabulary_write(p->desc->cache, name, &p->table, p->order, kept, p->desc->vocab_size,
                                train, p->shard_memory, p->err);
 }
 
-static hr_status encode_bytes(prepare *p, hr_shard_writer *writer, hr_shard_info *info)
-{
-    int64_t count = 1;
-    hr_status status = HR_OK;
-    while (status == HR_OK && count > 0) {
-        status = hr_source_next(p->source, &count, p->err);
-        if (status == HR_OK)
-            status = hr_shard_append_bytes(writer, p->source->piece, count, p->err);
-    }
-    info->covered = p->source->bytes;
-    return status;
-}
-
-static hr_status encode_words(prepare *p, hr_shard_writer *writer, hr_shard_info *info)
+/* The words of a piece as ids. */
+static hr_status append_words(prepare *p, hr_shard_writer *writer, hr_scan *scan, int64_t *covered)
 {
     enum { IDS = 1024 };
     uint32_t ids[IDS];
-    int64_t count = 0, bytes = 1;
-    hr_status status = HR_OK;
-    hr_scan scan = hr_scan_over(p->source, p->word);
-    while (status == HR_OK && bytes > 0) {
-        status = hr_scan_next(&scan, &bytes, p->err);
-        if (status == HR_OK && bytes > 0) {
+    for (int64_t count = 0, bytes = 1; bytes > 0;) {
+        hr_status status = hr_scan_next(scan, &bytes, p->err);
+        if (status != HR_OK) return status;
+        if (bytes > 0) {
             const uint64_t hash = hr_words_hash(p->word, bytes);
             const int64_t index = hr_words_find(&p->table, p->word, bytes, hash);
             ids[count++] = index < 0 ? HR_WORD_UNKNOWN : (uint32_t)(index + HR_WORDS_SPECIAL);
-            info->covered += index >= 0;
+            *covered += index >= 0;
         }
-        if (status == HR_OK && (count == IDS || bytes == 0)) {
-            status = hr_shard_append(writer, ids, count, p->err);
-            count = 0;
-        }
+        if (count < IDS && bytes > 0) continue;
+        status = hr_shard_append(writer, ids, count, p->err);
+        if (status != HR_OK) return status;
+        count = 0;
     }
-    return status;
+    return HR_OK;
+}
+
+/* Turns one piece into ids. */
+static hr_status encode_piece(prepare *p, hr_shard_writer *writer, hr_scan *scan,
+                              const hr_piece *piece, int64_t *covered)
+{
+    if (piece->ids || p->desc->tokenizer == HR_TOKENIZER_BYTES) *covered += piece->count;
+    if (piece->ids) return hr_shard_append(writer, piece->ids, piece->count, p->err);
+    if (p->desc->tokenizer == HR_TOKENIZER_BYTES)
+        return hr_shard_append_bytes(writer, piece->bytes, piece->count, p->err);
+    hr_scan_take(scan, piece);
+    return append_words(p, writer, scan, covered);
+}
+
+/* Turns all documents into ids. */
+static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writer *writer,
+                        hr_shard_info *info)
+{
+    hr_scan scan = hr_scan_over(p->word);
+    hr_piece piece;
+    for (int64_t covered = 0;;) { /* up to where the document at hand begins */
+        hr_status status = documents->next(documents->context, &piece, p->err);
+        if (status != HR_OK || !piece.path) return status;
+        if (piece.begins) {
+            hr_shard_document(writer);
+            covered = info->covered;
+        }
+        if (documents->holds & HR_SHARD_MASKS) hr_shard_mask(writer, piece.targets);
+        if (piece.forget) {
+            info->covered = covered;
+            status = hr_shard_forget(writer, p->err);
+        } else {
+            status = encode_piece(p, writer, &scan, &piece, &info->covered);
+        }
+        if (status != HR_OK) return status;
+    }
+}
+
+static int64_t shard_vocabulary(const prepare *p, const hr_documents *documents)
+{
+    const bool bytes = !documents->is_ids && p->desc->tokenizer == HR_TOKENIZER_BYTES;
+    return bytes && p->desc->document_end < HR_BYTES_VOCABULARY ? HR_BYTES_VOCABULARY
+                                                                : p->desc->vocab_size;
 }
 
 /* Writes the shard of one text. */
-static hr_status make_shard(prepare *p, const char *path, const char *name, hr_shard_info *info)
+static hr_status make_shard(prepare *p, const hr_documents *documents, const char *name,
+                            hr_shard_info *info)
 {
-    const bool words = p->desc->tokenizer == HR_TOKENIZER_WORDS;
-    const int64_t vocab_size = words ? p->desc->vocab_size : HR_BYTES_VOCABULARY;
+    const hr_shard_desc desc = { .directory = p->desc->cache,
+                                 .name = name,
+                                 .vocab_size = shard_vocabulary(p, documents),
+                                 .holds = documents->holds,
+                                 .document_end = documents->is_ids ? -1 : p->desc->document_end };
     hr_shard_writer *writer = 0;
-    hr_status status = open_source(p, path, "writing token ids");
-    if (status != HR_OK) return status;
-    status = hr_shard_begin(&writer, p->shard_memory, p->desc->cache, name, vocab_size, p->err);
-    if (status == HR_OK)
-        status = words ? encode_words(p, writer, info) : encode_bytes(p, writer, info);
-    if (status == HR_OK) status = check_unchanged(p, info->source);
-    hr_source_close(p->source);
+    hr_status status = documents->open(documents->context, "writing token ids", p->progress,
+                                       p->err);
+    if (status == HR_OK) status = hr_shard_begin(&writer, p->shard_memory, &desc, p->err);
+    if (status == HR_OK) status = encode(p, documents, writer, info);
+    if (status == HR_OK) status = check_unchanged(p, documents, info->source, &info->bad_lines);
+    documents->close(documents->context);
     if (status == HR_OK) return hr_shard_commit(writer, info, p->err);
     hr_shard_abort(writer);
     return status;
@@ -245,9 +315,14 @@ static bool belongs(const hr_shard_info *have, const hr_shard_info *want)
            hr_text_hash_equal(have->tokenizer, want->tokenizer);
 }
 
+static bool have_words(const prepare *p)
+{
+    return p->desc->tokenizer == HR_TOKENIZER_WORDS;
+}
+
 /* Opens the shard, holds it against what is wanted, and reads all of it when it was not made just
  * now: a run should not meet the flipped bit in its third week. */
-static hr_status take_shard(prepare *p, const char *source, const hr_shard_info *want,
+static hr_status take_shard(prepare *p, const hr_documents *documents, const hr_shard_info *want,
                             hr_text_part *part)
 {
     hr_shard *shard = 0;
@@ -257,15 +332,19 @@ static hr_status take_shard(prepare *p, const char *source, const hr_shard_info 
     part->source_bytes = have->source_bytes;
     part->tokens = have->tokens;
     part->covered = have->covered;
+    part->documents = have->documents;
+    part->longest = have->longest;
+    part->masked = have->masked;
+    part->bad_lines = have->bad_lines;
     if (!belongs(have, want))
         status = hr_fail(p->err, HR_CORRUPT,
                          "%s: was made from another text than %s: delete the file and run again",
-                         part->shard, source);
+                         part->shard, documents->name);
     else if (part->reused) status = hr_shard_check(shard, p->progress, p->err);
     hr_shard_close(&shard);
-    if (status == HR_OK && part->tokens == 0)
-        return hr_fail(p->err, HR_CORRUPT, "%s: has no words, only white space", source);
-    return status;
+    if (status != HR_OK || part->tokens > 0) return status;
+    return hr_fail(p->err, HR_CORRUPT, "%s: %s", documents->name,
+                   have_words(p) ? "has no words, only white space" : "has no document with text");
 }
 
 static hr_status load_table(prepare *p, hr_vocabulary *vocabulary)
@@ -276,24 +355,35 @@ static hr_status load_table(prepare *p, hr_vocabulary *vocabulary)
     return hr_vocabulary_load(vocabulary, &p->table, p->err);
 }
 
+static void name_shard(const prepare *p, const hr_documents *documents, const hr_shard_info *info,
+                       char name[HR_NAME_BYTES])
+{
+    const uint64_t source = info->source.low ^ (documents->holds ? info->source.high : 0);
+    if (documents->is_ids)
+        snprintf(name, HR_NAME_BYTES, "ids-%lld-%016" PRIx64 ".tokens",
+                 (long long)p->desc->vocab_size, source);
+    else if (p->desc->tokenizer == HR_TOKENIZER_WORDS)
+        snprintf(name, HR_NAME_BYTES, "words-%016" PRIx64 "-%016" PRIx64 ".tokens",
+                 info->tokenizer.low, source);
+    else snprintf(name, HR_NAME_BYTES, "bytes-%016" PRIx64 ".tokens", source);
+}
+
 /* Makes or finds the shard of one text whose identity is `info`'s. */
-static hr_status prepare_part(prepare *p, const char *path, hr_vocabulary *vocabulary,
+static hr_status prepare_part(prepare *p, const hr_documents *documents, hr_vocabulary *vocabulary,
                               hr_shard_info *info, hr_text_part *part)
 {
     char name[HR_NAME_BYTES];
-    if (vocabulary)
-        snprintf(name, sizeof name, "words-%016" PRIx64 "-%016" PRIx64 ".tokens",
-                 info->tokenizer.low, info->source.low);
-    else snprintf(name, sizeof name, "bytes-%016" PRIx64 ".tokens", info->source.low);
+    if (vocabulary && !documents->is_ids) info->tokenizer = hr_vocabulary_view(vocabulary)->words;
+    name_shard(p, documents, info, name);
     hr_status status = hr_path_join(p->desc->cache, name, part->shard, sizeof part->shard, p->err);
     if (status != HR_OK) return status;
     part->reused = hr_file_exists(part->shard);
     if (!part->reused) {
         status = load_table(p, vocabulary);
-        if (status == HR_OK) status = make_shard(p, path, name, info);
+        if (status == HR_OK) status = make_shard(p, documents, name, info);
         if (status != HR_OK) return status;
     }
-    return take_shard(p, path, info, part);
+    return take_shard(p, documents, info, part);
 }
 
 /* Makes or finds the vocabulary of the training text, and opens it. */
@@ -318,28 +408,40 @@ static hr_status prepare_vocabulary(prepare *p, hr_text_hash train, hr_vocabular
     if (hr_text_hash_equal(info->source, train)) return HR_OK;
     return hr_fail(err, HR_CORRUPT,
                    "%s: was made from another text than %s: delete the file and run again",
-                   text->vocabulary, p->desc->train);
+                   text->vocabulary, train_name(p));
 }
 
 /* ---- all of it */
+
+/* The identity of all parts as one text: of one part its own. */
+static hr_text_hash hash_of(const hr_shard_info *parts, int32_t count)
+{
+    hr_text_hash hash = parts[0].source;
+    for (int32_t i = 1; i < count; i++) {
+        const uint64_t pair[4] = { hash.low, hash.high, parts[i].source.low, parts[i].source.high };
+        const XXH128_hash_t both = XXH3_128bits(pair, sizeof pair);
+        hash = (hr_text_hash){ both.low64, both.high64 };
+    }
+    return hash;
+}
 
 static hr_status prepare_parts(prepare *p, hr_text *text)
 {
     const hr_text_desc *desc = p->desc;
     hr_vocabulary *vocabulary = 0;
-    hr_shard_info train = { .kind = desc->tokenizer }, valid = { .kind = desc->tokenizer };
+    hr_shard_info *train = p->train, valid = { 0 };
     hr_status status = HR_OK;
-    if (*desc->train) status = hash_text(p, desc->train, &train.source, &train.source_bytes);
-    if (status == HR_OK && *desc->valid)
-        status = hash_text(p, desc->valid, &valid.source, &valid.source_bytes);
-    if (status == HR_OK && desc->tokenizer == HR_TOKENIZER_WORDS) {
-        status = prepare_vocabulary(p, train.source, &vocabulary, text);
-        if (status == HR_OK)
-            train.tokenizer = valid.tokenizer = hr_vocabulary_view(vocabulary)->words;
-    }
-    if (status == HR_OK && *desc->train)
-        status = prepare_part(p, desc->train, vocabulary, &train, &text->train);
-    if (status == HR_OK && *desc->valid)
+    for (int32_t i = 0; i < desc->train_count && status == HR_OK; i++)
+        status = identify(p, &desc->train[i], &train[i]);
+    if (status == HR_OK && desc->valid) status = identify(p, desc->valid, &valid);
+    const bool words = desc->tokenizer == HR_TOKENIZER_WORDS &&
+                       !(desc->train_count && desc->train->is_ids);
+    if (status == HR_OK && words)
+        status = prepare_vocabulary(p, hash_of(train, desc->train_count), &vocabulary, text);
+    text->train_count = desc->train_count;
+    for (int32_t i = 0; i < desc->train_count && status == HR_OK; i++)
+        status = prepare_part(p, &desc->train[i], vocabulary, &train[i], &text->train[i]);
+    if (status == HR_OK && desc->valid)
         status = prepare_part(p, desc->valid, vocabulary, &valid, &text->valid);
     hr_vocabulary_close(&vocabulary);
     return status;
@@ -348,7 +450,6 @@ static hr_status prepare_parts(prepare *p, hr_text *text)
 hr_status hr_text_prepare(const hr_text_desc *desc, void *memory, int64_t bytes,
                           const hr_text_progress *progress, hr_text *text, hr_error *err)
 {
-    hr_text made = { .vocabulary_used = HR_BYTES_VOCABULARY };
     hr_status status = check_desc(desc, bytes, err);
     if (status == HR_OK) status = hr_directory_make(desc->cache, err);
     if (status != HR_OK) return status;
@@ -357,7 +458,8 @@ hr_status hr_text_prepare(const hr_text_desc *desc, void *memory, int64_t bytes,
     place(&p, &region);
     if (desc->tokenizer == HR_TOKENIZER_WORDS)
         p.table = hr_words_place(p.table_memory, desc->words_max);
-    status = prepare_parts(&p, &made);
-    if (status == HR_OK) *text = made;
+    p.made->vocabulary_used = HR_BYTES_VOCABULARY;
+    status = prepare_parts(&p, p.made);
+    if (status == HR_OK) *text = *p.made;
     return status;
 }

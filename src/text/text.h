@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/text.h - from text files to files of token ids, once, before a run takes its memory.
+/* text/text.h - from documents to files of token ids, once, before a run takes its memory.
  *
  * What is made lies in a cache directory under names that hold the hash of the text's content, so
  * the same text is never tokenized twice and a changed text never passes for the old one. */
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "headroom/config.h"
-#include "text/pass.h"
+#include "text/documents.h"
 
 /* The words of data.tokenizer=words that no text makes; their ids. */
 enum { HR_WORD_PAD, HR_WORD_UNKNOWN, HR_WORD_START, HR_WORD_END, HR_WORDS_SPECIAL };
@@ -18,12 +18,17 @@ enum { HR_WORD_PAD, HR_WORD_UNKNOWN, HR_WORD_START, HR_WORD_END, HR_WORDS_SPECIA
 /* The vocabulary of data.tokenizer=bytes: an id is a byte. */
 enum { HR_BYTES_VOCABULARY = 256 };
 
+enum { HR_TEXT_PARTS_MAX = 16 }; /* of a mixture */
+
 typedef struct {
-    const char *train, *valid; /* paths; empty: there is none. Words are those of `train` */
+    const hr_documents *train; /* [train_count]: one, or the parts of a mixture. Words are theirs */
+    int32_t train_count;       /* 0: there is none */
+    const hr_documents *valid; /* null: there is none */
     const char *cache;         /* directory, made when missing */
     hr_tokenizer_kind tokenizer;
-    int64_t vocab_size; /* V, the rows of the model's embedding */
-    int64_t words_max;  /* distinct words that counting has room for */
+    int64_t vocab_size;   /* V, the rows of the model's embedding */
+    int64_t words_max;    /* distinct words that counting has room for */
+    int64_t document_end; /* id between documents; -1: none */
 } hr_text_desc;
 
 /* One text as token ids. */
@@ -31,17 +36,22 @@ typedef struct {
     char shard[HR_PATH_BYTES]; /* empty: no such text */
     int64_t source_bytes, tokens;
     int64_t covered; /* tokens that are in the vocabulary; the others are <unk> */
-    bool reused;     /* the shard was there, was whole and fits the text */
+    int64_t documents, longest, masked, bad_lines; /* as hr_shard_info has them */
+    bool reused; /* the shard was there, was whole and fits the text */
 } hr_text_part;
 
 typedef struct {
-    hr_text_part train, valid;
+    hr_text_part train[HR_TEXT_PARTS_MAX], valid; /* [train_count] */
+    int32_t train_count;
     char vocabulary[HR_PATH_BYTES]; /* words: for hr_vocabulary_open; bytes: empty */
     int64_t vocabulary_used;        /* ids that mean something; rows from here to V are unused */
     int64_t distinct_words;         /* of the training text; bytes: 0 */
 } hr_text;
 
-/* Bytes that hr_text_prepare needs: a function of the tokenizer and words_max alone. 0 when the
+/* The id between documents where the recipe says auto: <eos> for words; bytes have none. Pure. */
+int64_t hr_text_document_end(hr_tokenizer_kind kind);
+
+/* Bytes that hr_text_prepare needs: a function of tokenizer, V and words_max alone. 0 when the
  * description is out of range, which hr_text_prepare then says. Pure. */
 int64_t hr_text_prepare_bytes(const hr_text_desc *desc);
 
@@ -52,8 +62,8 @@ int64_t hr_text_prepare_bytes(const hr_text_desc *desc);
  *
  * Align    memory to 64.
  * Repeat   equal texts and descriptions give equal files, byte for byte.
- * Errors   USAGE        a path that is missing or unreadable; a vocabulary too small; more distinct
- *                       words than words_max, with both numbers
+ * Errors   USAGE        a path that is missing or unreadable; a vocabulary too small, or without
+ *                       the id between documents; more distinct words than words_max, with both
  *          NO_FIT       `bytes` is too small
  *          CORRUPT      a text without tokens; for words, one that is not UTF-8 (says where) or has
  *                       a word of more than HR_WORD_BYTES; a damaged shard

@@ -6,19 +6,38 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/file.h"
 #include "ckpt/weights.h"
 #include "ckpt/weights_in.h"
 
 static hr_text_desc describe(const hr_config *config)
 {
-    const hr_config_data data = hr_config_data_of(config);
-    return (hr_text_desc){ .train = data.train_text,
-                           .valid = data.valid_text,
-                           .cache = config->data.cache[0] ? config->data.cache : config->train.out,
+    int64_t document_end = HR_DOCUMENT_END_AUTO;
+    if (!hr_config_document_end(config, &document_end) || document_end == HR_DOCUMENT_END_AUTO)
+        document_end = hr_text_document_end(config->data.tokenizer);
+    return (hr_text_desc){ .cache = config->data.cache[0] ? config->data.cache : config->train.out,
                            .tokenizer = config->data.tokenizer,
                            .vocab_size = config->model.vocab_size,
-                           .words_max = config->data.words_max };
+                           .words_max = config->data.words_max,
+                           .document_end = document_end };
+}
+
+/* Of ids that are there already only the recipe says which of them ends a document. */
+static hr_corpus_desc describe_corpus(const hr_config *config)
+{
+    const hr_config_data data = hr_config_data_of(config);
+    int64_t document_end = HR_DOCUMENT_END_NONE;
+    if (!hr_config_document_end(config, &document_end) || document_end < 0)
+        document_end = HR_DOCUMENT_END_NONE;
+    return (hr_corpus_desc){ .train = data.train_text,
+                             .valid = data.valid_text,
+                             .text_field = config->data.text_field,
+                             .prompt_field = config->data.prompt_field,
+                             .completion_field = config->data.completion_field,
+                             .skip_bad_lines = config->data.bad_lines == HR_BAD_LINES_SKIP,
+                             .vocab_size = config->model.vocab_size,
+                             .document_end = document_end };
 }
 
 /* Rows of tokens need no preparing. */
@@ -31,10 +50,21 @@ static bool has_text(const hr_config *config)
 int64_t hr_prepare_bytes(const hr_config *config)
 {
     const hr_text_desc desc = describe(config);
-    return has_text(config) ? hr_text_prepare_bytes(&desc) : 0;
+    const hr_corpus_desc corpus = describe_corpus(config);
+    return has_text(config)
+               ? hr_round_up(hr_corpus_bytes(&corpus), 64) + hr_text_prepare_bytes(&desc)
+               : 0;
 }
 
-static hr_status check_text(const char *path, hr_error *err)
+int32_t hr_prepare_shards(const hr_config *config)
+{
+    const hr_config_data data = hr_config_data_of(config);
+    hr_spec spec;
+    if (hr_spec_read(&spec, "data.train", data.train_text, NULL) != HR_OK) return 1;
+    return spec.weighted ? spec.count : 1;
+}
+
+static hr_status check_rows(const char *path, hr_error *err)
 {
     int file;
     int64_t bytes;
@@ -103,9 +133,10 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
                        *data.train_text ? data.train_text : data.valid_text);
     hr_status status = HR_OK;
     if (config->model.from[0]) status = hr_weights_in_check(config->model.from, err);
-    if (status == HR_OK) status = check_text(data.train_text, err);
-    if (status == HR_OK) status = check_text(data.train_rows, err);
-    if (status == HR_OK) status = check_text(config->data.valid, err);
+    const hr_corpus_desc corpus = describe_corpus(config);
+    if (status == HR_OK) status = hr_corpus_check(&corpus, err);
+    if (status == HR_OK) status = check_rows(data.train_rows, err);
+    if (status == HR_OK) status = check_rows(data.valid_rows, err);
     if (status == HR_OK) status = check_out(config->train.out, err);
     if (status == HR_OK) status = check_cache(config->data.cache, err);
     return status == HR_OK ? check_metrics(config, metrics, err) : status;
@@ -121,20 +152,71 @@ static bool tell_progress(void *context, const char *work, int64_t bytes_done, i
 
 static void tell_part(const hr_train_events *events, const char *name, const hr_text_part *part)
 {
-    char line[256];
+    char line[512], more[192] = "";
+    int used = 0;
     if (!events->text || !part->shard[0]) return;
-    snprintf(line, sizeof line, "%s  %lld tokens, %.2f %% in the vocabulary%s", name,
-             (long long)part->tokens, 100 * (double)part->covered / (double)part->tokens,
+    if (part->documents > 1)
+        used = snprintf(more, sizeof more, ", %lld documents", (long long)part->documents);
+    if (part->masked)
+        used += snprintf(more + used, sizeof more - (size_t)used, ", %.2f %% not learned",
+                         100 * (double)part->masked / (double)part->tokens);
+    if (part->bad_lines)
+        snprintf(more + used, sizeof more - (size_t)used, ", %lld bad lines left out",
+                 (long long)part->bad_lines);
+    snprintf(line, sizeof line, "%.160s  %lld tokens, %.2f %% in the vocabulary%s%s", name,
+             (long long)part->tokens, 100 * (double)part->covered / (double)part->tokens, more,
              part->reused ? " (tokenized before)" : "");
     events->text(events->context, line);
 }
 
-hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_options *options,
-                     hr_text *text, hr_error *err)
+hr_status hr_prepare_open(const hr_config *config, hr_region *region, hr_prepare_texts *texts,
+                          hr_error *err)
 {
-    const hr_text_desc desc = describe(config);
+    const hr_corpus_desc desc = describe_corpus(config);
+    const int64_t bytes = hr_round_up(hr_corpus_bytes(&desc), 64);
+    void *memory = hr_region_take_raw(region, 1, bytes);
+    hr_status status = hr_corpus_check(&desc, err);
+    if (status == HR_OK) status = hr_corpus_open(&texts->corpus, memory, bytes, &desc, err);
+    if (status != HR_OK) return status;
+    const hr_corpus_view *view = hr_corpus_look(texts->corpus);
+    for (int32_t i = 0; i < view->train_count; i++) texts->train[i] = view->train[i].documents;
+    texts->desc = describe(config);
+    texts->desc.train = texts->train;
+    texts->desc.train_count = view->train_count;
+    texts->desc.valid = view->has_valid ? &view->valid.documents : NULL;
+    if (config->train.sample_tokens && view->train_count && texts->train->is_ids)
+        return hr_fail(err, HR_USAGE,
+                       "train.sample_tokens is %lld, and what the ids of %.200s stand for is not "
+                       "known; type train.sample_tokens=none",
+                       (long long)config->train.sample_tokens, texts->train->name);
+    return HR_OK;
+}
+
+static void find_mixture(const hr_prepare_texts *texts, const hr_text *text,
+                         hr_batch_mixture *mixture)
+{
+    const hr_corpus_view *view = hr_corpus_look(texts->corpus);
+    *mixture = (hr_batch_mixture){ .count = view->block ? view->train_count : 0,
+                                   .block = view->block };
+    for (int32_t i = 0; i < mixture->count; i++) {
+        mixture->shards[i] = text->train[i].shard;
+        mixture->shares[i] = view->train[i].share;
+    }
+}
+
+static void tell(const hr_train_events *events, const hr_prepare_texts *texts, const hr_text *text)
+{
+    for (int32_t i = 0; i < text->train_count; i++)
+        tell_part(events, text->train_count > 1 ? texts->train[i].name : "train", &text->train[i]);
+    tell_part(events, "valid", &text->valid);
+}
+
+hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_options *options,
+                     hr_text *text, hr_batch_mixture *mixture, hr_error *err)
+{
     const hr_text_progress progress = { tell_progress, (void *)options };
     hr_region region;
+    hr_prepare_texts texts = { .corpus = NULL };
     hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
     if (status == HR_OK && !has_text(config)) return HR_OK;
     if (status == HR_OK)
@@ -142,10 +224,13 @@ hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_
                                        &region, err);
     if (status != HR_OK) return status;
     memset(region.base, 0, (size_t)region.bytes); /* has what was planned, as in planning */
-    status = hr_text_prepare(&desc, region.base, region.bytes, &progress, text, err);
+    status = hr_prepare_open(config, &region, &texts, err);
+    if (status == HR_OK)
+        status = hr_text_prepare(&texts.desc, region.base + region.used, region.bytes - region.used,
+                                 &progress, text, err);
+    if (status == HR_OK) find_mixture(&texts, text, mixture);
+    if (status == HR_OK) tell(&options->events, &texts, text);
+    hr_corpus_close(&texts.corpus);
     hr_memory_region_close(memory, &region);
-    if (status != HR_OK) return status;
-    tell_part(&options->events, "train", &text->train);
-    tell_part(&options->events, "valid", &text->valid);
-    return HR_OK;
+    return status;
 }

@@ -3,12 +3,29 @@
 #ifndef HR_TRAIN_PREPARE_H
 #define HR_TRAIN_PREPARE_H
 
+#include "corpus/corpus.h"
 #include "headroom/train.h"
 #include "mem/memory.h"
+#include "text/batch.h"
 #include "text/text.h"
 
 /* Bytes that preparing takes, given back before the arena is taken. Pure. */
 int64_t hr_prepare_bytes(const hr_config *config);
+
+/* Shards that training reads: 1, or the parts of a mixture; of rows 1. Pure. */
+int32_t hr_prepare_shards(const hr_config *config);
+
+/* The texts of a recipe, open in a region. */
+typedef struct {
+    hr_text_desc desc;
+    hr_documents train[HR_SPEC_PARTS_MAX];
+    hr_corpus *corpus;
+} hr_prepare_texts;
+
+/* Opens them in a region of hr_prepare_bytes(config); what is left of it is for hr_text_prepare.
+ * Nothing may move meanwhile: the description refers to the rest. Errors as hr_corpus_open. */
+HR_MUST_CHECK hr_status hr_prepare_open(const hr_config *config, hr_region *region,
+                                        hr_prepare_texts *texts, hr_error *err);
 
 /* That the texts can be read, and that weights, tokens and `metrics` (null: none) could be written
  * where they are to go. Makes nothing: it comes before a plan that may be refused.
@@ -18,8 +35,13 @@ HR_MUST_CHECK hr_status hr_prepare_paths(const hr_config *config, const char *me
                                          hr_error *err);
 
 /* Makes the directories; makes or finds the shards, in a region of hr_prepare_bytes that is open
- * only meanwhile, and tells of them. Errors as hr_text_prepare. */
+ * only meanwhile, and tells of them.
+ *
+ *   mixture  out; its paths are those of `text`
+ *
+ * Errors as hr_corpus_open and hr_text_prepare. */
 HR_MUST_CHECK hr_status hr_prepare(hr_memory *memory, const hr_config *config,
-                                   const hr_train_options *options, hr_text *text, hr_error *err);
+                                   const hr_train_options *options, hr_text *text,
+                                   hr_batch_mixture *mixture, hr_error *err);
 
 #endif

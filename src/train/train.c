@@ -20,6 +20,7 @@ typedef struct {
     hr_pool pool;
     hr_kernels kernels;
     hr_text text;
+    hr_batch_mixture mixture;
     hr_trainer trainer;
 } run;
 
@@ -30,7 +31,8 @@ static hr_status open_some(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_
     hr_status status = HR_OK;
     if (!desc->shard[0])
         status = hr_rows_open(rows, r->config, !desc->training, r->options, desc, err);
-    void *memory = hr_region_take(&r->run_region, hr_batches_bytes(), 1);
+    const int64_t bytes = hr_batches_bytes(desc->mixture.count ? desc->mixture.count : 1);
+    void *memory = hr_region_take(&r->run_region, bytes, 1);
     return status == HR_OK ? hr_batches_open(batches, memory, desc, err) : status;
 }
 
@@ -39,7 +41,8 @@ static hr_status open_batches(run *r, hr_error *err)
     const hr_config *config = r->config;
     const hr_config_data data = hr_config_data_of(config);
     hr_trainer *trainer = &r->trainer;
-    hr_batch_desc desc = { .shard = r->text.train.shard,
+    hr_batch_desc desc = { .shard = r->text.train[0].shard,
+                           .mixture = r->mixture,
                            .name = *data.train_rows ? data.train_rows : data.train_text,
                            .vocab_size = config->model.vocab_size,
                            .T = config->train.seq_len,
@@ -67,7 +70,7 @@ static hr_status open_batches(run *r, hr_error *err)
 static hr_status read_prompt(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
-    const hr_text_part *part = r->text.valid.shard[0] ? &r->text.valid : &r->text.train;
+    const hr_text_part *part = r->text.valid.shard[0] ? &r->text.valid : &r->text.train[0];
     int32_t targets[HR_SAMPLE_PROMPT_TOKENS];
     int64_t filled;
     hr_batches *batches = 0;
@@ -78,7 +81,7 @@ static hr_status read_prompt(run *r, hr_error *err)
                                  .batch = 1 };
     const int64_t kept = r->run_region.used;
     hr_status status = hr_batches_open(
-        &batches, hr_region_take(&r->run_region, hr_batches_bytes(), 1), &desc, err);
+        &batches, hr_region_take(&r->run_region, hr_batches_bytes(1), 1), &desc, err);
     if (status == HR_OK)
         status = hr_batches_fill(batches, 0, 0, 1, trainer->sample_ids, targets, &filled, err);
     hr_batches_close(&batches);
@@ -120,7 +123,7 @@ static hr_status open_run(run *r, hr_error *err)
     if (status != HR_OK) return status;
     if (prompt != HR_OK) return hr_fail(err, prompt, "%s", prompt_err.message);
     const int64_t bytes = hr_vocabulary_bytes(config->data.tokenizer, config->model.vocab_size);
-    const bool has_text = r->text.train.shard[0] || r->text.valid.shard[0];
+    const bool has_text = r->text.train[0].shard[0] || r->text.valid.shard[0];
     if (has_text)
         status = hr_vocabulary_open(&trainer->vocabulary, hr_region_take(&r->run_region, bytes, 1),
                                     config->data.tokenizer, config->model.vocab_size,
@@ -188,7 +191,7 @@ static hr_status whole_run(run *r, hr_error *err)
     result->process_bytes_planned = r->admission.compiled.plan.process_bytes;
     if (events->planned) events->planned(events->context, &result->plan);
 
-    status = hr_prepare(r->memory, r->config, r->options, &r->text, err);
+    status = hr_prepare(r->memory, r->config, r->options, &r->text, &r->mixture, err);
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status != HR_OK) return status;

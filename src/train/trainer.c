@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "model/assemble.h"
+#include "train/prepare.h"
 
 static int64_t sample_most(const hr_config *config)
 {
@@ -26,7 +27,8 @@ int64_t hr_run_bytes(const hr_config *config)
                               .param_count = limits.params };
     const int64_t alignment = 8 * 64;
     const int64_t source = config->model.from[0] ? hr_weights_in_bytes(&most) : 0;
-    return hr_executor_bytes(&most) + source + most.tensor_count + 2 * hr_batches_bytes() +
+    return hr_executor_bytes(&most) + source + most.tensor_count +
+           hr_batches_bytes(hr_prepare_shards(config)) + hr_batches_bytes(1) +
            hr_vocabulary_bytes(config->data.tokenizer, config->model.vocab_size) +
            sample_most(config) * (int64_t)sizeof(int32_t) + HR_SAMPLE_TEXT_BYTES +
            hr_weights_text_bytes(&most) + HR_METRICS_BYTES + alignment;

@@ -37,8 +37,11 @@ static void write_shard(int64_t tokens)
     hr_error err;
     void *memory = malloc((size_t)hr_shard_writer_bytes());
     const hr_shard_info info = { .kind = HR_TOKENIZER_WORDS };
+    const hr_shard_desc desc = {
+        .directory = folder.path, .name = "ids", .vocab_size = 1 << 17, .document_end = -1
+    };
     for (int64_t i = 0; i < tokens; i++) ids[i] = (uint32_t)i;
-    assert_int_equal(hr_shard_begin(&writer, memory, folder.path, "ids", 1 << 17, &err), HR_OK);
+    assert_int_equal(hr_shard_begin(&writer, memory, &desc, &err), HR_OK);
     assert_int_equal(hr_shard_append(writer, ids, tokens, &err), HR_OK);
     assert_int_equal(hr_shard_commit(writer, &info, &err), HR_OK);
     free(memory);
@@ -59,7 +62,7 @@ static hr_batches *open_batches(const hr_batch_desc *desc)
 {
     hr_batches *batches = NULL;
     hr_error err;
-    void *memory = hr_guard_open(&guard, hr_batches_bytes());
+    void *memory = hr_guard_open(&guard, hr_batches_bytes(1));
     assert_int_equal(hr_batches_open(&batches, memory, desc, &err), HR_OK);
     return batches;
 }
@@ -344,7 +347,7 @@ static void assert_refused(int64_t tokens, const hr_batch_desc *desc, hr_status 
     static _Alignas(64) uint8_t memory[1 << 18];
     hr_batches *batches = NULL;
     hr_error err;
-    assert_true(hr_batches_bytes() <= (int64_t)sizeof memory);
+    assert_true(hr_batches_bytes(1) <= (int64_t)sizeof memory);
     write_shard(tokens);
     assert_int_equal(hr_batches_open(&batches, memory, desc, &err), status);
     assert_null(batches);

@@ -3,49 +3,59 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "text/folder.h"
 #include "text/scan.h"
 
-static hr_folder folder;
-static uint8_t buffer[HR_SOURCE_MARGIN + HR_SOURCE_BYTES], word[HR_WORD_BYTES];
+static uint8_t word[HR_WORD_BYTES];
 static char joined[1 << 20];
 
-static int set_up(void **state)
+/* The words of content [bytes], in pieces of so many bytes, each followed by '|', in `joined`. */
+static hr_status scan_in_pieces(const void *content, int64_t bytes, int64_t piece_bytes,
+                                hr_error *err)
 {
-    (void)state;
-    folder = hr_folder_open();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    hr_folder_close(&folder);
-    return 0;
-}
-
-/* The words of content [bytes], each followed by '|', in `joined`. */
-static hr_status scan_all(const void *content, int64_t bytes, hr_error *err)
-{
-    const char *path = hr_folder_path(&folder, "text");
-    hr_source source;
-    int64_t length = 1, used = 0;
-    hr_folder_write(path, content, bytes);
-    hr_status status = hr_source_open(&source, path, "scanning", buffer, 0, err);
-    assert_int_equal(status, HR_OK);
-    hr_scan scan = hr_scan_over(&source, word);
-    while (length > 0 && status == HR_OK) {
-        status = hr_scan_next(&scan, &length, err);
-        if (status != HR_OK || length == 0) break;
-        memcpy(joined + used, word, (size_t)length);
-        used += length;
-        joined[used++] = '|';
+    hr_status status = HR_OK;
+    int64_t used = 0;
+    hr_scan scan = hr_scan_over(word);
+    for (int64_t at = 0; status == HR_OK && (at == 0 || at < bytes); at += piece_bytes) {
+        const int64_t count = bytes - at < piece_bytes ? bytes - at : piece_bytes;
+        const hr_piece piece = { .bytes = (const uint8_t *)content + at,
+                                 .count = count,
+                                 .begins = at == 0,
+                                 .ends = at + count == bytes,
+                                 .segment_ends = at + count == bytes,
+                                 .path = "text",
+                                 .offset = at };
+        hr_scan_take(&scan, &piece);
+        for (;;) {
+            int64_t length;
+            status = hr_scan_next(&scan, &length, err);
+            if (status != HR_OK || length == 0) break;
+            memcpy(joined + used, word, (size_t)length);
+            used += length;
+            joined[used++] = '|';
+        }
     }
     joined[used] = 0;
-    hr_source_close(&source);
+    return status;
+}
+
+/* In one piece; and in small ones, which may change nothing. */
+static hr_status scan_all(const void *content, int64_t bytes, hr_error *err)
+{
+    static char before[sizeof joined];
+    hr_error again;
+    const hr_status status = scan_in_pieces(content, bytes, bytes + 1, err);
+    strcpy(before, joined);
+    for (int64_t piece_bytes = 4; piece_bytes < 12 && bytes < 4096; piece_bytes++) {
+        assert_int_equal(scan_in_pieces(content, bytes, piece_bytes, &again), status);
+        assert_string_equal(joined, before);
+        if (status != HR_OK) assert_string_equal(again.message, err->message);
+    }
+    strcpy(joined, before);
     return status;
 }
 
@@ -152,19 +162,20 @@ static void a_word_may_have_64_kib_and_no_byte_more(void **state)
 }
 
 /* A two-, three- or four-byte letter, and a word, across the end of a piece at every offset. */
-static void pieces_of_the_file_do_not_cut_letters_or_words(void **state)
+static void pieces_do_not_cut_letters_or_words(void **state)
 {
     (void)state;
-    static char content[HR_SOURCE_BYTES + 64];
+    enum { PIECE = 64 };
+    static char content[PIECE + 64];
     for (int shift = 0; shift < 12; shift++) {
         hr_error err;
         memset(content, ' ', sizeof content);
-        const int64_t at = HR_SOURCE_BYTES - shift;
+        const int64_t at = PIECE - shift;
         memcpy(content + at, "A\xc3\x89\xe2\x82\xac\xf0\x90\x90\x80Z", 11);
-        assert_int_equal(scan_all(content, at + 11, &err), HR_OK);
+        assert_int_equal(scan_in_pieces(content, at + 11, PIECE, &err), HR_OK);
         assert_string_equal(joined, "a\xc3\xa9\xe2\x82\xac\xf0\x90\x90\xa8z|");
         content[at + 5] = 'x';
-        assert_int_equal(scan_all(content, at + 11, &err), HR_CORRUPT);
+        assert_int_equal(scan_in_pieces(content, at + 11, PIECE, &err), HR_CORRUPT);
         char place[32];
         snprintf(place, sizeof place, "byte %lld ", (long long)at + 3);
         assert_non_null(strstr(err.message, place));
@@ -173,14 +184,14 @@ static void pieces_of_the_file_do_not_cut_letters_or_words(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test(name)
     const struct CMUnitTest tests[] = {
         TEST(words_are_lower_cased_and_split_on_white_space),
         TEST(unicode_white_space_separates_and_its_look_alikes_do_not),
         TEST(lower_case_may_take_more_bytes_or_fewer),
         TEST(what_is_not_utf8_is_refused_with_its_place),
         TEST(a_word_may_have_64_kib_and_no_byte_more),
-        TEST(pieces_of_the_file_do_not_cut_letters_or_words),
+        TEST(pieces_do_not_cut_letters_or_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,13 +38,22 @@ static uint32_t id_at(int64_t index, int64_t vocab_size)
     return (uint32_t)(hr_random_mix((uint64_t)index) % (uint64_t)vocab_size);
 }
 
+static hr_status begin(hr_shard_writer **writer, const char *name, int64_t vocab_size,
+                       hr_error *err)
+{
+    const hr_shard_desc desc = {
+        .directory = folder.path, .name = name, .vocab_size = vocab_size, .document_end = -1
+    };
+    return hr_shard_begin(writer, memory, &desc, err);
+}
+
 /* A shard of `tokens` ids made by id_at. */
 static void write_shard(const char *name, int64_t tokens, int64_t vocab_size)
 {
     hr_shard_writer *writer = NULL;
     hr_error err;
     uint32_t ids[3000];
-    assert_int_equal(hr_shard_begin(&writer, memory, folder.path, name, vocab_size, &err), HR_OK);
+    assert_int_equal(begin(&writer, name, vocab_size, &err), HR_OK);
     for (int64_t first = 0; first < tokens; first += 3000) {
         const int64_t count = tokens - first < 3000 ? tokens - first : 3000;
         for (int64_t i = 0; i < count; i++) ids[i] = id_at(first + i, vocab_size);
@@ -165,7 +174,7 @@ static void an_id_that_is_no_word_is_found(void **state)
     hr_error err;
     const uint8_t ids[] = { 0, 1, 2, 9 };
     const hr_shard_info info = { .kind = HR_TOKENIZER_BYTES };
-    assert_int_equal(hr_shard_begin(&writer, memory, folder.path, "ids", 9, &err), HR_OK);
+    assert_int_equal(begin(&writer, "ids", 9, &err), HR_OK);
     assert_int_equal(hr_shard_append_bytes(writer, ids, sizeof ids, &err), HR_OK);
     assert_int_equal(hr_shard_commit(writer, &info, &err), HR_OK);
     assert_int_equal(read_shard(hr_folder_path(&folder, "ids"), &err), HR_CORRUPT);
@@ -179,7 +188,7 @@ static void an_aborted_shard_is_not_there(void **state)
     static uint32_t ids[100000];
     hr_shard_writer *writer = NULL;
     hr_error err;
-    assert_int_equal(hr_shard_begin(&writer, memory, folder.path, "ids", 9, &err), HR_OK);
+    assert_int_equal(begin(&writer, "ids", 9, &err), HR_OK);
     assert_int_equal(hr_shard_append(writer, ids, 100000, &err), HR_OK);
     assert_int_equal(hr_folder_count(&folder, "ids.tokens"), 0);
     hr_shard_abort(writer);

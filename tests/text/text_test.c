@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "corpus/corpus.h"
 #include "guard.h"
 #include "text/folder.h"
 #include "text/shard.h"
@@ -36,9 +37,16 @@ static int tear_down(void **state)
     return 0;
 }
 
-static hr_text_desc describe(hr_tokenizer_kind kind, int64_t vocab_size, int64_t words_max)
+/* Two plain files, and what is made of them. */
+typedef struct {
+    const char *train, *valid, *cache;
+    hr_tokenizer_kind tokenizer;
+    int64_t vocab_size, words_max;
+} text_case;
+
+static text_case describe(hr_tokenizer_kind kind, int64_t vocab_size, int64_t words_max)
 {
-    return (hr_text_desc){ train_path, valid_path, cache.path, kind, vocab_size, words_max };
+    return (text_case){ train_path, valid_path, cache.path, kind, vocab_size, words_max };
 }
 
 static void write_texts(const char *train, const char *valid)
@@ -47,27 +55,63 @@ static void write_texts(const char *train, const char *valid)
     hr_folder_write(valid_path, valid, (int64_t)strlen(valid));
 }
 
-/* Prepares in exactly the planned bytes, which end where a page faults. */
-static hr_status prepare_with(const hr_text_desc *desc, const hr_text_progress *progress,
-                              hr_text *text, hr_error *err)
+static hr_corpus_desc corpus_of(const text_case *desc)
 {
-    hr_guard guard;
-    const int64_t bytes = hr_text_prepare_bytes(desc);
-    void *memory = hr_guard_open(&guard, bytes);
-    const hr_status status = hr_text_prepare(desc, memory, bytes, progress, text, err);
-    hr_guard_close(&guard);
+    return (hr_corpus_desc){ .train = desc->train,
+                             .valid = desc->valid,
+                             .text_field = "text",
+                             .prompt_field = "prompt",
+                             .completion_field = "completion",
+                             .vocab_size = desc->vocab_size,
+                             .document_end = -1 };
+}
+
+/* Prepares in exactly the planned bytes, or in fewer, which end where a page faults. */
+static hr_status prepare_in(const text_case *desc, int64_t most, const hr_text_progress *progress,
+                            hr_text *text, hr_error *err)
+{
+    hr_guard listing, guard;
+    hr_corpus *corpus = NULL;
+    const hr_corpus_desc files = corpus_of(desc);
+    const int64_t listing_bytes = hr_corpus_bytes(&files);
+    void *listed = hr_guard_open(&listing, listing_bytes);
+    hr_status status = hr_corpus_open(&corpus, listed, listing_bytes, &files, err);
+    if (status == HR_OK) {
+        const hr_corpus_view *view = hr_corpus_look(corpus);
+        const hr_text_desc whole = { .train = &view->train[0].documents,
+                                     .train_count = view->train_count,
+                                     .valid = view->has_valid ? &view->valid.documents : NULL,
+                                     .cache = desc->cache,
+                                     .tokenizer = desc->tokenizer,
+                                     .vocab_size = desc->vocab_size,
+                                     .words_max = desc->words_max,
+                                     .document_end = -1 };
+        int64_t bytes = hr_text_prepare_bytes(&whole);
+        if (bytes > most) bytes = most;
+        void *memory = hr_guard_open(&guard, bytes);
+        status = hr_text_prepare(&whole, memory, bytes, progress, text, err);
+        hr_guard_close(&guard);
+    }
+    hr_corpus_close(&corpus);
+    hr_guard_close(&listing);
     assert_int_equal(hr_folder_count(&cache, ".partial"), 0);
     return status;
 }
 
-static void assert_prepared(const hr_text_desc *desc, hr_text *text)
+static hr_status prepare_with(const text_case *desc, const hr_text_progress *progress,
+                              hr_text *text, hr_error *err)
+{
+    return prepare_in(desc, INT64_MAX, progress, text, err);
+}
+
+static void assert_prepared(const text_case *desc, hr_text *text)
 {
     hr_error err = { HR_OK, "" };
     const hr_status status = prepare_with(desc, NULL, text, &err);
     if (status != HR_OK) fail_msg("%s", err.message);
 }
 
-static void assert_refused(const hr_text_desc *desc, hr_status status, const char *sentence)
+static void assert_refused(const text_case *desc, hr_status status, const char *sentence)
 {
     hr_text text = { .distinct_words = -3 };
     hr_error err = { HR_OK, "" };
@@ -97,16 +141,16 @@ static void words_get_ids_by_count_and_ties_by_first_seen(void **state)
     hr_text text;
     write_texts("b a\nC c <unk> a  d b\n", "D c a <unk> e\n");
     /* a, b and c twice each, then <unk> and d once: V = 8 keeps b a c <unk> */
-    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 8, 5);
+    const text_case desc = describe(HR_TOKENIZER_WORDS, 8, 5);
     const int32_t train[] = { 4, 5, 6, 6, 7, 5, 1, 4 }, valid[] = { 1, 6, 5, 7, 1 };
     assert_prepared(&desc, &text);
-    assert_ids(&text.train, train, 8);
+    assert_ids(&text.train[0], train, 8);
     assert_ids(&text.valid, valid, 5);
-    assert_int_equal(text.train.covered, 7);
+    assert_int_equal(text.train[0].covered, 7);
     assert_int_equal(text.valid.covered, 3);
     assert_int_equal(text.distinct_words, 5);
     assert_int_equal(text.vocabulary_used, 8);
-    assert_int_equal(text.train.source_bytes, 21);
+    assert_int_equal(text.train[0].source_bytes, 21);
 }
 
 static void missing_words_leave_rows_unused(void **state)
@@ -114,11 +158,11 @@ static void missing_words_leave_rows_unused(void **state)
     (void)state;
     hr_text text;
     write_texts("x y x", "z");
-    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 100000, 2);
+    const text_case desc = describe(HR_TOKENIZER_WORDS, 100000, 2);
     const int32_t train[] = { 4, 5, 4 }, valid[] = { 1 };
     assert_prepared(&desc, &text);
     assert_int_equal(text.vocabulary_used, 6);
-    assert_ids(&text.train, train, 3);
+    assert_ids(&text.train[0], train, 3);
     assert_ids(&text.valid, valid, 1);
 }
 
@@ -134,14 +178,15 @@ static void bytes_are_their_own_ids(void **state)
     }
     hr_folder_write(train_path, content, 600);
     hr_folder_write(valid_path, content + 1, 1);
-    const hr_text_desc desc = describe(HR_TOKENIZER_BYTES, 50304, 0);
+    const text_case desc = describe(HR_TOKENIZER_BYTES, 50304, 0);
     assert_prepared(&desc, &text);
-    assert_ids(&text.train, ids, 600);
+    assert_ids(&text.train[0], ids, 600);
     assert_ids(&text.valid, ids + 1, 1);
-    assert_int_equal(text.train.covered, 600);
+    assert_int_equal(text.train[0].covered, 600);
     assert_int_equal(text.vocabulary_used, 256);
     assert_string_equal(text.vocabulary, "");
-    assert_true(hr_text_prepare_bytes(&desc) < 512 * 1024);
+    const hr_corpus_desc files = corpus_of(&desc);
+    assert_true(hr_corpus_bytes(&files) < 512 * 1024);
 }
 
 static void a_validation_text_may_be_absent(void **state)
@@ -149,7 +194,7 @@ static void a_validation_text_may_be_absent(void **state)
     (void)state;
     hr_text text;
     write_texts("x y", "");
-    hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10, 2);
+    text_case desc = describe(HR_TOKENIZER_WORDS, 10, 2);
     desc.valid = "";
     assert_prepared(&desc, &text);
     assert_string_equal(text.valid.shard, "");
@@ -161,29 +206,29 @@ static void what_is_unchanged_is_reused_and_what_changed_is_not(void **state)
     (void)state;
     hr_text text;
     write_texts("a b a c", "a c");
-    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 6, 100);
+    const text_case desc = describe(HR_TOKENIZER_WORDS, 6, 100);
     assert_prepared(&desc, &text);
-    assert_false(text.train.reused || text.valid.reused);
+    assert_false(text.train[0].reused || text.valid.reused);
     assert_int_equal(hr_folder_count(&cache, ""), 3);
     assert_prepared(&desc, &text);
-    assert_true(text.train.reused && text.valid.reused);
-    assert_int_equal(text.train.covered, 3);
+    assert_true(text.train[0].reused && text.valid.reused);
+    assert_int_equal(text.train[0].covered, 3);
     assert_int_equal(text.valid.covered, 1);
     write_texts("a b a c", "a b");
     assert_prepared(&desc, &text);
-    assert_true(text.train.reused);
+    assert_true(text.train[0].reused);
     assert_false(text.valid.reused);
     assert_int_equal(text.valid.covered, 2);
     write_texts("c c a", "a b");
     assert_prepared(&desc, &text);
-    assert_false(text.train.reused || text.valid.reused);
+    assert_false(text.train[0].reused || text.valid.reused);
     assert_int_equal(text.valid.covered, 1);
-    const hr_text_desc wider = describe(HR_TOKENIZER_WORDS, 7, 100);
+    const text_case wider = describe(HR_TOKENIZER_WORDS, 7, 100);
     assert_prepared(&wider, &text);
-    assert_false(text.train.reused || text.valid.reused);
-    const hr_text_desc bytes = describe(HR_TOKENIZER_BYTES, 256, 100);
+    assert_false(text.train[0].reused || text.valid.reused);
+    const text_case bytes = describe(HR_TOKENIZER_BYTES, 256, 100);
     assert_prepared(&bytes, &text);
-    assert_false(text.train.reused || text.valid.reused);
+    assert_false(text.train[0].reused || text.valid.reused);
 }
 
 static void damage_in_the_cache_is_refused_and_mended_by_deleting(void **state)
@@ -191,9 +236,9 @@ static void damage_in_the_cache_is_refused_and_mended_by_deleting(void **state)
     (void)state;
     hr_text text;
     write_texts("a b a c", "a c");
-    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 7, 100);
+    const text_case desc = describe(HR_TOKENIZER_WORDS, 7, 100);
     assert_prepared(&desc, &text);
-    const char *const made[] = { text.train.shard, text.valid.shard, text.vocabulary };
+    const char *const made[] = { text.train[0].shard, text.valid.shard, text.vocabulary };
     for (int i = 0; i < 3; i++) {
         int64_t bytes;
         char *content = hr_folder_read(made[i], &bytes);
@@ -216,8 +261,8 @@ static void damage_in_the_cache_is_refused_and_mended_by_deleting(void **state)
 static void texts_that_cannot_be_used_are_refused(void **state)
 {
     (void)state;
-    hr_text_desc words = describe(HR_TOKENIZER_WORDS, 10, 2);
-    const hr_text_desc bytes = describe(HR_TOKENIZER_BYTES, 256, 0);
+    text_case words = describe(HR_TOKENIZER_WORDS, 10, 2);
+    const text_case bytes = describe(HR_TOKENIZER_BYTES, 256, 0);
     assert_refused(&words, HR_USAGE, "train.txt: there is no such file");
     write_texts("", "a");
     assert_refused(&words, HR_CORRUPT, "train.txt: is empty, and text is needed");
@@ -239,11 +284,10 @@ static void texts_that_cannot_be_used_are_refused(void **state)
 static void descriptions_out_of_range_are_refused(void **state)
 {
     (void)state;
-    static _Alignas(64) uint8_t memory[64];
     hr_text text;
     hr_error err;
     write_texts("a b", "a");
-    hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 4, 2);
+    text_case desc = describe(HR_TOKENIZER_WORDS, 4, 2);
     assert_refused(&desc, HR_USAGE,
                    "model.vocab_size=4: data.tokenizer=words needs 5 to 2147483647");
     desc.vocab_size = INT64_MAX;
@@ -255,7 +299,7 @@ static void descriptions_out_of_range_are_refused(void **state)
     desc.words_max = INT64_MAX;
     assert_refused(&desc, HR_USAGE, "data.words_max=9223372036854775807: must lie");
     desc.words_max = 2;
-    assert_int_equal(hr_text_prepare(&desc, memory, sizeof memory, NULL, &text, &err), HR_NO_FIT);
+    assert_int_equal(prepare_in(&desc, 64, NULL, &text, &err), HR_NO_FIT);
     assert_non_null(strstr(err.message, "there are 64"));
 }
 
@@ -264,7 +308,7 @@ static void more_words_than_planned_are_refused_with_both_numbers(void **state)
     (void)state;
     hr_text text;
     write_texts("a b c d e f g a b c", "a");
-    hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10, 3);
+    text_case desc = describe(HR_TOKENIZER_WORDS, 10, 3);
     assert_refused(
         &desc, HR_USAGE,
         "train.txt: has 7 distinct words of 7 bytes, and data.words_max=3 has room for 3 "
@@ -309,7 +353,7 @@ static void an_interrupt_anywhere_leaves_nothing_half_made(void **state)
     for (size_t i = 0; i < sizeof content; i++) content[i] = i % 5 == 4 ? ' ' : (char)('a' + i % 3);
     hr_folder_write(train_path, content, sizeof content);
     hr_folder_write(valid_path, content, 300000);
-    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10, 100);
+    const text_case desc = describe(HR_TOKENIZER_WORDS, 10, 100);
     for (; status == HR_INTERRUPTED; phases++) {
         stopper s = { 0, phases };
         const hr_text_progress progress = { stop, &s };
@@ -333,7 +377,7 @@ static void a_full_disk_leaves_nothing_half_made(void **state)
     memset(content, 'x', sizeof content);
     hr_folder_write(train_path, content, sizeof content);
     hr_folder_write(valid_path, content, 9);
-    const hr_text_desc desc = describe(HR_TOKENIZER_BYTES, 256, 0);
+    const text_case desc = describe(HR_TOKENIZER_BYTES, 256, 0);
     getrlimit(RLIMIT_FSIZE, &before);
     const struct rlimit limit = { 200000, before.rlim_max };
     signal(SIGXFSZ, SIG_IGN);
@@ -356,7 +400,7 @@ static void ids_become_text_again(void **state)
     char out[64];
     int64_t used;
     write_texts("the cat the na\xc3\xafve", "a");
-    const hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 9, 5);
+    const text_case desc = describe(HR_TOKENIZER_WORDS, 9, 5);
     assert_prepared(&desc, &text);
     void *memory = hr_guard_open(&guard, hr_vocabulary_bytes(HR_TOKENIZER_WORDS, 9));
     assert_int_equal(
@@ -408,7 +452,7 @@ static void wikitext_has_its_golden_counts(void **state)
     static const char *const words[] = { "<pad>", "<unk>", "<sos>", "<eos>", "the", ",", ".",
                                          "of",    "<unk>", "and",   "in",    "to",  "a", "=" };
     hr_text text;
-    hr_text_desc desc = describe(HR_TOKENIZER_WORDS, 10000, 1 << 20);
+    text_case desc = describe(HR_TOKENIZER_WORDS, 10000, 1 << 20);
     desc.train = HR_SHARED "/data/wikitext-2/train.txt";
     desc.valid = HR_SHARED "/data/wikitext-2/valid.txt";
     if (access(desc.train, R_OK) != 0) {
@@ -416,14 +460,14 @@ static void wikitext_has_its_golden_counts(void **state)
         skip();
     }
     assert_prepared(&desc, &text);
-    assert_int_equal(text.train.tokens, 2051910);
+    assert_int_equal(text.train[0].tokens, 2051910);
     assert_int_equal(text.valid.tokens, 213886);
-    assert_int_equal((text.train.tokens - 1) / 128, 16030);
+    assert_int_equal((text.train[0].tokens - 1) / 128, 16030);
     assert_int_equal(text.distinct_words, 28911);
-    assert_int_equal(text.train.covered, 1939315);
+    assert_int_equal(text.train[0].covered, 1939315);
     assert_int_equal(text.valid.covered, 204047);
     assert_int_equal(text.vocabulary_used, 10000);
-    assert_int_equal(digest_of(&text.train), UINT64_C(0x192a1d3be53fc172));
+    assert_int_equal(digest_of(&text.train[0]), UINT64_C(0x192a1d3be53fc172));
     assert_int_equal(digest_of(&text.valid), UINT64_C(0xf1154807fd2cfe5));
     hr_vocabulary *vocabulary = NULL;
     hr_error err;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* corpus/kind.c - endings, from the last one on. */
+#include "corpus/kind.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* Takes the ending away where the name has it. */
+static bool take_ending(const char *name, int64_t *bytes, const char *ending)
+{
+    const int64_t length = (int64_t)strlen(ending);
+    if (*bytes <= length || strncasecmp(name + *bytes - length, ending, (size_t)length) != 0)
+        return false;
+    *bytes -= length;
+    return true;
+}
+
+hr_file_sort hr_file_sort_of(const char *name, int64_t bytes)
+{
+    static const struct {
+        const char *ending;
+        hr_file_kind kind;
+    } endings[] = { { ".txt", HR_FILE_TEXT },     { ".jsonl", HR_FILE_LINES },
+                    { ".ndjson", HR_FILE_LINES }, { ".json", HR_FILE_LINES },
+                    { ".bin", HR_FILE_TOKENS },   { ".parquet", HR_FILE_TABLE },
+                    { ".arrow", HR_FILE_TABLE } };
+    hr_file_sort sort = { HR_FILE_TEXT, HR_FILE_PLAIN, false };
+    if (take_ending(name, &bytes, ".gz")) sort.packing = HR_FILE_GZIP;
+    else if (take_ending(name, &bytes, ".zst")) sort.packing = HR_FILE_ZSTD;
+    for (int32_t i = 0; i < (int32_t)(sizeof endings / sizeof *endings); i++) {
+        if (!take_ending(name, &bytes, endings[i].ending)) continue;
+        sort.kind = endings[i].kind;
+        sort.known = sort.kind == HR_FILE_TEXT || sort.kind == HR_FILE_LINES;
+        break;
+    }
+    return sort;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* corpus/lines.c - a machine that looks at one byte at a time, but in texts, where it runs. */
+#include "corpus/lines.h"
+
+#include <string.h>
+
+/* What may come next. In a text, a key, a number or a word it is in the middle of one. */
+enum {
+    OBJECT, /* the line's own */
+    VALUE,
+    VALUE_OR_CLOSE,
+    KEY,
+    KEY_OR_CLOSE,
+    COLON,
+    COMMA_OR_CLOSE,
+    NOTHING,
+    IN_KEY,
+    IN_TEXT,
+    IN_NUMBER,
+    IN_WORD
+};
+
+/* Where in a number: what was there last. */
+enum { MINUS, ZERO, DIGITS, POINT, FRACTION, EXPONENT, SIGN, POWER };
+
+void hr_line_begin(hr_line *line, const char *const names[HR_LINE_FIELDS])
+{
+    *line = (hr_line){ .field = -1, .wanted = -1, .expects = OBJECT };
+    for (int32_t i = 0; i < HR_LINE_FIELDS; i++) line->names[i] = names[i];
+}
+
+/* A part while it is read. */
+typedef struct {
+    hr_line *line;
+    uint8_t *at, *end;
+    uint8_t *out; /* where the next decoded byte of a field's text goes */
+    bool last;
+} reader;
+
+static void wrong(reader *r, const char *problem)
+{
+    if (!r->line->problem) r->line->problem = problem;
+}
+
+/* ---- texts */
+
+/* Bytes of the letter of two bytes or more at hand; 0: it is no UTF-8, -1: it is cut. */
+static int64_t letter_bytes(const reader *r)
+{
+    const uint8_t *text = r->at;
+    const int64_t bytes = *text >= 0xf0 ? 4 : *text >= 0xe0 ? 3 : 2;
+    if (*text < 0xc2 || *text > 0xf4) return 0;
+    if (bytes > r->end - r->at) return r->last ? 0 : -1;
+    for (int64_t i = 1; i < bytes; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    const bool longer_than_needed = (*text == 0xe0 && text[1] < 0xa0) ||
+                                    (*text == 0xf0 && text[1] < 0x90);
+    const bool no_point = (*text == 0xed && text[1] >= 0xa0) || (*text == 0xf4 && text[1] >= 0x90);
+    return longer_than_needed || no_point ? 0 : bytes;
+}
+
+static int32_t hex_four(const uint8_t *text)
+{
+    int32_t value = 0;
+    for (int32_t i = 0; i < 4; i++) {
+        const uint8_t c = text[i];
+        if (c >= '0' && c <= '9') value = value * 16 + c - '0';
+        else if (c >= 'a' && c <= 'f') value = value * 16 + c - 'a' + 10;
+        else if (c >= 'A' && c <= 'F') value = value * 16 + c - 'A' + 10;
+        else return -1;
+    }
+    return value;
+}
+
+static int64_t encode(int32_t point, uint8_t out[4])
+{
+    if (point < 0x80) {
+        out[0] = (uint8_t)point;
+        return 1;
+    }
+    if (point < 0x800) {
+        out[0] = (uint8_t)(0xc0 | point >> 6);
+        out[1] = (uint8_t)(0x80 | (point & 0x3f));
+        return 2;
+    }
+    if (point < 0x10000) {
+        out[0] = (uint8_t)(0xe0 | point >> 12);
+        out[1] = (uint8_t)(0x80 | (point >> 6 & 0x3f));
+        out[2] = (uint8_t)(0x80 | (point & 0x3f));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xf0 | point >> 18);
+    out[1] = (uint8_t)(0x80 | (point >> 12 & 0x3f));
+    out[2] = (uint8_t)(0x80 | (point >> 6 & 0x3f));
+    out[3] = (uint8_t)(0x80 | (point & 0x3f));
+    return 4;
+}
+
+/* The escape at hand: its letter into out, *made bytes of it. Returns the escape's bytes; 0: there
+ * is no such, -1: it is cut. */
+static int64_t unescape(const reader *r, uint8_t out[4], int64_t *made)
+{
+    static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    const uint8_t *text = r->at;
+    const int64_t left = r->end - text, none = r->last ? 0 : -1;
+    if (left < 2) return none;
+    const char *letter = text[1] ? strchr(letters, text[1]) : NULL;
+    *made = 1;
+    if (letter) {
+        *out = (uint8_t)meant[letter - letters];
+        return 2;
+    }
+    if (text[1] != 'u') return 0;
+    if (left < 6) return none;
+    int32_t point = hex_four(text + 2);
+    if (point < 0 || (point >= 0xdc00 && point < 0xe000)) return 0;
+    const bool pair = point >= 0xd800 && point < 0xdc00;
+    if (pair) {
+        if (left < 12) return none;
+        const int32_t low = text[6] == '\\' && text[7] == 'u' ? hex_four(text + 8) : -1;
+        if (low < 0xdc00 || low >= 0xe000) return 0;
+        point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
+    }
+    *made = encode(point, out);
+    return pair ? 12 : 6;
+}
+
+/* What was decoded goes to the field's text, or to the key; of other texts nowhere. */
+static void put(reader *r, const uint8_t *text, int64_t bytes)
+{
+    hr_line *line = r->line;
+    if (line->expects == IN_KEY) {
+        for (int64_t i = 0; i < bytes && line->key_bytes < HR_LINE_NAME_BYTES; i++)
+            line->key[line->key_bytes++] = (char)text[i];
+    } else if (line->field >= 0) {
+        if (r->out != text) memmove(r->out, text, (size_t)bytes);
+        r->out += bytes;
+    }
+}
+
+/* Bytes from `at` on that stand for themselves: no quote, backslash, control or past ASCII. */
+static const uint8_t *run(const uint8_t *at, const uint8_t *end)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+    for (; end - at >= 8; at += 8) {
+        uint64_t eight;
+        memcpy(&eight, at, 8);
+        const uint64_t quote = eight ^ ones * '"', slash = eight ^ ones * '\\';
+        const uint64_t found = (eight - ones * ' ') | (quote - ones) | (slash - ones) | eight;
+        if (found & highs) break;
+    }
+    while (at < end && *at >= ' ' && *at < 0x80 && *at != '"' && *at != '\\') at++;
+    return at;
+}
+
+/* Reads on in a text or key, up to its quote. Returns false where it cannot go on in this part. */
+static bool read_text(reader *r)
+{
+    while (r->at < r->end) {
+        const uint8_t *plain = run(r->at, r->end);
+        put(r, r->at, plain - r->at);
+        r->at = (uint8_t *)plain;
+        if (r->at == r->end) return true;
+        if (*r->at == '"') return true;
+        uint8_t letter[4];
+        int64_t made = 0, taken = 0;
+        if (*r->at == '\\') taken = unescape(r, letter, &made);
+        else if (*r->at >= 0x80) made = taken = letter_bytes(r);
+        if (taken < 0) return false;
+        if (taken == 0) {
+            wrong(r, *r->at == '\\'  ? "no such escape, or half a pair"
+                     : *r->at < 0x80 ? "a control character in a text"
+                                     : "bytes that are not UTF-8");
+            return false;
+        }
+        put(r, *r->at == '\\' ? letter : r->at, made);
+        r->at += taken;
+    }
+    return true;
+}
+
+/* ---- numbers and words */
+
+static bool is_number(uint8_t state)
+{
+    return state == ZERO || state == DIGITS || state == FRACTION || state == POWER;
+}
+
+/* What comes after this byte in a number; -1: it does not belong to it. */
+static int32_t next_in_number(uint8_t state, uint8_t c)
+{
+    const bool digit = c >= '0' && c <= '9';
+    switch (state) {
+    case MINUS: return c == '0' ? ZERO : digit ? DIGITS : -1;
+    case DIGITS:
+        if (digit) return DIGITS;
+        /* fall through */
+    case ZERO: return c == '.' ? POINT : c == 'e' || c == 'E' ? EXPONENT : -1;
+    case POINT: return digit ? FRACTION : -1;
+    case FRACTION: return digit ? FRACTION : c == 'e' || c == 'E' ? EXPONENT : -1;
+    case EXPONENT: return digit ? POWER : c == '+' || c == '-' ? SIGN : -1;
+    default: return digit ? POWER : -1; /* SIGN, POWER */
+    }
+}
+
+/* ---- what may come next */
+
+static void after_value(hr_line *line)
+{
+    line->expects = line->depth ? COMMA_OR_CLOSE : NOTHING;
+}
+
+static void open_container(reader *r, char bracket)
+{
+    hr_line *line = r->line;
+    if (line->depth == HR_LINE_DEPTH_MAX) {
+        wrong(r, "nested more than 64 deep");
+        return;
+    }
+    line->open[line->depth++] = bracket;
+    line->expects = bracket == '{' ? KEY_OR_CLOSE : VALUE_OR_CLOSE;
+    line->wanted = -1;
+    r->at++;
+}
+
+static void close_container(reader *r)
+{
+    r->line->depth--;
+    r->at++;
+    after_value(r->line);
+}
+
+/* The text of a field begins, or goes on in a new part. */
+static void open_span(reader *r, bool begins)
+{
+    hr_line *line = r->line;
+    line->spans[line->span_count++] = (hr_line_span){ .text = r->at,
+                                                      .field = line->field,
+                                                      .begins = begins };
+    r->out = r->at;
+}
+
+static void close_span(reader *r, bool ends)
+{
+    hr_line_span *span = &r->line->spans[r->line->span_count - 1];
+    span->bytes = r->out - span->text;
+    span->ends = ends;
+}
+
+static void begin_text(reader *r)
+{
+    hr_line *line = r->line;
+    line->field = line->wanted;
+    line->wanted = -1;
+    line->expects = IN_TEXT;
+    r->at++;
+    if (line->field >= 0) open_span(r, true);
+    else if (line->depth == 1 && !line->first_text[0] && line->key_bytes < HR_LINE_NAME_BYTES)
+        memcpy(line->first_text, line->key, (size_t)line->key_bytes);
+}
+
+static void begin_value(reader *r)
+{
+    static const char *const words[] = { "true", "false", "null" };
+    hr_line *line = r->line;
+    const uint8_t c = *r->at;
+    if (c == '"') {
+        begin_text(r);
+        return;
+    }
+    if (line->wanted >= 0) {
+        wrong(r, "the field is no text");
+        return;
+    }
+    if (c == '{' || c == '[') {
+        open_container(r, (char)c);
+        return;
+    }
+    if (c == '-' || (c >= '0' && c <= '9')) {
+        line->number = c == '-' ? MINUS : c == '0' ? ZERO : DIGITS;
+        line->expects = IN_NUMBER;
+        r->at++;
+        return;
+    }
+    for (int32_t i = 0; i < 3; i++) {
+        if (c != (uint8_t)words[i][0]) continue;
+        line->word = words[i] + 1;
+        line->expects = IN_WORD;
+        r->at++;
+        return;
+    }
+    wrong(r, "no value");
+}
+
+/* A key is whole: whether its value is one of the fields. */
+static void end_key(reader *r)
+{
+    hr_line *line = r->line;
+    line->wanted = -1;
+    line->expects = COLON;
+    if (line->depth != 1) return;
+    for (int32_t i = 0; i < HR_LINE_FIELDS; i++) {
+        if (!line->names[i] || (int32_t)strlen(line->names[i]) != line->key_bytes ||
+            memcmp(line->names[i], line->key, (size_t)line->key_bytes) != 0)
+            continue;
+        if (line->found >> i & 1) wrong(r, "a field that is there twice");
+        line->found |= UINT32_C(1) << i;
+        line->wanted = i;
+    }
+}
+
+/* The closing quote is at hand. */
+static void end_text(reader *r)
+{
+    hr_line *line = r->line;
+    if (line->expects == IN_KEY) {
+        end_key(r);
+    } else {
+        if (line->field >= 0) close_span(r, true);
+        line->field = -1;
+        after_value(line);
+    }
+    r->at++;
+}
+
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* One byte between texts. */
+static void step(reader *r)
+{
+    hr_line *line = r->line;
+    const uint8_t c = *r->at;
+    if (line->expects == IN_NUMBER) {
+        const int32_t next = next_in_number(line->number, c);
+        if (next >= 0) {
+            line->number = (uint8_t)next;
+            r->at++;
+        } else if (is_number(line->number)) {
+            after_value(line);
+        } else {
+            wrong(r, "a number that is none");
+        }
+        return;
+    }
+    if (line->expects == IN_WORD) {
+        if (c != (uint8_t)*line->word) {
+            wrong(r, "no value");
+            return;
+        }
+        r->at++;
+        if (!*++line->word) after_value(line);
+        return;
+    }
+    if (is_blank(c)) {
+        r->at++;
+        return;
+    }
+    const char close = line->depth && line->open[line->depth - 1] == '{' ? '}' : ']';
+    switch (line->expects) {
+    case OBJECT:
+        if (c == '{') open_container(r, '{');
+        else wrong(r, "no object");
+        break;
+    case KEY_OR_CLOSE:
+    case KEY:
+        if (c == '"') {
+            line->expects = IN_KEY;
+            line->key_bytes = 0;
+            r->at++;
+        } else if (c == '}' && line->expects == KEY_OR_CLOSE) {
+            close_container(r);
+        } else {
+            wrong(r, "no key in quotes");
+        }
+        break;
+    case COLON:
+        line->expects = VALUE;
+        if (c == ':') r->at++;
+        else wrong(r, "no colon behind a key");
+        break;
+    case COMMA_OR_CLOSE:
+        if (c == (uint8_t)close) {
+            close_container(r);
+        } else if (c == ',') {
+            line->expects = close == '}' ? KEY : VALUE;
+            r->at++;
+        } else {
+            wrong(r, "neither a comma nor the closing bracket");
+        }
+        break;
+    case VALUE_OR_CLOSE:
+        if (c == ']') close_container(r);
+        else begin_value(r);
+        break;
+    case VALUE: begin_value(r); break;
+    default: wrong(r, "more behind the object"); break;
+    }
+}
+
+int64_t hr_line_read(hr_line *line, uint8_t *part, int64_t bytes, bool last, bool stops)
+{
+    reader r = { .line = line, .at = part, .end = part + bytes, .last = last };
+    line->span_count = 0;
+    if (line->problem) return 0;
+    if (line->expects == IN_TEXT && line->field >= 0) open_span(&r, false);
+    while (r.at < r.end && !line->problem) {
+        if (line->expects == IN_KEY || line->expects == IN_TEXT) {
+            if (!read_text(&r)) break;
+            if (r.at < r.end && !line->problem) end_text(&r);
+            continue;
+        }
+        if (stops && r.at > part && *r.at == '"' && line->expects == VALUE && line->wanted >= 0)
+            break;
+        step(&r);
+    }
+    if (line->expects == IN_TEXT && line->field >= 0) close_span(&r, false);
+    line->at += r.at - part;
+    return r.at - part;
+}
+
+bool hr_line_is_whole(hr_line *line)
+{
+    if (!line->problem && line->expects != NOTHING)
+        line->problem = line->expects == OBJECT ? "nothing" : "the end, and something is missing";
+    return !line->problem;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* corpus/pass.c - from file to file; texts, which are a document each, and ids. */
+#include "corpus/pass.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+
+/* Two texts are told apart by more than their bytes. */
+static const uint64_t HELD_SEED = UINT64_C(0x68656c64); /* "held" */
+
+/* ---- documents of the other side */
+
+/* The first 53 bits of a hash as a number below 1. A document is held out where it is below the
+ * share: so equal documents are on one side, whichever file they lie in, and a larger share holds
+ * out all that a smaller one did. */
+bool hr_pass_is_other(const hr_pass *pass, const hr_line_span *texts, int32_t count)
+{
+    const hr_stream *stream = pass->stream;
+    uint64_t hash = HELD_SEED;
+    if (stream->side == HR_STREAM_ALL) return false;
+    for (int32_t i = 0; i < count; i++)
+        hash = XXH3_64bits_withSeed(texts[i].text, (size_t)hr_min(texts[i].bytes, HR_HELD_BYTES),
+                                    hash);
+    const bool held = (double)(hash >> 11) * 0x1p-53 < stream->share;
+    return held != (stream->side == HR_STREAM_HELD);
+}
+
+void hr_pass_put(hr_pass *pass, hr_piece piece)
+{
+    if (pass->passed) return;
+    HR_ASSERT(pass->queued < HR_PASS_QUEUE);
+    piece.path = hr_list_path(pass->list, pass->file);
+    pass->queue[pass->queued++] = piece;
+}
+
+/* ---- a text */
+
+static hr_status next_text(hr_pass *pass, bool *end, hr_error *err)
+{
+    int64_t count;
+    const int64_t room = hr_min(pass->buffer_bytes, HR_INFLOW_BYTES);
+    const hr_status status = hr_inflow_read(&pass->inflow, pass->buffer, room, &count, err);
+    if (status != HR_OK) return status;
+    const bool begins = !pass->begun;
+    const hr_line_span text = { .text = pass->buffer, .bytes = count };
+    *end = count < room;
+    if (begins && count == 0) return HR_OK; /* an empty file is no document */
+    if (begins) pass->passed = hr_pass_is_other(pass, &text, 1);
+    pass->begun = true;
+    hr_pass_put(pass, (hr_piece){ .bytes = pass->buffer,
+                                  .count = count,
+                                  .begins = begins,
+                                  .ends = *end,
+                                  .segment_ends = *end,
+                                  .targets = true,
+                                  .offset = pass->offset });
+    pass->offset += count;
+    return HR_OK;
+}
+
+/* ---- ids */
+
+static hr_status next_ids(hr_pass *pass, bool *end, hr_error *err)
+{
+    const int64_t document_end = pass->desc->document_end;
+    if (pass->id_at == pass->id_count) {
+        const hr_status status = hr_tokens_next(&pass->tokens, &pass->inflow,
+                                                pass->desc->vocab_size, pass->buffer, pass->ids,
+                                                &pass->id_count, err);
+        pass->id_at = 0;
+        *end = pass->id_count == 0;
+        if (status != HR_OK || *end) return status;
+    }
+    int64_t last = pass->id_at;
+    while (last < pass->id_count - 1 && pass->ids[last] != document_end) last++;
+    hr_pass_put(pass, (hr_piece){ .ids = pass->ids + pass->id_at,
+                                  .count = last + 1 - pass->id_at,
+                                  .begins = !pass->begun,
+                                  .targets = true,
+                                  .offset = pass->tokens.read - pass->id_count + pass->id_at });
+    pass->begun = pass->ids[last] != document_end;
+    pass->id_at = last + 1;
+    return HR_OK;
+}
+
+/* ---- from file to file */
+
+static hr_status open_file(hr_pass *pass, hr_error *err)
+{
+    const hr_listed *file = &pass->list->files[pass->file];
+    hr_status status = hr_inflow_open(&pass->inflow, hr_list_path(pass->list, pass->file),
+                                      file->sort.packing, err);
+    if (status != HR_OK) return status;
+    pass->open = true;
+    pass->offset = 0;
+    if (file->sort.kind != HR_FILE_TOKENS) pass->begun = pass->passed = false;
+    if (file->sort.kind == HR_FILE_LINES) hr_pass_lines_begin(pass);
+    pass->id_at = pass->id_count = 0;
+    if (file->sort.kind == HR_FILE_TOKENS)
+        status = hr_tokens_begin(&pass->tokens, &pass->inflow, file->ids_bytes, pass->buffer, err);
+    return status;
+}
+
+/* What a file adds to the identity beside its bytes. */
+static void close_file(hr_pass *pass)
+{
+    const hr_listed *file = &pass->list->files[pass->file];
+    const int64_t mark[] = { pass->inflow.bytes, file->sort.kind, file->sort.packing,
+                             file->ids_bytes };
+    hr_inflow_close(&pass->inflow);
+    if (!pass->stream->alone) hr_inflow_add(&pass->inflow, mark, sizeof mark);
+    pass->open = false;
+    pass->file++;
+}
+
+/* What the description adds. */
+static void add_settings(hr_pass *pass)
+{
+    const hr_corpus_desc *desc = pass->desc;
+    const hr_stream *stream = pass->stream;
+    char text[4 * HR_LINE_NAME_BYTES + 128];
+    if (stream->alone) return;
+    const int bytes = snprintf(text, sizeof text, "1 \"%s\" \"%s\" \"%s\" skip=%d side=%d of %.17g",
+                               desc->text_field, desc->prompt_field, desc->completion_field,
+                               desc->skip_bad_lines, (int)stream->side,
+                               stream->side == HR_STREAM_ALL ? 0 : stream->share);
+    HR_ASSERT(bytes < (int)sizeof text);
+    hr_inflow_add(&pass->inflow, text, bytes);
+}
+
+static void begin(hr_stream *stream, const char *work, const hr_text_progress *progress)
+{
+    hr_pass *pass = stream->pass;
+    int64_t total = 0;
+    for (int32_t i = stream->first; i < stream->first + stream->count; i++)
+        total += pass->list->files[i].bytes;
+    hr_inflow_close(&pass->inflow);
+    hr_inflow_begin(&pass->inflow, work, progress, total);
+    pass->stream = stream;
+    pass->file = stream->first;
+    pass->open = pass->begun = pass->passed = false;
+    pass->bad_lines = 0;
+    pass->queued = pass->given = 0;
+}
+
+static hr_status identify(void *context, const hr_text_progress *progress, hr_text_hash *hash,
+                          int64_t *bytes, hr_error *err)
+{
+    hr_stream *stream = context;
+    hr_pass *pass = stream->pass;
+    hr_status status = HR_OK;
+    begin(stream, "reading text", progress);
+    while (status == HR_OK && pass->file < stream->first + stream->count) {
+        status = hr_inflow_open(&pass->inflow, hr_list_path(pass->list, pass->file), HR_FILE_PLAIN,
+                                err);
+        if (status == HR_OK)
+            status = hr_inflow_pass(&pass->inflow, pass->buffer, pass->buffer_bytes, err);
+        if (status == HR_OK) close_file(pass);
+    }
+    hr_inflow_close(&pass->inflow);
+    if (status != HR_OK) return status;
+    add_settings(pass);
+    *hash = hr_inflow_hash(&pass->inflow);
+    *bytes = pass->inflow.done;
+    return HR_OK;
+}
+
+static hr_status open_pass(void *context, const char *work, const hr_text_progress *progress,
+                           hr_error *err)
+{
+    (void)err;
+    begin(context, work, progress);
+    return HR_OK;
+}
+
+static hr_status next(void *context, hr_piece *piece, hr_error *err)
+{
+    const hr_stream *stream = context;
+    hr_pass *pass = stream->pass;
+    HR_ASSERT(pass->stream == stream);
+    while (pass->given == pass->queued) {
+        bool end = false;
+        hr_status status = HR_OK;
+        pass->given = pass->queued = 0;
+        if (!pass->open && pass->file == stream->first + stream->count) {
+            add_settings(pass);
+            *piece = (hr_piece){ 0 };
+            return HR_OK;
+        }
+        if (!pass->open) status = open_file(pass, err);
+        if (status != HR_OK) return status;
+        switch (pass->list->files[pass->file].sort.kind) {
+        case HR_FILE_LINES: status = hr_pass_lines_next(pass, &end, err); break;
+        case HR_FILE_TOKENS: status = next_ids(pass, &end, err); break;
+        default: status = next_text(pass, &end, err); break;
+        }
+        if (status != HR_OK) return status;
+        if (end) close_file(pass);
+    }
+    *piece = pass->queue[pass->given++];
+    return HR_OK;
+}
+
+static hr_text_hash seen(void *context, int64_t *bad_lines)
+{
+    const hr_stream *stream = context;
+    *bad_lines = stream->pass->bad_lines;
+    return hr_inflow_hash(&stream->pass->inflow);
+}
+
+static void close_pass(void *context)
+{
+    const hr_stream *stream = context;
+    hr_inflow_close(&stream->pass->inflow);
+}
+
+hr_documents hr_pass_documents(hr_stream *stream)
+{
+    return (hr_documents){ .context = stream,
+                           .identify = identify,
+                           .open = open_pass,
+                           .next = next,
+                           .seen = seen,
+                           .close = close_pass };
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* corpus/tokens.c - little-endian, as all who write such files do.
+ * Source  llm.c, dev/data/data_common.py: 256 numbers of 32 bits, then the ids. */
+#include "corpus/tokens.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+
+enum {
+    HEADER_BYTES = 1024,
+    GPT2_MAGIC = 20240520,
+    GPT2_VERSION = 1, /* 16 bits an id */
+    LLAMA_MAGIC = 20240801,
+    LLAMA_VERSION = 7 /* 32 */
+};
+
+static hr_status check_said(hr_tokens *tokens, const hr_inflow *inflow, int32_t ids_bytes,
+                            const int32_t header[3], hr_error *err)
+{
+    const bool wide = header[0] == LLAMA_MAGIC;
+    const int32_t version = wide ? LLAMA_VERSION : GPT2_VERSION;
+    if (header[1] != version || header[2] < 0)
+        return hr_fail(err, HR_CORRUPT,
+                       "%s: its header says version %d and %d tokens; version %d is read",
+                       inflow->path, header[1], header[2], version);
+    if (ids_bytes)
+        return hr_fail(err, HR_USAGE, "%s: has a header that says what it is: leave ids=u%d away",
+                       inflow->path, 8 * ids_bytes);
+    *tokens = (hr_tokens){ .id_bytes = wide ? 4 : 2, .said = header[2] };
+    return HR_OK;
+}
+
+hr_status hr_tokens_begin(hr_tokens *tokens, hr_inflow *inflow, int32_t ids_bytes, uint8_t *buffer,
+                          hr_error *err)
+{
+    int32_t header[3] = { 0 };
+    int64_t count;
+    const hr_status status = hr_inflow_read(inflow, buffer, HEADER_BYTES, &count, err);
+    if (status != HR_OK) return status;
+    if (count == HEADER_BYTES) memcpy(header, buffer, sizeof header);
+    if (header[0] == GPT2_MAGIC || header[0] == LLAMA_MAGIC)
+        return check_said(tokens, inflow, ids_bytes, header, err);
+    if (!ids_bytes)
+        return hr_fail(err, HR_USAGE,
+                       "%s: begins with no header of llm.c's; where it is raw ids of 16 bits, as "
+                       "nanoGPT writes them, type ids=u16 behind its name",
+                       inflow->path);
+    *tokens = (hr_tokens){ .id_bytes = ids_bytes, .said = -1, .held = count };
+    return HR_OK;
+}
+
+static hr_status check_end(const hr_tokens *tokens, const hr_inflow *inflow, hr_error *err)
+{
+    if (tokens->said < 0 || tokens->said == tokens->read) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, "%s: its header says %lld tokens, and it has %s%lld",
+                   inflow->path, (long long)tokens->said,
+                   tokens->read > tokens->said ? "more than " : "",
+                   (long long)hr_min(tokens->read, tokens->said));
+}
+
+hr_status hr_tokens_next(hr_tokens *tokens, hr_inflow *inflow, int64_t vocab_size, uint8_t *buffer,
+                         uint32_t *ids, int64_t *count, hr_error *err)
+{
+    const int64_t width = tokens->id_bytes, room = HR_TOKENS_AT_ONCE * width;
+    int64_t read;
+    const hr_status status = hr_inflow_read(inflow, buffer + tokens->held, room - tokens->held,
+                                            &read, err);
+    if (status != HR_OK) return status;
+    const int64_t bytes = tokens->held + read;
+    tokens->held = 0;
+    if (bytes % width)
+        return hr_fail(err, HR_CORRUPT, "%s: ends with a part of an id of %lld bytes", inflow->path,
+                       (long long)width);
+    *count = bytes / width;
+    for (int64_t i = 0; i < *count; i++) {
+        ids[i] = 0;
+        memcpy(&ids[i], buffer + i * width, (size_t)width);
+        if (ids[i] < vocab_size) continue;
+        return hr_fail(err, HR_CORRUPT,
+                       "%s: token %lld is %u, and model.vocab_size=%lld needs ids below: it is the "
+                       "file of another vocabulary, or has other bytes an id",
+                       inflow->path, (long long)(tokens->read + i), ids[i], (long long)vocab_size);
+    }
+    tokens->read += *count;
+    if (tokens->said >= 0 && (*count == 0 || tokens->read > tokens->said))
+        return check_end(tokens, inflow, err);
+    return HR_OK;
+}
