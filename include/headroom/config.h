@@ -57,7 +57,7 @@ typedef struct {
         int64_t d_model, n_layers, n_heads, d_ff, vocab_size;
         int64_t n_kv_heads;     /* llama and its kin; 0: n_heads */
         int64_t head_dim;       /* llama and its kin; 0: d_model / n_heads */
-        int64_t positions;      /* that are learned; 0: seq_len */
+        int64_t positions;      /* that are learned, or were rotated; 0: seq_len */
         int64_t embedding_rank; /* yxanul: width of the factorised table; 0: d_model / 4 */
         int64_t expansion;      /* wide: elements that the decoder reads; 0: 4 d_model */
         int64_t decoder_rank;   /* wide: of the decoder's two factors; 0: it is one matrix */
@@ -178,7 +178,7 @@ bool hr_word_is_near(const char *word, const char *known);
 int64_t hr_config_head_dim(const hr_config *config);
 int64_t hr_config_kv_heads(const hr_config *config);
 
-/* Learned positions, and the width of a factorised table. Pure. */
+/* Positions of a model, learned or rotated, and the width of a factorised table. Pure. */
 int64_t hr_config_positions(const hr_config *config);
 int64_t hr_config_embedding_rank(const hr_config *config);
 

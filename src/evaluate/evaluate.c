@@ -69,7 +69,7 @@ static hr_status open_tokens(evaluation *e, hr_error *err)
 static hr_status open_text(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
-    const bool learned = hr_family_of(&e->session.config)->traits & HR_READS_POSITIONS;
+    const bool learned = hr_family_of(&e->session.config)->traits & HR_LEARNS_POSITIONS;
     const int64_t own = learned ? e->session.config.model.positions : CONTEXT;
     const int64_t context = request->context ? request->context : own;
     const int64_t stride = request->stride ? request->stride : context;
@@ -109,7 +109,7 @@ static hr_status open_choices(evaluation *e, hr_error *err)
 static hr_status open_source(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
-    const bool learned = hr_family_of(&e->session.config)->traits & HR_READS_POSITIONS;
+    const bool learned = hr_family_of(&e->session.config)->traits & HR_LEARNS_POSITIONS;
     hr_status status;
     e->source.vocabulary = e->session.config.model.vocab_size;
     if (request->tokens) status = open_tokens(e, err);

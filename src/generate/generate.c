@@ -153,7 +153,7 @@ static hr_status take_ids(generation *g, hr_error *err)
 static hr_status find_positions(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;
-    const bool learned = hr_family_of(&g->session.config)->traits & HR_READS_POSITIONS;
+    const bool learned = hr_family_of(&g->session.config)->traits & HR_LEARNS_POSITIONS;
     int64_t positions;
     if (g->prompt_count < 1)
         return hr_fail(err, HR_USAGE, "the prompt is empty; a model needs one token at least");

@@ -24,7 +24,7 @@ void hr_block_table(hr_builder *builder, const hr_config *config, hr_model *mode
                     const char *name)
 {
     const int64_t V = config->model.vocab_size, D = config->model.d_model;
-    const bool adds = hr_family_of(config)->traits & HR_READS_POSITIONS;
+    const bool adds = hr_family_of(config)->traits & HR_LEARNS_POSITIONS;
     const hr_param_shape alone = { adds ? HR_PARAM_ADDEND : HR_PARAM_TABLE, V, D, std };
     const hr_param_shape tied = { HR_PARAM_MATRIX, D, V, std, false, true };
     model->table = hr_build_param(builder, hr_family_ties(config) ? tied : alone, "%s", name);

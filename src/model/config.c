@@ -174,7 +174,7 @@ bool hr_config_document_end(const hr_config *config, int64_t *id)
 
 int64_t hr_config_positions(const hr_config *config)
 {
-    return config->model.positions ? config->model.positions : config->train.seq_len;
+    return hr_max(config->model.positions, config->train.seq_len);
 }
 
 int64_t hr_config_embedding_rank(const hr_config *config)

@@ -49,7 +49,8 @@ static hr_status check_family(const hr_config *config, hr_error *err)
                  { config->model.rope_scaling.kind, HR_READS_GROUPS, "model.rope_scaling.kind" },
                  { config->model.attention.sliding_window, HR_SLIDES,
                    "model.attention.sliding_window" },
-                 { config->model.positions, HR_READS_POSITIONS, "model.positions" },
+                 { config->model.positions, HR_LEARNS_POSITIONS | HR_ROTATES_SHARE | HR_ROTATES_ALL,
+                   "model.positions" },
                  { config->model.embedding_rank, HR_READS_RANK, "model.embedding_rank" },
                  { config->model.expansion, HR_READS_EXPANSION, "model.expansion" },
                  { config->model.decoder_rank, HR_READS_EXPANSION, "model.decoder_rank" } };
@@ -73,8 +74,9 @@ static hr_status check_family(const hr_config *config, hr_error *err)
 
 static hr_status check_positions(const hr_config *config, hr_error *err)
 {
-    const int64_t T = config->train.seq_len, positions = hr_config_positions(config);
-    if (T <= positions) return HR_OK;
+    const int64_t T = config->train.seq_len, positions = config->model.positions;
+    const bool learned = hr_family_of(config)->traits & HR_LEARNS_POSITIONS;
+    if (!learned || !positions || T <= positions) return HR_OK;
     return hr_fail(err, HR_USAGE, "train.seq_len %lld is more than model.positions %lld",
                    (long long)T, (long long)positions);
 }

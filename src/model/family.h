@@ -21,7 +21,7 @@ typedef struct {
 /* What a family reads beside what all read, or is known to do. */
 typedef enum {
     HR_READS_GROUPS = 1 << 0,    /* n_kv_heads, head_dim, rope_scaling */
-    HR_READS_POSITIONS = 1 << 1, /* model.positions */
+    HR_LEARNS_POSITIONS = 1 << 1,
     HR_READS_RANK = 1 << 2,      /* model.embedding_rank */
     HR_ROTATES_SHARE = 1 << 3,   /* rotary_fraction of each head */
     HR_ROTATES_ALL = 1 << 4,

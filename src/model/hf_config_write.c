@@ -95,7 +95,7 @@ static void put_rows(const writing *w)
     if (inside) hr_put(w->out, " },\n");
 }
 
-/* Not taken back: positions that are not learned are train.seq_len, and dropout is the recipe's. */
+/* Not taken back: dropout is the recipe's. */
 static void put_rest(const writing *w)
 {
     static const struct {
@@ -108,9 +108,6 @@ static void put_rest(const writing *w)
         if (strchr(dropouts[i].letters, letter))
             hr_put(w->out, "  \"%s\": %.17g,\n", dropouts[i].name, w->config->model.dropout);
     if (letter == 'n') hr_put(w->out, "  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n");
-    if (strchr("nlmq3y", letter))
-        hr_put(w->out, "  \"max_position_embeddings\": %lld,\n",
-               (long long)w->config->train.seq_len);
     if (strchr("q3", letter) && w->config->model.attention.sliding_window)
         hr_put(w->out, "  \"max_window_layers\": 0,\n  \"sliding_window\": %lld,\n",
                (long long)w->config->model.attention.sliding_window);

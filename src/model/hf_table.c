@@ -37,7 +37,7 @@ const hr_hf_option hr_hf_options[] = {
     { "g", "n_inner", "model.d_ff", DERIVED },
     { "o", "ffn_dim", "model.d_ff", NEEDED },
     { "nlgomq3yew", "vocab_size", "model.vocab_size", NEEDED },
-    { "nlmq3y", "max_position_embeddings", NULL, ANY }, /* as many as one likes can be rotated */
+    { "nlmq3y", "max_position_embeddings", "model.positions", DERIVED },
     { "g", "n_positions", "model.positions", "1024" },
     { "o", "max_position_embeddings", "model.positions", "2048" },
     { "e", "max_position_embeddings", "model.positions", DERIVED },

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "report/explain.h"
 #include "report/style.h"
 #include "report/words.h"
@@ -22,20 +23,43 @@ static const hr_plan_part *largest_of(const hr_plan_part *parts, int32_t count)
     return most;
 }
 
-static void put_change(hr_writer *writer, const hr_plan_change *change)
+/* A change as the table has it. */
+typedef struct {
+    char needs[32], gained[32], price[HR_PLAN_NAME_BYTES + 32];
+} change_row;
+
+static change_row row_of(const hr_plan_change *change)
 {
-    char gained[32], seconds[48];
-    hr_words_digits(-change->gained_bytes, gained);
-    if (change->changes_mathematics) snprintf(seconds, sizeof seconds, "none");
-    else snprintf(seconds, sizeof seconds, "%+.3g s a step", change->seconds_lost);
-    hr_put(writer, "  %-32s", change->what);
-    hr_words_put_bytes(writer, change->bytes);
-    hr_put(writer, "%*s  %-17s", HR_WORDS_BYTES_COLUMNS, gained, seconds);
-    hr_put(writer, "%s%s\n", change->changes_mathematics ? "yes: " : "no",
-           !*change->price               ? ""
-           : change->changes_mathematics ? change->price
-                                         : "");
-    if (*change->price && !change->changes_mathematics) hr_put(writer, "    (%s)\n", change->price);
+    change_row row;
+    hr_words_digits(change->bytes, row.needs);
+    hr_words_digits(change->gained_bytes, row.gained);
+    if (change->changes_mathematics)
+        snprintf(row.price, sizeof row.price, "other mathematics: %s", change->price);
+    else
+        snprintf(row.price, sizeof row.price, "%+.3g s a step%s%s", change->seconds_lost,
+                 *change->price ? ", " : "", change->price);
+    return row;
+}
+
+/* Columns as wide as what is in them, so that changes of a large model stay readable. */
+static void put_table(hr_writer *writer, const hr_plan_change *changes, int32_t count)
+{
+    static const char needs[] = "then needs", gained[] = "gained";
+    size_t what_columns = 0, needs_columns = sizeof needs - 1, gained_columns = sizeof gained - 1;
+    for (int32_t i = 0; i < count; i++) {
+        const change_row row = row_of(&changes[i]);
+        what_columns = hr_max(what_columns, strlen(changes[i].what));
+        needs_columns = hr_max(needs_columns, strlen(row.needs));
+        gained_columns = hr_max(gained_columns, strlen(row.gained));
+    }
+    hr_put(writer, "  %-*s  %*s%15s  %*s  %s\n", (int)what_columns, "", (int)needs_columns, needs,
+           "", (int)gained_columns, gained, "price");
+    for (int32_t i = 0; i < count; i++) {
+        const change_row row = row_of(&changes[i]);
+        hr_put(writer, "  %-*s  %*s  %9.3f GiB  %*s  %s\n", (int)what_columns, changes[i].what,
+               (int)needs_columns, row.needs, (double)changes[i].bytes / 1073741824.0,
+               (int)gained_columns, row.gained, row.price);
+    }
 }
 
 static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
@@ -48,10 +72,8 @@ static void put_changes(hr_writer *writer, const hr_style *style, const hr_plan_
         hr_put(writer, "\n%swould fit with one of these%s, cheapest first\n", style->title,
                pairs ? " pairs" : "");
         hr_put(writer, "%s", style->plain);
-        hr_put(writer, "  %-32s%*s%15s%*s  %-17s%s\n", "", HR_WORDS_BYTES_COLUMNS, "then needs", "",
-               HR_WORDS_BYTES_COLUMNS, "gained", "time lost", "other mathematics");
+        put_table(writer, details->changes, details->change_count);
     } else hr_put(writer, "\nno change of one or two keys that was tried makes it fit\n");
-    for (int32_t i = 0; i < details->change_count; i++) put_change(writer, &details->changes[i]);
     if (beside) /* no budget makes a machine larger */
         hr_put(writer,
                "  %s bytes left on the machine: the smallest plan of this recipe, %.3g s a step\n",
