@@ -4,6 +4,7 @@
  * Only the first stage meets the end of a window: it gives a piece to the second once the piece has
  * its end, so that all others see whole texts. A single stage that leaves no gaps, which is what
  * most tokenizers have, is a loop over its scanner. */
+#define _GNU_SOURCE /* memmem */
 #include "tokenizer/cut.h"
 
 #include <string.h>
