@@ -353,10 +353,10 @@ static hr_status walk_part(walk *w)
     const int64_t base = keep_path(list, w->part->path, base_bytes, "");
     if (base < 0) return no_room(w);
     const char *place = list->pool[base] ? list->pool + base : ".";
-    if (stat(place, &what) != 0)
-        return hr_fail(w->err, HR_USAGE, "%s: there is no such folder", place);
-    if (!S_ISDIR(what.st_mode))
+    const int code = stat(place, &what) == 0 ? 0 : errno;
+    if (code == ENOTDIR || (!code && !S_ISDIR(what.st_mode)))
         return hr_fail(w->err, HR_USAGE, "%s: is a file, and named like a folder", place);
+    if (code) return hr_fail(w->err, HR_USAGE, "%s: there is no such folder", place);
     list->folder_count = 0;
     status = add_folder(w, base, -1, 0, &what);
     for (int32_t i = 0; i < list->folder_count && status == HR_OK; i++) status = read_folder(w, i);

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* corpus_test.c - documents out of files of every kind, the same whatever the buffers; what is held
+ * out, what is masked, and what is refused with its place. */
+#include "told.h"
+
+#include "base/random.h"
+
+static hr_folder folder;
+static char out[1 << 20];
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder = hr_folder_open();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hr_folder_close(&folder);
+    return 0;
+}
+
+static void put(const char *name, const char *content)
+{
+    hr_folder_write(hr_folder_path(&folder, name), content, (int64_t)strlen(content));
+}
+
+/* A description of a recipe's text in which @ stands for the folder. */
+static hr_corpus_desc describe(const char *train)
+{
+    static char text[2048];
+    int64_t used = 0;
+    for (; *train; train++) {
+        if (*train == '@') used += sprintf(text + used, "%s/", folder.path);
+        else text[used++] = *train;
+    }
+    text[used] = 0;
+    return hr_told_desc(text, "");
+}
+
+static void assert_told(const hr_corpus_desc *desc, const char *wanted)
+{
+    hr_error err = { HR_OK, "" };
+    if (hr_told_train(desc, out, sizeof out, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_string_equal(out, wanted);
+}
+
+static void assert_refused(const hr_corpus_desc *desc, hr_status wanted, const char *sentence)
+{
+    hr_error err = { HR_OK, "" };
+    const hr_status status = hr_told_train(desc, out, sizeof out, NULL, &err);
+    hr_told_assert_refused(status, &err, wanted, sentence);
+}
+
+static void a_text_is_a_document_and_so_is_a_line_of_objects(void **state)
+{
+    (void)state;
+    put("a.txt", "one\ntwo\n");
+    put("b.txt", "");
+    put("c.jsonl", "{\"text\":\"three\"}\n\n{\"id\":1,\"text\":\"fo\\nur\"}\r\n{\"text\":\"\"}\n"
+                   "{\"text\":\"five\"}");
+    hr_corpus_desc desc = describe("@a.txt");
+    assert_told(&desc, "[one\ntwo\n]");
+    desc = describe("@");
+    assert_told(&desc, "[one\ntwo\n][three][fo\nur][][five]");
+    desc = describe("@c.jsonl; @a.txt");
+    assert_told(&desc, "[three][fo\nur][][five][one\ntwo\n]");
+    put("d.jsonl", "\xef\xbb\xbf{\"content\":\"six\"}\n");
+    desc = describe("@d.jsonl");
+    desc.text_field = "content";
+    assert_told(&desc, "[six]");
+}
+
+static void prompts_are_masked_and_completions_are_not(void **state)
+{
+    (void)state;
+    put("a.jsonl", "{\"prompt\":\"2+2=\",\"completion\":\"4\"}\n"
+                   "{\"completion\":\"no\",\"prompt\":\"yes?\"}\n"
+                   "{\"prompt\":\"\",\"completion\":\"alone\"}\n"
+                   "{\"text\":\"plain\",\"prompt\":1.5}\n");
+    hr_corpus_desc desc = describe("@a.jsonl");
+    desc.skip_bad_lines = true;
+    assert_told(&desc, "[(2+2=)4][(yes?)no][()alone]");
+    put("a.jsonl", "{\"q\":\"2+2=\",\"a\":\"4\"}\n{\"text\":\"plain\",\"q\":\"left out\"}");
+    desc.prompt_field = "q";
+    desc.completion_field = "a";
+    assert_told(&desc, "[(2+2=)4][plain]");
+}
+
+static int64_t append(char *to, const char *text)
+{
+    const size_t bytes = strlen(text);
+    memcpy(to, text, bytes);
+    return (int64_t)bytes;
+}
+
+/* Lines far longer than the buffer, with escapes and letters that its end cuts. */
+static void a_line_of_any_length_is_read_in_a_buffer_of_any(void **state)
+{
+    (void)state;
+    static char content[200000], wanted[200000];
+    int64_t used = 0, told = 0;
+    for (int line = 0; line < 40; line++) {
+        const bool prompt = line % 3 == 2;
+        used += sprintf(content + used, "{\"meta\":[\"%0*d\",{}],\"%s\":\"", 7 * line, 0,
+                        prompt ? "prompt" : "text");
+        wanted[told++] = '[';
+        if (prompt) wanted[told++] = '(';
+        for (int i = 0; i < line * line; i++) {
+            const bool cut = prompt && i == line * line / 2;
+            if (cut) used += sprintf(content + used, "\",\"x\":0,\"completion\":\"");
+            if (cut) wanted[told++] = ')';
+            used += append(content + used, i % 5 ? "\\u20ac" : i % 3 ? "\xc3\xa9" : "e");
+            told += append(wanted + told, i % 5 ? "\xe2\x82\xac" : i % 3 ? "\xc3\xa9" : "e");
+        }
+        used += sprintf(content + used, "\",\"more\":%d}\n", line);
+        wanted[told++] = ']';
+    }
+    wanted[told] = 0;
+    put("a.jsonl", content);
+    hr_corpus_desc desc = describe("@a.jsonl");
+    assert_told(&desc, wanted);
+    for (desc.line_bytes = 64; desc.line_bytes < 20000; desc.line_bytes += desc.line_bytes / 3)
+        assert_told(&desc, wanted);
+}
+
+static void a_bad_line_ends_the_pass_or_is_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *sentence;
+    } bad[] = {
+        { "{\"text\":\"a\"", "line 2: byte 11: the end, and something is missing" },
+        { "{\"text\":1}", "line 2: byte 8: the field is no text" },
+        { "not json", "line 2: byte 0: no object" },
+        { "{\"texts\":\"a\"}", "line 2: has no \"text\"; where its text is \"texts\", type "
+                               "data.text_field=texts" },
+        { "{}", "line 2: has no \"text\"; mend it, or leave such lines out with "
+                "data.bad_lines=skip" },
+        { "{\"prompt\":\"a\"}", "line 2: has \"prompt\" and no \"completion\"" },
+        { "{\"completion\":\"a\"}", "line 2: has \"completion\" and no \"prompt\"" },
+        { "{\"text\":\"\xff\"}", "line 2: byte 9: bytes that are not UTF-8" },
+        { "{\"text\":\"a long one whose end is bad, with much before it, longer than a buffer "
+          "of sixty-four bytes is\\x\"}",
+          "line 2: byte 102: no such escape" },
+        { "{\"id\":\"a long one that has no text at all, and is longer than any buffer of "
+          "sixty-four bytes is\"}",
+          "line 2: has no \"text\"; where its text is \"id\"" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char content[512];
+        snprintf(content, sizeof content, "{\"text\":\"one\"}\n%s\n{\"text\":\"three\"}\n%s",
+                 bad[i].line, bad[i].line);
+        put("a.jsonl", content);
+        for (int narrow = 0; narrow < 2; narrow++) {
+            hr_corpus_desc desc = describe("@a.jsonl");
+            hr_error err = { HR_OK, "" };
+            int64_t bad_lines;
+            desc.line_bytes = narrow ? 64 : 0;
+            assert_refused(&desc, HR_CORRUPT, bad[i].sentence);
+            desc.skip_bad_lines = true;
+            assert_int_equal(hr_told_train(&desc, out, sizeof out, &bad_lines, &err), HR_OK);
+            assert_string_equal(out, "[one][three]");
+            assert_int_equal(bad_lines, 2);
+        }
+    }
+}
+
+static void a_long_line_has_its_fields_in_their_order(void **state)
+{
+    (void)state;
+    char filler[101], content[512];
+    memset(filler, 'x', 100);
+    filler[100] = 0;
+    hr_corpus_desc desc = describe("@a.jsonl");
+    snprintf(content, sizeof content, "{\"completion\":\"%s\",\"prompt\":\"p\"}", filler);
+    put("a.jsonl", content);
+    snprintf(out, sizeof out, "[(p)%s]", filler);
+    char wanted[512];
+    strcpy(wanted, out);
+    assert_told(&desc, wanted);
+    desc.line_bytes = 64;
+    assert_refused(&desc, HR_CORRUPT, "and its completion comes before the prompt");
+    snprintf(content, sizeof content, "{\"prompt\":\"%s\",\"text\":\"t\"}", filler);
+    put("a.jsonl", content);
+    assert_refused(&desc, HR_CORRUPT, "and its text comes behind a prompt");
+    snprintf(content, sizeof content, "{\"text\":\"t\",\"prompt\":\"%s\",\"completion\":\"c\"}",
+             filler);
+    put("a.jsonl", content);
+    assert_told(&desc, "[t]");
+    desc.line_bytes = 0;
+    assert_told(&desc, "[t]");
+}
+
+/* ---- ids */
+
+static void put_ids(const char *name, int32_t magic, int32_t version, int32_t said, int32_t count,
+                    int32_t id_bytes)
+{
+    static uint8_t content[1024 + 4 * 40000];
+    int64_t used = 0;
+    memset(content, 0, sizeof content);
+    if (magic) {
+        memcpy(content, (int32_t[]){ magic, version, said }, 12);
+        used = 1024;
+    }
+    for (int32_t i = 0; i < count; i++, used += id_bytes) {
+        const uint32_t id = i % 5 == 4 ? 0 : (uint32_t)(100 + i % 40000);
+        memcpy(content + used, &id, (size_t)id_bytes);
+    }
+    hr_folder_write(hr_folder_path(&folder, name), content, used);
+}
+
+static void shards_of_others_are_read_where_it_is_known_what_they_are(void **state)
+{
+    (void)state;
+    put_ids("gpt2.bin", 20240520, 1, 7, 7, 2);
+    put_ids("llama.bin", 20240801, 7, 7, 7, 4);
+    put_ids("raw.bin", 0, 0, 0, 7, 2);
+    hr_corpus_desc desc = describe("@gpt2.bin");
+    assert_told(&desc, "[#100#101#102#103#0#105#106]");
+    desc = describe("@llama.bin");
+    assert_told(&desc, "[#100#101#102#103#0#105#106]");
+    desc = describe("@raw.bin ids=u16");
+    assert_told(&desc, "[#100#101#102#103#0#105#106]");
+    desc = describe("@gpt2.bin; @llama.bin");
+    desc.document_end = 0;
+    assert_told(&desc, "[#100#101#102#103#0][#105#106#100#101#102#103#0][#105#106]");
+}
+
+static void ids_of_unknown_origin_are_refused(void **state)
+{
+    (void)state;
+    put_ids("raw.bin", 0, 0, 0, 600, 2);
+    hr_corpus_desc desc = describe("@raw.bin");
+    assert_refused(&desc, HR_USAGE, "type ids=u16 behind its name");
+    put_ids("a.bin", 20240520, 1, 600, 600, 2);
+    desc = describe("@a.bin ids=u16");
+    assert_refused(&desc, HR_USAGE, "has a header that says what it is: leave ids=u16 away");
+    put_ids("a.bin", 20240520, 2, 600, 600, 2);
+    desc = describe("@a.bin");
+    assert_refused(&desc, HR_CORRUPT,
+                   "its header says version 2 and 600 tokens; version 1 is read");
+    put_ids("a.bin", 20240520, 1, 601, 600, 2);
+    assert_refused(&desc, HR_CORRUPT, "its header says 601 tokens, and it has 600");
+    put_ids("a.bin", 20240520, 1, 599, 600, 2);
+    assert_refused(&desc, HR_CORRUPT, "its header says 599 tokens, and it has more than 599");
+    put_ids("a.bin", 20240522, 1, 600, 600, 2);
+    assert_refused(&desc, HR_USAGE, "begins with no header of llm.c's");
+    desc = describe("@raw.bin ids=u16");
+    desc.vocab_size = 150;
+    assert_refused(&desc, HR_CORRUPT, "token 50 is 150, and model.vocab_size=150 needs ids below");
+    put("odd.bin", "abc");
+    desc = describe("@odd.bin ids=u16");
+    assert_refused(&desc, HR_CORRUPT, "ends with a part of an id of 2 bytes");
+    put("a.txt", "text");
+    desc = describe("@raw.bin ids=u16; @a.txt");
+    assert_refused(&desc, HR_USAGE, "holds token ids and ");
+    desc = describe("@raw.bin ids=u16");
+    desc.valid = "1%";
+    assert_refused(&desc, HR_USAGE, "documents of text can be held out");
+}
+
+/* ---- held out */
+
+static int64_t documents_in(const char *told)
+{
+    int64_t count = 0;
+    for (; *told; told++) count += *told == '[';
+    return count;
+}
+
+/* Writes documents of both sides; returns how many are held out. */
+static int64_t hold_out(const char *train, const char *share, char *kept, char *held)
+{
+    hr_told told;
+    hr_error err = { HR_OK, "" };
+    hr_corpus_desc desc = describe(train);
+    desc.valid = share;
+    int64_t bad_lines;
+    if (hr_told_open(&told, &desc, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_corpus_view *view = hr_corpus_look(told.corpus);
+    assert_true(view->has_valid && view->held_out);
+    assert_int_equal(
+        hr_told_write(&view->train[0].documents, kept, sizeof out, &bad_lines, NULL, &err), HR_OK);
+    assert_int_equal(
+        hr_told_write(&view->valid.documents, held, sizeof out, &bad_lines, NULL, &err), HR_OK);
+    hr_told_close(&told);
+    return documents_in(held);
+}
+
+static void documents_are_held_out_by_what_they_are(void **state)
+{
+    (void)state;
+    static char content[1 << 19], kept[sizeof out], held[sizeof out], less[sizeof out];
+    int64_t used = 0;
+    for (int i = 0; i < 4000; i++)
+        used += sprintf(content + used,
+                        i % 2 ? "{\"text\":\"document %d\"}\n"
+                              : "{\"prompt\":\"document\",\"completion\":\"%d\"}\n",
+                        i);
+    put("a.jsonl", content);
+    const int64_t count = hold_out("@a.jsonl", "10%", kept, held);
+    assert_in_range(count, 320, 480); /* four deviations */
+    assert_int_equal(documents_in(kept), 4000 - count);
+    /* What a smaller share holds out, the larger one did. */
+    const int64_t fewer = hold_out("@a.jsonl", "2.5%", kept, less);
+    assert_in_range(fewer, 60, 140);
+    int64_t at = 0;
+    for (const char *document = strtok(less, "]"); document; document = strtok(NULL, "]"), at++)
+        assert_non_null(strstr(held, document));
+    assert_int_equal(at, fewer);
+    /* In another file and order, with other fields, a document is on the same side. */
+    char swapped[sizeof less];
+    put("b.jsonl", "{\"id\":7,\"text\":\"document 1\"}");
+    for (int i = 1; i < 40; i += 2) {
+        char line[64], wanted[64];
+        snprintf(line, sizeof line, "{\"id\":7,\"text\":\"document %d\"}\n", i);
+        snprintf(wanted, sizeof wanted, "[document %d]", i);
+        put("b.jsonl", line);
+        assert_int_equal(hold_out("@b.jsonl", "10%", kept, swapped), strstr(held, wanted) != NULL);
+    }
+}
+
+static void long_documents_are_held_out_whole(void **state)
+{
+    (void)state;
+    static char content[1 << 19], kept[sizeof out], held[sizeof out];
+    int64_t used = 0, bytes = 0;
+    for (int i = 0; i < 40; i++) {
+        used += sprintf(content + used, "{\"text\":\"%05d", i);
+        for (int k = 0; k < 300 * i; k++) content[used++] = (char)('a' + k % 26);
+        bytes += 5 + 300 * i;
+        used += sprintf(content + used, "\"}\n");
+    }
+    put("a.jsonl", content);
+    const int64_t count = hold_out("@a.jsonl", "50%", kept, held);
+    assert_in_range(count, 6, 34);
+    assert_int_equal(strlen(kept) + strlen(held), bytes + 2 * 40);
+    hr_told told;
+    hr_error err;
+    int64_t bad_lines;
+    hr_corpus_desc desc = describe("@a.jsonl");
+    desc.valid = "50%";
+    desc.line_bytes = 70000; /* twice, since none is longer than a quarter of the megabyte */
+    for (; desc.line_bytes > 64; desc.line_bytes /= 8) {
+        assert_int_equal(hr_told_open(&told, &desc, &err), HR_OK);
+        const hr_documents *side = &hr_corpus_look(told.corpus)->valid.documents;
+        assert_int_equal(hr_told_write(side, out, sizeof out, &bad_lines, NULL, &err), HR_OK);
+        /* A buffer that is shorter than what says where a document goes may move it, never cut. */
+        for (const char *at = out; (at = strchr(at, '[')); at++) {
+            const char *end = strchr(at, ']');
+            assert_non_null(end);
+            char document[16];
+            snprintf(document, sizeof document, "%.5s", at + 1);
+            assert_int_equal(end - at - 1, 5 + 300 * atoi(document));
+        }
+        hr_told_close(&told);
+    }
+}
+
+/* ---- identity */
+
+static hr_text_hash identity_of(const hr_corpus_desc *desc)
+{
+    hr_told told;
+    hr_error err = { HR_OK, "" };
+    hr_text_hash hash;
+    int64_t bytes;
+    if (hr_told_open(&told, desc, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_documents *documents = &hr_corpus_look(told.corpus)->train[0].documents;
+    assert_int_equal(documents->identify(documents->context, NULL, &hash, &bytes, &err), HR_OK);
+    hr_told_close(&told);
+    return hash;
+}
+
+static void whatever_changes_documents_changes_their_identity(void **state)
+{
+    (void)state;
+    hr_text_hash seen[16];
+    int32_t count = 0;
+    put("a.txt", "{\"text\":\"a\"}\n");
+    put("a.jsonl", "{\"text\":\"a\"}\n");
+    put("ab.txt", "{\"text\":\"a\"}\n{\"text\":\"a\"}\n");
+    hr_corpus_desc desc = describe("@a.txt");
+    const hr_text_hash alone = seen[count++] = identity_of(&desc);
+    desc = describe("@a.jsonl");
+    seen[count++] = identity_of(&desc);
+    desc.skip_bad_lines = true;
+    seen[count++] = identity_of(&desc);
+    desc.text_field = "other";
+    seen[count++] = identity_of(&desc);
+    desc = describe("@a.jsonl");
+    desc.valid = "1%";
+    seen[count++] = identity_of(&desc);
+    desc.valid = "2%";
+    seen[count++] = identity_of(&desc);
+    desc = describe("@a.txt; @a.txt");
+    seen[count++] = identity_of(&desc);
+    desc = describe("@ab.txt");
+    seen[count++] = identity_of(&desc);
+    desc = describe("@a.txt; @a.jsonl");
+    seen[count++] = identity_of(&desc);
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t k = 0; k < i; k++) assert_false(hr_text_hash_equal(seen[i], seen[k]));
+    /* And nothing else does: not the name, nor what else is there. */
+    put("b.txt", "{\"text\":\"a\"}\n");
+    desc = describe("@b.txt");
+    assert_true(hr_text_hash_equal(identity_of(&desc), alone));
+}
+
+static void memory_is_known_before_any_file_is_looked_at(void **state)
+{
+    (void)state;
+    const hr_corpus_desc plain = hr_told_desc("a.txt", ""), lines = hr_told_desc("a.jsonl", "");
+    const hr_corpus_desc gzip = hr_told_desc("a.txt.gz", ""), zstd = hr_told_desc("a.zst", "");
+    const hr_corpus_desc known = hr_told_desc("*.txt", ""), all = hr_told_desc("a/", "");
+    const hr_corpus_desc wrong = hr_told_desc("a weight=0", "");
+    assert_true(hr_corpus_bytes(&plain) < 400 << 10);
+    assert_true(hr_corpus_bytes(&lines) < 1300 << 10);
+    assert_true(hr_corpus_bytes(&gzip) < 800 << 10);
+    assert_true(hr_corpus_bytes(&zstd) < 10 << 20);
+    assert_true(hr_corpus_bytes(&known) < 10 << 20);
+    assert_true(hr_corpus_bytes(&all) < 20 << 20);
+    assert_int_equal(hr_corpus_bytes(&wrong), 0);
+    print_message(
+        "a file %lld, lines %lld, gzip %lld, zstd %lld, *.txt %lld, a folder %lld bytes\n",
+        (long long)hr_corpus_bytes(&plain), (long long)hr_corpus_bytes(&lines),
+        (long long)hr_corpus_bytes(&gzip), (long long)hr_corpus_bytes(&zstd),
+        (long long)hr_corpus_bytes(&known), (long long)hr_corpus_bytes(&all));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_text_is_a_document_and_so_is_a_line_of_objects),
+        TEST(prompts_are_masked_and_completions_are_not),
+        TEST(a_line_of_any_length_is_read_in_a_buffer_of_any),
+        TEST(a_bad_line_ends_the_pass_or_is_counted),
+        TEST(a_long_line_has_its_fields_in_their_order),
+        TEST(shards_of_others_are_read_where_it_is_known_what_they_are),
+        TEST(ids_of_unknown_origin_are_refused),
+        TEST(documents_are_held_out_by_what_they_are),
+        TEST(long_documents_are_held_out_whole),
+        TEST(whatever_changes_documents_changes_their_identity),
+        TEST(memory_is_known_before_any_file_is_looked_at),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
