@@ -63,7 +63,7 @@ static const hr_config_row rows[] = {
     INTEGER(model.vocab_size, "256", "tokens", NULL, 1, WORDS_MAX,
             "rows of the embedding and of the head: 256 at least for bytes, 5 for words"),
     INTEGER(model.positions, "auto", "tokens", "auto", 0, TOKENS_MAX,
-            "positions that are learned, or that a rotary model is known for; auto: train.seq_len"),
+            "positions, learned or rotated, that a model is known for; auto: train.seq_len"),
     INTEGER(model.embedding_rank, "auto", "elements", "auto", 0, WIDTH_MAX,
             "yxanul: width of the factorised table; auto: a quarter of d_model"),
     INTEGER(model.expansion, "auto", "elements", "auto", 0, TOKENS_MAX,

@@ -292,7 +292,7 @@ static void what_is_written_is_read_back(void **state)
         if (traits & HR_TIES || (traits & HR_MAY_TIE && turn % 2))
             config.model.tie_embeddings = HR_TIE_TRUE;
         if (!(traits & HR_MAY_TIE)) config.model.tie_embeddings = HR_TIE_AUTO;
-        if (!(traits & HR_HAS_STATES)) config.model.positions = 99;
+        if (!(traits & HR_HAS_STATES)) config.model.positions = 999;
         if (traits & HR_READS_RANK) config.model.embedding_rank = 7;
         if (traits & HR_READS_GROUPS) {
             config.model.n_kv_heads = 2;
