@@ -400,6 +400,155 @@ static void a_flipped_bit_is_found_when_its_window_is_read(void **state)
     close_batches(batches);
 }
 
+/* ---- documents, masks, mixtures */
+
+enum { MIX_T = 7, LENGTH = 50 };
+
+/* Documents of LENGTH tokens each; token i has id `first` + i, and the first third of a document is
+ * no target. */
+static void write_documents(const char *name, int64_t tokens, uint32_t first)
+{
+    hr_shard_writer *writer = NULL;
+    hr_error err;
+    void *memory = malloc((size_t)hr_shard_writer_bytes());
+    const hr_shard_desc desc = { folder.path, name, 1 << 17, HR_SHARD_DOCUMENTS | HR_SHARD_MASKS,
+                                 -1 };
+    assert_int_equal(hr_shard_begin(&writer, memory, &desc, &err), HR_OK);
+    for (int64_t i = 0; i < tokens; i++) {
+        const uint32_t id = first + (uint32_t)i;
+        if (i % LENGTH == 0) hr_shard_document(writer);
+        hr_shard_mask(writer, i % LENGTH >= LENGTH / 3);
+        assert_int_equal(hr_shard_append(writer, &id, 1, &err), HR_OK);
+    }
+    assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = HR_TOKENIZER_WORDS }, &err),
+                     HR_OK);
+    free(memory);
+}
+
+static void masked_tokens_and_other_documents_are_no_targets(void **state)
+{
+    (void)state;
+    enum { T = 1300, TOKENS = 5300 };
+    static int32_t ids[T], targets[T], begins[T];
+    write_documents("ids", TOKENS, 0);
+    for (int separate = 0; separate < 2; separate++) {
+        hr_batch_desc desc = describe(T, 1, false);
+        desc.separate = separate;
+        hr_batches *batches = open_batches(&desc);
+        for (int64_t step = 0; step < (TOKENS - 1) / T; step++) {
+            hr_error err;
+            int64_t count, counted = 0, before;
+            assert_int_equal(hr_batches_targets(batches, step, &before, &err), HR_OK);
+            assert_int_equal(hr_batches_fill(batches, step, 0, 1, ids, targets, &count, &err),
+                             HR_OK);
+            assert_int_equal(hr_batches_begins(batches, step, 0, 1, begins, &err), HR_OK);
+            for (int64_t t = 0; t < T; t++) {
+                const int64_t token = step * T + t, next = token + 1;
+                const bool masked = next % LENGTH < LENGTH / 3;
+                assert_int_equal(ids[t], token);
+                assert_int_equal(targets[t], masked ? HR_TARGET_IGNORED : next);
+                const int64_t document = token / LENGTH * LENGTH - step * T;
+                assert_int_equal(begins[t], document > 0 ? document : 0);
+                counted += !masked;
+            }
+            assert_int_equal(count, counted);
+            assert_int_equal(before, counted);
+        }
+        close_batches(batches);
+    }
+    /* Without masks, only the first token of another document is none. */
+    hr_shard_writer *writer = NULL;
+    hr_error err;
+    int64_t count;
+    static uint32_t tokens[TOKENS];
+    void *memory = malloc((size_t)hr_shard_writer_bytes());
+    const hr_shard_desc shard = { folder.path, "ids", 9, HR_SHARD_DOCUMENTS, -1 };
+    assert_int_equal(hr_shard_begin(&writer, memory, &shard, &err), HR_OK);
+    for (int i = 0; i < TOKENS; i += LENGTH) {
+        hr_shard_document(writer);
+        assert_int_equal(hr_shard_append(writer, tokens, LENGTH, &err), HR_OK);
+    }
+    assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = HR_TOKENIZER_WORDS }, &err),
+                     HR_OK);
+    free(memory);
+    hr_batch_desc desc = describe(T, 1, false);
+    desc.separate = true;
+    hr_batches *batches = open_batches(&desc);
+    assert_int_equal(hr_batches_fill(batches, 0, 0, 1, ids, targets, &count, &err), HR_OK);
+    assert_int_equal(count, T - T / LENGTH);
+    for (int64_t t = 0; t < T; t++)
+        assert_int_equal(targets[t], (t + 1) % LENGTH ? 0 : HR_TARGET_IGNORED);
+    close_batches(batches);
+}
+
+/* Shares hold in every block; each shard's windows all come before one comes again, but for a block
+ * at the seam; and a step is the same whichever was asked before. */
+static void a_mixture_has_its_shares_exactly_and_goes_through_its_shards_evenly(void **state)
+{
+    (void)state;
+    enum { B = 4, STEPS = 300, PARTS = 3, MOST = 200 };
+    static const int64_t tokens[PARTS] = { 700, 1400, 71 };
+    static int32_t ids[B * MIX_T], targets[B * MIX_T], again[B * MIX_T];
+    static int64_t seen[PARTS][MOST], rows_of[PARTS], in_block[PARTS];
+    char paths[PARTS][512];
+    hr_batch_desc desc = describe(MIX_T, B, true);
+    desc.mixture = (hr_batch_mixture){ .count = PARTS, .shares = { 6, 3, 1 }, .block = 10 };
+    for (int i = 0; i < PARTS; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "part%d", i);
+        write_documents(name, tokens[i], (uint32_t)(10000 * i));
+        strcpy(paths[i], hr_folder_path(&folder, name));
+        desc.mixture.shards[i] = paths[i];
+    }
+    hr_batches *batches = NULL;
+    hr_error err;
+    int64_t count, row = 0;
+    void *memory = hr_guard_open(&guard, hr_batches_bytes(PARTS));
+    assert_int_equal(hr_batches_open(&batches, memory, &desc, &err), HR_OK);
+    assert_int_equal(hr_batches_view(batches)->windows, 99 + 199 + 10);
+    assert_int_equal(hr_batches_view(batches)->batches, 308 / B);
+    for (int64_t step = 0; step < STEPS; step++) {
+        assert_int_equal(hr_batches_fill(batches, step, 0, B, ids, targets, &count, &err), HR_OK);
+        for (int b = 0; b < B; b++, row++) {
+            const int part = ids[b * MIX_T] / 10000;
+            const int64_t window = ids[b * MIX_T] % 10000 / MIX_T;
+            for (int t = 0; t < MIX_T; t++)
+                assert_int_equal(ids[b * MIX_T + t], 10000 * part + window * MIX_T + t);
+            seen[part][window]++;
+            rows_of[part]++;
+            in_block[part]++;
+            if (row % 10 != 9) continue;
+            for (int i = 0; i < PARTS; i++) assert_int_equal(in_block[i], desc.mixture.shares[i]);
+            memset(in_block, 0, sizeof in_block);
+        }
+    }
+    for (int i = 0; i < PARTS; i++) {
+        const int64_t windows = (tokens[i] - 1) / MIX_T, passes = rows_of[i] / windows;
+        assert_true(rows_of[i] == STEPS * B * desc.mixture.shares[i] / 10);
+        assert_true(hr_batch_passes(&desc.mixture, i, windows, STEPS * B) ==
+                    (double)rows_of[i] / (double)windows);
+        for (int64_t w = 0; w < windows; w++) assert_in_range(seen[i][w], passes, passes + 1);
+    }
+    for (int64_t step = STEPS - 1; step >= 0; step -= 37) {
+        assert_int_equal(hr_batches_fill(batches, step, 0, B, ids, targets, &count, &err), HR_OK);
+        assert_int_equal(hr_batches_fill(batches, 0, 0, B, again, targets, &count, &err), HR_OK);
+        assert_int_equal(hr_batches_fill(batches, step, 2, 1, again, targets, &count, &err), HR_OK);
+        assert_memory_equal(again, ids + 2 * MIX_T, MIX_T * sizeof *ids);
+    }
+    close_batches(batches);
+    /* Another seed is another order; a part that is too short is named. */
+    desc.seed++;
+    batches = NULL;
+    memory = hr_guard_open(&guard, hr_batches_bytes(PARTS));
+    assert_int_equal(hr_batches_open(&batches, memory, &desc, &err), HR_OK);
+    assert_int_equal(hr_batches_fill(batches, 0, 0, B, again, targets, &count, &err), HR_OK);
+    hr_batches_close(&batches);
+    desc.T = 100;
+    assert_int_equal(hr_batches_open(&batches, memory, &desc, &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "part2: has 71 tokens, and one window"));
+    close_batches(batches);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -416,6 +565,8 @@ int main(void)
         TEST(windows_longer_than_the_staging_are_whole),
         TEST(texts_that_are_too_short_are_refused_with_both_numbers),
         TEST(a_flipped_bit_is_found_when_its_window_is_read),
+        TEST(masked_tokens_and_other_documents_are_no_targets),
+        TEST(a_mixture_has_its_shares_exactly_and_goes_through_its_shards_evenly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <xxhash.h>
 
 #include "base/random.h"
 #include "guard.h"
@@ -196,6 +197,118 @@ static void an_aborted_shard_is_not_there(void **state)
     hr_shard_abort(NULL);
 }
 
+/* What a shard should say of a token: made beside it, from the same calls. */
+typedef struct {
+    int32_t ids[40000];
+    uint8_t marks[40000];
+    int64_t count, documents, longest, masked;
+} told;
+
+static void tell(told *t, int32_t id, uint8_t marks)
+{
+    t->ids[t->count] = id;
+    t->marks[t->count++] = marks;
+    t->masked += marks >> 1 & 1;
+}
+
+static void assert_says(const char *path, const told *t)
+{
+    static int32_t ids[40001];
+    static uint8_t marks[40001];
+    hr_shard *shard = NULL;
+    hr_error err = { HR_OK, "" };
+    if (hr_shard_open(&shard, memory, path, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_shard_info *info = hr_shard_view(shard);
+    assert_int_equal(info->tokens, t->count);
+    assert_int_equal(info->documents, t->documents);
+    assert_int_equal(info->longest, t->longest);
+    assert_int_equal(info->masked, t->masked);
+    if (hr_shard_check(shard, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    for (int64_t first = 0, count = 1; first < t->count; first += count, count = 5 * count + 3) {
+        if (count > t->count - first) count = t->count - first;
+        ids[count] = marks[count] = 77;
+        assert_int_equal(hr_shard_read(shard, first, count, ids, &err), HR_OK);
+        assert_int_equal(hr_shard_marks(shard, first, count, marks, &err), HR_OK);
+        assert_memory_equal(ids, t->ids + first, (size_t)count * sizeof *ids);
+        assert_memory_equal(marks, t->marks + first, (size_t)count);
+        assert_int_equal(ids[count], 77);
+        assert_int_equal(marks[count], 77);
+    }
+    hr_shard_close(&shard);
+}
+
+/* Documents of any length, none among them, some with a part that is no target, some forgotten,
+ * however long they had become. */
+static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = { 256, 5000, 200000 };
+    static told t;
+    static uint32_t ids[20000];
+    uint64_t random = 20261122;
+    print_message("seed %llu\n", (unsigned long long)random);
+    for (int64_t round = 0; round < 24 * HR_COUNT; round++) {
+        const int64_t vocab_size = sizes[round % 3], end = round / 3 % 2 ? 7 : -1;
+        const uint32_t holds = round / 6 % 2 ? HR_SHARD_DOCUMENTS | HR_SHARD_MASKS
+                                             : HR_SHARD_DOCUMENTS;
+        const hr_shard_desc desc = { folder.path, "ids", vocab_size, holds, end };
+        hr_shard_writer *writer = NULL;
+        hr_error err = { HR_OK, "" };
+        memset(&t, 0, sizeof t);
+        assert_int_equal(hr_shard_begin(&writer, memory, &desc, &err), HR_OK);
+        for (int document = 0; document < 12; document++) {
+            random = hr_random_mix(random + 1);
+            const int64_t most = random % 4 ? 2500 : random >> 8 & 1 ? 19000 : 1;
+            const int64_t count = (int64_t)(random >> 16) % most & INT64_MAX;
+            const bool forgets = random >> 61 & 1;
+            const int64_t masked = holds & HR_SHARD_MASKS ? count / 3 : 0;
+            if (t.count + count > 20000 && !forgets) continue;
+            for (int64_t i = 0; i < count; i++) ids[i] = id_at(document + i, vocab_size);
+            hr_shard_document(writer);
+            if (holds & HR_SHARD_MASKS) hr_shard_mask(writer, false);
+            assert_int_equal(hr_shard_append(writer, ids, masked, &err), HR_OK);
+            if (holds & HR_SHARD_MASKS) hr_shard_mask(writer, true);
+            assert_int_equal(hr_shard_append(writer, ids + masked, count - masked, &err), HR_OK);
+            if (forgets) {
+                assert_int_equal(hr_shard_forget(writer, &err), HR_OK);
+                continue;
+            }
+            if (count && t.documents && end >= 0) tell(&t, (int32_t)end, 0);
+            for (int64_t i = 0; i < count; i++)
+                tell(
+                    &t, (int32_t)ids[i],
+                    (uint8_t)((i == 0 ? HR_TOKEN_BEGINS : 0) | (i < masked ? HR_TOKEN_MASKED : 0)));
+            t.documents += count > 0;
+            if (count > t.longest) t.longest = count;
+        }
+        assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = 1 }, &err), HR_OK);
+        assert_says(hr_folder_path(&folder, "ids"), &t);
+    }
+}
+
+/* A header with a right checksum that counts other documents than there are. */
+static void documents_that_are_not_there_are_found(void **state)
+{
+    (void)state;
+    hr_shard_writer *writer = NULL;
+    hr_error err;
+    int64_t bytes;
+    const hr_shard_desc desc = { folder.path, "ids", 9, HR_SHARD_DOCUMENTS, -1 };
+    const char *path = hr_folder_path(&folder, "ids");
+    assert_int_equal(hr_shard_begin(&writer, memory, &desc, &err), HR_OK);
+    assert_int_equal(hr_shard_append(writer, (uint32_t[]){ 1, 2, 3 }, 3, &err), HR_OK);
+    assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = 0 }, &err), HR_OK);
+    assert_int_equal(read_shard(path, &err), HR_OK);
+    char *content = hr_folder_read(path, &bytes);
+    content[8 + 96] = 2; /* documents, in block 0 */
+    const uint64_t sum = XXH3_64bits_withSeed(content + 8, HR_BLOCK_PAYLOAD, 0);
+    memcpy(content, &sum, 8);
+    hr_folder_write(path, content, bytes);
+    free(content);
+    assert_int_equal(read_shard(path, &err), HR_CORRUPT);
+    assert_non_null(strstr(err.message, "says 2 documents and 0 masked tokens, and has 1 and 0"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -205,6 +318,8 @@ int main(void)
         TEST(blocks_that_traded_places_and_cut_files_are_found),
         TEST(an_id_that_is_no_word_is_found),
         TEST(an_aborted_shard_is_not_there),
+        TEST(documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace),
+        TEST(documents_that_are_not_there_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
