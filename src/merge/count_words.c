@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge/count_words.c - stage 1: distinct words, and each word of the engine's corpus is one. */
+#include "base/checked.h"
+#include "merge/stage.h"
+
+bool hr_stage_count_word(void *context, const uint8_t *word, int64_t bytes)
+{
+    hr_stage_worker *w = context;
+    w->full = !hr_word_counts_add(&w->counts, word, bytes, 1);
+    return !w->full;
+}
+
+/* Room for the pairs of so many symbols, and for those that merges make: how many live at one time
+ * was measured on texts of several languages, and what does not fit is counted anew. */
+static int64_t pairs_for(int64_t slots, int64_t tokens)
+{
+    return hr_min(4 * slots, slots / 5 + 65536) + 4 * tokens + 1024;
+}
+
+hr_status hr_stage_size_words(hr_stage *s, hr_error *err)
+{
+    int64_t weighted[256] = { 0 }, there[256] = { 0 }, most = 0;
+    const hr_word_counts *words = &s->words;
+    for (int64_t i = 0; i < words->word_count; i++) {
+        const hr_counted_word *word = &words->words[i];
+        for (uint32_t at = 0; at < word->bytes; at++) {
+            const uint8_t byte = words->text[word->text + at];
+            weighted[byte] += word->count;
+            there[byte]++;
+        }
+    }
+    hr_status status = hr_stage_alphabet(s, weighted, err);
+    if (status != HR_OK) return status;
+    for (int32_t byte = 0; byte < 256; byte++) most = hr_max(most, there[byte]);
+    s->result->plan.words = words->word_count;
+    s->sizes.words = words->word_count;
+    s->sizes.slots = words->text_bytes + words->word_count + 1;
+    s->sizes.positions = 2 * s->sizes.slots + 16 * most + 4096;
+    s->sizes.pairs = pairs_for(s->sizes.slots, s->request->vocab_size);
+    s->sizes.merges = s->request->vocab_size + 65536;
+    return HR_OK;
+}
+
+hr_status hr_stage_build_words(hr_stage *s, hr_error *err)
+{
+    uint32_t ids[256];
+    hr_engine *e = &s->engine;
+    const hr_word_counts *words = &s->words;
+    hr_alphabet_put(&s->alphabet, s->request->special_tokens, s->request->special_count,
+                    &e->vocabulary, ids);
+    int64_t at = 0;
+    for (int64_t i = 0; i < words->word_count; i++) {
+        const hr_counted_word *word = &words->words[i];
+        e->counts[i] = word->count;
+        e->owners[at] = (uint32_t)i;
+        e->slots[at++] = HR_SLOT_EDGE;
+        for (uint32_t b = 0; b < word->bytes; b++) {
+            const uint32_t id = ids[words->text[word->text + b]];
+            if (id == HR_NO_TOKEN) continue; /* beyond the limit of the alphabet: left out */
+            e->owners[at] = (uint32_t)i;
+            e->slots[at++] = id;
+        }
+    }
+    e->slots[at++] = HR_SLOT_EDGE;
+    e->slot_count = at;
+    return hr_engine_count(e, 1, err);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge/engine.h - merges the most frequent pair, again and again, in memory whose size is fixed.
+ *
+ * The corpus is one array of slots: tokens, and an edge between words. A token over several slots
+ * has its length in the second and the last, so that both neighbours are found at once and nothing
+ * ever moves. Pairs above a floor have a count and lists of where they are; when those run out of
+ * room the floor rises, and when the counts have come down to the floor, all are counted anew. */
+#ifndef HR_MERGE_ENGINE_H
+#define HR_MERGE_ENGINE_H
+
+#include "headroom/status.h"
+#include "merge/vocabulary.h"
+
+#define HR_SLOT_DEAD UINT32_C(0x80000000)
+#define HR_SLOT_EDGE UINT32_MAX
+#define HR_SLOTS_MAX (INT64_C(0xfffffff0))
+
+typedef struct {
+    int64_t slots;     /* tokens and edges: an edge before every word and one behind the last */
+    int64_t positions; /* of lists */
+    int64_t pairs;     /* that are counted at one time, and lists of them */
+    int64_t tokens;    /* ids, at most */
+    int64_t leaves;    /* bytes of the texts of leaves */
+    int64_t merges;    /* merges, at most */
+    int64_t words;     /* distinct words with counts; 0: every word is there once */
+} hr_engine_sizes;
+
+typedef struct {
+    uint32_t left, right, joined;
+    bool inherited;
+    bool again;    /* `joined` was a token before */
+    int64_t count; /* times that it was done, what the pair's count keeps */
+} hr_engine_merge;
+
+typedef struct {
+    uint64_t key; /* left id << 32 | right id */
+    int64_t count;
+    uint32_t list; /* the newest of the pair's lists; HR_NO_LIST */
+} hr_engine_pair;
+
+typedef struct {
+    uint32_t pair, next; /* older list of the pair */
+    uint32_t first, count;
+    bool lost; /* a newer list took its place while merges were replayed: never merged by itself */
+} hr_engine_list;
+
+typedef struct {
+    int64_t count; /* of the pair when it was last looked at */
+    uint32_t list;
+} hr_engine_top;
+
+/* One neighbour of what is being merged: the pairs that it is in lose and gain. */
+typedef struct {
+    int64_t lost, gained;
+    uint32_t events, at;
+} hr_engine_side;
+
+/* Pairs of like counts, and how often they are there. */
+enum { HR_LEVELS_EXACT = 1024, HR_LEVELS = HR_LEVELS_EXACT + 53 * 64 };
+
+typedef struct {
+    int64_t pairs, occurrences;
+} hr_engine_level;
+
+typedef struct {
+    int64_t vocabulary_max; /* ids to stop at */
+    int64_t least;          /* count that a merge must have */
+    int64_t characters_max; /* a token has fewer; INT64_MAX: no limit */
+    bool filters;           /* those of a second stage */
+} hr_engine_rules;
+
+/* Everything that a training is at one moment. One thread per object. */
+typedef struct {
+    hr_engine_sizes sizes;
+    hr_vocabulary vocabulary;
+    uint32_t *slots;     /* [sizes.slots] */
+    uint32_t *owners;    /* [sizes.slots] word of a slot; null: every word counts once */
+    int64_t *counts;     /* [sizes.words] */
+    uint32_t *positions; /* [sizes.positions] lists, each behind two words: who has it, its length;
+                            from the end down: events of the merge at work */
+    hr_engine_pair *pairs;
+    hr_engine_list *lists;
+    hr_engine_top *heap;
+    uint32_t *index; /* [1 << index_bits] pair + 1 by key; 0: free */
+    hr_engine_side *sides[2];
+    uint32_t *touched[2];
+    hr_engine_merge *merges;
+    hr_engine_level *levels; /* [HR_LEVELS] */
+    int32_t index_bits;
+
+    /* From here on: what a state file has beside the arrays. */
+    hr_engine_rules rules;
+    int64_t slot_count, pair_count, list_count, heap_count, merge_count, position_count;
+    uint32_t free_list; /* of lists; HR_NO_LIST: none */
+    uint32_t touched_count[2];
+    int64_t floor_count; /* pairs below are not known ... */
+    uint64_t floor_key;  /* ... nor those of that count with a larger key */
+    bool replaying;      /* lists are not in the heap yet, and a newer one replaces the older */
+    bool worn;           /* a known token was made anew while there is a floor */
+    int64_t recounts;
+} hr_engine;
+
+enum { HR_NO_LIST = UINT32_MAX };
+
+/* Pure. */
+int64_t hr_engine_bytes(const hr_engine_sizes *sizes);
+
+/* Arrays in the region; nothing in them. */
+void hr_engine_place(hr_engine *engine, hr_region *region, const hr_engine_sizes *sizes);
+
+/* Counts all pairs of the corpus, which the caller wrote into slots [slot_count] (and owners,
+ * counts), and fills heap and lists; `floor`: at least so many, 1 for all that fit. */
+HR_MUST_CHECK hr_status hr_engine_count(hr_engine *engine, int64_t floor, hr_error *err);
+
+/* Before hr_engine_count: pairs will first be replayed; the floor is 1.
+ * hr_engine_replay makes one inherited merge and says whether it was there to be made. */
+HR_MUST_CHECK hr_status hr_engine_replay(hr_engine *engine, uint32_t left, uint32_t right,
+                                         bool *made, hr_error *err);
+HR_MUST_CHECK hr_status hr_engine_replayed(hr_engine *engine, hr_error *err);
+
+/* Notes a merge that was already made `count` times when the corpus was written. */
+void hr_engine_inherit(hr_engine *engine, uint32_t left, uint32_t right, uint32_t joined,
+                       int64_t count);
+
+/* Makes one merge, the best; *made false: there is no more to be made.
+ * Errors  NO_FIT  pairs of equal counts are more than there is room for. */
+HR_MUST_CHECK hr_status hr_engine_step(hr_engine *engine, bool *made, hr_error *err);
+
+/* Of merges of the same pair the last counts: squeezes the others out. */
+void hr_engine_settle(hr_engine *engine);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge/engine_parts.h - what counting anew and merging share. */
+#ifndef HR_MERGE_ENGINE_PARTS_H
+#define HR_MERGE_ENGINE_PARTS_H
+
+#include "merge/engine.h"
+
+/* The token, or edge, behind the token or edge at `at`. */
+static inline uint32_t hr_slot_next(const uint32_t *slots, uint32_t at)
+{
+    const uint32_t next = slots[at + 1];
+    const bool is_span = (next & HR_SLOT_DEAD) && next != HR_SLOT_EDGE;
+    return is_span ? at + (next & ~HR_SLOT_DEAD) : at + 1;
+}
+
+/* The token before the token at `at`; there must be one. */
+static inline uint32_t hr_slot_previous(const uint32_t *slots, uint32_t at)
+{
+    const uint32_t last = slots[at - 1];
+    return last & HR_SLOT_DEAD ? at - (last & ~HR_SLOT_DEAD) : at - 1;
+}
+
+static inline uint64_t hr_pair_key(uint32_t left, uint32_t right)
+{
+    return (uint64_t)left << 32 | right;
+}
+
+hr_engine_pair *hr_engine_find(const hr_engine *engine, uint64_t key);
+
+/* The number of a pair that is new, and of a new list that becomes the pair's newest. */
+uint32_t hr_engine_add_pair(hr_engine *engine, uint64_t key, int64_t count);
+uint32_t hr_engine_add_list(hr_engine *engine, uint32_t pair, uint32_t first, uint32_t count);
+
+/* Orders heap [heap_count]. */
+void hr_engine_make_heap(hr_engine *engine);
+
+/* Positions that merging a pair of so many occurrences may need beside its list; and pairs. */
+static inline int64_t hr_engine_room_positions(int64_t occurrences)
+{
+    /* An occurrence: two events of two words, two positions with two words before each list; and
+     * its own, when lists are joined. */
+    return 11 * occurrences + 64;
+}
+static inline int64_t hr_engine_room_pairs(const hr_engine *engine, int64_t occurrences)
+{
+    const int64_t by_neighbour = 2 * (int64_t)engine->vocabulary.count;
+    return (2 * occurrences < by_neighbour ? 2 * occurrences : by_neighbour) + 2;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge/output.h - the files of a trained tokenizer, byte for byte as the field's reference writes
+ * them. */
+#ifndef HR_MERGE_OUTPUT_H
+#define HR_MERGE_OUTPUT_H
+
+#include "merge/engine.h"
+#include "merge/pipeline.h"
+
+enum { HR_OUTPUT_BYTES = 1 << 16 };
+
+/* Writes tokenizer.json, vocab.json and merges.txt into a folder.
+ *
+ *   special        [special_count] texts of the first ids
+ *   buffer         [HR_OUTPUT_BYTES]
+ *
+ * Errors  FAILURE, USAGE  as files are begun. */
+HR_MUST_CHECK hr_status hr_output_write(const char *folder, const hr_engine *engine,
+                                        const hr_pipeline *pipeline, const char *const *special,
+                                        int32_t special_count, char *buffer, hr_error *err);
+
+#endif

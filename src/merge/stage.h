@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge/stage.h - one stage of a training, from its text to an engine that is ready to merge.
+ *
+ * Memory: regions for the settings, for reading and for counting, which grow while the text is
+ * counted and never past the budget; then the plan is known, and the engine gets its arena. */
+#ifndef HR_MERGE_STAGE_H
+#define HR_MERGE_STAGE_H
+
+#include "dev/pool.h"
+#include "headroom/tokenize_train.h"
+#include "mem/memory.h"
+#include "merge/alphabet.h"
+#include "merge/engine.h"
+#include "merge/feed.h"
+#include "merge/inherit.h"
+#include "merge/pipeline.h"
+#include "merge/words.h"
+
+/* What a thread does with its part of the text. */
+typedef struct {
+    struct hr_stage *stage;
+    hr_feed feed;
+    hr_word_counts counts; /* of words; stage 2: of atoms */
+    int64_t words;         /* stage 2: told so far */
+    int64_t atom_at;       /* stage 2: bytes of the word at work that are counted */
+    /* Stage 2: slots of its part; where the next goes, and where the part ends. */
+    int64_t slots, slot_at, slot_end;
+    bool full;    /* there is no room for a word */
+    bool changed; /* the text is not what was counted */
+    hr_status status;
+    hr_error err;
+} hr_stage_worker;
+
+typedef struct hr_stage {
+    const hr_tokenize_train_request *request;
+    hr_tokenize_train_result *result;
+    int32_t number; /* 1 or 2 */
+    int32_t threads;
+    int64_t merges_path_lines; /* stage 2: lines of merges.txt that are inherited */
+    const char *merges_path;
+
+    hr_memory memory;
+    hr_pool pool;
+    hr_plan plan;
+    hr_region settings, reading, counting, merged, atoms;
+    hr_pipeline pipeline;
+    hr_cutter *cutter;
+    hr_feed_source *source;
+    hr_stage_worker *workers; /* [threads] */
+    char *output;             /* [HR_OUTPUT_BYTES] */
+    hr_word_counts words;     /* of all threads */
+    hr_alphabet alphabet;
+    hr_inherited inherited;
+    hr_inherited_marks marks;
+    uint64_t *atom_starts; /* [words + 1] in atom_tokens */
+    uint32_t *atom_tokens;
+    uint32_t *final_ids; /* [256 + inherited] of inherited ids */
+    int64_t token_most;  /* occurrences of the most frequent token */
+
+    hr_engine_sizes sizes;
+    hr_engine engine;
+    bool sealed;
+} hr_stage;
+
+/* Opens memory and settings, and looks at the text: stage->source. */
+HR_MUST_CHECK hr_status hr_stage_open(hr_stage *stage, hr_error *err);
+
+/* Counts the text: stage->sizes. */
+HR_MUST_CHECK hr_status hr_stage_count(hr_stage *stage, hr_error *err);
+
+/* Plans the process with an engine of stage->sizes, tells the plan, and takes the arena; the engine
+ * is placed and empty. Errors NO_FIT. */
+HR_MUST_CHECK hr_status hr_stage_admit(hr_stage *stage, bool resumed, hr_error *err);
+
+/* Writes the corpus into the engine, and counts its pairs. */
+HR_MUST_CHECK hr_status hr_stage_build(hr_stage *stage, hr_error *err);
+
+void hr_stage_close(hr_stage *stage);
+
+/* Parts of these, by stage (count_words.c, count_atoms.c). */
+bool hr_stage_count_word(void *worker, const uint8_t *word, int64_t bytes);
+bool hr_stage_count_atoms(void *worker, const uint8_t *word, int64_t bytes);
+HR_MUST_CHECK hr_status hr_stage_size_words(hr_stage *stage, hr_error *err);
+HR_MUST_CHECK hr_status hr_stage_size_atoms(hr_stage *stage, hr_error *err);
+HR_MUST_CHECK hr_status hr_stage_build_words(hr_stage *stage, hr_error *err);
+HR_MUST_CHECK hr_status hr_stage_build_atoms(hr_stage *stage, hr_error *err);
+
+/* Runs all feeds to their ends with hr_feed.word = `word`; tables that are full are made larger in
+ * between. Tells `work`. Errors as hr_feed_run, NO_FIT, INTERRUPTED. */
+HR_MUST_CHECK hr_status hr_stage_feed(hr_stage *stage, const char *work,
+                                      bool (*word)(void *, const uint8_t *, int64_t),
+                                      hr_error *err);
+
+/* Opens a region, if the budget allows. */
+HR_MUST_CHECK hr_status hr_stage_region(hr_stage *stage, const char *name, int64_t bytes,
+                                        hr_region *region, hr_error *err);
+
+/* Alphabet and special tokens fit the vocabulary; says what they need. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_stage_alphabet(hr_stage *stage, const int64_t counts[256],
+                                          hr_error *err);
+
+/* Tells how far work is. Errors INTERRUPTED. */
+HR_MUST_CHECK hr_status hr_stage_tell(const hr_stage *stage, const char *work, int64_t done,
+                                      int64_t all, hr_error *err);
+
+#endif
