@@ -175,6 +175,7 @@ int hr_cli_pack(const hr_cli_arguments *arguments);
 int hr_cli_generate(const hr_cli_arguments *arguments);
 int hr_cli_eval(const hr_cli_arguments *arguments);
 int hr_cli_convert(const hr_cli_arguments *arguments);
+int hr_cli_data(const hr_cli_arguments *arguments);
 int hr_cli_calibrate(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);
 int hr_cli_doctor(const hr_cli_arguments *arguments);

@@ -124,6 +124,12 @@ static const hr_cli_command commands[] = {
       "weights\n"
       "already is refused. config.json and a tokenizer's files are taken along.",
       TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
+    { "data", "inspect RECIPE [key=value ...]", "say what the texts of a recipe are",
+      "Makes the token shards of data.train and data.valid, or finds them, as train does. Prints\n"
+      "files, documents, tokens, the longest document, what is masked or left out, how often a "
+      "run\n"
+      "goes through each text, and the beginnings of ten documents.",
+      TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 2, -1, hr_cli_data },
     { "calibrate", "", "measure this machine, so that plans can say how long a step takes",
       "Runs small recipes for less than a minute and keeps the prices of operations in\n"
       "$XDG_CACHE_HOME/headroom. With --check: predicts the steps of other recipes, runs them,\n"

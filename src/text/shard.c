@@ -26,7 +26,7 @@ typedef struct {
 
 /* What forgetting a document brings back. */
 typedef struct {
-    int64_t tokens, documents, longest, masked, document_first;
+    int64_t tokens, documents, longest, masked, ends, document_first;
     uint8_t maps[MAPS][MAP_BYTES]; /* of the group at hand: documents, masks */
 } counted;
 
@@ -144,6 +144,7 @@ static hr_status open_document(hr_shard_writer *writer, hr_error *err)
         memcpy(narrow, &id, 4);
         writer->masks = false;
         status = append_narrow(writer, narrow, 1, token_bytes_for(writer->vocab_size), err);
+        now->ends++;
         writer->masks = masks;
     }
     now->document_first = now->tokens;
@@ -213,7 +214,7 @@ hr_status hr_shard_commit(hr_shard_writer *writer, const hr_shard_info *info, hr
     if (status != HR_OK) return status;
     shard_header header = { .blocks = { .magic = MAGIC, .version = VERSION },
                             .tokens = now->tokens,
-                            .covered = info->covered,
+                            .covered = info->covered + now->ends,
                             .vocab_size = writer->vocab_size,
                             .source_bytes = info->source_bytes,
                             .source = info->source,

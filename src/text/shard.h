@@ -18,7 +18,8 @@ enum { HR_SHARD_IDS = 255 };
 
 /* What a shard says of itself. */
 typedef struct {
-    int64_t tokens, covered; /* covered: tokens that are in the vocabulary */
+    int64_t tokens, covered; /* covered: tokens that are in the vocabulary; a writer adds those
+                              * that stand between documents */
     int64_t vocab_size;      /* every id is below */
     int64_t source_bytes;
     hr_text_hash source;    /* of the text */

@@ -242,14 +242,29 @@ static hr_status append_words(prepare *p, hr_shard_writer *writer, hr_scan *scan
     return HR_OK;
 }
 
+/* The bytes of a piece as ids, which are wider where what stands between documents is no byte. */
+static hr_status append_bytes(prepare *p, hr_shard_writer *writer, const hr_piece *piece)
+{
+    enum { IDS = 1024 };
+    uint32_t ids[IDS];
+    hr_status status = HR_OK;
+    if (p->desc->document_end < HR_BYTES_VOCABULARY)
+        return hr_shard_append_bytes(writer, piece->bytes, piece->count, p->err);
+    for (int64_t done = 0; done < piece->count && status == HR_OK; done += IDS) {
+        const int64_t count = hr_min(piece->count - done, IDS);
+        for (int64_t i = 0; i < count; i++) ids[i] = piece->bytes[done + i];
+        status = hr_shard_append(writer, ids, count, p->err);
+    }
+    return status;
+}
+
 /* Turns one piece into ids. */
 static hr_status encode_piece(prepare *p, hr_shard_writer *writer, hr_scan *scan,
                               const hr_piece *piece, int64_t *covered)
 {
     if (piece->ids || p->desc->tokenizer == HR_TOKENIZER_BYTES) *covered += piece->count;
     if (piece->ids) return hr_shard_append(writer, piece->ids, piece->count, p->err);
-    if (p->desc->tokenizer == HR_TOKENIZER_BYTES)
-        return hr_shard_append_bytes(writer, piece->bytes, piece->count, p->err);
+    if (p->desc->tokenizer == HR_TOKENIZER_BYTES) return append_bytes(p, writer, piece);
     hr_scan_take(scan, piece);
     return append_words(p, writer, scan, covered);
 }
@@ -278,11 +293,11 @@ static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writ
     }
 }
 
+/* Ids that a shard may have: with bytes, what stands between documents may be one more. */
 static int64_t shard_vocabulary(const prepare *p, const hr_documents *documents)
 {
-    const bool bytes = !documents->is_ids && p->desc->tokenizer == HR_TOKENIZER_BYTES;
-    return bytes && p->desc->document_end < HR_BYTES_VOCABULARY ? HR_BYTES_VOCABULARY
-                                                                : p->desc->vocab_size;
+    if (documents->is_ids || p->desc->tokenizer == HR_TOKENIZER_WORDS) return p->desc->vocab_size;
+    return hr_max(HR_BYTES_VOCABULARY, p->desc->document_end + 1);
 }
 
 /* Writes the shard of one text. */

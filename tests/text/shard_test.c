@@ -201,7 +201,7 @@ static void an_aborted_shard_is_not_there(void **state)
 typedef struct {
     int32_t ids[40000];
     uint8_t marks[40000];
-    int64_t count, documents, longest, masked;
+    int64_t count, documents, longest, masked, ends;
 } told;
 
 static void tell(told *t, int32_t id, uint8_t marks)
@@ -223,6 +223,7 @@ static void assert_says(const char *path, const told *t)
     assert_int_equal(info->documents, t->documents);
     assert_int_equal(info->longest, t->longest);
     assert_int_equal(info->masked, t->masked);
+    assert_int_equal(info->covered, 5 + t->ends);
     if (hr_shard_check(shard, NULL, &err) != HR_OK) fail_msg("%s", err.message);
     for (int64_t first = 0, count = 1; first < t->count; first += count, count = 5 * count + 3) {
         if (count > t->count - first) count = t->count - first;
@@ -273,7 +274,9 @@ static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(
                 assert_int_equal(hr_shard_forget(writer, &err), HR_OK);
                 continue;
             }
-            if (count && t.documents && end >= 0) tell(&t, (int32_t)end, 0);
+            const bool between = count && t.documents && end >= 0;
+            if (between) tell(&t, (int32_t)end, 0);
+            t.ends += between;
             for (int64_t i = 0; i < count; i++)
                 tell(
                     &t, (int32_t)ids[i],
@@ -281,7 +284,8 @@ static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(
             t.documents += count > 0;
             if (count > t.longest) t.longest = count;
         }
-        assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = 1 }, &err), HR_OK);
+        assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = 1, .covered = 5 }, &err),
+                         HR_OK);
         assert_says(hr_folder_path(&folder, "ids"), &t);
     }
 }

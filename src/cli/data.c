@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/data.c - headroom data: what the texts of a recipe are. */
+#include "headroom/data.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "headroom/progress.h"
+
+typedef struct {
+    hr_progress progress;
+    json_t *texts, *samples; /* null: text is printed as it comes */
+    int32_t sample;
+} screen;
+
+static void show_preparing(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
+{
+    screen *s = context;
+    char text[HR_PROGRESS_BYTES];
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    snprintf(text, sizeof text, "%s: %.0f of %.0f MB", work, (double)bytes_done / 1e6,
+             (double)bytes_total / 1e6);
+    hr_progress_note(&s->progress, text, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+}
+
+/* ---- text */
+
+static double share_of(int64_t part, int64_t whole)
+{
+    return whole ? 100 * (double)part / (double)whole : 0;
+}
+
+static void print_text(const hr_data_text *text)
+{
+    char bytes[64];
+    printf("%s  %s\n", text->key, text->name);
+    if (text->files)
+        printf("  files      %lld, %s\n", (long long)text->files,
+               hr_bytes_print(text->bytes, bytes));
+    printf("  documents  %lld", (long long)text->documents);
+    if (text->documents)
+        printf(", %.1f tokens in the mean, the longest %lld",
+               (double)text->tokens / (double)text->documents, (long long)text->longest);
+    printf("\n  tokens     %lld, %.2f %% in the vocabulary", (long long)text->tokens,
+           share_of(text->covered, text->tokens));
+    if (text->masked)
+        printf(", %.2f %% read and not learned", share_of(text->masked, text->tokens));
+    printf("\n");
+    if (text->bad_lines) printf("  bad lines  %lld, left out\n", (long long)text->bad_lines);
+    printf("  windows    %lld", (long long)text->windows);
+    if (text->share > 0) printf(", %.4f passes", text->passes);
+    if (text->share > 0 && text->share < 1) printf(", %.4f %% of all rows", 100 * text->share);
+    printf("\n  shard      %s%s\n", text->shard, text->reused ? " (made before)" : "");
+}
+
+static void print_sample(screen *s, const hr_data_sample *sample)
+{
+    printf("\nsample %d  %s, %s token %lld\n", ++s->sample, sample->name,
+           sample->begins ? "the document at" : "in the middle of a document, at",
+           (long long)sample->token);
+    if (sample->prompt_bytes) {
+        printf("[prompt] ");
+        fflush(stdout);
+        hr_cli_put_text(sample->prompt, sample->prompt_bytes);
+        printf("\n[learned] ");
+    }
+    hr_cli_put_text(sample->text, sample->text_bytes);
+    printf("\n");
+}
+
+/* ---- JSON */
+
+static void add_text(screen *s, const hr_data_text *text)
+{
+    json_array_append_new(
+        s->texts,
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b}",
+                  "key", text->key, "name", text->name, "shard", text->shard, "files",
+                  (json_int_t)text->files, "bytes", (json_int_t)text->bytes, "documents",
+                  (json_int_t)text->documents, "tokens", (json_int_t)text->tokens, "covered",
+                  (json_int_t)text->covered, "longest", (json_int_t)text->longest, "masked",
+                  (json_int_t)text->masked, "bad_lines", (json_int_t)text->bad_lines, "windows",
+                  (json_int_t)text->windows, "share", text->share, "passes", text->passes, "reused",
+                  text->reused));
+}
+
+/* Text of a shard may be cut in the middle of a letter: what is no UTF-8 is left out of JSON. */
+static json_t *text_of(const char *text, int64_t bytes)
+{
+    json_t *string = json_stringn(text, (size_t)bytes);
+    for (int64_t cut = 1; !string && cut < 4 && cut <= bytes; cut++)
+        string = json_stringn(text, (size_t)(bytes - cut));
+    return string ? string : json_null();
+}
+
+static void add_sample(screen *s, const hr_data_sample *sample)
+{
+    json_array_append_new(s->samples,
+                          json_pack("{s:s, s:I, s:b, s:o, s:o}", "name", sample->name, "token",
+                                    (json_int_t)sample->token, "begins", sample->begins, "prompt",
+                                    text_of(sample->prompt, sample->prompt_bytes), "text",
+                                    text_of(sample->text, sample->text_bytes)));
+}
+
+static void show_text(void *context, const hr_data_text *text)
+{
+    screen *s = context;
+    hr_progress_end(&s->progress);
+    if (s->texts) add_text(s, text);
+    else print_text(text);
+}
+
+static void show_sample(void *context, const hr_data_sample *sample)
+{
+    screen *s = context;
+    if (s->samples) add_sample(s, sample);
+    else print_sample(s, sample);
+}
+
+static void print_json(screen *s)
+{
+    json_t *all = json_pack("{s:o, s:o}", "texts", s->texts, "samples", s->samples);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    json_decref(all);
+    printf("\n");
+}
+
+int hr_cli_data(const hr_cli_arguments *arguments)
+{
+    hr_cli_arguments recipe = *arguments;
+    hr_config config;
+    hr_error err;
+    screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
+    if (strcmp(arguments->operands[0], "inspect") != 0) {
+        (void)hr_fail(&err, HR_USAGE, "data has one thing to do: inspect; it was given \"%.40s\"",
+                      arguments->operands[0]);
+        return hr_cli_fail(&err);
+    }
+    recipe.operands++;
+    recipe.operand_count--;
+    if (hr_cli_recipe(&recipe, &config, &err) != HR_OK) return hr_cli_fail(&err);
+    const bool json = arguments->values[HR_OPTION_JSON];
+    if (json) s.texts = json_array();
+    if (json) s.samples = json_array();
+    const hr_data_events events = {
+        .context = &s, .preparing = show_preparing, .text = show_text, .sample = show_sample
+    };
+    const hr_status status = hr_data_inspect(&config, &events, &err);
+    hr_progress_end(&s.progress);
+    if (json && status == HR_OK) print_json(&s);
+    return status == HR_OK ? HR_OK : hr_cli_fail(&err);
+}
