@@ -48,7 +48,7 @@ typedef enum {
     HR_SCHEDULE_WSD /* warm-up, stable, decay */
 } hr_schedule_kind;
 
-enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_ID_BYTES = 24 };
+enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64 };
 
 typedef struct {
     struct {
@@ -82,12 +82,12 @@ typedef struct {
         char train[HR_PATH_BYTES], valid[HR_PATH_BYTES]; /* as docs/corpora.md has them */
         char text_field[HR_FIELD_BYTES];                 /* of an object a line: its text, or ... */
         char prompt_field[HR_FIELD_BYTES], completion_field[HR_FIELD_BYTES];
-        char document_end[HR_TOKEN_ID_BYTES]; /* id between documents, auto or none */
-        int32_t bad_lines;                    /* hr_bad_lines */
-        int32_t tokenizer;                    /* hr_tokenizer_kind */
-        int64_t words_max;                    /* distinct words that counting has room for */
-        char cache[HR_PATH_BYTES];       /* directory of token shards; empty: inside train.out */
-        char fixed_batch[HR_PATH_BYTES]; /* safetensors: the batch of every step; empty: none */
+        char document_end[HR_FIELD_BYTES]; /* id between documents, auto or none */
+        int32_t bad_lines;                 /* hr_bad_lines */
+        int32_t tokenizer;                 /* hr_tokenizer_kind */
+        int64_t words_max;                 /* distinct words that counting has room for */
+        char cache[HR_PATH_BYTES];         /* directory of token shards; empty: inside train.out */
+        char fixed_batch[HR_PATH_BYTES];   /* safetensors: the batch of every step; empty: none */
     } data;
     struct {
         int32_t format; /* hr_format */

@@ -101,9 +101,9 @@ static const hr_config_row rows[] = {
             "llama: tokens that a token sees, itself the last of them"),
 
     TEXT(data.train, "", NULL,
-         "file, FOLDER/ or pattern to train on, or several; FILE.safetensors: rows of tokens"),
+         "file, FOLDER/, pattern or several to train on; .safetensors: rows of tokens"),
     TEXT(data.valid, "", NULL,
-         "the same to evaluate on, or a share of the documents: 0.5%; empty: no evaluation"),
+         "the same to evaluate on, or a share held out: 0.5%; empty: no evaluation"),
     TEXT(data.fixed_batch, "", NULL,
          "safetensors file with the batch of every step, in place of data.train"),
     TEXT(data.text_field, "text", NULL, "JSON Lines: the field that is a document"),
@@ -289,6 +289,13 @@ static void list_choices(const char *choices, char *text, int32_t bytes)
     text[length] = 0;
 }
 
+/* Of the member that a key sets; the null behind it included. */
+static int32_t text_bytes(const hr_key *key)
+{
+    const int32_t row = hr_config_row_find(key->name);
+    return row >= 0 ? rows[row].bytes : HR_PATH_BYTES;
+}
+
 const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES])
 {
     char low[HR_REAL_BYTES], high[HR_REAL_BYTES], words[96];
@@ -317,7 +324,7 @@ const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES])
                  "a size such as 700MiB, 733MB or plain bytes, at most %.0f%s%s", key->high,
                  or_word, zero);
         break;
-    default: snprintf(text, HR_TAKES_BYTES, "text of at most %d bytes", HR_PATH_BYTES - 1);
+    default: snprintf(text, HR_TAKES_BYTES, "text of at most %d bytes", text_bytes(key) - 1);
     }
     return text;
 }
