@@ -55,7 +55,7 @@ typedef struct {
     const char *pattern, *like;
     bool prefix_space; /* gpt2: lines begin with a space */
 
-    /* SuperBPE. From 1 on: the first transition - 1 merges of stage 1 are inherited. 0: one stage */
+    /* SuperBPE. From 1 on: the first transition - 1 merges of stage 1 are inherited; 0: no. */
     int64_t transition;
     const char *inherit;                /* a merges.txt instead of stage 1 */
     const char *pattern_two, *like_two; /* of stage 2 */

@@ -117,10 +117,8 @@ hr_status hr_stage_size_atoms(hr_stage *s, hr_error *err)
     const int64_t slots = size_parts(s), tokens = s->request->vocab_size;
     s->sizes.words = 0;
     s->sizes.slots = slots;
-    s->sizes.positions = (replays ? 3 * slots : slots / 4 * 3) + 16 * s->token_most + 4096;
-    s->sizes.pairs = (replays ? hr_min(4 * slots, slots / 2 + 262144)
-                              : hr_min(4 * slots, slots / 16 + 65536)) +
-                     4 * tokens + 1024;
+    s->sizes.positions = (replays ? 3 * slots : slots / 2) + 6 * s->token_most + 65536;
+    s->sizes.pairs = 6 * tokens + 65536 + hr_min(4 * slots, replays ? slots / 2 + 262144 : 65536);
     s->sizes.merges = tokens + s->inherited.count + 65536;
     return HR_OK;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* merge/engine_count.c - all pairs of the corpus counted, without a table of all pairs.
  *
- * Positions are grouped by left token, as many left tokens at a time as there is room for; in a
- * group one counter for each right token is enough. A first round finds how many pairs there are of
- * each count, and with it the floor; a second keeps the lists of those above. */
+ * Right tokens are grouped by their left ones, as many left tokens at a time as there is room for;
+ * in a group one counter for each right token is enough. A first round finds how many pairs there
+ * are of each count, and with it the floor; a second keeps those above; a walk fills their
+ * lists. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -55,7 +56,7 @@ static int64_t count_lefts(hr_engine *e, int64_t *all)
     return most;
 }
 
-/* Left tokens from `first` on whose occurrences fit into `room`: the end of the group. */
+/* Left tokens from `first` on whose occurrences, `room` of them, fit: the end of the group. */
 static uint32_t group_end(const hr_engine *e, uint32_t first, int64_t room, int64_t *occurrences)
 {
     *occurrences = 0;
@@ -67,34 +68,38 @@ static uint32_t group_end(const hr_engine *e, uint32_t first, int64_t room, int6
     return first;
 }
 
-/* Writes the positions of left tokens [first, end) to `to`, those of one behind one another. */
+/* Writes the right tokens of left tokens [first, end) to `to`, those of one behind one another, and
+ * where each stands among the words of the corpus if they have counts. */
 static void group(hr_engine *e, uint32_t first, uint32_t end, uint32_t *to)
 {
     const uint32_t *slots = e->slots;
     hr_engine_side *left = e->sides[0];
+    const int64_t step = e->owners ? 2 : 1;
     int64_t sum = 0;
     for (uint32_t id = first; id < end; id++) {
         left[id].lost = sum;
-        sum += left[id].gained;
+        sum += step * left[id].gained;
     }
     for (uint32_t at = 0, next; at < e->slot_count - 1; at = next) {
         next = hr_slot_next(slots, at);
         const uint32_t a = slots[at];
-        if (a >= first && a < end && slots[next] != HR_SLOT_EDGE) to[left[a].lost++] = at;
+        if (a < first || a >= end || slots[next] == HR_SLOT_EDGE) continue;
+        uint32_t *place = to + left[a].lost;
+        place[0] = slots[next];
+        if (e->owners) place[1] = e->owners[at];
+        left[a].lost += step;
     }
 }
 
 /* Counts right tokens of one left token: sides[1], and touched[1] says which. */
-static void count_rights(hr_engine *e, const uint32_t *at, int64_t count)
+static void count_rights(hr_engine *e, const uint32_t *group, int64_t count)
 {
     hr_engine_side *right = e->sides[1];
-    const uint32_t *slots = e->slots;
     uint32_t touched = 0;
     for (int64_t i = 0; i < count; i++) {
-        if (i + 16 < count) __builtin_prefetch(&slots[at[i + 16]]);
-        const uint32_t b = slots[hr_slot_next(slots, at[i])];
+        const uint32_t b = e->owners ? group[2 * i] : group[i];
         if (!right[b].events++) e->touched[1][touched++] = b;
-        right[b].gained += e->owners ? e->counts[e->owners[at[i]]] : 1;
+        right[b].gained += e->owners ? e->counts[e->owners ? group[2 * i + 1] : 0] : 1;
     }
     e->touched_count[1] = touched;
 }
@@ -148,14 +153,14 @@ static bool smaller(const void *table, int32_t a, int32_t b)
     return a < b;
 }
 
-/* Keeps the pairs of a left token that are above the floor. Where not all of the floor's own count
- * fit, those with the smallest keys are kept, and the floor's key says up to which. */
-static void keep(hr_engine *e, uint32_t a, const uint32_t *at, int64_t count, choice *c)
+/* Keeps the pairs of a left token that are above the floor, with room for their lists. Where not
+ * all of the floor's own count fit, those with the smallest keys are kept, and the floor's key says
+ * up to which. */
+static void keep(hr_engine *e, uint32_t a, choice *c)
 {
     hr_engine_side *right = e->sides[1];
     if (e->floor_key != UINT64_MAX) return;
     if (c->partly) hr_sort(0, smaller, (int32_t *)e->touched[1], (int32_t)e->touched_count[1]);
-    for (uint32_t i = 0; i < e->touched_count[1]; i++) right[e->touched[1][i]].at = HR_NO_LIST;
     for (uint32_t i = 0; i < e->touched_count[1]; i++) {
         const uint32_t b = e->touched[1][i];
         const int64_t needed = right[b].events + 2;
@@ -164,49 +169,64 @@ static void keep(hr_engine *e, uint32_t a, const uint32_t *at, int64_t count, ch
             e->floor_key = hr_pair_key(a, b) - 1;
         if (e->floor_key != UINT64_MAX) break;
         const uint32_t pair = hr_engine_add_pair(e, hr_pair_key(a, b), right[b].gained);
-        right[b].at = (uint32_t)e->position_count + 2;
-        e->positions[e->position_count] = hr_engine_add_list(e, pair, right[b].at, right[b].events);
-        e->positions[e->position_count + 1] = right[b].events;
+        hr_engine_add_list(e, pair, (uint32_t)e->position_count + 2, right[b].events);
         e->position_count += needed;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        hr_engine_side *side = &right[e->slots[hr_slot_next(e->slots, at[i])]];
-        if (side->at != HR_NO_LIST) e->positions[side->at++] = at[i];
+        e->sides[0][a].events = 1; /* some pair of it is kept */
     }
 }
 
-typedef void visit(hr_engine *e, uint32_t a, const uint32_t *at, int64_t count, void *context);
-
-/* Visits each left token with its positions, grouped at the end of the lists' room. */
-static void for_lefts(hr_engine *e, int64_t room, visit *each, void *context)
+/* Writes the lists of the pairs that are kept. */
+static void fill(hr_engine *e)
 {
+    const uint32_t *slots = e->slots;
+    for (int64_t i = 0; i < e->list_count; i++) {
+        const hr_engine_list *list = &e->lists[i];
+        e->positions[list->first - 2] = (uint32_t)i;
+        e->positions[list->first - 1] = 0;
+    }
+    for (uint32_t at = 0, next; at < e->slot_count - 1; at = next) {
+        next = hr_slot_next(slots, at);
+        const uint32_t a = slots[at], b = slots[next];
+        if (a == HR_SLOT_EDGE || b == HR_SLOT_EDGE || !e->sides[0][a].events) continue;
+        const hr_engine_pair *pair = hr_engine_find(e, hr_pair_key(a, b));
+        if (!pair) continue;
+        uint32_t *list = e->positions + e->lists[pair->list].first;
+        list[list[-1]++] = at;
+    }
+}
+
+typedef void visit(hr_engine *e, uint32_t a, void *context);
+
+/* Counts the pairs of each left token, in groups for which there is room, and visits it; `grouped`:
+ * all of them still stand there from the time before. */
+static void for_lefts(hr_engine *e, bool grouped, visit *each, void *context)
+{
+    const int64_t step = e->owners ? 2 : 1;
     int64_t occurrences;
     for (uint32_t first = 0, end; first < e->vocabulary.count; first = end) {
-        end = group_end(e, first, room, &occurrences);
+        end = group_end(e, first, e->sizes.positions / step, &occurrences);
         HR_ASSERT(end > first);
-        uint32_t *at = e->positions + e->sizes.positions - occurrences;
-        group(e, first, end, at);
+        const uint32_t *at = e->positions;
+        if (!grouped) group(e, first, end, e->positions);
         for (uint32_t a = first; a < end; a++) {
             const int64_t count = e->sides[0][a].gained;
             if (!count) continue;
             count_rights(e, at, count);
-            each(e, a, at, count, context);
+            each(e, a, context);
             forget_rights(e);
-            at += count;
+            at += step * count;
         }
     }
 }
 
-static void visit_levels(hr_engine *e, uint32_t a, const uint32_t *at, int64_t count, void *context)
+static void visit_levels(hr_engine *e, uint32_t a, void *context)
 {
-    (void)at;
-    (void)count;
     add_levels(e, a, context);
 }
 
-static void visit_keep(hr_engine *e, uint32_t a, const uint32_t *at, int64_t count, void *context)
+static void visit_keep(hr_engine *e, uint32_t a, void *context)
 {
-    keep(e, a, at, count, context);
+    keep(e, a, context);
 }
 
 /* Heap and counts of pairs, what merges left in them included. */
@@ -223,8 +243,21 @@ static void finish(hr_engine *e)
     hr_engine_make_heap(e);
 }
 
+/* Pairs that are worth keeping of a large corpus. Most are so rare that they will never be merged;
+ * how many are not is a guess, and when it was too low more are counted. Of a small corpus all are
+ * kept: there it costs nothing. */
+enum { SMALL_SLOTS = 1 << 20, PAIRS_A_MERGE = 4 };
+
+static int64_t pairs_wanted(const hr_engine *e)
+{
+    const int64_t left = e->rules.vocabulary_max - (int64_t)e->vocabulary.count;
+    if (e->slot_count <= SMALL_SLOTS || e->replaying) return e->sizes.pairs;
+    return hr_max(16384, hr_max(0, left) * PAIRS_A_MERGE) << hr_min(e->recounts - 1, 8);
+}
+
 hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
 {
+    const int64_t step = e->owners ? 2 : 1;
     int64_t all, most_pair = 0;
     e->pair_count = e->list_count = e->heap_count = e->position_count = 0;
     e->free_list = HR_NO_LIST;
@@ -233,14 +266,15 @@ hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
     memset(e->index, 0, (size_t)4 << e->index_bits);
     memset(e->levels, 0, HR_LEVELS * sizeof *e->levels);
     const int64_t most = count_lefts(e, &all);
-    if (most <= e->sizes.positions) for_lefts(e, e->sizes.positions, visit_levels, &most_pair);
-    const int64_t merging = hr_max(most, hr_engine_room_positions(most_pair));
-    choice c = { .pairs = hr_min(e->sizes.pairs / 8 * 5,
-                                 e->sizes.pairs - hr_engine_room_pairs(e, most_pair)),
-                 .positions = e->sizes.positions - merging };
-    if (most > e->sizes.positions || c.positions < most_pair + 2 || c.pairs < 1)
+    const bool fits = step * most <= e->sizes.positions;
+    if (fits) for_lefts(e, false, visit_levels, &most_pair);
+    const int64_t room = e->sizes.pairs - hr_engine_room_pairs(e, most_pair);
+    choice c = { .pairs = hr_min(pairs_wanted(e), hr_min(e->sizes.pairs / 8 * 5, room)),
+                 .positions = e->sizes.positions - hr_engine_room_positions(most_pair) };
+    if (!fits || c.positions < most_pair + 2 || room < 1)
         return hr_fail(err, HR_NO_FIT,
-                       "pairs: the most frequent is there %lld times, too often for %lld positions",
+                       "pairs: the most frequent token is there %lld times, too often for %lld "
+                       "positions",
                        (long long)most, (long long)e->sizes.positions);
     choose(e, hr_max(1, floor), &c);
     if (all > 0 && c.partly && c.floor >= HR_LEVELS_EXACT)
@@ -248,12 +282,13 @@ hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
                        (long long)c.floor, (long long)e->sizes.pairs);
     e->floor_count = c.floor;
     e->floor_key = UINT64_MAX;
-    if (all > 0) for_lefts(e, e->sizes.positions - c.positions, visit_keep, &c);
-    for (uint32_t id = 0; id < e->vocabulary.count; id++) e->sides[0][id] = (hr_engine_side){ 0 };
+    if (all > 0) for_lefts(e, step * all <= e->sizes.positions, visit_keep, &c);
     if (e->replaying && (e->floor_count > 1 || e->floor_key != UINT64_MAX))
         return hr_fail(err, HR_NO_FIT,
                        "inherited merges: more pairs than the %lld there is room for",
                        (long long)e->sizes.pairs);
+    fill(e);
+    for (uint32_t id = 0; id < e->vocabulary.count; id++) e->sides[0][id] = (hr_engine_side){ 0 };
     finish(e);
     return HR_OK;
 }

@@ -48,15 +48,17 @@ static void put_number(sheet *s, int64_t value)
 static void put_leaf(void *context, const uint8_t *text, int64_t bytes)
 {
     sheet *s = context;
-    char quoted[256];
-    if (!s->escaped) {
-        put_bytes(s, (const char *)text, bytes);
-        return;
-    }
-    for (int64_t part; bytes > 0; text += part, bytes -= part) {
-        part = bytes < 32 ? bytes : 32;
+    char quoted[16];
+    for (int64_t at = 0; at < bytes; at++) {
+        int64_t plain = at;
+        while (plain < bytes &&
+               (!s->escaped || (text[plain] >= 32 && text[plain] != '"' && text[plain] != '\\')))
+            plain++;
+        put_bytes(s, (const char *)text + at, plain - at);
+        at = plain;
+        if (at == bytes) return;
         hr_writer writer = { quoted, sizeof quoted, 0, false };
-        hr_json_quote(&writer, (const char *)text, part);
+        hr_json_quote(&writer, (const char *)text + at, 1);
         put_bytes(s, quoted + 1, writer.used - 2);
     }
 }
