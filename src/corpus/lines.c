@@ -247,6 +247,15 @@ static void close_span(reader *r, bool ends)
     span->ends = ends;
 }
 
+/* Whether the key is one that a sentence may name. */
+static bool is_plain_key(const hr_line *line)
+{
+    if (line->key_bytes == HR_LINE_NAME_BYTES) return false;
+    for (int32_t i = 0; i < line->key_bytes; i++)
+        if (line->key[i] <= ' ' || line->key[i] > '~' || line->key[i] == '"') return false;
+    return true;
+}
+
 static void begin_text(reader *r)
 {
     hr_line *line = r->line;
@@ -255,7 +264,7 @@ static void begin_text(reader *r)
     line->expects = IN_TEXT;
     r->at++;
     if (line->field >= 0) open_span(r, true);
-    else if (line->depth == 1 && !line->first_text[0] && line->key_bytes < HR_LINE_NAME_BYTES)
+    else if (line->depth == 1 && !line->first_text[0] && is_plain_key(line))
         memcpy(line->first_text, line->key, (size_t)line->key_bytes);
 }
 
