@@ -52,11 +52,19 @@ static int run(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";
-    const hr_cli_command *command = hr_cli_command_find(name);
+    int32_t words = 1; /* of the command's name: "train", "tokenize train" */
+    const hr_cli_command *command = NULL;
+    if (argc > 2) {
+        char two[64];
+        snprintf(two, sizeof two, "%.30s %.30s", name, argv[2]);
+        command = hr_cli_command_find(two);
+        if (command) words = 2;
+    }
+    if (!command) command = hr_cli_command_find(name);
     if (!command) return hr_cli_fail_command(name);
     hr_cli_arguments arguments;
     hr_error err;
-    const int32_t count = argc > 2 ? argc - 2 : 0;
+    const int32_t count = argc > 1 + words ? argc - 1 - words : 0;
     if (hr_cli_parse(command, argv + argc - count, count, &arguments, &err) != HR_OK)
         return hr_cli_fail(&err);
     if (!arguments.values[HR_OPTION_HELP]) return command->run(&arguments);

@@ -79,11 +79,12 @@ static hr_status open_inherited(hr_stage *s, hr_error *err)
     if (status != HR_OK) return status;
     const char *merges = (const char *)text.base;
     const int64_t lines = hr_inherited_lines(merges, bytes, INT64_MAX);
-    const int64_t asked = s->request->transition;
-    if (lines < asked)
+    int64_t asked = s->request->transition;
+    if (lines < asked && s->request->inherit)
         status = hr_fail(err, HR_USAGE,
                          "transition %lld: %s has %lld lines, and the first so many are inherited",
                          (long long)asked, s->merges_path, (long long)lines);
+    asked = hr_min(asked, lines); /* stage 1 of a small text may have ended before */
     if (status == HR_OK)
         status = hr_stage_region(s, "inherited merges", hr_inherited_bytes(asked), &region, err);
     if (status == HR_OK)

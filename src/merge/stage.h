@@ -36,8 +36,7 @@ typedef struct hr_stage {
     hr_tokenize_train_result *result;
     int32_t number; /* 1 or 2 */
     int32_t threads;
-    int64_t merges_path_lines; /* stage 2: lines of merges.txt that are inherited */
-    const char *merges_path;
+    const char *merges_path; /* stage 2: whose first lines are inherited */
 
     hr_memory memory;
     hr_pool pool;

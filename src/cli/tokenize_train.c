@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/tokenize_train.c - headroom tokenize train: a tokenizer from text. After the seal nothing may
+ * allocate: standard output has a buffer of its own (main.c). */
+#include "headroom/tokenize_train.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "headroom/progress.h"
+
+static volatile sig_atomic_t interrupts, last_signal;
+
+/* The first lets the training save and end; the second does not wait for that. */
+static void interrupted(int number)
+{
+    last_signal = number;
+    interrupts = interrupts + 1;
+    if (interrupts > 1) _exit(128 + number);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGINT); /* one after the other: they are counted */
+    sigaddset(&action.sa_mask, SIGTERM);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+typedef struct {
+    hr_progress progress;
+    bool json;
+    char work[64]; /* that is going on */
+    int64_t begun_ns, begun_done;
+} screen;
+
+/* What is left takes as long a piece as what is done of this work. */
+static void told(void *context, const char *work, int64_t done, int64_t all)
+{
+    screen *s = context;
+    char line[HR_PROGRESS_BYTES], left[32] = "";
+    if (!s->progress.terminal) return;
+    const int64_t now = now_ns();
+    if (strcmp(work, s->work) != 0) {
+        snprintf(s->work, sizeof s->work, "%s", work);
+        s->begun_ns = now;
+        s->begun_done = done;
+    }
+    const double seconds = (double)(now - s->begun_ns) / 1e9, part = (double)(done - s->begun_done);
+    if (seconds > 0.5 && part > 0)
+        snprintf(left, sizeof left, ", %.0f s left", seconds / part * (double)(all - done));
+    snprintf(line, sizeof line, "%s: %lld of %lld%s", work, (long long)done, (long long)all, left);
+    hr_progress_note(&s->progress, line, now);
+}
+
+static void planned(void *context, const hr_tokenize_train_plan *plan)
+{
+    screen *s = context;
+    char process[64], tables[64], engine[64];
+    hr_progress_end(&s->progress);
+    if (s->json) return;
+    printf("plan   stage %d%s: %lld bytes of text in %lld lines, %lld %s\n", plan->stage,
+           plan->resumed ? ", going on where it was" : "", (long long)plan->text_bytes,
+           (long long)plan->lines, (long long)plan->words,
+           plan->stage == 1 ? "distinct words" : "words");
+    printf("plan   process %s, of which words and buffers %s, merging %s\n",
+           hr_bytes_print(plan->process_bytes_planned, process),
+           hr_bytes_print(plan->tables_bytes, tables), hr_bytes_print(plan->engine_bytes, engine));
+    fflush(stdout);
+}
+
+static void print_text(const hr_tokenize_train_request *request, const hr_tokenize_train_result *r)
+{
+    char planned_text[64], measured[64];
+    if (r->inherited)
+        printf("merges %lld inherited, of which %lld were not there to be made\n",
+               (long long)r->inherited, (long long)r->dropped);
+    printf("saved  %s/tokenizer.json, vocab.json, merges.txt: %lld tokens, %lld merges\n",
+           request->out, (long long)r->tokens, (long long)r->merges);
+    if (r->tokens < request->vocab_size)
+        printf("       the text has no more pairs that are there %lld time%s or more\n",
+               (long long)(request->min_frequency ? request->min_frequency : 1),
+               request->min_frequency > 1 ? "s" : "");
+    printf("memory planned %s, measured %s\n",
+           hr_bytes_print(r->plan.process_bytes_planned, planned_text),
+           hr_bytes_print(r->process_bytes_measured, measured));
+}
+
+static void print_json(const hr_tokenize_train_result *r)
+{
+    printf("{ \"tokens\": %lld, \"merges\": %lld, \"inherited\": %lld, \"dropped\": %lld, "
+           "\"text_bytes\": %lld, \"lines\": %lld, \"words\": %lld, \"recounts\": %lld, "
+           "\"process_bytes_planned\": %lld, \"process_bytes_measured\": %lld, \"clock\": { "
+           "\"look_seconds\": %.6f, \"count_seconds\": %.6f, \"build_seconds\": %.6f, "
+           "\"merge_seconds\": %.6f, \"write_seconds\": %.6f } }\n",
+           (long long)r->tokens, (long long)r->merges, (long long)r->inherited,
+           (long long)r->dropped, (long long)r->plan.text_bytes, (long long)r->plan.lines,
+           (long long)r->plan.words, (long long)r->recounts,
+           (long long)r->plan.process_bytes_planned, (long long)r->process_bytes_measured,
+           r->look_seconds, r->count_seconds, r->build_seconds, r->merge_seconds, r->write_seconds);
+}
+
+static hr_status read_numbers(const hr_cli_arguments *a, hr_tokenize_train_request *request,
+                              hr_error *err)
+{
+    const char *budget = a->values[HR_OPTION_BUDGET];
+    const struct {
+        hr_cli_option_id id;
+        int64_t *value;
+    } numbers[] = { { HR_OPTION_VOCAB_SIZE, &request->vocab_size },
+                    { HR_OPTION_MIN_FREQUENCY, &request->min_frequency },
+                    { HR_OPTION_LIMIT_ALPHABET, &request->limit_alphabet },
+                    { HR_OPTION_MAX_TOKEN_LENGTH, &request->max_token_length },
+                    { HR_OPTION_TRANSITION, &request->transition },
+                    { HR_OPTION_THREADS, &request->threads } };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        const hr_status status = hr_cli_whole(a, numbers[i].id, numbers[i].value, err);
+        if (status != HR_OK) return status;
+    }
+    hr_status status = budget ? hr_bytes_parse(budget, &request->budget, err) : HR_OK;
+    if (status == HR_OK && budget && request->budget == 0)
+        status = hr_fail(err, HR_USAGE, "--budget %.40s is no room at all; give a size", budget);
+    if (status == HR_OK && !request->out)
+        status = hr_fail(err, HR_USAGE, "tokenize train needs --out, a folder for its files");
+    return status;
+}
+
+int hr_cli_tokenize_train(const hr_cli_arguments *a)
+{
+    screen s = { .progress = hr_progress_begin(STDERR_FILENO),
+                 .json = a->values[HR_OPTION_JSON] != NULL };
+    hr_tokenize_train_request request;
+    hr_tokenize_train_result result;
+    hr_error err;
+    hr_tokenize_train_default(&request);
+    request.files = (const char *const *)a->operands;
+    request.file_count = a->operand_count;
+    request.out = a->values[HR_OPTION_TOKENIZER_OUT];
+    request.initial_alphabet = a->values[HR_OPTION_INITIAL_ALPHABET];
+    request.special_tokens = a->repeated;
+    request.special_count = a->repeated_count;
+    request.pattern = a->values[HR_OPTION_PATTERN];
+    request.like = a->values[HR_OPTION_LIKE];
+    request.prefix_space = a->values[HR_OPTION_PREFIX_SPACE] != NULL;
+    request.pattern_two = a->values[HR_OPTION_PATTERN_TWO];
+    request.inherit = a->values[HR_OPTION_INHERIT];
+    request.interrupts = &interrupts;
+    request.planned = planned;
+    request.told = told;
+    request.context = &s;
+    if (read_numbers(a, &request, &err) != HR_OK) return hr_cli_fail(&err);
+    catch_signals();
+    const hr_status status = hr_tokenize_train(&request, &result, &err);
+    hr_progress_end(&s.progress);
+    if (status == HR_OK && s.json) print_json(&result);
+    else if (status == HR_OK) print_text(&request, &result);
+    if (status == HR_OK) return HR_OK;
+    const int code = hr_cli_fail(&err);
+    return status == HR_INTERRUPTED && !result.saved ? 128 + (int)last_signal : code;
+}
