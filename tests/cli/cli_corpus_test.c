@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_corpus_test.c - runs on corpora: prompts are masked as labels of rows are, a mixture and packed
+ * files stay inside the plan, and `data inspect` says what a run saw. */
+#include <math.h>
+#include <sys/stat.h>
+
+#include "headroom/status.h"
+#include "support/program.h"
+#include "support/stored.h"
+
+enum { T = 16, STEPS = 6, DOCUMENTS = 60 };
+
+/* The numbers of a key in a file of metrics. */
+static int32_t read_all(const char *name, const char *key, double *values, int32_t most)
+{
+    FILE *metrics = fopen(name, "r");
+    char line[1024];
+    int32_t count = 0;
+    assert_non_null(metrics);
+    while (fgets(line, sizeof line, metrics)) {
+        json_t *object = json_loads(line, 0, NULL);
+        const json_t *found = json_object_get(object, key);
+        if (json_is_number(found) && count < most) values[count++] = json_number_value(found);
+        json_decref(object);
+    }
+    fclose(metrics);
+    return count;
+}
+
+/* Prompts and completions as lines, and the same tokens as rows: bytes, with a zero between. */
+static void put_both(const char *lines, const char *rows)
+{
+    static int64_t ids[DOCUMENTS * 64];
+    static int32_t labels[DOCUMENTS * 64];
+    static uint8_t tokens[DOCUMENTS * 64];
+    static char masked[sizeof tokens];
+    static char content[DOCUMENTS * 128];
+    int64_t used = 0, count = 0;
+    for (int i = 0; i < DOCUMENTS; i++) {
+        char prompt[32], completion[32];
+        const int prompt_bytes = sprintf(prompt, "what is %d?", i * i);
+        const int completion_bytes = sprintf(completion, "the square of %d", i);
+        used += sprintf(content + used, "{\"completion\":\"%s\",\"prompt\":\"%s\"}\n", completion,
+                        prompt);
+        if (i) tokens[count++] = 0;
+        memset(masked + count, 1, (size_t)prompt_bytes);
+        memcpy(tokens + count, prompt, (size_t)prompt_bytes);
+        count += prompt_bytes;
+        memcpy(tokens + count, completion, (size_t)completion_bytes);
+        count += completion_bytes;
+    }
+    put(lines, content);
+    const int64_t windows = (count - 1) / T;
+    for (int64_t i = 0; i < windows * T; i++) {
+        ids[i] = tokens[i];
+        labels[i] = masked[i + 1] ? -100 : tokens[i + 1];
+    }
+    char shape[64];
+    snprintf(shape, sizeof shape, "[%lld,%d]", (long long)windows, T);
+    stored_file file = stored_begin();
+    stored_add(&file, "input_ids", "I64", shape, ids, windows * T * 8);
+    stored_add(&file, "labels", "I32", shape, labels, windows * T * 4);
+    stored_end(&file, rows);
+}
+
+static void a_masked_prompt_is_a_label_that_is_ignored(void **state)
+{
+    (void)state;
+    require_program();
+    double lines[STEPS], rows[STEPS], counted[STEPS];
+    put("recipe.yaml", tiny);
+    put_both("a.jsonl", "a.safetensors");
+    assert_int_equal(run("train recipe.yaml train.steps=6 data.train=a.jsonl data.document_end=0 "
+                         "--out lines --metrics lines.jsonl"),
+                     HR_OK);
+    assert_non_null(strstr(out, "60 documents"));
+    assert_non_null(strstr(out, "% not learned"));
+    assert_int_equal(run("train recipe.yaml train.steps=6 data.train=a.safetensors "
+                         "memory.micro_batch=1 --metrics rows.jsonl"),
+                     HR_OK);
+    assert_int_equal(read_all("lines.jsonl", "loss", lines, STEPS), STEPS);
+    assert_int_equal(read_all("rows.jsonl", "loss", rows, STEPS), STEPS);
+    assert_memory_equal(lines, rows, sizeof lines);
+    assert_int_equal(read_all("lines.jsonl", "tokens", lines, STEPS), STEPS);
+    assert_int_equal(read_all("rows.jsonl", "tokens", counted, STEPS), STEPS);
+    assert_memory_equal(lines, counted, sizeof lines);
+    assert_true(lines[0] < 4 * T);
+}
+
+/* A folder, packed files, a share held out: all in what was planned, and the same losses again from
+ * the cache, in other micro-batches. */
+static void a_mixture_trains_inside_its_plan_and_again_from_its_cache(void **state)
+{
+    (void)state;
+    require_program();
+    double first[STEPS], second[STEPS];
+    static char content[40000];
+    int64_t used = 0;
+    put("recipe.yaml", tiny);
+    assert_int_equal(mkdir("text", 0777), 0);
+    for (int i = 0; i < 200; i++)
+        used += sprintf(content + used,
+                        "{\"id\":%d,\"text\":\"document %d \\u00e9 of a few words"
+                        "\"}\n",
+                        i, i);
+    put("text/a.jsonl", content);
+    put("text/b.txt", content);
+    put_both("c.jsonl", "c.safetensors");
+    assert_int_equal(system("gzip text/a.jsonl text/b.txt"), 0);
+    const char *command = "train recipe.yaml train.steps=6 \"data.train=text/ weight=0.7; c.jsonl "
+                          "weight=0.3\" data.valid=10%% data.cache=cache %s --metrics %s";
+    assert_int_equal(run(command, "", "first.jsonl"), HR_OK);
+    assert_non_null(strstr(out, "text/  "));
+    assert_non_null(strstr(out, "valid  "));
+    assert_null(strstr(out, "tokenized before"));
+    assert_int_equal(run(command, "memory.micro_batch=1", "second.jsonl"), HR_OK);
+    assert_non_null(strstr(out, "tokenized before"));
+    assert_int_equal(read_all("first.jsonl", "loss", first, STEPS), STEPS);
+    assert_int_equal(read_all("second.jsonl", "loss", second, STEPS), STEPS);
+    assert_memory_equal(first, second, sizeof first);
+}
+
+static json_t *inspect(const char *words)
+{
+    assert_int_equal(run("data inspect recipe.yaml --json --out made %s", words), HR_OK);
+    json_t *told = json_loads(out, 0, NULL);
+    assert_non_null(told);
+    return told;
+}
+
+static int64_t number(const json_t *told, int32_t text, const char *key)
+{
+    const json_t *texts = json_object_get(told, "texts");
+    return json_integer_value(json_object_get(json_array_get(texts, (size_t)text), key));
+}
+
+static void inspecting_says_what_there_is(void **state)
+{
+    (void)state;
+    require_program();
+    put("recipe.yaml", tiny);
+    put_both("a.jsonl", "a.safetensors");
+    put("b.txt", "a text of some length, of which windows are made, and then some more of it");
+    json_t *told = inspect("data.train='a.jsonl weight=3; b.txt weight=1' data.valid=b.txt");
+    assert_int_equal(json_array_size(json_object_get(told, "texts")), 3);
+    assert_int_equal(number(told, 0, "documents"), DOCUMENTS);
+    assert_int_equal(number(told, 0, "longest"), 29);
+    assert_int_equal(number(told, 0, "bad_lines"), 0);
+    assert_int_equal(number(told, 1, "tokens"), 74);
+    assert_int_equal(number(told, 2, "tokens"), 74);
+    const json_t *samples = json_object_get(told, "samples");
+    assert_int_equal(json_array_size(samples), 10);
+    const char *prompt = json_string_value(json_object_get(json_array_get(samples, 0), "prompt"));
+    assert_memory_equal(prompt, "what is ", 8);
+    json_decref(told);
+    assert_int_equal(run("data inspect recipe.yaml data.train=a.jsonl --out made"), HR_OK);
+    assert_non_null(strstr(out, "  documents  60, "));
+    assert_non_null(strstr(out, "[learned] the square of "));
+    assert_non_null(strstr(out, "(made before)"));
+}
+
+static void what_cannot_be_read_ends_with_its_code(void **state)
+{
+    (void)state;
+    require_program();
+    put("recipe.yaml", tiny);
+    put("bad.jsonl", "{\"text\":\"fine\"}\n{\"text\":\n");
+    put("a.parquet", "PAR1");
+    put("raw.bin", "ab");
+    static const struct {
+        const char *words, *sentence;
+        int code;
+    } cases[] = {
+        { "data.train=none.txt", "none.txt: there is no such file", HR_USAGE },
+        { "data.train='*.csv'", "*.csv: no file is named so", HR_USAGE },
+        { "data.train=bad.jsonl", "bad.jsonl: line 2: byte 8: the end, and something is missing",
+          HR_CORRUPT },
+        { "data.train=a.parquet", "is a table of columns", HR_USAGE },
+        { "data.train=raw.bin", "type ids=u16", HR_USAGE },
+        { "data.train='bad.jsonl weight=0; raw.bin weight=1'", "a weight is a number above 0",
+          HR_USAGE },
+        { "data.train=bad.jsonl data.text_field=prompt", "a field is one of them", HR_USAGE },
+        { "data.train=bad.jsonl data.document_end=x", "data.document_end takes an id", HR_USAGE },
+        { "data.train=bad.jsonl data.document_end=256", "has ids below", HR_USAGE },
+        { "data.train=1%", "a share is what data.valid may be", HR_USAGE },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(run("data inspect recipe.yaml --out made %s", cases[i].words),
+                         cases[i].code);
+        if (!strstr(err, cases[i].sentence)) fail_msg("%s: %s", cases[i].words, err);
+    }
+    assert_int_equal(run("data look recipe.yaml"), HR_USAGE);
+    assert_non_null(strstr(err, "data has one thing to do: inspect"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(a_masked_prompt_is_a_label_that_is_ignored),
+        IN_A_FOLDER(a_mixture_trains_inside_its_plan_and_again_from_its_cache),
+        IN_A_FOLDER(inspecting_says_what_there_is),
+        IN_A_FOLDER(what_cannot_be_read_ends_with_its_code),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
