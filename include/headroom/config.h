@@ -34,6 +34,7 @@ typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie; /* auto: as the 
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
 typedef enum { HR_BAD_LINES_STOP, HR_BAD_LINES_SKIP } hr_bad_lines;
+typedef enum { HR_DOCUMENTS_JOINED, HR_DOCUMENTS_SEPARATE } hr_documents_kind;
 typedef enum {
     HR_RECOMPUTE_AUTO, /* norms, and layers where nothing else fits */
     HR_RECOMPUTE_NONE,
@@ -84,6 +85,7 @@ typedef struct {
         char prompt_field[HR_FIELD_BYTES], completion_field[HR_FIELD_BYTES];
         char document_end[HR_FIELD_BYTES]; /* id between documents, auto or none */
         int32_t bad_lines;                 /* hr_bad_lines */
+        int32_t documents;                 /* hr_documents_kind */
         int32_t tokenizer;                 /* hr_tokenizer_kind */
         int64_t words_max;                 /* distinct words that counting has room for */
         char cache[HR_PATH_BYTES];         /* directory of token shards; empty: inside train.out */

@@ -27,6 +27,8 @@ typedef struct {
     int32_t position;           /* of one sequence that goes on at int32 [1] `position`, ... */
     const int32_t (*caches)[2]; /* ... keys and values of each layer so far; null: rows are those
                                      of whole sequences */
+    bool separate;              /* rows are tokens of documents that do not see each other: */
+    int32_t begins;             /* int32 rows, where in its sequence the document begins */
     hr_step late[HR_LATE_MAX];
     int32_t late_count;
     hr_status status;

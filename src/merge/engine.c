@@ -37,7 +37,7 @@ int64_t hr_engine_bytes(const hr_engine_sizes *s)
         s->merges * (int64_t)sizeof(hr_engine_merge),
         HR_LEVELS * (int64_t)sizeof(hr_engine_level),
     };
-    int64_t sum = hr_vocabulary_bytes(s->tokens, s->leaves);
+    int64_t sum = hr_merge_vocabulary_bytes(s->tokens, s->leaves);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) sum += hr_round_up(parts[i], 64);
     return sum;
 }

@@ -29,7 +29,7 @@ int64_t hr_inherited_lines(const char *text, int64_t bytes, int64_t lines_max)
 
 int64_t hr_inherited_bytes(int64_t merges)
 {
-    return hr_vocabulary_bytes(merges + 256, 1024) +
+    return hr_merge_vocabulary_bytes(merges + 256, 1024) +
            hr_round_up(merges * (int64_t)sizeof(hr_inherited_merge), 64) +
            (INT64_C(16) << bits_for(merges)) + 2 * hr_round_up(merges + 256, 64) + 64;
 }

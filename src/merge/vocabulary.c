@@ -30,7 +30,7 @@ static int32_t bits_for(int64_t tokens_max)
     return bits;
 }
 
-int64_t hr_vocabulary_bytes(int64_t tokens_max, int64_t leaves_max)
+int64_t hr_merge_vocabulary_bytes(int64_t tokens_max, int64_t leaves_max)
 {
     const int64_t tokens = tokens_max * (int64_t)sizeof(hr_vocabulary_token);
     const int64_t stack = (tokens_max + 1) * 4, slots = INT64_C(4) << bits_for(tokens_max);

@@ -36,7 +36,7 @@ typedef struct {
 } hr_vocabulary;
 
 /* Room for `tokens_max` tokens with `leaves_max` bytes of leaves. Pure. */
-int64_t hr_vocabulary_bytes(int64_t tokens_max, int64_t leaves_max);
+int64_t hr_merge_vocabulary_bytes(int64_t tokens_max, int64_t leaves_max);
 void hr_vocabulary_place(hr_vocabulary *vocabulary, hr_region *region, int64_t tokens_max,
                          int64_t leaves_max);
 

@@ -67,14 +67,17 @@ static void build_fetch(hr_assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
-static void build_text(hr_assembly *a, const char *ids, const char *targets)
+static void build_text(hr_assembly *a, const char *ids, const char *targets, const char *begins)
 {
     a->ids = hr_assembly_tokens(a, ids, a->builder.loop);
     a->targets = hr_assembly_tokens(a, targets, a->builder.loop);
+    a->builder.separate = a->config->data.documents == HR_DOCUMENTS_SEPARATE;
+    if (a->builder.separate) a->builder.begins = hr_assembly_tokens(a, begins, a->builder.loop);
     a->builder.block = HR_BLOCK_EMBED;
     hr_step *step = hr_assembly_host(a, HR_OP_batch, HR_NONE, 0);
     step->out[0] = a->ids;
     step->out[1] = a->targets;
+    if (a->builder.separate) step->out[4] = a->builder.begins;
     a->builder.block = HR_BLOCK_NONE;
 }
 
@@ -82,7 +85,7 @@ static void build_step(hr_assembly *a, hr_region *scratch)
 {
     hr_builder *builder = &a->builder;
     hr_assembly_section(a, "step", a->config->train.batch * a->config->train.seq_len, true);
-    build_text(a, "ids", "targets");
+    build_text(a, "ids", "targets", "begins");
     builder->direction = HR_DIR_FORWARD;
     const int32_t first = builder->program->step_count;
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
@@ -127,7 +130,7 @@ static void build_evaluation(hr_assembly *a, int64_t sequences)
     hr_assembly_section(a, "evaluation", sequences * a->config->train.seq_len, false);
     const int32_t loss_sum = scalar(a, "evaluation loss sum", HR_ROLE_SUM);
     hr_build_loop_open(builder, "evaluation batch", batches ? batches : HR_MANY);
-    build_text(a, "evaluation ids", "evaluation targets");
+    build_text(a, "evaluation ids", "evaluation targets", "evaluation begins");
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
     hr_assembly_head(a, hidden, a->targets, HR_NONE, loss_sum, 0);
     hr_build_loop_close(builder);

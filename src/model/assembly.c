@@ -13,6 +13,7 @@ void hr_assembly_section(hr_assembly *a, const char *name, int64_t rows, bool tr
 {
     a->builder.rows = rows;
     a->builder.training = training;
+    a->builder.separate = false;
     hr_build_loop_open(&a->builder, name, 1);
 }
 

@@ -61,6 +61,11 @@ static hr_status check_family(const hr_config *config, hr_error *err)
     if (family->traits & HR_HAS_STATES && config->model.attention.pattern)
         return hr_fail(err, HR_USAGE, "model.family %s has no attention, and no pattern of it",
                        family->name);
+    if (family->traits & HR_HAS_STATES && config->data.documents)
+        return hr_fail(err, HR_USAGE,
+                       "model.family %s carries its states through a window; data.documents has to "
+                       "be joined",
+                       family->name);
     if (family->traits & HR_HAS_STATES && config->model.dropout > 0)
         return hr_fail(err, HR_USAGE, "model.family %s has no dropout", family->name);
     if (hr_family_ties(config) && !(family->traits & HR_MAY_TIE))

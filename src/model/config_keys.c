@@ -114,6 +114,8 @@ static const hr_config_row rows[] = {
            "what a line that is no JSON, or no document, does: end the run, or nothing"),
     TEXT(data.document_end, "auto", NULL,
          "id between documents, or none; auto: the tokenizer's own, where it has one"),
+    CHOICE(data.documents, "joined", "joined separate",
+           "whether tokens see, and follow, the documents before theirs in a window"),
     CHOICE(data.tokenizer, "bytes", "bytes words", "how text becomes token ids"),
     INTEGER(data.words_max, "1048576", "words", NULL, 1, COUNTED_WORDS_MAX,
             "distinct words that counting has room for"),

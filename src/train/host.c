@@ -50,12 +50,22 @@ static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
     return HR_OK;
 }
 
+/* Rows [row, row + rows) of a batch, and where their documents begin if the program asks. */
+static hr_status read_rows(hr_batches *batches, int64_t batch, int64_t row, int64_t rows,
+                           const hr_call *call, int64_t *targets, hr_error *err)
+{
+    const hr_status status = hr_batches_fill(batches, batch, row, rows, call->out[0], call->out[1],
+                                             targets, err);
+    if (status != HR_OK || !call->out[4]) return status;
+    return hr_batches_begins(batches, batch, row, rows, call->out[4], err);
+}
+
 static hr_status fetch_rows(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
     const int64_t T = trainer->config->train.seq_len;
     int64_t targets;
-    return hr_batches_fill(trainer->train, trainer->step, call->row_first / T, call->rows / T,
-                           call->out[0], call->out[1], &targets, err);
+    return read_rows(trainer->train, trainer->step, call->row_first / T, call->rows / T, call,
+                     &targets, err);
 }
 
 static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_error *err)
@@ -63,9 +73,9 @@ static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_e
     const hr_executor *executor = &trainer->executor;
     int64_t targets;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
-    const hr_status status = hr_batches_fill(
-        trainer->valid, executor->turn[trainer->evaluation_batch], 0,
-        call->rows / trainer->config->train.seq_len, call->out[0], call->out[1], &targets, err);
+    const hr_status status = read_rows(trainer->valid, executor->turn[trainer->evaluation_batch], 0,
+                                       call->rows / trainer->config->train.seq_len, call, &targets,
+                                       err);
     if (status == HR_OK) trainer->evaluated_tokens += targets;
     return status;
 }

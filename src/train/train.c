@@ -47,6 +47,7 @@ static hr_status open_batches(run *r, hr_error *err)
                            .vocab_size = config->model.vocab_size,
                            .T = config->train.seq_len,
                            .batch = config->train.batch,
+                           .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
                            .training = true,
                            .seed = (uint64_t)config->train.seed };
     hr_status status = open_some(r, &desc, &trainer->train_rows, &trainer->train, err);
@@ -62,6 +63,7 @@ static hr_status open_batches(run *r, hr_error *err)
                             .name = config->data.valid,
                             .vocab_size = config->model.vocab_size,
                             .T = config->train.seq_len,
+                            .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
                             .batch = r->admission.config.memory.micro_batch };
     return open_some(r, &desc, &trainer->valid_rows, &trainer->valid, err);
 }

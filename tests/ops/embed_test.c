@@ -227,9 +227,8 @@ static void every_bf16_is_rounded_to_and_read_as_in_the_reference(uint32_t mask)
 }
 
 /* <dy, y(E, P)> = <dE, E> + <dP, P>, since y is linear in the tables. */
-static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
+static void adjoint(const int32_t *begins)
 {
-    (void)unused;
     enum { ROWS = 23, D = 9, T = 6 };
     hr_kernels ref;
     hr_embed_kernels_fill(&ref.embed, 0);
@@ -239,7 +238,7 @@ static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
     float *position = take_random(T * D, HR_F32, 1, &state);
     float *dy = take_random(ROWS * D, HR_F32, 1, &state), *y = take_poisoned(ROWS * D * 4);
     float *dword = take_poisoned(V * D * 4), *dposition = take_poisoned(T * D * 4);
-    hr_call call = { .in = { take_ids(ROWS, &state), word, position },
+    hr_call call = { .in = { take_ids(ROWS, &state), word, position, NULL, (void *)begins },
                      .out = { y },
                      .attr = &attr,
                      .kernels = &ref,
@@ -247,6 +246,7 @@ static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
                      .dtype = HR_F32 };
     run_threads(&call, hr_embed_run, 1, 1);
     call.in[1] = dy;
+    call.in[2] = (void *)begins;
     call.out[0] = dword;
     call.out[1] = dposition;
     call.clear = 3;
@@ -256,6 +256,43 @@ static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
     for (int64_t i = 0; i < V * D; i++) backward += (double)dword[i] * word[i];
     for (int64_t i = 0; i < T * D; i++) backward += (double)dposition[i] * position[i];
     assert_true(fabs(forward - backward) < 1e-5);
+    release_all();
+}
+
+static void the_gradient_is_the_adjoint_of_the_forward_pass(void **unused)
+{
+    (void)unused;
+    /* sequences of 6: three documents, one, two, one for each token, and a short one */
+    static const int32_t begins[] = { 0, 0, 2, 2, 2, 5, 0, 0, 0, 0, 0, 0,
+                                      0, 0, 0, 0, 4, 4, 0, 1, 2, 3, 4 };
+    adjoint(NULL);
+    adjoint(begins);
+}
+
+static void a_document_begins_at_position_0(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 12, D = 5, T = 6 };
+    static const int32_t begins[ROWS] = { 0, 0, 0, 3, 3, 5, 0, 1, 1, 1, 1, 1 };
+    static const int32_t places[ROWS] = { 0, 1, 2, 0, 1, 0, 0, 0, 1, 2, 3, 4 };
+    hr_kernels ref;
+    hr_embed_kernels_fill(&ref.embed, 0);
+    uint64_t state = start(SEED);
+    const hr_embed_attr attr = { V, D, T, T + 2, 2, HR_ROWS };
+    const int32_t *ids = take_ids(ROWS, &state);
+    const float *table = take_random(V * D, HR_F32, 1, &state);
+    const float *positions = take_random((T + 2) * D, HR_F32, 1, &state);
+    float *y = take_poisoned(ROWS * D * 4);
+    hr_call call = { .in = { (void *)ids, (void *)table, (void *)positions, NULL, (void *)begins },
+                     .out = { y },
+                     .attr = &attr,
+                     .kernels = &ref,
+                     .rows = ROWS,
+                     .dtype = HR_F32 };
+    run_threads(&call, hr_embed_run, 1, 1);
+    for (int64_t r = 0; r < ROWS; r++)
+        for (int64_t d = 0; d < D; d++)
+            assert_true(y[r * D + d] == table[ids[r] * D + d] + positions[(places[r] + 2) * D + d]);
     release_all();
 }
 
@@ -274,6 +311,7 @@ int main(void)
         TEST_RUNGS(a_table_of_panels_gives_the_bits_of_one_in_rows),
         cmocka_unit_test(rows_that_start_later_have_their_own_positions),
         cmocka_unit_test(the_gradient_is_the_adjoint_of_the_forward_pass),
+        cmocka_unit_test(a_document_begins_at_position_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,7 @@ int32_t hr_build_attention(hr_builder *builder, const char *name, int32_t q, int
     step->in[0] = q;
     step->in[1] = k;
     step->in[2] = v;
+    step->in[3] = builder->separate ? builder->begins : HR_NONE;
     step->out[0] = o;
     step->out[1] = lse;
     return o;
@@ -95,6 +96,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     made->in[3] = step.out[0];
     made->in[4] = d_o;
     made->in[5] = step.out[1];
+    made->in[6] = step.in[3];
     return HR_OK;
 }
 
@@ -175,7 +177,7 @@ static int64_t pieces_backward(const void *attr, int64_t rows)
 }
 
 const hr_op hr_attention_op = { .name = "attention",
-                                .in = "rRR",
+                                .in = "rRRR",
                                 .out = "rR",
                                 .derivative = derivative,
                                 .row_quantum = row_quantum,
@@ -185,7 +187,7 @@ const hr_op hr_attention_op = { .name = "attention",
                                 .pieces = pieces };
 
 const hr_op hr_attention_bwd_op = { .name = "attention_bwd",
-                                    .in = "rRRrrr",
+                                    .in = "rRRrrrR",
                                     .out = "rRR",
                                     .row_quantum = row_quantum,
                                     .scratch_bytes = hr_attention_bwd_scratch_bytes,

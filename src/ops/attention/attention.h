@@ -50,14 +50,18 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
     }
 }
 
-/* Operands. attention      in  q r, k R, v R                              out o r, lse R
- *           attention_bwd  in  q r, k R, v R, o r, do r, lse r            out dq r, dk R, dv R
+/* Operands. attention      in  q r, k R, v R, begins R                    out o r, lse R
+ *           attention_bwd  in  q r, k R, v R, o r, do r, lse r, begins R  out dq r, dk R, dv R
  *
  * q, k, v are [rows, *] activations. When k and v are left out, all three lie in q ("fused"), and
  * dq then receives all three gradients at the same places (every element of dq is written).
  * o, do: [rows, H * head_width]. lse: fp32 [rows, H]; left out of the forward when not needed.
  * rows is a multiple of T except in evaluation and sampling, whose last sequence may be short
  * (row_first is always a multiple of T).
+ *
+ * begins: int32 [rows], where in its sequence of T a row's document begins (that row has its own
+ * index). Each document is a sequence of its own then, also to the mask, but for dropout, which goes
+ * by places in the sequence of T. Left out: a sequence is one document.
  *
  * Head h of a row of q starts at q_offset + h * q_head_stride; the key-value head of query head h
  * is h / (H / G), its k at k_offset + g * k_head_stride, and so for v. Strides, offsets: elements.

@@ -2,7 +2,8 @@
 /* ops/attention/attention_run.c - shares heads of sequences among threads.
  *
  * The unit of the forward is a head; consecutive heads of one thread share packed keys. The unit
- * of the backward is a group of heads, whose dk and dv are one sum in head order. */
+ * of the backward is a group of heads, whose dk and dv are one sum in head order. What a kernel
+ * takes for a sequence is a document where those are apart. */
 #include "base/assert.h"
 #include "base/random.h"
 #include "ops/attention/attention_pattern.h"
@@ -105,11 +106,34 @@ typedef struct {
  * still there then, else some rows. */
 enum { AHEAD_LENGTH = 256, AHEAD_ROWS = 8 };
 
-/* Rows of head `head` of a sequence. */
-static hr_attention_rows rows_at(const share *s, void *tensor, int64_t width, int64_t sequence,
+/* Rows [first, last) of the call: a document, or the sequence where it is all one. */
+typedef struct {
+    int64_t sequence, first, last;
+} document;
+
+/* What lies before the first document of a sequence. */
+static document no_document(const share *s, int64_t sequence)
+{
+    return (document){ sequence, sequence * s->attr->T, sequence * s->attr->T };
+}
+
+/* Moves on to the next document of the sequence; false: there is none. */
+static bool next_document(const share *s, const int32_t *begins, document *d)
+{
+    const int64_t start = d->sequence * s->attr->T;
+    const int64_t end = hr_min(start + s->attr->T, s->call->rows);
+    d->first = d->last;
+    if (d->first == end) return false;
+    d->last = begins ? d->first + 1 : end;
+    while (d->last < end && begins[d->last] != d->last - start) d->last++;
+    return true;
+}
+
+/* Rows of head `head` of a document. */
+static hr_attention_rows rows_at(const share *s, void *tensor, int64_t width, const document *d,
                                  heads of, int64_t head)
 {
-    const int64_t T = s->attr->T, at = sequence * T * width + of.offset + head * of.stride;
+    const int64_t T = s->attr->T, at = d->first * width + of.offset + head * of.stride;
     hr_attention_rows rows = { hr_element_at(tensor, at, s->call->dtype), width, AHEAD_ROWS, 0 };
     if (T > AHEAD_LENGTH) return rows;
     const bool last = head + 1 == of.count;
@@ -154,33 +178,35 @@ static void make_keys(share *s, int64_t sequence, int64_t length)
     s->keyed_sequence = sequence;
 }
 
-static void add_dropout(share *s, hr_attention_task *task, int64_t sequence, int64_t head)
+static void add_dropout(share *s, hr_attention_task *task, const document *d, int64_t head)
 {
     const double dropout = (double)s->attr->dropout;
-    if (s->keyed_sequence != sequence) make_keys(s, sequence, task->length);
-    task->key_low = (const uint32_t *)s->scratch;
+    const int64_t T = s->attr->T, start = d->sequence * T, at = d->first - start;
+    if (s->keyed_sequence != d->sequence)
+        make_keys(s, d->sequence, hr_min(T, s->call->rows - start));
+    task->key_low = (const uint32_t *)s->scratch + at;
     task->key_high = task->key_low + key_words(longest(s->attr, s->call->rows));
-    task->element_first = (uint32_t)(head * s->attr->T);
+    task->element_first = (uint32_t)(head * T + at);
     task->threshold = hr_random_threshold(dropout);
     task->keep_scale = (float)(1 / (1 - dropout));
 }
 
-/* What forward and backward of one head have in common. */
-static hr_attention_task task_of(share *s, int64_t sequence, int64_t head, void *o, float *lse)
+/* What forward and backward of one head of a document have in common. */
+static hr_attention_task task_of(share *s, const document *d, int64_t head, void *o, float *lse)
 {
     const hr_attention_attr *attr = s->attr;
     const hr_call *call = s->call;
-    const int64_t group = head / (attr->H / attr->G), row = sequence * attr->T;
+    const int64_t group = head / (attr->H / attr->G);
     void *k = s->fused ? call->in[0] : call->in[1], *v = s->fused ? call->in[0] : call->in[2];
     const int64_t width = (int64_t)attr->H * attr->head_width;
-    hr_attention_task task = { .q = rows_at(s, call->in[0], attr->q_width, sequence,
-                                            query_heads(attr), head),
-                               .k = rows_at(s, k, s->k_width, sequence, key_heads(attr), group),
-                               .v = rows_at(s, v, s->v_width, sequence, value_heads(attr), group),
-                               .o = rows_at(s, o, width, sequence, output_heads(attr), head),
-                               .lse = lse ? lse + row * attr->H + head : NULL,
+    hr_attention_task task = { .q = rows_at(s, call->in[0], attr->q_width, d, query_heads(attr),
+                                            head),
+                               .k = rows_at(s, k, s->k_width, d, key_heads(attr), group),
+                               .v = rows_at(s, v, s->v_width, d, value_heads(attr), group),
+                               .o = rows_at(s, o, width, d, output_heads(attr), head),
+                               .lse = lse ? lse + d->first * attr->H + head : NULL,
                                .lse_stride = attr->H,
-                               .length = hr_min(attr->T, call->rows - row),
+                               .length = d->last - d->first,
                                .head_width = attr->head_width,
                                .dtype = call->dtype,
                                .mask = attr->mask,
@@ -191,7 +217,7 @@ static hr_attention_task task_of(share *s, int64_t sequence, int64_t head, void 
     if (mask->kind == HR_PATTERN_SLIDING && mask->window >= attr->T) mask->kind = HR_PATTERN_DENSE;
     if (mask->kind == HR_PATTERN_DENSE || mask->kind == HR_PATTERN_SLIDING)
         mask->block = (int32_t)hr_min(attr->T, INT32_MAX);
-    if (attr->dropout > 0) add_dropout(s, &task, sequence, head);
+    if (attr->dropout > 0) add_dropout(s, &task, d, head);
     return task;
 }
 
@@ -202,12 +228,16 @@ void hr_attention_run(const hr_call *call)
     const int64_t group_heads = attr->H / attr->G;
     int64_t first, last;
     hr_share(s.sequences * attr->H, call->thread, call->threads, &first, &last);
-    for (int64_t unit = first; unit < last; unit++) {
-        hr_attention_task task = task_of(&s, unit / attr->H, unit % attr->H, call->out[0],
-                                         call->out[1]);
-        task.first = unit == first || unit % group_heads == 0;
-        task.last = unit + 1 == last || (unit + 1) % group_heads == 0;
-        call->kernels->attention.fwd[call->dtype](&task);
+    for (int64_t unit = first, next; unit < last; unit = next) {
+        document d = no_document(&s, unit / attr->H);
+        next = hr_min((unit / group_heads + 1) * group_heads, last);
+        while (next_document(&s, call->in[3], &d))
+            for (int64_t u = unit; u < next; u++) {
+                hr_attention_task task = task_of(&s, &d, u % attr->H, call->out[0], call->out[1]);
+                task.first = u == unit;
+                task.last = u + 1 == next;
+                call->kernels->attention.fwd[call->dtype](&task);
+            }
     }
 }
 
@@ -255,16 +285,18 @@ void hr_attention_bwd_run(const hr_call *call)
     for (int64_t unit = first; unit < last; unit++) {
         const int64_t sequence = unit / attr->G, group = unit % attr->G;
         if (group == 0) clear_all_gaps(&s, sequence);
-        for (int64_t i = 0; i < group_heads; i++) {
-            const int64_t head = group * group_heads + i;
-            hr_attention_task task = task_of(&s, sequence, head, call->in[3], call->in[5]);
-            task.grad_o = rows_at(&s, call->in[4], width, sequence, output_heads(attr), head);
-            task.dq = rows_at(&s, call->out[0], attr->q_width, sequence, query_heads(attr), head);
-            task.dk = rows_at(&s, dk, s.k_width, sequence, key_heads(attr), group);
-            task.dv = rows_at(&s, dv, s.v_width, sequence, value_heads(attr), group);
-            task.first = i == 0;
-            task.last = i + 1 == group_heads;
-            call->kernels->attention.bwd[call->dtype](&task);
-        }
+        document d = no_document(&s, sequence);
+        while (next_document(&s, call->in[6], &d))
+            for (int64_t i = 0; i < group_heads; i++) {
+                const int64_t head = group * group_heads + i;
+                hr_attention_task task = task_of(&s, &d, head, call->in[3], call->in[5]);
+                task.grad_o = rows_at(&s, call->in[4], width, &d, output_heads(attr), head);
+                task.dq = rows_at(&s, call->out[0], attr->q_width, &d, query_heads(attr), head);
+                task.dk = rows_at(&s, dk, s.k_width, &d, key_heads(attr), group);
+                task.dv = rows_at(&s, dv, s.v_width, &d, value_heads(attr), group);
+                task.first = i == 0;
+                task.last = i + 1 == group_heads;
+                call->kernels->attention.bwd[call->dtype](&task);
+            }
     }
 }

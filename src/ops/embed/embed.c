@@ -27,6 +27,7 @@ int32_t hr_build_embed(hr_builder *builder, const char *name, int32_t ids, int32
     step->in[1] = table;
     step->in[2] = positions;
     step->in[3] = builder->caches ? builder->position : HR_NONE;
+    step->in[4] = builder->separate && positions != HR_NONE ? builder->begins : HR_NONE;
     step->out[0] = y;
     return y;
 }
@@ -58,6 +59,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
                         : hr_build_late(builder, HR_OP_embed_bwd, step.attr, HR_ATTR_BYTES);
     made->in[0] = step.in[0];
     made->in[1] = dy;
+    made->in[2] = step.in[4];
     made->out[0] = table;
     made->out[1] = positions;
     return HR_OK;
@@ -74,14 +76,14 @@ static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR
 }
 
 const hr_op hr_embed_op = { .name = "embed",
-                            .in = "rwWW",
+                            .in = "rwWWR",
                             .out = "r",
                             .derivative = derivative,
                             .items = items,
                             .in_looked_up = 1 << 1 | 1 << 2 };
 
 const hr_op hr_embed_bwd_op = { .name = "embed_bwd",
-                                .in = "rr",
+                                .in = "rrR",
                                 .out = "AA",
                                 .items = items,
                                 .out_looked_up = 1 << 0 | 1 << 1 };

@@ -4,8 +4,8 @@
  *     y[r] = E[ids[r]] + P[skip + position(r)]
  *     dE[ids[r]] += dy[r];  dP[skip + position(r)] += dy[r], tokens in order
  *
- * Operands. embed      in  ids r, E w, P W, start W   out  y r
- *           embed_bwd  in  ids r, dy r                out  dE A, dP A
+ * Operands. embed      in  ids r, E w, P W, start W, begins R   out  y r
+ *           embed_bwd  in  ids r, dy r, begins R                out  dE A, dP A
  *
  *   ids    [rows] int32, 0 <= id < V: checked where the ids are read, not here
  *   E, dE  [V, D] row-major, fp32, of weights that nobody trains bf16 too; or, where the head
@@ -13,6 +13,8 @@
  *          order (E bf16, dE fp32), column v the row of token v
  *   P, dP  [positions, D] fp32
  *   start  [1] int32: position of the first row; left out: each sequence starts at 0
+ *   begins int32 [rows]: where in its sequence of T a row's document begins, which is position 0;
+ *          left out: all begin at 0
  *   y, dy  [rows, D] activations, fp32 or bf16
  *
  * Numerics y rounded once; gradients are fp32 chains over the tokens in order.

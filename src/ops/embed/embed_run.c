@@ -29,9 +29,10 @@ static const float *words_of(const hr_embed_attr *attr, const void *table, int64
     return gathered;
 }
 
-static int64_t position_of(const hr_embed_attr *attr, const hr_call *call, int64_t r)
+static int64_t position_of(const hr_embed_attr *attr, const hr_call *call, const int32_t *begins,
+                           int64_t r)
 {
-    return attr->skip + (call->row_first + r) % attr->T;
+    return attr->skip + (call->row_first + r) % attr->T - (begins ? begins[r] : 0);
 }
 
 void hr_embed_run(const hr_call *call)
@@ -46,7 +47,7 @@ void hr_embed_run(const hr_call *call)
     int64_t first, last;
     hr_share(call->rows, call->thread, call->threads, &first, &last);
     for (int64_t r = first; r < last; r++) {
-        const int64_t position = start + position_of(attr, call, r);
+        const int64_t position = start + position_of(attr, call, call->in[4], r);
         for (int64_t c = 0; c < D; c += unit) {
             const int64_t count = hr_min(unit, D - c);
             call->kernels->embed.fwd(words_of(attr, call->in[1], ids[r], c, count, gathered),
@@ -107,7 +108,8 @@ void hr_embed_bwd_run(const hr_call *call)
             call->kernels->embed.bwd(words + ids[r] * D + first, dy, last - first, call->dtype);
         else if (words) add_to_column(words, attr, ids[r], first, last, dy, call->dtype);
         if (positions)
-            call->kernels->embed.bwd(positions + position_of(attr, call, r) * D + first, dy,
-                                     last - first, call->dtype);
+            call->kernels->embed.bwd(positions + position_of(attr, call, call->in[2], r) * D +
+                                         first,
+                                     dy, last - first, call->dtype);
     }
 }

@@ -14,7 +14,7 @@ const hr_op hr_initialise_op = { .name = "initialise",
                                  .out = "WWWW",
                                  .host = true,
                                  .scratch_bytes = staging };
-const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "RRWW", .host = true };
+const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "RRWWR", .host = true };
 const hr_op hr_prompt_op = { .name = "prompt", .in = "", .out = "rW", .host = true };
 const hr_op hr_pick_op = { .name = "pick",
                            .in = "r",

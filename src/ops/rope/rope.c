@@ -27,6 +27,7 @@ int32_t hr_build_rope(hr_builder *builder, const char *name, int32_t x, int32_t 
     step->in[0] = x;
     step->in[1] = table;
     step->in[2] = builder->caches ? builder->position : HR_NONE;
+    step->in[3] = builder->separate ? builder->begins : HR_NONE;
     step->out[0] = y;
     return y;
 }
@@ -48,6 +49,7 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
     made->in[0] = dy;
     made->in[1] = step.in[1];
     made->in[2] = step.in[2];
+    made->in[3] = step.in[3];
     made->out[0] = dx;
     return HR_OK;
 }
@@ -63,7 +65,7 @@ static void items(const hr_step *step, bool bf16, int64_t rows, int64_t items[HR
 const hr_op hr_rope_table_op = { .name = "rope_table", .in = "", .out = "w" };
 
 const hr_op hr_rope_op = { .name = "rope",
-                           .in = "rwW",
+                           .in = "rwWR",
                            .out = "r",
                            .reuse = { 1 << 0 },
                            .derivative = derivative,

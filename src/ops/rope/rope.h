@@ -6,12 +6,14 @@
  * and with the sine's sign turned for `inverse`, which is also the gradient. Elements of a row that
  * no rotation touches are copied.
  *
- * Operands. rope        in  x r, table w, position W     out  y r
+ * Operands. rope        in  x r, table w, position W, begins R     out  y r
  *           rope_table  in  -                            out  table w
  *
  *   x, y   [rows, width] activations; y may be exactly x
  *   position  int32 [1], the position of the step's first row, where rows are those of one sequence
  *          that goes on; left out: whole sequences of T
+ *   begins int32 [rows]: where in its sequence of T a row's document begins, which is position 0;
+ *          left out: all begin at 0
  *   table  [T, rotary] fp32: half cosines, then half sines; angle = position * f(e), computed in
  *          double and rounded once; f(e) = theta^(-2e / rotary), scaled:
  *            linear  f / factor

@@ -12,7 +12,7 @@ void hr_rope_run(const hr_call *call)
     const hr_rope_attr *attr = call->attr;
     const size_t row_bytes = (size_t)(attr->width * hr_dtype_bytes(call->dtype));
     const float *table = call->in[1];
-    const int32_t *start = call->in[2];
+    const int32_t *start = call->in[2], *begins = call->in[3];
     int64_t first, last;
     hr_share(call->rows, call->thread, call->threads, &first, &last);
     for (int64_t r = first; r < last; r++) {
@@ -20,7 +20,7 @@ void hr_rope_run(const hr_call *call)
         void *y = hr_element_at(call->out[0], r * attr->width, call->dtype);
         if (y != x) memcpy(y, x, row_bytes);
         const int64_t row = call->row_first + r;
-        const int64_t position = start ? *start + row : row % attr->T;
+        const int64_t position = start ? *start + row : row % attr->T - (begins ? begins[r] : 0);
         call->kernels->rope.rotate(y, table + position * attr->rotary, attr, call->dtype);
     }
 }
