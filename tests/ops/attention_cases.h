@@ -63,6 +63,7 @@ typedef struct {
     hr_dtype dtype;
     int64_t rows, row_first;
     bool fused;
+    const int32_t *begins; /* of documents [rows]; null: sequences are one each */
 } attention_case;
 
 typedef struct {
@@ -165,6 +166,7 @@ static inline void case_call(const attention_case *c, attention_tensors *t, bool
         if (t->at[out[i]])
             call.out[i] = (char *)t->at[out[i]] +
                           first * (t->count[out[i]] / c->rows) * case_bytes(c, out[i]);
+    if (c->begins) call.in[backward ? 6 : 3] = (void *)(c->begins + first);
     call.scratch = hr_guard_open(&guard, bytes);
     memset(call.scratch, 0xff, (size_t)bytes);
     for (call.thread = 0; call.thread < threads; call.thread++)

@@ -90,13 +90,15 @@ static double definition(const attention_case *c, const double *x, const double 
     const int64_t w = a->head_width, block = a->mask.block;
     double loss = 0, p[64];
     for (int64_t i = 0; i < c->rows; i++) {
+        const int64_t begin = c->begins ? c->begins[i] : 0;
         const uint64_t key = hr_random_row_key(7, 5, a->site, (uint64_t)(c->row_first / a->T),
                                                (uint64_t)i);
         double total = 0;
-        for (int64_t j = 0; j <= i; j++) {
-            const int64_t apart = i / block - j / block;
+        for (int64_t j = begin; j <= i; j++) {
+            const int64_t apart = (i - begin) / block - (j - begin) / block;
             double score = 0;
-            const bool near = apart <= a->mask.window, column = j / block % a->mask.stride == 0;
+            const bool near = apart <= a->mask.window;
+            const bool column = (j - begin) / block % a->mask.stride == 0;
             const bool kept[] = { true, near, column || apart == 0, near || column || apart == 0,
                                   i - j < a->mask.window };
             for (int64_t e = 0; e < w; e++)
@@ -105,7 +107,7 @@ static double definition(const attention_case *c, const double *x, const double 
             p[j] = kept[a->mask.kind] ? exp((double)a->scale * score) : 0;
             total += p[j];
         }
-        for (int64_t j = 0; j <= i; j++) {
+        for (int64_t j = begin; j <= i; j++) {
             const uint32_t bits = hr_random_element(key, (uint32_t)(head * a->T + j));
             const bool dropped = bits < hr_random_threshold((double)a->dropout);
             const double weight = dropped ? 0 : p[j] / total / (1 - (double)a->dropout);
@@ -119,9 +121,12 @@ static double definition(const attention_case *c, const double *x, const double 
 
 static void gradients_of_the_reference_are_the_slopes_of_its_definition(void **state)
 {
+    static const int32_t begins[21] = { 0, 0, 0, 3,  3,  3,  3,  3,  3,  3, 3,
+                                        3, 3, 3, 14, 15, 15, 15, 15, 15, 15 };
     const double step = 1e-4;
     (void)state;
-    for (int kind = 0; kind < 5; kind++) {
+    for (int turn = 0; turn < 10; turn++) {
+        const int kind = turn % 5;
         case_random random = { .seed = seed + 3 };
         attention_case c = case_of(21, 2, 2, 5, true, 0);
         attention_tensors t;
@@ -129,6 +134,7 @@ static void gradients_of_the_reference_are_the_slopes_of_its_definition(void **s
         c.attr.mask = (hr_attention_mask){ kind, 4, kind == HR_PATTERN_SLIDING ? 6 : 1, 3 };
         c.attr.dropout = 0.3f;
         c.row_first = 42;
+        c.begins = turn < 5 ? NULL : begins;
         case_open(&c, &t, random);
         case_run(&c, &t, 0, 1);
         for (int64_t i = 0; i < t.count[CASE_Q]; i++) x[i] = case_get(&c, &t, CASE_Q, i);
@@ -286,6 +292,43 @@ static void keys_far_behind_a_window_are_not_touched(void **state)
     }
 }
 
+/* Without dropout a document has the bits that it has alone. */
+static void check_documents(const attention_case *c, uint32_t mask, case_random random)
+{
+    attention_case apart = *c;
+    attention_tensors all, alone;
+    int32_t begins[256];
+    apart.attr.dropout = 0;
+    for (int64_t i = 0; i < c->rows; i++) {
+        const bool starts = i % c->attr.T == 0 || case_below(&random, 4) == 0;
+        begins[i] = starts ? (int32_t)(i % c->attr.T) : begins[i - 1];
+        if (i > 1 && case_below(&random, 3)) begins[i] = i % c->attr.T ? begins[i - 1] : 0;
+    }
+    apart.begins = begins;
+    case_open(&apart, &all, random);
+    case_open(&apart, &alone, random);
+    case_run(&apart, &all, mask, 1 + (int32_t)case_below(&random, 3));
+    apart.begins = NULL;
+    for (int64_t first = 0, last; first < c->rows; first = last) {
+        const int64_t start = first / c->attr.T * c->attr.T;
+        for (last = first + 1; last < c->rows && last % c->attr.T; last++)
+            if (begins[last] == last - start) break;
+        apart.attr.T = last - first;
+        apart.row_first = -first;
+        for (int backward = 0; backward < 2; backward++)
+            case_call(&apart, &alone, backward, mask, 1, first, last - first);
+    }
+    for (int i = 0; i < CASE_TENSORS; i++) assert_rows_equal(c, &all, &alone, i, c->rows);
+    case_close(&all);
+    case_close(&alone);
+}
+
+static void documents_that_are_apart_have_the_bits_of_sequences(void **state)
+{
+    (void)state;
+    with_shapes(check_documents);
+}
+
 static void large_scores_stay_finite(void **state)
 {
     uint32_t masks[4];
@@ -328,6 +371,7 @@ int main(void)
         cmocka_unit_test(gradients_of_the_reference_are_the_slopes_of_its_definition),
         cmocka_unit_test(threads_do_not_change_a_bit),
         cmocka_unit_test(cutting_the_batch_into_sequences_does_not_change_a_bit),
+        cmocka_unit_test(documents_that_are_apart_have_the_bits_of_sequences),
         cmocka_unit_test(later_tokens_do_not_change_a_bit_of_earlier_rows),
         cmocka_unit_test(keys_far_behind_a_window_are_not_touched),
         cmocka_unit_test(large_scores_stay_finite),

@@ -165,6 +165,35 @@ static void a_sequence_goes_on_at_its_position(uint32_t mask)
     release_all();
 }
 
+static void a_document_begins_at_position_0(uint32_t mask)
+{
+    static const int32_t begins[2 * T] = { 0, 0, 0, 3, 3, 5, 6, 0, 1, 1, 1, 1, 1, 1 };
+    hr_kernels kernels;
+    hr_rope_kernels_fill(&kernels.rope, mask);
+    hr_rope_attr attr = attr_of(18, 1, 2);
+    uint64_t state = start(SEED);
+    const int64_t row_bytes = attr.width * 2;
+    void *x = take_random(2 * T * attr.width, HR_BF16, 1, &state);
+    void *whole = take_poisoned(2 * T * row_bytes), *alone = take_poisoned(2 * T * row_bytes);
+    hr_call call = { .in = { x, take_table(&attr), NULL, (void *)begins },
+                     .out = { whole },
+                     .attr = &attr,
+                     .kernels = &kernels,
+                     .rows = 2 * T,
+                     .dtype = HR_BF16 };
+    run_threads(&call, hr_rope_run, 1, 2);
+    call.in[3] = NULL;
+    for (int64_t r = 0; r < 2 * T; r++) {
+        call.rows = 1;
+        call.row_first = r % T - begins[r];
+        call.in[0] = hr_element_at(x, r * attr.width, HR_BF16);
+        call.out[0] = hr_element_at(alone, r * attr.width, HR_BF16);
+        run_threads(&call, hr_rope_run, 1, 1);
+    }
+    assert_same_bits(alone, whole, 2 * T * row_bytes);
+    release_all();
+}
+
 /* f(e) of rope.h, after scaling. */
 static long double frequency_of(const hr_rope_attr *attr, int64_t e, int32_t *parts)
 {
@@ -214,6 +243,7 @@ ON_RUNGS(every_head_turns_as_in_the_reference)
 ON_RUNGS(the_inverse_turns_back_and_is_the_adjoint)
 ON_RUNGS(neither_threads_nor_cuts_change_a_bit)
 ON_RUNGS(a_sequence_goes_on_at_its_position)
+ON_RUNGS(a_document_begins_at_position_0)
 
 int main(void)
 {
@@ -223,6 +253,7 @@ int main(void)
         TEST_RUNGS(the_inverse_turns_back_and_is_the_adjoint),
         TEST_RUNGS(neither_threads_nor_cuts_change_a_bit),
         TEST_RUNGS(a_sequence_goes_on_at_its_position),
+        TEST_RUNGS(a_document_begins_at_position_0),
         cmocka_unit_test(the_table_holds_the_angles_of_its_definition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,7 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
         config.model.attention.pattern = 0;
     }
     config.data.tokenizer = HR_TOKENIZER_WORDS;
+    if (!(traits & HR_HAS_STATES)) config.data.documents = (int32_t)between(seed, turn, 29, 0, 1);
     config.train.format = (int32_t)between(seed, turn, 9, 0, 1);
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, 2);
     config.train.batch = 2 * between(seed, turn, 11, 1, 6);
