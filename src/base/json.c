@@ -91,7 +91,7 @@ static int64_t unescape(hr_json *json, char *out)
     if (here(json) != 'u') return 0;
     int32_t point = hex_four(json, json->at + 1);
     json->at += 5;
-    if (point <= 0 || (point >= 0xdc00 && point < 0xe000)) return 0;
+    if (point < !json->zeros || (point >= 0xdc00 && point < 0xe000)) return 0;
     if (point >= 0xd800 && point < 0xdc00) {
         const bool pair = json->at + 1 < json->bytes && json->text[json->at] == '\\' &&
                           json->text[json->at + 1] == 'u';

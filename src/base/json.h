@@ -35,12 +35,14 @@ typedef struct {
     int32_t depth;                /* containers open */
     char open[HR_JSON_DEPTH_MAX]; /* their brackets */
     uint8_t expects;
+    bool zeros; /* set it: \u0000 in a string is a zero byte of `value`, and not wrong */
 } hr_json;
 
 /* text [bytes], written to: keys and strings are decoded in place. */
 hr_json hr_json_over(char *text, int64_t bytes);
 
-/* The next thing. Keys and strings are UTF-8 without a zero byte; surrogates come in pairs. */
+/* The next thing. Keys and strings are UTF-8, without a zero byte unless `zeros`; surrogates come in
+ * pairs. */
 hr_json_kind hr_json_next(hr_json *json);
 
 /* Passes over the rest of the value of which `kind` was the beginning; false when it is wrong. */

@@ -183,6 +183,32 @@ const char *hr_cutter_how(const hr_cutter *cutter, int32_t index)
     return index >= 0 && index < cutter->count ? cutter->stages[index].how : NULL;
 }
 
+static bool is_letter(uint8_t c)
+{
+    return c < 0x80 && hr_unicode_class[c] & HR_LETTER;
+}
+
+static bool is_digit(uint8_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool hr_cutter_parts(const hr_cutter *cutter, const uint8_t *text)
+{
+    const stage *first = &cutter->stages[0];
+    const bool kept = first->behaviour == HR_CUT_ISOLATED ||
+                      (first->behaviour == HR_CUT_REMOVED && first->invert);
+    const uint8_t left = text[-1], here = text[0];
+    if (first->searcher == hr_searcher_numeric)
+        return left < 0x80 && !is_digit(left) && is_digit(here);
+    if (!cutter->count || !kept) return false;
+    if (first->searcher == hr_searcher_super_two) return is_letter(left) && is_digit(here);
+    if (!first->scanner) return false;
+    /* Lines that begin with a letter or a digit; words behind words. */
+    return left == '\n' ? is_letter(here) || is_digit(here)
+                        : is_letter(left) && here == ' ' && is_letter(text[1]);
+}
+
 int64_t hr_cut_bytes(const hr_cutter *cutter)
 {
     int64_t bytes = hr_round_up((int64_t)sizeof(hr_cut), 64);

@@ -68,6 +68,10 @@ HR_MUST_CHECK hr_status hr_cutter_place(hr_cutter **cutter, hr_region *region,
 /* How stage `index` finds its matches: "scanner gpt2", "pcre2" ...; null past the last. */
 const char *hr_cutter_how(const hr_cutter *cutter, int32_t index);
 
+/* Whether a piece begins at `text` whatever else is there: text[-1] to text[1] tell. Never where
+ * the first stage has no scanner. */
+bool hr_cutter_parts(const hr_cutter *cutter, const uint8_t *text);
+
 typedef struct {
     uint32_t begin, end; /* in the window */
 } hr_piece;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/scanner.c - one character after the other, the alternatives of a pattern in their order.
+/* tokenizer/scanner.c - one character after the other, the alternatives of a pattern in their
+ * order.
  *
  * Each `*_piece` says where the match that begins at `p` ends and, in `far`, how far it looked. A
  * window that is not the end of the text can be trusted up to MARGIN bytes before its end: nothing
@@ -46,8 +47,8 @@ static inline bool is_newline(stretch s, int64_t p)
     return p < s.end && (s.text[p] == '\n' || s.text[p] == '\r');
 }
 
-/* Bytes of 's|'t|'re|'ve|'m|'ll|'d at an apostrophe, 0: none. Upper case and the long s, which folds
- * to s, only where case is no matter. */
+/* Bytes of 's|'t|'re|'ve|'m|'ll|'d at an apostrophe, 0: none. Upper case and the long s, which
+ * folds to s, only where case is no matter. */
 static inline int64_t contraction(stretch s, int64_t p, bool any_case)
 {
     if (p + 1 >= s.end) return 0;
@@ -139,8 +140,8 @@ static inline int64_t cl100k_piece(stretch s, int64_t p, int32_t digits, int64_t
 /* ---- U = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], L = [\p{Ll}\p{Lm}\p{Lo}\p{M}], C = the contractions:
  * [^\r\n\p{L}\p{N}]?U*L+C?|[^\r\n\p{L}\p{N}]?U+L*C?|... */
 
-/* U*L+ at p, else -1. U* takes all that it can, and gives back no more than L+ needs: up to and with
- * the last character that is in both. */
+/* U*L+ at p, else -1. U* takes all that it can, and gives back no more than L+ needs: up to and
+ * with the last character that is in both. */
 static inline int64_t lower_word(stretch s, int64_t p, int64_t *upper_end)
 {
     int64_t at = p, next, both = -1;

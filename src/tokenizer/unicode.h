@@ -13,7 +13,8 @@ enum {
     HR_UPPER = 8,    /* [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] */
     HR_LOWER = 16,   /* [\p{Ll}\p{Lm}\p{Lo}\p{M}]; \p{M} is in both and no letter */
     HR_DECIMAL = 32, /* \d: Nd */
-    HR_NUMERIC = 64  /* N of Unicode 17, which the pre-tokenizer Digits goes by */
+    HR_NUMERIC = 64, /* N of Unicode 17, which the pre-tokenizer Digits goes by */
+    HR_WORD = 128    /* \w: what beside an added token keeps it from being a word of its own */
 };
 
 extern const uint8_t hr_unicode_page[8704];

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/bpe.c - the tables: pairs, where tokens come from, the tree of their texts. */
+#include "tokenizer/bpe.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+
+enum { ID_BITS = 21, RANK_BITS = 22 };
+
+/* Slots for `count` keys, at most 5/8 of them full. */
+static int32_t bits_for(int64_t count)
+{
+    int32_t bits = 4;
+    while ((INT64_C(5) << bits) / 8 < count + 1) bits++;
+    return bits;
+}
+
+int64_t hr_bpe_bytes(hr_bpe_size size)
+{
+    const int64_t aligned = 64, ids = size.ids + 1, nodes = 2 * ids;
+    return ids * 4 + size.text_bytes + ids + ids * (int64_t)sizeof(hr_bpe_origin) + ids * 4 +
+           (INT64_C(8) << bits_for(size.pairs)) + (size.pairs + 1) * 4 +
+           (size.whole_first ? INT64_C(4) << bits_for(size.ids) : 0) +
+           nodes * (int64_t)sizeof(hr_bpe_node) + nodes + 16 + 10 * aligned;
+}
+
+/* Where tokens come from: pairs in order. Then, in the same place, sorting: two rows of ids and of
+ * the first eight bytes; and the tree: where the tokens of each of its nodes begin and end. */
+int64_t hr_bpe_scratch_bytes(hr_bpe_size size)
+{
+    const int64_t ids = size.ids + 1;
+    return hr_max(ids * 4 + (size.pairs + 1) * 8, ids * (4 + 4 + 8 + 16 + 8)) + 8 * 64;
+}
+
+hr_status hr_bpe_place(hr_bpe *bpe, hr_region *region, hr_bpe_size size, hr_error *err)
+{
+    const int64_t ids = size.ids + 1;
+    HR_ASSERT(size.ids <= HR_BPE_IDS_MAX && size.pairs < HR_BPE_RANKS_MAX);
+    *bpe = (hr_bpe){ .size = size };
+    bpe->pair_bits = bits_for(size.pairs);
+    bpe->slot_bits = size.whole_first ? bits_for(size.ids) : 0;
+    bpe->text_at = hr_region_take(region, ids, 4);
+    bpe->text = hr_region_take_raw(region, size.text_bytes + 16, 1);
+    bpe->present = hr_region_take(region, ids, 1);
+    bpe->origins = hr_region_take_raw(region, ids, sizeof *bpe->origins);
+    bpe->shorter = hr_region_take_raw(region, ids, 4);
+    bpe->pairs = hr_region_take(region, INT64_C(1) << bpe->pair_bits, 8);
+    bpe->results = hr_region_take_raw(region, size.pairs + 1, 4);
+    bpe->slots = size.whole_first ? hr_region_take_raw(region, INT64_C(1) << bpe->slot_bits, 4)
+                                  : NULL;
+    bpe->nodes = hr_region_take_raw(region, 2 * ids, sizeof *bpe->nodes);
+    bpe->labels = hr_region_take(region, 2 * ids + 16, 1);
+    if (!bpe->labels)
+        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: %lld bytes needed, there are %lld",
+                       (long long)hr_bpe_bytes(size), (long long)region->bytes);
+    return HR_OK;
+}
+
+/* ---- pairs */
+
+static uint64_t mix(uint64_t key)
+{
+    key *= UINT64_C(0x9e3779b97f4a7c15);
+    return key ^ key >> 32;
+}
+
+/* Left and right, and behind them room for the rank. A used slot is never 0: its lowest bit is. */
+static uint64_t pair_key(uint32_t left, uint32_t right)
+{
+    return (uint64_t)left << (ID_BITS + RANK_BITS) | (uint64_t)right << RANK_BITS;
+}
+
+static inline int64_t pair_slot(const hr_bpe *bpe, uint64_t key)
+{
+    return (int64_t)(mix(key >> RANK_BITS) * UINT64_C(0xff51afd7ed558ccd) >> (64 - bpe->pair_bits));
+}
+
+bool hr_bpe_add_merge(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank, uint32_t result)
+{
+    const uint64_t key = pair_key(left, right);
+    const int64_t mask = (INT64_C(1) << bpe->pair_bits) - 1;
+    if (rank + 1 >= HR_BPE_RANKS_MAX) return false;
+    int64_t slot = pair_slot(bpe, key);
+    for (int64_t tried = 0; bpe->pairs[slot]; slot = (slot + 1) & mask) {
+        if (bpe->pairs[slot] >> RANK_BITS == key >> RANK_BITS) break;
+        if (++tried > mask / 2) return false;
+    }
+    bpe->pairs[slot] = key | (uint64_t)(rank + 1);
+    if (bpe->results && rank <= bpe->size.pairs) bpe->results[rank] = result;
+    return true;
+}
+
+int32_t hr_bpe_rank(const hr_bpe *bpe, uint32_t left, uint32_t right)
+{
+    const uint64_t key = pair_key(left, right);
+    const int64_t mask = (INT64_C(1) << bpe->pair_bits) - 1;
+    for (int64_t slot = pair_slot(bpe, key); bpe->pairs[slot]; slot = (slot + 1) & mask)
+        if (bpe->pairs[slot] >> RANK_BITS == key >> RANK_BITS)
+            return (int32_t)(bpe->pairs[slot] & ((1 << RANK_BITS) - 1)) - 1;
+    return HR_BPE_NONE;
+}
+
+/* ---- where tokens come from */
+
+/* Undoes, last first, the merges that made both, and looks at each moment whether what then stood
+ * side by side would have been merged before what was: of equal ranks the left one comes first. */
+bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right)
+{
+    int32_t left_next = INT32_MAX, right_next = INT32_MAX; /* ranks of what they went into */
+    for (;;) {
+        const int32_t rank = hr_bpe_rank(bpe, left, right);
+        if (rank >= 0 && rank < left_next && rank <= right_next) return false;
+        const hr_bpe_origin *of_left = &bpe->origins[left], *of_right = &bpe->origins[right];
+        if (of_left->rank > of_right->rank) {
+            left_next = of_left->rank;
+            left = of_left->right;
+        } else if (of_right->rank >= 0) {
+            right_next = of_right->rank;
+            right = of_right->left;
+        } else {
+            return true;
+        }
+    }
+}
+
+/* A token is made by a merge if both halves are by then, and nothing in its text is merged across
+ * them before. `late` [ids] is the lowest rank of a merge that had to be passed over for want of
+ * it: if the token does come to be, that merge belongs into a time before its own halves. */
+static void add_origin(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank, uint32_t result,
+                       int32_t *late)
+{
+    const bool never_left = bpe->origins[left].rank == HR_BPE_NEVER;
+    const bool never_right = bpe->origins[right].rank == HR_BPE_NEVER;
+    if (never_left && rank < late[left]) late[left] = rank;
+    if (never_right && rank < late[right]) late[right] = rank;
+    hr_bpe_origin *origin = &bpe->origins[result];
+    if (never_left || never_right || origin->rank != HR_BPE_NEVER) return;
+    /* The pair itself has this rank, which is not before its own. */
+    int32_t left_next = rank, right_next = rank - 1;
+    uint32_t x = left, y = right;
+    for (;;) {
+        const int32_t between = hr_bpe_rank(bpe, x, y);
+        if (between >= 0 && between < left_next && between <= right_next) return;
+        const hr_bpe_origin *of_x = &bpe->origins[x], *of_y = &bpe->origins[y];
+        if (of_x->rank > of_y->rank) {
+            left_next = of_x->rank;
+            x = of_x->right;
+        } else if (of_y->rank >= 0) {
+            right_next = of_y->rank;
+            y = of_y->left;
+        } else {
+            break;
+        }
+    }
+    *origin = (hr_bpe_origin){ rank, left, right };
+    if (late[result] <= rank) bpe->orderly = false;
+}
+
+static void find_origins(hr_bpe *bpe, bool by_result, uint64_t *in_order, int32_t *late)
+{
+    for (int64_t id = 0; id < bpe->size.ids; id++) {
+        bpe->origins[id] = (hr_bpe_origin){ HR_BPE_NEVER, 0, 0 };
+        late[id] = INT32_MAX;
+    }
+    for (int32_t byte = 0; byte < 256; byte++) {
+        if (bpe->byte_id[byte] < 0) bpe->bytes_missing = true;
+        else bpe->origins[bpe->byte_id[byte]].rank = HR_BPE_BYTE;
+    }
+    bpe->orderly = true;
+    if (by_result) {
+        /* Ids are ranks: every way to halve a token, token by token. */
+        for (int64_t id = 0; id < bpe->size.ids; id++) {
+            const uint8_t *text = bpe->text + bpe->text_at[id];
+            const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
+            for (int64_t cut = 1; cut < bytes; cut++) {
+                const int32_t left = hr_bpe_find(bpe, text, cut);
+                const int32_t right = left < 0 ? left : hr_bpe_find(bpe, text + cut, bytes - cut);
+                if (right < 0 || !hr_bpe_add_merge(bpe, (uint32_t)left, (uint32_t)right,
+                                                   (int32_t)id, (uint32_t)id))
+                    continue;
+                add_origin(bpe, (uint32_t)left, (uint32_t)right, (int32_t)id, (uint32_t)id, late);
+            }
+        }
+        return;
+    }
+    /* in_order [pairs + 1]: 0, or left and right of that rank. */
+    const int64_t slots = INT64_C(1) << bpe->pair_bits;
+    memset(in_order, 0, (size_t)(bpe->size.pairs + 1) * sizeof *in_order);
+    for (int64_t slot = 0; slot < slots; slot++) {
+        const uint64_t entry = bpe->pairs[slot];
+        const int64_t rank = (int64_t)(entry & ((1 << RANK_BITS) - 1)) - 1;
+        if (entry) in_order[rank] = entry;
+    }
+    for (int64_t rank = 0; rank <= bpe->size.pairs; rank++) {
+        if (!in_order[rank]) continue;
+        const uint32_t left = (uint32_t)(in_order[rank] >> (ID_BITS + RANK_BITS));
+        const uint32_t right = (uint32_t)(in_order[rank] >> RANK_BITS) & ((1u << ID_BITS) - 1);
+        add_origin(bpe, left, right, (int32_t)rank, bpe->results[rank], late);
+    }
+}
+
+/* ---- texts */
+
+static uint64_t hash_text(const uint8_t *text, int64_t bytes)
+{
+    uint64_t hash = (uint64_t)bytes;
+    for (; bytes >= 8; bytes -= 8, text += 8) {
+        uint64_t word;
+        memcpy(&word, text, 8);
+        hash = mix(hash ^ word);
+    }
+    uint64_t word = 0;
+    memcpy(&word, text, (size_t)bytes);
+    return mix(mix(hash ^ word) + 1);
+}
+
+static bool is_text(const hr_bpe *bpe, int32_t id, const uint8_t *text, int64_t bytes)
+{
+    return hr_bpe_token_bytes(bpe, (uint32_t)id) == bytes &&
+           !memcmp(bpe->text + bpe->text_at[id], text, (size_t)bytes);
+}
+
+int32_t hr_bpe_find(const hr_bpe *bpe, const uint8_t *text, int64_t bytes)
+{
+    const int64_t mask = (INT64_C(1) << bpe->slot_bits) - 1;
+    int64_t slot = (int64_t)(hash_text(text, bytes) >> (64 - bpe->slot_bits));
+    for (; bpe->slots[slot] >= 0; slot = (slot + 1) & mask)
+        if (is_text(bpe, bpe->slots[slot], text, bytes)) return bpe->slots[slot];
+    return HR_BPE_NONE;
+}
+
+static void fill_slots(hr_bpe *bpe)
+{
+    const int64_t mask = (INT64_C(1) << bpe->slot_bits) - 1;
+    memset(bpe->slots, 0xff, (size_t)(mask + 1) * sizeof *bpe->slots);
+    for (int32_t id = 0; id < bpe->size.ids; id++) {
+        if (bpe->present[id] != HR_BPE_PLAIN) continue;
+        int64_t slot = (int64_t)(hash_text(bpe->text + bpe->text_at[id],
+                                           hr_bpe_token_bytes(bpe, (uint32_t)id)) >>
+                                 (64 - bpe->slot_bits));
+        while (bpe->slots[slot] >= 0) slot = (slot + 1) & mask;
+        bpe->slots[slot] = id;
+    }
+}
+
+/* ---- the tree */
+
+typedef struct {
+    const hr_bpe *bpe;
+    uint64_t *first; /* [ids] the first eight bytes, as a number that sorts as they do */
+} sorting;
+
+static bool before(const sorting *sort, uint32_t a, uint32_t b)
+{
+    if (sort->first[a] != sort->first[b]) return sort->first[a] < sort->first[b];
+    const hr_bpe *bpe = sort->bpe;
+    const int64_t a_bytes = hr_bpe_token_bytes(bpe, a), b_bytes = hr_bpe_token_bytes(bpe, b);
+    const int order = memcmp(bpe->text + bpe->text_at[a], bpe->text + bpe->text_at[b],
+                             (size_t)hr_min(a_bytes, b_bytes));
+    return order ? order < 0 : a_bytes < b_bytes;
+}
+
+/* Merge sort from the bottom; returns which of the two rows has the result. */
+static uint32_t *sort_ids(const sorting *sort, uint32_t *ids, uint32_t *other, int64_t count)
+{
+    for (int64_t width = 1; width < count; width *= 2) {
+        for (int64_t begin = 0; begin < count; begin += 2 * width) {
+            const int64_t middle = hr_min(begin + width, count);
+            const int64_t end = hr_min(begin + 2 * width, count);
+            int64_t left = begin, right = middle;
+            for (int64_t at = begin; at < end; at++) {
+                const bool take_left = left < middle &&
+                                       (right == end || !before(sort, ids[right], ids[left]));
+                other[at] = ids[take_left ? left++ : right++];
+            }
+        }
+        uint32_t *swap = ids;
+        ids = other;
+        other = swap;
+    }
+    return ids;
+}
+
+typedef struct {
+    uint32_t begin, end; /* of the sorted tokens below a node */
+} span;
+
+/* Bytes that the first and the last of a span, and so all of it, begin with. */
+static int64_t common(const hr_bpe *bpe, const uint32_t *sorted, span of, int64_t from)
+{
+    const uint32_t first = sorted[of.begin], last = sorted[of.end - 1];
+    const uint8_t *a = bpe->text + bpe->text_at[first], *b = bpe->text + bpe->text_at[last];
+    const int64_t most = hr_min(hr_bpe_token_bytes(bpe, first), hr_bpe_token_bytes(bpe, last));
+    while (from < most && a[from] == b[from]) from++;
+    return from;
+}
+
+/* Breadth first: the children of a node lie side by side. `best` [nodes] is the token that ends at
+ * or above a node. */
+static void build_tree(hr_bpe *bpe, const uint32_t *sorted, int64_t count, span *spans,
+                       int32_t *best)
+{
+    bpe->node_count = 1;
+    bpe->nodes[0] = (hr_bpe_node){ .token = HR_BPE_NONE };
+    spans[0] = (span){ 0, (uint32_t)count };
+    best[0] = HR_BPE_NONE;
+    for (int32_t at = 0; at < bpe->node_count; at++) {
+        hr_bpe_node *node = &bpe->nodes[at];
+        uint32_t next = spans[at].begin;
+        const uint32_t end = spans[at].end;
+        if (node->token >= 0) next++; /* the shortest of them comes first */
+        node->children = (uint32_t)bpe->node_count;
+        while (next < end) {
+            const int64_t depth = node->depth;
+            const uint8_t label = bpe->text[bpe->text_at[sorted[next]] + depth];
+            uint32_t stop = next + 1;
+            while (stop < end && bpe->text[bpe->text_at[sorted[stop]] + depth] == label) stop++;
+            const span of = { next, stop };
+            const int64_t deep = common(bpe, sorted, of, depth + 1);
+            const uint32_t first = sorted[next];
+            const bool ends = hr_bpe_token_bytes(bpe, first) == deep;
+            const int32_t child = bpe->node_count++;
+            bpe->nodes[child] = (hr_bpe_node){ .token = ends ? (int32_t)first : HR_BPE_NONE,
+                                               .text = bpe->text_at[first],
+                                               .depth = (uint16_t)deep };
+            bpe->labels[child] = label;
+            spans[child] = of;
+            best[child] = ends ? (int32_t)first : best[at];
+            if (ends) bpe->shorter[first] = best[at];
+            node->count++;
+            next = stop;
+        }
+    }
+    for (int32_t byte = 0; byte < 256; byte++) bpe->root[byte] = 0;
+    for (int32_t i = 0; i < bpe->nodes[0].count; i++) bpe->root[bpe->labels[1 + i]] = 1 + i;
+}
+
+hr_status hr_bpe_finish(hr_bpe *bpe, bool by_result, hr_region scratch, hr_error *err)
+{
+    const int64_t ids = bpe->size.ids + 1;
+    for (int32_t byte = 0; byte < 256; byte++) bpe->byte_id[byte] = HR_BPE_NONE;
+    for (int32_t id = 0; id < bpe->size.ids; id++) {
+        const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
+        bpe->shorter[id] = HR_BPE_NONE;
+        if (bpe->present[id] != HR_BPE_PLAIN) continue;
+        if (bytes > HR_BPE_TOKEN_BYTES_MAX)
+            return hr_fail(err, HR_CORRUPT, "token %d has %lld bytes; the most is %d", id,
+                           (long long)bytes, HR_BPE_TOKEN_BYTES_MAX);
+        if (bytes > bpe->longest_bytes) bpe->longest_bytes = (int32_t)bytes;
+        if (bytes == 1) bpe->byte_id[bpe->text[bpe->text_at[id]]] = id;
+    }
+    if (bpe->slots) fill_slots(bpe);
+    hr_region early = scratch;
+    uint64_t *in_order = hr_region_take_raw(&early, by_result ? 1 : bpe->size.pairs + 1, 8);
+    int32_t *late = hr_region_take_raw(&early, ids, 4);
+    uint32_t *one = hr_region_take_raw(&scratch, ids, 4);
+    uint32_t *two = hr_region_take_raw(&scratch, ids, 4);
+    uint64_t *first = hr_region_take_raw(&scratch, ids, 8);
+    span *spans = hr_region_take_raw(&scratch, 2 * ids, sizeof *spans);
+    int32_t *best = hr_region_take_raw(&scratch, 2 * ids, 4);
+    if (!best || !late || !in_order)
+        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: %lld bytes of scratch needed",
+                       (long long)hr_bpe_scratch_bytes(bpe->size));
+    find_origins(bpe, by_result, in_order, late);
+    int64_t count = 0;
+    for (int32_t id = 0; id < bpe->size.ids; id++) {
+        if (bpe->present[id] != HR_BPE_PLAIN || bpe->origins[id].rank == HR_BPE_NEVER) continue;
+        const uint8_t *text = bpe->text + bpe->text_at[id];
+        const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
+        first[id] = 0;
+        for (int64_t i = 0; i < 8; i++) first[id] = first[id] << 8 | (i < bytes ? text[i] : 0);
+        one[count++] = (uint32_t)id;
+    }
+    const sorting sort = { bpe, first };
+    build_tree(bpe, sort_ids(&sort, one, two, count), count, spans, best);
+    return HR_OK;
+}

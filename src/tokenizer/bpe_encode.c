@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/bpe_encode.c - the tokens of a piece: remembered, walked, or merged as defined.
+ *
+ * Short pieces come again and again: those of up to 15 bytes and three tokens are kept in a cache,
+ * two to a line, the newer first. Which two tokens stay beside each other is kept in another. */
+#include <emmintrin.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "tokenizer/bpe.h"
+
+enum {
+    CACHE_LINES = 1 << 14, /* 1 MiB: half of the second-level cache of a server's core */
+    PAIR_LINES = 1 << 14,
+    KEPT_BYTES = 15,
+    KEPT_IDS = 3,
+    MERGED_BYTES_MAX = 1 << 18 /* of a piece that is merged as defined: 48 bytes of scratch each */
+};
+
+typedef struct {
+    uint8_t text[KEPT_BYTES];
+    uint8_t bytes; /* and count << 4; 0: free */
+    uint32_t ids[KEPT_IDS];
+    uint32_t unused;
+} kept;
+
+typedef struct {
+    _Alignas(64) kept two[2];
+} line;
+
+typedef struct {
+    int32_t id, before, after; /* -1: none; id -1: merged into the one before */
+} symbol;
+
+struct hr_bpe_walk {
+    const hr_bpe *bpe;
+    line *lines;      /* [CACHE_LINES] */
+    uint64_t *stays;  /* [PAIR_LINES] left, right, and whether they do; 0: free */
+    uint32_t *ids;    /* [piece_bytes + KEPT_IDS] */
+    uint64_t *dead;   /* [piece_bytes / 64 + 1] bits: positions behind which there is no way on */
+    uint8_t *present; /* [piece_bytes] what is left where some bytes have no token */
+    symbol *symbols;  /* [merged] */
+    uint64_t *heap;   /* [3 merged] rank and position */
+    int64_t piece_bytes, merged;
+};
+
+int64_t hr_bpe_piece_bytes(const hr_bpe *bpe, int64_t piece_bytes)
+{
+    return bpe->orderly ? piece_bytes : hr_min(piece_bytes, MERGED_BYTES_MAX);
+}
+
+/* Also what hr_bpe_encode_ref takes. */
+static int64_t merged_bytes(const hr_bpe *bpe, int64_t piece_bytes)
+{
+    return bpe->orderly ? 64 : hr_bpe_piece_bytes(bpe, piece_bytes);
+}
+
+int64_t hr_bpe_walk_bytes(const hr_bpe *bpe, int64_t piece_bytes)
+{
+    const int64_t merged = merged_bytes(bpe, piece_bytes);
+    return (int64_t)sizeof(hr_bpe_walk) + CACHE_LINES * (int64_t)sizeof(line) + PAIR_LINES * 8 +
+           (piece_bytes + KEPT_IDS) * 4 + piece_bytes / 8 + 16 +
+           (bpe->bytes_missing ? piece_bytes : 0) + merged * (int64_t)(sizeof(symbol) + 24) +
+           9 * 64;
+}
+
+hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region, const hr_bpe *bpe,
+                            int64_t piece_bytes, hr_error *err)
+{
+    hr_bpe_walk *made = hr_region_take(region, 1, sizeof *made);
+    const int64_t merged = merged_bytes(bpe, piece_bytes);
+    line *lines = hr_region_take(region, CACHE_LINES, sizeof *lines);
+    uint64_t *stays = hr_region_take(region, PAIR_LINES, 8);
+    uint32_t *ids = hr_region_take_raw(region, piece_bytes + KEPT_IDS, 4);
+    uint64_t *dead = hr_region_take_raw(region, piece_bytes / 64 + 1, 8);
+    uint8_t *present = bpe->bytes_missing ? hr_region_take_raw(region, piece_bytes, 1)
+                                          : (uint8_t *)dead;
+    symbol *symbols = hr_region_take_raw(region, merged, sizeof *symbols);
+    uint64_t *heap = hr_region_take_raw(region, 3 * merged, 8);
+    if (!made || !present || !heap)
+        return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed, there are %lld",
+                       (long long)hr_bpe_walk_bytes(bpe, piece_bytes), (long long)region->bytes);
+    *made = (hr_bpe_walk){
+        bpe, lines, stays, ids, dead, present, symbols, heap, piece_bytes, merged
+    };
+    *walk = made;
+    return HR_OK;
+}
+
+/* ---- as defined */
+
+static void sift_down(uint64_t *heap, int64_t count, int64_t at)
+{
+    const uint64_t moved = heap[at];
+    for (int64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
+        if (child + 1 < count && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= moved) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moved;
+}
+
+static void push(uint64_t *heap, int64_t *count, uint64_t entry)
+{
+    int64_t at = (*count)++;
+    for (; at > 0 && heap[(at - 1) / 2] > entry; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
+    heap[at] = entry;
+}
+
+/* Queues the pair that begins at symbol `at`. */
+static void push_pair(hr_bpe_walk *walk, int64_t *count, int32_t at)
+{
+    const int32_t after = at < 0 ? -1 : walk->symbols[at].after;
+    if (after < 0) return;
+    const int32_t rank = hr_bpe_rank(walk->bpe, (uint32_t)walk->symbols[at].id,
+                                     (uint32_t)walk->symbols[after].id);
+    if (rank >= 0) push(walk->heap, count, (uint64_t)rank << 32 | (uint32_t)at);
+}
+
+int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
+                          const uint32_t **ids)
+{
+    const hr_bpe *bpe = walk->bpe;
+    symbol *symbols = walk->symbols;
+    int32_t count = 0;
+    int64_t queued = 0, told = 0;
+    HR_ASSERT(bytes <= walk->merged);
+    for (int64_t i = 0; i < bytes; i++) {
+        if (bpe->byte_id[text[i]] < 0) continue;
+        symbols[count] = (symbol){ bpe->byte_id[text[i]], count - 1, count + 1 };
+        count++;
+    }
+    if (count) symbols[count - 1].after = -1;
+    for (int32_t i = 0; i < count; i++) push_pair(walk, &queued, i);
+    while (queued) {
+        const uint64_t entry = walk->heap[0];
+        walk->heap[0] = walk->heap[--queued];
+        if (queued) sift_down(walk->heap, queued, 0);
+        const int32_t at = (int32_t)(uint32_t)entry, rank = (int32_t)(entry >> 32);
+        const int32_t after = symbols[at].id < 0 ? -1 : symbols[at].after;
+        if (after < 0 ||
+            hr_bpe_rank(bpe, (uint32_t)symbols[at].id, (uint32_t)symbols[after].id) != rank)
+            continue;
+        symbols[at].id = (int32_t)bpe->results[rank];
+        symbols[at].after = symbols[after].after;
+        symbols[after].id = -1;
+        if (symbols[at].after >= 0) symbols[symbols[at].after].before = at;
+        push_pair(walk, &queued, symbols[at].before);
+        push_pair(walk, &queued, at);
+    }
+    for (int32_t i = 0; i < count; i++)
+        if (symbols[i].id >= 0) walk->ids[told++] = (uint32_t)symbols[i].id;
+    *ids = walk->ids;
+    return told;
+}
+
+/* ---- the walk */
+
+/* Which child of a node begins with a byte; 0: none. Labels have 16 bytes behind the last. */
+static inline int32_t child_of(const hr_bpe *bpe, const hr_bpe_node *node, uint8_t label)
+{
+    const uint8_t *labels = bpe->labels + node->children;
+    const __m128i sought = _mm_set1_epi8((char)label);
+    for (int32_t i = 0; i < node->count; i += 16) {
+        const __m128i there = _mm_loadu_si128((const __m128i *)(const void *)(labels + i));
+        uint32_t equal = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(there, sought));
+        if (node->count - i < 16) equal &= (1u << (node->count - i)) - 1;
+        if (equal) return (int32_t)node->children + i + __builtin_ctz(equal);
+    }
+    return 0;
+}
+
+/* The longest token that text [bytes] begins with; HR_BPE_NONE: none. */
+static inline int32_t longest(const hr_bpe *bpe, const uint8_t *text, int64_t bytes)
+{
+    int32_t best = HR_BPE_NONE;
+    int64_t depth = 1;
+    if (!bytes) return best;
+    for (int32_t at = bpe->root[text[0]]; at;) {
+        const hr_bpe_node *node = &bpe->nodes[at];
+        if (node->depth > bytes) return best;
+        const uint8_t *example = bpe->text + node->text;
+        while (depth < node->depth && text[depth] == example[depth]) depth++;
+        if (depth < node->depth) return best;
+        if (node->token >= 0) best = node->token;
+        if (depth == bytes) return best;
+        at = child_of(bpe, node, text[depth]);
+        depth++;
+    }
+    return best;
+}
+
+static inline bool stays(hr_bpe_walk *walk, uint32_t left, uint32_t right)
+{
+    const uint64_t key = (uint64_t)(left + 1) << 32 | (uint64_t)right << 1;
+    uint64_t *place = &walk->stays[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 50];
+    if ((*place ^ key) <= 1) return *place & 1;
+    const bool answer = hr_bpe_stays(walk->bpe, left, right);
+    *place = key | answer;
+    return answer;
+}
+
+/* The longest token first; where nothing leads on from a position it is dead, and the token that
+ * led there is made shorter. */
+static int64_t walk_piece(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes)
+{
+    const hr_bpe *bpe = walk->bpe;
+    uint64_t *dead = walk->dead;
+    memset(dead, 0, (size_t)(bytes / 64 + 1) * 8);
+    int64_t count = 0, at = 0;
+    int32_t token = longest(bpe, text, bytes);
+    while (token >= 0) {
+        const int64_t end = at + hr_bpe_token_bytes(bpe, (uint32_t)token);
+        if (!(dead[end >> 6] >> (end & 63) & 1) &&
+            (!count || stays(walk, walk->ids[count - 1], (uint32_t)token))) {
+            walk->ids[count++] = (uint32_t)token;
+            at = end;
+            token = longest(bpe, text + at, bytes - at);
+            continue;
+        }
+        token = bpe->shorter[token];
+        if (token >= 0) continue;
+        HR_ASSERT(count > 0); /* a single byte in front always stays */
+        dead[at >> 6] |= UINT64_C(1) << (at & 63);
+        token = (int32_t)walk->ids[--count];
+        at -= hr_bpe_token_bytes(bpe, (uint32_t)token);
+        token = bpe->shorter[token];
+        while (token < 0 && count > 0) {
+            dead[at >> 6] |= UINT64_C(1) << (at & 63);
+            token = (int32_t)walk->ids[--count];
+            at -= hr_bpe_token_bytes(bpe, (uint32_t)token);
+            token = bpe->shorter[token];
+        }
+        HR_ASSERT(token >= 0);
+    }
+    return count;
+}
+
+/* ---- the cache */
+
+/* Text [bytes <= 15] and zeros behind it; `room` bytes can be read. */
+static inline __m128i load_text(const uint8_t *text, int64_t bytes, int64_t room)
+{
+    static const uint8_t masks[32] = { 255, 255, 255, 255, 255, 255, 255, 255,
+                                       255, 255, 255, 255, 255, 255, 255, 255 };
+    if (room >= 16) {
+        const __m128i all = _mm_loadu_si128((const __m128i *)(const void *)text);
+        const uint8_t *mask = masks + 16 - bytes;
+        return _mm_and_si128(all, _mm_loadu_si128((const __m128i *)(const void *)mask));
+    }
+    uint8_t copy[16] = { 0 };
+    memcpy(copy, text, (size_t)bytes);
+    return _mm_loadu_si128((const __m128i *)(const void *)copy);
+}
+
+static int64_t encode_new(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
+                          const uint32_t **ids)
+{
+    const hr_bpe *bpe = walk->bpe;
+    if (bpe->slots) {
+        const int32_t id = hr_bpe_find(bpe, text, bytes);
+        if (id >= 0) {
+            walk->ids[0] = (uint32_t)id;
+            *ids = walk->ids;
+            return 1;
+        }
+    }
+    if (bpe->bytes_missing) {
+        int64_t left = 0;
+        for (int64_t i = 0; i < bytes; i++)
+            if (bpe->byte_id[text[i]] >= 0) walk->present[left++] = text[i];
+        text = walk->present;
+        bytes = left;
+    }
+    if (!bpe->orderly) return hr_bpe_encode_ref(walk, text, bytes, ids);
+    *ids = walk->ids;
+    return walk_piece(walk, text, bytes);
+}
+
+int64_t hr_bpe_encode(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room,
+                      const uint32_t **ids)
+{
+    if (bytes > KEPT_BYTES) return encode_new(walk, text, bytes, ids);
+    const __m128i key = load_text(text, bytes, room);
+    const uint64_t low = (uint64_t)_mm_cvtsi128_si64(key);
+    const uint64_t high = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(key, key));
+    const uint64_t mixed = (low ^ high * UINT64_C(0xff51afd7ed558ccd) ^ (uint64_t)bytes << 57) *
+                           UINT64_C(0x9e3779b97f4a7c15);
+    line *here = &walk->lines[(mixed ^ mixed >> 29) >> 32 & (CACHE_LINES - 1)];
+    for (int32_t i = 0; i < 2; i++) {
+        const kept *one = &here->two[i];
+        const __m128i there = _mm_loadu_si128((const __m128i *)(const void *)one);
+        const uint32_t equal = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(key, there));
+        if ((one->bytes & 15) != bytes || (equal & 0x7fff) != 0x7fff) continue;
+        *ids = one->ids;
+        return one->bytes >> 4;
+    }
+    const int64_t count = encode_new(walk, text, bytes, ids);
+    if (count == 0 || count > KEPT_IDS) return count;
+    here->two[1] = here->two[0];
+    _mm_storeu_si128((__m128i *)(void *)&here->two[0], key);
+    here->two[0].bytes = (uint8_t)(bytes | count << 4);
+    memcpy(here->two[0].ids, *ids, (size_t)count * 4);
+    return count;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/encoder.c - added tokens, form C, added tokens again, pieces, ids: each stage does
+ * what is certain in what it is given, and says how far that is. */
+#include "tokenizer/encoder.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "tokenizer/forms.h"
+#include "tokenizer/unicode.h"
+
+enum { IDS = 4096, PIECES = 256, BESIDE = 4, NORMAL_SLACK = 64 };
+
+/* One level of added tokens. */
+typedef struct {
+    const hr_added *added;
+    int64_t search; /* the search goes on so many bytes behind what is taken; may be below 0 */
+} splitter;
+
+struct hr_encoder {
+    const hr_tokenizer *tokenizer;
+    hr_encoder_sink *sink;
+    void *context;
+    hr_bpe_walk *walk;
+    hr_cut *cut;
+    hr_form_scratch *form;
+    uint8_t *normal; /* [normal_bytes] text in form C: before, taken, and not taken yet */
+    int64_t normal_bytes, normal_at, normal_end;
+    int64_t piece_bytes;
+    splitter raw, normalized;
+    bool in_segment;        /* the cutter is in the middle of one */
+    int64_t segment_before; /* bytes of it that are done */
+    int64_t level_before;   /* bytes that are done of what lies between two raw added tokens */
+    int64_t position;       /* of the text: bytes taken */
+    bool around, stopped;
+    int32_t id_count;
+    uint32_t ids[IDS];
+    hr_piece pieces[PIECES];
+};
+
+static int64_t normal_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
+{
+    return tokenizer->nfc ? 3 * hr_min(piece_bytes, 1 << 20) + piece_bytes + NORMAL_SLACK : 0;
+}
+
+int64_t hr_encoder_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
+{
+    return (int64_t)sizeof(hr_encoder) + hr_bpe_walk_bytes(&tokenizer->bpe, piece_bytes) +
+           hr_cut_bytes(tokenizer->cutter) + normal_room(tokenizer, piece_bytes) +
+           (tokenizer->nfc ? (int64_t)sizeof(hr_form_scratch) : 0) + 5 * 64;
+}
+
+hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tokenizer *tokenizer,
+                           int64_t piece_bytes, hr_encoder_sink *sink, void *context, hr_error *err)
+{
+    hr_encoder *made = hr_region_take(region, 1, sizeof *made);
+    if (!made)
+        return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
+                       (long long)hr_encoder_bytes(tokenizer, piece_bytes));
+    made->tokenizer = tokenizer;
+    made->sink = sink;
+    made->context = context;
+    made->piece_bytes = hr_bpe_piece_bytes(&tokenizer->bpe, piece_bytes);
+    made->raw.added = &tokenizer->raw;
+    made->normalized.added = &tokenizer->normalized;
+    made->normal_bytes = normal_room(tokenizer, piece_bytes);
+    hr_status status = hr_bpe_walk_place(&made->walk, region, &tokenizer->bpe, piece_bytes, err);
+    if (status == HR_OK) status = hr_cut_place(&made->cut, region, tokenizer->cutter, err);
+    if (status != HR_OK) return status;
+    if (tokenizer->nfc) {
+        made->normal = hr_region_take_raw(region, made->normal_bytes, 1);
+        made->form = hr_region_take_raw(region, 1, sizeof *made->form);
+        if (!made->normal || !made->form)
+            return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
+                           (long long)hr_encoder_bytes(tokenizer, piece_bytes));
+    }
+    *encoder = made;
+    return HR_OK;
+}
+
+int64_t hr_encoder_before(const hr_encoder *encoder)
+{
+    return hr_max(BESIDE, hr_cut_before(encoder->cut));
+}
+
+/* ---- ids */
+
+static void flush(hr_encoder *e)
+{
+    if (e->id_count && !e->stopped) e->stopped = !e->sink(e->context, e->ids, e->id_count);
+    e->id_count = 0;
+}
+
+static inline void put_ids(hr_encoder *e, const uint32_t *ids, int64_t count)
+{
+    if (e->id_count + count > IDS) {
+        flush(e);
+        if (count > IDS) {
+            if (!e->stopped) e->stopped = !e->sink(e->context, ids, count);
+            return;
+        }
+    }
+    for (int64_t i = 0; i < count; i++) e->ids[e->id_count + i] = ids[i];
+    e->id_count += (int32_t)count;
+}
+
+void hr_encoder_begin(hr_encoder *encoder, bool around)
+{
+    encoder->in_segment = encoder->stopped = false;
+    encoder->segment_before = encoder->level_before = encoder->position = 0;
+    encoder->around = around;
+    encoder->normal_at = encoder->normal_end = 0;
+    encoder->raw.search = encoder->normalized.search = 0;
+    encoder->id_count = 0;
+    if (around) put_ids(encoder, encoder->tokenizer->first, encoder->tokenizer->first_count);
+}
+
+/* ---- pieces */
+
+static hr_status too_long(const hr_encoder *e, int64_t bytes, hr_error *err)
+{
+    return hr_fail(err, HR_CORRUPT,
+                   "byte %lld: a piece of %lld bytes or more that the pre-tokenizer does not cut; "
+                   "the longest that can be encoded here is %lld",
+                   (long long)e->position, (long long)bytes, (long long)e->piece_bytes);
+}
+
+/* The pieces of text [at, bytes), a segment or, without `ends`, the beginning of what is left of
+ * one. */
+static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
+                             int64_t readable, bool ends, int64_t *taken, hr_error *err)
+{
+    if (!e->in_segment) {
+        if (at == bytes) return *taken = bytes, HR_OK;
+        hr_cut_begin(e->cut);
+        e->segment_before = 0;
+    }
+    const int64_t before = hr_min(e->segment_before, hr_min(at, hr_cut_before(e->cut)));
+    const uint8_t *base = text + at - before;
+    hr_cut_window(e->cut, base, before, bytes - at + before, ends);
+    for (;;) {
+        int64_t count;
+        const hr_status status = hr_cut_next(e->cut, e->pieces, PIECES, &count, err);
+        if (status != HR_OK) return status;
+        if (!count) break;
+        for (int64_t i = 0; i < count; i++) {
+            const hr_piece piece = e->pieces[i];
+            const int64_t length = (int64_t)piece.end - piece.begin;
+            const uint32_t *ids;
+            if (length > e->piece_bytes) return too_long(e, length, err);
+            const int64_t made = hr_bpe_encode(e->walk, base + piece.begin, length,
+                                               text + readable - base - piece.begin, &ids);
+            put_ids(e, ids, made);
+        }
+        if (e->stopped) return hr_fail(err, HR_INTERRUPTED, "interrupted while encoding");
+    }
+    const int64_t done = ends ? bytes : at - before + hr_cut_done(e->cut);
+    e->in_segment = !ends;
+    e->segment_before += done - at;
+    *taken = done;
+    return HR_OK;
+}
+
+typedef hr_status stretch(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
+                          int64_t readable, bool ends, int64_t *taken, hr_error *err);
+
+/* Cuts added tokens out of text [at, bytes) and gives what is between them to the next stage. */
+static hr_status split(hr_encoder *e, splitter *s, stretch *next, const uint8_t *text, int64_t at,
+                       int64_t bytes, int64_t readable, bool ends, int64_t *taken, hr_error *err)
+{
+    if (!s->added->count) return next(e, text, at, bytes, readable, ends, taken, err);
+    int64_t search = at + s->search;
+    for (;;) {
+        const hr_added_part part = hr_added_next(s->added, text, at, search, bytes, ends);
+        const bool last = part.token || (ends && part.begin >= bytes);
+        int64_t done = at;
+        hr_status status = HR_OK;
+        if (part.begin > at || last)
+            status = next(e, text, at, hr_max(at, part.begin), readable, last, &done, err);
+        if (status != HR_OK) return status;
+        if (!part.token) {
+            *taken = ends ? bytes : done;
+            s->search = ends ? 0 : part.search - done;
+            return HR_OK;
+        }
+        put_ids(e, &part.token->id, 1);
+        at = part.end;
+        search = part.search;
+    }
+}
+
+static hr_status take_normalized(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
+                                 int64_t readable, bool ends, int64_t *taken, hr_error *err)
+{
+    /* To these tokens the text begins here, whatever stands before it. */
+    const int64_t before = hr_min(e->level_before, at), base = at - before;
+    int64_t done = before;
+    const hr_status status = split(e, &e->normalized, take_pieces, text + base, before,
+                                   bytes - base, readable - base, ends, &done, err);
+    if (status != HR_OK) return status;
+    *taken = base + done;
+    e->level_before = ends ? 0 : e->level_before + done - before;
+    return HR_OK;
+}
+
+/* Makes room in the buffer of normalized text: what is before `normal_at` goes, but for some. */
+static void compact(hr_encoder *e)
+{
+    const int64_t kept = hr_min(e->normal_at, hr_encoder_before(e));
+    const int64_t begin = e->normal_at - kept;
+    memmove(e->normal, e->normal + begin, (size_t)(e->normal_end - begin));
+    e->normal_at -= begin;
+    e->normal_end -= begin;
+}
+
+/* Text that could change goes through the buffer; other text is taken where it lies. */
+static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
+                          int64_t readable, bool ends, int64_t *taken, hr_error *err)
+{
+    const bool empty = e->normal_at == e->normal_end;
+    if (!e->tokenizer->nfc) return take_normalized(e, text, at, bytes, readable, ends, taken, err);
+    if (empty && !hr_cut_before(e->cut) && ends && !e->in_segment &&
+        hr_form_stable(text + at, bytes - at))
+        return take_normalized(e, text, at, bytes, readable, ends, taken, err);
+    for (;;) {
+        compact(e);
+        int64_t read, written, done;
+        if (!hr_form_compose(text + at, bytes - at, ends, e->normal + e->normal_end,
+                             e->normal_bytes - e->normal_end, e->form, &read, &written))
+            return hr_fail(err, HR_CORRUPT, "byte %lld: more than %d characters that join one",
+                           (long long)e->position, HR_FORM_RUN_MAX);
+        at += read;
+        e->normal_end += written;
+        const bool all = ends && at == bytes;
+        const hr_status status = take_normalized(e, e->normal, e->normal_at, e->normal_end,
+                                                 e->normal_bytes, all, &done, err);
+        if (status != HR_OK) return status;
+        const bool moved = read > 0 || done > e->normal_at;
+        e->normal_at = done;
+        if (all) e->normal_at = e->normal_end = 0;
+        if (all || at == bytes) break;
+        if (!moved && !ends && e->normal_end < e->normal_bytes / 2) break;
+        if (!moved) return too_long(e, e->normal_end - e->normal_at, err);
+    }
+    *taken = at;
+    return HR_OK;
+}
+
+/* ---- UTF-8 */
+
+/* Bytes of text that are UTF-8, up to the last whole character; the rest may be the beginning of
+ * another one, or is none: then `wrong`. */
+static int64_t valid(const uint8_t *text, int64_t at, int64_t bytes, bool whole, bool *wrong)
+{
+    *wrong = false;
+    while (at < bytes) {
+        uint64_t word;
+        while (at + 8 <= bytes &&
+               (memcpy(&word, text + at, 8), !(word & UINT64_C(0x8080808080808080))))
+            at += 8;
+        if (at == bytes) break;
+        uint32_t point;
+        const int64_t taken = hr_utf8_take(text + at, bytes - at, &point);
+        if (taken == 1 && text[at] >= 0x80) {
+            *wrong = whole || !hr_utf8_cut(text + at, bytes - at);
+            break;
+        }
+        at += taken;
+    }
+    return at;
+}
+
+hr_status hr_encoder_take(hr_encoder *encoder, const uint8_t *text, int64_t at, int64_t bytes,
+                          bool whole, int64_t *taken, hr_error *err)
+{
+    bool wrong;
+    HR_ASSERT(at >= 0 && at <= bytes && bytes <= HR_CUT_WINDOW_MAX);
+    const int64_t end = valid(text, at, bytes, whole, &wrong);
+    if (wrong)
+        return hr_fail(err, HR_CORRUPT, "byte %lld: not UTF-8",
+                       (long long)(encoder->position + end - at));
+    int64_t done = at;
+    const hr_status status = split(encoder, &encoder->raw, take_raw, text, at, end, bytes, whole,
+                                   &done, err);
+    if (status != HR_OK) return status;
+    encoder->position += done - at;
+    *taken = done;
+    if (!whole) return HR_OK;
+    if (encoder->around) put_ids(encoder, encoder->tokenizer->last, encoder->tokenizer->last_count);
+    flush(encoder);
+    return encoder->stopped ? hr_fail(err, HR_INTERRUPTED, "interrupted while encoding") : HR_OK;
+}
+
+int64_t hr_tokenizer_parting(const hr_tokenizer *tokenizer, const uint8_t *text, int64_t least,
+                             int64_t most)
+{
+    for (int64_t p = most; p > least; p--)
+        if (hr_cutter_parts(tokenizer->cutter, text + p) &&
+            hr_added_allows_cut(&tokenizer->raw, text[p - 1], text[p]) &&
+            hr_added_allows_cut(&tokenizer->normalized, text[p - 1], text[p]))
+            return p;
+    return -1;
+}

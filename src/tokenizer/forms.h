@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/forms.h - Unicode's normalization form C, of the characters of Unicode 9.
+ *
+ * The field's reference has the tables of that version and leaves later characters alone; a library
+ * with newer tables would compose and order more than it does. */
+#ifndef HR_TOKENIZER_FORMS_H
+#define HR_TOKENIZER_FORMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    uint8_t order;    /* canonical combining class */
+    uint8_t unstable; /* may change, or join what is before it */
+    uint8_t count;    /* of points that it decomposes into, wholly; 0: into itself */
+    uint16_t points;
+} hr_form;
+
+typedef struct {
+    uint32_t first, second, composed;
+} hr_form_pair;
+
+enum { HR_FORM_PAIRS = 940 };
+
+extern const uint8_t hr_form_page[8704];
+extern const uint16_t hr_form_record[];
+extern const hr_form hr_forms[];
+extern const uint32_t hr_form_points[];
+extern const hr_form_pair hr_form_pairs[HR_FORM_PAIRS]; /* in ascending order */
+
+static inline const hr_form *hr_form_of(uint32_t point)
+{
+    return &hr_forms[hr_form_record[hr_form_page[point >> 7] << 7 | (point & 127)]];
+}
+
+/* A character and what joins it, at most so many. */
+enum { HR_FORM_RUN_MAX = 1 << 16 };
+
+typedef struct {
+    uint32_t points[HR_FORM_RUN_MAX], sorted[HR_FORM_RUN_MAX];
+} hr_form_scratch;
+
+/* Brings text [bytes], UTF-8, into form C.
+ *
+ *   whole    the text ends there; else a last character that what follows may join is left
+ *   out      [room]
+ *   taken    out; bytes of text that are done
+ *   written  out; bytes of out
+ *
+ * Returns false, with what was done until then, where more than HR_FORM_RUN_MAX characters would
+ * join one. Stops where `out` has no room for a run any more; 3 x bytes of room are enough. */
+bool hr_form_compose(const uint8_t *text, int64_t bytes, bool whole, uint8_t *out, int64_t room,
+                     hr_form_scratch *scratch, int64_t *taken, int64_t *written);
+
+/* Whether text [bytes] is in form C for a quick look: true only where nothing could change. */
+bool hr_form_stable(const uint8_t *text, int64_t bytes);
+
+#endif

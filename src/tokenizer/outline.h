@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/outline.h - what a tokenizer's file holds and where, before there is memory for it.
+ *
+ * One pass with a small buffer counts what the tables will have to hold. It believes the file to be
+ * JSON; who reads it then looks whether that is true. */
+#ifndef HR_TOKENIZER_OUTLINE_H
+#define HR_TOKENIZER_OUTLINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+enum { HR_OUTLINE_MEMBERS_MAX = 24, HR_OUTLINE_KEY_BYTES = 32 };
+
+typedef struct {
+    char key[HR_OUTLINE_KEY_BYTES]; /* as written */
+    int64_t at, bytes;              /* of the value, in the file */
+} hr_outline_member;
+
+typedef struct {
+    int64_t bytes; /* of the file */
+    hr_outline_member top[HR_OUTLINE_MEMBERS_MAX], model[HR_OUTLINE_MEMBERS_MAX];
+    int32_t top_count, model_count;
+    int64_t vocab_count, vocab_bytes, id_most; /* id_most: of vocabulary and added tokens, -1 */
+    int64_t merge_count, added_count, added_bytes;
+} hr_outline;
+
+/* Reads `path` from end to end. `bare`: it is a vocabulary alone, as vocab.json.
+ * Errors   USAGE, FAILURE  of the file
+ *          CORRUPT         more members than a tokenizer has, a key twice, brackets that do not
+ *                          fit */
+HR_MUST_CHECK hr_status hr_outline_read(hr_outline *outline, const char *path, bool bare,
+                                        hr_error *err);
+
+/* A member by its key; null: there is none. */
+const hr_outline_member *hr_outline_top(const hr_outline *outline, const char *key);
+const hr_outline_member *hr_outline_model(const hr_outline *outline, const char *key);
+
+#endif

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/read.c - vocabulary, merges and added tokens, and the tables over them. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/file.h"
+#include "tokenizer/forms.h"
+#include "tokenizer/reading.h"
+#include "tokenizer/unicode.h"
+
+typedef struct {
+    hr_tokenizer *tokenizer;
+    const hr_tokenizer_source *source;
+    hr_region *tables;
+    char *text; /* the file */
+    hr_keys keys;
+    hr_added_token *added;
+    int32_t added_count;
+    bool ignores_merges;
+} reading;
+
+static hr_json over(const reading *r, const hr_outline_member *member)
+{
+    return hr_json_over(r->text + member->at, member->bytes);
+}
+
+static hr_status read_file(reading *r, const char *path, int64_t bytes, char *text, hr_error *err)
+{
+    int file = -1;
+    int64_t now = 0;
+    hr_status status = hr_file_open(path, &file, &now, err);
+    if (status == HR_OK && now != bytes)
+        status = hr_fail(err, HR_CORRUPT, HR_OF_FILE "it changed while it was read", path);
+    if (status == HR_OK) status = hr_file_read(file, path, 0, text, bytes, err);
+    hr_file_close(&file);
+    (void)r;
+    return status;
+}
+
+/* That the file is JSON, from end to end. What it says is read from the same text again. */
+static hr_status check_json(reading *r, hr_error *err)
+{
+    hr_json json = hr_json_over(r->text, r->source->outline.bytes);
+    hr_json_kind kind = hr_json_next(&json);
+    while (kind != HR_JSON_WRONG && kind != HR_JSON_END) kind = hr_json_next(&json);
+    if (kind == HR_JSON_WRONG)
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "no JSON at byte %lld: %s", r->source->path,
+                       (long long)json.at, json.problem);
+    return HR_OK;
+}
+
+static hr_status wrong(const reading *r, const hr_json *json, const char *what, hr_error *err)
+{
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is not as a tokenizer has it (%s)",
+                   r->source->path, what, json->problem ? json->problem : "another kind of value");
+}
+
+/* ---- the vocabulary */
+
+static hr_status read_vocab(reading *r, hr_json json, hr_error *err)
+{
+    if (hr_json_next(&json) != HR_JSON_OBJECT) return wrong(r, &json, "the vocabulary", err);
+    for (;;) {
+        const hr_json_kind kind = hr_json_next(&json);
+        if (kind == HR_JSON_CLOSE) return HR_OK;
+        if (kind != HR_JSON_KEY) return wrong(r, &json, "the vocabulary", err);
+        const char *key = json.value;
+        const int64_t bytes = json.value_bytes;
+        int64_t id;
+        if (hr_json_next(&json) != HR_JSON_NUMBER || !hr_json_integer(&json, &id))
+            return wrong(r, &json, "an id of the vocabulary", err);
+        const char *why = hr_keys_add(&r->keys, key, bytes, id);
+        if (why)
+            return hr_fail(err, HR_CORRUPT, HR_OF_FILE "token \"%.*s\" with id %lld: %s",
+                           r->source->path, (int)hr_min(bytes, 80), key, (long long)id, why);
+    }
+}
+
+/* A text as its bytes; false, and the text as it is, where it is not all characters of bytes. */
+static bool as_bytes(const char *text, int64_t bytes, uint8_t *out, int64_t *count)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    *count = 0;
+    for (int64_t p = 0; p < bytes;) {
+        uint32_t point;
+        p += hr_utf8_take(at + p, bytes - p, &point);
+        const int32_t byte = hr_character_byte(point);
+        if (byte < 0) {
+            memcpy(out, text, (size_t)bytes);
+            *count = bytes;
+            return false;
+        }
+        out[(*count)++] = (uint8_t)byte;
+    }
+    return bytes > 0;
+}
+
+/* Texts of all ids in their order: those of the vocabulary, and of added tokens that are not
+ * there. */
+static void fill_texts(reading *r)
+{
+    hr_bpe *bpe = &r->tokenizer->bpe;
+    uint32_t used = 0;
+    for (int64_t id = 0; id < bpe->size.ids; id++) {
+        bpe->text_at[id] = used;
+        int64_t count = 0;
+        if (r->keys.bytes[id] >= 0) {
+            const char *text = r->keys.text + r->keys.at[id];
+            const int32_t bytes = r->keys.bytes[id];
+            bool plain = true;
+            if (r->source->form == HR_TOKENIZER_RANKS)
+                memcpy(bpe->text + used, text, (size_t)(count = bytes));
+            else plain = as_bytes(text, bytes, bpe->text + used, &count);
+            bpe->present[id] = plain ? HR_BPE_PLAIN : HR_BPE_OTHER;
+            r->tokenizer->tokens++;
+        }
+        used += (uint32_t)count;
+    }
+    bpe->text_at[bpe->size.ids] = used;
+}
+
+/* ---- merges */
+
+hr_status hr_read_merge(hr_tokenizer *tokenizer, const hr_tokenizer_source *source,
+                        const hr_keys *keys, const char *left, int64_t left_bytes,
+                        const char *right, int64_t right_bytes, hr_error *err)
+{
+    const int32_t a = hr_keys_find(keys, left, left_bytes, "", 0);
+    const int32_t b = hr_keys_find(keys, right, right_bytes, "", 0);
+    const int32_t both = hr_keys_find(keys, left, left_bytes, right, right_bytes);
+    if (a < 0 || b < 0 || both < 0)
+        return hr_fail(err, HR_CORRUPT,
+                       HR_OF_FILE "merge %lld, \"%.*s %.*s\", names the token \"%.*s%.*s\", "
+                                  "which the vocabulary does not have",
+                       source->path, (long long)tokenizer->merges + 1, (int)hr_min(left_bytes, 60),
+                       left, (int)hr_min(right_bytes, 60), right,
+                       a < 0 || b >= 0 ? (int)hr_min(left_bytes, 60) : 0, left,
+                       a >= 0 ? (int)hr_min(right_bytes, 60) : 0, right);
+    if (!hr_bpe_add_merge(&tokenizer->bpe, (uint32_t)a, (uint32_t)b, (int32_t)tokenizer->merges,
+                          (uint32_t)both))
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "more merges than were counted", source->path);
+    tokenizer->merges++;
+    return HR_OK;
+}
+
+static hr_status read_merges(reading *r, hr_json json, hr_error *err)
+{
+    if (hr_json_next(&json) != HR_JSON_ARRAY) return wrong(r, &json, "the list of merges", err);
+    for (;;) {
+        hr_json_kind kind = hr_json_next(&json);
+        if (kind == HR_JSON_CLOSE) return HR_OK;
+        const char *left = json.value, *right = NULL;
+        int64_t left_bytes = json.value_bytes, right_bytes = 0;
+        if (kind == HR_JSON_STRING) {
+            const char *space = memchr(left, ' ', (size_t)left_bytes);
+            if (!space || memchr(space + 1, ' ', (size_t)(left + left_bytes - space - 1)))
+                return hr_fail(err, HR_CORRUPT,
+                               HR_OF_FILE "merge %lld, \"%.*s\", is not two tokens",
+                               r->source->path, (long long)r->tokenizer->merges + 1,
+                               (int)hr_min(left_bytes, 80), left);
+            right = space + 1;
+            right_bytes = left + left_bytes - right;
+            left_bytes = space - left;
+        } else if (kind == HR_JSON_ARRAY && hr_json_next(&json) == HR_JSON_STRING) {
+            left = json.value;
+            left_bytes = json.value_bytes;
+            if (hr_json_next(&json) != HR_JSON_STRING) return wrong(r, &json, "a merge", err);
+            right = json.value;
+            right_bytes = json.value_bytes;
+            if (hr_json_next(&json) != HR_JSON_CLOSE) return wrong(r, &json, "a merge", err);
+        } else {
+            return wrong(r, &json, "a merge", err);
+        }
+        const hr_status status = hr_read_merge(r->tokenizer, r->source, &r->keys, left, left_bytes,
+                                               right, right_bytes, err);
+        if (status != HR_OK) return status;
+    }
+}
+
+/* ---- the model's other members */
+
+static hr_status refuse(const reading *r, const char *key, const char *what, hr_error *err)
+{
+    return hr_fail(err, HR_CORRUPT,
+                   HR_OF_FILE "model.%s is %s, which is not supported: byte-level BPE "
+                              "without it is",
+                   r->source->path, key, what);
+}
+
+static hr_status read_model(reading *r, hr_error *err)
+{
+    const hr_outline *outline = &r->source->outline;
+    bool typed = false;
+    for (int32_t i = 0; i < outline->model_count; i++) {
+        const hr_outline_member *member = &outline->model[i];
+        if (!strcmp(member->key, "vocab") || !strcmp(member->key, "merges")) continue;
+        hr_json json = over(r, member);
+        const hr_json_kind kind = hr_json_next(&json);
+        char value[64] = "set";
+        if (kind == HR_JSON_STRING && json.value_bytes < 60) {
+            memcpy(value, json.value, (size_t)json.value_bytes);
+            value[json.value_bytes] = 0;
+        }
+        const bool off = kind == HR_JSON_NULL || kind == HR_JSON_FALSE ||
+                         (kind == HR_JSON_STRING && !json.value_bytes);
+        double number = 1;
+        if (!strcmp(member->key, "type")) {
+            if (kind != HR_JSON_STRING || strcmp(value, "BPE"))
+                return hr_fail(err, HR_CORRUPT,
+                               HR_OF_FILE "a model of type %s; only BPE is supported",
+                               r->source->path, value);
+            typed = true;
+        } else if (!strcmp(member->key, "ignore_merges")) {
+            r->ignores_merges = kind == HR_JSON_TRUE;
+        } else if (!strcmp(member->key, "dropout")) {
+            if (kind == HR_JSON_NUMBER && hr_json_real(&json, &number) && number == 0) continue;
+            if (!off) return refuse(r, member->key, "set", err);
+        } else if (!strcmp(member->key, "byte_fallback") ||
+                   !strcmp(member->key, "continuing_subword_prefix") ||
+                   !strcmp(member->key, "end_of_word_suffix")) {
+            if (!off) return refuse(r, member->key, kind == HR_JSON_TRUE ? "true" : value, err);
+        }
+    }
+    const hr_outline_member *vocab = hr_outline_model(outline, "vocab");
+    const hr_outline_member *merges = hr_outline_model(outline, "merges");
+    if (!vocab || !merges)
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "its model has no %s%s", r->source->path,
+                       vocab ? "merges" : "vocab", typed ? "" : ", and no type");
+    return read_vocab(r, over(r, vocab), err);
+}
+
+/* An unknown character's token is only asked for where a byte has none. */
+static hr_status check_unknown(reading *r, hr_error *err)
+{
+    const hr_outline_member *member = hr_outline_model(&r->source->outline, "unk_token");
+    if (!member || !r->tokenizer->bpe.bytes_missing) return HR_OK;
+    hr_json json = over(r, member);
+    if (hr_json_next(&json) == HR_JSON_NULL) return HR_OK;
+    for (int32_t byte = 0; byte < 256; byte++) {
+        const bool in_utf8 = byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
+        if (r->tokenizer->bpe.byte_id[byte] < 0 && in_utf8)
+            return hr_fail(err, HR_CORRUPT,
+                           HR_OF_FILE "model.unk_token is set, and byte %d has no token: this is "
+                                      "not supported",
+                           r->source->path, byte);
+    }
+    return HR_OK;
+}
+
+/* ---- added tokens */
+
+static hr_status read_added_one(reading *r, hr_json *json, hr_error *err)
+{
+    hr_added_token token = { .normalized = true };
+    int64_t id = -1;
+    hr_json_kind kind;
+    while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
+        char key[16] = "";
+        if (json->value_bytes < 16) memcpy(key, json->value, (size_t)json->value_bytes);
+        kind = hr_json_next(json);
+        const bool on = kind == HR_JSON_TRUE;
+        if (!strcmp(key, "content") && kind == HR_JSON_STRING) {
+            token.text = (const uint8_t *)json->value;
+            token.bytes = (int32_t)json->value_bytes;
+        } else if (!strcmp(key, "id") && kind == HR_JSON_NUMBER) {
+            if (!hr_json_integer(json, &id)) id = -1;
+        } else if (!strcmp(key, "single_word")) token.single_word = on;
+        else if (!strcmp(key, "lstrip")) token.lstrip = on;
+        else if (!strcmp(key, "rstrip")) token.rstrip = on;
+        else if (!strcmp(key, "normalized")) token.normalized = on;
+        else if (!strcmp(key, "special")) token.special = on;
+        else if (!hr_json_skip(json, kind)) return wrong(r, json, "an added token", err);
+    }
+    if (kind != HR_JSON_CLOSE || !token.text || id < 0)
+        return wrong(r, json, "an added token", err);
+    if (!token.bytes) return HR_OK; /* never found, as the reference has it */
+    token.id = (uint32_t)id;
+    const int32_t there = hr_keys_find(&r->keys, (const char *)token.text, token.bytes, "", 0);
+    const char *why = NULL;
+    if (there >= 0 && there != id) why = "the vocabulary has it under another id";
+    else if (there < 0) why = hr_keys_add(&r->keys, (const char *)token.text, token.bytes, id);
+    if (why)
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "added token \"%.*s\" with id %lld: %s",
+                       r->source->path, (int)hr_min(token.bytes, 80), (const char *)token.text,
+                       (long long)id, why);
+    r->added[r->added_count++] = token;
+    return HR_OK;
+}
+
+static hr_status read_added(reading *r, hr_error *err)
+{
+    const hr_outline_member *member = hr_outline_top(&r->source->outline, "added_tokens");
+    if (!member) return HR_OK;
+    hr_json json = over(r, member);
+    hr_json_kind kind = hr_json_next(&json);
+    if (kind == HR_JSON_NULL) return HR_OK;
+    if (kind != HR_JSON_ARRAY) return wrong(r, &json, "the list of added tokens", err);
+    while ((kind = hr_json_next(&json)) == HR_JSON_OBJECT) {
+        if (r->added_count > r->source->outline.added_count)
+            return wrong(r, &json, "the list of added tokens", err);
+        const hr_status status = read_added_one(r, &json, err);
+        if (status != HR_OK) return status;
+    }
+    return kind == HR_JSON_CLOSE ? HR_OK : wrong(r, &json, "an added token", err);
+}
+
+static hr_status no_room(hr_error *err)
+{
+    return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+}
+
+/* Two tables, by where tokens are found; the text of a normalized one is normalized too. */
+static hr_status place_added(reading *r, hr_region scratch, hr_error *err)
+{
+    hr_tokenizer *tokenizer = r->tokenizer;
+    hr_added_token *raw = hr_region_take_raw(r->tables, r->added_count + 1, sizeof *raw);
+    hr_added_token *normal = hr_region_take_raw(r->tables, r->added_count + 1, sizeof *normal);
+    hr_form_scratch *form = hr_region_take_raw(&scratch, 1, sizeof *form);
+    int32_t raw_count = 0, normal_count = 0;
+    if (!raw || !normal || !form) return no_room(err);
+    for (int32_t i = 0; i < r->added_count; i++) {
+        hr_added_token *token = &r->added[i];
+        const bool normalizes = token->normalized && tokenizer->nfc;
+        uint8_t *copy = hr_region_take_raw(r->tables, token->bytes, 1);
+        if (!copy) return no_room(err);
+        token->text = memcpy(copy, token->text, (size_t)token->bytes);
+        tokenizer->marks[token->id] |= HR_TOKENIZER_ADDED |
+                                       (token->special ? HR_TOKENIZER_SPECIAL : 0);
+        hr_added_token found = *token;
+        if (normalizes && !hr_form_stable(token->text, token->bytes)) {
+            int64_t taken, written;
+            uint8_t *out = hr_region_take_raw(r->tables, 3 * (int64_t)token->bytes, 1);
+            if (!out || !hr_form_compose(token->text, token->bytes, true, out,
+                                         3 * (int64_t)token->bytes, form, &taken, &written))
+                return no_room(err);
+            found.text = out;
+            found.bytes = (int32_t)written;
+        }
+        if (token->normalized) normal[normal_count++] = found;
+        else raw[raw_count++] = found;
+    }
+    tokenizer->added = r->added;
+    tokenizer->added_count = r->added_count;
+    hr_added_over(&tokenizer->raw, raw, raw_count);
+    hr_added_over(&tokenizer->normalized, normal, normal_count);
+    return HR_OK;
+}
+
+int32_t hr_tokenizer_id_of(const hr_tokenizer *tokenizer, const char *text)
+{
+    const int64_t bytes = (int64_t)strlen(text);
+    const hr_bpe *bpe = &tokenizer->bpe;
+    for (int32_t id = 0; id < bpe->size.ids; id++)
+        if (bpe->present[id] != HR_BPE_ABSENT && hr_bpe_token_bytes(bpe, (uint32_t)id) == bytes &&
+            !memcmp(bpe->text + bpe->text_at[id], text, (size_t)bytes))
+            return id;
+    return HR_BPE_NONE;
+}
+
+/* ---- all of it */
+
+static hr_status read_tokens(reading *r, hr_region *scratch, hr_error *err)
+{
+    const hr_tokenizer_source *source = r->source;
+    hr_tokenizer *tokenizer = r->tokenizer;
+    hr_status status;
+    if (!hr_keys_place(&r->keys, scratch, source->size.ids, r->text)) return no_room(err);
+    r->added = hr_region_take_raw(r->tables, source->outline.added_count + 1, sizeof *r->added);
+    tokenizer->marks = hr_region_take(r->tables, source->size.ids + 1, 1);
+    if (!r->added || !tokenizer->marks) return no_room(err);
+    if (source->form == HR_TOKENIZER_RANKS) {
+        r->ignores_merges = true;
+        status = hr_read_ranks(source, scratch, &r->keys, r->text, err);
+    } else if (source->form == HR_TOKENIZER_PAIR) {
+        hr_outline_member whole = { .at = 0, .bytes = source->outline.bytes };
+        status = read_vocab(r, over(r, &whole), err);
+        const int32_t end = hr_keys_find(&r->keys, "<|endoftext|>", 13, "", 0);
+        if (status == HR_OK && end >= 0)
+            r->added[r->added_count++] = (hr_added_token){ .text = (const uint8_t *)r->keys.text +
+                                                                   r->keys.at[end],
+                                                           .bytes = 13,
+                                                           .id = (uint32_t)end,
+                                                           .special = true };
+    } else {
+        status = read_model(r, err);
+        if (status == HR_OK) status = read_added(r, err);
+    }
+    if (status != HR_OK) return status;
+    fill_texts(r);
+    if (source->form == HR_TOKENIZER_RANKS) return HR_OK;
+    if (source->form == HR_TOKENIZER_PAIR)
+        return hr_read_merge_lines(tokenizer, source, &r->keys, r->text, err);
+    return read_merges(r, over(r, hr_outline_model(&source->outline, "merges")), err);
+}
+
+static hr_status make(reading *r, hr_region scratch, const hr_cut_desc *desc, uint32_t cpu,
+                      hr_error *err)
+{
+    hr_tokenizer *tokenizer = r->tokenizer;
+    hr_status status = hr_cutter_place(&tokenizer->cutter, r->tables, desc, cpu, err);
+    if (status == HR_OK)
+        status = hr_bpe_finish(&tokenizer->bpe, r->source->form == HR_TOKENIZER_RANKS, scratch,
+                               err);
+    if (status == HR_OK) status = check_unknown(r, err);
+    if (!r->ignores_merges) tokenizer->bpe.slots = NULL;
+    if (status == HR_OK) status = place_added(r, scratch, err);
+    tokenizer->pattern_count = desc->stage_count;
+    tokenizer->ids = r->source->size.ids;
+    return status;
+}
+
+hr_status hr_tokenizer_place(hr_tokenizer **tokenizer, hr_region *tables, hr_region scratch,
+                             const hr_tokenizer_source *source, uint32_t cpu, hr_error *err)
+{
+    static const char *const forms[] = { "tokenizer.json", "vocab.json and merges.txt",
+                                         "a file of ranks" };
+    hr_tokenizer *made = hr_region_take(tables, 1, sizeof *made);
+    const int64_t text_bytes = source->outline.bytes + source->merges_bytes + 2;
+    char *text = hr_region_take_raw(&scratch, text_bytes, 1);
+    if (!made || !text) return no_room(err);
+    reading r = { .tokenizer = made, .source = source, .tables = tables, .text = text };
+    hr_status status = hr_bpe_place(&made->bpe, tables, source->size, err);
+    if (status != HR_OK) return status;
+    const bool json = source->form != HR_TOKENIZER_RANKS;
+    status = read_file(&r, source->path, source->outline.bytes, text, err);
+    if (status == HR_OK && json) status = check_json(&r, err);
+    if (status == HR_OK && json)
+        status = read_file(&r, source->path, source->outline.bytes, text, err);
+    if (status == HR_OK && source->form == HR_TOKENIZER_PAIR)
+        status = read_file(&r, source->merges, source->merges_bytes, text + source->outline.bytes,
+                           err);
+    if (status == HR_OK) status = read_tokens(&r, &scratch, err);
+    hr_cut_desc desc = { .stage_count = 0 };
+    made->form = forms[source->form];
+    if (status == HR_OK) status = hr_read_parts(made, source, text, &desc, err);
+    if (status == HR_OK) status = make(&r, scratch, &desc, cpu, err);
+    if (status == HR_OK) *tokenizer = made;
+    return status;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/read_files.c - merges.txt and files of ranks: a line each. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "tokenizer/reading.h"
+
+/* The next line of text [bytes] from *at on, without its end; false: there is none. */
+static bool next_line(const char *text, int64_t bytes, int64_t *at, const char **line,
+                      int64_t *line_bytes)
+{
+    if (*at >= bytes) return false;
+    const char *begin = text + *at;
+    const char *end = memchr(begin, '\n', (size_t)(bytes - *at));
+    *line = begin;
+    *line_bytes = end ? end - begin : bytes - *at;
+    *at += *line_bytes + 1;
+    if (*line_bytes && begin[*line_bytes - 1] == '\r') --*line_bytes;
+    return true;
+}
+
+hr_status hr_read_merge_lines(hr_tokenizer *tokenizer, const hr_tokenizer_source *source,
+                              const hr_keys *keys, char *text, hr_error *err)
+{
+    static const char header[] = "#version";
+    const char *line;
+    int64_t at = 0, bytes, number = 0;
+    text += source->outline.bytes;
+    while (next_line(text, source->merges_bytes, &at, &line, &bytes)) {
+        number++;
+        if (bytes >= (int64_t)sizeof header - 1 && !memcmp(line, header, sizeof header - 1))
+            continue;
+        if (!bytes && at >= source->merges_bytes) break;
+        const char *space = memchr(line, ' ', (size_t)bytes);
+        const int64_t left = space ? space - line : 0, right = bytes - left - 1;
+        if (!space || !left || right <= 0 || memchr(space + 1, ' ', (size_t)right))
+            return hr_fail(err, HR_CORRUPT, HR_OF_FILE "line %lld, \"%.*s\", is not two tokens",
+                           source->merges, (long long)number, (int)hr_min(bytes, 80), line);
+        const hr_status status = hr_read_merge(tokenizer, source, keys, line, left, space + 1,
+                                               right, err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
+static int32_t sextet(char c)
+{
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Base64 with its padding, decoded where it lies; the number of bytes, -1: it is none. */
+static int64_t decode(char *text, int64_t bytes)
+{
+    int64_t count = 0;
+    uint32_t bits = 0, have = 0;
+    if (bytes % 4) return -1;
+    while (bytes && text[bytes - 1] == '=') bytes--;
+    for (int64_t i = 0; i < bytes; i++) {
+        const int32_t value = sextet(text[i]);
+        if (value < 0) return -1;
+        bits = bits << 6 | (uint32_t)value;
+        have += 6;
+        if (have < 8) continue;
+        have -= 8;
+        text[count++] = (char)(uint8_t)(bits >> have);
+    }
+    return count;
+}
+
+hr_status hr_read_ranks(const hr_tokenizer_source *source, hr_region *region, hr_keys *keys,
+                        char *text, hr_error *err)
+{
+    const char *line;
+    int64_t at = 0, bytes, number = 0;
+    (void)region;
+    while (next_line(text, source->outline.bytes, &at, &line, &bytes)) {
+        number++;
+        if (!bytes) continue;
+        const char *space = memchr(line, ' ', (size_t)bytes);
+        int64_t rank = 0, digits = 0;
+        if (space)
+            for (const char *p = space + 1; p < line + bytes && *p >= '0' && *p <= '9'; p++)
+                rank = hr_min(rank * 10 + *p - '0', HR_BPE_IDS_MAX), digits++;
+        char *encoded = text + (line - text);
+        const int64_t count = space ? decode(encoded, space - line) : -1;
+        if (count <= 0 || !digits || space + 1 + digits != line + bytes)
+            return hr_fail(err, HR_CORRUPT, HR_OF_FILE "line %lld is not base64 and a rank",
+                           source->path, (long long)number);
+        const char *why = hr_keys_add(keys, encoded, count, rank);
+        if (why)
+            return hr_fail(err, HR_CORRUPT, HR_OF_FILE "line %lld, rank %lld: %s", source->path,
+                           (long long)number, (long long)rank, why);
+    }
+    if (!keys->count)
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "no tokenizer: it has no lines", source->path);
+    return HR_OK;
+}
