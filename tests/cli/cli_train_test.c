@@ -52,7 +52,9 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
         const char *words, *reason;
     } cases[] = {
         { "data.train=none.txt --out run", "none.txt: there is no such file" },
-        { "data.train=. --out run", ".: is a directory, and a file is needed" },
+        { "data.train=. --out run",
+          ".: is a directory, and a file is needed; with a slash behind it, it names the texts in "
+          "it" },
         { "data.train=text.txt data.valid=none.txt --out run", "none.txt: there is no such file" },
         { "data.train=text.txt --out text.txt",
           "text.txt: there is a file of that name, and a directory is needed" },
