@@ -330,6 +330,16 @@ static int64_t widen(int32_t *ids, const uint8_t *from, int64_t count, int64_t w
     return most;
 }
 
+static hr_status wrong_id(const hr_shard *shard, int64_t first, int64_t count, int64_t id,
+                          hr_error *err)
+{
+    return hr_fail(err, HR_CORRUPT,
+                   "%s: token id %lld among tokens %lld to %lld, and the vocabulary has %lld: "
+                   "delete the file and run again",
+                   shard->blocks.path, (long long)id, (long long)first, (long long)(first + count),
+                   (long long)shard->info.vocab_size);
+}
+
 static hr_status read_narrow(hr_shard *shard, int64_t first, int64_t count, uint8_t *narrow,
                              hr_error *err)
 {
@@ -356,12 +366,7 @@ hr_status hr_shard_read(hr_shard *shard, int64_t first, int64_t count, int32_t *
     const hr_status status = read_narrow(shard, first, count, narrow, err);
     if (status != HR_OK || count == 0) return status;
     const int64_t most = widen(ids, narrow, count, width);
-    if (most < shard->info.vocab_size) return HR_OK;
-    return hr_fail(err, HR_CORRUPT,
-                   "%s: token id %lld among tokens %lld to %lld, and the vocabulary has %lld: "
-                   "delete the file and run again",
-                   shard->blocks.path, (long long)most, (long long)first,
-                   (long long)(first + count), (long long)shard->info.vocab_size);
+    return most < shard->info.vocab_size ? HR_OK : wrong_id(shard, first, count, most, err);
 }
 
 /* Marks of tokens [at, at + count) of one group. */
@@ -410,24 +415,49 @@ static hr_status check_counts(const hr_shard *shard, int64_t documents, int64_t 
                    (long long)documents, (long long)masked);
 }
 
+static int64_t count_bits(const uint8_t *map, int64_t bytes)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < bytes; i++) count += __builtin_popcount(map[i]);
+    return count;
+}
+
+/* Reads a group with what lies behind its ids, at once. */
+static hr_status check_group(hr_shard *shard, int64_t group, int64_t counts[MAPS], hr_error *err)
+{
+    int32_t ids[GROUP];
+    uint8_t whole[GROUP * 4 + MAPS * MAP_BYTES];
+    const int64_t count = hr_min(GROUP, shard->info.tokens - group * GROUP);
+    const int64_t width = shard->token_bytes, map_bytes = (count + 7) / 8;
+    const int64_t bytes = count * width + map_count(shard->info.holds) * map_bytes;
+    const int64_t offset = group_offset(shard, group);
+    const hr_status status = hr_blocks_read(&shard->blocks, offset, whole, bytes, err);
+    if (status != HR_OK) return status;
+    const int64_t most = widen(ids, whole, count, width);
+    if (most >= shard->info.vocab_size) return wrong_id(shard, group * GROUP, count, most, err);
+    uint8_t *map = whole + count * width;
+    for (int32_t i = 0; i < MAPS; i++) {
+        if (!(shard->info.holds & UINT32_C(1) << i)) continue;
+        if (i == 0 && group == 0) map[0] |= HR_TOKEN_BEGINS;
+        counts[i] += count_bits(map, map_bytes);
+        map += map_bytes;
+    }
+    return HR_OK;
+}
+
 hr_status hr_shard_check(hr_shard *shard, const hr_text_progress *progress, hr_error *err)
 {
-    enum { CHECKED = 2048, ASKED = 32 };
-    int32_t ids[CHECKED];
-    uint8_t marks[CHECKED];
-    int64_t documents = 0, masked = 0;
+    enum { ASKED = 32 };
+    const int64_t groups = (shard->info.tokens + GROUP - 1) / GROUP;
+    int64_t counts[MAPS] = { 0 };
     hr_status status = HR_OK;
-    for (int64_t first = 0; first < shard->info.tokens && status == HR_OK; first += CHECKED) {
-        const int64_t count = hr_min(CHECKED, shard->info.tokens - first);
-        if (first % (CHECKED * ASKED) == 0)
-            status = hr_text_continue(progress, "checking token ids", first * shard->token_bytes,
+    for (int64_t group = 0; group < groups && status == HR_OK; group++) {
+        if (group % ASKED == 0)
+            status = hr_text_continue(progress, "checking token ids", group_offset(shard, group),
                                       shard->blocks.payload_bytes, err);
-        if (status == HR_OK) status = hr_shard_read(shard, first, count, ids, err);
-        if (status == HR_OK) status = hr_shard_marks(shard, first, count, marks, err);
-        for (int64_t t = 0; t < count && status == HR_OK; t++) {
-            documents += marks[t] & HR_TOKEN_BEGINS;
-            masked += marks[t] >> 1 & 1;
-        }
+        if (status == HR_OK) status = check_group(shard, group, counts, err);
     }
-    return status == HR_OK ? check_counts(shard, documents, masked, err) : status;
+    if (status != HR_OK) return status;
+    if (!(shard->info.holds & HR_SHARD_DOCUMENTS)) counts[0] = shard->info.tokens > 0;
+    return check_counts(shard, counts[0], counts[1], err);
 }
