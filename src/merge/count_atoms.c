@@ -49,19 +49,18 @@ static hr_status merge_atoms(hr_stage *s, int64_t counts[256], hr_error *err)
     if (status != HR_OK) return status;
     s->atom_starts = hr_region_take_raw(&s->atoms, atoms->word_count + 1, 8);
     s->atom_tokens = hr_region_take_raw(&s->atoms, atoms->text_bytes, 4);
-    s->marks.there = hr_region_take(&s->atoms, inherited, 1);
-    s->marks.made = hr_region_take(&s->atoms, inherited, 8);
+    s->there = hr_region_take(&s->atoms, inherited, 1);
     s->final_ids = hr_region_take(&s->atoms, ids, 4);
     int64_t *totals = hr_region_take(&s->atoms, ids, 8);
     void *scratch = hr_region_take_raw(&s->atoms, scratch_bytes, 1);
-    HR_ASSERT(s->atom_starts && s->atom_tokens && s->marks.made && totals && scratch);
+    HR_ASSERT(s->atom_starts && s->atom_tokens && s->there && totals && scratch);
     s->atom_starts[0] = 0;
     for (int64_t i = 0; i < atoms->word_count; i++) {
         const hr_counted_word *atom = &atoms->words[i];
         const uint8_t *text = atoms->text + atom->text;
         uint32_t *tokens = s->atom_tokens + s->atom_starts[i];
-        const int64_t count = hr_inherited_merge_atom(&s->inherited, &s->marks, text, atom->bytes,
-                                                      atom->count, scratch, tokens);
+        const int64_t count = hr_inherited_merge_atom(&s->inherited, s->there, text, atom->bytes,
+                                                      scratch, tokens);
         s->atom_starts[i + 1] = s->atom_starts[i] + (uint64_t)count;
         for (int64_t t = 0; t < count; t++) totals[tokens[t]] += atom->count;
         for (uint32_t b = 0; b < atom->bytes; b++) counts[text[b]] += atom->count;
@@ -102,23 +101,20 @@ hr_status hr_stage_size_atoms(hr_stage *s, hr_error *err)
     hr_status status = merge_atoms(s, counts, err);
     if (status == HR_OK) status = hr_stage_alphabet(s, counts, err);
     if (status != HR_OK) return status;
-    /* To replay merges one by one, all pairs have to be known; to go on from them, those that are
-     * frequent enough. */
     const int64_t first = s->alphabet.count + s->request->special_count;
-    int64_t there = s->inherited.count - s->inherited.exact;
-    for (int64_t rank = 0; rank < s->inherited.exact; rank++) there += s->marks.there[rank];
+    int64_t there = 0;
+    for (int64_t rank = 0; rank < s->inherited.count; rank++) there += s->there[rank];
     if (first + there > s->request->vocab_size)
         return hr_fail(err, HR_USAGE,
                        "vocabulary size %lld: %lld inherited merges, characters and special tokens "
                        "are %lld tokens already",
                        (long long)s->request->vocab_size, (long long)there,
                        (long long)(first + there));
-    const bool replays = s->inherited.exact < s->inherited.count;
     const int64_t slots = size_parts(s), tokens = s->request->vocab_size;
     s->sizes.words = 0;
     s->sizes.slots = slots;
-    s->sizes.positions = (replays ? 3 * slots : slots / 2) + 6 * s->token_most + 65536;
-    s->sizes.pairs = 6 * tokens + 65536 + hr_min(4 * slots, replays ? slots / 2 + 262144 : 65536);
+    s->sizes.positions = slots / 2 + 6 * s->token_most + 65536;
+    s->sizes.pairs = 6 * tokens + 65536 + hr_min(4 * slots, 65536);
     s->sizes.merges = tokens + s->inherited.count + 65536;
     return HR_OK;
 }
@@ -131,17 +127,17 @@ static void inherit(hr_stage *s, const uint32_t bytes[256])
     hr_engine *e = &s->engine;
     for (int64_t id = 0; id < 256 + s->inherited.count; id++)
         s->final_ids[id] = id < 256 ? bytes[id] : HR_NO_TOKEN;
-    for (int64_t rank = 0; rank < s->inherited.exact; rank++) {
+    for (int64_t rank = 0; rank < s->inherited.count; rank++) {
         const hr_inherited_merge *merge = &s->inherited.merges[rank];
-        bool fresh;
-        if (!s->marks.there[rank]) {
+        if (!s->there[rank]) {
             s->result->dropped++;
             continue;
         }
         const uint32_t left = s->final_ids[merge->left], right = s->final_ids[merge->right];
-        const uint32_t joined = hr_vocabulary_join(&e->vocabulary, left, right, &fresh);
+        const uint32_t joined = hr_vocabulary_join(&e->vocabulary, left, right);
+        e->vocabulary.tokens[joined].is_made = true;
         s->final_ids[merge->joined] = joined;
-        hr_engine_inherit(e, left, right, joined, s->marks.made[rank]);
+        hr_engine_inherit(e, left, right);
     }
 }
 
@@ -165,28 +161,6 @@ static bool write_word(void *context, const uint8_t *word, int64_t bytes)
     return true;
 }
 
-/* Replays what could not be inherited word by word. */
-static hr_status replay(hr_stage *s, hr_error *err)
-{
-    hr_engine *e = &s->engine;
-    for (int64_t rank = s->inherited.exact; rank < s->inherited.count; rank++) {
-        const hr_inherited_merge *merge = &s->inherited.merges[rank];
-        bool made = false;
-        const bool known = merge->left != HR_NO_TOKEN && merge->right != HR_NO_TOKEN;
-        const uint32_t left = known ? s->final_ids[merge->left] : HR_NO_TOKEN;
-        const uint32_t right = known ? s->final_ids[merge->right] : HR_NO_TOKEN;
-        hr_status status = HR_OK;
-        if (left != HR_NO_TOKEN && right != HR_NO_TOKEN)
-            status = hr_engine_replay(e, left, right, &made, err);
-        if (status == HR_OK && rank % 64 == 0)
-            status = hr_stage_tell(s, "replaying merges", rank, s->inherited.count, err);
-        if (status != HR_OK) return status;
-        if (made) s->final_ids[merge->joined] = e->merges[e->merge_count - 1].joined;
-        else s->result->dropped++;
-    }
-    return hr_engine_replayed(e, err);
-}
-
 hr_status hr_stage_build_atoms(hr_stage *s, hr_error *err)
 {
     uint32_t ids[256];
@@ -205,8 +179,5 @@ hr_status hr_stage_build_atoms(hr_stage *s, hr_error *err)
             return hr_fail(err, HR_CORRUPT, "text: it changed while it was read");
     e->slots[s->sizes.slots - 1] = HR_SLOT_EDGE;
     e->slot_count = s->sizes.slots;
-    e->replaying = s->inherited.exact < s->inherited.count;
-    status = hr_engine_count(e, 1, err);
-    if (status == HR_OK && e->replaying) status = replay(s, err);
-    return status;
+    return hr_engine_count(e, 1, err);
 }

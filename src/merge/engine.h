@@ -18,7 +18,7 @@
 typedef struct {
     int64_t slots;     /* tokens and edges: an edge before every word and one behind the last */
     int64_t positions; /* of lists */
-    int64_t pairs;     /* that are counted at one time, and lists of them */
+    int64_t pairs;     /* that are counted at one time */
     int64_t tokens;    /* ids, at most */
     int64_t leaves;    /* bytes of the texts of leaves */
     int64_t merges;    /* merges, at most */
@@ -26,27 +26,19 @@ typedef struct {
 } hr_engine_sizes;
 
 typedef struct {
-    uint32_t left, right, joined;
-    bool inherited;
-    bool again;    /* `joined` was a token before */
-    int64_t count; /* times that it was done, what the pair's count keeps */
+    uint32_t left, right;
 } hr_engine_merge;
 
+/* A pair, and where it is: or was, what has gone since is not taken out. */
 typedef struct {
     uint64_t key; /* left id << 32 | right id */
     int64_t count;
-    uint32_t list; /* the newest of the pair's lists; HR_NO_LIST */
+    uint32_t first, places; /* in positions; places 0: merged, or refused */
 } hr_engine_pair;
 
 typedef struct {
-    uint32_t pair, next; /* older list of the pair */
-    uint32_t first, count;
-    bool lost; /* a newer list took its place while merges were replayed: never merged by itself */
-} hr_engine_list;
-
-typedef struct {
     int64_t count; /* of the pair when it was last looked at */
-    uint32_t list;
+    uint32_t pair;
 } hr_engine_top;
 
 /* One neighbour of what is being merged: the pairs that it is in lose and gain. */
@@ -79,7 +71,6 @@ typedef struct {
     uint32_t *positions; /* [sizes.positions] lists, each behind two words: who has it, its length;
                             from the end down: events of the merge at work */
     hr_engine_pair *pairs;
-    hr_engine_list *lists;
     hr_engine_top *heap;
     uint32_t *index; /* [1 << index_bits] pair + 1 by key; 0: free */
     hr_engine_side *sides[2];
@@ -90,17 +81,12 @@ typedef struct {
 
     /* From here on: what a state file has beside the arrays. */
     hr_engine_rules rules;
-    int64_t slot_count, pair_count, list_count, heap_count, merge_count, position_count;
-    uint32_t free_list; /* of lists; HR_NO_LIST: none */
+    int64_t slot_count, pair_count, heap_count, merge_count, position_count;
     uint32_t touched_count[2];
     int64_t floor_count; /* pairs below are not known ... */
     uint64_t floor_key;  /* ... nor those of that count with a larger key */
-    bool replaying;      /* lists are not in the heap yet, and a newer one replaces the older */
-    bool worn;           /* a known token was made anew while there is a floor */
     int64_t recounts;
 } hr_engine;
-
-enum { HR_NO_LIST = UINT32_MAX };
 
 /* Pure. */
 int64_t hr_engine_bytes(const hr_engine_sizes *sizes);
@@ -112,21 +98,12 @@ void hr_engine_place(hr_engine *engine, hr_region *region, const hr_engine_sizes
  * counts), and fills heap and lists; `floor`: at least so many, 1 for all that fit. */
 HR_MUST_CHECK hr_status hr_engine_count(hr_engine *engine, int64_t floor, hr_error *err);
 
-/* Before hr_engine_count: pairs will first be replayed; the floor is 1.
- * hr_engine_replay makes one inherited merge and says whether it was there to be made. */
-HR_MUST_CHECK hr_status hr_engine_replay(hr_engine *engine, uint32_t left, uint32_t right,
-                                         bool *made, hr_error *err);
-HR_MUST_CHECK hr_status hr_engine_replayed(hr_engine *engine, hr_error *err);
-
-/* Notes a merge that was already made `count` times when the corpus was written. */
-void hr_engine_inherit(hr_engine *engine, uint32_t left, uint32_t right, uint32_t joined,
-                       int64_t count);
+/* Notes a merge that was made when the corpus was written. */
+void hr_engine_inherit(hr_engine *engine, uint32_t left, uint32_t right);
 
 /* Makes one merge, the best; *made false: there is no more to be made.
- * Errors  NO_FIT  pairs of equal counts are more than there is room for. */
+ * Errors  NO_FIT  pairs of equal counts are more than there is room for
+ *         BROKEN  two pairs made the same token, which cannot be: see the definition. */
 HR_MUST_CHECK hr_status hr_engine_step(hr_engine *engine, bool *made, hr_error *err);
-
-/* Of merges of the same pair the last counts: squeezes the others out. */
-void hr_engine_settle(hr_engine *engine);
 
 #endif

@@ -34,7 +34,7 @@ static bool is_counted(const hr_engine *e, uint32_t a, uint32_t b)
     const int64_t left = e->vocabulary.tokens[a].characters;
     const int64_t right = e->vocabulary.tokens[b].characters;
     if (left + right >= e->rules.characters_max && left + right > 2) return false;
-    return e->replaying || !e->rules.filters || !hr_vocabulary_refuses(&e->vocabulary, a, b);
+    return !e->rules.filters || !hr_vocabulary_refuses(&e->vocabulary, a, b);
 }
 
 /* Occurrences of tokens as left ones: gained; and the most of any. */
@@ -168,9 +168,7 @@ static void keep(hr_engine *e, uint32_t a, choice *c)
         if (c->partly && (e->pair_count >= c->pairs || e->position_count + needed > c->positions))
             e->floor_key = hr_pair_key(a, b) - 1;
         if (e->floor_key != UINT64_MAX) break;
-        const uint32_t pair = hr_engine_add_pair(e, hr_pair_key(a, b), right[b].gained);
-        hr_engine_add_list(e, pair, (uint32_t)e->position_count + 2, right[b].events);
-        e->position_count += needed;
+        hr_engine_add_pair(e, hr_pair_key(a, b), right[b].gained, right[b].events);
         e->sides[0][a].events = 1; /* some pair of it is kept */
     }
 }
@@ -179,19 +177,16 @@ static void keep(hr_engine *e, uint32_t a, choice *c)
 static void fill(hr_engine *e)
 {
     const uint32_t *slots = e->slots;
-    for (int64_t i = 0; i < e->list_count; i++) {
-        const hr_engine_list *list = &e->lists[i];
-        e->positions[list->first - 2] = (uint32_t)i;
-        e->positions[list->first - 1] = 0;
+    for (int64_t i = 0; i < e->pair_count; i++) {
+        hr_engine_head_list(e, (uint32_t)i);
+        e->pairs[i].places = 0;
     }
     for (uint32_t at = 0, next; at < e->slot_count - 1; at = next) {
         next = hr_slot_next(slots, at);
         const uint32_t a = slots[at], b = slots[next];
         if (a == HR_SLOT_EDGE || b == HR_SLOT_EDGE || !e->sides[0][a].events) continue;
-        const hr_engine_pair *pair = hr_engine_find(e, hr_pair_key(a, b));
-        if (!pair) continue;
-        uint32_t *list = e->positions + e->lists[pair->list].first;
-        list[list[-1]++] = at;
+        hr_engine_pair *pair = hr_engine_find(e, hr_pair_key(a, b));
+        if (pair) e->positions[pair->first + pair->places++] = at;
     }
 }
 
@@ -229,20 +224,6 @@ static void visit_keep(hr_engine *e, uint32_t a, void *context)
     keep(e, a, context);
 }
 
-/* Heap and counts of pairs, what merges left in them included. */
-static void finish(hr_engine *e)
-{
-    for (int64_t i = 0; i < e->merge_count; i++) {
-        hr_engine_pair *pair = hr_engine_find(e,
-                                              hr_pair_key(e->merges[i].left, e->merges[i].right));
-        if (pair) pair->count += e->merges[i].count;
-    }
-    e->heap_count = e->replaying ? 0 : e->list_count;
-    for (int64_t i = 0; i < e->heap_count; i++)
-        e->heap[i] = (hr_engine_top){ e->pairs[e->lists[i].pair].count, (uint32_t)i };
-    hr_engine_make_heap(e);
-}
-
 /* Pairs that are worth keeping of a large corpus. Most are so rare that they will never be merged;
  * how many are not is a guess, and when it was too low more are counted. Of a small corpus all are
  * kept: there it costs nothing. */
@@ -251,7 +232,7 @@ enum { SMALL_SLOTS = 1 << 20, PAIRS_A_MERGE = 4 };
 static int64_t pairs_wanted(const hr_engine *e)
 {
     const int64_t left = e->rules.vocabulary_max - (int64_t)e->vocabulary.count;
-    if (e->slot_count <= SMALL_SLOTS || e->replaying) return e->sizes.pairs;
+    if (e->slot_count <= SMALL_SLOTS) return e->sizes.pairs;
     return hr_max(16384, hr_max(0, left) * PAIRS_A_MERGE) << hr_min(e->recounts - 1, 8);
 }
 
@@ -259,9 +240,7 @@ hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
 {
     const int64_t step = e->owners ? 2 : 1;
     int64_t all, most_pair = 0;
-    e->pair_count = e->list_count = e->heap_count = e->position_count = 0;
-    e->free_list = HR_NO_LIST;
-    e->worn = false;
+    e->pair_count = e->heap_count = e->position_count = 0;
     e->recounts++;
     memset(e->index, 0, (size_t)4 << e->index_bits);
     memset(e->levels, 0, HR_LEVELS * sizeof *e->levels);
@@ -283,12 +262,11 @@ hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
     e->floor_count = c.floor;
     e->floor_key = UINT64_MAX;
     if (all > 0) for_lefts(e, step * all <= e->sizes.positions, visit_keep, &c);
-    if (e->replaying && (e->floor_count > 1 || e->floor_key != UINT64_MAX))
-        return hr_fail(err, HR_NO_FIT,
-                       "inherited merges: more pairs than the %lld there is room for",
-                       (long long)e->sizes.pairs);
     fill(e);
     for (uint32_t id = 0; id < e->vocabulary.count; id++) e->sides[0][id] = (hr_engine_side){ 0 };
-    finish(e);
+    e->heap_count = e->pair_count;
+    for (int64_t i = 0; i < e->pair_count; i++)
+        e->heap[i] = (hr_engine_top){ e->pairs[i].count, (uint32_t)i };
+    hr_engine_make_heap(e);
     return HR_OK;
 }

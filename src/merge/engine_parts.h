@@ -27,9 +27,17 @@ static inline uint64_t hr_pair_key(uint32_t left, uint32_t right)
 
 hr_engine_pair *hr_engine_find(const hr_engine *engine, uint64_t key);
 
-/* The number of a pair that is new, and of a new list that becomes the pair's newest. */
-uint32_t hr_engine_add_pair(hr_engine *engine, uint64_t key, int64_t count);
-uint32_t hr_engine_add_list(hr_engine *engine, uint32_t pair, uint32_t first, uint32_t count);
+/* Adds a pair that is not there yet, with room for a list of `places` positions behind all others,
+ * of which nothing is written. Returns its number. */
+uint32_t hr_engine_add_pair(hr_engine *engine, uint64_t key, int64_t count, uint32_t places);
+
+/* Writes the two words before a pair's list: whose it is, and how long. */
+static inline void hr_engine_head_list(hr_engine *engine, uint32_t pair)
+{
+    const hr_engine_pair *p = &engine->pairs[pair];
+    engine->positions[p->first - 2] = pair;
+    engine->positions[p->first - 1] = p->places;
+}
 
 /* Orders heap [heap_count]. */
 void hr_engine_make_heap(hr_engine *engine);
@@ -37,9 +45,8 @@ void hr_engine_make_heap(hr_engine *engine);
 /* Positions that merging a pair of so many occurrences may need beside its list; and pairs. */
 static inline int64_t hr_engine_room_positions(int64_t occurrences)
 {
-    /* An occurrence: two events of two words, two positions with two words before each list; and
-     * its own, when lists are joined. */
-    return 11 * occurrences + 64;
+    /* An occurrence: two events of two words, two positions, each with two words before its list. */
+    return 10 * occurrences + 64;
 }
 static inline int64_t hr_engine_room_pairs(const hr_engine *engine, int64_t occurrences)
 {

@@ -57,8 +57,10 @@ static uint32_t rank_of(const hr_inherited *in, uint32_t left, uint32_t right)
 static void add_merge(hr_inherited *in, int64_t rank)
 {
     hr_inherited_merge *merge = &in->merges[rank];
-    bool fresh;
     if (merge->left == HR_NO_TOKEN || merge->right == HR_NO_TOKEN) return;
+    const int64_t characters = (int64_t)in->vocabulary.tokens[merge->left].characters +
+                               in->vocabulary.tokens[merge->right].characters;
+    if (characters >= in->characters_max && characters > 2) return;
     uint64_t *slot = rank_slot(in, key_of(merge->left, merge->right));
     if (slot[1]) {
         merge->left = HR_NO_TOKEN; /* twice the same: the second finds nothing */
@@ -66,11 +68,7 @@ static void add_merge(hr_inherited *in, int64_t rank)
     }
     slot[0] = key_of(merge->left, merge->right);
     slot[1] = (uint64_t)rank + 1;
-    merge->joined = hr_vocabulary_join(&in->vocabulary, merge->left, merge->right, &fresh);
-    if (!fresh) {
-        in->exact = hr_min(in->exact, rank);
-        return;
-    }
+    merge->joined = hr_vocabulary_join(&in->vocabulary, merge->left, merge->right);
     in->first[merge->joined] = in->first[merge->left];
     in->last[merge->joined] = in->last[merge->right];
     const uint8_t a = in->last[merge->left], b = in->first[merge->right];
@@ -78,12 +76,13 @@ static void add_merge(hr_inherited *in, int64_t rank)
 }
 
 hr_status hr_inherited_place(hr_inherited *in, hr_region *region, const char *path,
-                             const char *text, int64_t bytes, int64_t lines_max, hr_error *err)
+                             const char *text, int64_t bytes, int64_t lines_max,
+                             int64_t characters_max, hr_error *err)
 {
     const int64_t lines = hr_inherited_lines(text, bytes, lines_max);
     const bool has_header = bytes > 8 && !memcmp(text, "#version", 8);
     const int64_t count = hr_max(0, lines - has_header);
-    *in = (hr_inherited){ .count = 0, .rank_bits = bits_for(count), .exact = count };
+    *in = (hr_inherited){ .rank_bits = bits_for(count), .characters_max = characters_max };
     hr_vocabulary_place(&in->vocabulary, region, count + 256, 1024);
     in->merges = hr_region_take(region, count, sizeof *in->merges);
     in->ranks = hr_region_take(region, INT64_C(2) << in->rank_bits, 8);
@@ -119,34 +118,28 @@ hr_status hr_inherited_place(hr_inherited *in, hr_region *region, const char *pa
 
 /* ---- atoms */
 
-static void mark(const hr_inherited *in, const hr_inherited_marks *marks, uint32_t rank)
-{
-    if (rank < in->exact) marks->there[rank] = 1;
-}
-
 /* The least rank above `last` in tokens [count], marking all that are there; NO_RANK: none. */
-static uint32_t least_rank(const hr_inherited *in, const hr_inherited_marks *marks,
-                           const uint32_t *tokens, int64_t count, int64_t last)
+static uint32_t least_rank(const hr_inherited *in, uint8_t *there, const uint32_t *tokens,
+                           int64_t count, int64_t last)
 {
     uint32_t least = NO_RANK;
     for (int64_t i = 0; i + 1 < count; i++) {
         const uint32_t rank = rank_of(in, tokens[i], tokens[i + 1]);
-        if (rank == NO_RANK || (int64_t)rank <= last || rank >= in->exact) continue;
-        marks->there[rank] = 1;
+        if (rank == NO_RANK || (int64_t)rank <= last) continue;
+        there[rank] = 1;
         if (rank < least) least = rank;
     }
     return least;
 }
 
-static int64_t merge_short(const hr_inherited *in, const hr_inherited_marks *marks, int64_t times,
-                           uint32_t *tokens, int64_t count)
+static int64_t merge_short(const hr_inherited *in, uint8_t *there, uint32_t *tokens, int64_t count)
 {
     for (int64_t last = -1;;) {
-        const uint32_t rank = least_rank(in, marks, tokens, count, last);
+        const uint32_t rank = least_rank(in, there, tokens, count, last);
         if (rank == NO_RANK) return count;
         const hr_inherited_merge *merge = &in->merges[rank];
-        int64_t to = 0, made = 0;
-        for (int64_t i = 0; i < count; made++) {
+        int64_t to = 0;
+        for (int64_t i = 0; i < count;) {
             while (i < count &&
                    !(i + 1 < count && tokens[i] == merge->left && tokens[i + 1] == merge->right))
                 tokens[to++] = tokens[i++];
@@ -155,7 +148,6 @@ static int64_t merge_short(const hr_inherited *in, const hr_inherited_marks *mar
             i += 2;
         }
         count = to;
-        marks->made[rank] += made * times;
         last = rank;
     }
 }
@@ -193,18 +185,18 @@ static uint64_t pop(long_work *w)
 }
 
 /* Puts a pair into the heap if a later merge than `last` is of it. */
-static void offer(const hr_inherited *in, const hr_inherited_marks *marks, long_work *w,
-                  const uint32_t *tokens, uint32_t at, int64_t last)
+static void offer(const hr_inherited *in, uint8_t *there, long_work *w, const uint32_t *tokens,
+                  uint32_t at, int64_t last)
 {
     if (w->next[at] == HR_NO_TOKEN) return;
     const uint32_t rank = rank_of(in, tokens[at], tokens[w->next[at]]);
-    if (rank == NO_RANK || (int64_t)rank <= last || rank >= in->exact) return;
-    mark(in, marks, rank);
+    if (rank == NO_RANK || (int64_t)rank <= last) return;
+    there[rank] = 1;
     push(w, (uint64_t)rank << 32 | at);
 }
 
-static int64_t merge_long(const hr_inherited *in, const hr_inherited_marks *marks, int64_t times,
-                          void *scratch, uint32_t *tokens, int64_t count)
+static int64_t merge_long(const hr_inherited *in, uint8_t *there, void *scratch, uint32_t *tokens,
+                          int64_t count)
 {
     hr_region region = hr_region_over(scratch, hr_inherited_scratch_bytes(count));
     long_work w = { .heap = hr_region_take_raw(&region, count * 3, 8),
@@ -216,7 +208,7 @@ static int64_t merge_long(const hr_inherited *in, const hr_inherited_marks *mark
         w.next[i] = i + 1 < count ? (uint32_t)i + 1 : HR_NO_TOKEN;
         w.previous[i] = (uint32_t)(i - 1); /* of the first: HR_NO_TOKEN */
     }
-    for (int64_t i = 0; i < count; i++) offer(in, marks, &w, tokens, (uint32_t)i, -1);
+    for (int64_t i = 0; i < count; i++) offer(in, there, &w, tokens, (uint32_t)i, -1);
     while (w.heap_count) {
         const uint32_t rank = (uint32_t)(w.heap[0] >> 32);
         const hr_inherited_merge *merge = &in->merges[rank];
@@ -231,14 +223,13 @@ static int64_t merge_long(const hr_inherited *in, const hr_inherited_marks *mark
             if (w.next[at] != HR_NO_TOKEN) w.previous[w.next[at]] = at;
             w.merged[merged++] = at;
         }
-        marks->made[rank] += merged * times;
         /* Neighbours are looked at when all of a rank is done: what came and went in between was
          * never there. A pair between two that were merged is offered by its left one. */
         for (int64_t i = 0; i < merged; i++) {
             const uint32_t at = w.merged[i], before = w.previous[at];
             if (before != HR_NO_TOKEN && tokens[before] != merge->joined)
-                offer(in, marks, &w, tokens, before, rank);
-            offer(in, marks, &w, tokens, at, rank);
+                offer(in, there, &w, tokens, before, rank);
+            offer(in, there, &w, tokens, at, rank);
         }
     }
     int64_t to = 0;
@@ -247,11 +238,10 @@ static int64_t merge_long(const hr_inherited *in, const hr_inherited_marks *mark
     return to;
 }
 
-int64_t hr_inherited_merge_atom(const hr_inherited *in, const hr_inherited_marks *marks,
-                                const uint8_t *atom, int64_t bytes, int64_t times, void *scratch,
-                                uint32_t *tokens)
+int64_t hr_inherited_merge_atom(const hr_inherited *in, uint8_t *there, const uint8_t *atom,
+                                int64_t bytes, void *scratch, uint32_t *tokens)
 {
     for (int64_t i = 0; i < bytes; i++) tokens[i] = atom[i];
-    if (bytes <= SHORT_BYTES) return merge_short(in, marks, times, tokens, bytes);
-    return merge_long(in, marks, times, scratch, tokens, bytes);
+    if (bytes <= SHORT_BYTES) return merge_short(in, there, tokens, bytes);
+    return merge_long(in, there, scratch, tokens, bytes);
 }

@@ -2,8 +2,7 @@
 /* merge/inherit.h - the merges of a first stage, made again where words are longer.
  *
  * Between two bytes that no inherited merge ever joins a word can be cut; what lies between such
- * cuts, an atom, is there again and again and is merged once. That is exact as long as no merge
- * makes a token that an earlier one made too; from the first of those on, the engine replays. */
+ * cuts, an atom, is there again and again and is merged once. */
 #ifndef HR_MERGE_INHERIT_H
 #define HR_MERGE_INHERIT_H
 
@@ -22,8 +21,7 @@ typedef struct {
     uint8_t *first, *last;      /* bytes at the ends of a token */
     uint8_t joins[256][32];     /* bit b of joins[a]: some merge joins bytes a and b */
     int32_t rank_bits;
-    int64_t count;
-    int64_t exact; /* merges before the first that makes a known token again */
+    int64_t count, characters_max;
 } hr_inherited;
 
 /* Lines of merges.txt that are looked at, the first being "#version"; the merges among them. */
@@ -31,11 +29,13 @@ int64_t hr_inherited_lines(const char *text, int64_t bytes, int64_t lines_max);
 
 int64_t hr_inherited_bytes(int64_t merges);
 
-/* Reads the first `lines_max` lines of a merges.txt: one less merges.
+/* Reads the first `lines_max` lines of a merges.txt: one less merges. Those that would make tokens
+ * of `characters_max` characters or more are never made.
  * Errors  CORRUPT  a line that is not two words: says which. */
 HR_MUST_CHECK hr_status hr_inherited_place(hr_inherited *inherited, hr_region *region,
                                            const char *path, const char *text, int64_t bytes,
-                                           int64_t lines_max, hr_error *err);
+                                           int64_t lines_max, int64_t characters_max,
+                                           hr_error *err);
 
 /* Bytes of word [bytes] up to the first cut. Pure. */
 static inline int64_t hr_inherited_atom(const hr_inherited *inherited, const uint8_t *word,
@@ -46,23 +46,17 @@ static inline int64_t hr_inherited_atom(const hr_inherited *inherited, const uin
     return at;
 }
 
-/* What merging atoms told: which merges were there to be made at their turn, and how often they
- * were made. */
-typedef struct {
-    uint8_t *there; /* [count] */
-    int64_t *made;  /* [count] */
-} hr_inherited_marks;
-
 /* Scratch for atoms of up to so many bytes. */
 int64_t hr_inherited_scratch_bytes(int64_t atom_bytes_most);
 
-/* Merges an atom [bytes] that is there `times` times, by the first `exact` merges.
+/* Merges an atom [bytes].
  *
+ *   there   in, out [count]; set for merges that were there to be made at their turn, if only to
+ *           vanish before: their pair stood in the atom when all merges of some rank were done
  *   tokens  out [bytes]; ids of the inherited vocabulary
  *
  * Returns how many. */
-int64_t hr_inherited_merge_atom(const hr_inherited *inherited, const hr_inherited_marks *marks,
-                                const uint8_t *atom, int64_t bytes, int64_t times, void *scratch,
-                                uint32_t *tokens);
+int64_t hr_inherited_merge_atom(const hr_inherited *inherited, uint8_t *there, const uint8_t *atom,
+                                int64_t bytes, void *scratch, uint32_t *tokens);
 
 #endif

@@ -88,8 +88,9 @@ static hr_status open_inherited(hr_stage *s, hr_error *err)
     if (status == HR_OK)
         status = hr_stage_region(s, "inherited merges", hr_inherited_bytes(asked), &region, err);
     if (status == HR_OK)
-        status = hr_inherited_place(&s->inherited, &region, s->merges_path, merges, bytes, asked,
-                                    err);
+        status = hr_inherited_place(
+            &s->inherited, &region, s->merges_path, merges, bytes, asked,
+            s->request->max_token_length ? s->request->max_token_length : INT64_MAX, err);
     hr_memory_region_close(&s->memory, &text);
     return status;
 }

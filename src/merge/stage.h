@@ -50,7 +50,7 @@ typedef struct hr_stage {
     hr_word_counts words;     /* of all threads */
     hr_alphabet alphabet;
     hr_inherited inherited;
-    hr_inherited_marks marks;
+    uint8_t *there;        /* [inherited] whether a merge was there to be made */
     uint64_t *atom_starts; /* [words + 1] in atom_tokens */
     uint32_t *atom_tokens;
     uint32_t *final_ids; /* [256 + inherited] of inherited ids */

@@ -28,7 +28,7 @@ typedef struct {
     int64_t bytes;
 } stretch;
 
-enum { STRETCHES = 13 };
+enum { STRETCHES = 11 };
 
 /* The engine in stretches, as long as its counts say. */
 static void stretches_of(const hr_engine *e, stretch all[STRETCHES])
@@ -43,11 +43,9 @@ static void stretches_of(const hr_engine *e, stretch all[STRETCHES])
         { e->counts, 8 * e->sizes.words },
         { e->positions, 4 * e->position_count },
         { e->pairs, e->pair_count * (int64_t)sizeof *e->pairs },
-        { e->lists, e->list_count * (int64_t)sizeof *e->lists },
         { e->heap, e->heap_count * (int64_t)sizeof *e->heap },
         { e->index, INT64_C(4) << e->index_bits },
         { e->merges, e->merge_count * (int64_t)sizeof *e->merges },
-        { 0, 0 },
     };
     memcpy(all, list, sizeof list);
 }
@@ -157,10 +155,9 @@ static bool fits(const hr_engine *e)
     const hr_engine_sizes *s = &e->sizes;
     return e->slot_count >= 0 && e->slot_count <= s->slots && e->position_count >= 0 &&
            e->position_count <= s->positions && e->pair_count >= 0 && e->pair_count <= s->pairs &&
-           e->list_count >= 0 && e->list_count <= s->pairs && e->heap_count >= 0 &&
-           e->heap_count <= s->pairs && e->merge_count >= 0 && e->merge_count <= s->merges &&
-           (int64_t)e->vocabulary.count <= s->tokens && e->vocabulary.leaves_bytes >= 0 &&
-           e->vocabulary.leaves_bytes <= s->leaves;
+           e->heap_count >= 0 && e->heap_count <= s->pairs && e->merge_count >= 0 &&
+           e->merge_count <= s->merges && (int64_t)e->vocabulary.count <= s->tokens &&
+           e->vocabulary.leaves_bytes >= 0 && e->vocabulary.leaves_bytes <= s->leaves;
 }
 
 static void read_engine(reader *r, hr_engine *e)

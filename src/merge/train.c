@@ -171,7 +171,6 @@ static hr_status make_engine(hr_stage *s, hr_error *err)
 static hr_status write_files(hr_stage *s, const char *folder, hr_error *err)
 {
     const int64_t begun = hr_clock_ns();
-    hr_engine_settle(&s->engine);
     s->result->tokens = s->engine.vocabulary.count;
     s->result->merges = s->engine.merge_count;
     s->result->recounts = s->engine.recounts - 1;

@@ -151,15 +151,14 @@ uint32_t hr_vocabulary_leaf(hr_vocabulary *v, const char *text, int64_t bytes, i
     return *slot - 1;
 }
 
-uint32_t hr_vocabulary_join(hr_vocabulary *v, uint32_t left, uint32_t right, bool *fresh)
+uint32_t hr_vocabulary_join(hr_vocabulary *v, uint32_t left, uint32_t right)
 {
     const hr_vocabulary_token *a = &v->tokens[left], *b = &v->tokens[right];
     const uint64_t hash = plus(times(a->hash, b->power), b->hash);
     const int64_t bytes = a->bytes + b->bytes;
     const spelling s = { v, left, right, 0 };
     uint32_t *slot = find(v, &s, hash, bytes);
-    *fresh = !*slot;
-    if (*fresh) {
+    if (!*slot) {
         HR_ASSERT(v->count < v->tokens_max);
         *slot = ++v->count;
         v->tokens[*slot - 1] = (hr_vocabulary_token){ .hash = hash,

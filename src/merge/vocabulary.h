@@ -2,8 +2,8 @@
 /* merge/vocabulary.h - the tokens of a training: leaves with a text, and pairs of earlier tokens.
  *
  * A token's text is never stored: it is the text of its left part and that of its right part. Texts
- * are known again by a hash that joins as texts do, and then compared byte by byte, because a
- * second pair that spells an old token gets the old id. */
+ * are known again by a hash that joins as texts do, and then compared byte by byte, because a pair
+ * that spells a special token gets its id. */
 #ifndef HR_MERGE_VOCABULARY_H
 #define HR_MERGE_VOCABULARY_H
 
@@ -22,6 +22,7 @@ typedef struct {
     uint16_t words;       /* runs without a space; saturates */
     /* Of the text: spaces and colons at its ends, and a colon before a space anywhere. */
     bool starts_space, ends_space, ends_colon, has_colon_space;
+    bool is_made; /* by a merge, of which there is one */
 } hr_vocabulary_token;
 
 /* One thread per object. */
@@ -48,8 +49,9 @@ uint32_t hr_vocabulary_leaf(hr_vocabulary *vocabulary, const char *text, int64_t
 /* The id of a text [bytes]; HR_NO_TOKEN: it has none. */
 uint32_t hr_vocabulary_find(const hr_vocabulary *vocabulary, const char *text, int64_t bytes);
 
-/* The id of the text of `left` and `right` together; *fresh: it is new. Needs room. */
-uint32_t hr_vocabulary_join(hr_vocabulary *vocabulary, uint32_t left, uint32_t right, bool *fresh);
+/* The id of the text of `left` and `right` together: a new one, or the one that it has. Needs
+ * room. */
+uint32_t hr_vocabulary_join(hr_vocabulary *vocabulary, uint32_t left, uint32_t right);
 
 /* Whether a second stage may not make this pair: four words at most, no colon before a space. */
 bool hr_vocabulary_refuses(const hr_vocabulary *vocabulary, uint32_t left, uint32_t right);
