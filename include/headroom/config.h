@@ -231,9 +231,10 @@ HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_e
 HR_MUST_CHECK hr_status hr_config_adopt(hr_config *config, hr_error *err);
 
 /* Where data are rows of tokens: takes train.seq_len from the file, and train.batch from that of
- * data.fixed_batch. Comes after all keys are set, and before the check; without such a file it does
- * nothing.
- * Errors   USAGE    no such file; a key that was given, and not as the file has it
+ * data.fixed_batch. Comes after all keys are set, and before the check; without such a file it only
+ * looks at how texts are named (docs/corpora.md).
+ * Errors   USAGE    no such file; a key that was given, and not as the file has it; words about a
+ *                   text that cannot be read
  *          CORRUPT  no safetensors, or without input_ids and labels [rows, tokens].
  * `config` is then untouched. */
 HR_MUST_CHECK hr_status hr_config_adopt_data(hr_config *config, hr_error *err);

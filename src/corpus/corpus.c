@@ -110,12 +110,21 @@ static hr_status check_part(const hr_spec_part *part, hr_error *err)
     return status;
 }
 
-hr_status hr_corpus_check(const hr_corpus_desc *desc, hr_error *err)
+hr_status hr_corpus_read(const hr_corpus_desc *desc, hr_error *err)
 {
     hr_spec train, valid;
     int64_t shares[HR_SPEC_PARTS_MAX], block;
-    hr_status status = read_specs(desc, &train, &valid, err);
-    if (status == HR_OK && train.weighted) status = hr_spec_shares(&train, shares, &block, err);
+    const hr_status status = read_specs(desc, &train, &valid, err);
+    if (status != HR_OK || !train.weighted) return status;
+    return hr_spec_shares(&train, shares, &block, err);
+}
+
+hr_status hr_corpus_check(const hr_corpus_desc *desc, hr_error *err)
+{
+    hr_spec train, valid;
+    hr_status status = hr_corpus_read(desc, err);
+    if (status == HR_OK) status = read_specs(desc, &train, &valid, err);
+    if (status != HR_OK) return status;
     for (int32_t i = 0; i < train.count && status == HR_OK; i++)
         status = check_part(&train.parts[i], err);
     for (int32_t i = 0; i < valid.count && status == HR_OK; i++)

@@ -41,6 +41,9 @@ typedef struct hr_corpus hr_corpus;
  * cannot be read, which hr_corpus_check says. Pure. */
 int64_t hr_corpus_bytes(const hr_corpus_desc *desc);
 
+/* That the words of the description can be read; no file is looked at. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_corpus_read(const hr_corpus_desc *desc, hr_error *err);
+
 /* That the description can be read, and the files that it names one by one are there.
  * Errors as hr_corpus_open. */
 HR_MUST_CHECK hr_status hr_corpus_check(const hr_corpus_desc *desc, hr_error *err);

@@ -56,6 +56,12 @@ int64_t hr_prepare_bytes(const hr_config *config)
                : 0;
 }
 
+hr_status hr_prepare_read(const hr_config *config, hr_error *err)
+{
+    const hr_corpus_desc desc = describe_corpus(config);
+    return hr_corpus_read(&desc, err);
+}
+
 int32_t hr_prepare_shards(const hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);

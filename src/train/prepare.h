@@ -12,6 +12,9 @@
 /* Bytes that preparing takes, given back before the arena is taken. Pure. */
 int64_t hr_prepare_bytes(const hr_config *config);
 
+/* That the recipe's words about texts can be read; no file is looked at. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_prepare_read(const hr_config *config, hr_error *err);
+
 /* Shards that training reads: 1, or the parts of a mixture; of rows 1. Pure. */
 int32_t hr_prepare_shards(const hr_config *config);
 

@@ -189,6 +189,10 @@ static void what_cannot_be_read_ends_with_its_code(void **state)
                          cases[i].code);
         if (!strstr(err, cases[i].sentence)) fail_msg("%s: %s", cases[i].words, err);
     }
+    /* A plan looks at no text, but it reads what is said of it. */
+    assert_int_equal(run("plan recipe.yaml data.train=none/"), HR_OK);
+    assert_int_equal(run("plan recipe.yaml data.train='a weight=1; b'"), HR_USAGE);
+    assert_non_null(strstr(err, "1 of 2 parts have a weight, and b has none"));
     assert_int_equal(run("data look recipe.yaml"), HR_USAGE);
     assert_non_null(strstr(err, "data has one thing to do: inspect"));
 }
