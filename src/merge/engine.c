@@ -260,7 +260,8 @@ static bool has_floor(const hr_engine *e)
     return e->floor_count > 1 || e->floor_key != UINT64_MAX;
 }
 
-/* A pair that came to be: it is as frequent as it will ever be, and gets a list if that is enough. */
+/* A pair that came to be: it is as frequent as it will ever be. If that is enough it gets a
+ * list. */
 static void gain(hr_engine *e, uint64_t key, int64_t count, hr_engine_side *side)
 {
     side->at = NO_PAIR;

@@ -45,7 +45,7 @@ void hr_engine_make_heap(hr_engine *engine);
 /* Positions that merging a pair of so many occurrences may need beside its list; and pairs. */
 static inline int64_t hr_engine_room_positions(int64_t occurrences)
 {
-    /* An occurrence: two events of two words, two positions, each with two words before its list. */
+    /* Each: two events of two words, two positions, and two words before the list of each. */
     return 10 * occurrences + 64;
 }
 static inline int64_t hr_engine_room_pairs(const hr_engine *engine, int64_t occurrences)
