@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_test.c - the engine and inherited merges against a trainer that counts everything anew for
+/* merge_engine_test.c - the engine and inherited merges against a trainer that counts everything anew for
  * every merge, over random words of few letters, where pairs overlap. */
 #include <setjmp.h>
 #include <stdarg.h>
