@@ -55,6 +55,19 @@ typedef enum {
     HR_OPTION_PER_TOKEN,
     HR_OPTION_CONTEXT,
     HR_OPTION_STRIDE,
+    HR_OPTION_TOKENIZER_OUT,
+    HR_OPTION_VOCAB_SIZE,
+    HR_OPTION_MIN_FREQUENCY,
+    HR_OPTION_LIMIT_ALPHABET,
+    HR_OPTION_INITIAL_ALPHABET,
+    HR_OPTION_SPECIAL,
+    HR_OPTION_MAX_TOKEN_LENGTH,
+    HR_OPTION_PATTERN,
+    HR_OPTION_LIKE,
+    HR_OPTION_PREFIX_SPACE,
+    HR_OPTION_TRANSITION,
+    HR_OPTION_INHERIT,
+    HR_OPTION_PATTERN_TWO,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -176,6 +189,7 @@ int hr_cli_generate(const hr_cli_arguments *arguments);
 int hr_cli_eval(const hr_cli_arguments *arguments);
 int hr_cli_convert(const hr_cli_arguments *arguments);
 int hr_cli_data(const hr_cli_arguments *arguments);
+int hr_cli_tokenize_train(const hr_cli_arguments *arguments);
 int hr_cli_calibrate(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);
 int hr_cli_doctor(const hr_cli_arguments *arguments);

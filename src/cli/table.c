@@ -74,6 +74,31 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_STRIDE] = { "stride", "N",
                            "tokens from window to window; what two share counts in the first "
                            "(--context)" },
+    [HR_OPTION_TOKENIZER_OUT] = { "out", "DIR",
+                                  "folder for tokenizer.json, vocab.json and merges.txt" },
+    [HR_OPTION_VOCAB_SIZE] = { "vocab-size", "N", "tokens to end with (30000)" },
+    [HR_OPTION_MIN_FREQUENCY] = { "min-frequency", "N", "times that a pair has to be there (0)" },
+    [HR_OPTION_LIMIT_ALPHABET] = { "limit-alphabet", "N",
+                                   "most characters that tokens begin with" },
+    [HR_OPTION_INITIAL_ALPHABET] = { "initial-alphabet", "TEXT",
+                                     "characters that are in it whatever the text; bytes: all "
+                                     "256" },
+    [HR_OPTION_SPECIAL] = { "special", "TEXT", "a special token; they get the first ids",
+                            HR_CLI_REPEATS_MAX },
+    [HR_OPTION_MAX_TOKEN_LENGTH] = { "max-token-length", "N", "characters of a token (any)" },
+    [HR_OPTION_PATTERN] = { "pattern", "NAME",
+                            "how text is cut: gpt2, cl100k, qwen, o200k, super, super-paper, or a "
+                            "regular expression (gpt2; with --transition super)" },
+    [HR_OPTION_LIKE] = { "like", "FILE", "cut and write as this tokenizer.json does" },
+    [HR_OPTION_PREFIX_SPACE] = { "prefix-space", NULL, "gpt2: a space before every line" },
+    [HR_OPTION_TRANSITION] = { "transition", "N",
+                               "SuperBPE: from here on tokens go over words; the first N - 1 "
+                               "merges "
+                               "are of a stage that does not" },
+    [HR_OPTION_INHERIT] = { "inherit", "FILE", "take those from this merges.txt instead" },
+    [HR_OPTION_PATTERN_TWO] = { "pattern-two", "NAME",
+                                "how text is cut from then on: super, super-paper, or a regular "
+                                "expression (super)" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
@@ -130,6 +155,16 @@ static const hr_cli_command commands[] = {
       "run\n"
       "goes through each text, and the beginnings of ten documents.",
       TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 2, -1, hr_cli_data },
+    { "tokenize train", "FILE...", "make a tokenizer from text: BPE or SuperBPE",
+      "Writes the tokenizer.json that the field's reference trainer writes for the same settings.\n"
+      "Says what memory it will use before it merges, and refuses what does not fit with exit "
+      "code\n"
+      "3. The first Ctrl-C saves and ends with exit code 75; the same command goes on.",
+      TAKES(TOKENIZER_OUT) | TAKES(VOCAB_SIZE) | TAKES(MIN_FREQUENCY) | TAKES(LIMIT_ALPHABET) |
+          TAKES(INITIAL_ALPHABET) | TAKES(SPECIAL) | TAKES(MAX_TOKEN_LENGTH) | TAKES(PATTERN) |
+          TAKES(LIKE) | TAKES(PREFIX_SPACE) | TAKES(TRANSITION) | TAKES(INHERIT) |
+          TAKES(PATTERN_TWO) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(JSON) | TAKES(HELP),
+      1, -1, hr_cli_tokenize_train },
     { "calibrate", "", "measure this machine, so that plans can say how long a step takes",
       "Runs small recipes for less than a minute and keeps the prices of operations in\n"
       "$XDG_CACHE_HOME/headroom. With --check: predicts the steps of other recipes, runs them,\n"
