@@ -7,7 +7,13 @@
 #include "base/assert.h"
 #include "base/checked.h"
 
-enum { ID_BITS = 21, RANK_BITS = 22 };
+enum {
+    ID_BITS = 21,
+    RANK_BITS = 22,
+    LABELS = 16, /* of a node that holds them itself */
+    STARTS = 65536,
+    FILTER_MORE_BITS = 3 /* eight to sixteen bits for a slot of pairs */
+};
 
 /* Slots for `count` keys, at most 5/8 of them full. */
 static int32_t bits_for(int64_t count)
@@ -20,10 +26,12 @@ static int32_t bits_for(int64_t count)
 int64_t hr_bpe_bytes(hr_bpe_size size)
 {
     const int64_t aligned = 64, ids = size.ids + 1, nodes = 2 * ids;
-    return ids * 4 + size.text_bytes + ids + ids * (int64_t)sizeof(hr_bpe_origin) + ids * 4 +
-           (INT64_C(8) << bits_for(size.pairs)) + (size.pairs + 1) * 4 +
-           (size.whole_first ? INT64_C(4) << bits_for(size.ids) : 0) +
-           nodes * (int64_t)sizeof(hr_bpe_node) + nodes + 16 + 10 * aligned;
+    return ids * 4 + size.text_bytes + 16 + ids + ids * (int64_t)sizeof(hr_bpe_origin) +
+           ids * (int64_t)sizeof(hr_bpe_token) + (INT64_C(8) << bits_for(size.pairs)) +
+           (INT64_C(1) << (bits_for(size.pairs) + FILTER_MORE_BITS)) / 8 + (size.pairs + 1) * 4 +
+           (size.whole_first ? INT64_C(4) << bits_for(size.ids) : 0) + STARTS * INT64_C(4) +
+           nodes * (int64_t)sizeof(hr_bpe_node) +
+           (nodes / LABELS + 1) * (int64_t)sizeof(hr_bpe_set) + 12 * aligned;
 }
 
 /* Where tokens come from: pairs in order. Then, in the same place, sorting: two rows of ids and of
@@ -45,14 +53,17 @@ hr_status hr_bpe_place(hr_bpe *bpe, hr_region *region, hr_bpe_size size, hr_erro
     bpe->text = hr_region_take_raw(region, size.text_bytes + 16, 1);
     bpe->present = hr_region_take(region, ids, 1);
     bpe->origins = hr_region_take_raw(region, ids, sizeof *bpe->origins);
-    bpe->shorter = hr_region_take_raw(region, ids, 4);
+    bpe->tokens = hr_region_take_raw(region, ids, sizeof *bpe->tokens);
     bpe->pairs = hr_region_take(region, INT64_C(1) << bpe->pair_bits, 8);
+    bpe->filter_bits = bpe->pair_bits + FILTER_MORE_BITS;
+    bpe->maybe = hr_region_take(region, (INT64_C(1) << bpe->filter_bits) / 64, 8);
     bpe->results = hr_region_take_raw(region, size.pairs + 1, 4);
     bpe->slots = size.whole_first ? hr_region_take_raw(region, INT64_C(1) << bpe->slot_bits, 4)
                                   : NULL;
     bpe->nodes = hr_region_take_raw(region, 2 * ids, sizeof *bpe->nodes);
-    bpe->labels = hr_region_take(region, 2 * ids + 16, 1);
-    if (!bpe->labels)
+    bpe->starts = hr_region_take(region, STARTS, 4);
+    bpe->sets = hr_region_take_raw(region, 2 * ids / LABELS + 1, sizeof *bpe->sets);
+    if (!bpe->sets)
         return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: %lld bytes needed, there are %lld",
                        (long long)hr_bpe_bytes(size), (long long)region->bytes);
     return HR_OK;
@@ -72,9 +83,9 @@ static uint64_t pair_key(uint32_t left, uint32_t right)
     return (uint64_t)left << (ID_BITS + RANK_BITS) | (uint64_t)right << RANK_BITS;
 }
 
-static inline int64_t pair_slot(const hr_bpe *bpe, uint64_t key)
+static inline uint64_t pair_hash(uint64_t key)
 {
-    return (int64_t)(mix(key >> RANK_BITS) * UINT64_C(0xff51afd7ed558ccd) >> (64 - bpe->pair_bits));
+    return mix(key >> RANK_BITS) * UINT64_C(0xff51afd7ed558ccd);
 }
 
 bool hr_bpe_add_merge(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank, uint32_t result)
@@ -82,7 +93,9 @@ bool hr_bpe_add_merge(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank, 
     const uint64_t key = pair_key(left, right);
     const int64_t mask = (INT64_C(1) << bpe->pair_bits) - 1;
     if (rank + 1 >= HR_BPE_RANKS_MAX) return false;
-    int64_t slot = pair_slot(bpe, key);
+    const uint64_t hash = pair_hash(key), bit = hash >> (64 - bpe->filter_bits);
+    int64_t slot = (int64_t)(hash >> (64 - bpe->pair_bits));
+    bpe->maybe[bit >> 6] |= UINT64_C(1) << (bit & 63);
     for (int64_t tried = 0; bpe->pairs[slot]; slot = (slot + 1) & mask) {
         if (bpe->pairs[slot] >> RANK_BITS == key >> RANK_BITS) break;
         if (++tried > mask / 2) return false;
@@ -96,7 +109,10 @@ int32_t hr_bpe_rank(const hr_bpe *bpe, uint32_t left, uint32_t right)
 {
     const uint64_t key = pair_key(left, right);
     const int64_t mask = (INT64_C(1) << bpe->pair_bits) - 1;
-    for (int64_t slot = pair_slot(bpe, key); bpe->pairs[slot]; slot = (slot + 1) & mask)
+    const uint64_t hash = pair_hash(key), bit = hash >> (64 - bpe->filter_bits);
+    if (!(bpe->maybe[bit >> 6] >> (bit & 63) & 1)) return HR_BPE_NONE;
+    for (int64_t slot = (int64_t)(hash >> (64 - bpe->pair_bits)); bpe->pairs[slot];
+         slot = (slot + 1) & mask)
         if (bpe->pairs[slot] >> RANK_BITS == key >> RANK_BITS)
             return (int32_t)(bpe->pairs[slot] & ((1 << RANK_BITS) - 1)) - 1;
     return HR_BPE_NONE;
@@ -106,9 +122,9 @@ int32_t hr_bpe_rank(const hr_bpe *bpe, uint32_t left, uint32_t right)
 
 /* Undoes, last first, the merges that made both, and looks at each moment whether what then stood
  * side by side would have been merged before what was: of equal ranks the left one comes first. */
-bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right)
+bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit)
 {
-    int32_t left_next = INT32_MAX, right_next = INT32_MAX; /* ranks of what they went into */
+    int32_t left_next = limit, right_next = limit - 1; /* ranks of what they went into */
     for (;;) {
         const int32_t rank = hr_bpe_rank(bpe, left, right);
         if (rank >= 0 && rank < left_next && rank <= right_next) return false;
@@ -297,6 +313,20 @@ static int64_t common(const hr_bpe *bpe, const uint32_t *sorted, span of, int64_
     return from;
 }
 
+static void add_label(hr_bpe *bpe, hr_bpe_node *node, uint8_t label)
+{
+    if (node->count == LABELS) {
+        hr_bpe_set *set = &bpe->sets[bpe->set_count];
+        *set = (hr_bpe_set){ { 0 } };
+        for (int32_t i = 0; i < LABELS; i++)
+            set->bits[node->labels[i] >> 6] |= UINT64_C(1) << (node->labels[i] & 63);
+        node->set = (uint32_t)bpe->set_count++;
+    }
+    if (node->count < LABELS) node->labels[node->count] = label;
+    else bpe->sets[node->set].bits[label >> 6] |= UINT64_C(1) << (label & 63);
+    node->count++;
+}
+
 /* Breadth first: the children of a node lie side by side. `best` [nodes] is the token that ends at
  * or above a node. */
 static void build_tree(hr_bpe *bpe, const uint32_t *sorted, int64_t count, span *spans,
@@ -325,16 +355,42 @@ static void build_tree(hr_bpe *bpe, const uint32_t *sorted, int64_t count, span 
             bpe->nodes[child] = (hr_bpe_node){ .token = ends ? (int32_t)first : HR_BPE_NONE,
                                                .text = bpe->text_at[first],
                                                .depth = (uint16_t)deep };
-            bpe->labels[child] = label;
             spans[child] = of;
             best[child] = ends ? (int32_t)first : best[at];
-            if (ends) bpe->shorter[first] = best[at];
-            node->count++;
+            if (ends) bpe->tokens[first].shorter = best[at];
+            add_label(bpe, node, label);
             next = stop;
         }
     }
-    for (int32_t byte = 0; byte < 256; byte++) bpe->root[byte] = 0;
-    for (int32_t i = 0; i < bpe->nodes[0].count; i++) bpe->root[bpe->labels[1 + i]] = 1 + i;
+}
+
+/* Where the first two bytes of a text lead. */
+static void fill_starts(hr_bpe *bpe)
+{
+    for (int32_t i = 0; i < STARTS; i++) {
+        const int32_t first = hr_bpe_child(bpe, &bpe->nodes[0], (uint8_t)(i >> 8));
+        const hr_bpe_node *node = &bpe->nodes[first];
+        if (!first) continue;
+        if (node->depth == 1) bpe->starts[i] = hr_bpe_child(bpe, node, (uint8_t)i);
+        else if (bpe->text[node->text + 1] == (uint8_t)i) bpe->starts[i] = first;
+    }
+}
+
+/* Where words come together. A merge makes nothing of which an earlier one is made (the tables are
+ * orderly), so all merges before this rank are done before the first behind it, word by word. */
+static void find_words_rank(hr_bpe *bpe)
+{
+    bpe->words_rank = INT32_MAX;
+    int32_t last = 0;
+    for (int64_t id = 0; id < bpe->size.ids; id++) {
+        const int32_t rank = bpe->origins[id].rank;
+        const uint8_t *text = bpe->text + bpe->text_at[id];
+        if (rank < 0 || rank == HR_BPE_NEVER) continue;
+        if (rank > last) last = rank;
+        for (int64_t i = 1; i < bpe->tokens[id].bytes && rank < bpe->words_rank; i++)
+            if (hr_bpe_parts(text[i - 1], text[i])) bpe->words_rank = rank;
+    }
+    bpe->by_words = bpe->orderly && bpe->words_rank <= last && bpe->words_rank > last / 8;
 }
 
 hr_status hr_bpe_finish(hr_bpe *bpe, bool by_result, hr_region scratch, hr_error *err)
@@ -343,7 +399,7 @@ hr_status hr_bpe_finish(hr_bpe *bpe, bool by_result, hr_region scratch, hr_error
     for (int32_t byte = 0; byte < 256; byte++) bpe->byte_id[byte] = HR_BPE_NONE;
     for (int32_t id = 0; id < bpe->size.ids; id++) {
         const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
-        bpe->shorter[id] = HR_BPE_NONE;
+        bpe->tokens[id] = (hr_bpe_token){ HR_BPE_NONE, (int32_t)bytes };
         if (bpe->present[id] != HR_BPE_PLAIN) continue;
         if (bytes > HR_BPE_TOKEN_BYTES_MAX)
             return hr_fail(err, HR_CORRUPT, "token %d has %lld bytes; the most is %d", id,
@@ -375,5 +431,7 @@ hr_status hr_bpe_finish(hr_bpe *bpe, bool by_result, hr_region scratch, hr_error
     }
     const sorting sort = { bpe, first };
     build_tree(bpe, sort_ids(&sort, one, two, count), count, spans, best);
+    fill_starts(bpe);
+    find_words_rank(bpe);
     return HR_OK;
 }

@@ -10,6 +10,7 @@
 #ifndef HR_TOKENIZER_BPE_H
 #define HR_TOKENIZER_BPE_H
 
+#include <emmintrin.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,14 +32,29 @@ typedef struct {
 
 enum { HR_BPE_BYTE = -1, HR_BPE_NEVER = INT32_MAX };
 
-/* A place in the tree of tokens: a text that begins some, up to where they part. */
+/* A place in the tree of tokens: a text that begins some, up to where they part. What a step looks
+ * at is in half a line of the cache. */
 typedef struct {
     uint32_t children; /* index of the first; they lie side by side, ordered by their first bytes */
     int32_t token;     /* whose text ends here; HR_BPE_NONE */
     uint32_t text;     /* an example of the text, in the table of texts */
     uint16_t depth;    /* bytes of it */
     uint16_t count;    /* of children */
+    union {
+        uint8_t labels[16]; /* the first bytes of up to 16 children; */
+        uint32_t set;       /* of more: index of the set of them */
+    };
 } hr_bpe_node;
+
+typedef struct {
+    uint64_t bits[4];
+} hr_bpe_set;
+
+/* The longest token that begins another, and the bytes of that other. */
+typedef struct {
+    int32_t shorter; /* HR_BPE_NONE: it is a byte, or never comes to be */
+    int32_t bytes;
+} hr_bpe_token;
 
 typedef struct {
     int64_t ids, pairs, text_bytes; /* most of them */
@@ -48,6 +64,8 @@ typedef struct {
 typedef struct {
     hr_bpe_size size;
     bool orderly;          /* every token is made of such as come before it: what the walk needs */
+    int32_t words_rank;    /* no merge before it makes a token of more than one word */
+    bool by_words;         /* and there are many before it, and some behind */
     bool bytes_missing;    /* of some bytes there is no token: they are passed over */
     int32_t longest_bytes; /* of a token */
     int32_t byte_id[256];  /* HR_BPE_NONE: there is none */
@@ -55,14 +73,15 @@ typedef struct {
     uint8_t *text;
     uint8_t *present; /* [ids]: HR_BPE_... */
     hr_bpe_origin *origins;
-    int32_t *shorter;  /* [ids] the longest token that begins this one */
-    uint64_t *pairs;   /* [1 << pair_bits] left, right, rank; 0: free */
-    uint32_t *results; /* [pairs] by rank: what a merge makes */
-    int32_t *slots;    /* [1 << slot_bits] whole_first: ids by their texts */
+    hr_bpe_token *tokens; /* [ids] */
+    uint64_t *pairs;      /* [1 << pair_bits] left, right, rank; 0: free */
+    uint64_t *maybe;      /* [1 << filter_bits] bits: no pair whose bit is 0 is merged */
+    uint32_t *results;    /* [pairs] by rank: what a merge makes */
+    int32_t *slots;       /* [1 << slot_bits] whole_first: ids by their texts */
     hr_bpe_node *nodes;
-    uint8_t *labels; /* [nodes] first byte of each behind its parent */
-    int32_t root[256];
-    int32_t pair_bits, slot_bits, node_count;
+    hr_bpe_set *sets;
+    int32_t *starts; /* [65536] by the first two bytes: where the tree goes on; 0: nowhere */
+    int32_t pair_bits, filter_bits, slot_bits, node_count, set_count;
 } hr_bpe;
 
 /* Bytes that tables of such a size need, and bytes of scratch that building needs more. Pure. */
@@ -88,8 +107,16 @@ HR_MUST_CHECK hr_status hr_bpe_finish(hr_bpe *bpe, bool by_result, hr_region scr
 /* Rank of a pair, HR_BPE_NONE: it is not merged. */
 int32_t hr_bpe_rank(const hr_bpe *bpe, uint32_t left, uint32_t right);
 
-/* Whether `right` behind `left` stay what they are. Orderly tables only. */
-bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right);
+/* Whether `right` behind `left` stay what they are, of merges before rank `limit`. Orderly tables
+ * only. */
+bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit);
+
+/* Whether two bytes are the end of a word and the beginning of another: a space behind a visible
+ * character of ASCII. */
+static inline bool hr_bpe_parts(uint8_t left, uint8_t right)
+{
+    return right == ' ' && left > ' ' && left < 0x7f;
+}
 
 /* The id whose text is this, HR_BPE_NONE: none. Needs whole_first. */
 int32_t hr_bpe_find(const hr_bpe *bpe, const uint8_t *text, int64_t bytes);
@@ -97,6 +124,24 @@ int32_t hr_bpe_find(const hr_bpe *bpe, const uint8_t *text, int64_t bytes);
 static inline int64_t hr_bpe_token_bytes(const hr_bpe *bpe, uint32_t id)
 {
     return (int64_t)bpe->text_at[id + 1] - bpe->text_at[id];
+}
+
+/* Which child of a node begins with a byte; 0: none. */
+static inline int32_t hr_bpe_child(const hr_bpe *bpe, const hr_bpe_node *node, uint8_t label)
+{
+    if (node->count <= 16) {
+        const __m128i labels = _mm_loadu_si128((const __m128i *)(const void *)node->labels);
+        const __m128i equal = _mm_cmpeq_epi8(labels, _mm_set1_epi8((char)label));
+        const uint32_t mask = (uint32_t)_mm_movemask_epi8(equal) & ((1u << node->count) - 1);
+        return mask ? (int32_t)node->children + __builtin_ctz(mask) : 0;
+    }
+    const uint64_t *bits = bpe->sets[node->set].bits;
+    const int32_t word = label >> 6;
+    const uint64_t bit = UINT64_C(1) << (label & 63);
+    if (!(bits[word] & bit)) return 0;
+    int32_t before = __builtin_popcountll(bits[word] & (bit - 1));
+    for (int32_t i = 0; i < word; i++) before += __builtin_popcountll(bits[i]);
+    return (int32_t)node->children + before;
 }
 
 /* ---- encoding */

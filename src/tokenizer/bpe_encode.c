@@ -2,8 +2,8 @@
 /* tokenizer/bpe_encode.c - the tokens of a piece: remembered, walked, or merged as defined.
  *
  * Short pieces come again and again: those of up to 15 bytes and three tokens are kept in a cache,
- * two to a line, the newer first. Which two tokens stay beside each other is kept in another. */
-#include <emmintrin.h>
+ * two to a line, the newer first. Where later tokens span words, pieces are long and hardly ever come
+ * again, but their words do: words first, each as if it were alone, and then the later merges. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -12,9 +12,10 @@
 
 enum {
     CACHE_LINES = 1 << 14, /* 1 MiB: half of the second-level cache of a server's core */
-    PAIR_LINES = 1 << 14,
+    PAIR_BITS = 14,
     KEPT_BYTES = 15,
     KEPT_IDS = 3,
+    WORDS_BYTES_MAX = 1 << 16, /* of a piece that is encoded by its words; longer ones are walked */
     MERGED_BYTES_MAX = 1 << 18 /* of a piece that is merged as defined: 48 bytes of scratch each */
 };
 
@@ -36,7 +37,7 @@ typedef struct {
 struct hr_bpe_walk {
     const hr_bpe *bpe;
     line *lines;      /* [CACHE_LINES] */
-    uint64_t *stays;  /* [PAIR_LINES] left, right, and whether they do; 0: free */
+    uint64_t *stays;  /* [1 << PAIR_BITS] left, right, and whether they do; 0: free */
     uint32_t *ids;    /* [piece_bytes + KEPT_IDS] */
     uint64_t *dead;   /* [piece_bytes / 64 + 1] bits: positions behind which there is no way on */
     uint8_t *present; /* [piece_bytes] what is left where some bytes have no token */
@@ -53,14 +54,15 @@ int64_t hr_bpe_piece_bytes(const hr_bpe *bpe, int64_t piece_bytes)
 /* Also what hr_bpe_encode_ref takes. */
 static int64_t merged_bytes(const hr_bpe *bpe, int64_t piece_bytes)
 {
-    return bpe->orderly ? 64 : hr_bpe_piece_bytes(bpe, piece_bytes);
+    if (!bpe->orderly) return hr_bpe_piece_bytes(bpe, piece_bytes);
+    return bpe->by_words ? hr_min(piece_bytes, WORDS_BYTES_MAX) : 64;
 }
 
 int64_t hr_bpe_walk_bytes(const hr_bpe *bpe, int64_t piece_bytes)
 {
     const int64_t merged = merged_bytes(bpe, piece_bytes);
-    return (int64_t)sizeof(hr_bpe_walk) + CACHE_LINES * (int64_t)sizeof(line) + PAIR_LINES * 8 +
-           (piece_bytes + KEPT_IDS) * 4 + piece_bytes / 8 + 16 +
+    return (int64_t)sizeof(hr_bpe_walk) + CACHE_LINES * (int64_t)sizeof(line) +
+           (INT64_C(8) << PAIR_BITS) + (piece_bytes + KEPT_IDS) * 4 + piece_bytes / 8 + 16 +
            (bpe->bytes_missing ? piece_bytes : 0) + merged * (int64_t)(sizeof(symbol) + 24) +
            9 * 64;
 }
@@ -71,7 +73,7 @@ hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region, const hr_bpe 
     hr_bpe_walk *made = hr_region_take(region, 1, sizeof *made);
     const int64_t merged = merged_bytes(bpe, piece_bytes);
     line *lines = hr_region_take(region, CACHE_LINES, sizeof *lines);
-    uint64_t *stays = hr_region_take(region, PAIR_LINES, 8);
+    uint64_t *stays = hr_region_take(region, 1 << PAIR_BITS, 8);
     uint32_t *ids = hr_region_take_raw(region, piece_bytes + KEPT_IDS, 4);
     uint64_t *dead = hr_region_take_raw(region, piece_bytes / 64 + 1, 8);
     uint8_t *present = bpe->bytes_missing ? hr_region_take_raw(region, piece_bytes, 1)
@@ -81,9 +83,16 @@ hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region, const hr_bpe 
     if (!made || !present || !heap)
         return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed, there are %lld",
                        (long long)hr_bpe_walk_bytes(bpe, piece_bytes), (long long)region->bytes);
-    *made = (hr_bpe_walk){
-        bpe, lines, stays, ids, dead, present, symbols, heap, piece_bytes, merged
-    };
+    *made = (hr_bpe_walk){ .bpe = bpe,
+                           .lines = lines,
+                           .stays = stays,
+                           .ids = ids,
+                           .dead = dead,
+                           .present = present,
+                           .symbols = symbols,
+                           .heap = heap,
+                           .piece_bytes = piece_bytes,
+                           .merged = merged };
     *walk = made;
     return HR_OK;
 }
@@ -119,21 +128,11 @@ static void push_pair(hr_bpe_walk *walk, int64_t *count, int32_t at)
     if (rank >= 0) push(walk->heap, count, (uint64_t)rank << 32 | (uint32_t)at);
 }
 
-int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
-                          const uint32_t **ids)
+/* Merges what is queued, and what comes of it. */
+static void merge_queued(hr_bpe_walk *walk, int64_t queued)
 {
     const hr_bpe *bpe = walk->bpe;
     symbol *symbols = walk->symbols;
-    int32_t count = 0;
-    int64_t queued = 0, told = 0;
-    HR_ASSERT(bytes <= walk->merged);
-    for (int64_t i = 0; i < bytes; i++) {
-        if (bpe->byte_id[text[i]] < 0) continue;
-        symbols[count] = (symbol){ bpe->byte_id[text[i]], count - 1, count + 1 };
-        count++;
-    }
-    if (count) symbols[count - 1].after = -1;
-    for (int32_t i = 0; i < count; i++) push_pair(walk, &queued, i);
     while (queued) {
         const uint64_t entry = walk->heap[0];
         walk->heap[0] = walk->heap[--queued];
@@ -150,90 +149,95 @@ int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
         push_pair(walk, &queued, symbols[at].before);
         push_pair(walk, &queued, at);
     }
+}
+
+int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
+                          const uint32_t **ids)
+{
+    const hr_bpe *bpe = walk->bpe;
+    symbol *symbols = walk->symbols;
+    int32_t count = 0;
+    int64_t queued = 0, told = 0;
+    HR_ASSERT(bytes <= walk->merged);
+    for (int64_t i = 0; i < bytes; i++) {
+        if (bpe->byte_id[text[i]] < 0) continue;
+        symbols[count] = (symbol){ bpe->byte_id[text[i]], count - 1, count + 1 };
+        count++;
+    }
+    if (count) symbols[count - 1].after = -1;
+    for (int32_t i = 0; i < count; i++) push_pair(walk, &queued, i);
+    merge_queued(walk, queued);
     for (int32_t i = 0; i < count; i++)
         if (symbols[i].id >= 0) walk->ids[told++] = (uint32_t)symbols[i].id;
     *ids = walk->ids;
     return told;
 }
-
 /* ---- the walk */
 
-/* Which child of a node begins with a byte; 0: none. Labels have 16 bytes behind the last. */
-static inline int32_t child_of(const hr_bpe *bpe, const hr_bpe_node *node, uint8_t label)
+/* The longest token that text [bytes] begins with, and how long; HR_BPE_NONE: the text is empty. */
+static inline int32_t longest(const hr_bpe *bpe, const uint8_t *text, int64_t bytes,
+                              int32_t *token_bytes)
 {
-    const uint8_t *labels = bpe->labels + node->children;
-    const __m128i sought = _mm_set1_epi8((char)label);
-    for (int32_t i = 0; i < node->count; i += 16) {
-        const __m128i there = _mm_loadu_si128((const __m128i *)(const void *)(labels + i));
-        uint32_t equal = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(there, sought));
-        if (node->count - i < 16) equal &= (1u << (node->count - i)) - 1;
-        if (equal) return (int32_t)node->children + i + __builtin_ctz(equal);
-    }
-    return 0;
-}
-
-/* The longest token that text [bytes] begins with; HR_BPE_NONE: none. */
-static inline int32_t longest(const hr_bpe *bpe, const uint8_t *text, int64_t bytes)
-{
-    int32_t best = HR_BPE_NONE;
-    int64_t depth = 1;
-    if (!bytes) return best;
-    for (int32_t at = bpe->root[text[0]]; at;) {
+    if (!bytes) return HR_BPE_NONE;
+    int32_t best = bpe->byte_id[text[0]];
+    *token_bytes = 1;
+    if (bytes == 1) return best;
+    int64_t depth = 2;
+    for (int32_t at = bpe->starts[text[0] << 8 | text[1]]; at;) {
         const hr_bpe_node *node = &bpe->nodes[at];
         if (node->depth > bytes) return best;
         const uint8_t *example = bpe->text + node->text;
         while (depth < node->depth && text[depth] == example[depth]) depth++;
         if (depth < node->depth) return best;
-        if (node->token >= 0) best = node->token;
+        if (node->token >= 0) {
+            best = node->token;
+            *token_bytes = (int32_t)depth;
+        }
         if (depth == bytes) return best;
-        at = child_of(bpe, node, text[depth]);
+        at = hr_bpe_child(bpe, node, text[depth]);
         depth++;
     }
     return best;
 }
 
-static inline bool stays(hr_bpe_walk *walk, uint32_t left, uint32_t right)
+static inline bool stays(hr_bpe_walk *walk, uint32_t left, uint32_t right, int32_t limit)
 {
     const uint64_t key = (uint64_t)(left + 1) << 32 | (uint64_t)right << 1;
-    uint64_t *place = &walk->stays[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 50];
+    uint64_t *place = &walk->stays[(key * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - PAIR_BITS)];
+    if (limit != INT32_MAX) return hr_bpe_stays(walk->bpe, left, right, limit);
     if ((*place ^ key) <= 1) return *place & 1;
-    const bool answer = hr_bpe_stays(walk->bpe, left, right);
+    const bool answer = hr_bpe_stays(walk->bpe, left, right, limit);
     *place = key | answer;
     return answer;
 }
 
 /* The longest token first; where nothing leads on from a position it is dead, and the token that
- * led there is made shorter. */
-static int64_t walk_piece(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes)
+ * led there is made shorter. Only tokens and merges before rank `limit`. */
+static int64_t walk_piece(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int32_t limit)
 {
     const hr_bpe *bpe = walk->bpe;
     uint64_t *dead = walk->dead;
     memset(dead, 0, (size_t)(bytes / 64 + 1) * 8);
     int64_t count = 0, at = 0;
-    int32_t token = longest(bpe, text, bytes);
+    int32_t length = 0, token = longest(bpe, text, bytes, &length);
     while (token >= 0) {
-        const int64_t end = at + hr_bpe_token_bytes(bpe, (uint32_t)token);
-        if (!(dead[end >> 6] >> (end & 63) & 1) &&
-            (!count || stays(walk, walk->ids[count - 1], (uint32_t)token))) {
+        const int64_t end = at + length;
+        if (bpe->origins[token].rank < limit && !(dead[end >> 6] >> (end & 63) & 1) &&
+            (!count || stays(walk, walk->ids[count - 1], (uint32_t)token, limit))) {
             walk->ids[count++] = (uint32_t)token;
             at = end;
-            token = longest(bpe, text + at, bytes - at);
+            token = longest(bpe, text + at, bytes - at, &length);
             continue;
         }
-        token = bpe->shorter[token];
-        if (token >= 0) continue;
-        HR_ASSERT(count > 0); /* a single byte in front always stays */
-        dead[at >> 6] |= UINT64_C(1) << (at & 63);
-        token = (int32_t)walk->ids[--count];
-        at -= hr_bpe_token_bytes(bpe, (uint32_t)token);
-        token = bpe->shorter[token];
-        while (token < 0 && count > 0) {
+        token = bpe->tokens[token].shorter;
+        while (token < 0) {
+            HR_ASSERT(count > 0); /* a byte in front always stays */
             dead[at >> 6] |= UINT64_C(1) << (at & 63);
             token = (int32_t)walk->ids[--count];
-            at -= hr_bpe_token_bytes(bpe, (uint32_t)token);
-            token = bpe->shorter[token];
+            at -= bpe->tokens[token].bytes;
+            token = bpe->tokens[token].shorter;
         }
-        HR_ASSERT(token >= 0);
+        length = bpe->tokens[token].bytes;
     }
     return count;
 }
@@ -255,17 +259,13 @@ static inline __m128i load_text(const uint8_t *text, int64_t bytes, int64_t room
     return _mm_loadu_si128((const __m128i *)(const void *)copy);
 }
 
-static int64_t encode_new(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
-                          const uint32_t **ids)
+/* Those of a piece or, of merges before rank `limit`, a word that is not known yet. */
+static int64_t encode_new(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int32_t limit)
 {
     const hr_bpe *bpe = walk->bpe;
-    if (bpe->slots) {
+    if (bpe->slots && limit == INT32_MAX) {
         const int32_t id = hr_bpe_find(bpe, text, bytes);
-        if (id >= 0) {
-            walk->ids[0] = (uint32_t)id;
-            *ids = walk->ids;
-            return 1;
-        }
+        if (id >= 0) return walk->ids[0] = (uint32_t)id, 1;
     }
     if (bpe->bytes_missing) {
         int64_t left = 0;
@@ -274,15 +274,16 @@ static int64_t encode_new(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
         text = walk->present;
         bytes = left;
     }
-    if (!bpe->orderly) return hr_bpe_encode_ref(walk, text, bytes, ids);
-    *ids = walk->ids;
-    return walk_piece(walk, text, bytes);
+    const uint32_t *ids;
+    return bpe->orderly ? walk_piece(walk, text, bytes, limit)
+                        : hr_bpe_encode_ref(walk, text, bytes, &ids);
 }
 
-int64_t hr_bpe_encode(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room,
-                      const uint32_t **ids)
+static inline int64_t encode_kept(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
+                                  int64_t room, int32_t limit, const uint32_t **ids)
 {
-    if (bytes > KEPT_BYTES) return encode_new(walk, text, bytes, ids);
+    *ids = walk->ids;
+    if (bytes > KEPT_BYTES) return encode_new(walk, text, bytes, limit);
     const __m128i key = load_text(text, bytes, room);
     const uint64_t low = (uint64_t)_mm_cvtsi128_si64(key);
     const uint64_t high = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(key, key));
@@ -297,11 +298,53 @@ int64_t hr_bpe_encode(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int
         *ids = one->ids;
         return one->bytes >> 4;
     }
-    const int64_t count = encode_new(walk, text, bytes, ids);
+    const int64_t count = encode_new(walk, text, bytes, limit);
     if (count == 0 || count > KEPT_IDS) return count;
     here->two[1] = here->two[0];
     _mm_storeu_si128((__m128i *)(void *)&here->two[0], key);
     here->two[0].bytes = (uint8_t)(bytes | count << 4);
     memcpy(here->two[0].ids, *ids, (size_t)count * 4);
     return count;
+}
+
+/* ---- by words */
+
+/* Merges of rank `words_rank` and later, lowest first, among symbols that earlier ones left. */
+static int64_t merge_symbols(hr_bpe_walk *walk, int32_t count)
+{
+    symbol *symbols = walk->symbols;
+    int64_t queued = 0, told = 0;
+    symbols[count - 1].after = -1;
+    for (int32_t i = 0; i + 1 < count; i++) push_pair(walk, &queued, i);
+    merge_queued(walk, queued);
+    for (int32_t i = 0; i >= 0; i = symbols[i].after) walk->ids[told++] = (uint32_t)symbols[i].id;
+    return told;
+}
+
+/* A stretch from `begin` on that ends where no later word begins, or where there is no room. */
+static int64_t encode_words(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room)
+{
+    const int32_t limit = walk->bpe->words_rank;
+    int32_t count = 0;
+    for (int64_t begin = 0; begin < bytes;) {
+        int64_t end = begin + 1;
+        while (end < bytes && !hr_bpe_parts(text[end - 1], text[end])) end++;
+        const uint32_t *ids;
+        const int64_t told = encode_kept(walk, text + begin, end - begin, room - begin, limit,
+                                         &ids);
+        for (int64_t i = 0; i < told; i++, count++)
+            walk->symbols[count] = (symbol){ (int32_t)ids[i], count - 1, count + 1 };
+        begin = end;
+    }
+    return count ? merge_symbols(walk, count) : 0;
+}
+
+int64_t hr_bpe_encode(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room,
+                      const uint32_t **ids)
+{
+    if (!walk->bpe->by_words || walk->bpe->slots)
+        return encode_kept(walk, text, bytes, room, INT32_MAX, ids);
+    *ids = walk->ids;
+    return bytes <= walk->merged ? encode_words(walk, text, bytes, room)
+                                 : encode_new(walk, text, bytes, INT32_MAX);
 }
