@@ -68,6 +68,9 @@ typedef enum {
     HR_OPTION_TRANSITION,
     HR_OPTION_INHERIT,
     HR_OPTION_PATTERN_TWO,
+    HR_OPTION_JSONL,
+    HR_OPTION_BARE,
+    HR_OPTION_KEEP_SPECIAL,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -190,6 +193,11 @@ int hr_cli_eval(const hr_cli_arguments *arguments);
 int hr_cli_convert(const hr_cli_arguments *arguments);
 int hr_cli_data(const hr_cli_arguments *arguments);
 int hr_cli_tokenize_train(const hr_cli_arguments *arguments);
+int hr_cli_tokenize_encode(const hr_cli_arguments *arguments);
+int hr_cli_tokenize_decode(const hr_cli_arguments *arguments);
+int hr_cli_tokenize_inspect(const hr_cli_arguments *arguments);
+int hr_cli_tokenize_count(const hr_cli_arguments *arguments);
+int hr_cli_tokenize_compare(const hr_cli_arguments *arguments);
 int hr_cli_calibrate(const hr_cli_arguments *arguments);
 int hr_cli_keys(const hr_cli_arguments *arguments);
 int hr_cli_doctor(const hr_cli_arguments *arguments);

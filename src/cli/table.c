@@ -43,8 +43,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_FILE] = { "file", "FILE", "go on from the text of a file; -: of standard input" },
     [HR_OPTION_PROMPT_IDS] = { "prompt-ids", "LIST", "go on from these token ids: 29,1,11" },
     [HR_OPTION_PRINT_IDS] = { "print-ids", NULL, "print token ids, not text" },
-    [HR_OPTION_TOKENIZER] = { "tokenizer", "NAME",
-                              "how text becomes tokens: bytes (where a model has 256 of them)" },
+    [HR_OPTION_TOKENIZER] = { "tokenizer", "FILE",
+                              "how text becomes tokens: a tokenizer's file or folder; of a model, "
+                              "bytes (where it has 256 of them)" },
     [HR_OPTION_MAX_TOKENS] = { "max-tokens", "N", "length of the answer (128)" },
     [HR_OPTION_CHUNK] = { "chunk", "N",
                           "tokens of the prompt at a time (as many as fit, 512 at most)" },
@@ -99,6 +100,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_PATTERN_TWO] = { "pattern-two", "NAME",
                                 "how text is cut from then on: super, super-paper, or a regular "
                                 "expression (super)" },
+    [HR_OPTION_JSONL] = { "jsonl", NULL, "every line is a text of its own, in a JSON object" },
+    [HR_OPTION_BARE] = { "bare", NULL, "without the ids that the file puts around every text" },
+    [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "special tokens have their text too" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
@@ -155,6 +159,31 @@ static const hr_cli_command commands[] = {
       "run\n"
       "goes through each text, and the beginnings of ten documents.",
       TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 2, -1, hr_cli_data },
+    { "tokenize encode", "[FILE]", "print the ids of a text",
+      "Reads tokenizer.json of byte-level BPE, vocab.json with merges.txt, and files of ranks.\n"
+      "Without FILE, or with -: standard input. --jsonl takes {\"text\": ...} a line, and with\n"
+      "--json {\"ids\": [...]} a line is printed.",
+      TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
+          TAKES(JSON) | TAKES(HELP),
+      0, 1, hr_cli_tokenize_encode },
+    { "tokenize decode", "[FILE]", "print the text of ids",
+      "Ids are numbers with blanks, commas or ends of lines between them; with --jsonl\n"
+      "{\"ids\": [...]} a line, and {\"text\": ...} a line is printed. Without FILE, or with -:\n"
+      "standard input. Special tokens are left out.",
+      TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(KEEP_SPECIAL) | TAKES(HELP), 0, 1,
+      hr_cli_tokenize_decode },
+    { "tokenize inspect", "TOKENIZER", "say what a tokenizer's file holds and how it is read",
+      "Tokens, merges, how text is cut and by what, what stands around a text, memory.",
+      TAKES(PATTERN) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_tokenize_inspect },
+    { "tokenize count", "[FILE]", "count the tokens of a text",
+      "Bytes, texts, ids and bytes a token. Without FILE, or with -: standard input.",
+      TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
+          TAKES(JSON) | TAKES(HELP),
+      0, 1, hr_cli_tokenize_count },
+    { "tokenize compare", "FILE TOKENIZER...", "hold several tokenizers against one text",
+      "A row for each: ids, tokens, bytes a token, and the seconds that it took.",
+      TAKES(PATTERN) | TAKES(JSONL) | TAKES(THREADS) | TAKES(JSON) | TAKES(HELP), 2, -1,
+      hr_cli_tokenize_compare },
     { "tokenize train", "FILE...", "make a tokenizer from text: BPE or SuperBPE",
       "Writes the tokenizer.json that the field's reference trainer writes for the same settings.\n"
       "Says what memory it will use before it merges, and refuses what does not fit with exit "

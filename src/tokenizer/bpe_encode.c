@@ -2,8 +2,9 @@
 /* tokenizer/bpe_encode.c - the tokens of a piece: remembered, walked, or merged as defined.
  *
  * Short pieces come again and again: those of up to 15 bytes and three tokens are kept in a cache,
- * two to a line, the newer first. Where later tokens span words, pieces are long and hardly ever come
- * again, but their words do: words first, each as if it were alone, and then the later merges. */
+ * two to a line, the newer first. Where later tokens span words, pieces are long and hardly ever
+ * come again, but their words do: words first, each as if it were alone, and then the later
+ * merges. */
 #include <string.h>
 
 #include "base/assert.h"

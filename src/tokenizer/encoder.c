@@ -105,10 +105,11 @@ static inline void put_ids(hr_encoder *e, const uint32_t *ids, int64_t count)
     e->id_count += (int32_t)count;
 }
 
-void hr_encoder_begin(hr_encoder *encoder, bool around)
+void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around)
 {
     encoder->in_segment = encoder->stopped = false;
-    encoder->segment_before = encoder->level_before = encoder->position = 0;
+    encoder->segment_before = encoder->level_before = 0;
+    encoder->position = position;
     encoder->around = around;
     encoder->normal_at = encoder->normal_end = 0;
     encoder->raw.search = encoder->normalized.search = 0;

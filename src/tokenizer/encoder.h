@@ -22,8 +22,9 @@ HR_MUST_CHECK hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region
                                          const hr_tokenizer *tokenizer, int64_t piece_bytes,
                                          hr_encoder_sink *sink, void *context, hr_error *err);
 
-/* Begins a text. `around`: the ids that the file puts around every text come too. */
-void hr_encoder_begin(hr_encoder *encoder, bool around);
+/* Begins a text, or a part of one at byte `position`, which is for the sentences of errors.
+ * `around`: the ids that the file puts around every text come too. */
+void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around);
 
 /* More of the text.
  *

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/tokenize.c - headroom tokenize encode, decode, inspect, count and compare. */
+#include "headroom/tokenize.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "headroom/progress.h"
+
+enum { DECODED = 1024 };
+
+static volatile sig_atomic_t interrupts, last_signal;
+
+static void interrupted(int number)
+{
+    last_signal = number;
+    interrupts = interrupts + 1;
+    if (interrupts > 1) _exit(128 + number);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+typedef struct {
+    bool prints, json;
+    int64_t told; /* ids of this text */
+    hr_progress progress;
+    int64_t begun_ns;
+    char text[16384];
+    int64_t used;
+} screen;
+
+static void flush(screen *s)
+{
+    fwrite(s->text, 1, (size_t)s->used, stdout);
+    s->used = 0;
+}
+
+static void put(screen *s, const char *text)
+{
+    const int64_t bytes = (int64_t)strlen(text);
+    if (s->used + bytes > (int64_t)sizeof s->text) flush(s);
+    memcpy(s->text + s->used, text, (size_t)bytes);
+    s->used += bytes;
+}
+
+static void ids(void *context, const uint32_t *told, int64_t count)
+{
+    screen *s = context;
+    for (int64_t i = 0; i < count; i++) {
+        char digits[16];
+        char *at = digits + sizeof digits - 1;
+        *at = 0;
+        uint32_t id = told[i];
+        do *--at = (char)('0' + id % 10);
+        while (id /= 10);
+        if (!s->told++) put(s, s->json ? "{\"ids\": [" : "");
+        else put(s, s->json ? ", " : " ");
+        put(s, at);
+    }
+}
+
+static void end(void *context)
+{
+    screen *s = context;
+    if (!s->told && s->json) put(s, "{\"ids\": [");
+    put(s, s->json ? "]}\n" : "\n");
+    s->told = 0;
+}
+
+static void told(void *context, int64_t done, int64_t all)
+{
+    screen *s = context;
+    char line[HR_PROGRESS_BYTES], left[48] = "";
+    if (!s->progress.terminal) return;
+    const int64_t now = now_ns();
+    const double seconds = (double)(now - s->begun_ns) * 1e-9;
+    if (all > done && done > 0)
+        snprintf(left, sizeof left, " of %.1f MB, %.0f s left", (double)all * 1e-6,
+                 seconds * (double)(all - done) / (double)done);
+    snprintf(line, sizeof line, "%.1f MB%s, %.1f MB/s", (double)done * 1e-6, left,
+             (double)done * 1e-6 / (seconds > 0 ? seconds : 1));
+    hr_progress_note(&s->progress, line, now);
+}
+
+static hr_status open_setting(const hr_cli_arguments *arguments, const char *path,
+                              hr_tokenize_setting *setting, hr_error *err)
+{
+    *setting = (hr_tokenize_setting){ .path = path,
+                                      .pattern = arguments->values[HR_OPTION_PATTERN] };
+    if (!path)
+        return hr_fail(err, HR_USAGE, "%s needs --tokenizer, a tokenizer's file or folder",
+                       arguments->command->name);
+    return hr_cli_whole(arguments, HR_OPTION_THREADS, &setting->threads, err);
+}
+
+static const char *text_of(const hr_cli_arguments *arguments)
+{
+    return arguments->operand_count ? arguments->operands[0] : "-";
+}
+
+/* Opens, encodes a file and closes. */
+static hr_status encode(const hr_cli_arguments *arguments, const char *path, const char *file,
+                        screen *s, hr_tokenize_info *info, hr_tokenize_result *result,
+                        double *seconds, hr_error *err)
+{
+    hr_tokenize *tokenize = NULL;
+    hr_tokenize_setting setting;
+    hr_status status = open_setting(arguments, path, &setting, err);
+    if (status == HR_OK) status = hr_tokenize_open(&tokenize, &setting, err);
+    if (status != HR_OK) return status;
+    const hr_tokenize_request request = { .around = !arguments->values[HR_OPTION_BARE],
+                                          .lines = arguments->values[HR_OPTION_JSONL] != NULL,
+                                          .ids = s->prints ? ids : NULL,
+                                          .end = s->prints ? end : NULL,
+                                          .told = told,
+                                          .context = s,
+                                          .interrupts = &interrupts };
+    s->begun_ns = now_ns();
+    status = hr_tokenize_file(tokenize, file, &request, result, err);
+    *seconds = (double)(now_ns() - s->begun_ns) * 1e-9;
+    hr_progress_end(&s->progress);
+    *info = *hr_tokenize_view(tokenize);
+    hr_tokenize_close(&tokenize);
+    flush(s);
+    return status;
+}
+
+static int fail(const hr_error *err)
+{
+    if (err->status == HR_INTERRUPTED && last_signal) {
+        (void)hr_cli_fail(err);
+        return 128 + last_signal;
+    }
+    return hr_cli_fail(err);
+}
+
+int hr_cli_tokenize_encode(const hr_cli_arguments *arguments)
+{
+    static screen s;
+    hr_tokenize_info info;
+    hr_tokenize_result result;
+    double seconds;
+    hr_error err;
+    catch_signals();
+    s = (screen){ .prints = true,
+                  .json = arguments->values[HR_OPTION_JSON] != NULL,
+                  .progress = hr_progress_begin(isatty(STDOUT_FILENO) ? -1 : STDERR_FILENO) };
+    if (encode(arguments, arguments->values[HR_OPTION_TOKENIZER], text_of(arguments), &s, &info,
+               &result, &seconds, &err) != HR_OK)
+        return fail(&err);
+    return HR_OK;
+}
+
+int hr_cli_tokenize_count(const hr_cli_arguments *arguments)
+{
+    static screen s;
+    hr_tokenize_info info;
+    hr_tokenize_result r;
+    double seconds;
+    hr_error err;
+    catch_signals();
+    s = (screen){ .progress = hr_progress_begin(STDERR_FILENO) };
+    if (encode(arguments, arguments->values[HR_OPTION_TOKENIZER], text_of(arguments), &s, &info, &r,
+               &seconds, &err) != HR_OK)
+        return fail(&err);
+    if (arguments->values[HR_OPTION_JSON])
+        printf("{\"bytes\": %lld, \"texts\": %lld, \"ids\": %lld, \"seconds\": %.3f}\n",
+               (long long)r.bytes, (long long)r.texts, (long long)r.ids, seconds);
+    else
+        printf("%lld tokens of %lld bytes in %lld text%s: %.3f bytes a token; %.3f s, %.1f MB/s\n",
+               (long long)r.ids, (long long)r.bytes, (long long)r.texts, r.texts == 1 ? "" : "s",
+               r.ids ? (double)r.bytes / (double)r.ids : 0, seconds,
+               (double)r.bytes * 1e-6 / (seconds > 0 ? seconds : 1));
+    return HR_OK;
+}
+
+int hr_cli_tokenize_compare(const hr_cli_arguments *arguments)
+{
+    static screen s;
+    const bool json = arguments->values[HR_OPTION_JSON] != NULL;
+    hr_error err;
+    catch_signals();
+    for (int32_t i = 1; i < arguments->operand_count; i++) {
+        const char *path = arguments->operands[i];
+        hr_tokenize_info info;
+        hr_tokenize_result r;
+        double seconds;
+        s = (screen){ .progress = hr_progress_begin(STDERR_FILENO) };
+        if (encode(arguments, path, arguments->operands[0], &s, &info, &r, &seconds, &err) != HR_OK)
+            return fail(&err);
+        const double bytes = r.ids ? (double)r.bytes / (double)r.ids : 0;
+        if (json) {
+            json_t *row = json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "tokenizer", path,
+                                    "vocabulary", (json_int_t)info.ids, "ids", (json_int_t)r.ids,
+                                    "bytes", (json_int_t)r.bytes, "bytes_per_token", bytes,
+                                    "seconds", seconds);
+            json_dumpf(row, stdout, JSON_PRESERVE_ORDER);
+            json_decref(row);
+            printf("\n");
+            continue;
+        }
+        if (i == 1)
+            printf("%11s %12s %12s %9s %9s  %s\n", "vocabulary", "tokens", "bytes/token", "seconds",
+                   "MB/s", "tokenizer");
+        printf("%11lld %12lld %12.3f %9.3f %9.1f  %s\n", (long long)info.ids, (long long)r.ids,
+               bytes, seconds, (double)r.bytes * 1e-6 / (seconds > 0 ? seconds : 1), path);
+        fflush(stdout);
+    }
+    return HR_OK;
+}
+
+static void print_ids(const char *name, const uint32_t *list, int32_t count)
+{
+    printf("%s", name);
+    for (int32_t i = 0; i < count; i++) printf(i ? ", %u" : "%u", list[i]);
+    printf("\n");
+}
+
+static void print_inspected(const hr_tokenize_info *info, const char *path)
+{
+    char bytes[64];
+    printf("%s: %s\n", path, info->form);
+    printf("  ids      %lld: %lld have a token", (long long)info->ids, (long long)info->tokens);
+    if (info->hole >= 0) printf(", the first that has none is %lld", (long long)info->hole);
+    printf("\n  merges   %lld\n", (long long)info->merges);
+    printf("  added    %lld, %lld of them special\n", (long long)info->added,
+           (long long)info->special);
+    printf("  longest  %lld bytes\n", (long long)info->longest_bytes);
+    printf("  normal   %s\n",
+           info->nfc ? "form C of Unicode 9, as the reference has it" : "as it is");
+    if (!info->stage_count) printf("  cut      not at all\n");
+    for (int32_t i = 0; i < info->stage_count; i++) {
+        printf("  %s     %s", i ? "then" : "cut ", info->stages[i]);
+        if (!strcmp(info->stages[i], "pcre2"))
+            printf(": no scanner here for this pattern; its classes are those of Unicode 14, and "
+                   "its \\s has U+180E, where the reference has Unicode 16 and not");
+        printf("\n");
+    }
+    printf("  encoded  %s\n", !info->orderly   ? "by merging: some tokens are made of later ones"
+                              : info->by_words ? "words from left to right, then what spans them"
+                                               : "from left to right");
+    if (info->first_count) print_ids("  before   ", info->first, info->first_count);
+    if (info->last_count) print_ids("  behind   ", info->last, info->last_count);
+    if (info->end_id >= 0) printf("  end      %lld\n", (long long)info->end_id);
+    printf("  memory   %s of tables\n", hr_bytes_print(info->table_bytes, bytes));
+}
+
+int hr_cli_tokenize_inspect(const hr_cli_arguments *arguments)
+{
+    const char *path = arguments->operands[0];
+    hr_tokenize *tokenize = NULL;
+    hr_tokenize_setting setting;
+    hr_error err;
+    hr_status status = open_setting(arguments, path, &setting, &err);
+    setting.decodes_only = true;
+    if (status == HR_OK) status = hr_tokenize_open(&tokenize, &setting, &err);
+    if (status != HR_OK) return fail(&err);
+    const hr_tokenize_info *info = hr_tokenize_view(tokenize);
+    if (arguments->values[HR_OPTION_JSON]) {
+        json_t *stages = json_array();
+        for (int32_t i = 0; i < info->stage_count; i++)
+            json_array_append_new(stages, json_string(info->stages[i]));
+        json_t *row = json_pack(
+            "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:b, s:I, s:I}", "form",
+            info->form, "ids", (json_int_t)info->ids, "tokens", (json_int_t)info->tokens, "hole",
+            (json_int_t)info->hole, "merges", (json_int_t)info->merges, "added",
+            (json_int_t)info->added, "special", (json_int_t)info->special, "longest_bytes",
+            (json_int_t)info->longest_bytes, "nfc", (int)info->nfc, "stages", stages, "orderly",
+            (int)info->orderly, "by_words", (int)info->by_words, "end_id", (json_int_t)info->end_id,
+            "table_bytes", (json_int_t)info->table_bytes);
+        json_dumpf(row, stdout, JSON_INDENT(2));
+        json_decref(row);
+        printf("\n");
+    } else {
+        print_inspected(info, path);
+    }
+    hr_tokenize_close(&tokenize);
+    return HR_OK;
+}
+
+/* ---- back */
+
+typedef struct {
+    hr_tokenize *tokenize;
+    bool skips, json;
+    uint32_t ids[DECODED];
+    int64_t count;
+    char *text;
+    int64_t room;
+} decoding;
+
+static void decode(decoding *d, bool ends)
+{
+    for (int64_t at = 0, used; at < d->count; at += used) {
+        const int64_t bytes = hr_tokenize_decode(d->tokenize, d->ids + at, d->count - at, d->skips,
+                                                 d->text, d->room, &used);
+        if (d->json) hr_cli_put_json_text(d->text, bytes);
+        else fwrite(d->text, 1, (size_t)bytes, stdout);
+    }
+    d->count = 0;
+    if (!ends) return;
+    const int64_t bytes = hr_tokenize_decode_end(d->tokenize, d->text);
+    if (d->json) hr_cli_put_json_text(d->text, bytes);
+    else fwrite(d->text, 1, (size_t)bytes, stdout);
+}
+
+static void add_id(decoding *d, uint32_t id)
+{
+    if (d->count == DECODED) decode(d, false);
+    d->ids[d->count++] = id;
+}
+
+static hr_status decode_numbers(decoding *d, FILE *file, hr_error *err)
+{
+    int64_t at = 0, id = -1;
+    for (int c = getc(file);; c = getc(file), at++) {
+        if (c >= '0' && c <= '9') {
+            id = (id < 0 ? 0 : id) * 10 + c - '0';
+            if (id <= UINT32_MAX) continue;
+        } else if (c == EOF || c == ' ' || c == ',' || c == '\n' || c == '\t' || c == '\r') {
+            if (id >= 0) add_id(d, (uint32_t)id);
+            id = -1;
+            if (c != EOF) continue;
+            decode(d, true);
+            return HR_OK;
+        }
+        return hr_fail(err, HR_CORRUPT,
+                       "byte %lld: not an id, nor a blank, a comma or an end of line",
+                       (long long)at);
+    }
+}
+
+static hr_status decode_lines(decoding *d, FILE *file, hr_error *err)
+{
+    char *line = NULL;
+    size_t room = 0;
+    hr_status status = HR_OK;
+    for (int64_t number = 1; status == HR_OK; number++) {
+        const ssize_t bytes = getline(&line, &room, file);
+        if (bytes < 0) break;
+        json_error_t problem;
+        json_t *object = json_loadb(line, (size_t)bytes, 0, &problem);
+        const json_t *list = json_object_get(object, "ids");
+        const json_t *id;
+        size_t i;
+        bool wrong = !json_is_array(list);
+        json_array_foreach(list, i, id)
+        {
+            const json_int_t value = json_integer_value(id);
+            wrong |= !json_is_integer(id) || value < 0 || value > UINT32_MAX;
+        }
+        if (wrong) {
+            status = hr_fail(err, HR_CORRUPT, "line %lld: %.200s", (long long)number,
+                             object ? "it has no \"ids\" that are a list of ids" : problem.text);
+        } else {
+            printf("{\"text\": \"");
+            json_array_foreach(list, i, id) add_id(d, (uint32_t)json_integer_value(id));
+            decode(d, true);
+            printf("\"}\n");
+        }
+        json_decref(object);
+    }
+    free(line);
+    return status;
+}
+
+int hr_cli_tokenize_decode(const hr_cli_arguments *arguments)
+{
+    static decoding d;
+    const char *path = text_of(arguments);
+    hr_tokenize_setting setting;
+    hr_error err;
+    hr_status status = open_setting(arguments, arguments->values[HR_OPTION_TOKENIZER], &setting,
+                                    &err);
+    setting.decodes_only = true;
+    FILE *file = strcmp(path, "-") ? NULL : stdin;
+    if (status == HR_OK && !file && !(file = fopen(path, "r")))
+        status = hr_fail(&err, HR_USAGE, "%.300s: %s", path, strerror(errno));
+    d = (decoding){ .skips = !arguments->values[HR_OPTION_KEEP_SPECIAL],
+                    .json = arguments->values[HR_OPTION_JSONL] != NULL };
+    if (status == HR_OK) status = hr_tokenize_open(&d.tokenize, &setting, &err);
+    if (status == HR_OK) {
+        d.room = hr_tokenize_room(d.tokenize) + 65536;
+        d.text = malloc((size_t)d.room);
+        status = d.text
+                     ? HR_OK
+                     : hr_fail(&err, HR_NO_FIT, "decoding: %lld bytes needed", (long long)d.room);
+    }
+    if (status == HR_OK)
+        status = d.json ? decode_lines(&d, file, &err) : decode_numbers(&d, file, &err);
+    if (status == HR_OK && ferror(file))
+        status = hr_fail(&err, HR_FAILURE, "%.300s: it cannot be read", path);
+    free(d.text);
+    hr_tokenize_close(&d.tokenize);
+    if (file && file != stdin) fclose(file);
+    return status == HR_OK ? HR_OK : fail(&err);
+}

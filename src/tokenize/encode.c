@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenize/encode.c - a text window by window; where it can be parted, on all threads.
+ *
+ * A parting is a place over which nothing reaches, so that the parts are encoded as if they were
+ * texts: the ids are the same with one thread, which needs none. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "tokenize/session.h"
+
+typedef struct {
+    int file;
+    const char *path;
+    int64_t bytes, read; /* bytes -1: not known */
+    bool over;
+} input;
+
+static void give(hr_tokenize *t, const uint32_t *ids, int64_t count)
+{
+    if (!count) return;
+    t->result->ids += count;
+    if (t->request->ids) t->request->ids(t->request->context, ids, count);
+}
+
+bool hr_session_sink(void *context, const uint32_t *ids, int64_t count)
+{
+    hr_session_part *part = context;
+    if (part->ids) {
+        memcpy(part->ids + part->id_count, ids, (size_t)count * sizeof *ids);
+        part->id_count += count;
+    } else {
+        give(part->session, ids, count);
+    }
+    const volatile sig_atomic_t *interrupts = part->session->request->interrupts;
+    return !interrupts || *interrupts == 0;
+}
+
+/* ---- input */
+
+static hr_status open_input(input *in, const char *path, hr_error *err)
+{
+    *in = (input){ .path = path, .bytes = -1 };
+    return strcmp(path, "-") ? hr_file_open(path, &in->file, &in->bytes, err) : HR_OK;
+}
+
+/* Fills the window behind what is left in it. */
+static hr_status fill(input *in, uint8_t *window, int64_t *filled, int64_t room, hr_error *err)
+{
+    while (*filled < room && !in->over) {
+        int64_t count = room - *filled;
+        if (in->bytes >= 0) {
+            count = hr_min(count, in->bytes - in->read);
+            const hr_status status = hr_file_read(in->file, in->path, in->read, window + *filled,
+                                                  count, err);
+            if (status != HR_OK) return status;
+            in->over = in->read + count == in->bytes;
+        } else {
+            count = read(in->file, window + *filled, (size_t)count);
+            if (count < 0 && errno == EINTR) continue;
+            if (count < 0) return hr_fail(err, HR_FAILURE, "standard input: %s", strerror(errno));
+            in->over = count == 0;
+        }
+        in->read += count;
+        *filled += count;
+    }
+    return HR_OK;
+}
+
+static void tell(const hr_tokenize *t, const input *in, int64_t done)
+{
+    if (t->request->told) t->request->told(t->request->context, done, in->bytes);
+}
+
+static hr_status of_file(const input *in, hr_status status, hr_error *err)
+{
+    if (status == HR_OK || status == HR_INTERRUPTED || !err) return status;
+    hr_error inner = *err;
+    return hr_fail(err, status, "%.200s: %.400s",
+                   strcmp(in->path, "-") ? in->path : "standard input", inner.message);
+}
+
+/* ---- one text */
+
+static void encode_part(hr_session_part *part)
+{
+    int64_t taken;
+    hr_encoder_begin(part->encoder, part->position, false);
+    part->id_count = 0;
+    part->status = hr_encoder_take(part->encoder, part->session->window + part->begin, 0,
+                                   part->end - part->begin, true, &taken, &part->err);
+}
+
+static void encode_parts(void *context, int32_t thread, int32_t threads)
+{
+    hr_tokenize *t = context;
+    (void)threads;
+    hr_session_part *part = &t->parts[thread];
+    if (part->end > part->begin) encode_part(part);
+}
+
+/* Parts window [0, end), which itself ends where the text may be parted, among the threads. */
+static hr_status encode_window(hr_tokenize *t, int64_t end, int64_t position, hr_error *err)
+{
+    int64_t begin = 0;
+    for (int32_t i = 0; i < t->threads; i++) {
+        const int64_t aim = end * (i + 1) / t->threads;
+        int64_t stop = i + 1 == t->threads ? end : -1;
+        if (stop < 0 && aim - 1 > begin + 1)
+            stop = hr_tokenizer_parting(t->tokenizer, t->window, begin + 1, aim - 2);
+        if (stop < 0) stop = begin;
+        hr_session_part *part = &t->parts[i];
+        part->session = t;
+        part->begin = begin;
+        part->end = stop;
+        part->position = position + begin;
+        part->ids = t->ids + begin;
+        part->status = HR_OK;
+        part->id_count = 0;
+        begin = stop;
+    }
+    hr_pool_run(&t->pool, encode_parts, t);
+    for (int32_t i = 0; i < t->threads; i++) {
+        if (t->parts[i].status != HR_OK) {
+            if (err) *err = t->parts[i].err;
+            return t->parts[i].status;
+        }
+        give(t, t->parts[i].ids, t->parts[i].id_count);
+    }
+    return HR_OK;
+}
+
+/* Without partings: one encoder takes the text as it comes. What is in the window is its
+ * beginning. */
+static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_t position,
+                               hr_error *err)
+{
+    hr_session_part *part = &t->parts[0];
+    *part = (hr_session_part){ .session = t, .encoder = part->encoder };
+    hr_encoder_begin(part->encoder, position, false);
+    for (int64_t at = 0;;) {
+        hr_status status = fill(in, t->window, &filled, HR_SESSION_WINDOW_BYTES, err);
+        int64_t taken = at;
+        if (status == HR_OK)
+            status = hr_encoder_take(part->encoder, t->window, at, filled, in->over, &taken, err);
+        if (status != HR_OK || in->over) return status;
+        if (taken == at)
+            return hr_fail(err, HR_CORRUPT,
+                           "byte %lld: a piece of more than %d bytes that the pre-tokenizer does "
+                           "not cut",
+                           (long long)(in->read - filled + at), HR_SESSION_PIECE_BYTES);
+        tell(t, in, in->read - filled + taken);
+        const int64_t kept = hr_min(taken, hr_encoder_before(part->encoder));
+        memmove(t->window, t->window + taken - kept, (size_t)(filled - taken + kept));
+        filled -= taken - kept;
+        at = kept;
+    }
+}
+
+static hr_status encode_text(hr_tokenize *t, input *in, hr_error *err)
+{
+    int64_t filled = 0;
+    if (t->threads == 1) return encode_stream(t, in, 0, 0, err);
+    for (;;) {
+        hr_status status = fill(in, t->window, &filled, HR_SESSION_WINDOW_BYTES, err);
+        if (status != HR_OK) return status;
+        const int64_t position = in->read - filled;
+        /* The last places are not looked at: what stands behind them is not here yet. */
+        int64_t end = filled;
+        if (!in->over) end = hr_tokenizer_parting(t->tokenizer, t->window, filled / 2, filled - 8);
+        if (end < 0 || filled < 4096) return encode_stream(t, in, filled, position, err);
+        status = encode_window(t, end, position, err);
+        if (status != HR_OK || in->over) return status;
+        tell(t, in, position + end);
+        memmove(t->window, t->window + end, (size_t)(filled - end));
+        filled -= end;
+    }
+}
+
+static void begin_text(hr_tokenize *t)
+{
+    if (t->request->around) give(t, t->tokenizer->first, t->tokenizer->first_count);
+}
+
+static void end_text(hr_tokenize *t)
+{
+    if (t->request->around) give(t, t->tokenizer->last, t->tokenizer->last_count);
+    t->result->texts++;
+    if (t->request->end) t->request->end(t->request->context);
+}
+
+/* ---- lines of JSON */
+
+static hr_status read_line(char *line, int64_t bytes, const char **text, int64_t *text_bytes,
+                           const char **why)
+{
+    hr_json json = hr_json_over(line, bytes);
+    json.zeros = true;
+    *text = NULL;
+    hr_json_kind kind = hr_json_next(&json);
+    *why = "it is no JSON object";
+    if (kind != HR_JSON_OBJECT) return HR_CORRUPT;
+    while ((kind = hr_json_next(&json)) == HR_JSON_KEY) {
+        const bool sought = hr_json_is(&json, "text");
+        kind = hr_json_next(&json);
+        if (sought && (*text || kind != HR_JSON_STRING)) {
+            *why = *text ? "it has \"text\" twice" : "its \"text\" is no string";
+            return HR_CORRUPT;
+        }
+        if (sought) {
+            *text = json.value;
+            *text_bytes = json.value_bytes;
+        } else if (!hr_json_skip(&json, kind)) {
+            break;
+        }
+    }
+    if (kind == HR_JSON_CLOSE) kind = hr_json_next(&json);
+    *why = json.problem ? json.problem : "it has no \"text\"";
+    return kind == HR_JSON_END && *text ? HR_OK : HR_CORRUPT;
+}
+
+static hr_status encode_line(hr_tokenize *t, char *line, int64_t bytes, int64_t number,
+                             hr_error *err)
+{
+    hr_session_part *part = &t->parts[0];
+    const char *text, *why;
+    int64_t text_bytes = 0, taken;
+    if (read_line(line, bytes, &text, &text_bytes, &why) != HR_OK)
+        return hr_fail(err, HR_CORRUPT, "line %lld: %s", (long long)number, why);
+    *part = (hr_session_part){ .session = t, .encoder = part->encoder };
+    begin_text(t);
+    hr_encoder_begin(part->encoder, 0, false);
+    hr_error inner;
+    const hr_status status = hr_encoder_take(part->encoder, (const uint8_t *)text, 0, text_bytes,
+                                             true, &taken, &inner);
+    if (status == HR_INTERRUPTED) return hr_fail(err, status, "%s", inner.message);
+    if (status != HR_OK)
+        return hr_fail(err, status, "line %lld: %.500s", (long long)number, inner.message);
+    t->result->bytes += text_bytes;
+    end_text(t);
+    return HR_OK;
+}
+
+static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
+{
+    int64_t filled = 0, number = 0;
+    do {
+        hr_status status = fill(in, t->window, &filled, HR_SESSION_WINDOW_BYTES, err);
+        if (status != HR_OK) return status;
+        char *at = (char *)t->window, *const end = at + filled;
+        while (at < end) {
+            char *stop = memchr(at, '\n', (size_t)(end - at));
+            if (!stop && !in->over) break;
+            if (!stop) stop = end;
+            number++;
+            bool blank = true;
+            for (const char *p = at; p < stop && blank; p++) blank = *p == ' ' || *p == '\r';
+            if (!blank) status = encode_line(t, at, stop - at, number, err);
+            if (status != HR_OK) return status;
+            at = stop < end ? stop + 1 : end;
+        }
+        filled = end - at;
+        if (filled == HR_SESSION_WINDOW_BYTES)
+            return hr_fail(err, HR_CORRUPT, "line %lld: it is longer than %d bytes",
+                           (long long)number + 1, HR_SESSION_WINDOW_BYTES);
+        memmove(t->window, at, (size_t)filled);
+        tell(t, in, in->read - filled);
+    } while (!in->over || filled);
+    return HR_OK;
+}
+
+hr_status hr_tokenize_file(hr_tokenize *tokenize, const char *path,
+                           const hr_tokenize_request *request, hr_tokenize_result *result,
+                           hr_error *err)
+{
+    input in;
+    *result = (hr_tokenize_result){ 0 };
+    tokenize->request = request;
+    tokenize->result = result;
+    hr_status status = open_input(&in, path, err);
+    if (status != HR_OK) return status;
+    if (request->lines) {
+        status = encode_lines(tokenize, &in, err);
+    } else {
+        begin_text(tokenize);
+        status = encode_text(tokenize, &in, err);
+        result->bytes = in.read;
+        if (status == HR_OK) end_text(tokenize);
+    }
+    if (in.file > 0) hr_file_close(&in.file);
+    return of_file(&in, status, err);
+}
+
+hr_status hr_tokenize_text(hr_tokenize *tokenize, const char *text, int64_t bytes,
+                           const hr_tokenize_request *request, hr_tokenize_result *result,
+                           hr_error *err)
+{
+    hr_session_part *part = &tokenize->parts[0];
+    int64_t taken;
+    *result = (hr_tokenize_result){ .bytes = bytes };
+    tokenize->request = request;
+    tokenize->result = result;
+    *part = (hr_session_part){ .session = tokenize, .encoder = part->encoder };
+    if (bytes > HR_CUT_WINDOW_MAX)
+        return hr_fail(err, HR_CORRUPT, "a text of %lld bytes; the most is %d", (long long)bytes,
+                       HR_CUT_WINDOW_MAX);
+    begin_text(tokenize);
+    hr_encoder_begin(part->encoder, 0, false);
+    const hr_status status = hr_encoder_take(part->encoder, (const uint8_t *)text, 0, bytes, true,
+                                             &taken, err);
+    if (status == HR_OK) end_text(tokenize);
+    return status;
+}
