@@ -65,7 +65,7 @@ static void add_needle(bench *b, const char *name, int64_t V, int64_t T, hr_form
     config->model.d_ff = 2048;
     config->model.vocab_size = V;
     config->model.dropout = 0;
-    config->data.tokenizer = HR_TOKENIZER_WORDS;
+    snprintf(config->data.tokenizer, sizeof config->data.tokenizer, "words");
     config->train.format = format;
     config->train.seq_len = T;
     config->train.batch = 4096 / T;

@@ -32,7 +32,7 @@ typedef enum {
 } hr_family;
 typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie; /* auto: as the family is known */
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
-typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS } hr_tokenizer_kind;
+typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS, HR_TOKENIZER_FILE } hr_tokenizer_kind;
 typedef enum { HR_BAD_LINES_STOP, HR_BAD_LINES_SKIP } hr_bad_lines;
 typedef enum { HR_DOCUMENTS_JOINED, HR_DOCUMENTS_SEPARATE } hr_documents_kind;
 typedef enum {
@@ -86,7 +86,7 @@ typedef struct {
         char document_end[HR_FIELD_BYTES]; /* id between documents, auto or none */
         int32_t bad_lines;                 /* hr_bad_lines */
         int32_t documents;                 /* hr_documents_kind */
-        int32_t tokenizer;                 /* hr_tokenizer_kind */
+        char tokenizer[HR_PATH_BYTES];     /* bytes, words, or a path */
         int64_t words_max;                 /* distinct words that counting has room for */
         char cache[HR_PATH_BYTES];         /* directory of token shards; empty: inside train.out */
         char fixed_batch[HR_PATH_BYTES];   /* safetensors: the batch of every step; empty: none */
@@ -186,6 +186,9 @@ int64_t hr_config_embedding_rank(const hr_config *config);
 
 /* What the decoder of a wide model reads. Pure. */
 int64_t hr_config_expansion(const hr_config *config);
+
+/* What data.tokenizer says: a word, or the path of a file or folder. Pure. */
+hr_tokenizer_kind hr_config_tokenizer(const hr_config *config);
 
 /* What data.document_end says, beside an id. */
 enum { HR_DOCUMENT_END_NONE = -1, HR_DOCUMENT_END_AUTO = -2 };

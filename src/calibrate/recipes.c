@@ -4,6 +4,7 @@
 #include "calibrate/recipes.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 enum {
     NEEDLE = HR_FAMILY_NEEDLE,
@@ -143,7 +144,7 @@ void hr_recipe_config(const hr_recipe *recipe, hr_config *config)
     config->model.attention.sliding_window = recipe->sliding_window;
     config->model.vocab_size = recipe->vocab_size;
     config->model.dropout = recipe->dropout;
-    config->data.tokenizer = HR_TOKENIZER_WORDS;
+    snprintf(config->data.tokenizer, sizeof config->data.tokenizer, "words");
     config->train.format = recipe->format;
     config->train.seq_len = recipe->seq_len;
     config->train.batch = recipe->batch;

@@ -24,7 +24,8 @@ hr_status hr_session_begin(hr_session *s, hr_error *err)
     if (status == HR_OK) status = hr_config_adopt(config, err);
     config->train.format = s->request->format;
     config->train.batch = 1;
-    config->data.tokenizer = HR_TOKENIZER_WORDS; /* ids are given: any vocabulary will do */
+    if (status == HR_OK) /* ids are given: any vocabulary will do */
+        status = hr_config_set(config, "data.tokenizer", "words", err);
     return status;
 }
 

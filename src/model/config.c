@@ -172,6 +172,12 @@ bool hr_config_document_end(const hr_config *config, int64_t *id)
     return true;
 }
 
+hr_tokenizer_kind hr_config_tokenizer(const hr_config *config)
+{
+    if (!strcmp(config->data.tokenizer, "bytes")) return HR_TOKENIZER_BYTES;
+    return strcmp(config->data.tokenizer, "words") ? HR_TOKENIZER_FILE : HR_TOKENIZER_WORDS;
+}
+
 int64_t hr_config_positions(const hr_config *config)
 {
     return hr_max(config->model.positions, config->train.seq_len);

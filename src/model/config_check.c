@@ -157,7 +157,8 @@ static hr_status check_vocabulary(const hr_config *config, hr_error *err)
 {
     const hr_config_data data = hr_config_data_of(config);
     const bool rows_alone = *data.train_rows && !*data.valid_text;
-    const bool words = config->data.tokenizer == HR_TOKENIZER_WORDS;
+    const hr_tokenizer_kind kind = hr_config_tokenizer(config);
+    const bool words = kind == HR_TOKENIZER_WORDS;
     const int64_t V = config->model.vocab_size, least = words ? WORDS_LEAST : BYTE_IDS;
     if (rows_alone && config->train.sample_tokens)
         return hr_fail(err, HR_USAGE,
@@ -169,7 +170,9 @@ static hr_status check_vocabulary(const hr_config *config, hr_error *err)
                        "data.tokenizer words needs a text to train on, and %.200s has ids; give "
                        "data.valid as a safetensors file too",
                        data.train_rows);
-    if (V >= least || rows_alone) return HR_OK;
+    if (!config->data.tokenizer[0])
+        return hr_fail(err, HR_USAGE, "data.tokenizer is empty; give bytes, words or a path");
+    if (V >= least || rows_alone || kind == HR_TOKENIZER_FILE) return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "model.vocab_size is %lld; data.tokenizer %s needs %lld at least%s",
                    (long long)V, words ? "words" : "bytes", (long long)least,

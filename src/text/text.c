@@ -15,6 +15,7 @@
 #include "text/blocks.h"
 #include "text/scan.h"
 #include "text/shard.h"
+#include "text/tokens.h"
 #include "text/vocabulary.h"
 
 /* After the table is full, how many rounds, each over a share of the words, count the rest. */
@@ -34,6 +35,11 @@ typedef struct {
     uint32_t *order;      /* [V - 4] */
     hr_word_table table;  /* words: filled from the vocabulary when something is encoded */
     bool table_loaded;
+    uint8_t *tokens_memory, *staging; /* of a tokenizer's file */
+    hr_tokens_facts facts;
+    hr_tokens *tokens;       /* null: not needed yet */
+    hr_shard_writer *writer; /* that its ids go to */
+    int64_t *covered;        /* how many these are */
 } prepare;
 
 /* ---- memory */
@@ -42,6 +48,7 @@ static bool in_range(const hr_text_desc *desc)
 {
     if (desc->vocab_size > INT32_MAX) return false;
     if (desc->tokenizer == HR_TOKENIZER_BYTES) return desc->vocab_size >= HR_BYTES_VOCABULARY;
+    if (desc->tokenizer == HR_TOKENIZER_FILE) return desc->vocab_size >= 1;
     return desc->vocab_size > HR_WORDS_SPECIAL && desc->words_max >= 1 &&
            desc->words_max <= HR_WORDS_MAX;
 }
@@ -52,6 +59,9 @@ int64_t hr_text_prepare_bytes(const hr_text_desc *desc)
     int64_t bytes = hr_max(hr_shard_bytes(), hr_shard_writer_bytes()) +
                     hr_round_up(sizeof(hr_text), 64) +
                     hr_round_up(HR_TEXT_PARTS_MAX * sizeof(hr_shard_info), 64);
+    hr_tokens_facts facts;
+    if (desc->tokenizer == HR_TOKENIZER_FILE && hr_tokens_look(desc->file, &facts, NULL) == HR_OK)
+        bytes += facts.bytes + HR_TOKENS_STAGING;
     if (desc->tokenizer == HR_TOKENIZER_WORDS)
         bytes += HR_WORD_BYTES + hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size) +
                  hr_words_bytes(desc->words_max) +
@@ -66,7 +76,12 @@ static void place(prepare *p, hr_region *region)
     p->made = hr_region_take(region, 1, sizeof(hr_text));
     p->train = hr_region_take(region, HR_TEXT_PARTS_MAX, sizeof(hr_shard_info));
     HR_ASSERT(p->shard_memory && p->made && p->train);
-    if (desc->tokenizer == HR_TOKENIZER_BYTES) return;
+    if (desc->tokenizer == HR_TOKENIZER_FILE) {
+        p->staging = hr_region_take_raw(region, 1, HR_TOKENS_STAGING);
+        p->tokens_memory = hr_region_take_raw(region, 1, region->bytes - region->used - 64);
+        HR_ASSERT(p->staging && p->tokens_memory);
+    }
+    if (desc->tokenizer != HR_TOKENIZER_WORDS) return;
     p->word = hr_region_take(region, 1, HR_WORD_BYTES);
     p->vocabulary_memory = hr_region_take(region, 1,
                                           hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size));
@@ -81,7 +96,8 @@ static hr_status check_desc(const hr_text_desc *desc, int64_t bytes, hr_error *e
     if (desc->tokenizer == HR_TOKENIZER_BYTES && desc->vocab_size < HR_BYTES_VOCABULARY)
         return hr_fail(err, HR_USAGE, "model.vocab_size=%lld: data.tokenizer=bytes needs %d",
                        (long long)desc->vocab_size, HR_BYTES_VOCABULARY);
-    if (desc->vocab_size <= HR_WORDS_SPECIAL || desc->vocab_size > INT32_MAX)
+    if (desc->tokenizer == HR_TOKENIZER_WORDS &&
+        (desc->vocab_size <= HR_WORDS_SPECIAL || desc->vocab_size > INT32_MAX))
         return hr_fail(err, HR_USAGE, "model.vocab_size=%lld: data.tokenizer=words needs %d to %d",
                        (long long)desc->vocab_size, HR_WORDS_SPECIAL + 1, INT32_MAX);
     if (!in_range(desc))
@@ -100,7 +116,7 @@ static hr_status check_desc(const hr_text_desc *desc, int64_t bytes, hr_error *e
 
 int64_t hr_text_document_end(hr_tokenizer_kind kind)
 {
-    return kind == HR_TOKENIZER_WORDS ? HR_WORD_END : -1;
+    return kind == HR_TOKENIZER_WORDS ? HR_WORD_END : kind == HR_TOKENIZER_FILE ? -2 : -1;
 }
 
 /* ---- passes over a text */
@@ -258,6 +274,51 @@ static hr_status append_bytes(prepare *p, hr_shard_writer *writer, const hr_piec
     return status;
 }
 
+/* ---- a tokenizer's file */
+
+static hr_status sink_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
+{
+    prepare *p = context;
+    *p->covered += count;
+    return hr_shard_append(p->writer, ids, count, err);
+}
+
+static hr_status open_tokens(prepare *p)
+{
+    if (p->tokens) return HR_OK;
+    return hr_tokens_open(&p->tokens, p->tokens_memory, p->facts.bytes, p->desc->file, sink_ids, p,
+                          p->err);
+}
+
+/* What is known of the file, and whether the model has a row for every id. */
+static hr_status identify_tokens(prepare *p)
+{
+    const hr_status status = hr_tokens_identify(p->desc->file, p->staging, &p->facts, p->err);
+    if (status != HR_OK || p->facts.ids <= p->desc->vocab_size) return status;
+    return hr_fail(p->err, HR_USAGE,
+                   "model.vocab_size is %lld, and %.300s has %lld ids: type model.vocab_size=%lld",
+                   (long long)p->desc->vocab_size, p->desc->file, (long long)p->facts.ids,
+                   (long long)p->facts.ids);
+}
+
+/* Makes or finds the texts of all ids, for who has ids to print. */
+static hr_status prepare_token_texts(prepare *p, hr_text *text)
+{
+    char name[HR_NAME_BYTES];
+    hr_status status = identify_tokens(p);
+    if (status != HR_OK) return status;
+    text->vocabulary_used = p->facts.ids;
+    snprintf(name, sizeof name, "tokens-%016" PRIx64 ".vocabulary", p->facts.hash.low);
+    status = hr_path_join(p->desc->cache, name, text->vocabulary, sizeof text->vocabulary, p->err);
+    if (status != HR_OK || hr_file_exists(text->vocabulary)) return status;
+    status = open_tokens(p);
+    if (status != HR_OK) return status;
+    return hr_vocabulary_write_tokens(p->desc->cache, name, p->tokens, p->facts.hash,
+                                      p->shard_memory, p->err);
+}
+
+/* ---- pieces */
+
 /* Turns one piece into ids. */
 static hr_status encode_piece(prepare *p, hr_shard_writer *writer, hr_scan *scan,
                               const hr_piece *piece, int64_t *covered)
@@ -265,6 +326,10 @@ static hr_status encode_piece(prepare *p, hr_shard_writer *writer, hr_scan *scan
     if (piece->ids || p->desc->tokenizer == HR_TOKENIZER_BYTES) *covered += piece->count;
     if (piece->ids) return hr_shard_append(writer, piece->ids, piece->count, p->err);
     if (p->desc->tokenizer == HR_TOKENIZER_BYTES) return append_bytes(p, writer, piece);
+    p->covered = covered;
+    if (p->desc->tokenizer == HR_TOKENIZER_FILE)
+        return hr_tokens_add(p->tokens, piece->bytes, piece->count, piece->segment_ends,
+                             piece->path, piece->offset, p->err);
     hr_scan_take(scan, piece);
     return append_words(p, writer, scan, covered);
 }
@@ -285,6 +350,7 @@ static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writ
         if (documents->holds & HR_SHARD_MASKS) hr_shard_mask(writer, piece.targets);
         if (piece.forget) {
             info->covered = covered;
+            if (p->tokens) hr_tokens_forget(p->tokens);
             status = hr_shard_forget(writer, p->err);
         } else {
             status = encode_piece(p, writer, &scan, &piece, &info->covered);
@@ -297,6 +363,8 @@ static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writ
 static int64_t shard_vocabulary(const prepare *p, const hr_documents *documents)
 {
     if (documents->is_ids || p->desc->tokenizer == HR_TOKENIZER_WORDS) return p->desc->vocab_size;
+    if (p->desc->tokenizer == HR_TOKENIZER_FILE)
+        return hr_max(p->facts.ids, p->desc->document_end + 1);
     return hr_max(HR_BYTES_VOCABULARY, p->desc->document_end + 1);
 }
 
@@ -304,15 +372,19 @@ static int64_t shard_vocabulary(const prepare *p, const hr_documents *documents)
 static hr_status make_shard(prepare *p, const hr_documents *documents, const char *name,
                             hr_shard_info *info)
 {
-    const hr_shard_desc desc = { .directory = p->desc->cache,
-                                 .name = name,
-                                 .vocab_size = shard_vocabulary(p, documents),
-                                 .holds = documents->holds,
-                                 .document_end = documents->is_ids ? -1 : p->desc->document_end };
+    hr_shard_desc desc = { .directory = p->desc->cache,
+                           .name = name,
+                           .vocab_size = shard_vocabulary(p, documents),
+                           .holds = documents->holds,
+                           .document_end = documents->is_ids ? -1 : p->desc->document_end };
+    const bool by_file = !documents->is_ids && p->desc->tokenizer == HR_TOKENIZER_FILE;
     hr_shard_writer *writer = 0;
-    hr_status status = documents->open(documents->context, "writing token ids", p->progress,
-                                       p->err);
+    hr_status status = by_file ? open_tokens(p) : HR_OK;
+    if (status != HR_OK) return status;
+    if (desc.document_end < -1) desc.document_end = hr_tokens_document_end(p->tokens);
+    status = documents->open(documents->context, "writing token ids", p->progress, p->err);
     if (status == HR_OK) status = hr_shard_begin(&writer, p->shard_memory, &desc, p->err);
+    p->writer = writer;
     if (status == HR_OK) status = encode(p, documents, writer, info);
     if (status == HR_OK) status = check_unchanged(p, documents, info->source, &info->bad_lines);
     documents->close(documents->context);
@@ -377,9 +449,10 @@ static void name_shard(const prepare *p, const hr_documents *documents, const hr
     if (documents->is_ids)
         snprintf(name, HR_NAME_BYTES, "ids-%lld-%016" PRIx64 ".tokens",
                  (long long)p->desc->vocab_size, source);
-    else if (p->desc->tokenizer == HR_TOKENIZER_WORDS)
-        snprintf(name, HR_NAME_BYTES, "words-%016" PRIx64 "-%016" PRIx64 ".tokens",
-                 info->tokenizer.low, source);
+    else if (p->desc->tokenizer != HR_TOKENIZER_BYTES)
+        snprintf(name, HR_NAME_BYTES, "%s-%016" PRIx64 "-%016" PRIx64 ".tokens",
+                 p->desc->tokenizer == HR_TOKENIZER_WORDS ? "words" : "tokens", info->tokenizer.low,
+                 source);
     else snprintf(name, HR_NAME_BYTES, "bytes-%016" PRIx64 ".tokens", source);
 }
 
@@ -389,6 +462,8 @@ static hr_status prepare_part(prepare *p, const hr_documents *documents, hr_voca
 {
     char name[HR_NAME_BYTES];
     if (vocabulary && !documents->is_ids) info->tokenizer = hr_vocabulary_view(vocabulary)->words;
+    if (p->desc->tokenizer == HR_TOKENIZER_FILE && !documents->is_ids)
+        info->tokenizer = p->facts.hash;
     name_shard(p, documents, info, name);
     hr_status status = hr_path_join(p->desc->cache, name, part->shard, sizeof part->shard, p->err);
     if (status != HR_OK) return status;
@@ -449,8 +524,10 @@ static hr_status prepare_parts(prepare *p, hr_text *text)
     for (int32_t i = 0; i < desc->train_count && status == HR_OK; i++)
         status = identify(p, &desc->train[i], &train[i]);
     if (status == HR_OK && desc->valid) status = identify(p, desc->valid, &valid);
-    const bool words = desc->tokenizer == HR_TOKENIZER_WORDS &&
-                       !(desc->train_count && desc->train->is_ids);
+    const bool ids = desc->train_count && desc->train->is_ids;
+    const bool words = desc->tokenizer == HR_TOKENIZER_WORDS && !ids;
+    if (status == HR_OK && desc->tokenizer == HR_TOKENIZER_FILE && !ids)
+        status = prepare_token_texts(p, text);
     if (status == HR_OK && words)
         status = prepare_vocabulary(p, hash_of(train, desc->train_count), &vocabulary, text);
     text->train_count = desc->train_count;

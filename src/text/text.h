@@ -26,9 +26,10 @@ typedef struct {
     const hr_documents *valid; /* null: there is none */
     const char *cache;         /* directory, made when missing */
     hr_tokenizer_kind tokenizer;
+    const char *file;     /* of a tokenizer that is a file */
     int64_t vocab_size;   /* V, the rows of the model's embedding */
     int64_t words_max;    /* distinct words that counting has room for */
-    int64_t document_end; /* id between documents; -1: none */
+    int64_t document_end; /* id between documents; -1: none; -2: the tokenizer file's own */
 } hr_text_desc;
 
 /* One text as token ids. */
@@ -43,16 +44,18 @@ typedef struct {
 typedef struct {
     hr_text_part train[HR_TEXT_PARTS_MAX], valid; /* [train_count] */
     int32_t train_count;
-    char vocabulary[HR_PATH_BYTES]; /* words: for hr_vocabulary_open; bytes: empty */
+    char vocabulary[HR_PATH_BYTES]; /* for hr_vocabulary_open; bytes: empty */
     int64_t vocabulary_used;        /* ids that mean something; rows from here to V are unused */
     int64_t distinct_words;         /* of the training text; bytes: 0 */
 } hr_text;
 
-/* The id between documents where the recipe says auto: <eos> for words; bytes have none. Pure. */
+/* The id between documents where the recipe says auto: <eos> for words; bytes have none; a file's
+ * own is only known once it is open. Pure. */
 int64_t hr_text_document_end(hr_tokenizer_kind kind);
 
-/* Bytes that hr_text_prepare needs: a function of tokenizer, V and words_max alone. 0 when the
- * description is out of range, which hr_text_prepare then says. Pure. */
+/* Bytes that hr_text_prepare needs: a function of tokenizer, V and words_max alone, and of a
+ * tokenizer's file as it is now. 0 when the description is out of range, which hr_text_prepare then
+ * says. */
 int64_t hr_text_prepare_bytes(const hr_text_desc *desc);
 
 /* Makes the shards, or finds them made.

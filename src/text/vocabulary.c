@@ -13,6 +13,7 @@
 #include "text/text.h"
 
 #define MAGIC "hrwords\n"
+#define TOKENS_MAGIC "hrtoken\n" /* [used + 1] where each begins, then their texts */
 enum { VERSION = 1 };
 
 static const char *const SPECIAL[HR_WORDS_SPECIAL] = { "<pad>", "<unk>", "<sos>", "<eos>" };
@@ -30,12 +31,13 @@ struct hr_vocabulary {
     hr_tokenizer_kind kind;
     uint8_t staging[HR_BLOCKS_BYTES];
     uint8_t word[HR_WORD_BYTES];
-    uint32_t begin[]; /* [vocab_size + 1]; word i is payload bytes [begin[i], begin[i + 1] - 1) */
+    uint32_t begin[]; /* [vocab_size + 1]; word i is payload bytes [begin[i], begin[i + 1] - 1), or,
+                         of a token, as many behind the table that it was read from */
 };
 
 int64_t hr_vocabulary_bytes(hr_tokenizer_kind kind, int64_t vocab_size)
 {
-    const int64_t offsets = kind == HR_TOKENIZER_WORDS ? vocab_size + 1 : 0;
+    const int64_t offsets = kind != HR_TOKENIZER_BYTES ? vocab_size + 1 : 0;
     return hr_round_up((int64_t)sizeof(hr_vocabulary) + offsets * (int64_t)sizeof(uint32_t), 64);
 }
 
@@ -81,6 +83,34 @@ static hr_status open_words(hr_vocabulary *vocabulary, int64_t vocab_size, const
     return status;
 }
 
+static hr_status open_tokens(hr_vocabulary *vocabulary, int64_t vocab_size, const char *path,
+                             hr_error *err)
+{
+    words_header header;
+    hr_blocks *blocks = &vocabulary->blocks;
+    hr_status status = hr_blocks_open(blocks, path, vocabulary->staging, TOKENS_MAGIC, VERSION,
+                                      &header, sizeof header, err);
+    if (status != HR_OK) return status;
+    const int64_t used = header.used;
+    vocabulary->info = (hr_vocabulary_info){ .vocab_size = vocab_size,
+                                             .used = used,
+                                             .words = header.words };
+    const int64_t table_bytes = (used + 1) * (int64_t)sizeof *vocabulary->begin;
+    bool fits = used >= 1 && used <= vocab_size && table_bytes <= blocks->payload_bytes;
+    if (fits) status = hr_blocks_read(blocks, 0, vocabulary->begin, table_bytes, err);
+    for (int64_t i = 0; fits && status == HR_OK && i < used; i++)
+        fits = vocabulary->begin[i] <= vocabulary->begin[i + 1];
+    fits = fits &&
+           (status != HR_OK || (vocabulary->begin[0] == 0 &&
+                                vocabulary->begin[used] + table_bytes == blocks->payload_bytes));
+    if (!fits)
+        status = hr_fail(err, HR_CORRUPT,
+                         "%s: does not hold %lld tokens of %lld: delete the file and run again",
+                         path, (long long)used, (long long)vocab_size);
+    if (status != HR_OK) hr_blocks_close(blocks);
+    return status;
+}
+
 hr_status hr_vocabulary_open(hr_vocabulary **vocabulary, void *memory, hr_tokenizer_kind kind,
                              int64_t vocab_size, const char *path, hr_error *err)
 {
@@ -90,6 +120,7 @@ hr_status hr_vocabulary_open(hr_vocabulary **vocabulary, void *memory, hr_tokeni
     opened->blocks.file = -1;
     opened->info = (hr_vocabulary_info){ .used = HR_BYTES_VOCABULARY };
     if (kind == HR_TOKENIZER_WORDS) status = open_words(opened, vocab_size, path, err);
+    if (kind == HR_TOKENIZER_FILE) status = open_tokens(opened, vocab_size, path, err);
     if (status == HR_OK) *vocabulary = opened;
     return status;
 }
@@ -125,6 +156,25 @@ static int64_t decode_bytes(const int32_t *ids, int64_t count, char *text, int64
     return written;
 }
 
+/* Whole tokens, and nothing for ids that have none. */
+static hr_status decode_tokens(hr_vocabulary *vocabulary, const int32_t *ids, int64_t count,
+                               char *text, int64_t bytes, int64_t *used, hr_error *err)
+{
+    const int64_t table_bytes = (vocabulary->info.used + 1) * (int64_t)sizeof *vocabulary->begin;
+    hr_status status = HR_OK;
+    *used = 0;
+    for (int64_t i = 0; i < count && status == HR_OK; i++) {
+        if (ids[i] < 0 || ids[i] >= vocabulary->info.used) continue;
+        const int64_t begin = vocabulary->begin[ids[i]];
+        const int64_t length = (int64_t)vocabulary->begin[ids[i] + 1] - begin;
+        if (length > bytes - *used) break;
+        status = hr_blocks_read(&vocabulary->blocks, table_bytes + begin, text + *used, length,
+                                err);
+        *used += length;
+    }
+    return status;
+}
+
 hr_status hr_vocabulary_decode(hr_vocabulary *vocabulary, const int32_t *ids, int64_t count,
                                char *text, int64_t bytes, int64_t *used, hr_error *err)
 {
@@ -133,6 +183,8 @@ hr_status hr_vocabulary_decode(hr_vocabulary *vocabulary, const int32_t *ids, in
         *used = decode_bytes(ids, count, text, bytes);
         return HR_OK;
     }
+    if (vocabulary->kind == HR_TOKENIZER_FILE)
+        return decode_tokens(vocabulary, ids, count, text, bytes, used, err);
     for (int64_t i = 0; i < count; i++) {
         const bool known = ids[i] >= 0 && ids[i] < vocabulary->info.used;
         const hr_status status = read_word(vocabulary, known ? ids[i] : HR_WORD_UNKNOWN, &length,
@@ -162,6 +214,31 @@ hr_status hr_vocabulary_load(hr_vocabulary *vocabulary, hr_word_table *table, hr
                        (long long)table->words_max);
     }
     return HR_OK;
+}
+
+hr_status hr_vocabulary_write_tokens(const char *directory, const char *name,
+                                     const hr_tokens *tokens, hr_text_hash hash, uint8_t *staging,
+                                     hr_error *err)
+{
+    hr_blocks_writer writer;
+    const int64_t count = hr_tokens_count(tokens);
+    int64_t at = 0, bytes;
+    hr_status status = hr_blocks_begin(&writer, directory, name, staging, err);
+    for (int64_t id = 0; id <= count && status == HR_OK; id++) {
+        const uint32_t begin = (uint32_t)at;
+        status = hr_blocks_append(&writer, &begin, sizeof begin, err);
+        if (id < count) hr_tokens_text(tokens, id, &bytes), at += bytes;
+    }
+    for (int64_t id = 0; id < count && status == HR_OK; id++) {
+        const uint8_t *text = hr_tokens_text(tokens, id, &bytes);
+        status = hr_blocks_append(&writer, text, bytes, err);
+    }
+    if (status != HR_OK) return status; /* what failed has removed the file */
+    words_header header = { .blocks = { .magic = TOKENS_MAGIC, .version = VERSION },
+                            .vocab_size = count,
+                            .used = count,
+                            .words = hash };
+    return hr_blocks_commit(&writer, &header.blocks, sizeof header, err);
 }
 
 /* One line: added to the file and to its hash. */

@@ -8,6 +8,7 @@
 
 #include "headroom/config.h"
 #include "text/pass.h"
+#include "text/tokens.h"
 #include "text/words.h"
 
 /* What a vocabulary's file says of itself. */
@@ -38,8 +39,8 @@ void hr_vocabulary_close(hr_vocabulary **vocabulary);
 /* Valid until the close. For bytes, `used` is 256 and the rest zero. */
 const hr_vocabulary_info *hr_vocabulary_view(const hr_vocabulary *vocabulary);
 
-/* The text of ids [count]: words with a space between them, or bytes as they are. An id without a
- * word is written as <unk>, or as '?' for bytes.
+/* The text of ids [count]: words with a space between them, or the bytes of bytes and tokens as they
+ * are. An id without a word is written as <unk>, or as '?' for bytes.
  *
  *   text  out [bytes]; ends at the last id that fits whole; not terminated
  *   used  out; bytes written
@@ -54,6 +55,13 @@ HR_MUST_CHECK hr_status hr_vocabulary_decode(hr_vocabulary *vocabulary, const in
  * Errors   as hr_vocabulary_decode. */
 HR_MUST_CHECK hr_status hr_vocabulary_load(hr_vocabulary *vocabulary, hr_word_table *table,
                                            hr_error *err);
+
+/* Writes the file of a tokenizer: the texts of its ids. Arguments and errors as below.
+ *
+ *   hash  of the tokenizer's own files */
+HR_MUST_CHECK hr_status hr_vocabulary_write_tokens(const char *directory, const char *name,
+                                                   const hr_tokens *tokens, hr_text_hash hash,
+                                                   uint8_t *staging, hr_error *err);
 
 /* Writes the file: the special words, then table's words in the order of order [count].
  *

@@ -31,7 +31,8 @@ typedef struct {
 static int64_t inspect_bytes(const hr_config *config)
 {
     return hr_round_up(hr_prepare_bytes(config), 64) + hr_shard_bytes() +
-           hr_round_up(hr_vocabulary_bytes(config->data.tokenizer, config->model.vocab_size), 64);
+           hr_round_up(hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size),
+                       64);
 }
 
 static bool tell_progress(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
@@ -198,10 +199,10 @@ static hr_status open_vocabulary(inspection *in)
     const hr_config *config = in->config;
     in->shard_memory = hr_region_take_raw(&in->region, 1, hr_shard_bytes());
     void *memory = hr_region_take_raw(
-        &in->region, 1, hr_vocabulary_bytes(config->data.tokenizer, config->model.vocab_size));
+        &in->region, 1, hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size));
     HR_ASSERT(in->shard_memory && memory);
     if (in->text.train_count && in->texts.train->is_ids) return HR_OK;
-    return hr_vocabulary_open(&in->vocabulary, memory, config->data.tokenizer,
+    return hr_vocabulary_open(&in->vocabulary, memory, hr_config_tokenizer(config),
                               config->model.vocab_size, in->text.vocabulary, in->err);
 }
 

@@ -15,9 +15,10 @@ static hr_text_desc describe(const hr_config *config)
 {
     int64_t document_end = HR_DOCUMENT_END_AUTO;
     if (!hr_config_document_end(config, &document_end) || document_end == HR_DOCUMENT_END_AUTO)
-        document_end = hr_text_document_end(config->data.tokenizer);
+        document_end = hr_text_document_end(hr_config_tokenizer(config));
     return (hr_text_desc){ .cache = config->data.cache[0] ? config->data.cache : config->train.out,
-                           .tokenizer = config->data.tokenizer,
+                           .tokenizer = hr_config_tokenizer(config),
+                           .file = config->data.tokenizer,
                            .vocab_size = config->model.vocab_size,
                            .words_max = config->data.words_max,
                            .document_end = document_end };

@@ -124,11 +124,12 @@ static hr_status open_run(run *r, hr_error *err)
     status = open_batches(r, err);
     if (status != HR_OK) return status;
     if (prompt != HR_OK) return hr_fail(err, prompt, "%s", prompt_err.message);
-    const int64_t bytes = hr_vocabulary_bytes(config->data.tokenizer, config->model.vocab_size);
+    const int64_t bytes = hr_vocabulary_bytes(hr_config_tokenizer(config),
+                                              config->model.vocab_size);
     const bool has_text = r->text.train[0].shard[0] || r->text.valid.shard[0];
     if (has_text)
         status = hr_vocabulary_open(&trainer->vocabulary, hr_region_take(&r->run_region, bytes, 1),
-                                    config->data.tokenizer, config->model.vocab_size,
+                                    hr_config_tokenizer(config), config->model.vocab_size,
                                     r->text.vocabulary, err);
     if (status != HR_OK) return status;
     return hr_metrics_open(&trainer->metrics, r->options->metrics, trainer->metrics.line, err);

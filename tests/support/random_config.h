@@ -55,7 +55,7 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
         config.model.dropout = 0;
         config.model.attention.pattern = 0;
     }
-    config.data.tokenizer = HR_TOKENIZER_WORDS;
+    snprintf(config.data.tokenizer, sizeof config.data.tokenizer, "words");
     if (!(traits & HR_HAS_STATES)) config.data.documents = (int32_t)between(seed, turn, 29, 0, 1);
     config.train.format = (int32_t)between(seed, turn, 9, 0, 1);
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, 2);

@@ -71,7 +71,7 @@ static hr_config config_of(int32_t family, int32_t format, int64_t T, int32_t pa
         config.model.attention.pattern = HR_PATTERN_DENSE;
         config.model.decoder_rank = pattern % 2 * 5;
     }
-    config.data.tokenizer = HR_TOKENIZER_WORDS;
+    snprintf(config.data.tokenizer, sizeof config.data.tokenizer, "words");
     config.train.format = format;
     config.train.batch = 4;
     config.train.seq_len = T;

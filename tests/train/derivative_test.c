@@ -50,7 +50,7 @@ static hr_config config_of(int32_t family, int32_t pattern)
     config.model.attention.pattern = pattern;
     config.model.attention.block = 4;
     config.model.attention.stride = 3;
-    config.data.tokenizer = HR_TOKENIZER_WORDS;
+    snprintf(config.data.tokenizer, sizeof config.data.tokenizer, "words");
     config.train.batch = 2;
     config.train.seq_len = 14;
     config.train.steps = 1;

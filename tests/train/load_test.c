@@ -147,7 +147,7 @@ static hr_config config_from(const hr_folder *folder, int32_t format, hr_error *
 {
     hr_config config;
     hr_config_default(&config);
-    config.data.tokenizer = HR_TOKENIZER_WORDS;
+    snprintf(config.data.tokenizer, sizeof config.data.tokenizer, "words");
     config.train.format = format;
     config.train.batch = 1;
     config.train.seq_len = 23;

@@ -43,7 +43,7 @@ static void common(hr_config *config, int64_t T)
     config->train.sample_tokens = 0;
     config->model.dropout = 0;
     config->model.norm_eps = 1e-5;
-    config->data.tokenizer = HR_TOKENIZER_WORDS;
+    snprintf(config->data.tokenizer, sizeof config->data.tokenizer, "words");
     config->train.optimizer.kind = HR_OPTIMIZER_ADAMW;
     config->train.optimizer.lr = 1e-3;
     config->train.optimizer.beta1 = 0.9;

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text/tokens.c - a window that documents go through. */
+#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
+#include "text/tokens.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/file.h"
+#include "tokenizer/encoder.h"
+
+enum {
+    PIECE_BYTES = 256 * 1024, /* that no pre-tokenizer cuts, at most */
+    WINDOW_BYTES = 2 * PIECE_BYTES,
+    ENCODER_BYTES = 32 << 20 /* what the encoders of the field need, and some patterns more */
+};
+
+struct hr_tokens {
+    hr_tokenizer *tokenizer;
+    hr_encoder *encoder;
+    hr_tokens_sink *sink;
+    void *context;
+    hr_error *err; /* of the call that is being served */
+    hr_status sunk;
+    bool begun;      /* the encoder is in the middle of a text */
+    int64_t at, end; /* of the window: taken up to, filled up to */
+    uint8_t *window; /* [WINDOW_BYTES] */
+};
+
+/* ---- what a file is */
+
+static int64_t bytes_of(const hr_tokenizer_source *source)
+{
+    const int64_t beside = hr_max(source->scratch_bytes, ENCODER_BYTES + WINDOW_BYTES);
+    return hr_round_up(sizeof(hr_tokens), 64) + hr_round_up(source->table_bytes, 64) +
+           hr_round_up(beside, 64);
+}
+
+hr_status hr_tokens_look(const char *path, hr_tokens_facts *facts, hr_error *err)
+{
+    hr_tokenizer_source source;
+    const hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    if (status == HR_OK) *facts = (hr_tokens_facts){ bytes_of(&source), source.size.ids, { 0 } };
+    return status;
+}
+
+static hr_status hash_file(XXH3_state_t *hash, const char *path, uint8_t *staging, hr_error *err)
+{
+    int file;
+    int64_t bytes;
+    hr_status status = hr_file_open(path, &file, &bytes, err);
+    if (status != HR_OK) return status;
+    for (int64_t done = 0, part; done < bytes && status == HR_OK; done += part) {
+        part = hr_min(bytes - done, HR_TOKENS_STAGING);
+        status = hr_file_read(file, path, done, staging, part, err);
+        if (status == HR_OK) XXH3_128bits_update(hash, staging, (size_t)part);
+    }
+    hr_file_close(&file);
+    return status;
+}
+
+hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts *facts,
+                             hr_error *err)
+{
+    hr_tokenizer_source source;
+    XXH3_state_t hash;
+    hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    if (status != HR_OK) return status;
+    XXH3_INITSTATE(&hash);
+    XXH3_128bits_reset_withSeed(&hash, (uint64_t)source.form);
+    status = hash_file(&hash, source.path, staging, err);
+    if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
+        status = hash_file(&hash, source.merges, staging, err);
+    const XXH128_hash_t digest = XXH3_128bits_digest(&hash);
+    *facts = (hr_tokens_facts){ bytes_of(&source),
+                                source.size.ids,
+                                { digest.low64, digest.high64 } };
+    return status;
+}
+
+/* ---- documents */
+
+static bool sink_ids(void *context, const uint32_t *ids, int64_t count)
+{
+    hr_tokens *tokens = context;
+    tokens->sunk = tokens->sink(tokens->context, ids, count, tokens->err);
+    return tokens->sunk == HR_OK;
+}
+
+hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const char *path,
+                         hr_tokens_sink *sink, void *context, hr_error *err)
+{
+    hr_tokenizer_source source;
+    hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    if (status != HR_OK) return status;
+    if (bytes < bytes_of(&source))
+        return hr_fail(err, HR_NO_FIT, "%s: needs %lld bytes, there are %lld", path,
+                       (long long)bytes_of(&source), (long long)bytes);
+    hr_region region = hr_region_over(memory, bytes);
+    hr_tokens *opened = hr_region_take(&region, 1, sizeof *opened);
+    void *tables = hr_region_take_raw(&region, 1, source.table_bytes);
+    HR_ASSERT(opened && tables);
+    *opened = (hr_tokens){ .sink = sink, .context = context };
+    hr_region kept = hr_region_over(tables, source.table_bytes);
+    const hr_region rest = hr_region_over(region.base + region.used, region.bytes - region.used);
+    status = hr_tokenizer_place(&opened->tokenizer, &kept, rest, &source, hr_cpu_detect(), err);
+    if (status != HR_OK) return status;
+    opened->window = hr_region_take_raw(&region, 1, WINDOW_BYTES);
+    status = hr_encoder_place(&opened->encoder, &region, opened->tokenizer, PIECE_BYTES, sink_ids,
+                              opened, err);
+    if (status == HR_OK) *tokens = opened;
+    return status;
+}
+
+/* Moves what the encoder still has to see to the front. */
+static void compact(hr_tokens *t)
+{
+    const int64_t first = t->at - hr_min(t->at, hr_encoder_before(t->encoder));
+    memmove(t->window, t->window + first, (size_t)(t->end - first));
+    t->at -= first;
+    t->end -= first;
+}
+
+hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, bool ends,
+                        const char *name, int64_t offset, hr_error *err)
+{
+    hr_error own;
+    tokens->err = err;
+    tokens->sunk = HR_OK;
+    if (!tokens->begun) {
+        hr_encoder_begin(tokens->encoder, false);
+        tokens->begun = true;
+        tokens->at = tokens->end = 0;
+    }
+    for (int64_t done = 0;;) {
+        compact(tokens);
+        const int64_t part = hr_min(bytes - done, WINDOW_BYTES - tokens->end);
+        memcpy(tokens->window + tokens->end, text + done, (size_t)part);
+        tokens->end += part;
+        done += part;
+        const bool whole = ends && done == bytes;
+        const int64_t before = tokens->at;
+        const hr_status status = hr_encoder_take(tokens->encoder, tokens->window, tokens->at,
+                                                 tokens->end, whole, &tokens->at, &own);
+        if (tokens->sunk != HR_OK) return tokens->sunk;
+        if (status != HR_OK)
+            return hr_fail(err, status, "%s: in the text up to byte %lld: %.300s", name,
+                           (long long)(offset + done), own.message);
+        if (whole) tokens->begun = false;
+        if (done == bytes) return HR_OK;
+        if (part == 0 && tokens->at == before)
+            return hr_fail(err, HR_CORRUPT,
+                           "%s: byte %lld: %d bytes and more that the tokenizer's patterns do not "
+                           "cut: break them up",
+                           name, (long long)(offset + done), PIECE_BYTES);
+    }
+}
+
+void hr_tokens_forget(hr_tokens *tokens)
+{
+    tokens->begun = false;
+}
+
+int64_t hr_tokens_document_end(const hr_tokens *tokens)
+{
+    static const char *const names[] = { "<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>",
+                                         "<|im_end|>" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const int32_t id = hr_tokenizer_id_of(tokens->tokenizer, names[i]);
+        if (id != HR_BPE_NONE) return id;
+    }
+    return -1;
+}
+
+int64_t hr_tokens_count(const hr_tokens *tokens)
+{
+    return tokens->tokenizer->ids;
+}
+
+const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *bytes)
+{
+    const hr_bpe *bpe = &tokens->tokenizer->bpe;
+    *bytes = bpe->present[id] == HR_BPE_ABSENT ? 0 : hr_bpe_token_bytes(bpe, (uint32_t)id);
+    return bpe->text + bpe->text_at[id];
+}
