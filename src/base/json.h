@@ -41,8 +41,8 @@ typedef struct {
 /* text [bytes], written to: keys and strings are decoded in place. */
 hr_json hr_json_over(char *text, int64_t bytes);
 
-/* The next thing. Keys and strings are UTF-8, without a zero byte unless `zeros`; surrogates come in
- * pairs. */
+/* The next thing. Keys and strings are UTF-8, without a zero byte unless `zeros`; surrogates come
+ * in pairs. */
 hr_json_kind hr_json_next(hr_json *json);
 
 /* Passes over the rest of the value of which `kind` was the beginning; false when it is wrong. */

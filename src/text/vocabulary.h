@@ -39,8 +39,8 @@ void hr_vocabulary_close(hr_vocabulary **vocabulary);
 /* Valid until the close. For bytes, `used` is 256 and the rest zero. */
 const hr_vocabulary_info *hr_vocabulary_view(const hr_vocabulary *vocabulary);
 
-/* The text of ids [count]: words with a space between them, or the bytes of bytes and tokens as they
- * are. An id without a word is written as <unk>, or as '?' for bytes.
+/* The text of ids [count]: words with a space between them, or the bytes of bytes and of tokens as
+ * they are. An id without a word is written as <unk>, or as '?' for bytes.
  *
  *   text  out [bytes]; ends at the last id that fits whole; not terminated
  *   used  out; bytes written

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_corpus_test.c - runs on corpora: prompts are masked as labels of rows are, a mixture and packed
- * files stay inside the plan, and `data inspect` says what a run saw. */
+/* cli_corpus_test.c - runs on corpora: prompts are masked as labels of rows are, a mixture and
+ * packed files stay inside the plan, and `data inspect` says what a run saw. */
 #include <math.h>
 #include <sys/stat.h>
 

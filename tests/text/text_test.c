@@ -15,6 +15,7 @@
 #include "text/shard.h"
 #include "text/text.h"
 #include "text/vocabulary.h"
+#include "tokenizer/tokenizer.h"
 
 static hr_folder folder, cache;
 static char train_path[512], valid_path[512];
@@ -42,6 +43,7 @@ typedef struct {
     const char *train, *valid, *cache;
     hr_tokenizer_kind tokenizer;
     int64_t vocab_size, words_max;
+    const char *file; /* of a tokenizer */
 } text_case;
 
 static text_case describe(hr_tokenizer_kind kind, int64_t vocab_size, int64_t words_max)
@@ -83,9 +85,10 @@ static hr_status prepare_in(const text_case *desc, int64_t most, const hr_text_p
                                      .valid = view->has_valid ? &view->valid.documents : NULL,
                                      .cache = desc->cache,
                                      .tokenizer = desc->tokenizer,
+                                     .file = desc->file,
                                      .vocab_size = desc->vocab_size,
                                      .words_max = desc->words_max,
-                                     .document_end = -1 };
+                                     .document_end = hr_text_document_end(desc->tokenizer) };
         int64_t bytes = hr_text_prepare_bytes(&whole);
         if (bytes > most) bytes = most;
         void *memory = hr_guard_open(&guard, bytes);
@@ -426,6 +429,112 @@ static void ids_become_text_again(void **state)
     hr_guard_close(&guard);
 }
 
+/* A tokenizer of all bytes, whose ids they are, three merges and an added token, after them. */
+static const char *write_tokenizer(const char *added)
+{
+    static char text[16384], path[512];
+    int used = sprintf(text,
+                       "{\"added_tokens\":[{\"id\":259,\"content\":\"%s\",\"single_word\":"
+                       "false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
+                       "\"special\":true}],\"normalizer\":null,\"pre_tokenizer\":{\"type\":"
+                       "\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
+                       "\"use_regex\":true},\"post_processor\":null,\"decoder\":{\"type\":"
+                       "\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"
+                       "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":{",
+                       added);
+    for (int byte = 0; byte < 256; byte++)
+        used += sprintf(text + used, "\"\\u%04x\":%d,", hr_byte_character((uint8_t)byte), byte);
+    sprintf(text + used, "\"th\":256,\"the\":257,\"\\u0120the\":258},"
+                         "\"merges\":[\"t h\",\"th e\",\"\\u0120 the\"]}}");
+    strcpy(path, hr_folder_path(&folder, "tokenizer.json"));
+    hr_folder_write(path, text, (int64_t)strlen(text));
+    return path;
+}
+
+static text_case by_file(int64_t vocab_size, const char *added)
+{
+    text_case desc = describe(HR_TOKENIZER_FILE, vocab_size, 1);
+    desc.file = write_tokenizer(added);
+    return desc;
+}
+
+static void a_tokenizer_file_gives_its_ids_and_their_texts(void **state)
+{
+    (void)state;
+    hr_text text;
+    hr_guard guard;
+    hr_vocabulary *vocabulary = NULL;
+    hr_error err;
+    char out[64];
+    int64_t used;
+    write_texts("the cat in the hat", "the<|endoftext|> the");
+    text_case desc = by_file(300, "<|endoftext|>");
+    const int32_t train[] = { 257, ' ', 'c', 'a', 't', ' ', 'i', 'n', 258, ' ', 'h', 'a', 't' };
+    const int32_t valid[] = { 257, 259, 258 }, ids[] = { 257, -1, 299, 't', 258, 259 };
+    assert_prepared(&desc, &text);
+    assert_ids(&text.train[0], train, 13);
+    assert_ids(&text.valid, valid, 3);
+    assert_int_equal(text.train[0].covered, 13);
+    assert_int_equal(text.vocabulary_used, 260);
+    assert_false(text.train[0].reused);
+    assert_prepared(&desc, &text);
+    assert_true(text.train[0].reused && text.valid.reused);
+
+    void *memory = hr_guard_open(&guard, hr_vocabulary_bytes(HR_TOKENIZER_FILE, 300));
+    assert_int_equal(
+        hr_vocabulary_open(&vocabulary, memory, HR_TOKENIZER_FILE, 300, text.vocabulary, &err),
+        HR_OK);
+    assert_int_equal(hr_vocabulary_decode(vocabulary, ids, 6, out, 64, &used, &err), HR_OK);
+    assert_int_equal(used, 21);
+    assert_memory_equal(out, "thet the<|endoftext|>", 21);
+    assert_int_equal(hr_vocabulary_decode(vocabulary, ids, 6, out, 20, &used, &err), HR_OK);
+    assert_int_equal(used, 8); /* no half of a token */
+    hr_vocabulary_close(&vocabulary);
+    hr_guard_close(&guard);
+
+    desc = by_file(300, "cat in"); /* another tokenizer, other shards */
+    const int32_t other[] = { 257, ' ', 259, 258, ' ', 'h', 'a', 't' };
+    assert_prepared(&desc, &text);
+    assert_false(text.train[0].reused);
+    assert_ids(&text.train[0], other, 8);
+}
+
+static void between_documents_stands_the_token_that_the_field_has_for_it(void **state)
+{
+    (void)state;
+    hr_text text;
+    const char path[] = "lines.jsonl";
+    static char lines[512];
+    strcpy(lines, hr_folder_path(&folder, path));
+    const char documents[] = "{\"text\": \"the\"}\n{\"text\": \" the\"}\n";
+    hr_folder_write(lines, documents, (int64_t)strlen(documents));
+    text_case desc = by_file(260, "<|endoftext|>");
+    desc.train = desc.valid = lines;
+    const int32_t ids[] = { 257, 259, 258 }, none[] = { 257, 258 };
+    assert_prepared(&desc, &text);
+    assert_ids(&text.train[0], ids, 3);
+    desc = by_file(260, "[END]");
+    desc.train = desc.valid = lines;
+    assert_prepared(&desc, &text);
+    assert_ids(&text.train[0], none, 2);
+}
+
+static void a_tokenizer_file_that_cannot_be_used_is_refused(void **state)
+{
+    (void)state;
+    write_texts("the", "the");
+    text_case desc = by_file(259, "<|endoftext|>");
+    assert_refused(&desc, HR_USAGE, "type model.vocab_size=260");
+    write_texts("the \xff", "the");
+    desc.vocab_size = 260;
+    assert_refused(&desc, HR_CORRUPT, "not UTF-8");
+    write_texts("the", "the");
+    hr_folder_write(desc.file, "{\"model\": 3}", 12);
+    assert_refused(&desc, HR_CORRUPT, "tokenizer.json");
+    desc.file = "/nowhere/tokenizer.json";
+    assert_refused(&desc, HR_USAGE, "/nowhere/tokenizer.json");
+}
+
 /* All ids of a shard in one number. */
 static uint64_t digest_of(const hr_text_part *part)
 {
@@ -500,6 +609,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(a_tokenizer_file_gives_its_ids_and_their_texts),
+        TEST(between_documents_stands_the_token_that_the_field_has_for_it),
+        TEST(a_tokenizer_file_that_cannot_be_used_is_refused),
         TEST(words_get_ids_by_count_and_ties_by_first_seen),
         TEST(missing_words_leave_rows_unused),
         TEST(bytes_are_their_own_ids),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* documents_test.c - what data.documents=separate means to a whole run: windows of several documents
- * are worth what windows of one document each are, and no token knows of the document before. */
+/* documents_test.c - what data.documents=separate means to a whole run: windows of several
+ * documents are worth what windows of one document each are, and no token knows of the document
+ * before. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>

@@ -60,8 +60,8 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  * (row_first is always a multiple of T).
  *
  * begins: int32 [rows], where in its sequence of T a row's document begins (that row has its own
- * index). Each document is a sequence of its own then, also to the mask, but for dropout, which goes
- * by places in the sequence of T. Left out: a sequence is one document.
+ * index). Each document is a sequence of its own then, also to the mask, but for dropout, which
+ * goes by places in the sequence of T. Left out: a sequence is one document.
  *
  * Head h of a row of q starts at q_offset + h * q_head_stride; the key-value head of query head h
  * is h / (H / G), its k at k_offset + g * k_head_stride, and so for v. Strides, offsets: elements.

@@ -4,8 +4,8 @@
  *
  *   initialise  out  master W, weight W, moment W, moment W   first values of one parameter,
  *                                                             made up or read from a file
- *   batch       out  ids R, targets R, scale W, lr W, begins R  rows of the next batch of text; what
- *                                                             all its rows are scaled by, and lr;
+ *   batch       out  ids R, targets R, scale W, lr W,         rows of the next batch of text; what
+ *                    begins R                                 all its rows are scaled by, and lr;
  *                                                             where documents begin
  *   prompt      out  ids r, position W                        what a text goes on with, and where
  *   pick        in   logits r                                 choose the next token
