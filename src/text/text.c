@@ -78,7 +78,7 @@ static void place(prepare *p, hr_region *region)
     HR_ASSERT(p->shard_memory && p->made && p->train);
     if (desc->tokenizer == HR_TOKENIZER_FILE) {
         p->staging = hr_region_take_raw(region, 1, HR_TOKENS_STAGING);
-        p->tokens_memory = hr_region_take_raw(region, 1, region->bytes - region->used - 64);
+        p->tokens_memory = hr_region_take_raw(region, 1, p->facts.bytes);
         HR_ASSERT(p->staging && p->tokens_memory);
     }
     if (desc->tokenizer != HR_TOKENIZER_WORDS) return;
@@ -546,6 +546,8 @@ hr_status hr_text_prepare(const hr_text_desc *desc, void *memory, int64_t bytes,
     if (status == HR_OK) status = hr_directory_make(desc->cache, err);
     if (status != HR_OK) return status;
     prepare p = { .desc = desc, .progress = progress, .err = err };
+    if (desc->tokenizer == HR_TOKENIZER_FILE) status = hr_tokens_look(desc->file, &p.facts, err);
+    if (status != HR_OK) return status;
     hr_region region = hr_region_over(memory, bytes);
     place(&p, &region);
     if (desc->tokenizer == HR_TOKENIZER_WORDS)

@@ -15,7 +15,6 @@
 #include "text/shard.h"
 #include "text/text.h"
 #include "text/vocabulary.h"
-#include "tokenizer/tokenizer.h"
 
 static hr_folder folder, cache;
 static char train_path[512], valid_path[512];
@@ -442,8 +441,10 @@ static const char *write_tokenizer(const char *added)
                        "\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"
                        "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":{",
                        added);
-    for (int byte = 0; byte < 256; byte++)
-        used += sprintf(text + used, "\"\\u%04x\":%d,", hr_byte_character((uint8_t)byte), byte);
+    for (int byte = 0, others = 0; byte < 256; byte++) {
+        const bool own = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
+        used += sprintf(text + used, "\"\\u%04x\":%d,", own ? byte : 256 + others++, byte);
+    }
     sprintf(text + used, "\"th\":256,\"the\":257,\"\\u0120the\":258},"
                          "\"merges\":[\"t h\",\"th e\",\"\\u0120 the\"]}}");
     strcpy(path, hr_folder_path(&folder, "tokenizer.json"));
