@@ -10,11 +10,11 @@ bool hr_stage_count_word(void *context, const uint8_t *word, int64_t bytes)
     return !w->full;
 }
 
-/* Room for the pairs of so many symbols, and for those that merges make: how many live at one time
- * was measured on texts of several languages, and what does not fit is counted anew. */
+/* Room for the pairs of so many symbols, and for those that one merge makes, two a token at most.
+ * Pairs that do not fit are counted anew when it is their turn. */
 static int64_t pairs_for(int64_t slots, int64_t tokens)
 {
-    return hr_min(4 * slots, slots / 5 + 65536) + 4 * tokens + 1024;
+    return hr_min(4 * slots, slots / 8 + 32768) + 3 * tokens + 1024;
 }
 
 hr_status hr_stage_size_words(hr_stage *s, hr_error *err)
