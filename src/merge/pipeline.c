@@ -108,9 +108,12 @@ typedef struct {
     bool is_string, invert, individual, prefix_space, use_regex;
 } stage_text;
 
+/* A word may end up in a sentence: of one line, and of whole characters. */
 static void take_word(const hr_json *json, char word[32])
 {
     snprintf(word, 32, "%.*s", (int)json->value_bytes, json->value);
+    for (char *c = word; *c; c++)
+        if (*c < ' ' || *c > '~') *c = '?';
 }
 
 /* The fields of one pre-tokenizer behind its brace, up to its end or to a list of others. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge_engine_test.c - the engine and inherited merges against a trainer that counts everything anew for
- * every merge, over random words of few letters, where pairs overlap. */
+/* merge_engine_test.c - the engine and inherited merges against a trainer that counts everything
+ * anew for every merge, over random words of few letters, where pairs overlap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge_train_test.c - trainings whole: the files, what stops and goes on, budgets, and what is refused.
- * tests/merge/small holds a text and what the field's reference trainer writes for it. */
+/* merge_train_test.c - trainings whole: the files, what stops and goes on, budgets, and what is
+ * refused. tests/merge/small holds a text and what the field's reference trainer writes for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
