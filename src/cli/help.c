@@ -47,6 +47,11 @@ int hr_cli_help(const hr_cli_arguments *arguments)
 {
     const char *shell = arguments->values[HR_OPTION_COMPLETION];
     const char *name = arguments->operand_count ? arguments->operands[0] : NULL;
+    char two[64];
+    if (arguments->operand_count > 1) { /* a name of two words: "tokenize train" */
+        snprintf(two, sizeof two, "%.30s %.30s", name, arguments->operands[1]);
+        name = two;
+    }
     if (shell && strcmp(shell, "bash")) {
         hr_error err;
         (void)hr_fail(&err, HR_USAGE, "--completion takes bash; it was given \"%.40s\"", shell);

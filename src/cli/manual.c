@@ -2,6 +2,7 @@
 /* cli/manual.c - the manual page and the shell completion, from the same tables as the parser. */
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -80,7 +81,10 @@ void hr_cli_print_manual(void)
 
 static void completion_options(const hr_cli_command *command)
 {
-    printf("    %s) options='", command->name);
+    /* Of two words, the second is another part of the pattern. */
+    const char *space = strchr(command->name, ' ');
+    if (space) printf("    '%s') options='", command->name);
+    else printf("    %s' '*) options='", command->name);
     for (int32_t id = 0; hr_cli_option_at(id); id++)
         if (hr_cli_takes(command, id)) printf("--%s ", hr_cli_option_at(id)->name);
     printf("' keys=%s;;\n", hr_cli_takes(command, HR_OPTION_BUDGET) ? "yes" : "");
@@ -92,14 +96,30 @@ void hr_cli_print_completion(void)
            "_headroom()\n{\n"
            "    local word=${COMP_WORDS[COMP_CWORD]} options= keys=\n"
            "    local commands='");
-    for (int32_t i = 0; hr_cli_command_at(i); i++) printf("%s ", hr_cli_command_at(i)->name);
+    const char *last = "";
+    for (int32_t i = 0; hr_cli_command_at(i); i++) {
+        const char *name = hr_cli_command_at(i)->name;
+        const int length = (int)strcspn(name, " ");
+        if (strncmp(name, last, (size_t)length + 1) != 0) printf("%.*s ", length, name);
+        last = name;
+    }
+    printf("'\n    local seconds='");
+    for (int32_t i = 0; hr_cli_command_at(i); i++) {
+        const char *space = strchr(hr_cli_command_at(i)->name, ' ');
+        if (space) printf("%s ", hr_cli_command_at(i)->name);
+    }
     printf("'\n    local all_keys='");
     for (int32_t i = 0; hr_config_key(i); i++) printf("%s= ", hr_config_key(i)->name);
-    printf("'\n    case ${COMP_WORDS[1]} in\n");
+    printf("'\n    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) completion_options(hr_cli_command_at(i));
     printf("    esac\n"
            "    if [[ $COMP_CWORD -eq 1 || ${COMP_WORDS[1]} == help && $word != -* ]]; then\n"
            "        COMPREPLY=($(compgen -W \"$commands\" -- \"$word\"))\n"
+           "        return\n"
+           "    fi\n"
+           "    if [[ $COMP_CWORD -eq 2 && \" $seconds\" == *\" ${COMP_WORDS[1]} \"* ]]; then\n"
+           "        local second=${seconds//${COMP_WORDS[1]} /}\n"
+           "        COMPREPLY=($(compgen -W \"$second\" -- \"$word\"))\n"
            "        return\n"
            "    fi\n"
            "    if [[ $word == -* ]]; then\n"

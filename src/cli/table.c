@@ -209,7 +209,7 @@ static const hr_cli_command commands[] = {
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_doctor },
     { "help", "[COMMAND]", "print help, the manual page or the shell completion",
       "Without a command: the list of commands.", TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0,
-      1, hr_cli_help },
+      2, hr_cli_help },
     { "version", "", "print the version", "The version of the program and of the library in it.",
       TAKES(HELP), 0, 0, hr_cli_version },
 };

@@ -7,9 +7,25 @@
 #include "headroom/version.h"
 #include "support/program.h"
 
-static const char *const commands[] = { "plan",    "verify",   "train",  "data",      "pack",
-                                        "convert", "generate", "eval",   "calibrate", "keys",
-                                        "doctor",  "help",     "version" };
+static const char *const commands[] = { "plan",
+                                        "verify",
+                                        "train",
+                                        "data",
+                                        "pack",
+                                        "convert",
+                                        "generate",
+                                        "eval",
+                                        "tokenize encode",
+                                        "tokenize decode",
+                                        "tokenize inspect",
+                                        "tokenize count",
+                                        "tokenize compare",
+                                        "tokenize train",
+                                        "calibrate",
+                                        "keys",
+                                        "doctor",
+                                        "help",
+                                        "version" };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
 static void alone_it_prints_a_short_help(void **state)
