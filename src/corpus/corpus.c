@@ -77,7 +77,7 @@ int64_t hr_corpus_bytes(const hr_corpus_desc *desc)
     add_needs(&n, &valid);
     return hr_round_up(sizeof(hr_corpus), 64) + hr_list_bytes(&train, &valid) +
            hr_inflow_bytes(n.gzip, n.zstd) + hr_round_up(buffer_bytes(&n, desc), 64) +
-           (n.tokens ? HR_TOKENS_AT_ONCE * (int64_t)sizeof(uint32_t) : 0);
+           (n.tokens ? HR_FOREIGN_AT_ONCE * (int64_t)sizeof(uint32_t) : 0);
 }
 
 static void place(hr_corpus *corpus, hr_region *region)
@@ -91,7 +91,7 @@ static void place(hr_corpus *corpus, hr_region *region)
     pass->desc = &corpus->desc;
     pass->buffer_bytes = buffer_bytes(&n, &corpus->desc);
     pass->buffer = hr_region_take_raw(region, 1, pass->buffer_bytes);
-    if (n.tokens) pass->ids = hr_region_take_raw(region, HR_TOKENS_AT_ONCE, sizeof(uint32_t));
+    if (n.tokens) pass->ids = hr_region_take_raw(region, HR_FOREIGN_AT_ONCE, sizeof(uint32_t));
     HR_ASSERT(pass->buffer && (pass->ids || !n.tokens));
     hr_inflow_place(&pass->inflow, region, n.gzip, n.zstd);
 }

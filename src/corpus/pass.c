@@ -67,9 +67,9 @@ static hr_status next_ids(hr_pass *pass, bool *end, hr_error *err)
 {
     const int64_t document_end = pass->desc->document_end;
     if (pass->id_at == pass->id_count) {
-        const hr_status status = hr_tokens_next(&pass->tokens, &pass->inflow,
-                                                pass->desc->vocab_size, pass->buffer, pass->ids,
-                                                &pass->id_count, err);
+        const hr_status status = hr_foreign_next(&pass->tokens, &pass->inflow,
+                                                 pass->desc->vocab_size, pass->buffer, pass->ids,
+                                                 &pass->id_count, err);
         pass->id_at = 0;
         *end = pass->id_count == 0;
         if (status != HR_OK || *end) return status;
@@ -100,7 +100,7 @@ static hr_status open_file(hr_pass *pass, hr_error *err)
     if (file->sort.kind == HR_FILE_LINES) hr_pass_lines_begin(pass);
     pass->id_at = pass->id_count = 0;
     if (file->sort.kind == HR_FILE_TOKENS)
-        status = hr_tokens_begin(&pass->tokens, &pass->inflow, file->ids_bytes, pass->buffer, err);
+        status = hr_foreign_begin(&pass->tokens, &pass->inflow, file->ids_bytes, pass->buffer, err);
     return status;
 }
 

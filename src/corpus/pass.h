@@ -6,10 +6,10 @@
 #define HR_CORPUS_PASS_H
 
 #include "corpus/corpus.h"
+#include "corpus/foreign.h"
 #include "corpus/inflow.h"
 #include "corpus/lines.h"
 #include "corpus/list.h"
-#include "corpus/tokens.h"
 
 typedef struct hr_pass hr_pass;
 
@@ -49,7 +49,7 @@ struct hr_pass {
     hr_inflow inflow;
     uint8_t *buffer; /* [buffer_bytes] */
     int64_t buffer_bytes;
-    uint32_t *ids; /* [HR_TOKENS_AT_ONCE]; null: no file has any */
+    uint32_t *ids; /* [HR_FOREIGN_AT_ONCE]; null: no file has any */
 
     const hr_stream *stream;
     int32_t file;   /* index in the list of the file at hand, or the next */
@@ -59,7 +59,7 @@ struct hr_pass {
     int64_t offset; /* in the text of the file */
     int64_t bad_lines;
     hr_pass_lines lines;
-    hr_tokens tokens;
+    hr_foreign tokens;
     int64_t id_at, id_count; /* of ids: what was not handed out */
     hr_piece queue[HR_PASS_QUEUE];
     int32_t queued, given;

@@ -30,7 +30,7 @@ typedef struct {
     const char *name; /* for sentences: what the recipe calls it */
     void *context;
     bool is_ids;    /* pieces are ids, all below vocab_size */
-    uint32_t holds; /* what a shard of it has to hold: HR_SHARD_DOCUMENTS, HR_SHARD_MASKS */
+    uint32_t holds; /* what a shard of it may need: HR_SHARD_DOCUMENTS, HR_SHARD_MASKS */
 
     /* Reads everything for its identity: the files' bytes, and how they are to be read.
      *   hash, bytes  out; bytes of the files

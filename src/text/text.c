@@ -334,10 +334,12 @@ static hr_status encode_piece(prepare *p, hr_shard_writer *writer, hr_scan *scan
     return append_words(p, writer, scan, covered);
 }
 
-/* Turns all documents into ids. */
+/* Turns all documents into ids. Without `masks`, the first token that is no target ends it and sets
+ * them. */
 static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writer *writer,
-                        hr_shard_info *info)
+                        hr_shard_info *info, bool *masks)
 {
+    const bool had_masks = *masks;
     hr_scan scan = hr_scan_over(p->word);
     hr_piece piece;
     for (int64_t covered = 0;;) { /* up to where the document at hand begins */
@@ -347,7 +349,9 @@ static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writ
             hr_shard_document(writer);
             covered = info->covered;
         }
-        if (documents->holds & HR_SHARD_MASKS) hr_shard_mask(writer, piece.targets);
+        *masks |= !piece.targets && piece.count > 0;
+        if (*masks && !had_masks) return HR_OK;
+        if (had_masks) hr_shard_mask(writer, piece.targets);
         if (piece.forget) {
             info->covered = covered;
             if (p->tokens) hr_tokens_forget(p->tokens);
@@ -368,29 +372,46 @@ static int64_t shard_vocabulary(const prepare *p, const hr_documents *documents)
     return hr_max(HR_BYTES_VOCABULARY, p->desc->document_end + 1);
 }
 
-/* Writes the shard of one text. */
-static hr_status make_shard(prepare *p, const hr_documents *documents, const char *name,
-                            hr_shard_info *info)
+/* Writes the shard of one text, with masks or as if it needed none; where it turns out to need
+ * them, nothing is written and they are set. */
+static hr_status try_shard(prepare *p, const hr_documents *documents, const char *name,
+                           hr_shard_info *info, bool *masks)
 {
+    const bool had_masks = *masks;
+    const uint32_t without = ~(uint32_t)HR_SHARD_MASKS;
     hr_shard_desc desc = { .directory = p->desc->cache,
                            .name = name,
                            .vocab_size = shard_vocabulary(p, documents),
-                           .holds = documents->holds,
+                           .holds = had_masks ? documents->holds : documents->holds & without,
                            .document_end = documents->is_ids ? -1 : p->desc->document_end };
     const bool by_file = !documents->is_ids && p->desc->tokenizer == HR_TOKENIZER_FILE;
     hr_shard_writer *writer = 0;
+    info->covered = 0;
     hr_status status = by_file ? open_tokens(p) : HR_OK;
     if (status != HR_OK) return status;
+    if (by_file) hr_tokens_forget(p->tokens);
     if (desc.document_end < -1) desc.document_end = hr_tokens_document_end(p->tokens);
     status = documents->open(documents->context, "writing token ids", p->progress, p->err);
     if (status == HR_OK) status = hr_shard_begin(&writer, p->shard_memory, &desc, p->err);
     p->writer = writer;
-    if (status == HR_OK) status = encode(p, documents, writer, info);
-    if (status == HR_OK) status = check_unchanged(p, documents, info->source, &info->bad_lines);
+    if (status == HR_OK) status = encode(p, documents, writer, info, masks);
+    const bool again = *masks != had_masks;
+    if (status == HR_OK && !again)
+        status = check_unchanged(p, documents, info->source, &info->bad_lines);
     documents->close(documents->context);
-    if (status == HR_OK) return hr_shard_commit(writer, info, p->err);
+    if (status == HR_OK && !again) return hr_shard_commit(writer, info, p->err);
     hr_shard_abort(writer);
     return status;
+}
+
+/* Few texts have masks, and those have them from their first lines on: so it costs next to nothing
+ * to begin without, and a bit a token is saved. */
+static hr_status make_shard(prepare *p, const hr_documents *documents, const char *name,
+                            hr_shard_info *info)
+{
+    bool masks = false;
+    const hr_status status = try_shard(p, documents, name, info, &masks);
+    return status == HR_OK && masks ? try_shard(p, documents, name, info, &masks) : status;
 }
 
 /* ---- what is there already */

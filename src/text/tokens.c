@@ -131,7 +131,7 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
     tokens->err = err;
     tokens->sunk = HR_OK;
     if (!tokens->begun) {
-        hr_encoder_begin(tokens->encoder, false);
+        hr_encoder_begin(tokens->encoder, offset, false);
         tokens->begun = true;
         tokens->at = tokens->end = 0;
     }

@@ -142,6 +142,28 @@ static void what_the_recipe_says_stands_between_documents(void **state)
                            "data.document_end=300: must be an id below model.vocab_size=300");
 }
 
+/* A bit a token is kept for masks where there are any, however late they come. */
+static void masks_are_there_where_they_are_needed(void **state)
+{
+    (void)state;
+    static char content[400000];
+    int64_t used = 0, bytes[2];
+    for (int i = 0; i < 5000; i++) used += sprintf(content + used, "{\"text\":\"%020d\"}\n", i);
+    put("a.jsonl", content);
+    recipe r = { "@a.jsonl", "", HR_TOKENIZER_BYTES, 256, -1, false };
+    assert_prepared(&r);
+    free(hr_folder_read(text.train[0].shard, &bytes[0]));
+    assert_int_equal(text.train[0].masked, 0);
+    strcpy(content + used, "{\"prompt\":\"a\",\"completion\":\"b\"}\n");
+    put("a.jsonl", content);
+    assert_prepared(&r);
+    free(hr_folder_read(text.train[0].shard, &bytes[1]));
+    assert_int_equal(text.train[0].masked, 1);
+    assert_int_equal(text.train[0].tokens, 100002);
+    assert_int_equal(text.train[0].covered, 100002);
+    assert_in_range(bytes[1] - bytes[0], 100000 / 8 - 4096, 100000 / 8 + 4096);
+}
+
 static void a_word_reaches_over_no_document_and_no_prompt(void **state)
 {
     (void)state;
@@ -243,6 +265,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(what_the_recipe_says_stands_between_documents),
+        TEST(masks_are_there_where_they_are_needed),
         TEST(a_word_reaches_over_no_document_and_no_prompt),
         TEST(bad_lines_are_counted_and_leave_no_token),
         TEST(what_is_held_out_is_not_trained_on),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/tokens.c - little-endian, as all who write such files do.
+/* corpus/foreign.c - little-endian, as all who write such files do.
  * Source  llm.c, dev/data/data_common.py: 256 numbers of 32 bits, then the ids. */
-#include "corpus/tokens.h"
+#include "corpus/foreign.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ enum {
     LLAMA_VERSION = 7 /* 32 */
 };
 
-static hr_status check_said(hr_tokens *tokens, const hr_inflow *inflow, int32_t ids_bytes,
+static hr_status check_said(hr_foreign *tokens, const hr_inflow *inflow, int32_t ids_bytes,
                             const int32_t header[3], hr_error *err)
 {
     const bool wide = header[0] == LLAMA_MAGIC;
@@ -27,12 +27,12 @@ static hr_status check_said(hr_tokens *tokens, const hr_inflow *inflow, int32_t 
     if (ids_bytes)
         return hr_fail(err, HR_USAGE, "%s: has a header that says what it is: leave ids=u%d away",
                        inflow->path, 8 * ids_bytes);
-    *tokens = (hr_tokens){ .id_bytes = wide ? 4 : 2, .said = header[2] };
+    *tokens = (hr_foreign){ .id_bytes = wide ? 4 : 2, .said = header[2] };
     return HR_OK;
 }
 
-hr_status hr_tokens_begin(hr_tokens *tokens, hr_inflow *inflow, int32_t ids_bytes, uint8_t *buffer,
-                          hr_error *err)
+hr_status hr_foreign_begin(hr_foreign *tokens, hr_inflow *inflow, int32_t ids_bytes,
+                           uint8_t *buffer, hr_error *err)
 {
     int32_t header[3] = { 0 };
     int64_t count;
@@ -46,11 +46,11 @@ hr_status hr_tokens_begin(hr_tokens *tokens, hr_inflow *inflow, int32_t ids_byte
                        "%s: begins with no header of llm.c's; where it is raw ids of 16 bits, as "
                        "nanoGPT writes them, type ids=u16 behind its name",
                        inflow->path);
-    *tokens = (hr_tokens){ .id_bytes = ids_bytes, .said = -1, .held = count };
+    *tokens = (hr_foreign){ .id_bytes = ids_bytes, .said = -1, .held = count };
     return HR_OK;
 }
 
-static hr_status check_end(const hr_tokens *tokens, const hr_inflow *inflow, hr_error *err)
+static hr_status check_end(const hr_foreign *tokens, const hr_inflow *inflow, hr_error *err)
 {
     if (tokens->said < 0 || tokens->said == tokens->read) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: its header says %lld tokens, and it has %s%lld",
@@ -59,10 +59,10 @@ static hr_status check_end(const hr_tokens *tokens, const hr_inflow *inflow, hr_
                    (long long)hr_min(tokens->read, tokens->said));
 }
 
-hr_status hr_tokens_next(hr_tokens *tokens, hr_inflow *inflow, int64_t vocab_size, uint8_t *buffer,
-                         uint32_t *ids, int64_t *count, hr_error *err)
+hr_status hr_foreign_next(hr_foreign *tokens, hr_inflow *inflow, int64_t vocab_size,
+                          uint8_t *buffer, uint32_t *ids, int64_t *count, hr_error *err)
 {
-    const int64_t width = tokens->id_bytes, room = HR_TOKENS_AT_ONCE * width;
+    const int64_t width = tokens->id_bytes, room = HR_FOREIGN_AT_ONCE * width;
     int64_t read;
     const hr_status status = hr_inflow_read(inflow, buffer + tokens->held, room - tokens->held,
                                             &read, err);
