@@ -61,7 +61,7 @@ int64_t hr_text_prepare_bytes(const hr_text_desc *desc)
                     hr_round_up(HR_TEXT_PARTS_MAX * sizeof(hr_shard_info), 64);
     hr_tokens_facts facts;
     if (desc->tokenizer == HR_TOKENIZER_FILE && hr_tokens_look(desc->file, &facts, NULL) == HR_OK)
-        bytes += facts.bytes + HR_TOKENS_STAGING;
+        bytes += hr_round_up(facts.bytes, 64) + HR_TOKENS_STAGING;
     if (desc->tokenizer == HR_TOKENIZER_WORDS)
         bytes += HR_WORD_BYTES + hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size) +
                  hr_words_bytes(desc->words_max) +
