@@ -105,7 +105,8 @@ hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const 
     HR_ASSERT(opened && tables);
     *opened = (hr_tokens){ .sink = sink, .context = context };
     hr_region kept = hr_region_over(tables, source.table_bytes);
-    const hr_region rest = hr_region_over(region.base + region.used, region.bytes - region.used);
+    const int64_t first = hr_round_up(region.used, 64);
+    const hr_region rest = hr_region_over(region.base + first, region.bytes - first);
     status = hr_tokenizer_place(&opened->tokenizer, &kept, rest, &source, hr_cpu_detect(), err);
     if (status != HR_OK) return status;
     opened->window = hr_region_take_raw(&region, 1, WINDOW_BYTES);
