@@ -67,7 +67,7 @@ static hr_status open_tables(hr_tokenize *t, const hr_tokenize_setting *setting,
     return status;
 }
 
-/* A window, and for each thread an encoder; with more than one also room for the ids of a window. */
+/* A window, and for each thread an encoder; with more than one also room for a window's ids. */
 static hr_status open_work(hr_tokenize *t, hr_error *err)
 {
     const int64_t encoder = hr_encoder_bytes(t->tokenizer, HR_SESSION_PIECE_BYTES);

@@ -35,8 +35,8 @@ static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_er
         return hr_fail(err, HR_USAGE, "the tokenizer's path is longer than %d bytes",
                        HR_TOKENIZER_PATH_BYTES);
     source->form = ends_in(path, ".tiktoken") ? HR_TOKENIZER_RANKS : HR_TOKENIZER_JSON;
-    snprintf(source->path, sizeof source->path, "%s", path);
-    snprintf(folder, sizeof folder, "%s", path);
+    memcpy(source->path, path, strlen(path) + 1);
+    memcpy(folder, path, strlen(path) + 1);
     if (is_folder(path)) {
         if (beside(folder, "tokenizer.json", source->path)) return HR_OK;
     } else if (ends_in(path, "vocab.json") || ends_in(path, "merges.txt")) {
@@ -133,10 +133,17 @@ static hr_status count_json(hr_tokenizer_source *source, hr_error *err)
     return HR_OK;
 }
 
-hr_status hr_tokenizer_look(hr_tokenizer_source *source, const char *path, const char *pattern,
-                            hr_error *err)
+hr_status hr_one_line(hr_status status, hr_error *err)
 {
-    *source = (hr_tokenizer_source){ .pattern = NULL };
+    if (status == HR_OK || !err) return status;
+    for (char *at = err->message; *at; at++)
+        if ((uint8_t)*at < ' ' || *at == 127) *at = '?';
+    return status;
+}
+
+static hr_status look(hr_tokenizer_source *source, const char *path, const char *pattern,
+                      hr_error *err)
+{
     hr_status status = find_files(source, path, err);
     if (status != HR_OK) return status;
     if (source->form == HR_TOKENIZER_RANKS) {
@@ -152,9 +159,16 @@ hr_status hr_tokenizer_look(hr_tokenizer_source *source, const char *path, const
     source->table_bytes = (int64_t)sizeof(hr_tokenizer) + hr_bpe_bytes(source->size) +
                           source->size.ids + 64 * patterns + HR_CUT_STAGES_MAX * INT64_C(20000) +
                           3 * added * (int64_t)sizeof(hr_added_token) +
-                          4 * source->outline.added_bytes + 4096;
+                          source->outline.added_bytes + 64 * added + 4096;
     source->scratch_bytes = source->outline.bytes + source->merges_bytes +
                             hr_keys_bytes(source->size.ids) + hr_bpe_scratch_bytes(source->size) +
                             (int64_t)sizeof(hr_form_scratch) + 4096;
     return HR_OK;
+}
+
+hr_status hr_tokenizer_look(hr_tokenizer_source *source, const char *path, const char *pattern,
+                            hr_error *err)
+{
+    *source = (hr_tokenizer_source){ .pattern = NULL };
+    return hr_one_line(look(source, path, pattern, err), err);
 }

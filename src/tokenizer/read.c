@@ -56,6 +56,11 @@ static hr_status wrong(const reading *r, const hr_json *json, const char *what, 
                    r->source->path, what, json->problem ? json->problem : "another kind of value");
 }
 
+static hr_status no_room(hr_error *err)
+{
+    return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+}
+
 /* ---- the vocabulary */
 
 static hr_status read_vocab(reading *r, hr_json json, hr_error *err)
@@ -94,6 +99,29 @@ static bool as_bytes(const char *text, int64_t bytes, uint8_t *out, int64_t *cou
         out[(*count)++] = (uint8_t)byte;
     }
     return bytes > 0;
+}
+
+/* Where text is normalized, so is a normalized token, also for who reads ids. */
+static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
+{
+    hr_bpe *bpe = &r->tokenizer->bpe;
+    hr_form_scratch *form = hr_region_take_raw(&scratch, 1, sizeof *form);
+    if (!form) return no_room(err);
+    for (int32_t i = 0; i < r->added_count && r->tokenizer->nfc; i++) {
+        hr_added_token *token = &r->added[i];
+        int64_t taken, written;
+        if (!token->normalized || hr_form_stable(token->text, token->bytes)) continue;
+        if (!hr_form_compose(token->text, token->bytes, true, bpe->text, bpe->size.text_bytes, form,
+                             &taken, &written) ||
+            taken < token->bytes || written > token->bytes)
+            return hr_fail(err, HR_CORRUPT,
+                           HR_OF_FILE "added token \"%.*s\": longer in form C, which is not "
+                                      "supported",
+                           r->source->path, token->bytes, (const char *)token->text);
+        memcpy(r->text + r->keys.at[token->id], bpe->text, (size_t)written);
+        r->keys.bytes[token->id] = token->bytes = (int32_t)written;
+    }
+    return HR_OK;
 }
 
 /* Texts of all ids in their order: those of the vocabulary, and of added tokens that are not
@@ -305,40 +333,23 @@ static hr_status read_added(reading *r, hr_error *err)
     return kind == HR_JSON_CLOSE ? HR_OK : wrong(r, &json, "an added token", err);
 }
 
-static hr_status no_room(hr_error *err)
-{
-    return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
-}
-
-/* Two tables, by where tokens are found; the text of a normalized one is normalized too. */
-static hr_status place_added(reading *r, hr_region scratch, hr_error *err)
+/* Two tables, by where tokens are found. */
+static hr_status place_added(reading *r, hr_error *err)
 {
     hr_tokenizer *tokenizer = r->tokenizer;
     hr_added_token *raw = hr_region_take_raw(r->tables, r->added_count + 1, sizeof *raw);
     hr_added_token *normal = hr_region_take_raw(r->tables, r->added_count + 1, sizeof *normal);
-    hr_form_scratch *form = hr_region_take_raw(&scratch, 1, sizeof *form);
     int32_t raw_count = 0, normal_count = 0;
-    if (!raw || !normal || !form) return no_room(err);
+    if (!raw || !normal) return no_room(err);
     for (int32_t i = 0; i < r->added_count; i++) {
         hr_added_token *token = &r->added[i];
-        const bool normalizes = token->normalized && tokenizer->nfc;
         uint8_t *copy = hr_region_take_raw(r->tables, token->bytes, 1);
         if (!copy) return no_room(err);
         token->text = memcpy(copy, token->text, (size_t)token->bytes);
         tokenizer->marks[token->id] |= HR_TOKENIZER_ADDED |
                                        (token->special ? HR_TOKENIZER_SPECIAL : 0);
-        hr_added_token found = *token;
-        if (normalizes && !hr_form_stable(token->text, token->bytes)) {
-            int64_t taken, written;
-            uint8_t *out = hr_region_take_raw(r->tables, 3 * (int64_t)token->bytes, 1);
-            if (!out || !hr_form_compose(token->text, token->bytes, true, out,
-                                         3 * (int64_t)token->bytes, form, &taken, &written))
-                return no_room(err);
-            found.text = out;
-            found.bytes = (int32_t)written;
-        }
-        if (token->normalized) normal[normal_count++] = found;
-        else raw[raw_count++] = found;
+        if (token->normalized) normal[normal_count++] = *token;
+        else raw[raw_count++] = *token;
     }
     tokenizer->added = r->added;
     tokenizer->added_count = r->added_count;
@@ -386,6 +397,7 @@ static hr_status read_tokens(reading *r, hr_region *scratch, hr_error *err)
         status = read_model(r, err);
         if (status == HR_OK) status = read_added(r, err);
     }
+    if (status == HR_OK) status = normalize_added(r, *scratch, err);
     if (status != HR_OK) return status;
     fill_texts(r);
     if (source->form == HR_TOKENIZER_RANKS) return HR_OK;
@@ -404,14 +416,14 @@ static hr_status make(reading *r, hr_region scratch, const hr_cut_desc *desc, ui
                                err);
     if (status == HR_OK) status = check_unknown(r, err);
     if (!r->ignores_merges) tokenizer->bpe.slots = NULL;
-    if (status == HR_OK) status = place_added(r, scratch, err);
+    if (status == HR_OK) status = place_added(r, err);
     tokenizer->pattern_count = desc->stage_count;
     tokenizer->ids = r->source->size.ids;
     return status;
 }
 
-hr_status hr_tokenizer_place(hr_tokenizer **tokenizer, hr_region *tables, hr_region scratch,
-                             const hr_tokenizer_source *source, uint32_t cpu, hr_error *err)
+static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region scratch,
+                       const hr_tokenizer_source *source, uint32_t cpu, hr_error *err)
 {
     static const char *const forms[] = { "tokenizer.json", "vocab.json and merges.txt",
                                          "a file of ranks" };
@@ -430,6 +442,7 @@ hr_status hr_tokenizer_place(hr_tokenizer **tokenizer, hr_region *tables, hr_reg
     if (status == HR_OK && source->form == HR_TOKENIZER_PAIR)
         status = read_file(&r, source->merges, source->merges_bytes, text + source->outline.bytes,
                            err);
+    if (status == HR_OK) status = hr_read_normalizer(made, source, text, err);
     if (status == HR_OK) status = read_tokens(&r, &scratch, err);
     hr_cut_desc desc = { .stage_count = 0 };
     made->form = forms[source->form];
@@ -437,4 +450,10 @@ hr_status hr_tokenizer_place(hr_tokenizer **tokenizer, hr_region *tables, hr_reg
     if (status == HR_OK) status = make(&r, scratch, &desc, cpu, err);
     if (status == HR_OK) *tokenizer = made;
     return status;
+}
+
+hr_status hr_tokenizer_place(hr_tokenizer **tokenizer, hr_region *tables, hr_region scratch,
+                             const hr_tokenizer_source *source, uint32_t cpu, hr_error *err)
+{
+    return hr_one_line(place(tokenizer, tables, scratch, source, cpu, err), err);
 }

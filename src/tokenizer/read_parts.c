@@ -32,7 +32,6 @@ typedef struct {
     const char *part; /* "normalizer", ... */
     bool bytes_seen;
     char *text; /* the part's own */
-    int64_t special_at[ITEMS_MAX];
 } parts;
 
 typedef hr_status closes(parts *p, const component *c, hr_error *err);
@@ -304,6 +303,14 @@ static hr_status check_absent(parts *p, const char *key, hr_error *err)
                    p->source->path, key);
 }
 
+hr_status hr_read_normalizer(hr_tokenizer *tokenizer, const hr_tokenizer_source *source, char *text,
+                             hr_error *err)
+{
+    parts p = { .tokenizer = tokenizer, .source = source, .text = text };
+    if (source->form != HR_TOKENIZER_JSON) return HR_OK;
+    return read_part(&p, "normalizer", close_normalizer, err);
+}
+
 hr_status hr_read_parts(hr_tokenizer *tokenizer, const hr_tokenizer_source *source, char *text,
                         hr_cut_desc *desc, hr_error *err)
 {
@@ -318,7 +325,6 @@ hr_status hr_read_parts(hr_tokenizer *tokenizer, const hr_tokenizer_source *sour
     }
     hr_status status = check_absent(&p, "truncation", err);
     if (status == HR_OK) status = check_absent(&p, "padding", err);
-    if (status == HR_OK) status = read_part(&p, "normalizer", close_normalizer, err);
     if (status == HR_OK) status = read_part(&p, "pre_tokenizer", close_pre_tokenizer, err);
     if (status == HR_OK && !p.bytes_seen)
         status = hr_fail(err, HR_CORRUPT,

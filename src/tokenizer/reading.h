@@ -26,7 +26,12 @@ const char *hr_keys_add(hr_keys *keys, const char *text, int64_t bytes, int64_t 
 int32_t hr_keys_find(const hr_keys *keys, const char *text, int64_t bytes, const char *more,
                      int64_t more_bytes);
 
-/* Normalizer, pre-tokenizer, post-processor and decoder of the file's text.
+/* The normalizer, before tokens are read; nothing but tokenizer.json has one. Errors CORRUPT. */
+HR_MUST_CHECK hr_status hr_read_normalizer(hr_tokenizer *tokenizer,
+                                           const hr_tokenizer_source *source, char *text,
+                                           hr_error *err);
+
+/* Pre-tokenizer, post-processor and decoder of the file's text.
  *
  *   desc  out; its patterns lie in the text
  *
@@ -45,6 +50,9 @@ HR_MUST_CHECK hr_status hr_read_merge_lines(hr_tokenizer *tokenizer,
 HR_MUST_CHECK hr_status hr_read_merge(hr_tokenizer *tokenizer, const hr_tokenizer_source *source,
                                       const hr_keys *keys, const char *left, int64_t left_bytes,
                                       const char *right, int64_t right_bytes, hr_error *err);
+
+/* What a file says may stand in a sentence, but not break its line. Returns the status. */
+hr_status hr_one_line(hr_status status, hr_error *err);
 
 /* How a sentence about the file begins. */
 #define HR_OF_FILE "%.300s: "

@@ -200,6 +200,13 @@ SCANNER(super_one, o200k_piece(s, at, false, &far))
 
 /* ---- searchers */
 
+/* More text is needed: a run of decimals that reached the end of this is not known. */
+static hr_found more(hr_scanner_run *run)
+{
+    run->count = 0;
+    return HR_FOUND_MORE;
+}
+
 static hr_found found(int64_t begin, int64_t end, hr_piece *match)
 {
     *match = (hr_piece){ (uint32_t)begin, (uint32_t)end };
@@ -260,7 +267,7 @@ hr_found hr_searcher_super_paper_two(const uint8_t *text, int64_t from, int64_t 
     for (int64_t p = from; p < bytes;) {
         int64_t far = p;
         const bool here = groups_here(s, p, run, &far);
-        if (far > trusted) return HR_FOUND_MORE;
+        if (far > trusted) return more(run);
         if (here) return found(p, p, match);
         p = run->count ? pass_decimal(s, p, run) : run_without(s, p, HR_DECIMAL);
     }
@@ -279,7 +286,7 @@ hr_found hr_searcher_super_paper_one(const uint8_t *text, int64_t from, int64_t 
         uint32_t class = class_at(s, p, &next);
         if (class & HR_NUMBER) {
             const bool here = groups_here(s, p, run, &far);
-            if (far > trusted) return HR_FOUND_MORE;
+            if (far > trusted) return more(run);
             if (here) return found(p, p, match);
             p = pass_decimal(s, p, run);
             continue;

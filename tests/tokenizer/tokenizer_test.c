@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer_test.c - what the field's reference made of nasty texts, in windows of any length; and
+ * files that are refused, each with its sentence. tools/tokenizer-cases wrote the cases. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tokenizer/cases.h"
+
+static subject s;
+static expected e;
+
+static int64_t decode_all(const subject *of, const uint32_t *ids, int64_t count, uint8_t *out,
+                          int64_t bytes)
+{
+    hr_decoder decoder = { .tokenizer = of->tokenizer };
+    int64_t written = 0, used;
+    for (int64_t at = 0; at < count; at += used) {
+        const int64_t some = at + 1 + rand() % 5;
+        written += hr_decoder_add(&decoder, ids + at, (some < count ? some : count) - at,
+                                  out + written, bytes - written, &used);
+    }
+    return written + hr_decoder_end(&decoder, out + written);
+}
+
+static void hold_line(const char *name, int64_t number)
+{
+    static uint8_t out[1 << 22];
+    static const int64_t windows[] = { 0, 1, 7, 60 };
+    hr_error err;
+    for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+        const hr_status status = encode_all(&s, (const uint8_t *)e.text, e.text_bytes, windows[w],
+                                            &err);
+        if (status != HR_OK || s.count != e.count || memcmp(s.ids, e.ids, (size_t)e.count * 4))
+            fail_msg("%s line %lld, windows of %lld: %s", name, (long long)number,
+                     (long long)windows[w], status != HR_OK ? err.message : "other ids");
+    }
+    if (!e.decoded) return;
+    const int64_t bytes = decode_all(&s, e.ids, e.count, out, sizeof out);
+    if (bytes != e.decoded_bytes || memcmp(out, e.decoded, (size_t)bytes))
+        fail_msg("%s line %lld: decoded as %.*s", name, (long long)number, (int)bytes, out);
+}
+
+static void every_small_tokenizer_is_as_the_reference_has_it(void **state)
+{
+    static const char *const names[] = { "contiguous", "digits",    "few-bytes",  "gpt2",
+                                         "merged",     "nfc",       "o200k",      "paper-one",
+                                         "paper-two",  "pcre",      "qwen",       "super-one",
+                                         "super-two",  "unorderly", "whole-first" };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[4096];
+        int64_t bytes, number = 0;
+        hr_error err;
+        snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s.json", HR_SOURCE, names[i]);
+        if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+        assert_true(s.tokenizer->bpe.orderly == (strcmp(names[i], "unorderly") != 0));
+        snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s.jsonl", HR_SOURCE, names[i]);
+        char *text = read_all(path, &bytes);
+        assert_non_null(text);
+        for (char *at = text, *stop; (stop = strchr(at, '\n')); at = stop + 1, number++) {
+            assert_true(read_expected(at, stop - at, &e));
+            hold_line(names[i], number);
+        }
+        assert_true(number > 200);
+        free(text);
+        close_subject(&s);
+    }
+}
+
+/* The golden encodings of five tokenizers of the field, where they are. */
+static void golden_encodings_are_exact(void **state)
+{
+    char path[4096], open[32] = "";
+    int64_t bytes, number = 0;
+    hr_error err;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tokenizers/golden.jsonl", HR_SHARED);
+    char *text = read_all(path, &bytes);
+    if (!text) {
+        print_message("skip: no %s\n", path);
+        skip();
+    }
+    for (char *at = text, *stop; at < text + bytes; at = stop + 1, number++) {
+        char name[32];
+        stop = strchr(at, '\n');
+        if (!stop) stop = text + bytes;
+        assert_int_equal(sscanf(at, "{\"tok\": \"%31[^\"]\"", name), 1);
+        if (strcmp(name, open)) {
+            if (*open) close_subject(&s);
+            snprintf(open, sizeof open, "%s", name);
+            snprintf(path, sizeof path, "%s/tokenizers/%s", HR_SHARED, name);
+            if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+        }
+        assert_true(read_expected(at, stop - at, &e));
+        hold_line(name, number);
+    }
+    print_message("%lld encodings\n", (long long)number);
+    assert_int_equal(number, 2715);
+    close_subject(&s);
+    free(text);
+}
+
+/* The walk from left to right against merging as it is defined. */
+static void the_walk_is_what_merging_ends_in(void **state)
+{
+    static uint8_t piece[64];
+    char path[4096];
+    hr_error err;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/tokenizer/cases/super-two.json", HR_SOURCE);
+    if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    const int64_t bytes = hr_bpe_walk_bytes(&s.tokenizer->bpe, 64);
+    void *memory = room(bytes);
+    hr_region region = hr_region_over(memory, bytes);
+    hr_bpe_walk *walk;
+    assert_int_equal(hr_bpe_walk_place(&walk, &region, &s.tokenizer->bpe, 64, &err), HR_OK);
+    for (int32_t round = 0; round < 40000 * HR_COUNT; round++) {
+        const int64_t count = 1 + rand() % 64;
+        for (int64_t i = 0; i < count; i++)
+            piece[i] = (uint8_t) " the planofmry\nsaei."[rand() % 20];
+        const uint32_t *ids;
+        uint32_t walked[64];
+        const int64_t told = hr_bpe_encode(walk, piece, count, count, &ids);
+        memcpy(walked, ids, (size_t)told * 4);
+        assert_int_equal(hr_bpe_encode_ref(walk, piece, count, &ids), told);
+        assert_memory_equal(walked, ids, (size_t)told * 4);
+    }
+    free(memory);
+    close_subject(&s);
+}
+
+/* Where a text is parted, its parts give the ids of the whole. */
+static void parted_texts_have_the_same_ids(void **state)
+{
+    static const char *const names[] = {
+        "gpt2", "nfc", "o200k", "paper-two", "super-two", "digits"
+    };
+    static uint32_t parts[IDS_MAX];
+    char path[4096];
+    int64_t bytes, partings = 0;
+    hr_error err;
+    (void)state;
+    snprintf(path, sizeof path, "%s/README.md", HR_SOURCE);
+    char *text = read_all(path, &bytes);
+    const uint8_t *at = (const uint8_t *)text;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s.json", HR_SOURCE, names[i]);
+        if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+        for (int64_t from = 1, end; from + 3004 < bytes; from += 2500) {
+            end = 3000;
+            while ((text[from] & 0xc0) == 0x80) from++;
+            while ((text[from + end] & 0xc0) == 0x80) end++;
+            const int64_t cut = hr_tokenizer_parting(s.tokenizer, at + from, 0, 2000);
+            if (cut < 0) continue;
+            partings++;
+            assert_int_equal(encode_all(&s, at + from, cut, 0, &err), HR_OK);
+            int64_t count = s.count;
+            memcpy(parts, s.ids, (size_t)count * 4);
+            assert_int_equal(encode_all(&s, at + from + cut, end - cut, 0, &err), HR_OK);
+            memcpy(parts + count, s.ids, (size_t)s.count * 4);
+            count += s.count;
+            assert_int_equal(encode_all(&s, at + from, end, 0, &err), HR_OK);
+            assert_int_equal(s.count, count);
+            assert_memory_equal(s.ids, parts, (size_t)count * 4);
+        }
+        close_subject(&s);
+    }
+    assert_true(partings > 20);
+    free(text);
+}
+
+/* ---- refusals */
+
+#define HEAD \
+    "{\"version\":\"1.0\",\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"
+#define MODEL(more) HEAD ",\"model\":{\"type\":\"BPE\"" more "}}"
+#define WORDS ",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[[\"a\",\"b\"]]"
+
+static void hold_refused(const char *file, const char *sentence)
+{
+    char path[] = "/tmp/tokenizer_testXXXXXX";
+    hr_error err = { HR_OK, "" };
+    const int fd = mkstemp(path);
+    FILE *out = fdopen(fd, "w");
+    fputs(file, out);
+    fclose(out);
+    const hr_status status = open_subject(&s, path, NULL, &err);
+    remove(path);
+    close_subject(&s);
+    if (status != HR_CORRUPT || !strstr(err.message, sentence))
+        fail_msg("%s\n gave %d: %s\n not: %s", file, status, err.message, sentence);
+}
+
+static void what_is_not_supported_is_refused_by_name(void **state)
+{
+    (void)state;
+    hold_refused(MODEL(WORDS ",\"dropout\":0.1"), "model.dropout is set");
+    hold_refused(MODEL(WORDS ",\"byte_fallback\":true"), "model.byte_fallback is true");
+    hold_refused(MODEL(WORDS ",\"continuing_subword_prefix\":\"##\""),
+                 "continuing_subword_prefix is ##");
+    hold_refused(MODEL(WORDS ",\"end_of_word_suffix\":\"</w>\""), "end_of_word_suffix is </w>");
+    hold_refused(MODEL(WORDS ",\"unk_token\":\"a\""), "unk_token is set, and byte 0 has no token");
+    hold_refused(HEAD ",\"model\":{\"type\":\"WordPiece\"" WORDS "}}", "a model of type WordPiece");
+    hold_refused("{\"pre_tokenizer\":{\"type\":\"Metaspace\"},\"model\":{\"type\":\"BPE\"" WORDS
+                 "}}",
+                 "pre_tokenizer of type Metaspace is not supported");
+    hold_refused("{\"model\":{\"type\":\"BPE\"" WORDS "}}", "no ByteLevel in its pre_tokenizer");
+    hold_refused(HEAD ",\"normalizer\":{\"type\":\"NFKC\"},\"model\":{\"type\":\"BPE\"" WORDS "}}",
+                 "normalizer of type NFKC");
+    hold_refused(HEAD ",\"decoder\":{\"type\":\"WordPiece\"},\"model\":{\"type\":\"BPE\"" WORDS
+                      "}}",
+                 "decoder of type WordPiece");
+    hold_refused(HEAD ",\"post_processor\":{\"type\":\"Other\"},\"model\":{\"type\":\"BPE\"" WORDS
+                      "}}",
+                 "post_processor of type Other");
+    hold_refused(HEAD ",\"truncation\":{\"max_length\":3},\"model\":{\"type\":\"BPE\"" WORDS "}}",
+                 "its truncation is set");
+    hold_refused("{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true},"
+                 "\"model\":{\"type\":\"BPE\"" WORDS "}}",
+                 "ByteLevel with add_prefix_space");
+    hold_refused("{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
+                 "\"pattern\":{\"Regex\":\"(a\"},\"behavior\":\"Isolated\",\"invert\":false},"
+                 "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
+                 "\"model\":{\"type\":\"BPE\"" WORDS "}}",
+                 "refused by PCRE2 at byte 2");
+    hold_refused("{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
+                 "\"pattern\":{\"Regex\":\"[^a[b]]\"},\"behavior\":\"Isolated\",\"invert\":false},"
+                 "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
+                 "\"model\":{\"type\":\"BPE\"" WORDS "}}",
+                 "has a class inside a class");
+}
+
+static void files_that_lie_are_refused(void **state)
+{
+    (void)state;
+    hold_refused("", "no JSON");
+    hold_refused("{", "its JSON ends in the middle");
+    hold_refused("{\"model\":{}}}", "more brackets close than open");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]"),
+                 "token \"b\" with id 0: its id belongs to another token too");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0,\"a\":1},\"merges\":[]"),
+                 "token \"a\" with id 1: it is there twice");
+    hold_refused(MODEL(",\"vocab\":{\"a\":-1},\"merges\":[]"), "id -1: its id is out of range");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[\"a b\"]"),
+                 "names the token \"ab\"");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0,\"ac\":1},\"merges\":[\"a c\"]"),
+                 "names the token \"c\"");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0},\"merges\":[\"a\"]"),
+                 "merge 1, \"a\", is not two tokens");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0}"), "its model has no merges");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0},\"vocab\":{\"a\":0},\"merges\":[]"), "is there twice");
+    hold_refused(MODEL(",\"vocab\":{\"a\":2097152},\"merges\":[]"), "ids up to 2097152");
+    hold_refused(
+        HEAD ",\"added_tokens\":[{\"id\":9,\"content\":\"a\"}],\"model\":{\"type\":\"BPE\"" WORDS
+             "}}",
+        "added token \"a\" with id 9: the vocabulary has it under another id");
+    hold_refused(
+        HEAD ",\"added_tokens\":[{\"id\":1,\"content\":\"x\"}],\"model\":{\"type\":\"BPE\"" WORDS
+             "}}",
+        "added token \"x\" with id 1: its id belongs to another token too");
+}
+
+static void texts_that_are_not_utf8_are_refused_with_their_byte(void **state)
+{
+    char path[4096];
+    hr_error err;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/tokenizer/cases/gpt2.json", HR_SOURCE);
+    if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    static const char *const wrong[] = { "abc\xff",         "abc\xc3",     "abc\xe2\x82",
+                                         "abc\xed\xa0\x80", "abc\xc0\x80", "abc\xf4\x90\x80\x80" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        for (int64_t window = 0; window < 3; window++) {
+            assert_int_equal(
+                encode_all(&s, (const uint8_t *)wrong[i], (int64_t)strlen(wrong[i]), window, &err),
+                HR_CORRUPT);
+            assert_string_equal(err.message, "byte 3: not UTF-8");
+        }
+    close_subject(&s);
+}
+
+int main(void)
+{
+    srand(5);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_small_tokenizer_is_as_the_reference_has_it),
+        cmocka_unit_test(golden_encodings_are_exact),
+        cmocka_unit_test(the_walk_is_what_merging_ends_in),
+        cmocka_unit_test(parted_texts_have_the_same_ids),
+        cmocka_unit_test(what_is_not_supported_is_refused_by_name),
+        cmocka_unit_test(files_that_lie_are_refused),
+        cmocka_unit_test(texts_that_are_not_utf8_are_refused_with_their_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
