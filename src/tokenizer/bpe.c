@@ -141,18 +141,26 @@ bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limi
     }
 }
 
-/* A token is made by a merge if both halves are by then, and nothing in its text is merged across
- * them before. `late` [ids] is the lowest rank of a merge that had to be passed over for want of
- * it: if the token does come to be, that merge belongs into a time before its own halves. */
-static void add_origin(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank, uint32_t result,
-                       int32_t *late)
+/* `late` [ids] is the lowest rank of a merge that had to be passed over for want of a half: if that
+ * does come to be, the merge belongs into a time before its own half. A merge whose result comes
+ * to be in another way is never done, so it does not matter when. */
+static void note_late(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank,
+                      uint32_t result, int32_t *late)
 {
-    const bool never_left = bpe->origins[left].rank == HR_BPE_NEVER;
-    const bool never_right = bpe->origins[right].rank == HR_BPE_NEVER;
-    if (never_left && rank < late[left]) late[left] = rank;
-    if (never_right && rank < late[right]) late[right] = rank;
+    if (bpe->origins[result].rank != HR_BPE_NEVER) return;
+    if (bpe->origins[left].rank == HR_BPE_NEVER && rank < late[left]) late[left] = rank;
+    if (bpe->origins[right].rank == HR_BPE_NEVER && rank < late[right]) late[right] = rank;
+}
+
+/* A token is made by a merge if both halves are by then, and nothing in its text is merged across
+ * them before. */
+static void add_origin(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank, uint32_t result,
+                       const int32_t *late)
+{
     hr_bpe_origin *origin = &bpe->origins[result];
-    if (never_left || never_right || origin->rank != HR_BPE_NEVER) return;
+    if (bpe->origins[left].rank == HR_BPE_NEVER || bpe->origins[right].rank == HR_BPE_NEVER ||
+        origin->rank != HR_BPE_NEVER)
+        return;
     /* The pair itself has this rank, which is not before its own. */
     int32_t left_next = rank, right_next = rank - 1;
     uint32_t x = left, y = right;
@@ -174,6 +182,21 @@ static void add_origin(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank,
     if (late[result] <= rank) bpe->orderly = false;
 }
 
+/* Ids are ranks: every way to halve a token is a merge. */
+static void each_half(hr_bpe *bpe, int32_t id, int32_t *late, bool notes)
+{
+    const uint8_t *text = bpe->text + bpe->text_at[id];
+    const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
+    for (int64_t cut = 1; cut < bytes; cut++) {
+        const int32_t left = hr_bpe_find(bpe, text, cut);
+        const int32_t right = left < 0 ? left : hr_bpe_find(bpe, text + cut, bytes - cut);
+        if (right < 0) continue;
+        if (notes) note_late(bpe, (uint32_t)left, (uint32_t)right, id, (uint32_t)id, late);
+        else if (hr_bpe_add_merge(bpe, (uint32_t)left, (uint32_t)right, id, (uint32_t)id))
+            add_origin(bpe, (uint32_t)left, (uint32_t)right, id, (uint32_t)id, late);
+    }
+}
+
 static void find_origins(hr_bpe *bpe, bool by_result, uint64_t *in_order, int32_t *late)
 {
     for (int64_t id = 0; id < bpe->size.ids; id++) {
@@ -186,18 +209,9 @@ static void find_origins(hr_bpe *bpe, bool by_result, uint64_t *in_order, int32_
     }
     bpe->orderly = true;
     if (by_result) {
-        /* Ids are ranks: every way to halve a token, token by token. */
         for (int64_t id = 0; id < bpe->size.ids; id++) {
-            const uint8_t *text = bpe->text + bpe->text_at[id];
-            const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
-            for (int64_t cut = 1; cut < bytes; cut++) {
-                const int32_t left = hr_bpe_find(bpe, text, cut);
-                const int32_t right = left < 0 ? left : hr_bpe_find(bpe, text + cut, bytes - cut);
-                if (right < 0 || !hr_bpe_add_merge(bpe, (uint32_t)left, (uint32_t)right,
-                                                   (int32_t)id, (uint32_t)id))
-                    continue;
-                add_origin(bpe, (uint32_t)left, (uint32_t)right, (int32_t)id, (uint32_t)id, late);
-            }
+            each_half(bpe, (int32_t)id, late, false);
+            each_half(bpe, (int32_t)id, late, true);
         }
         return;
     }
@@ -214,6 +228,7 @@ static void find_origins(hr_bpe *bpe, bool by_result, uint64_t *in_order, int32_
         const uint32_t left = (uint32_t)(in_order[rank] >> (ID_BITS + RANK_BITS));
         const uint32_t right = (uint32_t)(in_order[rank] >> RANK_BITS) & ((1u << ID_BITS) - 1);
         add_origin(bpe, left, right, (int32_t)rank, bpe->results[rank], late);
+        note_late(bpe, left, right, (int32_t)rank, bpe->results[rank], late);
     }
 }
 

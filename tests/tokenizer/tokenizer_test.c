@@ -44,31 +44,70 @@ static void hold_line(const char *name, int64_t number)
         fail_msg("%s line %lld: decoded as %.*s", name, (long long)number, (int)bytes, out);
 }
 
+static void hold_case(const char *name, const char *ending, const char *pattern)
+{
+    char path[4096];
+    int64_t bytes, number = 0;
+    hr_error err;
+    snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s.%s", HR_SOURCE, name, ending);
+    if (open_subject(&s, path, pattern, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_true(s.tokenizer->bpe.orderly == (strcmp(name, "unorderly") != 0));
+    snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s.jsonl", HR_SOURCE, name);
+    char *text = read_all(path, &bytes);
+    assert_non_null(text);
+    for (char *at = text, *stop; (stop = strchr(at, '\n')); at = stop + 1, number++) {
+        assert_true(read_expected(at, stop - at, &e));
+        hold_line(name, number);
+    }
+    assert_true(number > 200);
+    free(text);
+    close_subject(&s);
+}
+
 static void every_small_tokenizer_is_as_the_reference_has_it(void **state)
 {
-    static const char *const names[] = { "contiguous", "digits",    "few-bytes",  "gpt2",
-                                         "merged",     "nfc",       "o200k",      "paper-one",
-                                         "paper-two",  "pcre",      "qwen",       "super-one",
-                                         "super-two",  "unorderly", "whole-first" };
+    static const char *const names[] = { "contiguous", "digits",    "few-bytes", "gpt2",
+                                         "merged",     "nfc",       "o200k",     "paper-one",
+                                         "paper-two",  "pcre",      "qwen",      "ranks",
+                                         "super-one",  "super-two", "unorderly", "whole-first" };
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[4096];
-        int64_t bytes, number = 0;
-        hr_error err;
-        snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s.json", HR_SOURCE, names[i]);
-        if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
-        assert_true(s.tokenizer->bpe.orderly == (strcmp(names[i], "unorderly") != 0));
-        snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s.jsonl", HR_SOURCE, names[i]);
-        char *text = read_all(path, &bytes);
-        assert_non_null(text);
-        for (char *at = text, *stop; (stop = strchr(at, '\n')); at = stop + 1, number++) {
-            assert_true(read_expected(at, stop - at, &e));
-            hold_line(names[i], number);
-        }
-        assert_true(number > 200);
-        free(text);
-        close_subject(&s);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "json", NULL);
+}
+
+static void a_file_of_ranks_is_the_tokenizer_that_it_was_made_of(void **state)
+{
+    hr_error err;
+    char path[4096];
+    (void)state;
+    hold_case("ranks", "tiktoken", "gpt2");
+    snprintf(path, sizeof path, "%s/tests/tokenizer/cases/ranks.tiktoken", HR_SOURCE);
+    assert_int_equal(open_subject(&s, path, NULL, &err), HR_USAGE);
+    assert_non_null(strstr(err.message, "say it with --pattern: gpt2, cl100k, o200k or qwen"));
+    assert_int_equal(open_subject(&s, path, "gpt5", &err), HR_USAGE);
+}
+
+/* The same model as vocab.json and merges.txt. */
+static void a_pair_of_files_is_the_tokenizer_that_it_was_made_of(void **state)
+{
+    char path[4096];
+    int64_t bytes, own;
+    hr_error err;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tokenizers/superbpe-t80k/vocab.json", HR_SHARED);
+    char *text = read_all(path, &bytes);
+    if (!text) {
+        print_message("skip: no %s\n", path);
+        skip();
     }
+    free(text);
+    if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    own = s.tokenizer->merges;
+    assert_int_equal(s.tokenizer->ids, 200000);
+    close_subject(&s);
+    snprintf(path, sizeof path, "%s/tokenizers/superbpe-t80k", HR_SHARED);
+    if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_int_equal(s.tokenizer->merges, own);
+    close_subject(&s);
 }
 
 /* The golden encodings of five tokenizers of the field, where they are. */
@@ -288,6 +327,8 @@ int main(void)
     srand(5);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_small_tokenizer_is_as_the_reference_has_it),
+        cmocka_unit_test(a_file_of_ranks_is_the_tokenizer_that_it_was_made_of),
+        cmocka_unit_test(a_pair_of_files_is_the_tokenizer_that_it_was_made_of),
         cmocka_unit_test(golden_encodings_are_exact),
         cmocka_unit_test(the_walk_is_what_merging_ends_in),
         cmocka_unit_test(parted_texts_have_the_same_ids),
