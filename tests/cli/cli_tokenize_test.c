@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_tokenize_test.c - `headroom tokenize` as scripts meet it: ids and texts back and forth, the
+ * same with any threads, and an exit code and a sentence for what cannot be. */
+#include "headroom/status.h"
+#include "support/program.h"
+
+#define CASES HR_SOURCE "/tests/tokenizer/cases"
+
+static void lines_of_json_are_the_references(void **state)
+{
+    static const char *const names[] = { "gpt2", "nfc", "paper-two", "ranks" };
+    (void)state;
+    require_program();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[512];
+        char *line = NULL;
+        size_t room = 0;
+        snprintf(path, sizeof path, CASES "/%s.jsonl", names[i]);
+        assert_int_equal(
+            run("tokenize encode --tokenizer " CASES "/%s.json --jsonl %s --json", names[i], path),
+            HR_OK);
+        FILE *cases = fopen(path, "r");
+        assert_non_null(cases);
+        const char *at = out;
+        for (; getline(&line, &room, cases) > 0; at = strchr(at, '\n') + 1) {
+            json_t *wanted = json_loads(line, JSON_ALLOW_NUL, NULL);
+            json_t *got = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
+            assert_true(json_equal(json_object_get(wanted, "ids"), json_object_get(got, "ids")));
+            json_decref(wanted);
+            json_decref(got);
+        }
+        assert_int_equal(*at, 0);
+        free(line);
+        fclose(cases);
+    }
+}
+
+static void ids_become_the_text_that_they_were_made_of(void **state)
+{
+    (void)state;
+    require_program();
+    static const char text[] = "The plan of 1234567 bytes, caf\xc3\xa9 \xf0\x9f\x99\x82\n";
+    put("text.txt", text);
+    assert_int_equal(run("tokenize encode --tokenizer " CASES "/paper-two.json text.txt"), HR_OK);
+    put("ids.txt", out);
+    assert_int_equal(run("tokenize decode --tokenizer " CASES "/paper-two.json ids.txt"), HR_OK);
+    assert_string_equal(out, text);
+    assert_int_equal(run("tokenize decode --tokenizer " CASES "/paper-two.json < ids.txt"), HR_OK);
+    assert_string_equal(out, text);
+    put("ids.jsonl", "{\"ids\": [1, 2, 3]}\n{\"ids\": []}\n");
+    assert_int_equal(run("tokenize decode --tokenizer " CASES "/gpt2.json --jsonl ids.jsonl"),
+                     HR_OK);
+    assert_non_null(strstr(out, "\"}\n{\"text\": \"\"}\n"));
+}
+
+/* Long enough for windows and parts, with lines, numbers and added tokens. */
+static void ids_do_not_depend_on_threads(void **state)
+{
+    static const char *const names[] = { "gpt2", "nfc", "paper-two", "super-two", "merged" };
+    static char one[PROGRAM_TEXT_BYTES];
+    (void)state;
+    require_program();
+    FILE *file = fopen("text.txt", "w");
+    for (int32_t i = 0; i < 200000; i++)
+        fprintf(file, "%s the plan of %d bytes%s", i % 7 ? " so" : "<|end|>", i * 977 % 100003,
+                i % 5 ? "," : ".\nOne more line");
+    fclose(file);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (int32_t threads = 1; threads <= 3; threads++) {
+            assert_int_equal(run("tokenize encode --threads %d --tokenizer " CASES
+                                 "/%s.json text.txt > "
+                                 "ids%d.txt && cksum < ids%d.txt",
+                                 threads, names[i], threads, threads),
+                             HR_OK);
+            if (threads == 1) snprintf(one, sizeof one, "%s", out);
+            assert_string_equal(out, one);
+        }
+    }
+}
+
+static void every_answer_has_its_exit_code(void **state)
+{
+    static const struct {
+        const char *words;
+        int code;
+        const char *sentence;
+    } cases[] = {
+        { "encode text.txt", HR_USAGE, "tokenize encode needs --tokenizer" },
+        { "encode --tokenizer nowhere text.txt", HR_USAGE, "nowhere" },
+        { "encode --tokenizer . text.txt", HR_USAGE, "neither tokenizer.json nor vocab.json" },
+        { "encode --tokenizer " CASES "/gpt2.json nowhere.txt", HR_USAGE, "nowhere.txt" },
+        { "encode --tokenizer text.txt text.txt", HR_CORRUPT, "text.txt: no JSON at byte 0" },
+        { "encode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT,
+          "wrong.txt: byte 1: not UTF-8" },
+        { "count --tokenizer " CASES "/gpt2.json --jsonl lines.jsonl", HR_CORRUPT,
+          "lines.jsonl: line 2: it has no \"text\"" },
+        { "encode --tokenizer " CASES "/ranks.tiktoken text.txt", HR_USAGE,
+          "say it with --pattern" },
+        { "decode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT, "byte 0: not an id" },
+        { "decode --tokenizer " CASES "/gpt2.json --jsonl lines.jsonl", HR_CORRUPT,
+          "line 1: it has no" },
+        { "count --tokenizer " CASES "/gpt2.json text.txt", HR_OK, "" },
+        { "count --tokenizer " CASES "/ranks.tiktoken --pattern gpt2 --json text.txt", HR_OK, "" },
+        { "inspect " CASES "/pcre.json", HR_OK, "" },
+        { "inspect --json " CASES "/qwen.json", HR_OK, "" },
+        { "compare text.txt " CASES "/gpt2.json " CASES "/nfc.json", HR_OK, "" },
+    };
+    (void)state;
+    require_program();
+    put("text.txt", "a text\n");
+    put("wrong.txt", "a\xff");
+    put("lines.jsonl", "{\"text\": \"a\"}\n{\"txt\": 1}\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int code = run("tokenize %s", cases[i].words);
+        if (code != cases[i].code || !strstr(err, cases[i].sentence))
+            fail_msg("%s: %d, %s", cases[i].words, code, err);
+    }
+    assert_int_equal(run("tokenize inspect " CASES "/pcre.json"), HR_OK);
+    assert_non_null(strstr(out, "pcre2: no scanner here for this pattern"));
+    assert_int_equal(run("tokenize encode --bare --tokenizer " CASES "/qwen.json text.txt"), HR_OK);
+    const size_t bare = strlen(out);
+    assert_int_equal(run("tokenize encode --tokenizer " CASES "/qwen.json text.txt"), HR_OK);
+    assert_true(strlen(out) > bare);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(lines_of_json_are_the_references),
+        IN_A_FOLDER(ids_become_the_text_that_they_were_made_of),
+        IN_A_FOLDER(ids_do_not_depend_on_threads),
+        IN_A_FOLDER(every_answer_has_its_exit_code),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
