@@ -39,13 +39,19 @@ typedef struct {
     bool wants_ids; /* `told` need not get text: any vocabulary will do */
     int64_t chunk;  /* most tokens of the prompt at a time; 0: as many as fit, 512 at most */
 
-    /* As it goes: a new id, and what of the text is certain by now; bytes may be 0, and the last
-     * call has no id (-1). Called from one thread; must not allocate. May be null. */
+    /* As it goes: a new id, and what of the text is certain by now; bytes may be 0. More of its text
+     * comes without one (-1), and so does the last call. Called from one thread; must not allocate. May be null. */
     void (*told)(void *context, int32_t id, const char *text, int64_t bytes);
     void *context;
 } hr_generate_request;
 
-typedef enum { HR_END_TOKENS, HR_END_POSITIONS, HR_END_STOP, HR_END_INTERRUPT } hr_generate_end;
+typedef enum {
+    HR_END_TOKENS,
+    HR_END_POSITIONS,
+    HR_END_STOP,
+    HR_END_DOCUMENT, /* the token that the tokenizer has for it */
+    HR_END_INTERRUPT
+} hr_generate_end;
 
 typedef struct {
     hr_generate_end end;

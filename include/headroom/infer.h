@@ -12,8 +12,10 @@ extern "C" {
 #endif
 
 typedef struct {
-    const char *folder;  /* of the model, as headroom and Hugging Face write it */
-    bool is_bytes;       /* tokens are bytes whatever the vocabulary; so are those of one of 256 */
+    const char *folder; /* of the model, as headroom and Hugging Face write it */
+    const char
+        *tokenizer;      /* bytes, or a tokenizer's file or folder; null: the model's own folder's,
+                              and where it has none, bytes for a vocabulary of 256 */
     int32_t format;      /* hr_format of weights and arithmetic */
     int64_t budget;      /* bytes of the process; 0: what the machine has */
     int64_t threads;     /* 0: as affinity and cgroup quota allow */

@@ -52,6 +52,7 @@ static hr_status read_request(const hr_cli_arguments *arguments, hr_generate_req
 static const char *const ends[] = { [HR_END_TOKENS] = "tokens",
                                     [HR_END_POSITIONS] = "positions",
                                     [HR_END_STOP] = "stop",
+                                    [HR_END_DOCUMENT] = "document",
                                     [HR_END_INTERRUPT] = "interrupt" };
 
 static void print_json(const hr_generate_result *r)

@@ -64,10 +64,8 @@ hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *requ
     const char *budget = arguments->values[HR_OPTION_BUDGET];
     if (format && strcmp(format, "fp32") != 0 && strcmp(format, "bf16") != 0)
         return hr_fail(err, HR_USAGE, "--format %.40s is none of fp32, bf16", format);
-    if (tokenizer && strcmp(tokenizer, "bytes") != 0)
-        return hr_fail(err, HR_USAGE, "--tokenizer %.40s is not known; there is bytes", tokenizer);
     *request = (hr_infer_request){ .folder = arguments->operands[0],
-                                   .is_bytes = tokenizer != NULL,
+                                   .tokenizer = tokenizer,
                                    .format = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16
                                                                                : HR_FORMAT_FP32,
                                    .kernels = arguments->values[HR_OPTION_KERNELS],

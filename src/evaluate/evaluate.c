@@ -35,7 +35,7 @@ typedef struct {
 
 /* ---- what is asked about */
 
-static hr_status check_request(const evaluation *e, hr_error *err)
+static hr_status check_request(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
     if ((request->tokens != NULL) + (request->text != NULL) + (request->choices != NULL) != 1)
@@ -50,7 +50,12 @@ static hr_status check_request(const evaluation *e, hr_error *err)
                        "--per-token, or evaluate once more");
     if (!request->text && (request->context || request->stride))
         return hr_fail(err, HR_USAGE, "--context and --stride are of the windows of --file");
-    return request->tokens ? HR_OK : hr_session_check_text(&e->session, "--tokens", err);
+    hr_status status = HR_OK;
+    if (!request->tokens)
+        status = hr_session_open_text(&e->session, "--tokens", hr_ids_file_add, &e->source.ids,
+                                      err);
+    if (status == HR_OK && e->session.tokens) status = hr_ids_file_open(&e->source.ids, err);
+    return status;
 }
 
 static hr_status open_tokens(evaluation *e, hr_error *err)
@@ -80,7 +85,10 @@ static hr_status open_text(evaluation *e, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "--stride %lld would leave out tokens between windows of %lld",
                        (long long)stride, (long long)context);
-    const hr_status status = hr_sequences_open_text(&e->source, request->text, err);
+    hr_tokens *tokens = e->session.tokens;
+    const hr_status status = tokens
+                                 ? hr_sequences_open_encoded(&e->source, request->text, tokens, err)
+                                 : hr_sequences_open_text(&e->source, request->text, err);
     if (status == HR_OK) hr_sequences_cut(&e->source, context, stride);
     if (status == HR_OK) e->result->stride = e->source.stride;
     return status;
@@ -103,7 +111,9 @@ static hr_status open_choices(evaluation *e, hr_error *err)
     status = hr_memory_region_open(e->session.memory, "the tables of questions", table_bytes,
                                    &tables, err);
     if (status != HR_OK) return status;
-    return hr_questions_open(&e->source, path, (char *)text.base, bytes, &tables, err);
+    status = hr_questions_open(&e->source, path, (char *)text.base, bytes, &tables, err);
+    if (status != HR_OK || !e->session.tokens) return status;
+    return hr_questions_encode(&e->source, e->session.tokens, err);
 }
 
 static hr_status open_source(evaluation *e, hr_error *err)
@@ -139,7 +149,9 @@ static hr_status read_request(evaluation *e, hr_error *err)
     hr_status status = hr_session_begin(&e->session, err);
     if (status == HR_OK) status = check_request(e, err);
     if (status == HR_OK) status = check_outputs(e->request, err);
-    return status == HR_OK ? open_source(e, err) : status;
+    if (status == HR_OK) status = open_source(e, err);
+    hr_session_end_text(&e->session);
+    return status;
 }
 
 /* ---- the plan */
@@ -314,7 +326,10 @@ static void sum_up(evaluation *e)
     if (!result->tokens) return;
     result->loss = result->loss_sum / (double)result->tokens;
     result->perplexity = exp(result->loss);
-    if (!e->request->tokens) result->bits_per_byte = result->loss / nats_of_a_bit;
+    if (e->request->text) /* of windows that ask for every token once */
+        result->bits_per_byte = result->loss_sum / nats_of_a_bit / (double)e->source.text_bytes;
+    else if (!e->request->tokens && !e->session.tokens)
+        result->bits_per_byte = result->loss / nats_of_a_bit;
 }
 
 /* Files get their names when all that goes into them is there. */
@@ -348,7 +363,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
     evaluation e = { .request = request,
                      .result = result,
                      .session = { &request->model, &result->run, memory },
-                     .source = { .file = -1, .tokens.file = -1 },
+                     .source = { .file = -1, .tokens.file = -1, .ids.file = -1 },
                      .logits = { .directory = -1, .file = -1 },
                      .losses = { .file = { .directory = -1, .file = -1 } } };
     hr_status status = read_request(&e, err);

@@ -122,12 +122,71 @@ hr_status hr_questions_open(hr_sequences *source, const char *path, char *text, 
     return hr_fail(err, HR_CORRUPT, "%s has no question", path);
 }
 
+static hr_status add(hr_sequences *source, hr_tokens *tokens, const char *text, int64_t bytes,
+                     bool ends, hr_error *err)
+{
+    return hr_tokens_add(tokens, (const uint8_t *)text, bytes, ends, source->path, 0, err);
+}
+
+/* A choice begins where its context ends, in tokens of the context alone: as many as that has do not
+ * count, but the last of both together always does. */
+hr_status hr_questions_encode(hr_sequences *source, hr_tokens *tokens, hr_error *err)
+{
+    int64_t alone = 0;
+    source->length = 0;
+    for (int64_t row = 0; row < source->rows; row++) {
+        hr_sequences_choice *choice = &source->choices[row];
+        const hr_sequences_question *question = &source->questions[choice->question];
+        const int64_t before = source->ids.count;
+        hr_status status = HR_OK;
+        if (row == question->first) {
+            status = add(source, tokens, question->context, question->bytes, true, err);
+            alone = source->ids.count - before;
+        }
+        choice->id_first = source->ids.count;
+        if (status == HR_OK)
+            status = add(source, tokens, question->context, question->bytes, false, err);
+        if (status == HR_OK) status = add(source, tokens, choice->text, choice->bytes, true, err);
+        if (status != HR_OK) return status;
+        choice->id_count = source->ids.count - choice->id_first;
+        choice->asked = hr_min(alone, choice->id_count - 1);
+        if (choice->asked < 1)
+            return hr_fail(err, HR_CORRUPT,
+                           "%s: question %d has a choice of one token with its context, and two at "
+                           "least are needed",
+                           source->path, choice->question + 1);
+        source->length = hr_max(source->length, choice->id_count - 1);
+    }
+    return hr_ids_file_flush(&source->ids, err);
+}
+
+static void no_more(const hr_sequences *source, int64_t from, int32_t *ids, int32_t *targets)
+{
+    for (int64_t t = from; t < source->length; t++) {
+        ids[t] = 0;
+        targets[t] = -1;
+    }
+}
+
+static hr_status read_ids(const hr_sequences *source, const hr_sequences_choice *choice,
+                          int32_t *ids, int32_t *targets, hr_error *err)
+{
+    const int64_t last = choice->id_count - 1;
+    hr_status status = hr_ids_file_read(&source->ids, choice->id_first, last, ids, err);
+    if (status == HR_OK)
+        status = hr_ids_file_read(&source->ids, choice->id_first + 1, last, targets, err);
+    for (int64_t t = 0; t + 1 < choice->asked; t++) targets[t] = -1;
+    no_more(source, last, ids, targets);
+    return status;
+}
+
 hr_status hr_questions_read(const hr_sequences *source, int64_t row, int32_t *ids, int32_t *targets,
                             hr_error *err)
 {
     const hr_sequences_choice *choice = &source->choices[row];
     const hr_sequences_question *question = &source->questions[choice->question];
     const int64_t last = question->bytes + choice->bytes - 1;
+    if (source->ids.file >= 0) return read_ids(source, choice, ids, targets, err);
     for (int64_t t = 0; t <= last; t++) {
         const bool is_asked = t >= question->bytes;
         const int32_t id = is_asked ? (uint8_t)choice->text[t - question->bytes]
@@ -139,10 +198,7 @@ hr_status hr_questions_read(const hr_sequences *source, int64_t row, int32_t *id
         if (t < last) ids[t] = id;
         if (t > 0) targets[t - 1] = is_asked ? id : -1;
     }
-    for (int64_t t = last; t < source->length; t++) {
-        ids[t] = 0;
-        targets[t] = -1;
-    }
+    no_more(source, last, ids, targets);
     return HR_OK;
 }
 

@@ -17,10 +17,13 @@
 HR_MUST_CHECK hr_status hr_questions_open(hr_sequences *source, const char *path, char *text,
                                           int64_t bytes, hr_region *region, hr_error *err);
 
+/* Makes ids of all questions, by a tokenizer whose ids go to source->ids. Errors as hr_tokens_add. */
+HR_MUST_CHECK hr_status hr_questions_encode(hr_sequences *source, hr_tokens *tokens, hr_error *err);
+
 /* Bytes of a region that the tables of such a text take. */
 int64_t hr_questions_bytes(const char *text, int64_t bytes);
 
-/* The sequence of one choice, as hr_sequences_read: its bytes are asked for, those of the context
+/* The sequence of one choice, as hr_sequences_read: its tokens are asked for, those of the context
  * are not. */
 HR_MUST_CHECK hr_status hr_questions_read(const hr_sequences *source, int64_t row, int32_t *ids,
                                           int32_t *targets, hr_error *err);

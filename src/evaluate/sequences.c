@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/sequences.c - tokens from safetensors, and text as bytes. */
+/* evaluate/sequences.c - tokens from safetensors, and text as bytes or as a tokenizer has it. */
 #include "evaluate/sequences.h"
 
 #include "base/checked.h"
@@ -30,10 +30,42 @@ hr_status hr_sequences_open_text(hr_sequences *source, const char *path, hr_erro
     source->path = path;
     source->is_text = true;
     const hr_status status = hr_file_open(path, &source->file, &source->count, err);
+    source->text_bytes = source->count - 1;
     if (status != HR_OK || source->count >= 2) return status;
     return hr_fail(err, HR_USAGE,
                    "%s has %lld bytes; two tokens at least are needed, one to come after another",
                    path, (long long)source->count);
+}
+
+hr_status hr_sequences_open_encoded(hr_sequences *source, const char *path, hr_tokens *tokens,
+                                    hr_error *err)
+{
+    uint8_t piece[HR_SEQUENCES_PIECE_BYTES];
+    int64_t bytes, skipped = 0;
+    int32_t first;
+    source->path = path;
+    source->is_text = true;
+    hr_status status = hr_file_open(path, &source->file, &bytes, err);
+    if (status != HR_OK) return status;
+    for (int64_t done = 0, here = 1; here && status == HR_OK; done += here) {
+        here = hr_min(HR_SEQUENCES_PIECE_BYTES, bytes - done);
+        status = hr_file_read(source->file, path, done, piece, here, err);
+        if (status == HR_OK)
+            status = hr_tokens_add(tokens, piece, here, done + here == bytes, path, done, err);
+        if (done + here == bytes) break;
+    }
+    if (status == HR_OK) status = hr_ids_file_flush(&source->ids, err);
+    if (status != HR_OK) return status;
+    source->count = source->ids.count;
+    if (source->count < 2)
+        return hr_fail(err, HR_USAGE,
+                       "%s has %lld tokens; two at least are needed, one to come after another",
+                       path, (long long)source->count);
+    status = hr_ids_file_read(&source->ids, 0, 1, &first, err);
+    if (status == HR_OK && !hr_tokens_is_around(tokens, first))
+        hr_tokens_text(tokens, first, &skipped);
+    source->text_bytes = bytes - skipped;
+    return status;
 }
 
 void hr_sequences_cut(hr_sequences *source, int64_t context, int64_t stride)
@@ -44,11 +76,12 @@ void hr_sequences_cut(hr_sequences *source, int64_t context, int64_t stride)
     source->rows = 1 + (asked - source->length + source->stride - 1) / source->stride;
 }
 
-/* Bytes [count] of a text from number `first` on. */
-static hr_status read_bytes(const hr_sequences *source, int64_t first, int64_t count, int32_t *out,
-                            hr_error *err)
+/* Tokens [count] of a text from number `first` on. */
+static hr_status read_text(const hr_sequences *source, int64_t first, int64_t count, int32_t *out,
+                           hr_error *err)
 {
     uint8_t piece[HR_SEQUENCES_PIECE_BYTES];
+    if (source->ids.file >= 0) return hr_ids_file_read(&source->ids, first, count, out, err);
     for (int64_t done = 0; done < count; done += HR_SEQUENCES_PIECE_BYTES) {
         const int64_t here = hr_min(HR_SEQUENCES_PIECE_BYTES, count - done);
         const hr_status status = hr_file_read(source->file, source->path, first + done, piece, here,
@@ -65,15 +98,15 @@ static hr_status read_bytes(const hr_sequences *source, int64_t first, int64_t c
     return HR_OK;
 }
 
-/* A window of text, and the byte after it. What an earlier window asked for is not asked again. */
+/* A window of text, and the token after it. What an earlier window asked for is not asked again. */
 static hr_status read_window(const hr_sequences *source, int64_t row, int32_t *ids,
                              int32_t *targets, hr_error *err)
 {
     const int64_t first = row * source->stride;
     const int64_t length = hr_min(source->length, source->count - 1 - first);
     const int64_t fresh = row == 0 ? 0 : source->length - source->stride;
-    hr_status status = read_bytes(source, first, length, ids, err);
-    if (status == HR_OK) status = read_bytes(source, first + 1, length, targets, err);
+    hr_status status = read_text(source, first, length, ids, err);
+    if (status == HR_OK) status = read_text(source, first + 1, length, targets, err);
     for (int64_t t = length; t < source->length; t++) {
         ids[t] = 0;
         targets[t] = -1;
@@ -110,5 +143,6 @@ int64_t hr_sequences_place(const hr_sequences *source, int64_t row, int64_t t)
 void hr_sequences_close(hr_sequences *source)
 {
     hr_file_close(&source->file);
+    hr_ids_file_close(&source->ids);
     hr_token_rows_close(&source->tokens);
 }

@@ -7,14 +7,18 @@
 #define HR_EVALUATE_SEQUENCES_H
 
 #include "ckpt/token_rows.h"
+#include "evaluate/ids_file.h"
+#include "text/tokens.h"
 
 enum { HR_SEQUENCES_PIECE_BYTES = 4096 };
 
-/* One choice as an answer to one question: tokens are bytes. */
+/* One choice as an answer to one question. Where tokens are not bytes, its ids lie in a file: those of
+ * the context, `asked` behind the first, and its own. */
 typedef struct {
     const char *text;
     int64_t bytes;
     int32_t question;
+    int64_t id_first, id_count, asked;
 } hr_sequences_choice;
 
 typedef struct {
@@ -33,6 +37,8 @@ typedef struct {
     int64_t rows, length;         /* sequences, and tokens of each */
     int64_t stride;               /* between the first tokens of sequences */
     bool is_text;                 /* one text in windows */
+    hr_ids_file ids;              /* of a text or of choices; closed: tokens are bytes */
+    int64_t text_bytes;           /* of a text: those of the tokens that are asked for */
     hr_sequences_choice *choices; /* [rows]; null: none */
     hr_sequences_question *questions;
     int64_t question_count;
@@ -51,6 +57,11 @@ HR_MUST_CHECK hr_status hr_sequences_open_tokens(hr_sequences *source, const cha
  * Errors   USAGE  missing; less than two bytes. */
 HR_MUST_CHECK hr_status hr_sequences_open_text(hr_sequences *source, const char *path,
                                                hr_error *err);
+
+/* The same by a tokenizer, whose ids went to source->ids.
+ * Errors   USAGE  missing; less than two tokens. CORRUPT  as hr_tokens_add. */
+HR_MUST_CHECK hr_status hr_sequences_open_encoded(hr_sequences *source, const char *path,
+                                                  hr_tokens *tokens, hr_error *err);
 
 /* Cuts the text into windows of `context` tokens, each `stride` behind the one before; shorter ones
  * where the text is. */
@@ -76,7 +87,7 @@ HR_MUST_CHECK hr_status hr_sequences_read(const hr_sequences *source, int64_t ro
 /* The place in its sequence, or in its text, of what comes after token `t` of sequence `row`. */
 int64_t hr_sequences_place(const hr_sequences *source, int64_t row, int64_t t);
 
-/* Closes the file. Accepts what is closed. */
+/* Closes the files. Accepts what is closed. */
 void hr_sequences_close(hr_sequences *source);
 
 #endif

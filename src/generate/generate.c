@@ -25,11 +25,14 @@ typedef struct {
     hr_session session;
     int32_t chunk, token; /* loops */
     hr_span prompt_text;  /* of the request's ids, text or file */
-    hr_region prompt_region;
-    int64_t prompt_count;
-    int32_t *ids;  /* [positions] */
-    int64_t count; /* ids so far */
-    int64_t done;  /* ids whose keys and values are in the caches */
+    hr_region prompt_region, id_region;
+    int64_t prompt_count, id_room, id_count;
+    int32_t
+        *prompt_ids; /* [id_room], id_count there, of a tokenizer's file; null: bytes, or a list */
+    int64_t document_end; /* id; -1: none */
+    int32_t *ids;         /* [positions] */
+    int64_t count;        /* ids so far */
+    int64_t done;         /* ids whose keys and values are in the caches */
     hr_stream stream;
     bool ended;
 } generation;
@@ -97,6 +100,35 @@ static int64_t count_ids(const char *list)
     }
 }
 
+static hr_status sink_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
+{
+    generation *g = context;
+    if (count > g->id_room - g->id_count)
+        return hr_fail(err, HR_FAILURE, "no room for the ids of the prompt");
+    for (int64_t i = 0; i < count; i++) g->prompt_ids[g->id_count++] = (int32_t)ids[i];
+    return HR_OK;
+}
+
+/* A token has a byte at least, and what is put around a text is little. */
+static hr_status encode_prompt(generation *g, hr_error *err)
+{
+    enum { AROUND = 64 };
+    const int64_t width = sizeof *g->prompt_ids;
+    const char *name = g->request->prompt_file ? g->request->prompt_file : "the prompt";
+    g->id_room = g->prompt_text.bytes + AROUND;
+    hr_status status = hr_memory_region_open(g->session.memory, "the prompt's ids",
+                                             g->id_room * width, &g->id_region, err);
+    if (status != HR_OK) return status;
+    memset(g->id_region.base, 0, (size_t)g->id_region.bytes); /* touched whole, as accounted */
+    g->prompt_ids = (int32_t *)g->id_region.base;
+    status = hr_tokens_add(g->session.tokens, g->prompt_text.base, g->prompt_text.bytes, true, name,
+                           0, err);
+    g->prompt_count = g->id_count;
+    g->id_region.used = g->id_count * width;
+    hr_memory_region_trim(g->session.memory, &g->id_region);
+    return status;
+}
+
 /* Ids for a prompt, and text of an answer, need a tokenizer. */
 static hr_status read_prompt(generation *g, hr_error *err)
 {
@@ -108,8 +140,10 @@ static hr_status read_prompt(generation *g, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "give one of --prompt TEXT, --file FILE and --prompt-ids 29,1,11");
     if (!request->prompt_ids || !request->wants_ids)
-        status = hr_session_check_text(&g->session, "--prompt-ids and --print-ids", err);
+        status = hr_session_open_text(&g->session, "--prompt-ids and --print-ids", sink_ids, g,
+                                      err);
     if (status != HR_OK) return status;
+    g->document_end = g->session.tokens ? hr_tokens_document_end(g->session.tokens) : -1;
     if (request->prompt_ids) {
         g->prompt_count = count_ids(request->prompt_ids);
         if (!g->prompt_count)
@@ -126,6 +160,7 @@ static hr_status read_prompt(generation *g, hr_error *err)
         if (status == HR_OK) status = read_input(g, err);
     }
     g->prompt_count = g->prompt_text.bytes;
+    if (status == HR_OK && g->session.tokens) status = encode_prompt(g, err);
     return status;
 }
 
@@ -135,7 +170,9 @@ static hr_status take_ids(generation *g, hr_error *err)
     const char *at = g->request->prompt_ids;
     char *end;
     for (; g->count < g->prompt_count; g->count++) {
-        const long long id = at ? strtoll(at, &end, 10) : text[g->count];
+        const long long id = at              ? strtoll(at, &end, 10)
+                             : g->prompt_ids ? g->prompt_ids[g->count]
+                                             : text[g->count];
         if (id >= g->session.config.model.vocab_size)
             return hr_fail(
                 err, HR_USAGE, "token %lld of the prompt is %lld; the model has ids 0 to %lld",
@@ -194,6 +231,7 @@ static hr_status read_request(generation *g, hr_error *err)
 {
     hr_status status = hr_session_begin(&g->session, err);
     if (status == HR_OK) status = read_prompt(g, err);
+    hr_session_end_text(&g->session);
     if (status == HR_OK) status = find_positions(g, err);
     if (status == HR_OK) status = hr_sampler_check(&g->request->sampling, err);
     return status == HR_OK ? check_stops(g->request, err) : status;
@@ -246,18 +284,46 @@ static hr_status prompt(generation *g, hr_executor *executor, int32_t loop, cons
     return HR_OK;
 }
 
-static void tell(generation *g, int32_t id)
+/* Tells an id, or -1, with what its text made certain. */
+static void tell_text(generation *g, int32_t id, const char *text, int64_t bytes)
 {
     const hr_generate_request *request = g->request;
-    int32_t certain = 0;
-    bool stopped = false;
-    if (!request->wants_ids) certain = hr_stream_add(&g->stream, (char)id, &stopped);
-    if (request->told) request->told(request->context, id, g->stream.held, certain);
-    hr_stream_drop(&g->stream, certain);
-    if (!stopped) return;
-    g->result->end = HR_END_STOP;
-    g->stream.held_bytes = 0;
+    for (int64_t i = 0; i < hr_max(bytes, 1) && !g->ended; i++) {
+        bool stopped = false;
+        const int32_t certain = bytes ? hr_stream_add(&g->stream, text[i], &stopped) : 0;
+        if (request->told && (i == 0 || certain))
+            request->told(request->context, i ? -1 : id, g->stream.held, certain);
+        hr_stream_drop(&g->stream, certain);
+        if (!stopped) continue;
+        g->result->end = HR_END_STOP;
+        g->stream.held_bytes = 0;
+        g->ended = true;
+    }
+}
+
+static void tell(generation *g, int32_t id)
+{
+    const char byte = (char)id, *text = &byte;
+    int64_t bytes = 1;
+    if (g->request->wants_ids) bytes = 0;
+    else if (g->session.tokens) text = hr_tokens_decode(g->session.tokens, id, &bytes);
+    tell_text(g, id, text, bytes);
+    if (g->ended || id != g->document_end) return;
+    g->result->end = HR_END_DOCUMENT;
     g->ended = true;
+}
+
+/* What of the text waited for more. */
+static void tell_rest(generation *g)
+{
+    const hr_generate_request *request = g->request;
+    int64_t bytes;
+    if (g->session.tokens && !request->wants_ids && g->result->end != HR_END_STOP) {
+        const char *text = hr_tokens_decode(g->session.tokens, -1, &bytes);
+        g->ended = false;
+        if (bytes) tell_text(g, -1, text, bytes);
+    }
+    if (request->told) request->told(request->context, -1, g->stream.held, g->stream.held_bytes);
 }
 
 /* Only the last chunk of a prompt is followed by a choice. */
@@ -325,8 +391,7 @@ static hr_status run(generation *g, hr_error *err)
         result->end = HR_END_INTERRUPT;
         status = HR_OK;
     }
-    if (status == HR_OK && g->request->told)
-        g->request->told(g->request->context, -1, g->stream.held, g->stream.held_bytes);
+    if (status == HR_OK) tell_rest(g);
     return status;
 }
 

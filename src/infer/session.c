@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/file.h"
 #include "base/threads.h"
 #include "mem/limits.h"
 #include "model/assemble.h"
@@ -29,12 +30,55 @@ hr_status hr_session_begin(hr_session *s, hr_error *err)
     return status;
 }
 
-hr_status hr_session_check_text(const hr_session *s, const char *instead, hr_error *err)
+/* ---- text */
+
+/* Whether a folder has a tokenizer, whole or damaged. */
+static bool has_tokenizer(const char *folder)
 {
-    if (s->request->is_bytes || s->config.model.vocab_size == UINT8_MAX + 1) return HR_OK;
+    static const char *const names[] = { "tokenizer.json", "vocab.json" };
+    char path[HR_PATH_BYTES];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (hr_path_join(folder, names[i], path, sizeof path, NULL) == HR_OK &&
+            hr_file_exists(path))
+            return true;
+    return false;
+}
+
+/* Its file or folder; null: bytes. */
+static hr_status find_tokenizer(const hr_session *s, const char *instead, const char **path,
+                                hr_error *err)
+{
+    const char *asked = s->request->tokenizer;
+    *path = NULL;
+    if (asked && strcmp(asked, "bytes") != 0) *path = asked;
+    else if (!asked && has_tokenizer(s->request->folder)) *path = s->request->folder;
+    if (*path || asked || s->config.model.vocab_size == UINT8_MAX + 1) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "%s: no tokenizer is known for its %lld tokens; give %s, or --tokenizer bytes",
+                   "%s has no tokenizer for its %lld tokens; give %s, or --tokenizer FILE",
                    s->request->folder, (long long)s->config.model.vocab_size, instead);
+}
+
+hr_status hr_session_open_text(hr_session *s, const char *instead, hr_tokens_sink *sink,
+                               void *context, hr_error *err)
+{
+    const char *path;
+    hr_tokens_facts facts;
+    hr_status status = find_tokenizer(s, instead, &path, err);
+    if (status != HR_OK || !path) return status;
+    status = hr_tokens_look(path, &facts, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(s->memory, "the tokenizer", facts.bytes, &s->tokens_region,
+                                       err);
+    if (status != HR_OK) return status;
+    memset(s->tokens_region.base, 0, (size_t)facts.bytes); /* touched whole, as it is accounted */
+    s->tokens_region.used = facts.kept;
+    return hr_tokens_open(&s->tokens, s->tokens_region.base, facts.bytes, path, true, sink, context,
+                          err);
+}
+
+void hr_session_end_text(hr_session *s)
+{
+    if (s->tokens) hr_memory_region_trim(s->memory, &s->tokens_region);
 }
 
 /* ---- the plan */

@@ -12,6 +12,7 @@
 #include "dev/executor.h"
 #include "headroom/infer.h"
 #include "plan/compile.h"
+#include "text/tokens.h"
 
 /* The first three are the caller's to set; all else is zero before. */
 typedef struct {
@@ -29,6 +30,8 @@ typedef struct {
     hr_kernels kernels;
     hr_weights_in weights;
     hr_executor executor;
+    hr_tokens *tokens; /* null: tokens are bytes, or nobody asked */
+    hr_region tokens_region;
     hr_host_fn *host;
     void *context; /* of host */
 } hr_session;
@@ -67,10 +70,14 @@ HR_MUST_CHECK hr_status hr_session_settle(hr_session *session, hr_error *err);
 /* Accepts what was never begun, and leaves the memory open. */
 void hr_session_close(hr_session *session);
 
-/* Fails where no tokenizer is known of the model, and names what to give instead of text.
- * Errors USAGE. */
-HR_MUST_CHECK hr_status hr_session_check_text(const hr_session *session, const char *instead,
-                                              hr_error *err);
+/* Finds the tokenizer of the model, and opens it where it is a file: its ids go to the sink. `instead`
+ * is what to give that is no text.
+ * Errors   USAGE  there is none. CORRUPT  it cannot be used. NO_FIT. */
+HR_MUST_CHECK hr_status hr_session_open_text(hr_session *session, const char *instead,
+                                             hr_tokens_sink *sink, void *context, hr_error *err);
+
+/* Nothing becomes ids any more: gives back what only that needed. */
+void hr_session_end_text(hr_session *session);
 
 static inline bool hr_session_is_interrupted(const hr_session *session)
 {

@@ -286,8 +286,8 @@ static hr_status sink_ids(void *context, const uint32_t *ids, int64_t count, hr_
 static hr_status open_tokens(prepare *p)
 {
     if (p->tokens) return HR_OK;
-    return hr_tokens_open(&p->tokens, p->tokens_memory, p->facts.bytes, p->desc->file, sink_ids, p,
-                          p->err);
+    return hr_tokens_open(&p->tokens, p->tokens_memory, p->facts.bytes, p->desc->file, false,
+                          sink_ids, p, p->err);
 }
 
 /* What is known of the file, and whether the model has a row for every id. */

@@ -15,6 +15,7 @@
 enum {
     PIECE_BYTES = 256 * 1024, /* that no pre-tokenizer cuts, at most */
     WINDOW_BYTES = 2 * PIECE_BYTES,
+    DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + 8), /* of one id */
     ENCODER_BYTES = 32 << 20 /* what the encoders of the field need, and some patterns more */
 };
 
@@ -25,25 +26,35 @@ struct hr_tokens {
     void *context;
     hr_error *err; /* of the call that is being served */
     hr_status sunk;
+    bool around;
     bool begun;      /* the encoder is in the middle of a text */
     int64_t at, end; /* of the window: taken up to, filled up to */
     uint8_t *window; /* [WINDOW_BYTES] */
+    hr_decoder decoder;
+    uint8_t *decoded; /* [DECODED_BYTES] */
 };
 
 /* ---- what a file is */
 
-static int64_t bytes_of(const hr_tokenizer_source *source)
+static int64_t kept_bytes(const hr_tokenizer_source *source)
+{
+    return hr_round_up(sizeof(hr_tokens), 64) + hr_round_up(source->table_bytes, 64) +
+           hr_round_up(DECODED_BYTES, 64);
+}
+
+static hr_tokens_facts facts_of(const hr_tokenizer_source *source)
 {
     const int64_t beside = hr_max(source->scratch_bytes, ENCODER_BYTES + WINDOW_BYTES);
-    return hr_round_up(sizeof(hr_tokens), 64) + hr_round_up(source->table_bytes, 64) +
-           hr_round_up(beside, 64);
+    return (hr_tokens_facts){ .bytes = kept_bytes(source) + hr_round_up(beside, 64),
+                              .kept = kept_bytes(source),
+                              .ids = source->size.ids };
 }
 
 hr_status hr_tokens_look(const char *path, hr_tokens_facts *facts, hr_error *err)
 {
     hr_tokenizer_source source;
     const hr_status status = hr_tokenizer_look(&source, path, NULL, err);
-    if (status == HR_OK) *facts = (hr_tokens_facts){ bytes_of(&source), source.size.ids, { 0 } };
+    if (status == HR_OK) *facts = facts_of(&source);
     return status;
 }
 
@@ -75,9 +86,8 @@ hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts
     if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
         status = hash_file(&hash, source.merges, staging, err);
     const XXH128_hash_t digest = XXH3_128bits_digest(&hash);
-    *facts = (hr_tokens_facts){ bytes_of(&source),
-                                source.size.ids,
-                                { digest.low64, digest.high64 } };
+    *facts = facts_of(&source);
+    facts->hash = (hr_text_hash){ digest.low64, digest.high64 };
     return status;
 }
 
@@ -91,24 +101,29 @@ static bool sink_ids(void *context, const uint32_t *ids, int64_t count)
 }
 
 hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const char *path,
-                         hr_tokens_sink *sink, void *context, hr_error *err)
+                         bool around, hr_tokens_sink *sink, void *context, hr_error *err)
 {
     hr_tokenizer_source source;
     hr_status status = hr_tokenizer_look(&source, path, NULL, err);
     if (status != HR_OK) return status;
-    if (bytes < bytes_of(&source))
+    const int64_t needed = facts_of(&source).bytes;
+    if (bytes < needed)
         return hr_fail(err, HR_NO_FIT, "%s: needs %lld bytes, there are %lld", path,
-                       (long long)bytes_of(&source), (long long)bytes);
+                       (long long)needed, (long long)bytes);
     hr_region region = hr_region_over(memory, bytes);
     hr_tokens *opened = hr_region_take(&region, 1, sizeof *opened);
     void *tables = hr_region_take_raw(&region, 1, source.table_bytes);
     HR_ASSERT(opened && tables);
-    *opened = (hr_tokens){ .sink = sink, .context = context };
+    *opened = (hr_tokens){ .sink = sink,
+                           .context = context,
+                           .around = around,
+                           .decoded = hr_region_take_raw(&region, 1, DECODED_BYTES) };
     hr_region kept = hr_region_over(tables, source.table_bytes);
     const int64_t first = hr_round_up(region.used, 64);
     const hr_region rest = hr_region_over(region.base + first, region.bytes - first);
     status = hr_tokenizer_place(&opened->tokenizer, &kept, rest, &source, hr_cpu_detect(), err);
     if (status != HR_OK) return status;
+    opened->decoder = (hr_decoder){ .tokenizer = opened->tokenizer, .skips_special = true };
     opened->window = hr_region_take_raw(&region, 1, WINDOW_BYTES);
     status = hr_encoder_place(&opened->encoder, &region, opened->tokenizer, PIECE_BYTES, sink_ids,
                               opened, err);
@@ -132,7 +147,7 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
     tokens->err = err;
     tokens->sunk = HR_OK;
     if (!tokens->begun) {
-        hr_encoder_begin(tokens->encoder, offset, false);
+        hr_encoder_begin(tokens->encoder, offset, tokens->around);
         tokens->begun = true;
         tokens->at = tokens->end = 0;
     }
@@ -148,8 +163,7 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
                                                  tokens->end, whole, &tokens->at, &own);
         if (tokens->sunk != HR_OK) return tokens->sunk;
         if (status != HR_OK)
-            return hr_fail(err, status, "%s: in the text up to byte %lld: %.300s", name,
-                           (long long)(offset + done), own.message);
+            return hr_fail(err, status, "%s: %.400s", name, own.message);
         if (whole) tokens->begun = false;
         if (done == bytes) return HR_OK;
         if (part == 0 && tokens->at == before)
@@ -186,4 +200,19 @@ const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *byte
     const hr_bpe *bpe = &tokens->tokenizer->bpe;
     *bytes = bpe->present[id] == HR_BPE_ABSENT ? 0 : hr_bpe_token_bytes(bpe, (uint32_t)id);
     return bpe->text + bpe->text_at[id];
+}
+
+bool hr_tokens_is_around(const hr_tokens *tokens, int64_t id)
+{
+    const hr_tokenizer *tokenizer = tokens->tokenizer;
+    return tokens->around && tokenizer->first_count && tokenizer->first[0] == (uint32_t)id;
+}
+
+const char *hr_tokens_decode(hr_tokens *tokens, int64_t id, int64_t *bytes)
+{
+    const uint32_t one = (uint32_t)id;
+    int64_t used;
+    if (id < 0) *bytes = hr_decoder_end(&tokens->decoder, tokens->decoded);
+    else *bytes = hr_decoder_add(&tokens->decoder, &one, 1, tokens->decoded, DECODED_BYTES, &used);
+    return (const char *)tokens->decoded;
 }

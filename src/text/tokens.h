@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/tokens.h - documents into ids by a tokenizer's file.
+/* text/tokens.h - documents into ids by a tokenizer's file, and ids into text.
  *
  * Between a pass over documents, which come in pieces, and src/tokenizer, which wants windows: what
  * a tokenizer holds back at the end of a piece waits here for the next. */
 #ifndef HR_TEXT_TOKENS_H
 #define HR_TEXT_TOKENS_H
 
+#include <stdbool.h>
+
 #include "text/pass.h"
 
 /* What has to be known of a tokenizer before there is memory for it. */
 typedef struct {
-    int64_t bytes;     /* of hr_tokens_open */
+    int64_t bytes;     /* of hr_tokens_open, */
+    int64_t kept;      /* and of these what is needed once nothing is added any more */
     int64_t ids;       /* the highest and 1 */
     hr_text_hash hash; /* of its files; of hr_tokens_identify alone */
 } hr_tokens_facts;
@@ -28,11 +31,12 @@ typedef struct hr_tokens hr_tokens;
 /* Takes ids in their order. */
 typedef hr_status hr_tokens_sink(void *context, const uint32_t *ids, int64_t count, hr_error *err);
 
-/* Makes a tokenizer that gives its ids to a sink, in memory [facts.bytes], aligned to 64.
+/* Makes a tokenizer that gives its ids to a sink, in memory [facts.bytes], aligned to 64. `around`:
+ * also what its file puts around every text.
  * Errors as hr_tokenizer_place. */
 HR_MUST_CHECK hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes,
-                                       const char *path, hr_tokens_sink *sink, void *context,
-                                       hr_error *err);
+                                       const char *path, bool around, hr_tokens_sink *sink,
+                                       void *context, hr_error *err);
 
 /* More text; `ends`: no token reaches over its end, and all of its ids come before this returns.
  *
@@ -52,5 +56,12 @@ int64_t hr_tokens_document_end(const hr_tokens *tokens);
 /* Ids, whether or not all have a text; and the text of one, in bytes; valid until the next call. */
 int64_t hr_tokens_count(const hr_tokens *tokens);
 const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *bytes);
+
+/* Whether the id is one that the tokenizer puts in front of a text. */
+bool hr_tokens_is_around(const hr_tokens *tokens, int64_t id);
+
+/* What an id adds to the text of those before it: UTF-8, without special tokens, characters once they
+ * are whole; id -1: the end, what is left. Valid until the next call. */
+const char *hr_tokens_decode(hr_tokens *tokens, int64_t id, int64_t *bytes);
 
 #endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluate/ids_file.c - int32 after int32. */
+#define _GNU_SOURCE /* mkostemp, strerrordesc_np */
+#include "evaluate/ids_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "headroom/config.h"
+
+static const char name[] = "the ids of the text";
+
+hr_status hr_ids_file_open(hr_ids_file *ids, hr_error *err)
+{
+    char path[HR_PATH_BYTES];
+    const char *directory = getenv("TMPDIR");
+    if (!directory || !*directory) directory = "/tmp";
+    const hr_status status = hr_path_join(directory, "headroom-ids-XXXXXX", path, sizeof path, err);
+    if (status != HR_OK) return status;
+    ids->count = ids->held_count = 0;
+    ids->file = mkostemp(path, O_CLOEXEC);
+    if (ids->file < 0)
+        return hr_fail(err, HR_FAILURE,
+                       "%.300s: %s, and the ids of the text have to lie somewhere: set TMPDIR to a "
+                       "directory that can be written",
+                       directory, strerrordesc_np(errno));
+    unlink(path);
+    return HR_OK;
+}
+
+hr_status hr_ids_file_flush(hr_ids_file *ids, hr_error *err)
+{
+    const char *at = (const char *)ids->held;
+    for (size_t left = (size_t)ids->held_count * sizeof *ids->held; left;) {
+        const ssize_t wrote = write(ids->file, at, left);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) return hr_fail(err, HR_FAILURE, "%s: %s", name, strerrordesc_np(errno));
+        at += wrote;
+        left -= (size_t)wrote;
+    }
+    ids->held_count = 0;
+    return HR_OK;
+}
+
+hr_status hr_ids_file_add(void *context, const uint32_t *more, int64_t count, hr_error *err)
+{
+    hr_ids_file *ids = context;
+    for (int64_t i = 0; i < count; i++) {
+        ids->held[ids->held_count++] = (int32_t)more[i];
+        ids->count++;
+        if (ids->held_count < HR_IDS_FILE_HELD) continue;
+        const hr_status status = hr_ids_file_flush(ids, err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
+hr_status hr_ids_file_read(const hr_ids_file *ids, int64_t first, int64_t count, int32_t *out,
+                           hr_error *err)
+{
+    const int64_t width = sizeof *out;
+    return hr_file_read(ids->file, name, first * width, out, count * width, err);
+}
+
+void hr_ids_file_close(hr_ids_file *ids)
+{
+    hr_file_close(&ids->file);
+}
