@@ -39,8 +39,9 @@ typedef struct {
     bool wants_ids; /* `told` need not get text: any vocabulary will do */
     int64_t chunk;  /* most tokens of the prompt at a time; 0: as many as fit, 512 at most */
 
-    /* As it goes: a new id, and what of the text is certain by now; bytes may be 0. More of its text
-     * comes without one (-1), and so does the last call. Called from one thread; must not allocate. May be null. */
+    /* As it goes: a new id, and what of the text is certain by now; bytes may be 0. More of its
+     * text comes without one (-1), and so does the last call. Called from one thread; must not
+     * allocate. May be null. */
     void (*told)(void *context, int32_t id, const char *text, int64_t bytes);
     void *context;
 } hr_generate_request;

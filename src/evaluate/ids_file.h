@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/ids_file.h - the ids of a text in a file without a name, so that a text of any length takes
- * no memory. It lies in TMPDIR, else in /tmp, and is gone with the process. */
+/* evaluate/ids_file.h - the ids of a text in a file without a name, so that a text of any length
+ * takes no memory. It lies in TMPDIR, else in /tmp, and is gone with the process. */
 #ifndef HR_EVALUATE_IDS_FILE_H
 #define HR_EVALUATE_IDS_FILE_H
 

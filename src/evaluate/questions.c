@@ -128,8 +128,8 @@ static hr_status add(hr_sequences *source, hr_tokens *tokens, const char *text, 
     return hr_tokens_add(tokens, (const uint8_t *)text, bytes, ends, source->path, 0, err);
 }
 
-/* A choice begins where its context ends, in tokens of the context alone: as many as that has do not
- * count, but the last of both together always does. */
+/* A choice begins where its context ends, in tokens of the context alone: as many as that has do
+ * not count, but the last of both together always does. */
 hr_status hr_questions_encode(hr_sequences *source, hr_tokens *tokens, hr_error *err)
 {
     int64_t alone = 0;

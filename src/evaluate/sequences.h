@@ -12,8 +12,8 @@
 
 enum { HR_SEQUENCES_PIECE_BYTES = 4096 };
 
-/* One choice as an answer to one question. Where tokens are not bytes, its ids lie in a file: those of
- * the context, `asked` behind the first, and its own. */
+/* One choice as an answer to one question. Where tokens are not bytes, its ids lie in a file:
+ * those of the context, `asked` behind the first, and its own. */
 typedef struct {
     const char *text;
     int64_t bytes;

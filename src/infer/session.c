@@ -72,8 +72,12 @@ hr_status hr_session_open_text(hr_session *s, const char *instead, hr_tokens_sin
     if (status != HR_OK) return status;
     memset(s->tokens_region.base, 0, (size_t)facts.bytes); /* touched whole, as it is accounted */
     s->tokens_region.used = facts.kept;
-    return hr_tokens_open(&s->tokens, s->tokens_region.base, facts.bytes, path, true, sink, context,
-                          err);
+    status = hr_tokens_open(&s->tokens, s->tokens_region.base, facts.bytes, path, true, sink,
+                            context, err);
+    if (status != HR_OK || hr_tokens_count(s->tokens) <= s->config.model.vocab_size) return status;
+    return hr_fail(err, HR_USAGE, "%s has %lld tokens, and the model of %s %lld: give its own",
+                   path, (long long)hr_tokens_count(s->tokens), s->request->folder,
+                   (long long)s->config.model.vocab_size);
 }
 
 void hr_session_end_text(hr_session *s)

@@ -70,8 +70,8 @@ HR_MUST_CHECK hr_status hr_session_settle(hr_session *session, hr_error *err);
 /* Accepts what was never begun, and leaves the memory open. */
 void hr_session_close(hr_session *session);
 
-/* Finds the tokenizer of the model, and opens it where it is a file: its ids go to the sink. `instead`
- * is what to give that is no text.
+/* Finds the tokenizer of the model, and opens it where it is a file: its ids go to the sink.
+ * `instead` is what to give that is no text.
  * Errors   USAGE  there is none. CORRUPT  it cannot be used. NO_FIT. */
 HR_MUST_CHECK hr_status hr_session_open_text(hr_session *session, const char *instead,
                                              hr_tokens_sink *sink, void *context, hr_error *err);

@@ -290,22 +290,29 @@ static hr_status open_tokens(prepare *p)
                           sink_ids, p, p->err);
 }
 
-/* What is known of the file, and whether the model has a row for every id. */
-static hr_status identify_tokens(prepare *p)
+static hr_status check_ids(const hr_text_desc *desc, const hr_tokens_facts *facts, hr_error *err)
 {
-    const hr_status status = hr_tokens_identify(p->desc->file, p->staging, &p->facts, p->err);
-    if (status != HR_OK || p->facts.ids <= p->desc->vocab_size) return status;
-    return hr_fail(p->err, HR_USAGE,
+    if (facts->ids <= desc->vocab_size) return HR_OK;
+    return hr_fail(err, HR_USAGE,
                    "model.vocab_size is %lld, and %.300s has %lld ids: type model.vocab_size=%lld",
-                   (long long)p->desc->vocab_size, p->desc->file, (long long)p->facts.ids,
-                   (long long)p->facts.ids);
+                   (long long)desc->vocab_size, desc->file, (long long)facts->ids,
+                   (long long)facts->ids);
+}
+
+hr_status hr_text_check_file(const hr_text_desc *desc, hr_error *err)
+{
+    hr_tokens_facts facts;
+    if (desc->tokenizer != HR_TOKENIZER_FILE) return HR_OK;
+    const hr_status status = hr_tokens_look(desc->file, &facts, err);
+    return status == HR_OK ? check_ids(desc, &facts, err) : status;
 }
 
 /* Makes or finds the texts of all ids, for who has ids to print. */
 static hr_status prepare_token_texts(prepare *p, hr_text *text)
 {
     char name[HR_NAME_BYTES];
-    hr_status status = identify_tokens(p);
+    hr_status status = hr_tokens_identify(p->desc->file, p->staging, &p->facts, p->err);
+    if (status == HR_OK) status = check_ids(p->desc, &p->facts, p->err);
     if (status != HR_OK) return status;
     text->vocabulary_used = p->facts.ids;
     snprintf(name, sizeof name, "tokens-%016" PRIx64 ".vocabulary", p->facts.hash.low);

@@ -53,6 +53,10 @@ typedef struct {
  * own is only known once it is open. Pure. */
 int64_t hr_text_document_end(hr_tokenizer_kind kind);
 
+/* That a tokenizer's file can be read, and that V has all its ids. Errors as hr_tokens_look;
+ * USAGE. */
+HR_MUST_CHECK hr_status hr_text_check_file(const hr_text_desc *desc, hr_error *err);
+
 /* Bytes that hr_text_prepare needs: a function of tokenizer, V and words_max alone, and of a
  * tokenizer's file as it is now. 0 when the description is out of range, which hr_text_prepare then
  * says. */

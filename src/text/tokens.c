@@ -4,12 +4,14 @@
 #include "text/tokens.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "headroom/config.h"
 #include "tokenizer/encoder.h"
 
 enum {
@@ -91,6 +93,49 @@ hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts
     return status;
 }
 
+static hr_status copy(const char *path, const char *folder, const char *name, uint8_t *staging,
+                      hr_error *err)
+{
+    char place[HR_PATH_BYTES];
+    struct stat from, to;
+    int file;
+    int64_t bytes;
+    hr_file_out out;
+    hr_status status = hr_path_join(folder, name, place, sizeof place, err);
+    if (status != HR_OK) return status;
+    if (stat(path, &from) == 0 && stat(place, &to) == 0 && from.st_dev == to.st_dev &&
+        from.st_ino == to.st_ino)
+        return HR_OK;
+    status = hr_file_open(path, &file, &bytes, err);
+    if (status != HR_OK) return status;
+    status = hr_file_begin(&out, folder, name, err);
+    for (int64_t done = 0, part; done < bytes && status == HR_OK; done += part) {
+        part = hr_min(bytes - done, HR_TOKENS_STAGING);
+        status = hr_file_read(file, path, done, staging, part, err);
+        if (status != HR_OK) hr_file_abort(&out);
+        else status = hr_file_append(&out, staging, part, err);
+    }
+    hr_file_close(&file);
+    return status == HR_OK ? hr_file_commit(&out, err) : status;
+}
+
+hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *staging,
+                               hr_error *err)
+{
+    hr_tokenizer_source source;
+    hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    if (status != HR_OK) return status;
+    const char *slash = strrchr(source.path, '/');
+    const char *name = source.form == HR_TOKENIZER_JSON   ? "tokenizer.json"
+                       : source.form == HR_TOKENIZER_PAIR ? "vocab.json"
+                       : slash                            ? slash + 1
+                                                          : source.path;
+    status = copy(source.path, folder, name, staging, err);
+    if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
+        status = copy(source.merges, folder, "merges.txt", staging, err);
+    return status;
+}
+
 /* ---- documents */
 
 static bool sink_ids(void *context, const uint32_t *ids, int64_t count)
@@ -162,8 +207,7 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
         const hr_status status = hr_encoder_take(tokens->encoder, tokens->window, tokens->at,
                                                  tokens->end, whole, &tokens->at, &own);
         if (tokens->sunk != HR_OK) return tokens->sunk;
-        if (status != HR_OK)
-            return hr_fail(err, status, "%s: %.400s", name, own.message);
+        if (status != HR_OK) return hr_fail(err, status, "%s: %.400s", name, own.message);
         if (whole) tokens->begun = false;
         if (done == bytes) return HR_OK;
         if (part == 0 && tokens->at == before)

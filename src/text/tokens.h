@@ -26,6 +26,11 @@ enum { HR_TOKENS_STAGING = 64 * 1024 };
 HR_MUST_CHECK hr_status hr_tokens_identify(const char *path, uint8_t *staging,
                                            hr_tokens_facts *facts, hr_error *err);
 
+/* Puts the files into a folder, under the names that the field looks for. Nothing is done where
+ * they lie there. staging [HR_TOKENS_STAGING]. Errors as hr_file_begin and hr_file_commit. */
+HR_MUST_CHECK hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *staging,
+                                             hr_error *err);
+
 typedef struct hr_tokens hr_tokens;
 
 /* Takes ids in their order. */
@@ -60,8 +65,8 @@ const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *byte
 /* Whether the id is one that the tokenizer puts in front of a text. */
 bool hr_tokens_is_around(const hr_tokens *tokens, int64_t id);
 
-/* What an id adds to the text of those before it: UTF-8, without special tokens, characters once they
- * are whole; id -1: the end, what is left. Valid until the next call. */
+/* What an id adds to the text of those before it: UTF-8, without special tokens, characters once
+ * they are whole; id -1: the end, what is left. Valid until the next call. */
 const char *hr_tokens_decode(hr_tokens *tokens, int64_t id, int64_t *bytes);
 
 #endif

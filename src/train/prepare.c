@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "ckpt/weights.h"
 #include "ckpt/weights_in.h"
+#include "text/tokens.h"
 
 static hr_text_desc describe(const hr_config *config)
 {
@@ -142,6 +143,8 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
     if (config->model.from[0]) status = hr_weights_in_check(config->model.from, err);
     const hr_corpus_desc corpus = describe_corpus(config);
     if (status == HR_OK) status = hr_corpus_check(&corpus, err);
+    const hr_text_desc text = describe(config);
+    if (status == HR_OK && has_text(config)) status = hr_text_check_file(&text, err);
     if (status == HR_OK) status = check_rows(data.train_rows, err);
     if (status == HR_OK) status = check_rows(data.valid_rows, err);
     if (status == HR_OK) status = check_out(config->train.out, err);
@@ -236,6 +239,10 @@ hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_
         status = hr_text_prepare(&texts.desc, region.base + region.used, region.bytes - region.used,
                                  &progress, text, err);
     if (status == HR_OK) find_mixture(&texts, text, mixture);
+    const bool by_file = hr_config_tokenizer(config) == HR_TOKENIZER_FILE;
+    if (status == HR_OK && by_file && config->train.out[0])
+        status = hr_tokens_take_along(config->data.tokenizer, config->train.out,
+                                      region.base + region.used, err);
     if (status == HR_OK) tell(&options->events, &texts, text);
     hr_corpus_close(&texts.corpus);
     hr_memory_region_close(memory, &region);

@@ -11,6 +11,7 @@
 
 #include "corpus/corpus.h"
 #include "guard.h"
+#include "support/small_tokenizer.h"
 #include "text/folder.h"
 #include "text/shard.h"
 #include "text/text.h"
@@ -428,25 +429,10 @@ static void ids_become_text_again(void **state)
     hr_guard_close(&guard);
 }
 
-/* A tokenizer of all bytes, whose ids they are, three merges and an added token, after them. */
 static const char *write_tokenizer(const char *added)
 {
-    static char text[16384], path[512];
-    int used = sprintf(text,
-                       "{\"added_tokens\":[{\"id\":259,\"content\":\"%s\",\"single_word\":"
-                       "false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
-                       "\"special\":true}],\"normalizer\":null,\"pre_tokenizer\":{\"type\":"
-                       "\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
-                       "\"use_regex\":true},\"post_processor\":null,\"decoder\":{\"type\":"
-                       "\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"
-                       "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":{",
-                       added);
-    for (int byte = 0, others = 0; byte < 256; byte++) {
-        const bool own = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
-        used += sprintf(text + used, "\"\\u%04x\":%d,", own ? byte : 256 + others++, byte);
-    }
-    sprintf(text + used, "\"th\":256,\"the\":257,\"\\u0120the\":258},"
-                         "\"merges\":[\"t h\",\"th e\",\"\\u0120 the\"]}}");
+    static char path[512];
+    const char *text = small_tokenizer(added);
     strcpy(path, hr_folder_path(&folder, "tokenizer.json"));
     hr_folder_write(path, text, (int64_t)strlen(text));
     return path;

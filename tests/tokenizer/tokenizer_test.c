@@ -114,7 +114,7 @@ static void a_pair_of_files_is_the_tokenizer_that_it_was_made_of(void **state)
 static void golden_encodings_are_exact(void **state)
 {
     char path[4096], open[32] = "";
-    int64_t bytes, number = 0;
+    int64_t bytes = 0, number = 0;
     hr_error err;
     (void)state;
     snprintf(path, sizeof path, "%s/tokenizers/golden.jsonl", HR_SHARED);

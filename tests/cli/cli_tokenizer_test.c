@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_tokenizer_test.c - one tokenizer's file from training to answers: it lies beside the weights,
+ * and text means the same ids to train, generate and eval. */
+#include <math.h>
+
+#include "headroom/status.h"
+#include "support/program.h"
+#include "support/small_tokenizer.h"
+
+static void train_with_a_tokenizer(const char *added)
+{
+    require_program();
+    put("small.json", small_tokenizer(added));
+    FILE *file = fopen("text.txt", "w");
+    assert_non_null(file);
+    for (int i = 0; i < 300; i++) fprintf(file, "the cat %d in the hat, the end\n", i);
+    assert_int_equal(fclose(file), 0);
+    put("tiny.yaml", tiny);
+    assert_int_equal(run("train tiny.yaml model.vocab_size=260 model.positions=64 "
+                         "model.family=gpt2 data.tokenizer=small.json data.train=text.txt "
+                         "data.valid=text.txt train.steps=20 train.sample_tokens=8 --out m"),
+                     HR_OK);
+}
+
+static void said(const char *part)
+{
+    if (!strstr(err, part)) fail_msg("\"%s\" lacks \"%s\"", err, part);
+}
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *found = json_object_get(object, key);
+    if (!json_is_number(found)) fail_msg("no %s", key);
+    return json_number_value(found);
+}
+
+static void a_text_means_the_same_ids_everywhere(void **state)
+{
+    static char told[PROGRAM_TEXT_BYTES], given[PROGRAM_TEXT_BYTES];
+    (void)state;
+    train_with_a_tokenizer("<|endoftext|>");
+    get("m/tokenizer.json", told);
+    get("small.json", given);
+    assert_string_equal(told, given);
+    assert_int_equal(run("generate m --prompt 'the cat the' --print-ids --temperature 0 "
+                         "--max-tokens 12"),
+                     HR_OK);
+    strcpy(told, out);
+    assert_int_equal(run("generate m --prompt-ids 257,32,99,97,116,258 --print-ids "
+                         "--temperature 0 --max-tokens 12"),
+                     HR_OK);
+    assert_string_equal(out, told);
+    put("prompt.txt", "the cat the");
+    assert_int_equal(run("generate m --file prompt.txt --tokenizer small.json --print-ids "
+                         "--temperature 0 --max-tokens 12"),
+                     HR_OK);
+    assert_string_equal(out, told);
+    assert_int_equal(run("generate m --prompt the --temperature 0 --json"), HR_OK);
+    json_t *answer = out_json();
+    assert_int_equal((int)number(answer, "prompt_tokens"), 1);
+    json_decref(answer);
+}
+
+/* Bits a byte are those of the losses of all tokens but the first, over the bytes of these. */
+static void windows_of_a_text_cost_what_their_tokens_do(void **state)
+{
+    (void)state;
+    train_with_a_tokenizer("<|endoftext|>");
+    put("some.txt", "the cat 7 in the hat");
+    assert_int_equal(run("eval m --file some.txt --context 64 --per-token loss.jsonl --json"),
+                     HR_OK);
+    json_t *whole = out_json();
+    /* the, space c a t, space 7, space i n, " the", space h a t */
+    assert_int_equal((int)number(whole, "tokens"), 14);
+    const double bits = number(whole, "loss_sum") / log(2) / 17;
+    assert_true(fabs(number(whole, "bits_per_byte") - bits) < 1e-9);
+    assert_int_equal(run("eval m --file some.txt --context 5 --stride 2 --json"), HR_OK);
+    json_t *sliding = out_json();
+    assert_int_equal((int)number(sliding, "tokens"), 14);
+    json_decref(sliding);
+    put("questions.jsonl", "{\"context\": \"the cat 7 in\", \"choices\": [\" the hat\", \"zz\"], "
+                           "\"answer\": 0}\n");
+    assert_int_equal(run("eval m --choices questions.jsonl --json"), HR_OK);
+    json_t *choices = out_json();
+    assert_int_equal((int)number(choices, "tokens"), 5 + 2);
+    assert_int_equal((int)number(choices, "questions"), 1);
+    json_decref(choices);
+    json_decref(whole);
+}
+
+static void what_a_tokenizer_lacks_is_said(void **state)
+{
+    (void)state;
+    train_with_a_tokenizer("<|endoftext|>");
+    assert_int_equal(run("train tiny.yaml data.tokenizer=small.json data.train=text.txt --out n"),
+                     HR_USAGE);
+    said("type model.vocab_size=260");
+    assert_int_equal(run("train tiny.yaml data.tokenizer=none.json data.train=text.txt --out n"),
+                     HR_USAGE);
+    said("none.json");
+    put("m/tokenizer.json", "{\"model\": {\"type\": \"WordPiece\"}}");
+    assert_int_equal(run("generate m --prompt the"), HR_CORRUPT);
+    said("tokenizer.json");
+    assert_int_equal(run("generate m --prompt-ids 1 --print-ids --max-tokens 2"), HR_OK);
+    remove("m/tokenizer.json");
+    assert_int_equal(run("generate m --prompt the"), HR_USAGE);
+    said("no tokenizer");
+    put("bad.txt", "the \xff cat");
+    assert_int_equal(run("eval m --file bad.txt --tokenizer small.json"), HR_CORRUPT);
+    said("not UTF-8");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(a_text_means_the_same_ids_everywhere),
+        IN_A_FOLDER(windows_of_a_text_cost_what_their_tokens_do),
+        IN_A_FOLDER(what_a_tokenizer_lacks_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
