@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "tokenizer/reading.h"
 
-enum { NESTED_MAX = 8, TYPE_BYTES = 48, ITEMS_MAX = HR_TOKENIZER_AROUND_MAX };
+enum { NESTED_MAX = 8, TYPE_BYTES = 48, ITEMS_MAX = HR_TOKENIZER_AROUND_MAX, IDS_MAX = 4 };
 
 typedef struct {
     char type[TYPE_BYTES];
@@ -22,6 +22,9 @@ typedef struct {
     int64_t item_bytes[ITEMS_MAX];
     int32_t item_count;
     bool item_wrong;
+    const char *names[ITEMS_MAX]; /* of its special tokens, and their ids */
+    int64_t name_bytes[ITEMS_MAX], ids[ITEMS_MAX][IDS_MAX];
+    int32_t id_counts[ITEMS_MAX], name_count;
     int64_t sep, cls; /* of Roberta's and Bert's; -1 */
 } component;
 
@@ -116,6 +119,36 @@ static bool read_single(hr_json *json, component *c)
     return kind == HR_JSON_CLOSE;
 }
 
+/* {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}, ...} */
+static bool read_special(hr_json *json, component *c)
+{
+    hr_json_kind kind;
+    while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
+        if (c->name_count == ITEMS_MAX) return false;
+        const int32_t at = c->name_count++;
+        c->names[at] = json->value;
+        c->name_bytes[at] = json->value_bytes;
+        if (hr_json_next(json) != HR_JSON_OBJECT) return false;
+        while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
+            const bool ids = hr_json_is(json, "ids");
+            kind = hr_json_next(json);
+            if (!ids || kind != HR_JSON_ARRAY) {
+                if (!hr_json_skip(json, kind)) return false;
+                continue;
+            }
+            while ((kind = hr_json_next(json)) == HR_JSON_NUMBER) {
+                if (c->id_counts[at] == IDS_MAX ||
+                    !hr_json_integer(json, &c->ids[at][c->id_counts[at]]))
+                    return false;
+                c->id_counts[at]++;
+            }
+            if (kind != HR_JSON_CLOSE) return false;
+        }
+        if (kind != HR_JSON_CLOSE) return false;
+    }
+    return kind == HR_JSON_CLOSE;
+}
+
 static bool read_member(hr_json *json, component *c, bool *children)
 {
     char key[32];
@@ -130,6 +163,7 @@ static bool read_member(hr_json *json, component *c, bool *children)
     else if (!strcmp(key, "add_prefix_space")) c->adds_space = on;
     else if (!strcmp(key, "use_regex")) c->uses_regex = on;
     else if (!strcmp(key, "single") && kind == HR_JSON_ARRAY) return read_single(json, c);
+    else if (!strcmp(key, "special_tokens") && kind == HR_JSON_OBJECT) return read_special(json, c);
     else if (!strcmp(key, "sep") && kind == HR_JSON_ARRAY) return (c->sep = read_pair(json)) >= 0;
     else if (!strcmp(key, "cls") && kind == HR_JSON_ARRAY) return (c->cls = read_pair(json)) >= 0;
     else if (kind == HR_JSON_ARRAY &&
@@ -243,14 +277,14 @@ static hr_status around(parts *p, bool in_front, uint32_t id, hr_error *err)
     return HR_OK;
 }
 
-/* Ids of a special token in "special_tokens" of a template are those of its text. */
-static int32_t named(const parts *p, const char *text, int64_t bytes)
+/* Which of the special tokens of a template an item names; -1: none. */
+static int32_t named(const component *c, int32_t item)
 {
-    char name[256];
-    if (bytes >= (int64_t)sizeof name) return HR_BPE_NONE;
-    memcpy(name, text, (size_t)bytes);
-    name[bytes] = 0;
-    return hr_tokenizer_id_of(p->tokenizer, name);
+    for (int32_t i = 0; i < c->name_count; i++)
+        if (c->name_bytes[i] == c->item_bytes[item] &&
+            !memcmp(c->names[i], c->items[item], (size_t)c->item_bytes[item]))
+            return i;
+    return -1;
 }
 
 static hr_status close_post_processor(parts *p, const component *c, hr_error *err)
@@ -270,13 +304,16 @@ static hr_status close_post_processor(parts *p, const component *c, hr_error *er
             texts++;
             continue;
         }
-        const int32_t id = named(p, c->items[i], c->item_bytes[i]);
-        if (id < 0)
+        const int32_t at = named(c, i);
+        if (at < 0)
             return hr_fail(err, HR_CORRUPT,
                            HR_OF_FILE "its post_processor names the token \"%.*s\", which is none",
                            p->source->path, (int)hr_min(c->item_bytes[i], 80), c->items[i]);
-        const hr_status status = around(p, texts == 0, (uint32_t)id, err);
-        if (status != HR_OK) return status;
+        for (int32_t k = 0; k < c->id_counts[at]; k++) {
+            const uint32_t id = (uint32_t)hr_max(0, hr_min(c->ids[at][k], UINT32_MAX));
+            const hr_status status = around(p, texts == 0, id, err);
+            if (status != HR_OK) return status;
+        }
     }
     if (texts != 1 || c->item_wrong)
         return refuse(p, " whose single is not one text", c->type, err);
