@@ -26,8 +26,9 @@ typedef struct {
     const char *logits_out;
     /* A file for the loss of each token, a JSON object a line; null: none. */
     const char *per_token;
-    int64_t context; /* tokens of a window; 0: the model's positions, else 1024 */
-    int64_t stride;  /* tokens between windows; 0: as many as a window has. What two windows
+    const char *scratch; /* directory for the ids of a text, 4 bytes each, meanwhile; null: /tmp */
+    int64_t context;     /* tokens of a window; 0: the model's positions, else 1024 */
+    int64_t stride;      /* tokens between windows; 0: as many as a window has. What two windows
                                share counts in the first */
 } hr_evaluate_request;
 
@@ -39,7 +40,7 @@ typedef struct {
     int64_t tokens;            /* that were held against what the model said */
     double loss_sum;           /* of these, in nats */
     double loss, perplexity;   /* of a token; 0 where there are none */
-    double bits_per_byte;      /* 0 where tokens are no bytes */
+    double bits_per_byte;      /* of a text, or where tokens are bytes; else 0 */
     bool has_labels;           /* the file of tokens has them */
     int64_t questions, right,
         right_by_length; /* of choices: the likeliest, and the likeliest of its

@@ -3,6 +3,7 @@
 #include "headroom/evaluate.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli.h"
 
@@ -79,7 +80,8 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
                                     .text = arguments->values[HR_OPTION_TEXT_FILE],
                                     .choices = arguments->values[HR_OPTION_CHOICES],
                                     .logits_out = arguments->values[HR_OPTION_LOGITS_OUT],
-                                    .per_token = arguments->values[HR_OPTION_PER_TOKEN] };
+                                    .per_token = arguments->values[HR_OPTION_PER_TOKEN],
+                                    .scratch = getenv("TMPDIR") };
     hr_evaluate_result result;
     hr_error err;
     hr_status status = read_request(arguments, &request, &err);

@@ -54,7 +54,8 @@ static hr_status check_request(evaluation *e, hr_error *err)
     if (!request->tokens)
         status = hr_session_open_text(&e->session, "--tokens", hr_ids_file_add, &e->source.ids,
                                       err);
-    if (status == HR_OK && e->session.tokens) status = hr_ids_file_open(&e->source.ids, err);
+    if (status == HR_OK && e->session.tokens)
+        status = hr_ids_file_open(&e->source.ids, request->scratch, err);
     return status;
 }
 

@@ -15,10 +15,9 @@
 
 static const char name[] = "the ids of the text";
 
-hr_status hr_ids_file_open(hr_ids_file *ids, hr_error *err)
+hr_status hr_ids_file_open(hr_ids_file *ids, const char *directory, hr_error *err)
 {
     char path[HR_PATH_BYTES];
-    const char *directory = getenv("TMPDIR");
     if (!directory || !*directory) directory = "/tmp";
     const hr_status status = hr_path_join(directory, "headroom-ids-XXXXXX", path, sizeof path, err);
     if (status != HR_OK) return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evaluate/ids_file.h - the ids of a text in a file without a name, so that a text of any length
- * takes no memory. It lies in TMPDIR, else in /tmp, and is gone with the process. */
+ * takes no memory. It is gone with the process. */
 #ifndef HR_EVALUATE_IDS_FILE_H
 #define HR_EVALUATE_IDS_FILE_H
 
@@ -17,8 +17,8 @@ typedef struct {
     int32_t held_count;
 } hr_ids_file;
 
-/* Errors FAILURE. */
-HR_MUST_CHECK hr_status hr_ids_file_open(hr_ids_file *ids, hr_error *err);
+/* In a directory, null: /tmp. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_ids_file_open(hr_ids_file *ids, const char *directory, hr_error *err);
 
 /* Adds ids: an hr_tokens_sink. Errors FAILURE, a full disk among others. */
 HR_MUST_CHECK hr_status hr_ids_file_add(void *ids, const uint32_t *more, int64_t count,
