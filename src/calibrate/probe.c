@@ -37,6 +37,7 @@ static void invent_tokens(const hr_probe *probe, const hr_call *call)
         ((int32_t *)call->out[0])[i] = (int32_t)(hr_random_element(key, 0) % V);
         ((int32_t *)call->out[1])[i] = (int32_t)(hr_random_element(key, 1) % V);
     }
+    if (call->out[4]) memset(call->out[4], 0, (size_t)call->rows * sizeof(int32_t));
     if (call->out[2]) *(double *)call->out[2] = 1.0 / (double)probe->targets;
     if (call->out[3]) *(double *)call->out[3] = 1e-4;
 }

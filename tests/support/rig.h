@@ -95,6 +95,17 @@ static inline void rig_initialise(rig *r, int32_t step, const hr_call *call)
     free(values);
 }
 
+/* Documents of some tokens each, the same whatever the cuts between sequences. */
+static inline void rig_begins(const rig *r, int64_t first, int64_t rows, int32_t *begins)
+{
+    const int64_t T = r->config.train.seq_len;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t t = (first + i) % T;
+        const bool starts = t == 0 || hr_random_mix((uint64_t)(first + i)) % 9 == 0;
+        begins[i] = starts || i == 0 ? (int32_t)t : begins[i - 1];
+    }
+}
+
 static inline void rig_fetch(rig *r, const hr_executor *executor, int32_t step, const hr_call *call)
 {
     const int32_t evaluation = hr_program_loop(&r->compiled.program, "evaluation batch");
@@ -106,6 +117,7 @@ static inline void rig_fetch(rig *r, const hr_executor *executor, int32_t step, 
         ((int32_t *)call->out[0])[i] = r->ids[first + i];
         ((int32_t *)call->out[1])[i] = r->targets[first + i];
     }
+    if (call->out[4]) rig_begins(r, first, call->rows, call->out[4]);
     if (!call->out[2]) return;
     for (int64_t i = 0; i < r->rows; i++) real += r->targets[i] >= 0;
     *(double *)call->out[2] = 1.0 / (double)real;
