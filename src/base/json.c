@@ -39,13 +39,11 @@ static void after_value(hr_json *json)
 
 /* ---- strings */
 
-/* Four hexadecimal digits at `at`, -1 when there are none. */
-static int32_t hex_four(const hr_json *json, int64_t at)
+int32_t hr_json_hex(const char digits[4])
 {
     int32_t value = 0;
-    for (int64_t i = at; i < at + 4; i++) {
-        if (i >= json->bytes) return -1;
-        const char c = json->text[i];
+    for (int64_t i = 0; i < 4; i++) {
+        const char c = digits[i];
         if (c >= '0' && c <= '9') value = value * 16 + c - '0';
         else if (c >= 'a' && c <= 'f') value = value * 16 + c - 'a' + 10;
         else if (c >= 'A' && c <= 'F') value = value * 16 + c - 'A' + 10;
@@ -54,7 +52,13 @@ static int32_t hex_four(const hr_json *json, int64_t at)
     return value;
 }
 
-static int64_t put_utf8(char *out, int32_t point)
+/* Those at `at`, if the text has them. */
+static int32_t hex_four(const hr_json *json, int64_t at)
+{
+    return at + 4 > json->bytes ? -1 : hr_json_hex(json->text + at);
+}
+
+int64_t hr_json_put_point(char out[4], int32_t point)
 {
     if (point < 0x80) {
         out[0] = (char)point;
@@ -100,7 +104,7 @@ static int64_t unescape(hr_json *json, char *out)
         json->at += 6;
         point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
     }
-    return put_utf8(out, point);
+    return hr_json_put_point(out, point);
 }
 
 /* Bytes of the character of two bytes or more at hand; 0 when it is no UTF-8. */

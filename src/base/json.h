@@ -48,6 +48,10 @@ hr_json_kind hr_json_next(hr_json *json);
 /* Passes over the rest of the value of which `kind` was the beginning; false when it is wrong. */
 bool hr_json_skip(hr_json *json, hr_json_kind kind);
 
+/* Four hexadecimal digits, -1 where they are none; and a character as UTF-8: its bytes. */
+int32_t hr_json_hex(const char digits[4]);
+int64_t hr_json_put_point(char out[4], int32_t point);
+
 /* A number that was just read as a whole number or any; false, and nothing written, when it is none
  * or out of range. */
 bool hr_json_integer(const hr_json *json, int64_t *value);

@@ -51,11 +51,9 @@ typedef struct {
 static void show_progress(void *context, int32_t done, int32_t all)
 {
     screen *s = context;
-    struct timespec now;
     char text[HR_PROGRESS_BYTES];
-    clock_gettime(CLOCK_MONOTONIC, &now);
     snprintf(text, sizeof text, "measuring: %d of %d", done, all);
-    hr_progress_note(&s->progress, text, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+    hr_progress_note(&s->progress, text, hr_cli_now_ns());
     if (done == all) hr_progress_end(&s->progress);
 }
 

@@ -4,6 +4,7 @@
 #ifndef HR_CLI_CLI_H
 #define HR_CLI_CLI_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -155,14 +156,20 @@ HR_MUST_CHECK hr_status hr_cli_number(const hr_cli_arguments *arguments, hr_cli_
 HR_MUST_CHECK hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id,
                                      int64_t *value, hr_error *err);
 
-/* The folder, which is the operand, and what options say of how a model is asked. Signals are
- * caught from here on: SIGINT and SIGTERM count up `interrupts`, and the second ends the program at
- * once. Errors USAGE. */
-HR_MUST_CHECK hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *request,
-                                     hr_error *err);
+/* From here on SIGINT and SIGTERM count up what is returned, and the second ends the program at
+ * once. */
+const volatile sig_atomic_t *hr_cli_catch_signals(void);
 
 /* The exit code that the last of the signals asks for. */
 int hr_cli_signalled(void);
+
+/* Of a clock that only goes on. */
+int64_t hr_cli_now_ns(void);
+
+/* The folder, which is the operand, and what options say of how a model is asked. Signals are
+ * caught from here on. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *request,
+                                     hr_error *err);
 
 /* What it took: in JSON up to the clock, which is left open; and in words. */
 void hr_cli_put_json_run(const hr_infer_result *result);

@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -21,11 +20,9 @@ static void show_preparing(void *context, const char *work, int64_t bytes_done, 
 {
     screen *s = context;
     char text[HR_PROGRESS_BYTES];
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     snprintf(text, sizeof text, "%s: %.0f of %.0f MB", work, (double)bytes_done / 1e6,
              (double)bytes_total / 1e6);
-    hr_progress_note(&s->progress, text, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+    hr_progress_note(&s->progress, text, hr_cli_now_ns());
 }
 
 /* ---- text */

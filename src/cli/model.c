@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/model.c - what the commands share that ask a model of a folder: what options say of it,
- * signals that end an answer, and what it took. */
-#include <signal.h>
+/* cli/model.c - what the commands share that ask a model of a folder: what options say of it, and
+ * what it took. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
-
-static volatile sig_atomic_t interrupts, signalled;
-
-/* The first ends what is going on; the second does not wait for that. */
-static void interrupted(int number)
-{
-    signalled = number;
-    interrupts = interrupts + 1;
-    if (interrupts > 1) _exit(128 + number);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-int hr_cli_signalled(void)
-{
-    return 128 + signalled;
-}
 
 hr_status hr_cli_number(const hr_cli_arguments *arguments, hr_cli_option_id id, double *value,
                         hr_error *err)
@@ -69,12 +44,11 @@ hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *requ
                                    .format = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16
                                                                                : HR_FORMAT_FP32,
                                    .kernels = arguments->values[HR_OPTION_KERNELS],
-                                   .interrupts = &interrupts };
+                                   .interrupts = hr_cli_catch_signals() };
     hr_status status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
     if (status == HR_OK && budget) status = hr_bytes_parse(budget, &request->budget, err);
     if (status == HR_OK && budget && request->budget == 0)
         return hr_fail(err, HR_USAGE, "--budget %.40s is no room at all; give a size", budget);
-    catch_signals();
     return status;
 }
 

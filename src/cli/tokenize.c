@@ -4,41 +4,15 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "headroom/progress.h"
 
 enum { DECODED = 1024 };
-
-static volatile sig_atomic_t interrupts, last_signal;
-
-static void interrupted(int number)
-{
-    last_signal = number;
-    interrupts = interrupts + 1;
-    if (interrupts > 1) _exit(128 + number);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 typedef struct {
     bool prints, json;
@@ -92,7 +66,7 @@ static void told(void *context, int64_t done, int64_t all)
     screen *s = context;
     char line[HR_PROGRESS_BYTES], left[48] = "";
     if (!s->progress.terminal) return;
-    const int64_t now = now_ns();
+    const int64_t now = hr_cli_now_ns();
     const double seconds = (double)(now - s->begun_ns) * 1e-9;
     if (all > done && done > 0)
         snprintf(left, sizeof left, " of %.1f MB, %.0f s left", (double)all * 1e-6,
@@ -123,6 +97,7 @@ static hr_status encode(const hr_cli_arguments *arguments, const char *path, con
                         screen *s, hr_tokenize_info *info, hr_tokenize_result *result,
                         double *seconds, hr_error *err)
 {
+    const volatile sig_atomic_t *interrupts = hr_cli_catch_signals();
     hr_tokenize *tokenize = NULL;
     hr_tokenize_setting setting;
     hr_status status = open_setting(arguments, path, &setting, err);
@@ -134,10 +109,10 @@ static hr_status encode(const hr_cli_arguments *arguments, const char *path, con
                                           .end = s->prints ? end : NULL,
                                           .told = told,
                                           .context = s,
-                                          .interrupts = &interrupts };
-    s->begun_ns = now_ns();
+                                          .interrupts = interrupts };
+    s->begun_ns = hr_cli_now_ns();
     status = hr_tokenize_file(tokenize, file, &request, result, err);
-    *seconds = (double)(now_ns() - s->begun_ns) * 1e-9;
+    *seconds = (double)(hr_cli_now_ns() - s->begun_ns) * 1e-9;
     hr_progress_end(&s->progress);
     *info = *hr_tokenize_view(tokenize);
     hr_tokenize_close(&tokenize);
@@ -147,11 +122,8 @@ static hr_status encode(const hr_cli_arguments *arguments, const char *path, con
 
 static int fail(const hr_error *err)
 {
-    if (err->status == HR_INTERRUPTED && last_signal) {
-        (void)hr_cli_fail(err);
-        return 128 + last_signal;
-    }
-    return hr_cli_fail(err);
+    const int code = hr_cli_fail(err);
+    return err->status == HR_INTERRUPTED ? hr_cli_signalled() : code;
 }
 
 int hr_cli_tokenize_encode(const hr_cli_arguments *arguments)
@@ -161,7 +133,6 @@ int hr_cli_tokenize_encode(const hr_cli_arguments *arguments)
     hr_tokenize_result result;
     double seconds;
     hr_error err;
-    catch_signals();
     s = (screen){ .prints = true,
                   .json = arguments->values[HR_OPTION_JSON] != NULL,
                   .progress = hr_progress_begin(isatty(STDOUT_FILENO) ? -1 : STDERR_FILENO) };
@@ -178,7 +149,6 @@ int hr_cli_tokenize_count(const hr_cli_arguments *arguments)
     hr_tokenize_result r;
     double seconds;
     hr_error err;
-    catch_signals();
     s = (screen){ .progress = hr_progress_begin(STDERR_FILENO) };
     if (encode(arguments, arguments->values[HR_OPTION_TOKENIZER], text_of(arguments), &s, &info, &r,
                &seconds, &err) != HR_OK)
@@ -199,7 +169,6 @@ int hr_cli_tokenize_compare(const hr_cli_arguments *arguments)
     static screen s;
     const bool json = arguments->values[HR_OPTION_JSON] != NULL;
     hr_error err;
-    catch_signals();
     for (int32_t i = 1; i < arguments->operand_count; i++) {
         const char *path = arguments->operands[i];
         hr_tokenize_info info;

@@ -3,41 +3,12 @@
  * allocate: standard output has a buffer of its own (main.c). */
 #include "headroom/tokenize_train.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "headroom/progress.h"
-
-static volatile sig_atomic_t interrupts, last_signal;
-
-/* The first lets the training save and end; the second does not wait for that. */
-static void interrupted(int number)
-{
-    last_signal = number;
-    interrupts = interrupts + 1;
-    if (interrupts > 1) _exit(128 + number);
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
-    sigemptyset(&action.sa_mask);
-    sigaddset(&action.sa_mask, SIGINT); /* one after the other: they are counted */
-    sigaddset(&action.sa_mask, SIGTERM);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 typedef struct {
     hr_progress progress;
@@ -52,7 +23,7 @@ static void told(void *context, const char *work, int64_t done, int64_t all)
     screen *s = context;
     char line[HR_PROGRESS_BYTES], left[32] = "";
     if (!s->progress.terminal) return;
-    const int64_t now = now_ns();
+    const int64_t now = hr_cli_now_ns();
     if (strcmp(work, s->work) != 0) {
         snprintf(s->work, sizeof s->work, "%s", work);
         s->begun_ns = now;
@@ -156,17 +127,16 @@ int hr_cli_tokenize_train(const hr_cli_arguments *a)
     request.prefix_space = a->values[HR_OPTION_PREFIX_SPACE] != NULL;
     request.pattern_two = a->values[HR_OPTION_PATTERN_TWO];
     request.inherit = a->values[HR_OPTION_INHERIT];
-    request.interrupts = &interrupts;
     request.planned = planned;
     request.told = told;
     request.context = &s;
     if (read_numbers(a, &request, &err) != HR_OK) return hr_cli_fail(&err);
-    catch_signals();
+    request.interrupts = hr_cli_catch_signals();
     const hr_status status = hr_tokenize_train(&request, &result, &err);
     hr_progress_end(&s.progress);
     if (status == HR_OK && s.json) print_json(&result);
     else if (status == HR_OK) print_text(&request, &result);
     if (status == HR_OK) return HR_OK;
     const int code = hr_cli_fail(&err);
-    return status == HR_INTERRUPTED && !result.saved ? 128 + (int)last_signal : code;
+    return status == HR_INTERRUPTED && !result.saved ? hr_cli_signalled() : code;
 }

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -37,13 +36,6 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 typedef struct {
     hr_progress progress;
     int64_t process_bytes;
@@ -57,7 +49,7 @@ static void show_preparing(void *context, const char *work, int64_t bytes_done, 
     char text[HR_PROGRESS_BYTES];
     snprintf(text, sizeof text, "%s: %.0f of %.0f MB", work, (double)bytes_done / 1e6,
              (double)bytes_total / 1e6);
-    hr_progress_note(&s->progress, text, now_ns());
+    hr_progress_note(&s->progress, text, hr_cli_now_ns());
 }
 
 static void show_plan(void *context, const hr_plan_answer *plan)
@@ -105,7 +97,7 @@ static void show_step(void *context, const hr_train_step *step)
     const int64_t every = step->steps > LINES_A_RUN ? step->steps / LINES_A_RUN : 1;
     const bool kept = step->step == 1 || step->step % every == 0 || step->step == step->steps;
     if (!kept) {
-        hr_progress_show(&s->progress, &line, now_ns());
+        hr_progress_show(&s->progress, &line, hr_cli_now_ns());
         return;
     }
     char text[HR_PROGRESS_BYTES];

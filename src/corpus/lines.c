@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/json.h"
+
 /* What may come next. In a text, a key, a number or a word it is in the middle of one. */
 enum {
     OBJECT, /* the line's own */
@@ -59,43 +61,6 @@ static int64_t letter_bytes(const reader *r)
     return longer_than_needed || no_point ? 0 : bytes;
 }
 
-static int32_t hex_four(const uint8_t *text)
-{
-    int32_t value = 0;
-    for (int32_t i = 0; i < 4; i++) {
-        const uint8_t c = text[i];
-        if (c >= '0' && c <= '9') value = value * 16 + c - '0';
-        else if (c >= 'a' && c <= 'f') value = value * 16 + c - 'a' + 10;
-        else if (c >= 'A' && c <= 'F') value = value * 16 + c - 'A' + 10;
-        else return -1;
-    }
-    return value;
-}
-
-static int64_t encode(int32_t point, uint8_t out[4])
-{
-    if (point < 0x80) {
-        out[0] = (uint8_t)point;
-        return 1;
-    }
-    if (point < 0x800) {
-        out[0] = (uint8_t)(0xc0 | point >> 6);
-        out[1] = (uint8_t)(0x80 | (point & 0x3f));
-        return 2;
-    }
-    if (point < 0x10000) {
-        out[0] = (uint8_t)(0xe0 | point >> 12);
-        out[1] = (uint8_t)(0x80 | (point >> 6 & 0x3f));
-        out[2] = (uint8_t)(0x80 | (point & 0x3f));
-        return 3;
-    }
-    out[0] = (uint8_t)(0xf0 | point >> 18);
-    out[1] = (uint8_t)(0x80 | (point >> 12 & 0x3f));
-    out[2] = (uint8_t)(0x80 | (point >> 6 & 0x3f));
-    out[3] = (uint8_t)(0x80 | (point & 0x3f));
-    return 4;
-}
-
 /* The escape at hand: its letter into out, *made bytes of it. Returns the escape's bytes; 0: there
  * is no such, -1: it is cut. */
 static int64_t unescape(const reader *r, uint8_t out[4], int64_t *made)
@@ -112,16 +77,18 @@ static int64_t unescape(const reader *r, uint8_t out[4], int64_t *made)
     }
     if (text[1] != 'u') return 0;
     if (left < 6) return none;
-    int32_t point = hex_four(text + 2);
+    int32_t point = hr_json_hex((const char *)(text + 2));
     if (point < 0 || (point >= 0xdc00 && point < 0xe000)) return 0;
     const bool pair = point >= 0xd800 && point < 0xdc00;
     if (pair) {
         if (left < 12) return none;
-        const int32_t low = text[6] == '\\' && text[7] == 'u' ? hex_four(text + 8) : -1;
+        const int32_t low = text[6] == '\\' && text[7] == 'u'
+                                ? hr_json_hex((const char *)(text + 8))
+                                : -1;
         if (low < 0xdc00 || low >= 0xe000) return 0;
         point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
     }
-    *made = encode(point, out);
+    *made = hr_json_put_point((char *)out, point);
     return pair ? 12 : 6;
 }
 

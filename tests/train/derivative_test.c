@@ -14,7 +14,7 @@
 #include "support/rig.h"
 
 enum { SEED = 20250216, DIRECTIONS = 2 };
-#define TOLERANCE 2e-3 /* the most of 40 directions is 1.1e-3; a wrong derivative is far more */
+#define TOLERANCE 1e-3
 
 /* Weights large enough that every path carries a gradient. The same for a name on every call. */
 static float *weight_of(void *context, const char *name)
