@@ -29,6 +29,8 @@
     { { #path, HR_KEY_BYTES, value, "bytes", NULL, zero, low, high, false, text }, MEMBER(path) }
 #define TEXT(path, value, choices, text) \
     { { #path, HR_KEY_TEXT, value, "", choices, NULL, 0, 0, false, text }, MEMBER(path) }
+#define LIST(path, between, text) \
+    { { #path, HR_KEY_TEXT, "", "", NULL, NULL, 0, 0, false, text }, MEMBER(path), between }
 /* clang-format on */
 
 /* Upper ends of ranges. They keep indices inside the 32 bits that kernels use for them and products
@@ -146,9 +148,9 @@ static const hr_config_row rows[] = {
          "divides the logits of a sample; 0: the likeliest token"),
     REAL(train.z_loss, "0", "", NULL, 0, 1000,
          "times the mean square of log(sum of exponentials of logits), added to the loss"),
-    TEXT(train.freeze, "", NULL,
+    LIST(train.freeze, " ",
          "patterns of parameters that do not train: \"*.mlp.* *embed*\"; empty: all train"),
-    TEXT(train.groups, "", NULL,
+    LIST(train.groups, "; ",
          "patterns with a factor of lr, a decay or both: \"*.bias decay=0; head* lr=0.1\""),
     TEXT(train.out, "", NULL, "directory for weights; empty: nothing is written"),
     TEXT(train.kernels, "auto", "auto ref avx2 avx512 avx512bf16 amx",

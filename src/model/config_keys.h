@@ -8,6 +8,8 @@
 typedef struct {
     hr_key key;
     int32_t offset, bytes; /* of the member of hr_config */
+    const char *between;   /* a recipe may give a list, which is its entries with this between
+                            * them; null: it may not */
 } hr_config_row;
 
 enum { HR_CONFIG_ROWS_MAX = 128 };

@@ -2,7 +2,8 @@
 /* model/config_read.c - a recipe: YAML events to dotted keys.
  *
  * libyaml gives events with their lines; the table of keys is the only schema, so none is written
- * for libcyaml. All of YAML but mappings of single values is refused by its name. */
+ * for libcyaml. All of YAML but mappings of single values, and lists of them for the few keys that
+ * take a list, is refused by its name. */
 #include "headroom/config.h"
 
 #include <stdio.h>
@@ -13,7 +14,8 @@
 
 enum {
     KEY_BYTES = 128,
-    DEPTH_MAX = 8 /* known sections are three deep; unknown ones are refused before */
+    DEPTH_MAX = 8, /* known sections are three deep; unknown ones are refused before */
+    LIST_BYTES = HR_PATH_BYTES + 1 /* one more than a text may have: the key refuses it */
 };
 
 typedef struct {
@@ -25,6 +27,8 @@ typedef struct {
     int32_t depth;   /* open mappings; 0: the root has not begun */
     bool value_next; /* a key was read, its value comes */
     int32_t documents;
+    int64_t list_line;                        /* where the open list begins, 0: none is open */
+    char list[LIST_BYTES];                    /* its entries so far, as one text */
     int64_t line;                             /* of the event at hand */
     int64_t key_line[HR_CONFIG_ROWS_MAX];     /* where a key was set, 0: not yet */
     int64_t section_line[HR_CONFIG_ROWS_MAX]; /* by the section's first row */
@@ -105,10 +109,16 @@ static void drop_key(reader *r)
     r->value_next = false;
 }
 
+/* YAML's words for no value. */
+static bool is_nothing(const char *value, bool plain)
+{
+    return plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null"));
+}
+
 static hr_status take_value(reader *r, const char *value, bool plain)
 {
     const int32_t row = hr_config_row_find(r->key);
-    const bool nothing = plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null"));
+    const bool nothing = is_nothing(value, plain);
     if (row < 0) {
         if (section_row(r->key) < 0) return fail_unknown_key(r);
         if (!nothing) return fail_at(r, "a section takes a mapping of its keys, not a value");
@@ -124,6 +134,17 @@ static hr_status take_value(reader *r, const char *value, bool plain)
     return HR_OK;
 }
 
+/* An entry of a list. */
+static hr_status take_entry(reader *r, const char *text, bool plain)
+{
+    const size_t length = strlen(r->list);
+    if (is_nothing(text, plain) || !text[strspn(text, " \t\r\n")])
+        return fail_at(r, "an entry of a list that says nothing: leave it out");
+    snprintf(r->list + length, sizeof r->list - length, "%s%s",
+             length ? hr_config_rows()[hr_config_row_find(r->key)].between : "", text);
+    return HR_OK;
+}
+
 static hr_status take_scalar(reader *r, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
@@ -133,6 +154,7 @@ static hr_status take_scalar(reader *r, const yaml_event_t *event)
     if (strlen(text) != event->data.scalar.length) return fail_form(r, "a zero byte in a text");
     if (r->depth == 0)
         return *text ? fail_form(r, "a single value where mappings were expected") : HR_OK;
+    if (r->list_line) return take_entry(r, text, plain);
     return r->value_next ? take_value(r, text, plain) : take_key(r, text);
 }
 
@@ -140,6 +162,7 @@ static hr_status open_mapping(reader *r, const yaml_event_t *event)
 {
     if (event->data.mapping_start.anchor) return fail_form(r, "anchors (&name) are not taken");
     if (event->data.mapping_start.tag) return fail_form(r, "tags (!name) are not taken");
+    if (r->list_line) return fail_at(r, "a mapping within a list, which takes single values");
     if (r->depth > 0) {
         if (!r->value_next) return fail_form(r, "a mapping is not taken as a key");
         const int32_t row = section_row(r->key);
@@ -160,6 +183,26 @@ static void close_mapping(reader *r)
     if (r->depth > 0) drop_key(r);
 }
 
+static hr_status open_list(reader *r, const yaml_event_t *event)
+{
+    const int32_t row = r->value_next ? hr_config_row_find(r->key) : -1;
+    if (event->data.sequence_start.anchor) return fail_form(r, "anchors (&name) are not taken");
+    if (event->data.sequence_start.tag) return fail_form(r, "tags (!name) are not taken");
+    if (r->list_line) return fail_at(r, "a list within a list, which takes single values");
+    if (row < 0 || !hr_config_rows()[row].between) return fail_form(r, "lists are not taken");
+    r->list_line = r->line;
+    *r->list = 0;
+    return HR_OK;
+}
+
+/* What is wrong with the whole list is said of the line where it begins. */
+static hr_status close_list(reader *r)
+{
+    r->line = r->list_line;
+    r->list_line = 0;
+    return take_value(r, r->list, false);
+}
+
 static hr_status take_event(void *context, const yaml_event_t *event, int64_t line)
 {
     reader *r = context;
@@ -169,7 +212,8 @@ static hr_status take_event(void *context, const yaml_event_t *event, int64_t li
         if (++r->documents > 1) return fail_form(r, "a second document (---) is not taken");
         return HR_OK;
     case YAML_ALIAS_EVENT: return fail_form(r, "aliases (*name) are not taken");
-    case YAML_SEQUENCE_START_EVENT: return fail_form(r, "lists are not taken");
+    case YAML_SEQUENCE_START_EVENT: return open_list(r, event);
+    case YAML_SEQUENCE_END_EVENT: return close_list(r);
     case YAML_SCALAR_EVENT: return take_scalar(r, event);
     case YAML_MAPPING_START_EVENT: return open_mapping(r, event);
     case YAML_MAPPING_END_EVENT: close_mapping(r); return HR_OK;

@@ -72,19 +72,6 @@ static void a_recipe_nests_or_dots_its_keys(void **state)
     assert_int_equal(config.train.seq_len, 128);
 }
 
-static void an_empty_recipe_is_the_defaults(void **state)
-{
-    (void)state;
-    static const char *const texts[] = { "", "# nothing\n", "---\n", "{}\n" };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        hr_config config, before;
-        hr_config_default(&config);
-        before = config;
-        assert_int_equal(read_text(&config, texts[i], NULL), HR_OK);
-        assert_memory_equal(&config, &before, sizeof config);
-    }
-}
-
 /* `message` follows "path:". */
 static void assert_refused(const char *text, int64_t bytes, const char *message)
 {
@@ -101,8 +88,66 @@ static void assert_refused(const char *text, int64_t bytes, const char *message)
 }
 
 typedef struct {
-    const char *wrong, *right;
+    const char *wrong, *right; /* a recipe, and what it is refused with or what it is equal to */
 } pair;
+
+static void a_list_of_patterns_or_groups_is_the_text_of_its_entries(void **state)
+{
+    (void)state;
+    static const pair cases[] = {
+        { "train:\n  freeze:\n    - \"*embed*\"\n    - '*.layers.[0-3].*'\n  groups:\n"
+          "    - \"*.bias *norm* decay=0\"\n    - embed_out.* lr=0.1\n",
+          "train:\n  freeze: \"*embed* *.layers.[0-3].*\"\n"
+          "  groups: \"*.bias *norm* decay=0; embed_out.* lr=0.1\"\n" },
+        { "train: { freeze: [a?, b?], groups: [c? lr=2], batch: 3 }\n",
+          "train: { freeze: a? b?, groups: c? lr=2, batch: 3 }\n" },
+        { "train.freeze: []\ntrain.groups: []\n", "train.freeze: \"\"\ntrain.groups: \"\"\n" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_config list, text;
+        hr_error err;
+        hr_config_default(&list);
+        hr_config_default(&text);
+        if (read_text(&list, cases[i].wrong, &err) != HR_OK) fail_msg("%s", err.message);
+        assert_int_equal(read_text(&text, cases[i].right, &err), HR_OK);
+        assert_memory_equal(&list, &text, sizeof list);
+    }
+}
+
+/* Entries of 9 letters with a blank between them: 102 of them are 1,019 bytes. */
+static void a_list_has_the_room_of_its_text_and_no_more(void **state)
+{
+    (void)state;
+    char text[4096] = "train.freeze:\n";
+    char *end = text + strlen(text);
+    for (int32_t i = 0; i < 102; i++) end += sprintf(end, "- abcdefghi\n");
+    hr_config config;
+    hr_config_default(&config);
+    assert_int_equal(read_text(&config, text, NULL), HR_OK);
+    assert_int_equal(strlen(config.train.freeze), 1019);
+    static const char *const last[] = { "- abc\n", "- abcd\n", "- abcde\n", "- abc\n- d\n" };
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
+        strcpy(end, last[i]);
+        if (i == 0) assert_int_equal(read_text(&config, text, NULL), HR_OK);
+        else
+            assert_refused(text, (int64_t)strlen(text),
+                           "2: train.freeze takes text of at most 1023 bytes; it was given "
+                           "\"abcdefghi abcdefghi abcdefghi abcdefghi ...\"");
+    }
+}
+
+static void an_empty_recipe_is_the_defaults(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "", "# nothing\n", "---\n", "{}\n" };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        hr_config config, before;
+        hr_config_default(&config);
+        before = config;
+        assert_int_equal(read_text(&config, texts[i], NULL), HR_OK);
+        assert_memory_equal(&config, &before, sizeof config);
+    }
+}
 
 static void a_bad_recipe_is_refused_with_file_and_line(void **state)
 {
@@ -138,6 +183,30 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
           "2: tags (!name) are not taken; a recipe is mappings of keys to single values" },
         { "train: !t {batch: 4}\n",
           "1: tags (!name) are not taken; a recipe is mappings of keys to single values" },
+        { "train:\n  freeze: [a*, [b*]]\n", "2: a list within a list, which takes single values" },
+        { "train:\n  freeze:\n    - a: b\n",
+          "3: a mapping within a list, which takes single values" },
+        { "train:\n  groups:\n    - a* lr=1\n    -\n",
+          "4: an entry of a list that says nothing: leave it out" },
+        { "train:\n  freeze:\n    - \" \"\n",
+          "3: an entry of a list that says nothing: leave it out" },
+        { "train.freeze: [~]\n", "1: an entry of a list that says nothing: leave it out" },
+        { "train.freeze: [a*]\ntrain:\n  freeze:\n    - b*\n    - c*\n",
+          "4: train.freeze is given twice, first in line 1; keep one of them" },
+        { "train.freeze: &f [a*]\n",
+          "1: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+        { "train.freeze: !!seq [a*]\n",
+          "1: tags (!name) are not taken; a recipe is mappings of keys to single values" },
+        { "train.freeze: [&f a*]\n",
+          "1: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+        { "train.freeze:\n  - *a\n",
+          "2: aliases (*name) are not taken; a recipe is mappings of keys to single values" },
+        { "? [train.freeze]\n: 1\n",
+          "1: lists are not taken; a recipe is mappings of keys to single values" },
+        { "train: [freeze]\n",
+          "1: lists are not taken; a recipe is mappings of keys to single values" },
+        { "data:\n  train: [a.txt, b.txt]\n",
+          "2: lists are not taken; a recipe is mappings of keys to single values" },
         { "train: {}\n---\nmodel: {}\n",
           "2: a second document (---) is not taken; a recipe is mappings of keys to single "
           "values" },
@@ -271,6 +340,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recipe_nests_or_dots_its_keys),
+        cmocka_unit_test(a_list_of_patterns_or_groups_is_the_text_of_its_entries),
+        cmocka_unit_test(a_list_has_the_room_of_its_text_and_no_more),
         cmocka_unit_test(an_empty_recipe_is_the_defaults),
         cmocka_unit_test(a_bad_recipe_is_refused_with_file_and_line),
         cmocka_unit_test(deep_nesting_is_refused_where_it_begins),
