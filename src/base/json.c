@@ -107,18 +107,55 @@ static int64_t unescape(hr_json *json, char *out)
     return hr_json_put_point(out, point);
 }
 
-/* Bytes of the character of two bytes or more at hand; 0 when it is no UTF-8. */
-static int64_t utf8_bytes(const hr_json *json)
+int64_t hr_json_character(const char *characters, int64_t there)
 {
-    const uint8_t *text = (const uint8_t *)json->text + json->at;
+    const uint8_t *text = (const uint8_t *)characters;
+    if (*text < 0x80) return 1;
     const int64_t bytes = *text >= 0xf0 ? 4 : *text >= 0xe0 ? 3 : 2;
-    if (*text < 0xc2 || *text > 0xf4 || bytes > json->bytes - json->at) return 0;
+    if (*text < 0xc2 || *text > 0xf4 || bytes > there) return 0;
     for (int64_t i = 1; i < bytes; i++)
         if ((text[i] & 0xc0) != 0x80) return 0;
     const bool longer_than_needed = (*text == 0xe0 && text[1] < 0xa0) ||
                                     (*text == 0xf0 && text[1] < 0x90);
     const bool no_point = (*text == 0xed && text[1] >= 0xa0) || (*text == 0xf4 && text[1] >= 0x90);
     return longer_than_needed || no_point ? 0 : bytes;
+}
+
+/* Returns its bytes; 0: the character needs none. */
+static int64_t escape(char out[6], char c)
+{
+    static const char letters[] = "\"\\bfnrt", meant[] = "\"\\\b\f\n\r\t",
+                      hex[] = "0123456789abcdef";
+    const char *letter = c ? strchr(meant, c) : NULL;
+    if (letter) {
+        out[0] = '\\';
+        out[1] = letters[letter - meant];
+        return 2;
+    }
+    if ((uint8_t)c >= ' ' && c != 127) return 0;
+    memcpy(out, "\\u00", 4);
+    out[4] = hex[c >> 4];
+    out[5] = hex[c & 15];
+    return 6;
+}
+
+int64_t hr_json_escape(char *out, int64_t room, const char *text, int64_t bytes, int64_t *taken)
+{
+    const char replacement[] = "\xef\xbf\xbd";
+    int64_t at = 0, used = 0;
+    while (at < bytes) {
+        char escaped[6];
+        const int64_t length = hr_json_character(text + at, bytes - at);
+        int64_t put = length == 1 ? escape(escaped, text[at]) : 0;
+        const char *from = put ? escaped : length ? text + at : replacement;
+        if (!put) put = length ? length : (int64_t)sizeof replacement - 1;
+        if (put > room - used) break;
+        memcpy(out + used, from, (size_t)put);
+        used += put;
+        at += length ? length : 1;
+    }
+    *taken = at;
+    return used;
 }
 
 /* What is decoded is never longer than what was read, and the quote at the end is room for the
@@ -137,7 +174,7 @@ static hr_json_kind take_string(hr_json *json, hr_json_kind kind)
             out += written;
             continue;
         }
-        const int64_t bytes = c < 0x80 ? 1 : utf8_bytes(json);
+        const int64_t bytes = hr_json_character(json->text + json->at, json->bytes - json->at);
         if (!bytes) return wrong(json, "bytes that are not UTF-8");
         memmove(out, json->text + json->at, (size_t)bytes);
         out += bytes;

@@ -52,6 +52,18 @@ bool hr_json_skip(hr_json *json, hr_json_kind kind);
 int32_t hr_json_hex(const char digits[4]);
 int64_t hr_json_put_point(char out[4], int32_t point);
 
+/* Bytes of the UTF-8 character that text [bytes > 0] begins with; 0 where it begins with none. */
+int64_t hr_json_character(const char *text, int64_t bytes);
+
+/* Writes text [bytes] into out [room] as the inside of a JSON string: what it cannot hold is
+ * escaped, and each byte that is no UTF-8 becomes U+FFFD. Ends before the first character that does
+ * not fit. No null is put behind.
+ *
+ *   taken  out; bytes of the text that were written: all, if there was room
+ *
+ * Returns the bytes written, at most six for one. */
+int64_t hr_json_escape(char *out, int64_t room, const char *text, int64_t bytes, int64_t *taken);
+
 /* A number that was just read as a whole number or any; false, and nothing written, when it is none
  * or out of range. */
 bool hr_json_integer(const hr_json *json, int64_t *value);

@@ -8,88 +8,139 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "base/number.h"
+#include "base/writer.h"
+
+/* ---- the file */
 
 hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_error *err)
 {
-    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+    const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
     int fd = path ? open(path, flags | O_EXCL, 0666) : -1;
     const bool made = fd >= 0;
     if (path && !made) fd = open(path, flags, 0666);
     if (path && fd < 0)
         return hr_fail(err, HR_USAGE, "the metrics %s cannot be written: %s", path,
                        strerror(errno));
-    *metrics = (hr_metrics){ .fd = fd, .path = path, .line = line, .made = made };
+    *metrics = (hr_metrics){ .fd = fd, .path = path, .line = line, .made = made, .cut_due = true };
     return HR_OK;
 }
 
-/* JSON has no word for what is not finite. */
-static const char *print_json(double value, char text[HR_REAL_BYTES])
-{
-    return isfinite(value) ? hr_real_print(value, text) : "null";
-}
+/* Keys that each kind of line begins with. The last one is alone where a run ended before its first
+ * step. */
+static const char *const beginnings[] = { "step", "event", "arena_bytes_planned" };
+enum { BEGINNINGS = sizeof beginnings / sizeof *beginnings };
 
-/* Cuts the file behind its whole lines. A pipe or a device cannot be cut, and need not be. */
-static void keep_whole_lines(const hr_metrics *metrics)
+/* Whether a whole line is an object with one of the keys. The text is written to. */
+static bool is_ours(char *text, int64_t bytes)
 {
-    const int error = errno;
-    if (ftruncate(metrics->fd, metrics->bytes) == 0)
-        (void)!lseek(metrics->fd, metrics->bytes, SEEK_SET);
-    errno = error;
-}
-
-static hr_status write_line(hr_metrics *metrics, int length, hr_error *err)
-{
-    HR_ASSERT(length > 0 && length < HR_METRICS_BYTES);
-    if (metrics->bytes == 0) keep_whole_lines(metrics);
-    for (int written = 0; written < length;) {
-        const ssize_t count = write(metrics->fd, metrics->line + written,
-                                    (size_t)(length - written));
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) {
-            keep_whole_lines(metrics);
-            return hr_fail(err, HR_FAILURE, "the metrics %s cannot be written: %s", metrics->path,
-                           strerror(errno));
-        }
-        written += (int)count;
+    hr_json json = hr_json_over(text, bytes);
+    bool found = false;
+    json.zeros = true;
+    if (hr_json_next(&json) != HR_JSON_OBJECT) return false;
+    for (;;) {
+        const hr_json_kind kind = hr_json_next(&json);
+        if (kind == HR_JSON_CLOSE) return found && hr_json_next(&json) == HR_JSON_END;
+        if (kind != HR_JSON_KEY) return false;
+        for (int32_t i = 0; i < BEGINNINGS; i++) found |= hr_json_is(&json, beginnings[i]);
+        if (!hr_json_skip(&json, hr_json_next(&json))) return false;
     }
-    metrics->bytes += length;
-    return HR_OK;
 }
 
-hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step, hr_error *err)
+/* Whether a text without an end of line is what a kill left of our first line. */
+static bool is_part_of_ours(const char *text, int64_t bytes)
 {
-    if (metrics->fd < 0) return HR_OK;
-    char loss[HR_REAL_BYTES], lr[HR_REAL_BYTES], norm[HR_REAL_BYTES];
-    char speed[HR_REAL_BYTES], seconds[HR_REAL_BYTES];
-    char z_loss[HR_REAL_BYTES], beside[HR_REAL_BYTES + 16] = "";
-    if (step->pulls)
-        snprintf(beside, sizeof beside, "\"z_loss\":%s,", print_json(step->z_loss, z_loss));
-    const int length = snprintf(
-        metrics->line, HR_METRICS_BYTES,
-        "{\"step\":%lld,\"loss\":%s,%s\"lr\":%s,\"grad_norm\":%s,\"tokens\":%lld,"
-        "\"clock\":{\"tokens_per_second\":%s,\"seconds\":%s}}\n",
-        (long long)step->step, print_json(step->loss, loss), beside, print_json(step->lr, lr),
-        print_json(step->grad_norm, norm), (long long)step->tokens,
-        print_json(step->tokens_per_second, speed), print_json(step->seconds, seconds));
-    return write_line(metrics, length, err);
+    for (int32_t i = 0; i < BEGINNINGS; i++) {
+        char begin[32];
+        const int64_t length = snprintf(begin, sizeof begin, "{\"%s\":", beginnings[i]);
+        if (!memcmp(text, begin, (size_t)hr_min(bytes, length))) return true;
+    }
+    return false;
 }
 
-hr_status hr_metrics_write_last(hr_metrics *metrics, const hr_metrics_last *last, hr_error *err)
+static hr_status check_first_line(int file, const char *path, int64_t bytes, bool may_be_torn,
+                                  char *line, hr_error *err)
 {
-    if (metrics->fd < 0) return HR_OK;
-    char loss[HR_REAL_BYTES];
-    const int length = snprintf(
-        metrics->line, HR_METRICS_BYTES,
-        "{\"arena_bytes_planned\":%lld,\"arena_bytes_used\":%lld,\"process_bytes_planned\":%lld,"
-        "\"process_bytes_measured\":%lld,\"valid_loss\":%s}\n",
-        (long long)last->arena_bytes_planned, (long long)last->arena_bytes_used,
-        (long long)last->process_bytes_planned, (long long)last->process_bytes_measured,
-        print_json(last->valid_loss, loss));
-    return write_line(metrics, length, err);
+    const int64_t read = hr_min(bytes, HR_METRICS_BYTES - 1);
+    const hr_status status = hr_file_read(file, path, 0, line, read, err);
+    if (status != HR_OK || bytes == 0) return status;
+    const char *end = memchr(line, '\n', (size_t)read);
+    const bool torn = !end && read == bytes && may_be_torn;
+    const bool ours = end ? is_ours(line, end - line) : torn && is_part_of_ours(line, bytes);
+    if (ours) return HR_OK;
+    return hr_fail(err, HR_CORRUPT,
+                   "the metrics %s begin with no line of a run, and are left as they are; name "
+                   "another file",
+                   path);
+}
+
+/* Whether a line ends at `keep_bytes`, and the file is ours. */
+static hr_status check_kept(int file, const char *path, int64_t bytes, int64_t keep_bytes,
+                            char *line, hr_error *err)
+{
+    char end = '\n';
+    if (keep_bytes < 0 || keep_bytes > bytes)
+        return hr_fail(err, HR_CORRUPT,
+                       "the metrics %s have %lld bytes, and %lld are to be gone on from", path,
+                       (long long)bytes, (long long)keep_bytes);
+    hr_status status = check_first_line(file, path, bytes, keep_bytes == 0, line, err);
+    if (status == HR_OK && keep_bytes)
+        status = hr_file_read(file, path, keep_bytes - 1, &end, 1, err);
+    if (status == HR_OK && end != '\n')
+        return hr_fail(err, HR_CORRUPT,
+                       "the metrics %s are to be gone on from byte %lld, where no line ends", path,
+                       (long long)keep_bytes);
+    return status;
+}
+
+/* Only what may be a file of metrics already is looked at. */
+static bool is_file(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && (S_ISREG(there.st_mode) || S_ISDIR(there.st_mode));
+}
+
+hr_status hr_metrics_check(const char *path, char *line, hr_error *err)
+{
+    int file = -1;
+    int64_t bytes;
+    if (!path || !is_file(path)) return HR_OK;
+    hr_status status = hr_file_open(path, &file, &bytes, err);
+    if (status == HR_OK) status = check_first_line(file, path, bytes, true, line, err);
+    hr_file_close(&file);
+    return status;
+}
+
+hr_status hr_metrics_continue(hr_metrics *metrics, const char *path, int64_t keep_bytes, char *line,
+                              hr_error *err)
+{
+    int file = -1;
+    int64_t bytes = 0;
+    hr_status status = HR_OK;
+    if (!path) return hr_metrics_open(metrics, path, line, err);
+    const bool there = hr_file_exists(path), regular = is_file(path);
+    if (regular) status = hr_file_open(path, &file, &bytes, err);
+    if (status == HR_OK && (regular || !there))
+        status = check_kept(file, path, bytes, keep_bytes, line, err);
+    hr_file_close(&file);
+    if (status == HR_OK) status = hr_metrics_open(metrics, path, line, err);
+    if (status == HR_OK && regular) metrics->bytes = keep_bytes;
+    return status;
+}
+
+hr_status hr_metrics_flush(const hr_metrics *metrics, hr_error *err)
+{
+    if (metrics->fd < 0 || fdatasync(metrics->fd) == 0 || errno == EINVAL || errno == EROFS)
+        return HR_OK;
+    return hr_fail(err, HR_FAILURE, "the metrics %s cannot be flushed: %s", metrics->path,
+                   strerror(errno));
 }
 
 hr_status hr_metrics_close(hr_metrics *metrics, hr_error *err)
@@ -101,4 +152,151 @@ hr_status hr_metrics_close(hr_metrics *metrics, hr_error *err)
     if (close(fd) == 0) return HR_OK;
     return hr_fail(err, HR_FAILURE, "the metrics %s cannot be written: %s", metrics->path,
                    strerror(errno));
+}
+
+/* ---- a line */
+
+/* Cuts the file behind its whole lines. A pipe or a device cannot be cut, and need not be. */
+static bool cut(const hr_metrics *metrics)
+{
+    while (ftruncate(metrics->fd, metrics->bytes) != 0)
+        if (errno != EINTR) return errno == EINVAL;
+    return true;
+}
+
+static hr_status write_line(hr_metrics *metrics, int64_t length, hr_error *err)
+{
+    HR_ASSERT(length > 0 && length < HR_METRICS_BYTES && metrics->line[length - 1] == '\n');
+    int code = metrics->cut_due && !cut(metrics) ? errno : 0;
+    metrics->cut_due = code != 0;
+    for (int64_t written = 0; written < length && !code;) {
+        const ssize_t count = write(metrics->fd, metrics->line + written,
+                                    (size_t)(length - written));
+        if (count < 0 && errno == EINTR) continue;
+        if (count > 0) written += count;
+        else code = count < 0 ? errno : ENOSPC;
+        if (code) metrics->cut_due = !cut(metrics);
+    }
+    if (code)
+        return hr_fail(err, HR_FAILURE, "the metrics %s cannot be written: %s", metrics->path,
+                       strerror(code));
+    metrics->bytes += length;
+    return HR_OK;
+}
+
+/* JSON has no word for what is not finite. */
+static const char *print_json(double value, char text[HR_REAL_BYTES])
+{
+    return isfinite(value) ? hr_real_print(value, text) : "null";
+}
+
+static hr_writer begin(const hr_metrics *metrics)
+{
+    return (hr_writer){ metrics->line, HR_METRICS_BYTES };
+}
+
+static hr_status end(hr_metrics *metrics, const hr_writer *w, hr_error *err)
+{
+    HR_ASSERT(!w->cut);
+    return write_line(metrics, w->used, err);
+}
+
+hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step, hr_error *err)
+{
+    if (metrics->fd < 0) return HR_OK;
+    char loss[HR_REAL_BYTES], lr[HR_REAL_BYTES], norm[HR_REAL_BYTES], z_loss[HR_REAL_BYTES];
+    char speed[HR_REAL_BYTES], fraction[HR_REAL_BYTES], seconds[HR_REAL_BYTES];
+    hr_writer w = begin(metrics);
+    hr_put(&w, "{\"step\":%lld,\"loss\":%s,", (long long)step->step, print_json(step->loss, loss));
+    if (step->pulls) hr_put(&w, "\"z_loss\":%s,", print_json(step->z_loss, z_loss));
+    hr_put(&w,
+           "\"lr\":%s,\"grad_norm\":%s,\"tokens\":%lld,\"clock\":{\"tokens_per_second\":%s,"
+           "\"fraction_of_ceiling\":%s,\"seconds\":%s}}\n",
+           print_json(step->lr, lr), print_json(step->grad_norm, norm), (long long)step->tokens,
+           print_json(step->tokens_per_second, speed),
+           print_json(step->fraction_of_ceiling > 0 ? step->fraction_of_ceiling : (double)NAN,
+                      fraction),
+           print_json(step->seconds, seconds));
+    return end(metrics, &w, err);
+}
+
+hr_status hr_metrics_write_last(hr_metrics *metrics, const hr_metrics_last *last, hr_error *err)
+{
+    if (metrics->fd < 0) return HR_OK;
+    char loss[HR_REAL_BYTES];
+    hr_writer w = begin(metrics);
+    hr_put(&w,
+           "{\"arena_bytes_planned\":%lld,\"arena_bytes_used\":%lld,\"process_bytes_planned\":%lld,"
+           "\"process_bytes_measured\":%lld,\"valid_loss\":%s}\n",
+           (long long)last->arena_bytes_planned, (long long)last->arena_bytes_used,
+           (long long)last->process_bytes_planned, (long long)last->process_bytes_measured,
+           print_json(last->valid_loss, loss));
+    return end(metrics, &w, err);
+}
+
+/* ---- events */
+
+/* A text as a member's value, and that it was cut; room is left for what ends the line. */
+static void put_text(hr_writer *w, const char *name, const char *text, int64_t bytes)
+{
+    const int64_t end_bytes = 128;
+    int64_t taken;
+    hr_put(w, "\"%s\":\"", name);
+    w->used += hr_json_escape(w->text + w->used, w->bytes - w->used - end_bytes, text, bytes,
+                              &taken);
+    hr_put(w, taken < bytes ? "\",\"cut\":true" : "\"");
+}
+
+hr_status hr_metrics_write_evaluation(hr_metrics *metrics, int64_t step, double valid_loss,
+                                      int64_t tokens, hr_error *err)
+{
+    if (metrics->fd < 0) return HR_OK;
+    char loss[HR_REAL_BYTES];
+    hr_writer w = begin(metrics);
+    hr_put(&w, "{\"event\":\"evaluation\",\"step\":%lld,\"valid_loss\":%s,\"tokens\":%lld}\n",
+           (long long)step, print_json(valid_loss, loss), (long long)tokens);
+    return end(metrics, &w, err);
+}
+
+hr_status hr_metrics_write_sample(hr_metrics *metrics, int64_t step, const char *text,
+                                  int64_t bytes, hr_error *err)
+{
+    if (metrics->fd < 0) return HR_OK;
+    hr_writer w = begin(metrics);
+    hr_put(&w, "{\"event\":\"sample\",\"step\":%lld,", (long long)step);
+    put_text(&w, "text", text, bytes);
+    hr_put(&w, "}\n");
+    return end(metrics, &w, err);
+}
+
+hr_status hr_metrics_write_save(hr_metrics *metrics, int64_t step, const char *path, double seconds,
+                                hr_error *err)
+{
+    if (metrics->fd < 0) return HR_OK;
+    char text[HR_REAL_BYTES];
+    hr_writer w = begin(metrics);
+    hr_put(&w, "{\"event\":\"save\",\"step\":%lld,", (long long)step);
+    put_text(&w, "path", path, (int64_t)strlen(path));
+    hr_put(&w, ",\"clock\":{\"seconds\":%s}}\n", print_json(seconds, text));
+    return end(metrics, &w, err);
+}
+
+hr_status hr_metrics_write_signal(hr_metrics *metrics, int64_t step, const char *signal,
+                                  hr_error *err)
+{
+    if (metrics->fd < 0) return HR_OK;
+    hr_writer w = begin(metrics);
+    hr_put(&w, "{\"event\":\"signal\",\"signal\":\"%s\",\"step\":%lld}\n", signal, (long long)step);
+    return end(metrics, &w, err);
+}
+
+hr_status hr_metrics_write_trouble(hr_metrics *metrics, int64_t step, const char *what,
+                                   hr_error *err)
+{
+    if (metrics->fd < 0) return HR_OK;
+    hr_writer w = begin(metrics);
+    hr_put(&w, "{\"event\":\"trouble\",\"step\":%lld,", (long long)step);
+    put_text(&w, "what", what, (int64_t)strlen(what));
+    hr_put(&w, "}\n");
+    return end(metrics, &w, err);
 }

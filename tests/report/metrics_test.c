@@ -79,7 +79,8 @@ static void every_number_reads_back_to_the_same_bits(void **state)
                                       random_double(&draw),
                                       random_double(&draw),
                                       i % 2,
-                                      random_double(&draw) };
+                                      random_double(&draw),
+                                      fabs(random_double(&draw)) };
         assert_int_equal(hr_metrics_write_step(&metrics, &steps[i], NULL), HR_OK);
     }
     assert_int_equal(hr_metrics_close(&metrics, NULL), HR_OK);
@@ -101,6 +102,7 @@ static void every_number_reads_back_to_the_same_bits(void **state)
         assert_true(number(object, "grad_norm") == steps[i].grad_norm);
         assert_true(number(clock, "tokens_per_second") == steps[i].tokens_per_second);
         assert_true(number(clock, "seconds") == steps[i].seconds);
+        assert_true(number(clock, "fraction_of_ceiling") == steps[i].fraction_of_ceiling);
         json_decref(object);
     }
     assert_null(fgets(line, sizeof line, file));
@@ -122,7 +124,8 @@ static void what_is_not_finite_is_null(void **state)
     assert_true(read(fd, text, sizeof text - 1) > 0);
     close(fd);
     assert_string_equal(text, "{\"step\":1,\"loss\":null,\"lr\":null,\"grad_norm\":null,"
-                              "\"tokens\":2,\"clock\":{\"tokens_per_second\":3,\"seconds\":0.5}}\n"
+                              "\"tokens\":2,\"clock\":{\"tokens_per_second\":3,"
+                              "\"fraction_of_ceiling\":null,\"seconds\":0.5}}\n"
                               "{\"arena_bytes_planned\":10,\"arena_bytes_used\":9,"
                               "\"process_bytes_planned\":8,\"process_bytes_measured\":7,"
                               "\"valid_loss\":null}\n");
@@ -134,7 +137,8 @@ static void the_longest_line_fits(void **state)
     hr_metrics metrics;
     open_metrics(&metrics);
     const double wide = -1.2345678901234567e-300;
-    const hr_metrics_step step = { INT64_MIN, wide, wide, wide, INT64_MIN, wide, wide, true, wide };
+    const hr_metrics_step step = { INT64_MIN, wide, wide, wide, INT64_MIN,
+                                   wide,      wide, true, wide, 1.2345678901234567e-300 };
     const hr_metrics_last last = { INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, wide };
     assert_int_equal(hr_metrics_write_step(&metrics, &step, NULL), HR_OK);
     assert_int_equal(hr_metrics_write_last(&metrics, &last, NULL), HR_OK);
