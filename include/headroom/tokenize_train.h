@@ -17,10 +17,11 @@ extern "C" {
 #endif
 
 typedef struct {
-    int32_t stage;                      /* 1, or 2 of SuperBPE */
-    int64_t text_bytes, lines, words;   /* of the text; distinct words, or those of stage 2 */
-    int64_t slots;                      /* symbols to begin with, and one more a word */
-    int64_t tables_bytes, engine_bytes; /* of the plan: words and buffers; everything that merges */
+    int32_t stage;                    /* 1, or 2 of SuperBPE */
+    int64_t text_bytes, lines, words; /* of the text; distinct words, or those of stage 2 */
+    int64_t slots;                    /* symbols to begin with that may ever be merged, and one */
+    int64_t tables_bytes;             /* of the plan: while the text is counted and written down */
+    int64_t engine_bytes;             /* of the plan: then, while it merges */
     int64_t process_bytes_planned;
     bool resumed;
 } hr_tokenize_train_plan;
@@ -59,6 +60,8 @@ typedef struct {
     int64_t transition;
     const char *inherit;                /* a merges.txt instead of stage 1 */
     const char *pattern_two, *like_two; /* of stage 2 */
+    int64_t cut_from; /* bytes of text from which on what is too rare to be merged is cut out of it:
+                         less memory, more time, the same tokens */
 
     int64_t budget;                          /* bytes of the process; 0: what the machine has */
     int64_t threads;                         /* 0: as affinity and cgroup quota allow */

@@ -46,7 +46,7 @@ static void planned(void *context, const hr_tokenize_train_plan *plan)
            plan->resumed ? ", going on where it was" : "", (long long)plan->text_bytes,
            (long long)plan->lines, (long long)plan->words,
            plan->stage == 1 ? "distinct words" : "words");
-    printf("plan   process %s, of which words and buffers %s, merging %s\n",
+    printf("plan   process %s: reading and writing it down %s, then merging %s\n",
            hr_bytes_print(plan->process_bytes_planned, process),
            hr_bytes_print(plan->tables_bytes, tables), hr_bytes_print(plan->engine_bytes, engine));
     fflush(stdout);

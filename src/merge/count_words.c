@@ -34,34 +34,50 @@ hr_status hr_stage_size_words(hr_stage *s, hr_error *err)
     for (int32_t byte = 0; byte < 256; byte++) most = hr_max(most, there[byte]);
     s->result->plan.words = words->word_count;
     s->sizes.words = words->word_count;
-    s->sizes.slots = words->text_bytes + words->word_count + 1;
+    s->sizes.slots = words->text_bytes + 1;
     s->sizes.positions = 2 * s->sizes.slots + 16 * most + 4096;
     s->sizes.pairs = pairs_for(s->sizes.slots, s->request->vocab_size);
     s->sizes.merges = s->request->vocab_size + 65536;
     return HR_OK;
 }
 
-hr_status hr_stage_build_words(hr_stage *s, hr_error *err)
+/* In bytes: there is no vocabulary yet. */
+hr_status hr_stage_write_words(hr_stage *s, hr_error *err)
 {
-    uint32_t ids[256];
     hr_engine *e = &s->engine;
     const hr_word_counts *words = &s->words;
-    hr_alphabet_put(&s->alphabet, s->request->special_tokens, s->request->special_count,
-                    &e->vocabulary, ids);
     int64_t at = 0;
+    (void)err;
     for (int64_t i = 0; i < words->word_count; i++) {
         const hr_counted_word *word = &words->words[i];
         e->counts[i] = word->count;
-        e->owners[at] = (uint32_t)i;
-        e->slots[at++] = HR_SLOT_EDGE;
         for (uint32_t b = 0; b < word->bytes; b++) {
-            const uint32_t id = ids[words->text[word->text + b]];
-            if (id == HR_NO_TOKEN) continue; /* beyond the limit of the alphabet: left out */
             e->owners[at] = (uint32_t)i;
-            e->slots[at++] = id;
+            e->slots[at++] = words->text[word->text + b] | (b ? 0 : HR_SLOT_FIRST);
         }
     }
-    e->slots[at++] = HR_SLOT_EDGE;
+    e->slots[at++] = HR_SLOT_END;
     e->slot_count = at;
+    return HR_OK;
+}
+
+/* Bytes beyond the limit of the alphabet are left out, and what stood around them closes up. */
+hr_status hr_stage_build_words(hr_stage *s, hr_error *err)
+{
+    uint32_t ids[256], first = 0;
+    hr_engine *e = &s->engine;
+    int64_t to = 0;
+    hr_alphabet_put(&s->alphabet, s->request->special_tokens, s->request->special_count,
+                    &e->vocabulary, ids);
+    for (int64_t at = 0; at < e->slot_count - 1; at++) {
+        const uint32_t id = ids[e->slots[at] & UINT8_MAX];
+        first |= e->slots[at] & HR_SLOT_FIRST;
+        if (id == HR_NO_TOKEN) continue;
+        e->owners[to] = e->owners[at];
+        e->slots[to++] = id | first;
+        first = 0;
+    }
+    e->slots[to++] = HR_SLOT_END;
+    e->slot_count = to;
     return hr_engine_count(e, 1, err);
 }

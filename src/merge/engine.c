@@ -18,12 +18,25 @@ static int32_t index_bits_for(int64_t pairs)
     return bits;
 }
 
+int64_t hr_engine_corpus_bytes(const hr_engine_sizes *s)
+{
+    return hr_round_up(s->slots * 4, 64) * (s->words ? 2 : 1) + hr_round_up(s->words * 8, 64);
+}
+
+void hr_engine_place_corpus(hr_engine *e, hr_region *region, const hr_engine_sizes *s)
+{
+    *e = (hr_engine){ .sizes = *s };
+    e->slots = hr_region_take_raw(region, s->slots, 4);
+    HR_ASSERT(e->slots);
+    if (!s->words) return;
+    e->owners = hr_region_take_raw(region, s->slots, 4);
+    e->counts = hr_region_take_raw(region, s->words, 8);
+    HR_ASSERT(e->owners && e->counts);
+}
+
 int64_t hr_engine_bytes(const hr_engine_sizes *s)
 {
     const int64_t parts[] = {
-        s->slots * 4,
-        s->words ? s->slots * 4 : 0,
-        s->words * 8,
         s->positions * 4,
         s->pairs * (int64_t)sizeof(hr_engine_pair),
         s->pairs * (int64_t)sizeof(hr_engine_top),
@@ -40,17 +53,13 @@ int64_t hr_engine_bytes(const hr_engine_sizes *s)
     return sum;
 }
 
-void hr_engine_place(hr_engine *e, hr_region *region, const hr_engine_sizes *s)
+void hr_engine_place(hr_engine *e, hr_region *region)
 {
-    *e = (hr_engine){ .sizes = *s, .floor_count = 1 };
+    const hr_engine_sizes *s = &e->sizes;
+    e->floor_count = 1;
     e->floor_key = UINT64_MAX;
     e->index_bits = index_bits_for(s->pairs);
     hr_vocabulary_place(&e->vocabulary, region, s->tokens, s->leaves);
-    e->slots = hr_region_take_raw(region, s->slots, 4);
-    if (s->words) {
-        e->owners = hr_region_take_raw(region, s->slots, 4);
-        e->counts = hr_region_take_raw(region, s->words, 8);
-    }
     e->positions = hr_region_take_raw(region, s->positions, 4);
     e->pairs = hr_region_take_raw(region, s->pairs, sizeof *e->pairs);
     e->heap = hr_region_take_raw(region, s->pairs, sizeof *e->heap);
@@ -60,8 +69,8 @@ void hr_engine_place(hr_engine *e, hr_region *region, const hr_engine_sizes *s)
     for (int32_t i = 0; i < 2; i++) e->touched[i] = hr_region_take_raw(region, s->tokens, 4);
     e->merges = hr_region_take_raw(region, s->merges, sizeof *e->merges);
     e->levels = hr_region_take_raw(region, HR_LEVELS, sizeof *e->levels);
-    HR_ASSERT(e->levels && e->slots && e->positions && e->pairs && e->heap && e->index &&
-              e->sides[1] && e->touched[1] && e->merges);
+    HR_ASSERT(e->levels && e->positions && e->pairs && e->heap && e->index && e->sides[1] &&
+              e->touched[1] && e->merges);
 }
 
 /* The index of pairs. */
@@ -155,7 +164,8 @@ static void drop_list(hr_engine *e, hr_engine_pair *pair)
 
 static bool is_there(const hr_engine *e, uint32_t at, uint64_t key)
 {
-    return e->slots[at] == key >> 32 && e->slots[hr_slot_next(e->slots, at)] == (uint32_t)key;
+    return hr_slot_token(e->slots[at]) == key >> 32 &&
+           e->slots[hr_slot_next(e->slots, at)] == (uint32_t)key;
 }
 
 /* Moves the lists to the front, without the positions where their pairs are no more. */
@@ -201,7 +211,7 @@ static void note(hr_engine *e, int64_t *events, int32_t which, uint32_t id, uint
  * but its beginning is. */
 static void join_slots(uint32_t *slots, uint32_t at, uint32_t right, uint32_t end, uint32_t joined)
 {
-    slots[at] = joined;
+    slots[at] = joined | (slots[at] & HR_SLOT_FIRST);
     slots[right] = slots[at + 1] = slots[end - 1] = HR_SLOT_DEAD | (end - at);
 }
 
@@ -224,8 +234,8 @@ static void merge_at(hr_engine *e, work *w, uint32_t at, uint32_t right)
     const int64_t count = e->owners ? e->counts[e->owners[at]] : 1;
     const uint32_t after = slots[end];
     join_slots(slots, at, right, end, w->joined);
-    if (slots[at - 1] != HR_SLOT_EDGE) {
-        const uint32_t left_at = hr_slot_previous(slots, at), left = slots[left_at];
+    if (!(slots[at] & HR_SLOT_FIRST)) {
+        const uint32_t left_at = hr_slot_previous(slots, at), left = hr_slot_token(slots[left_at]);
         hr_engine_side *side = side_of(e, 0, left);
         side->lost += count;
         if (may_grow(e, w, left)) {
@@ -233,7 +243,7 @@ static void merge_at(hr_engine *e, work *w, uint32_t at, uint32_t right)
             note(e, &w->events, 0, left, left_at);
         }
     }
-    if (after != HR_SLOT_EDGE) {
+    if (!(after & HR_SLOT_FIRST)) {
         side_of(e, 1, after)->lost += count;
         if (may_grow(e, w, after)) {
             /* The joined token beside itself is one pair, kept on the left. */
@@ -338,7 +348,7 @@ static hr_status merge_pair(hr_engine *e, hr_engine_pair *pair, hr_error *err)
     const uint32_t *at = e->positions + pair->first;
     for (uint32_t i = 0; i < pair->places; i++) {
         if (i + 16 < pair->places) __builtin_prefetch(&e->slots[at[i + 16]]);
-        if (e->slots[at[i]] != w.a) continue;
+        if (hr_slot_token(e->slots[at[i]]) != w.a) continue;
         const uint32_t right = hr_slot_next(e->slots, at[i]);
         if (e->slots[right] == w.b) merge_at(e, &w, at[i], right);
     }

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* merge/engine.h - merges the most frequent pair, again and again, in memory whose size is fixed.
  *
- * The corpus is one array of slots: tokens, and an edge between words. A token over several slots
- * has its length in the second and the last, so that both neighbours are found at once and nothing
- * ever moves. Pairs above a floor have a count and lists of where they are; when those run out of
- * room the floor rises, and when the counts have come down to the floor, all are counted anew. */
+ * The corpus is one array of slots, one a token, and the first of a word is marked. A token over
+ * several slots has its length in the second and the last, so that both neighbours are found at
+ * once and nothing ever moves. Pairs above a floor have a count and lists of where they are; when
+ * those run out of room the floor rises, and when the counts have come down to the floor, all are
+ * counted anew. */
 #ifndef HR_MERGE_ENGINE_H
 #define HR_MERGE_ENGINE_H
 
 #include "headroom/status.h"
 #include "merge/vocabulary.h"
 
-#define HR_SLOT_DEAD UINT32_C(0x80000000)
-#define HR_SLOT_EDGE UINT32_MAX
+#define HR_SLOT_DEAD UINT32_C(0x80000000)  /* of a span, which has its length here */
+#define HR_SLOT_FIRST UINT32_C(0x40000000) /* of a word, with the token's id */
+#define HR_SLOT_END (HR_SLOT_DEAD - 1)     /* behind the last word */
 #define HR_SLOTS_MAX (INT64_C(0xfffffff0))
 
 typedef struct {
-    int64_t slots;     /* tokens and edges: an edge before every word and one behind the last */
+    int64_t slots;     /* tokens, and one more behind the last */
     int64_t positions; /* of lists */
     int64_t pairs;     /* that are counted at one time */
     int64_t tokens;    /* ids, at most */
@@ -88,11 +90,15 @@ typedef struct {
     int64_t recounts;
 } hr_engine;
 
-/* Pure. */
+/* Of the corpus, and of everything else. Pure. */
+int64_t hr_engine_corpus_bytes(const hr_engine_sizes *sizes);
 int64_t hr_engine_bytes(const hr_engine_sizes *sizes);
 
-/* Arrays in the region; nothing in them. */
-void hr_engine_place(hr_engine *engine, hr_region *region, const hr_engine_sizes *sizes);
+/* The corpus in the region: slots, and owners and counts where words have them. Comes first. */
+void hr_engine_place_corpus(hr_engine *engine, hr_region *region, const hr_engine_sizes *sizes);
+
+/* The other arrays in the region; nothing in them. */
+void hr_engine_place(hr_engine *engine, hr_region *region);
 
 /* Counts all pairs of the corpus, which the caller wrote into slots [slot_count] (and owners,
  * counts), and fills heap and lists; `floor`: at least so many, 1 for all that fit. */

@@ -46,7 +46,7 @@ static int64_t count_lefts(hr_engine *e, int64_t *all)
     for (uint32_t id = 0; id < e->vocabulary.count; id++) left[id] = (hr_engine_side){ 0 };
     for (uint32_t at = 0, next; at < e->slot_count - 1; at = next) {
         next = hr_slot_next(slots, at);
-        if (slots[at] != HR_SLOT_EDGE && slots[next] != HR_SLOT_EDGE) left[slots[at]].gained++;
+        if (!(slots[next] & HR_SLOT_FIRST)) left[hr_slot_token(slots[at])].gained++;
     }
     *all = 0;
     for (uint32_t id = 0; id < e->vocabulary.count; id++) {
@@ -82,8 +82,8 @@ static void group(hr_engine *e, uint32_t first, uint32_t end, uint32_t *to)
     }
     for (uint32_t at = 0, next; at < e->slot_count - 1; at = next) {
         next = hr_slot_next(slots, at);
-        const uint32_t a = slots[at];
-        if (a < first || a >= end || slots[next] == HR_SLOT_EDGE) continue;
+        const uint32_t a = hr_slot_token(slots[at]);
+        if (a < first || a >= end || (slots[next] & HR_SLOT_FIRST)) continue;
         uint32_t *place = to + left[a].lost;
         place[0] = slots[next];
         if (e->owners) place[1] = e->owners[at];
@@ -183,8 +183,8 @@ static void fill(hr_engine *e)
     }
     for (uint32_t at = 0, next; at < e->slot_count - 1; at = next) {
         next = hr_slot_next(slots, at);
-        const uint32_t a = slots[at], b = slots[next];
-        if (a == HR_SLOT_EDGE || b == HR_SLOT_EDGE || !e->sides[0][a].events) continue;
+        const uint32_t a = hr_slot_token(slots[at]), b = slots[next];
+        if ((b & HR_SLOT_FIRST) || !e->sides[0][a].events) continue;
         hr_engine_pair *pair = hr_engine_find(e, hr_pair_key(a, b));
         if (pair) e->positions[pair->first + pair->places++] = at;
     }

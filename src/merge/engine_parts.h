@@ -5,12 +5,18 @@
 
 #include "merge/engine.h"
 
-/* The token, or edge, behind the token or edge at `at`. */
+/* The id of a token, whether it is the first of its word or not. */
+static inline uint32_t hr_slot_token(uint32_t slot)
+{
+    return slot & ~HR_SLOT_FIRST;
+}
+
+/* Where the token behind the token at `at` is, or the end. It has the plain id if it is of the same
+ * word. */
 static inline uint32_t hr_slot_next(const uint32_t *slots, uint32_t at)
 {
     const uint32_t next = slots[at + 1];
-    const bool is_span = (next & HR_SLOT_DEAD) && next != HR_SLOT_EDGE;
-    return is_span ? at + (next & ~HR_SLOT_DEAD) : at + 1;
+    return next & HR_SLOT_DEAD ? at + (next & ~HR_SLOT_DEAD) : at + 1;
 }
 
 /* The token before the token at `at`; there must be one. */

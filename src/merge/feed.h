@@ -13,6 +13,9 @@
 #include "tokenizer/cut.h"
 
 enum { HR_FEED_BYTES_LEAST = 1 << 20, HR_FEED_BYTES_MOST = 64 << 20, HR_FEED_FILES_MAX = 1024 };
+enum {
+    HR_FEED_BEHIND = 16
+}; /* bytes that a buffer has behind buffer_bytes; any, and for reading */
 
 typedef struct {
     const char *path;

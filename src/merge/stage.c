@@ -144,15 +144,16 @@ static hr_word_room first_room(const hr_stage *s)
 
 static hr_status open_reading(hr_stage *s, hr_error *err)
 {
-    hr_region cutter = { 0 };
     void *stacks;
     hr_status status = hr_stage_region(s, "pattern", hr_cutter_bytes(&s->pipeline.cut) + 64,
-                                       &cutter, err);
+                                       &s->cutting, err);
     if (status == HR_OK)
-        status = hr_cutter_place(&s->cutter, &cutter, &s->pipeline.cut, hr_cpu_detect(), err);
+        status = hr_cutter_place(&s->cutter, &s->cutting, &s->pipeline.cut, hr_cpu_detect(), err);
     if (status != HR_OK) return status;
     const int64_t buffer = hr_feed_buffer_bytes(s->source);
-    const int64_t each = hr_round_up(hr_cut_bytes(s->cutter), 64) + buffer + 128 +
+    const int64_t places = s->number == 2 ? INT64_C(1) << HR_ATOM_PLACE_BITS : 0;
+    const int64_t each = hr_round_up(hr_cut_bytes(s->cutter), 64) + buffer + HR_FEED_BEHIND + 192 +
+                         places * (int64_t)sizeof(hr_atom_place) +
                          hr_round_up((int64_t)sizeof *s->workers, 64);
     status = hr_stage_region(s, "reading", each * s->threads + 64, &s->reading, err);
     if (status != HR_OK) return status;
@@ -161,11 +162,12 @@ static hr_status open_reading(hr_stage *s, hr_error *err)
         hr_feed *feed = &s->workers[i].feed;
         feed->source = s->source;
         feed->buffer_bytes = buffer;
-        feed->buffer = hr_region_take_raw(&s->reading, buffer, 1);
+        feed->buffer = hr_region_take(&s->reading, buffer + HR_FEED_BEHIND, 1);
         feed->prefix_space = s->pipeline.prefix_space;
         feed->context = &s->workers[i];
         feed->descriptor = -1;
         s->workers[i].stage = s;
+        s->workers[i].places = hr_region_take(&s->reading, places, sizeof(hr_atom_place));
         HR_ASSERT(feed->buffer);
         status = hr_cut_place(&feed->cut, &s->reading, s->cutter, err);
     }
@@ -315,47 +317,90 @@ hr_status hr_stage_alphabet(hr_stage *s, const int64_t counts[256], hr_error *er
 
 /* ---- the plan */
 
-hr_status hr_stage_admit(hr_stage *s, bool resumed, hr_error *err)
+enum { WRITING_REGIONS = 6 };
+
+/* What is open only until the text is written. */
+static void writing_regions(hr_stage *s, hr_region *regions[WRITING_REGIONS])
 {
-    const int64_t budget = s->request->budget;
-    const int64_t available = budget ? budget : hr_room_process_bytes();
-    hr_tokenize_train_plan *told = &s->result->plan;
+    hr_region *const list[WRITING_REGIONS] = { &s->cutting, &s->reading, &s->counting,
+                                               &s->merged,  &s->atoms,   &s->bordering };
+    memcpy(regions, list, sizeof list);
+}
+
+/* Before: everything that is open, and the corpus. Then: the corpus and the arena. */
+static void make_plan(hr_stage *s, bool resumed)
+{
+    hr_region *writing[WRITING_REGIONS];
     hr_plan *plan = &s->plan;
+    hr_tokenize_train_plan *told = &s->result->plan;
+    const int64_t page = hr_page_bytes();
+    const int64_t corpus = hr_round_up(hr_engine_corpus_bytes(&s->sizes), page);
+    int64_t stay = s->memory.regions_bytes + corpus;
+    const int64_t most = hr_max(s->memory.regions_bytes_most, stay) + s->memory.stacks.bytes;
+    writing_regions(s, writing);
+    for (int32_t i = 0; i < WRITING_REGIONS; i++) stay -= writing[i]->bytes;
+    *plan = (hr_plan){ .threads = s->threads,
+                       .page_bytes = page,
+                       .arena_bytes = hr_engine_bytes(&s->sizes) };
+    hr_memory_account(&s->memory, most, stay, plan);
+    told->stage = s->number;
+    told->slots = s->sizes.slots;
+    told->tables_bytes = most - s->memory.stacks.bytes;
+    told->engine_bytes = stay + plan->arena_bytes;
+    told->process_bytes_planned = plan->process_bytes;
+    told->resumed = resumed;
+}
+
+static hr_status check_plan(const hr_stage *s, hr_error *err)
+{
+    const int64_t budget = s->request->budget, planned = s->plan.process_bytes;
+    const int64_t available = budget ? budget : hr_room_process_bytes();
+    const int64_t needed = planned + (budget ? 0 : hr_process_kernel_bytes(planned, s->threads));
+    char wanted[64], there[64];
     if (s->sizes.slots > HR_SLOTS_MAX || s->sizes.positions > HR_SLOTS_MAX)
         return hr_fail(err, HR_NO_FIT, "text: %lld symbols after counting, at most %lld are merged",
                        (long long)s->sizes.slots, (long long)HR_SLOTS_MAX);
-    *plan = (hr_plan){ .threads = s->threads,
-                       .page_bytes = hr_page_bytes(),
-                       .arena_bytes = hr_engine_bytes(&s->sizes) };
-    hr_memory_account(&s->memory, s->memory.regions_bytes_most, s->memory.regions_bytes, plan);
-    told->stage = s->number;
-    told->slots = s->sizes.slots;
-    told->tables_bytes = s->memory.regions_bytes;
-    told->engine_bytes = plan->arena_bytes;
-    told->process_bytes_planned = plan->process_bytes;
-    told->resumed = resumed;
-    const int64_t needed = plan->process_bytes +
-                           (budget ? 0 : hr_process_kernel_bytes(plan->process_bytes, s->threads));
-    if (needed > available) {
-        char wanted[64], there[64];
-        return hr_fail(err, HR_NO_FIT,
-                       "stage %d: needs %s, there are %s; give a larger --budget or "
-                       "less text",
-                       s->number, hr_bytes_print(needed, wanted), hr_bytes_print(available, there));
-    }
-    if (s->request->planned) s->request->planned(s->request->context, told);
-    hr_status status = hr_memory_arena_open(&s->memory, plan, s->request->interrupts, err);
+    if (needed <= available) return HR_OK;
+    return hr_fail(err, HR_NO_FIT,
+                   "stage %d: needs %s, there are %s; give a larger --budget or less text",
+                   s->number, hr_bytes_print(needed, wanted), hr_bytes_print(available, there));
+}
+
+/* The text as tokens, and nothing of what made it. */
+static hr_status write_corpus(hr_stage *s, bool resumed, hr_error *err)
+{
+    hr_region corpus, *writing[WRITING_REGIONS];
+    hr_status status = hr_memory_region_open(&s->memory, "text as tokens",
+                                             hr_engine_corpus_bytes(&s->sizes), &corpus, err);
     if (status != HR_OK) return status;
-    hr_region arena = hr_region_over(s->memory.arena, plan->arena_bytes);
-    hr_engine_place(&s->engine, &arena, &s->sizes);
-    s->engine.rules = (hr_engine_rules){ .vocabulary_max = s->request->vocab_size,
-                                         .least = s->request->min_frequency,
-                                         .characters_max = s->request->max_token_length
-                                                               ? s->request->max_token_length
-                                                               : INT64_MAX,
+    hr_engine_place_corpus(&s->engine, &corpus, &s->sizes);
+    if (!resumed)
+        status = s->number == 2 ? hr_stage_write_atoms(s, err) : hr_stage_write_words(s, err);
+    writing_regions(s, writing);
+    for (int32_t i = 0; i < WRITING_REGIONS; i++) hr_memory_region_close(&s->memory, writing[i]);
+    return status;
+}
+
+hr_status hr_stage_admit(hr_stage *s, bool resumed, hr_error *err)
+{
+    const hr_tokenize_train_request *r = s->request;
+    const int64_t begun = hr_clock_ns();
+    make_plan(s, resumed);
+    hr_status status = check_plan(s, err);
+    if (status == HR_OK && r->planned) r->planned(r->context, &s->result->plan);
+    if (status == HR_OK) status = write_corpus(s, resumed, err);
+    s->result->build_seconds += (double)(hr_clock_ns() - begun) / 1e9;
+    if (status == HR_OK) status = hr_memory_arena_open(&s->memory, &s->plan, r->interrupts, err);
+    if (status != HR_OK) return status;
+    hr_region arena = hr_region_over(s->memory.arena, s->plan.arena_bytes);
+    hr_engine_place(&s->engine, &arena);
+    s->engine.rules = (hr_engine_rules){ .vocabulary_max = r->vocab_size,
+                                         .least = hr_max(r->min_frequency, s->cut),
+                                         .characters_max = r->max_token_length ? r->max_token_length
+                                                                               : INT64_MAX,
                                          .filters = s->number == 2 };
-    hr_arena_note(&s->memory, s->memory.arena, plan->arena_bytes);
-    return hr_memory_seal(&s->memory, plan, err);
+    hr_arena_note(&s->memory, s->memory.arena, s->plan.arena_bytes);
+    return hr_memory_seal(&s->memory, &s->plan, err);
 }
 
 hr_status hr_stage_build(hr_stage *s, hr_error *err)

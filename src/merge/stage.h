@@ -2,7 +2,8 @@
 /* merge/stage.h - one stage of a training, from its text to an engine that is ready to merge.
  *
  * Memory: regions for the settings, for reading and for counting, which grow while the text is
- * counted and never past the budget; then the plan is known, and the engine gets its arena. */
+ * counted and never past the budget; then the plan is known. The text is written down, the regions
+ * for reading and counting go, and the engine gets its arena. */
 #ifndef HR_MERGE_STAGE_H
 #define HR_MERGE_STAGE_H
 
@@ -10,23 +11,33 @@
 #include "headroom/tokenize_train.h"
 #include "mem/memory.h"
 #include "merge/alphabet.h"
+#include "merge/borders.h"
 #include "merge/engine.h"
 #include "merge/feed.h"
 #include "merge/inherit.h"
 #include "merge/pipeline.h"
 #include "merge/words.h"
 
+/* Where the tokens of an atom of up to 15 bytes are, to be found without a look at the table. */
+enum { HR_ATOM_PLACE_BITS = 14 };
+
+typedef struct {
+    uint64_t key[2]; /* bytes of the atom, and how many in the last; 0: none */
+    uint64_t start;
+    uint32_t tokens;
+} hr_atom_place;
+
 /* What a thread does with its part of the text. */
 typedef struct {
     struct hr_stage *stage;
     hr_feed feed;
-    hr_word_counts counts; /* of words; stage 2: of atoms */
-    int64_t words;         /* stage 2: told so far */
-    int64_t atom_at;       /* stage 2: bytes of the word at work that are counted */
-    /* Stage 2: slots of its part; where the next goes, and where the part ends. */
-    int64_t slots, slot_at, slot_end;
-    bool full;    /* there is no room for a word */
-    bool changed; /* the text is not what was counted */
+    hr_word_counts counts;     /* of words; stage 2: of atoms */
+    int64_t words;             /* stage 2: told so far */
+    int64_t atom_at;           /* stage 2: bytes of the word at work that are counted */
+    hr_atom_place *places;     /* stage 2: [1 << HR_ATOM_PLACE_BITS] */
+    int64_t slot_at, slot_end; /* stage 2: where its next slot goes, and where its part ends */
+    bool full;                 /* there is no room for a word */
+    bool changed;              /* the text is not what was counted */
     hr_status status;
     hr_error err;
 } hr_stage_worker;
@@ -41,7 +52,8 @@ typedef struct hr_stage {
     hr_memory memory;
     hr_pool pool;
     hr_plan plan;
-    hr_region settings, reading, counting, merged, atoms;
+    hr_region settings;
+    hr_region cutting, reading, counting, merged, atoms, bordering; /* until the text is written */
     hr_pipeline pipeline;
     hr_cutter *cutter;
     hr_feed_source *source;
@@ -54,7 +66,11 @@ typedef struct hr_stage {
     uint64_t *atom_starts; /* [words + 1] in atom_tokens */
     uint32_t *atom_tokens;
     uint32_t *final_ids; /* [256 + inherited] of inherited ids */
+    int64_t tokens;      /* of the text in stage 2, before any is cut out */
     int64_t token_most;  /* occurrences of the most frequent token */
+    hr_borders borders;
+    int64_t cut;      /* the text is cut at borders with a smaller count; 0: it is not */
+    int64_t cut_most; /* not above, because merges came down to it; 0: any */
 
     hr_engine_sizes sizes;
     hr_engine engine;
@@ -67,11 +83,12 @@ HR_MUST_CHECK hr_status hr_stage_open(hr_stage *stage, hr_error *err);
 /* Counts the text: stage->sizes. */
 HR_MUST_CHECK hr_status hr_stage_count(hr_stage *stage, hr_error *err);
 
-/* Plans the process with an engine of stage->sizes, tells the plan, and takes the arena; the engine
- * is placed and empty. Errors NO_FIT. */
+/* Plans the process with an engine of stage->sizes, and tells the plan. Takes the memory of the
+ * corpus, writes the text into it unless it is `resumed`, and gives back what only that needed;
+ * then takes the arena: all but the corpus is empty. Errors NO_FIT. */
 HR_MUST_CHECK hr_status hr_stage_admit(hr_stage *stage, bool resumed, hr_error *err);
 
-/* Writes the corpus into the engine, and counts its pairs. */
+/* Makes the alphabet and what is inherited, gives the corpus their ids, and counts its pairs. */
 HR_MUST_CHECK hr_status hr_stage_build(hr_stage *stage, hr_error *err);
 
 void hr_stage_close(hr_stage *stage);
@@ -81,6 +98,8 @@ bool hr_stage_count_word(void *worker, const uint8_t *word, int64_t bytes);
 bool hr_stage_count_atoms(void *worker, const uint8_t *word, int64_t bytes);
 HR_MUST_CHECK hr_status hr_stage_size_words(hr_stage *stage, hr_error *err);
 HR_MUST_CHECK hr_status hr_stage_size_atoms(hr_stage *stage, hr_error *err);
+HR_MUST_CHECK hr_status hr_stage_write_words(hr_stage *stage, hr_error *err);
+HR_MUST_CHECK hr_status hr_stage_write_atoms(hr_stage *stage, hr_error *err);
 HR_MUST_CHECK hr_status hr_stage_build_words(hr_stage *stage, hr_error *err);
 HR_MUST_CHECK hr_status hr_stage_build_atoms(hr_stage *stage, hr_error *err);
 

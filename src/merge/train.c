@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "headroom/config.h"
@@ -12,7 +13,7 @@
 
 void hr_tokenize_train_default(hr_tokenize_train_request *request)
 {
-    *request = (hr_tokenize_train_request){ .vocab_size = 30000 };
+    *request = (hr_tokenize_train_request){ .vocab_size = 30000, .cut_from = 16 << 20 };
 }
 
 /* ---- what may be asked */
@@ -189,13 +190,26 @@ static hr_status mark_stage_two(const hr_stage *s, hr_error *err)
     return hr_state_save(s->request->out, &head, 0, err);
 }
 
-static hr_status run_stage(hr_stage *s, const char *folder, bool more, hr_error *err)
+/* The count that a stage 2 has come down to though it wants more merges, when rarer text was cut
+ * out; 0: it is done. */
+static int64_t came_down_to(const hr_stage *s)
 {
+    const hr_engine *e = &s->engine;
+    const bool is_full = (int64_t)e->vocabulary.count >= s->request->vocab_size;
+    return !is_full && e->rules.least > hr_max(1, s->request->min_frequency) ? e->rules.least : 0;
+}
+
+/* `more`: there is a stage behind it. *down: it has to be done anew, with borders kept that are
+ * rarer than so many; else 0. */
+static hr_status run_stage(hr_stage *s, const char *folder, bool more, int64_t *down, hr_error *err)
+{
+    *down = 0;
     hr_status status = hr_stage_open(s, err);
     if (status == HR_OK) status = make_engine(s, err);
     if (status == HR_OK) status = merge(s, err);
-    if (status == HR_OK) status = write_files(s, folder, err);
-    if (status == HR_OK && more) status = mark_stage_two(s, err);
+    if (status == HR_OK) *down = came_down_to(s);
+    if (status == HR_OK && !*down) status = write_files(s, folder, err);
+    if (status == HR_OK && (more || *down)) status = mark_stage_two(s, err);
     const int64_t measured = hr_memory_peak_bytes(&s->memory);
     s->result->process_bytes_measured = measured;
     const int64_t planned = s->result->plan.process_bytes_planned;
@@ -206,11 +220,14 @@ static hr_status run_stage(hr_stage *s, const char *folder, bool more, hr_error 
     return status;
 }
 
+enum { CUT_LOWER = 8 }; /* times lower is the text cut, where it was cut too high */
+
 hr_status hr_tokenize_train(const hr_tokenize_train_request *request,
                             hr_tokenize_train_result *result, hr_error *err)
 {
     char folder[HR_PATH_BYTES], merges[HR_PATH_BYTES];
     hr_state_head head;
+    int64_t down;
     bool found;
     *result = (hr_tokenize_train_result){ .process_bytes_measured = -1 };
     hr_status status = check_request(request, err);
@@ -222,16 +239,21 @@ hr_status hr_tokenize_train(const hr_tokenize_train_request *request,
         hr_stage stage = { .request = request, .result = result, .number = 1 };
         status = hr_path_join(request->out, own ? "stage-1" : ".", folder, sizeof folder, err);
         if (status == HR_OK && own) status = hr_directory_make(folder, err);
-        if (status == HR_OK) status = run_stage(&stage, folder, own, err);
+        if (status == HR_OK) status = run_stage(&stage, folder, own, &down, err);
         if (status == HR_OK && !own) hr_state_remove(request->out);
         if (status != HR_OK || !two) return status;
     }
-    hr_stage stage = { .request = request, .result = result, .number = 2 };
     status = hr_path_join(request->out, "stage-1/merges.txt", merges, sizeof merges, err);
-    if (status != HR_OK) return status;
     result->saved = own; /* stage 1 is done, and need not be done again */
-    stage.merges_path = request->inherit ? request->inherit : merges;
-    status = run_stage(&stage, request->out, false, err);
+    for (int64_t cut_most = 0; status == HR_OK; cut_most = hr_max(1, down / CUT_LOWER)) {
+        hr_stage stage = { .request = request,
+                           .result = result,
+                           .number = 2,
+                           .merges_path = request->inherit ? request->inherit : merges,
+                           .cut_most = cut_most };
+        status = run_stage(&stage, request->out, false, &down, err);
+        if (!down) break;
+    }
     if (status == HR_OK) hr_state_remove(request->out);
     return status;
 }

@@ -180,7 +180,7 @@ static const char letters[] = "ab: cdefghij";
 static void begin_fast(fast *f, const slow *s, int letter_count, const hr_engine_rules *rules,
                        int64_t positions, int64_t pairs)
 {
-    int64_t slots = s->word_count + 1;
+    int64_t slots = 1;
     for (int w = 0; w < s->word_count; w++) slots += s->lengths[w];
     const hr_engine_sizes sizes = { .slots = slots,
                                     .positions = positions ? positions : 12 * slots + 4096,
@@ -189,26 +189,27 @@ static void begin_fast(fast *f, const slow *s, int letter_count, const hr_engine
                                     .leaves = 64,
                                     .merges = 4096,
                                     .words = s->word_count };
-    const int64_t bytes = hr_engine_bytes(&sizes);
+    const int64_t corpus_bytes = hr_engine_corpus_bytes(&sizes);
+    const int64_t bytes = corpus_bytes + hr_engine_bytes(&sizes);
     f->memory = aligned_alloc(64, (size_t)bytes);
     memset(f->memory, 0xa5, (size_t)bytes);
     hr_region region = hr_region_over(f->memory, bytes);
     hr_engine *e = &f->engine;
-    hr_engine_place(e, &region, &sizes);
+    hr_engine_place_corpus(e, &region, &sizes);
+    assert_true(region.used <= corpus_bytes);
+    hr_engine_place(e, &region);
     e->rules = *rules;
     for (int i = 0; i < letter_count; i++)
         assert_int_equal(hr_vocabulary_leaf(&e->vocabulary, &letters[i], 1, letters[i]), i);
     int64_t at = 0;
     for (int w = 0; w < s->word_count; w++) {
         e->counts[w] = s->counts[w];
-        e->owners[at] = (uint32_t)w;
-        e->slots[at++] = HR_SLOT_EDGE;
         for (int i = 0; i < s->lengths[w]; i++) {
             e->owners[at] = (uint32_t)w;
-            e->slots[at++] = (uint32_t)s->words[w][i];
+            e->slots[at++] = (uint32_t)s->words[w][i] | (i ? 0 : HR_SLOT_FIRST);
         }
     }
-    e->slots[at++] = HR_SLOT_EDGE;
+    e->slots[at++] = HR_SLOT_END;
     e->slot_count = at;
 }
 

@@ -16,7 +16,7 @@
 #include "headroom/tokenize_train.h"
 
 static char folder[] = "/tmp/headroom-train-XXXXXX";
-static char text_path[128], other_path[128];
+static char text_path[128], other_path[128], even_path[128];
 
 /* Not of the heap, which a training plans. */
 enum { FILE_MOST = 4 << 20 };
@@ -70,14 +70,14 @@ typedef struct {
     volatile sig_atomic_t interrupts;
     int64_t told, interrupt_at; /* -1: never */
     const char *work;           /* that interrupts are counted in; null: in any */
-    hr_tokenize_train_plan plans[2];
+    hr_tokenize_train_plan plans[8];
     int32_t plan_count;
 } listener;
 
 static void planned(void *context, const hr_tokenize_train_plan *plan)
 {
     listener *l = context;
-    assert_true(l->plan_count < 2);
+    assert_true(l->plan_count < 8);
     l->plans[l->plan_count++] = *plan;
 }
 
@@ -147,7 +147,7 @@ static hr_tokenize_train_request superwords(const char *const *files, listener *
 {
     hr_tokenize_train_request request = request_for(files, l, out);
     request.vocab_size = 700;
-    request.transition = 250;
+    request.transition = files[0] == even_path ? 50 : 250;
     return request;
 }
 
@@ -168,12 +168,60 @@ static void threads_change_nothing(void **state)
     }
 }
 
-static void what_was_interrupted_ends_as_if_it_had_not_been(void **state)
+/* Trains whole and cut: symbols that are left of so many, and how often stage 2 was done. */
+static void expect_the_same_when_cut(const char *text, int64_t vocab_size, int threads,
+                                     int64_t slots[2], int32_t *stages)
+{
+    const char *const files[] = { text };
+    for (int cut = 0; cut < 2; cut++) {
+        listener l;
+        hr_tokenize_train_request request = superwords(files, &l,
+                                                       out_named(cut ? "rare-cut" : "rare"));
+        request.vocab_size = vocab_size;
+        request.threads = threads;
+        request.cut_from = cut ? 1 : INT64_MAX;
+        train_well(&request);
+        slots[cut] = l.plans[1].slots;
+        *stages = l.plan_count - 1;
+        assert_true(cut || *stages == 1);
+    }
+    expect_same(out_named("rare"), out_named("rare-cut"));
+}
+
+static void cutting_what_is_rare_out_changes_no_file(void **state)
 {
     (void)state;
-    const char *const files[] = { text_path };
+    int64_t slots[2];
+    int32_t stages;
+    for (int threads = 1; threads <= 3; threads++) {
+        expect_the_same_when_cut(text_path, 300, threads, slots, &stages);
+        assert_true(slots[1] < slots[0] / 2);
+        expect_the_same_when_cut(text_path, 4000, threads, slots, &stages);
+        assert_int_equal(slots[1], slots[0]);
+    }
+}
+
+/* Of words that are all beside each other as often, each merge makes the others rarer. */
+static void merges_that_come_down_to_what_was_cut_out_are_made_anew(void **state)
+{
+    (void)state;
+    int64_t slots[2];
+    int32_t stages;
+    for (int threads = 1; threads <= 3; threads++) {
+        expect_the_same_when_cut(even_path, 84, threads, slots, &stages);
+        assert_true(slots[1] < slots[0]);
+        assert_true(stages > 1);
+    }
+}
+
+static void interrupted_ends_as_if_it_had_not_been(const char *text, int64_t vocab_size,
+                                                   int64_t cut_from, int32_t resumed_least)
+{
+    const char *const files[] = { text };
     listener l;
     hr_tokenize_train_request request = superwords(files, &l, out_named("whole"));
+    request.vocab_size = vocab_size;
+    request.cut_from = cut_from;
     train_well(&request);
     const int64_t all = l.told;
     int32_t saved = 0, resumed = 0;
@@ -183,11 +231,15 @@ static void what_was_interrupted_ends_as_if_it_had_not_been(void **state)
         hr_error err;
         snprintf(name, sizeof name, "cut-%lld", (long long)at);
         request = superwords(files, &l, out_named(name));
+        request.vocab_size = vocab_size;
+        request.cut_from = cut_from;
         l.interrupt_at = at;
         assert_int_equal(train(&request, &result, &err), HR_INTERRUPTED);
         saved += result.saved;
         const char *out = request.out;
         request = superwords(files, &l, out);
+        request.vocab_size = vocab_size;
+        request.cut_from = cut_from;
         train_well(&request);
         for (int32_t i = 0; i < l.plan_count; i++) resumed += l.plans[i].resumed;
         expect_same(out_named("whole"), out);
@@ -195,7 +247,14 @@ static void what_was_interrupted_ends_as_if_it_had_not_been(void **state)
         snprintf(path, sizeof path, "%s/training.state", out);
         assert_int_not_equal(access(path, F_OK), 0);
     }
-    assert_true(saved > 10 && resumed > 5);
+    assert_true(saved > 10 && resumed >= resumed_least);
+}
+
+static void what_was_interrupted_ends_as_if_it_had_not_been(void **state)
+{
+    (void)state;
+    interrupted_ends_as_if_it_had_not_been(even_path, 84, 1, 2);
+    interrupted_ends_as_if_it_had_not_been(text_path, 700, INT64_MAX, 6);
 }
 
 /* Many times, each after a little more. */
@@ -504,6 +563,14 @@ static void make_texts(void)
     write_file(text_path, text, bytes);
     text[1000] = 'z';
     write_file(other_path, text, bytes);
+    for (bytes = 0; bytes < 150000;) {
+        seed = hr_random_mix(seed + UINT64_C(0x9e3779b97f4a7c15));
+        text[bytes++] = "abcd"[seed >> 30 & 3];
+        text[bytes++] = "abcd"[seed >> 40 & 3];
+        text[bytes++] = (seed >> 50) % 64 ? ' ' : '\n';
+    }
+    snprintf(even_path, sizeof even_path, "%s/even.txt", folder);
+    write_file(even_path, text, bytes);
 }
 
 int main(void)
@@ -513,6 +580,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_those_of_the_reference),
         cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(cutting_what_is_rare_out_changes_no_file),
+        cmocka_unit_test(merges_that_come_down_to_what_was_cut_out_are_made_anew),
         cmocka_unit_test(what_was_interrupted_ends_as_if_it_had_not_been),
         cmocka_unit_test(a_training_may_be_interrupted_again_and_again),
         cmocka_unit_test(a_state_of_something_else_is_refused),
