@@ -69,6 +69,7 @@ typedef enum {
     HR_OPTION_TRANSITION,
     HR_OPTION_INHERIT,
     HR_OPTION_PATTERN_TWO,
+    HR_OPTION_LIKE_TWO,
     HR_OPTION_JSONL,
     HR_OPTION_BARE,
     HR_OPTION_KEEP_SPECIAL,
@@ -79,6 +80,9 @@ typedef enum {
 } hr_cli_option_id;
 
 enum { HR_CLI_REPEATS_MAX = 16 };
+
+/* A bit per hr_cli_option_id: there is room for 128. */
+typedef unsigned __int128 hr_cli_options;
 
 typedef struct {
     const char *name;     /* without the dashes */
@@ -102,7 +106,7 @@ typedef struct hr_cli_command {
     const char *operands;                /* "RECIPE [key=value ...]" */
     const char *text;                    /* one line */
     const char *more;                    /* a few lines */
-    uint64_t options;                    /* bit per hr_cli_option_id */
+    hr_cli_options options;              /* that it takes */
     int32_t operand_least, operand_most; /* most < 0: any number of key=value behind the least */
     int (*run)(const hr_cli_arguments *arguments);
 } hr_cli_command;

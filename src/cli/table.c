@@ -9,7 +9,9 @@
 
 static_assert((int)HR_STOPS_MAX <= HR_CLI_REPEATS_MAX, "all of them have their place");
 
-#define TAKES(id) (UINT64_C(1) << HR_OPTION_##id)
+static_assert(HR_OPTION_COUNT <= 8 * sizeof(hr_cli_options), "each has its bit");
+
+#define TAKES(id) ((hr_cli_options)1 << HR_OPTION_##id)
 
 static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_BUDGET] = { "budget", "SIZE",
@@ -100,6 +102,7 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_PATTERN_TWO] = { "pattern-two", "NAME",
                                 "how text is cut from then on: super, super-paper, or a regular "
                                 "expression (super)" },
+    [HR_OPTION_LIKE_TWO] = { "like-two", "FILE", "the same, as this tokenizer.json does" },
     [HR_OPTION_JSONL] = { "jsonl", NULL, "every line is a text of its own, in a JSON object" },
     [HR_OPTION_BARE] = { "bare", NULL, "without the ids that the file puts around every text" },
     [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "special tokens have their text too" },
@@ -192,7 +195,8 @@ static const hr_cli_command commands[] = {
       TAKES(TOKENIZER_OUT) | TAKES(VOCAB_SIZE) | TAKES(MIN_FREQUENCY) | TAKES(LIMIT_ALPHABET) |
           TAKES(INITIAL_ALPHABET) | TAKES(SPECIAL) | TAKES(MAX_TOKEN_LENGTH) | TAKES(PATTERN) |
           TAKES(LIKE) | TAKES(PREFIX_SPACE) | TAKES(TRANSITION) | TAKES(INHERIT) |
-          TAKES(PATTERN_TWO) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(JSON) | TAKES(HELP),
+          TAKES(PATTERN_TWO) | TAKES(LIKE_TWO) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(JSON) |
+          TAKES(HELP),
       1, -1, hr_cli_tokenize_train },
     { "calibrate", "", "measure this machine, so that plans can say how long a step takes",
       "Runs small recipes for less than a minute and keeps the prices of operations in\n"

@@ -126,6 +126,7 @@ int hr_cli_tokenize_train(const hr_cli_arguments *a)
     request.like = a->values[HR_OPTION_LIKE];
     request.prefix_space = a->values[HR_OPTION_PREFIX_SPACE] != NULL;
     request.pattern_two = a->values[HR_OPTION_PATTERN_TWO];
+    request.like_two = a->values[HR_OPTION_LIKE_TWO];
     request.inherit = a->values[HR_OPTION_INHERIT];
     request.planned = planned;
     request.told = told;

@@ -17,6 +17,8 @@ static void every_answer_has_its_exit_code(void **state)
     } cases[] = {
         { text, "--out made --vocab-size 40", HR_OK, "" },
         { text, "--out made --vocab-size 40 --transition 10", HR_OK, "" },
+        { text, "--out made --vocab-size 40 --transition 10 --like-two made/tokenizer.json", HR_OK,
+          "" },
         { text, "--out made --vocab-size 40 --special '<s>' --special '</s>'", HR_OK, "" },
         { text, "--out made --pattern cl100k --threads 1", HR_OK, "" },
         { text, "--out made --like made/tokenizer.json", HR_OK, "" },
@@ -28,6 +30,10 @@ static void every_answer_has_its_exit_code(void **state)
         { text, "--out made --vocab-size 40 --transition 41", HR_USAGE, "transition 41 is above" },
         { text, "--out made --inherit text.txt", HR_USAGE, "need a transition" },
         { text, "--out made --pattern gpt2 --like made/tokenizer.json", HR_USAGE, "give one" },
+        { text,
+          "--out made --vocab-size 40 --transition 10 --pattern-two super --like-two text.txt",
+          HR_USAGE, "give one" },
+        { text, "--out made --like-two made/tokenizer.json", HR_USAGE, "need a transition" },
         { text, "--out made --budget 1MB", HR_NO_FIT, "--budget gives 1,000,000 bytes" },
         { text, "--out made --budget 9MB", HR_NO_FIT, "9,000,000 bytes" },
         { "", "--out made", HR_CORRUPT, "text.txt: there is no text in it" },
@@ -77,6 +83,24 @@ static void the_answer_is_true(void **state)
     json_decref(file);
 }
 
+/* What --pattern-two writes, --like-two reads; another pattern gives another file. */
+static void a_second_stage_is_like_a_file(void **state)
+{
+    (void)state;
+    require_program();
+    static char named[PROGRAM_TEXT_BYTES], like[PROGRAM_TEXT_BYTES], other[PROGRAM_TEXT_BYTES];
+    static const char options[] = "tokenize train text.txt --vocab-size 60 --transition 12 --out";
+    put("text.txt", text);
+    assert_int_equal(run("%s named --pattern-two super-paper", options), HR_OK);
+    assert_int_equal(run("%s like --like-two named/tokenizer.json", options), HR_OK);
+    assert_int_equal(run("%s other --pattern-two gpt2", options), HR_OK);
+    get("named/tokenizer.json", named);
+    get("like/tokenizer.json", like);
+    get("other/tokenizer.json", other);
+    assert_string_equal(named, like);
+    assert_string_not_equal(named, other);
+}
+
 /* Wherever the signal finds it, the same command goes on to the same files. */
 static void an_interrupted_training_goes_on(void **state)
 {
@@ -103,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(every_answer_has_its_exit_code),
         IN_A_FOLDER(the_answer_is_true),
+        IN_A_FOLDER(a_second_stage_is_like_a_file),
         IN_A_FOLDER(an_interrupted_training_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
