@@ -39,6 +39,39 @@ bool hr_session_sink(void *context, const uint32_t *ids, int64_t count)
     return !interrupts || *interrupts == 0;
 }
 
+hr_status hr_session_room(void *context, hr_encoder_more what, int64_t bytes, hr_region *region,
+                          hr_error *err)
+{
+    const hr_session_part *part = context;
+    hr_tokenize *t = part->session;
+    hr_region *rooms = t->rooms[what];
+    if (part->ids) /* one of several threads, whose parts are no longer than a piece may be */
+        return hr_fail(err, HR_CORRUPT, "a piece that grows too long when it is normalized");
+    hr_memory_region_close(&t->memory, &rooms[1]);
+    rooms[1] = rooms[0];
+    rooms[0] = (hr_region){ 0 };
+    const hr_status status = hr_memory_region_open(&t->memory, "a long piece of text", bytes,
+                                                   &rooms[0], err);
+    *region = rooms[0];
+    return status;
+}
+
+/* A window twice as long, with what is in it. */
+static hr_status grow_window(hr_tokenize *t, int64_t filled, hr_error *err)
+{
+    hr_region larger;
+    const int64_t bytes = hr_min(2 * t->window_bytes, HR_CUT_WINDOW_MAX);
+    const hr_status status = hr_memory_region_open(&t->memory, "a long line of text", bytes,
+                                                   &larger, err);
+    if (status != HR_OK) return status;
+    memcpy(larger.base, t->window, (size_t)filled);
+    hr_memory_region_close(&t->memory, &t->larger_window);
+    t->larger_window = larger;
+    t->window = larger.base;
+    t->window_bytes = bytes;
+    return HR_OK;
+}
+
 /* ---- input */
 
 static hr_status open_input(input *in, const char *path, hr_error *err)
@@ -142,16 +175,18 @@ static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_
     *part = (hr_session_part){ .session = t, .encoder = part->encoder };
     hr_encoder_begin(part->encoder, position, false);
     for (int64_t at = 0;;) {
-        hr_status status = fill(in, t->window, &filled, HR_SESSION_WINDOW_BYTES, err);
+        hr_status status = fill(in, t->window, &filled, t->window_bytes, err);
         int64_t taken = at;
         if (status == HR_OK)
             status = hr_encoder_take(part->encoder, t->window, at, filled, in->over, &taken, err);
         if (status != HR_OK || in->over) return status;
-        if (taken == at)
+        if (taken == at && t->window_bytes == HR_CUT_WINDOW_MAX)
             return hr_fail(err, HR_CORRUPT,
                            "byte %lld: a piece of more than %d bytes that the pre-tokenizer does "
-                           "not cut",
-                           (long long)(in->read - filled + at), HR_SESSION_PIECE_BYTES);
+                           "not cut; longer ones are not encoded",
+                           (long long)(in->read - filled + at), HR_CUT_WINDOW_MAX);
+        if (taken == at) status = grow_window(t, filled, err);
+        if (status != HR_OK) return status;
         tell(t, in, in->read - filled + taken);
         const int64_t kept = hr_min(taken, hr_encoder_before(part->encoder));
         memmove(t->window, t->window + taken - kept, (size_t)(filled - taken + kept));
@@ -248,7 +283,7 @@ static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
 {
     int64_t filled = 0, number = 0;
     do {
-        hr_status status = fill(in, t->window, &filled, HR_SESSION_WINDOW_BYTES, err);
+        hr_status status = fill(in, t->window, &filled, t->window_bytes, err);
         if (status != HR_OK) return status;
         char *at = (char *)t->window, *const end = at + filled;
         while (at < end) {
@@ -262,11 +297,15 @@ static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
             if (status != HR_OK) return status;
             at = stop < end ? stop + 1 : end;
         }
+        const bool full = end - at == t->window_bytes;
         filled = end - at;
-        if (filled == HR_SESSION_WINDOW_BYTES)
-            return hr_fail(err, HR_CORRUPT, "line %lld: it is longer than %d bytes",
-                           (long long)number + 1, HR_SESSION_WINDOW_BYTES);
         memmove(t->window, at, (size_t)filled);
+        if (full && t->window_bytes == HR_CUT_WINDOW_MAX)
+            return hr_fail(err, HR_CORRUPT,
+                           "line %lld: it is longer than %d bytes; longer ones are not encoded",
+                           (long long)number + 1, HR_CUT_WINDOW_MAX);
+        if (full) status = grow_window(t, filled, err);
+        if (status != HR_OK) return status;
         tell(t, in, in->read - filled);
     } while (!in->over || filled);
     return HR_OK;

@@ -9,8 +9,7 @@
 #include "tokenizer/encoder.h"
 
 enum {
-    HR_SESSION_PIECE_BYTES = 2 << 20,
-    HR_SESSION_WINDOW_BYTES = 4 << 20,
+    HR_SESSION_WINDOW_BYTES = 2 << 20, /* and of a piece, to begin with */
     HR_SESSION_THREADS_MAX = 64
 };
 
@@ -34,13 +33,20 @@ struct hr_tokenize {
     hr_decoder decoder;
     hr_pool pool;
     int32_t threads;
-    uint8_t *window; /* [HR_SESSION_WINDOW_BYTES] */
-    uint32_t *ids;   /* [HR_SESSION_WINDOW_BYTES] */
+    uint8_t *window; /* [window_bytes] */
+    int64_t window_bytes;
+    /* What a longer line or piece took: now, and the last time, which may still be in use. */
+    hr_region larger_window, rooms[HR_ENCODER_ROOMS][2];
+    uint32_t *ids; /* [HR_SESSION_WINDOW_BYTES] */
     hr_session_part parts[HR_SESSION_THREADS_MAX];
     /* of the text at work */
     const hr_tokenize_request *request;
     hr_tokenize_result *result;
 };
+
+/* Gives an encoder room for a longer piece. */
+hr_status hr_session_room(void *context, hr_encoder_more what, int64_t bytes, hr_region *region,
+                          hr_error *err);
 
 /* Takes the ids of a part. */
 bool hr_session_sink(void *context, const uint32_t *ids, int64_t count);

@@ -37,7 +37,7 @@ static void describe(hr_tokenize *t)
                                 .end_id = end_id(tokenizer),
                                 .table_bytes = t->tables.used,
                                 .piece_bytes = hr_bpe_piece_bytes(&tokenizer->bpe,
-                                                                  HR_SESSION_PIECE_BYTES) };
+                                                                  HR_CUT_WINDOW_MAX) };
     for (int32_t i = 0; i < tokenizer->added_count; i++)
         info->special += tokenizer->added[i].special;
     for (int64_t id = 0; id < tokenizer->ids && info->hole < 0; id++)
@@ -70,7 +70,7 @@ static hr_status open_tables(hr_tokenize *t, const hr_tokenize_setting *setting,
 /* A window, and for each thread an encoder; with more than one also room for a window's ids. */
 static hr_status open_work(hr_tokenize *t, hr_error *err)
 {
-    const int64_t encoder = hr_encoder_bytes(t->tokenizer, HR_SESSION_PIECE_BYTES);
+    const int64_t encoder = hr_encoder_bytes(t->tokenizer, HR_SESSION_WINDOW_BYTES);
     const int64_t ids = t->threads > 1 ? HR_SESSION_WINDOW_BYTES * 4 + 64 * t->threads : 0;
     const int64_t bytes = HR_SESSION_WINDOW_BYTES + 64 + t->threads * (encoder + 128) + ids + 4096;
     void *stacks;
@@ -78,9 +78,12 @@ static hr_status open_work(hr_tokenize *t, hr_error *err)
     if (status != HR_OK) return status;
     t->window = hr_region_take_raw(&t->work, HR_SESSION_WINDOW_BYTES, 1);
     t->ids = ids ? hr_region_take_raw(&t->work, HR_SESSION_WINDOW_BYTES, 4) : NULL;
-    for (int32_t i = 0; i < t->threads && status == HR_OK; i++)
+    t->window_bytes = HR_SESSION_WINDOW_BYTES;
+    for (int32_t i = 0; i < t->threads && status == HR_OK; i++) {
         status = hr_encoder_place(&t->parts[i].encoder, &t->work, t->tokenizer,
-                                  HR_SESSION_PIECE_BYTES, hr_session_sink, &t->parts[i], err);
+                                  HR_SESSION_WINDOW_BYTES, hr_session_sink, &t->parts[i], err);
+        if (status == HR_OK) hr_encoder_may_grow(t->parts[i].encoder, hr_session_room);
+    }
     if (status != HR_OK) return status;
     t->info.work_bytes = t->work.used;
     status = hr_memory_stacks_open(&t->memory, hr_pool_bytes(t->threads), &stacks, err);

@@ -10,7 +10,7 @@
 #include "tokenizer/forms.h"
 #include "tokenizer/unicode.h"
 
-enum { IDS = 4096, PIECES = 256, BESIDE = 4, NORMAL_SLACK = 64 };
+enum { IDS = 4096, PIECES = 256, BESIDE = 4, NORMAL_SLACK = 64, LEAD_BYTES = 1 << 12, BEHIND = 16 };
 
 /* One level of added tokens. */
 typedef struct {
@@ -21,6 +21,7 @@ typedef struct {
 struct hr_encoder {
     const hr_tokenizer *tokenizer;
     hr_encoder_sink *sink;
+    hr_encoder_room *room; /* null: there is no more */
     void *context;
     hr_bpe_walk *walk;
     hr_cut *cut;
@@ -28,6 +29,8 @@ struct hr_encoder {
     uint8_t *normal; /* [normal_bytes] text in form C: before, taken, and not taken yet */
     int64_t normal_bytes, normal_at, normal_end;
     int64_t piece_bytes;
+    uint8_t *lead; /* [lead_bytes] a space and the first piece behind it */
+    int64_t lead_bytes;
     splitter raw, normalized;
     bool in_segment;        /* the cutter is in the middle of one */
     int64_t segment_before; /* bytes of it that are done */
@@ -48,7 +51,8 @@ int64_t hr_encoder_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
     return (int64_t)sizeof(hr_encoder) + hr_bpe_walk_bytes(&tokenizer->bpe, piece_bytes) +
            hr_cut_bytes(tokenizer->cutter) + normal_room(tokenizer, piece_bytes) +
-           (tokenizer->nfc ? (int64_t)sizeof(hr_form_scratch) : 0) + 5 * 64;
+           (tokenizer->nfc ? (int64_t)sizeof(hr_form_scratch) : 0) +
+           (tokenizer->prefix_space ? LEAD_BYTES : 0) + 6 * 64;
 }
 
 hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tokenizer *tokenizer,
@@ -75,8 +79,20 @@ hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tok
             return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
                            (long long)hr_encoder_bytes(tokenizer, piece_bytes));
     }
+    if (tokenizer->prefix_space) {
+        made->lead_bytes = LEAD_BYTES;
+        made->lead = hr_region_take_raw(region, LEAD_BYTES, 1);
+        if (!made->lead)
+            return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
+                           (long long)hr_encoder_bytes(tokenizer, piece_bytes));
+    }
     *encoder = made;
     return HR_OK;
+}
+
+void hr_encoder_may_grow(hr_encoder *encoder, hr_encoder_room *room)
+{
+    encoder->room = room;
 }
 
 int64_t hr_encoder_before(const hr_encoder *encoder)
@@ -127,6 +143,84 @@ static hr_status too_long(const hr_encoder *e, int64_t bytes, hr_error *err)
                    (long long)e->position, (long long)bytes, (long long)e->piece_bytes);
 }
 
+/* Bytes to have from now on, where so many are needed. */
+static int64_t grown(int64_t needed)
+{
+    return hr_min(hr_round_up(needed + needed / 4, 4096), HR_CUT_WINDOW_MAX);
+}
+
+/* Room for a piece [bytes] that is longer than any before. */
+static hr_status grow_pieces(hr_encoder *e, int64_t bytes, hr_error *err)
+{
+    const hr_bpe *bpe = &e->tokenizer->bpe;
+    hr_region region;
+    if (!e->room || hr_bpe_piece_bytes(bpe, bytes) < bytes) return too_long(e, bytes, err);
+    const int64_t more = grown(bytes);
+    hr_status status = e->room(e->context, HR_ENCODER_PIECE, hr_bpe_walk_bytes(bpe, more), &region,
+                               err);
+    if (status == HR_OK) status = hr_bpe_walk_place(&e->walk, &region, bpe, more, err);
+    if (status == HR_OK) e->piece_bytes = more;
+    return status;
+}
+
+/* A buffer twice as long, with the first `kept` bytes of the last. */
+static hr_status grow_buffer(hr_encoder *e, hr_encoder_more what, uint8_t **buffer, int64_t *bytes,
+                             int64_t kept, hr_error *err)
+{
+    hr_region region;
+    if (!e->room || *bytes >= HR_CUT_WINDOW_MAX) return too_long(e, kept, err);
+    const int64_t more = hr_min(2 * *bytes, HR_CUT_WINDOW_MAX);
+    const hr_status status = e->room(e->context, what, more + 64, &region, err);
+    if (status != HR_OK) return status;
+    uint8_t *larger = hr_region_take_raw(&region, more, 1);
+    HR_ASSERT(larger);
+    *buffer = memcpy(larger, *buffer, (size_t)kept);
+    *bytes = more;
+    return HR_OK;
+}
+
+static inline hr_status put_piece(hr_encoder *e, const uint8_t *text, int64_t bytes,
+                                  int64_t readable, hr_error *err)
+{
+    const uint32_t *ids;
+    const hr_status status = bytes > e->piece_bytes ? grow_pieces(e, bytes, err) : HR_OK;
+    if (status != HR_OK) return status;
+    const int64_t count = hr_bpe_encode(e->walk, text, bytes, readable, &ids);
+    put_ids(e, ids, count);
+    return HR_OK;
+}
+
+/* The first piece of a segment, with a space in front that the text has not. What stands behind a
+ * piece is cut as if nothing had been before it: no pattern looks back here. *taken: at, if where
+ * the piece ends is not certain yet. */
+static hr_status take_lead(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes, bool ends,
+                           int64_t *taken, hr_error *err)
+{
+    *taken = at;
+    for (int64_t some = hr_min(bytes - at, 64);;) {
+        int64_t count;
+        e->lead[0] = ' ';
+        memcpy(e->lead + 1, text + at, (size_t)some);
+        hr_cut_begin(e->cut);
+        hr_cut_window(e->cut, e->lead, 0, some + 1, ends && at + some == bytes);
+        hr_status status = hr_cut_next(e->cut, e->pieces, 1, &count, err);
+        if (status != HR_OK) return status;
+        if (count) {
+            const int64_t length = e->pieces[0].end;
+            *taken = at + length - 1;
+            e->in_segment = true;
+            e->segment_before = 0;
+            hr_cut_begin(e->cut);
+            return put_piece(e, e->lead, length, length + BEHIND, err);
+        }
+        if (at + some == bytes) return HR_OK;
+        some = hr_min(bytes - at, 2 * some);
+        while (status == HR_OK && some + 1 + BEHIND > e->lead_bytes)
+            status = grow_buffer(e, HR_ENCODER_LEAD, &e->lead, &e->lead_bytes, 0, err);
+        if (status != HR_OK) return status;
+    }
+}
+
 /* The pieces of text [at, bytes), a segment or, without `ends`, the beginning of what is left of
  * one. */
 static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
@@ -136,6 +230,12 @@ static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int
         if (at == bytes) return *taken = bytes, HR_OK;
         hr_cut_begin(e->cut);
         e->segment_before = 0;
+        if (e->tokenizer->prefix_space && text[at] != ' ') {
+            const hr_status status = take_lead(e, text, at, bytes, ends, taken, err);
+            if (status != HR_OK || !e->in_segment) return status;
+            at = *taken;
+            if (at == bytes) return e->in_segment = !ends, HR_OK;
+        }
     }
     const int64_t before = hr_min(e->segment_before, hr_min(at, hr_cut_before(e->cut)));
     const uint8_t *base = text + at - before;
@@ -147,12 +247,10 @@ static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int
         if (!count) break;
         for (int64_t i = 0; i < count; i++) {
             const hr_piece piece = e->pieces[i];
-            const int64_t length = (int64_t)piece.end - piece.begin;
-            const uint32_t *ids;
-            if (length > e->piece_bytes) return too_long(e, length, err);
-            const int64_t made = hr_bpe_encode(e->walk, base + piece.begin, length,
-                                               text + readable - base - piece.begin, &ids);
-            put_ids(e, ids, made);
+            const uint8_t *first = base + piece.begin;
+            const hr_status made = put_piece(e, first, (int64_t)piece.end - piece.begin,
+                                             text + readable - first, err);
+            if (made != HR_OK) return made;
         }
         if (e->stopped) return hr_fail(err, HR_INTERRUPTED, "interrupted while encoding");
     }
@@ -242,7 +340,10 @@ static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_
         if (all) e->normal_at = e->normal_end = 0;
         if (all || at == bytes) break;
         if (!moved && !ends && e->normal_end < e->normal_bytes / 2) break;
-        if (!moved) return too_long(e, e->normal_end - e->normal_at, err);
+        if (moved) continue;
+        const hr_status grew = grow_buffer(e, HR_ENCODER_NORMAL, &e->normal, &e->normal_bytes,
+                                           e->normal_end, err);
+        if (grew != HR_OK) return grew;
     }
     *taken = at;
     return HR_OK;
@@ -296,7 +397,7 @@ hr_status hr_encoder_take(hr_encoder *encoder, const uint8_t *text, int64_t at, 
 int64_t hr_tokenizer_parting(const hr_tokenizer *tokenizer, const uint8_t *text, int64_t least,
                              int64_t most)
 {
-    for (int64_t p = most; p > least; p--)
+    for (int64_t p = tokenizer->prefix_space ? least : most; p > least; p--)
         if (hr_cutter_parts(tokenizer->cutter, text + p) &&
             hr_added_allows_cut(&tokenizer->raw, text[p - 1], text[p]) &&
             hr_added_allows_cut(&tokenizer->normalized, text[p - 1], text[p]))

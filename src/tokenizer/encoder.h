@@ -11,6 +11,19 @@
 /* Takes ids in their order; false ends the encoding. */
 typedef bool hr_encoder_sink(void *context, const uint32_t *ids, int64_t count);
 
+/* What an encoder has to have more of, because a piece is longer than there is room for. */
+typedef enum {
+    HR_ENCODER_PIECE,
+    HR_ENCODER_NORMAL,
+    HR_ENCODER_LEAD,
+    HR_ENCODER_ROOMS
+} hr_encoder_more;
+
+/* Gives a region of so many bytes in place of the last for `what`, which it may take back when it
+ * is asked the next time for the same. Errors NO_FIT: told on. */
+typedef hr_status hr_encoder_room(void *context, hr_encoder_more what, int64_t bytes,
+                                  hr_region *region, hr_error *err);
+
 typedef struct hr_encoder hr_encoder;
 
 /* Bytes that an encoder needs for pieces of up to piece_bytes, which is also the window that always
@@ -21,6 +34,9 @@ int64_t hr_encoder_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes);
 HR_MUST_CHECK hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region,
                                          const hr_tokenizer *tokenizer, int64_t piece_bytes,
                                          hr_encoder_sink *sink, void *context, hr_error *err);
+
+/* Asks `room` for longer pieces from now on, with the sink's context; null: they are refused. */
+void hr_encoder_may_grow(hr_encoder *encoder, hr_encoder_room *room);
 
 /* Begins a text, or a part of one at byte `position`, which is for the sentences of errors.
  * `around`: the ids that the file puts around every text come too. */
@@ -35,9 +51,9 @@ void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around);
  *   taken  out; up to where the window is done with. Without `whole` some is left; where nothing is
  *          taken, a longer window is needed
  *
- * Errors   CORRUPT      not UTF-8: says at which byte of the text; a piece longer than
- *          piece_bytes; a
+ * Errors   CORRUPT      not UTF-8: says at which byte of the text; a piece that is too long; a
  *                       pattern gave up
+ *          NO_FIT       there is no room for a longer piece
  *          INTERRUPTED  the sink said false
  * Threads  one thread per encoder. */
 HR_MUST_CHECK hr_status hr_encoder_take(hr_encoder *encoder, const uint8_t *text, int64_t at,
@@ -47,6 +63,7 @@ int64_t hr_encoder_before(const hr_encoder *encoder);
 
 /* Where a text may be parted so that the ids of its parts are those of the whole: the last such
  * place in (least, most], or -1. No token that is added, no piece and no character reaches over it.
+ * Nowhere, where each part would get a space in front.
  *
  *   text  [most + 2] UTF-8; 0 <= least < most
  *

@@ -244,8 +244,7 @@ static hr_status read_model(reading *r, hr_error *err)
         } else if (!strcmp(member->key, "dropout")) {
             if (kind == HR_JSON_NUMBER && hr_json_real(&json, &number) && number == 0) continue;
             if (!off) return refuse(r, member->key, "set", err);
-        } else if (!strcmp(member->key, "byte_fallback") ||
-                   !strcmp(member->key, "continuing_subword_prefix") ||
+        } else if (!strcmp(member->key, "continuing_subword_prefix") ||
                    !strcmp(member->key, "end_of_word_suffix")) {
             if (!off) return refuse(r, member->key, kind == HR_JSON_TRUE ? "true" : value, err);
         }
@@ -258,20 +257,21 @@ static hr_status read_model(reading *r, hr_error *err)
     return read_vocab(r, over(r, vocab), err);
 }
 
-/* An unknown character's token is only asked for where a byte has none. */
-static hr_status check_unknown(reading *r, hr_error *err)
+/* An unknown character's token, or those of its bytes, are only asked for where a byte has none. */
+static hr_status check_unknown(reading *r, const char *key, hr_error *err)
 {
-    const hr_outline_member *member = hr_outline_model(&r->source->outline, "unk_token");
+    const hr_outline_member *member = hr_outline_model(&r->source->outline, key);
     if (!member || !r->tokenizer->bpe.bytes_missing) return HR_OK;
     hr_json json = over(r, member);
-    if (hr_json_next(&json) == HR_JSON_NULL) return HR_OK;
+    const hr_json_kind kind = hr_json_next(&json);
+    if (kind == HR_JSON_NULL || kind == HR_JSON_FALSE) return HR_OK;
     for (int32_t byte = 0; byte < 256; byte++) {
         const bool in_utf8 = byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
         if (r->tokenizer->bpe.byte_id[byte] < 0 && in_utf8)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "model.unk_token is set, and byte %d has no token: this is "
-                                      "not supported",
-                           r->source->path, byte);
+                           HR_OF_FILE "model.%s is set, and byte %d has no token: this is not "
+                                      "supported",
+                           r->source->path, key, byte);
     }
     return HR_OK;
 }
@@ -414,7 +414,8 @@ static hr_status make(reading *r, hr_region scratch, const hr_cut_desc *desc, ui
     if (status == HR_OK)
         status = hr_bpe_finish(&tokenizer->bpe, r->source->form == HR_TOKENIZER_RANKS, scratch,
                                err);
-    if (status == HR_OK) status = check_unknown(r, err);
+    if (status == HR_OK) status = check_unknown(r, "unk_token", err);
+    if (status == HR_OK) status = check_unknown(r, "byte_fallback", err);
     if (!r->ignores_merges) tokenizer->bpe.slots = NULL;
     if (status == HR_OK) status = place_added(r, err);
     tokenizer->pattern_count = desc->stage_count;

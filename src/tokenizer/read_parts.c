@@ -232,7 +232,9 @@ static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err
 {
     if (p->bytes_seen) return refuse(p, " behind ByteLevel", c->type, err);
     if (!strcmp(c->type, "ByteLevel")) {
-        if (c->adds_space) return refuse(p, " with add_prefix_space", c->type, err);
+        if (c->adds_space && p->desc->stage_count)
+            return refuse(p, " with add_prefix_space behind another", c->type, err);
+        p->tokenizer->prefix_space = c->adds_space;
         p->bytes_seen = true;
         if (!c->uses_regex) return HR_OK;
         return add_stage(p,

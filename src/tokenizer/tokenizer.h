@@ -73,7 +73,7 @@ struct hr_tokenizer {
     int64_t tokens;                  /* ids that have a text */
     int64_t merges;
     int32_t pattern_count;
-    bool keeps_pieces; /* where a piece begins, nothing of the text before it matters */
+    bool prefix_space; /* text between added tokens that does not begin with a space gets one */
     const char *form;  /* "tokenizer.json", ... */
 };
 

@@ -78,6 +78,51 @@ static void ids_do_not_depend_on_threads(void **state)
     }
 }
 
+/* Longer than the window and the room for a piece that it begins with, as text and as a line. */
+static void pieces_and_lines_may_be_long(void **state)
+{
+    static const char *const names[] = { "gpt2", "prefix-nfc", "prefix-whole", "super-two" };
+    static char plain[PROGRAM_TEXT_BYTES];
+    (void)state;
+    require_program();
+    FILE *text = fopen("text.txt", "w"), *line = fopen("line.jsonl", "w");
+    fprintf(line, "{\"text\": \"");
+    uint32_t seed = 1;
+    for (int32_t i = 0; i < 3 << 20; i++) {
+        seed = seed * 1664525 + 1013904223;
+        /* In the middle there is no blank for 2.6 million letters. */
+        const bool blank = i % 9 == 8 && (i < 1 << 18 || i > 11 << 18);
+        const char c = blank ? ' ' : "etaoinshrdlu"[(seed >> 16) % 12];
+        fputc(c, text);
+        fputc(c, line);
+    }
+    fprintf(line, "\"}\n{\"text\": \"the last line\"}\n");
+    fclose(text);
+    fclose(line);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (int32_t threads = 1; threads <= 2; threads++) {
+            assert_int_equal(run("tokenize encode --threads %d --tokenizer " CASES
+                                 "/%s.json text.txt > ids.txt && cksum < ids.txt",
+                                 threads, names[i]),
+                             HR_OK);
+            if (threads == 1) snprintf(plain, sizeof plain, "%s", out);
+            assert_string_equal(out, plain);
+        }
+        assert_int_equal(run("tokenize decode --tokenizer " CASES "/%s.json ids.txt > back.txt && "
+                             "sed 's/^ //' back.txt | cmp - text.txt",
+                             names[i]),
+                         HR_OK);
+        assert_int_equal(run("tokenize encode --jsonl --tokenizer " CASES
+                             "/%s.json line.jsonl > two.txt && head -n 1 two.txt | cksum",
+                             names[i]),
+                         HR_OK);
+        assert_string_equal(out, plain);
+    }
+    assert_int_equal(run("tokenize encode --tokenizer " CASES "/unorderly.json text.txt"),
+                     HR_CORRUPT);
+    assert_non_null(strstr(err, "the longest that can be encoded here is 262144"));
+}
+
 static void every_answer_has_its_exit_code(void **state)
 {
     static const struct {
@@ -129,6 +174,7 @@ int main(void)
         IN_A_FOLDER(lines_of_json_are_the_references),
         IN_A_FOLDER(ids_become_the_text_that_they_were_made_of),
         IN_A_FOLDER(ids_do_not_depend_on_threads),
+        IN_A_FOLDER(pieces_and_lines_may_be_long),
         IN_A_FOLDER(every_answer_has_its_exit_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

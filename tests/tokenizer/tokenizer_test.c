@@ -66,10 +66,11 @@ static void hold_case(const char *name, const char *ending, const char *pattern)
 
 static void every_small_tokenizer_is_as_the_reference_has_it(void **state)
 {
-    static const char *const names[] = { "contiguous", "digits",    "few-bytes", "gpt2",
-                                         "merged",     "nfc",       "o200k",     "paper-one",
-                                         "paper-two",  "pcre",      "qwen",      "ranks",
-                                         "super-one",  "super-two", "unorderly", "whole-first" };
+    static const char *const names[] = { "contiguous",   "digits",    "few-bytes",  "gpt2",
+                                         "merged",       "nfc",       "o200k",      "paper-one",
+                                         "paper-two",    "pcre",      "prefix",     "prefix-nfc",
+                                         "prefix-whole", "qwen",      "ranks",      "super-one",
+                                         "super-two",    "unorderly", "whole-first" };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "json", NULL);
 }
@@ -238,7 +239,8 @@ static void what_is_not_supported_is_refused_by_name(void **state)
 {
     (void)state;
     hold_refused(MODEL(WORDS ",\"dropout\":0.1"), "model.dropout is set");
-    hold_refused(MODEL(WORDS ",\"byte_fallback\":true"), "model.byte_fallback is true");
+    hold_refused(MODEL(WORDS ",\"byte_fallback\":true"),
+                 "model.byte_fallback is set, and byte 0 has no token");
     hold_refused(MODEL(WORDS ",\"continuing_subword_prefix\":\"##\""),
                  "continuing_subword_prefix is ##");
     hold_refused(MODEL(WORDS ",\"end_of_word_suffix\":\"</w>\""), "end_of_word_suffix is </w>");
@@ -258,9 +260,11 @@ static void what_is_not_supported_is_refused_by_name(void **state)
                  "post_processor of type Other");
     hold_refused(HEAD ",\"truncation\":{\"max_length\":3},\"model\":{\"type\":\"BPE\"" WORDS "}}",
                  "its truncation is set");
-    hold_refused("{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true},"
-                 "\"model\":{\"type\":\"BPE\"" WORDS "}}",
-                 "ByteLevel with add_prefix_space");
+    hold_refused(
+        "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},"
+        "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}]},"
+        "\"model\":{\"type\":\"BPE\"" WORDS "}}",
+        "ByteLevel with add_prefix_space behind another");
     hold_refused("{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
                  "\"pattern\":{\"Regex\":\"(a\"},\"behavior\":\"Isolated\",\"invert\":false},"
                  "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
