@@ -62,10 +62,14 @@ static void write_model(const hr_config *config, const char *folder)
         values[i] = 0.04f * ((float)(hr_random_mix((uint64_t)i) >> 40) / (1 << 24) - 0.5f);
     const int64_t text_bytes = hr_weights_text_bytes(&program);
     char *text = take(text_bytes), *staging = take(staging_bytes);
-    must(hr_weights_begin(&out, &program, folder, text, text_bytes, &err), &err);
+    must(hr_weights_begin(&out, &program, HR_KEPT_WEIGHTS, folder, text, text_bytes, &err), &err);
     for (int32_t p = 0; p < program.param_count; p++)
         must(hr_weights_add(&out, p, values, staging, staging_bytes, &err), &err);
-    must(hr_weights_commit(&out, config, folder, text, text_bytes, &err), &err);
+    must(hr_file_commit(&out.file, &err), &err);
+    const int64_t config_bytes = hr_weights_config(config, text, text_bytes);
+    must(hr_file_begin(&out.file, folder, hr_weights_config_name, &err), &err);
+    must(hr_file_append(&out.file, text, config_bytes, &err), &err);
+    must(hr_file_commit(&out.file, &err), &err);
     munmap(values, (size_t)most);
 }
 

@@ -34,6 +34,7 @@ typedef enum { HR_TIE_AUTO, HR_TIE_FALSE, HR_TIE_TRUE } hr_tie; /* auto: as the 
 typedef enum { HR_FORMAT_FP32, HR_FORMAT_BF16 } hr_format;
 typedef enum { HR_TOKENIZER_BYTES, HR_TOKENIZER_WORDS, HR_TOKENIZER_FILE } hr_tokenizer_kind;
 typedef enum { HR_BAD_LINES_STOP, HR_BAD_LINES_SKIP } hr_bad_lines;
+typedef enum { HR_BAD_STEPS_STOP, HR_BAD_STEPS_SKIP, HR_BAD_STEPS_REWIND } hr_bad_steps;
 typedef enum { HR_DOCUMENTS_JOINED, HR_DOCUMENTS_SEPARATE } hr_documents_kind;
 typedef enum {
     HR_RECOMPUTE_AUTO, /* norms, and layers where nothing else fits */
@@ -102,6 +103,15 @@ typedef struct {
         int64_t eval_every;        /* steps; 0: at the end only */
         int64_t eval_batches;      /* micro-batches an evaluation; 0: all of data.valid */
         int64_t checkpoint_every;  /* steps; 0: at the end only */
+        int64_t keep_last;         /* checkpoints */
+        int64_t keep_every;        /* steps; 0: none but the last */
+        bool keep_best;            /* that of the least validation loss */
+        int64_t patience;          /* evaluations without a new best; 0: any number */
+        int64_t max_seconds;       /* 0: as long as it takes */
+        double average;            /* of the weights: decay; 0: none */
+        int32_t bad_steps;         /* hr_bad_steps */
+        int64_t bad_steps_max;     /* of a run */
+        bool spikes;               /* make one too */
         int64_t sample_every;      /* steps; 0: at the end only */
         int64_t sample_tokens;     /* 0: no sample */
         double sample_temperature; /* 0: the likeliest token */

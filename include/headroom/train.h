@@ -27,7 +27,7 @@ typedef struct {
     hr_plan_answer plan;
     int64_t arena_bytes_planned, arena_bytes_used;
     int64_t process_bytes_planned, process_bytes_measured;
-    int64_t steps, tokens;
+    int64_t steps, tokens; /* of the run, from its first step on */
     double first_loss, last_loss;
     double valid_loss; /* NaN: not evaluated */
     double seconds;
@@ -45,24 +45,32 @@ typedef struct {
     void (*evaluated)(void *context, int64_t step, double loss, int64_t tokens);
     void (*sample)(void *context, const char *text, int64_t bytes); /* as it comes */
     void (*saved)(void *context, const char *path);
+    void (*trouble)(void *context, const char *line); /* what went wrong, and the run goes on */
 } hr_train_events;
 
 typedef struct {
     hr_train_events events;
-    const char *metrics;      /* JSON lines, one a step; null: none */
-    const char *calibrations; /* directory of calibrations; null: times are guessed */
+    const char *metrics;        /* JSON lines, one a step; null: none */
+    const char *calibrations;   /* directory of calibrations; null: times are guessed */
+    bool fresh;                 /* start over: checkpoints that are there go */
+    const char *const *allowed; /* [allowed_count] keys that may differ from the run gone on with */
+    int32_t allowed_count;
     const volatile sig_atomic_t
         *interrupts; /* signals so far: 1 ends the run after saving; null: none */
+    const volatile sig_atomic_t *signal;          /* which of them came last, for the log */
+    const volatile sig_atomic_t *saves, *reports; /* each more asks for a checkpoint; for a report
+                                                     on memory. Null: nobody asks */
 } hr_train_options;
 
-/* Trains from the beginning. The first interrupt ends the present step, saves and gives
- * INTERRUPTED.
+/* Trains; where train.out has checkpoints, from the newest whole one on, as if the run had never
+ * ended. The first interrupt drops the present step, unless it is in its update, saves and gives
+ * INTERRUPTED; so does train.max_seconds.
  *
  *   result  out; written as far as the run got
  *
- * Errors   as hr_plan_make; USAGE text or output directory; CORRUPT text; DIVERGED a loss that is
- * not
- *          finite; BROKEN measured above planned; INTERRUPTED; FAILURE the system. */
+ * Errors   as hr_plan_make; USAGE text, output directory, or another recipe than that of the run it
+ *          would go on with; CORRUPT text, checkpoints; DIVERGED a loss that is not finite; BROKEN
+ *          measured above planned; INTERRUPTED; FAILURE the system. */
 HR_MUST_CHECK hr_status hr_train(const hr_config *config, const hr_train_options *options,
                                  hr_train_result *result, hr_error *err);
 

@@ -13,41 +13,73 @@
 #include "base/writer.h"
 #include "model/hf_config.h"
 
-enum { ENTRY_BYTES = 256, CONFIG_BYTES = 4096 };
+enum { ENTRY_BYTES = 256, CONFIG_BYTES = 4096, LENGTH_BYTES = 8, HEADER_ALIGN = 64 };
+
+const char hr_weights_config_name[] = "config.json";
+
+/* ---- what a file holds */
+
+const char *hr_kept_name(hr_kept kept)
+{
+    static const char *const names[] = {
+        [HR_KEPT_WEIGHTS] = "model.safetensors",
+        [HR_KEPT_MOMENT_1] = "moment_1.safetensors",
+        [HR_KEPT_MOMENT_2] = "moment_2.safetensors",
+        [HR_KEPT_AVERAGE] = "average.safetensors",
+    };
+    return names[kept];
+}
+
+int32_t hr_kept_tensor(const hr_program *program, int32_t index, hr_kept kept)
+{
+    const hr_param *param = &program->params[index];
+    switch (kept) {
+    case HR_KEPT_WEIGHTS: return param->master;
+    case HR_KEPT_MOMENT_1: return param->moment[0];
+    case HR_KEPT_MOMENT_2: return param->moment[1];
+    case HR_KEPT_AVERAGE: return param->average;
+    case HR_KEPT_KINDS: break;
+    }
+    return HR_NONE;
+}
+
+bool hr_kept_any(const hr_program *program, hr_kept kept)
+{
+    for (int32_t p = 0; p < program->param_count; p++)
+        if (hr_kept_tensor(program, p, kept) != HR_NONE) return true;
+    return false;
+}
+
+int64_t hr_kept_bytes_of(const hr_param *param)
+{
+    return param->dims[0] * hr_max(param->dims[1], 1) * (int64_t)sizeof(float);
+}
+
+int64_t hr_kept_bytes(const hr_program *program, hr_kept kept)
+{
+    int64_t sum = 0;
+    for (int32_t p = 0; p < program->param_count; p++)
+        if (hr_kept_tensor(program, p, kept) != HR_NONE)
+            sum += hr_kept_bytes_of(&program->params[p]);
+    return sum;
+}
 
 int64_t hr_weights_text_bytes(const hr_program *program)
 {
     return hr_max(program->param_count * (int64_t)ENTRY_BYTES + ENTRY_BYTES, CONFIG_BYTES);
 }
 
-static int64_t elements_of(const hr_param *param)
+int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, int64_t bytes)
 {
-    return param->dims[0] * hr_max(param->dims[1], 1);
-}
-
-static const char weights_name[] = "model.safetensors", config_name[] = "config.json";
-
-hr_status hr_weights_check(const char *directory, hr_error *err)
-{
-    char path[PATH_MAX];
-    hr_status status = hr_path_join(directory, weights_name, path, sizeof path, err);
-    if (status == HR_OK) status = hr_file_check_place(path, err);
-    if (status == HR_OK) status = hr_path_join(directory, config_name, path, sizeof path, err);
-    return status == HR_OK ? hr_file_check_place(path, err) : status;
-}
-
-hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, const char *directory,
-                           char *text, int64_t bytes, hr_error *err)
-{
-    enum { LENGTH_BYTES = 8, ALIGN = 64 };
     hr_writer w = { text + LENGTH_BYTES, bytes - LENGTH_BYTES };
     int64_t begin = 0;
     hr_put(&w, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
+        if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
         const int64_t first = param->dims[param->external_transposed ? 1 : 0];
         const int64_t second = param->dims[param->external_transposed ? 0 : 1];
-        const int64_t end = begin + elements_of(param) * (int64_t)sizeof(float);
+        const int64_t end = begin + hr_kept_bytes_of(param);
         hr_put(&w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", param->external_name,
                (long long)first);
         if (second) hr_put(&w, ",%lld", (long long)second);
@@ -55,36 +87,129 @@ hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, const
         begin = end;
     }
     hr_put(&w, "}");
-    while ((w.used + LENGTH_BYTES) % ALIGN && !w.cut) hr_put(&w, " ");
+    while ((w.used + LENGTH_BYTES) % HEADER_ALIGN && !w.cut) hr_put(&w, " ");
     HR_ASSERT(!w.cut); /* sizes were asked for */
     for (int32_t i = 0; i < LENGTH_BYTES; i++) text[i] = (char)((uint64_t)w.used >> (8 * i));
-
-    out->program = program;
-    hr_status status = hr_file_begin(&out->file, directory, weights_name, err);
-    if (status == HR_OK) status = hr_file_reserve(&out->file, LENGTH_BYTES + w.used + begin, err);
-    if (status == HR_OK) status = hr_file_append(&out->file, text, w.used + LENGTH_BYTES, err);
-    return status;
+    return w.used + LENGTH_BYTES;
 }
 
-static float element(const void *values, hr_dtype dtype, int64_t index)
+/* ---- out */
+
+hr_status hr_weights_check(const char *directory, hr_error *err)
 {
-    return dtype == HR_F32 ? ((const float *)values)[index]
-                           : hr_bf16_to_f32(((const hr_bf16 *)values)[index]);
+    char path[PATH_MAX];
+    hr_status status = hr_path_join(directory, hr_kept_name(HR_KEPT_WEIGHTS), path, sizeof path,
+                                    err);
+    if (status == HR_OK) status = hr_file_check_place(path, err);
+    if (status == HR_OK)
+        status = hr_path_join(directory, hr_weights_config_name, path, sizeof path, err);
+    return status == HR_OK ? hr_file_check_place(path, err) : status;
 }
 
-/* One row of the file's matrix out of memory's layout. */
-static void gather_row(const hr_param *param, const hr_tensor *tensor, const void *values,
-                       int64_t row, float *out)
+static hr_status append(hr_weights_out *out, const void *memory, int64_t bytes, hr_error *err)
+{
+    hr_hash_add(&out->hash, memory, bytes);
+    return hr_file_append(&out->file, memory, bytes, err);
+}
+
+hr_status hr_weights_begin(hr_weights_out *out, const hr_program *program, hr_kept kept,
+                           const char *directory, char *text, int64_t bytes, hr_error *err)
+{
+    const int64_t header_bytes = hr_weights_header(program, kept, text, bytes);
+    out->program = program;
+    out->kept = kept;
+    hr_hash_begin(&out->hash);
+    hr_status status = hr_file_begin(&out->file, directory, hr_kept_name(kept), err);
+    if (status == HR_OK)
+        status = hr_file_reserve(&out->file, header_bytes + hr_kept_bytes(program, kept), err);
+    return status == HR_OK ? append(out, text, header_bytes, err) : status;
+}
+
+int64_t hr_weights_rows(const hr_param *param)
+{
+    return param->external_transposed ? hr_max(param->dims[1], 1) : param->dims[0];
+}
+
+int64_t hr_weights_width(const hr_param *param)
+{
+    return param->external_transposed ? param->dims[0] : hr_max(param->dims[1], 1);
+}
+
+/* Of any layout and type, one element after the other. */
+static void gather_any(const hr_param *param, const hr_tensor *tensor, const void *values,
+                       int64_t row, float *to)
 {
     const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const int64_t width = hr_weights_width(param);
+    for (int64_t i = 0; i < width; i++) {
+        const int64_t k = param->external_transposed ? i : row;
+        const int64_t n = param->external_transposed ? row : i;
+        const int64_t at = hr_layout_index((hr_layout)tensor->layout, K, N, k, n);
+        to[i] = tensor->dtype == HR_F32 ? ((const float *)values)[at]
+                                        : hr_bf16_to_f32(((const hr_bf16 *)values)[at]);
+    }
+}
+
+/* Columns [n, n + columns) of one panel, lines [k, k + lines) of it, as rows of the file: a block
+ * that the first level of the cache holds, so that every line is fetched once. `step` floats lie
+ * between two columns of a line. */
+static void gather_block(const float *values, hr_layout layout, int64_t K, int64_t N, int64_t k,
+                         int64_t lines, int64_t n, int64_t columns, float *to, int64_t width)
+{
+    const int64_t step = layout == HR_PANEL_PAIR ? 2 : 1;
+    for (int64_t i = 0; i < lines; i++) {
+        const float *line = values + hr_layout_index(layout, K, N, k + i, n);
+        for (int64_t c = 0; c < columns; c++) to[c * width + i] = line[c * step];
+    }
+}
+
+/* Rows of the file are columns of panels. */
+static void gather_columns(const hr_param *param, hr_layout layout, const float *values,
+                           int64_t first, int64_t count, float *to)
+{
+    enum { LINES = 16 };
+    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    for (int64_t n = first; n < first + count;) {
+        const int64_t end = hr_min(first + count, (n / HR_PANEL_WIDTH + 1) * HR_PANEL_WIDTH);
+        float *rows = to + (n - first) * K;
+        for (int64_t k = 0; k < K; k += LINES)
+            gather_block(values, layout, K, N, k, hr_min(LINES, K - k), n, end - n, rows + k, K);
+        n = end;
+    }
+}
+
+/* Rows of the file are lines of panels. */
+static void gather_lines(const hr_param *param, hr_layout layout, const float *values,
+                         int64_t first, int64_t count, float *to)
+{
+    const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
+    const int64_t step = layout == HR_PANEL_PAIR ? 2 : 1;
+    for (int64_t n = 0; n < N; n += HR_PANEL_WIDTH) {
+        const int64_t columns = hr_min(HR_PANEL_WIDTH, N - n);
+        for (int64_t k = first; k < first + count; k++) {
+            const float *line = values + hr_layout_index(layout, K, N, k, n);
+            float *row = to + (k - first) * N + n;
+            for (int64_t c = 0; c < columns; c++) row[c] = line[c * step];
+        }
+    }
+}
+
+void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, const void *values,
+                       int64_t first, int64_t count, float *to)
+{
+    const hr_param *param = &program->params[index];
+    const hr_tensor *tensor = &program->tensors[hr_kept_tensor(program, index, kept)];
     const hr_layout layout = (hr_layout)tensor->layout;
-    const hr_dtype dtype = (hr_dtype)tensor->dtype;
-    if (param->external_transposed)
-        for (int64_t k = 0; k < K; k++)
-            out[k] = element(values, dtype, hr_layout_index(layout, K, N, k, row));
-    else
-        for (int64_t n = 0; n < N; n++)
-            out[n] = element(values, dtype, hr_layout_index(layout, K, N, row, n));
+    const int64_t width = hr_weights_width(param);
+    const bool panels = tensor->dtype == HR_F32 && layout != HR_ROWS;
+    if (panels && param->external_transposed) {
+        gather_columns(param, layout, values, first, count, to);
+    } else if (panels) {
+        gather_lines(param, layout, values, first, count, to);
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            gather_any(param, tensor, values, first + i, to + i * width);
+    }
 }
 
 /* Without a branch, so that many elements are looked at a cycle. */
@@ -95,51 +220,39 @@ static bool all_finite(const float *values, int64_t count)
     return finite;
 }
 
-static hr_status append(hr_weights_out *out, const hr_param *param, const float *values,
-                        int64_t count, hr_error *err)
+hr_status hr_weights_append(hr_weights_out *out, int32_t param, const float *values, int64_t count,
+                            hr_error *err)
 {
-    if (all_finite(values, count))
-        return hr_file_append(&out->file, values, count * (int64_t)sizeof *values, err);
-    return hr_fail(err, HR_DIVERGED, "%s has elements that are not finite", param->external_name);
+    if (all_finite(values, count)) return append(out, values, count * (int64_t)sizeof *values, err);
+    return hr_fail(err, HR_DIVERGED, "%s: %s has elements that are not finite",
+                   hr_kept_name(out->kept), out->program->params[param].external_name);
 }
 
-hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *master, void *staging,
+hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *values, void *staging,
                          int64_t staging_bytes, hr_error *err)
 {
     const hr_param *param = &out->program->params[index];
-    const hr_tensor *tensor = &out->program->tensors[param->master];
-    if (tensor->layout == HR_ROWS && tensor->dtype == HR_F32)
-        return append(out, param, master, elements_of(param), err);
-    const int64_t rows = param->dims[param->external_transposed ? 1 : 0];
-    const int64_t width = param->dims[param->external_transposed ? 0 : 1];
+    const int64_t rows = hr_weights_rows(param), width = hr_weights_width(param);
     const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
     HR_ASSERT(held > 0);
     for (int64_t row = 0; row < rows; row += held) {
         const int64_t count = hr_min(held, rows - row);
-        for (int64_t i = 0; i < count; i++)
-            gather_row(param, tensor, master, row + i, (float *)staging + i * width);
-        const hr_status status = append(out, param, staging, count * width, err);
+        hr_weights_gather(out->program, index, out->kept, values, row, count, staging);
+        const hr_status status = hr_weights_append(out, index, staging, count * width, err);
         if (status != HR_OK) return status;
     }
     return HR_OK;
 }
 
-/* The config goes first: weights never stand beside another model's. */
-hr_status hr_weights_commit(hr_weights_out *out, const hr_config *config, const char *directory,
-                            char *text, int64_t bytes, hr_error *err)
-{
-    hr_writer w = { text, bytes };
-    hr_file_out file;
-    hr_hf_config_write(config, &w);
-    HR_ASSERT(!w.cut);
-    hr_status status = hr_file_begin(&file, directory, config_name, err);
-    if (status == HR_OK) status = hr_file_append(&file, text, w.used, err);
-    if (status == HR_OK) status = hr_file_commit(&file, err);
-    if (status == HR_OK) status = hr_file_commit(&out->file, err);
-    return status;
-}
-
 void hr_weights_abort(hr_weights_out *out)
 {
     hr_file_abort(&out->file);
+}
+
+int64_t hr_weights_config(const hr_config *config, char *text, int64_t bytes)
+{
+    hr_writer w = { text, bytes };
+    hr_hf_config_write(config, &w);
+    HR_ASSERT(!w.cut);
+    return w.used;
 }

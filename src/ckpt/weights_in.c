@@ -36,6 +36,12 @@ int64_t hr_weights_in_bytes(const hr_program *program)
            HR_STORED_FILES_MAX * (int64_t)sizeof(int) + 2 * 64;
 }
 
+int64_t hr_weights_in_kept_bytes(const hr_program *program)
+{
+    return program->param_count * (int64_t)sizeof(hr_weights_source) + (int64_t)sizeof(int) +
+           2 * 64;
+}
+
 int64_t hr_weights_in_scratch_bytes(const char *path)
 {
     /* A byte for each tensor: a tensor takes 50 bytes of text. */
@@ -178,6 +184,48 @@ hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const
     }
     hr_stored_close(&stored);
     return status;
+}
+
+/* In pieces on the stack: the header may be large, and is held already. */
+static hr_status compare_header(int file, const char *path, const char *header, int64_t bytes,
+                                hr_error *err)
+{
+    char piece[4096];
+    for (int64_t at = 0; at < bytes; at += (int64_t)sizeof piece) {
+        const int64_t part = hr_min((int64_t)sizeof piece, bytes - at);
+        const hr_status status = hr_file_read(file, path, at, piece, part, err);
+        if (status != HR_OK) return status;
+        if (memcmp(piece, header + at, (size_t)part))
+            return hr_fail(err, HR_CORRUPT, "%s: is of another model, or of another program",
+                           shown(path));
+    }
+    return HR_OK;
+}
+
+hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, hr_kept kept,
+                                  const char *directory, char *text, int64_t bytes, hr_error *err)
+{
+    char path[PATH_MAX];
+    int64_t file_bytes, offset = hr_weights_header(program, kept, text, bytes);
+    const int64_t all_bytes = offset + hr_kept_bytes(program, kept);
+    in->program = program;
+    in->path = hr_kept_name(kept);
+    in->file_count = 0;
+    in->expected = program->param_count; /* it was just read, to be verified */
+    in->expected_bytes = 0;
+    hr_status status = hr_path_join(directory, hr_kept_name(kept), path, sizeof path, err);
+    if (status == HR_OK) status = hr_file_open(path, in->files, &file_bytes, err);
+    if (status != HR_OK) return status;
+    in->file_count = 1;
+    if (file_bytes != all_bytes)
+        return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, and %lld are needed", shown(path),
+                       (long long)file_bytes, (long long)all_bytes);
+    for (int32_t p = 0; p < program->param_count; p++) {
+        in->sources[p] = (hr_weights_source){ offset, 0, HR_STORED_F32 };
+        if (hr_kept_tensor(program, p, kept) != HR_NONE)
+            offset += hr_kept_bytes_of(&program->params[p]);
+    }
+    return compare_header(in->files[0], path, text, offset - hr_kept_bytes(program, kept), err);
 }
 
 void hr_weights_in_close(hr_weights_in *in)

@@ -9,6 +9,7 @@
 #define HR_CKPT_WEIGHTS_IN_H
 
 #include "ckpt/safetensors.h"
+#include "ckpt/weights.h"
 #include "graph/program.h"
 
 /* Where a parameter lies. */
@@ -31,6 +32,8 @@ typedef struct {
 /* Bytes of a region that stay for the run. Pure. */
 int64_t hr_weights_in_bytes(const hr_program *program);
 
+int64_t hr_weights_in_kept_bytes(const hr_program *program); /* of hr_weights_in_open_kept */
+
 /* That `path` is there and has what hr_weights_in_open looks for first. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_weights_in_check(const char *path, hr_error *err);
 
@@ -46,6 +49,17 @@ HR_MUST_CHECK hr_status hr_weights_in_check(const char *path, hr_error *err);
 HR_MUST_CHECK hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program,
                                            const char *path, hr_region *kept, hr_region *scratch,
                                            hr_error *err);
+
+/* Opens a file of a checkpoint instead: its header has to be the program's own, byte for byte, and
+ * says nothing that is not known. Takes no memory, so that it may come after the seal.
+ *
+ *   in    sources [param_count] and files [1] are the caller's, and stay that after the close
+ *   text  [bytes >= hr_weights_text_bytes(program)] used while this runs
+ *
+ * Errors   CORRUPT  another header, another length. USAGE, FAILURE. */
+HR_MUST_CHECK hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program,
+                                                hr_kept kept, const char *directory, char *text,
+                                                int64_t bytes, hr_error *err);
 
 /* Bytes of scratch for hr_weights_in_open, as the path is now. */
 int64_t hr_weights_in_scratch_bytes(const char *path);

@@ -20,6 +20,8 @@ typedef enum {
     HR_OPTION_CAPACITY,
     HR_OPTION_SECONDS,
     HR_OPTION_METRICS,
+    HR_OPTION_FRESH,
+    HR_OPTION_ALLOW_CHANGE,
     HR_OPTION_JSON,
     HR_OPTION_PROGRAM,
     HR_OPTION_LARGEST,
@@ -202,6 +204,9 @@ int hr_cli_pack(const hr_cli_arguments *arguments);
 int hr_cli_generate(const hr_cli_arguments *arguments);
 int hr_cli_eval(const hr_cli_arguments *arguments);
 int hr_cli_convert(const hr_cli_arguments *arguments);
+int hr_cli_checkpoint_list(const hr_cli_arguments *arguments);
+int hr_cli_checkpoint_verify(const hr_cli_arguments *arguments);
+int hr_cli_checkpoint_prune(const hr_cli_arguments *arguments);
 int hr_cli_data(const hr_cli_arguments *arguments);
 int hr_cli_tokenize_train(const hr_cli_arguments *arguments);
 int hr_cli_tokenize_encode(const hr_cli_arguments *arguments);

@@ -22,6 +22,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_CAPACITY] = { "capacity", "SIZE", "be content with any placement in so many bytes" },
     [HR_OPTION_SECONDS] = { "seconds", "N", "stop packing after so many seconds (10)" },
     [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl", "write one JSON object for each step" },
+    [HR_OPTION_FRESH] = { "fresh", NULL, "start over: checkpoints that lie in --out are removed" },
+    [HR_OPTION_ALLOW_CHANGE] = { "allow-change", "KEY", "go on though this key is not what it was",
+                                 HR_CLI_REPEATS_MAX },
     [HR_OPTION_JSON] = { "json", NULL, "print JSON instead of text" },
     [HR_OPTION_PROGRAM] = { "program", NULL, "print the step program instead of the plan" },
     [HR_OPTION_LARGEST] = { "largest", "KEY",
@@ -125,8 +128,21 @@ static const hr_cli_command commands[] = {
       TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_verify },
     { "train", "RECIPE [key=value ...]", "train inside the plan",
       "Plans, takes the memory once, trains, and ends with planned beside measured bytes. The\n"
-      "first Ctrl-C saves the weights and ends with exit code 75; a second one stops at once.",
-      TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(HELP), 1, -1, hr_cli_train },
+      "first Ctrl-C or SIGTERM saves and ends with exit code 75, and the same command goes on; a\n"
+      "second one stops at once. SIGUSR1 saves and goes on, SIGUSR2 reports on memory.",
+      TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(FRESH) | TAKES(ALLOW_CHANGE) |
+          TAKES(HELP),
+      1, -1, hr_cli_train },
+    { "checkpoint list", "FOLDER", "list the checkpoints of a run",
+      "FOLDER is the --out of a run. Reads the manifests alone.", TAKES(JSON) | TAKES(HELP), 1, 1,
+      hr_cli_checkpoint_list },
+    { "checkpoint verify", "FOLDER", "hold every byte of every checkpoint against its hash",
+      "The exit code is 5 when one is damaged; each is said.", TAKES(JSON) | TAKES(HELP), 1, 1,
+      hr_cli_checkpoint_verify },
+    { "checkpoint prune", "FOLDER [key=value ...]", "remove checkpoints that need not stay",
+      "What is damaged or was never finished goes, and what train.keep_last, train.keep_every and\n"
+      "train.keep_best of the run's recipe, or as given, let go. One that is whole stays always.",
+      TAKES(HELP), 1, -1, hr_cli_checkpoint_prune },
     { "pack", "FILE.csv", "give the rows of a packing instance their offsets",
       "Reads id,lower,upper,size, alive from lower up to but not including upper; at most 1048576\n"
       "rows. Without a capacity the arena is as low as can be. The exit code is 3 when no\n"

@@ -3,16 +3,18 @@
  * standard output has a buffer of its own (main.c), and the rest is system calls. */
 #include "headroom/train.h"
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "headroom/progress.h"
 
-static volatile sig_atomic_t interrupts, last_signal;
+static volatile sig_atomic_t interrupts, last_signal, saves, reports;
 
 /* The first lets the run save and end; the second does not wait for that. What is half written has
  * no name yet. */
@@ -26,19 +28,34 @@ static void interrupted(int number)
     _exit(128 + number);
 }
 
-static void catch_signals(void)
+static void asked(int number)
 {
-    struct sigaction action = { .sa_handler = interrupted, .sa_flags = SA_RESTART };
+    if (number == SIGUSR1) saves = saves + 1;
+    else reports = reports + 1;
+}
+
+/* One after the other: they are counted. */
+static void catch_two(void (*handler)(int), int first, int second)
+{
+    struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
     sigemptyset(&action.sa_mask);
-    sigaddset(&action.sa_mask, SIGINT); /* one after the other: they are counted */
-    sigaddset(&action.sa_mask, SIGTERM);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    sigaddset(&action.sa_mask, first);
+    sigaddset(&action.sa_mask, second);
+    sigaction(first, &action, NULL);
+    sigaction(second, &action, NULL);
+}
+
+/* A terminal that goes away takes nothing with it. */
+static void catch_requests(void)
+{
+    catch_two(asked, SIGUSR1, SIGUSR2);
+    signal(SIGHUP, SIG_IGN);
 }
 
 typedef struct {
     hr_progress progress;
     int64_t process_bytes;
+    char trouble[HR_ERROR_BYTES]; /* told last */
 } screen;
 
 enum { LINES_A_RUN = 10 };
@@ -56,7 +73,7 @@ static void show_plan(void *context, const hr_plan_answer *plan)
 {
     screen *s = context;
     char process[64], arena[64];
-    catch_signals(); /* until here nothing was begun, and main.c answered */
+    catch_two(interrupted, SIGINT, SIGTERM); /* until here nothing was begun: main.c answered */
     s->process_bytes = plan->process_bytes;
     if (plan->trained_parameters != plan->parameters)
         printf("plan   %lld of %lld parameters train\n", (long long)plan->trained_parameters,
@@ -127,6 +144,21 @@ static void show_saved(void *context, const char *path)
     show_text(context, line);
 }
 
+static void show_trouble(void *context, const char *line)
+{
+    screen *s = context;
+    hr_progress_end(&s->progress);
+    fflush(stdout);
+    fprintf(stderr, "headroom: %s\n", line);
+    snprintf(s->trouble, sizeof s->trouble, "%s", line);
+}
+
+/* What ended the run may have been told while it went on: once is enough. */
+static int fail(const screen *s, const hr_error *err)
+{
+    return strcmp(s->trouble, err->message) ? hr_cli_fail(err) : (int)err->status;
+}
+
 static void print_result(const hr_train_result *result)
 {
     char planned[64], measured[64];
@@ -137,6 +169,14 @@ static void print_result(const hr_train_result *result)
            (long long)result->arena_bytes_planned, (long long)result->arena_bytes_used);
 }
 
+/* Nobody may be there any more to read how the run went, and it went all the same. */
+static void forgive_reader(void)
+{
+    if (fflush(stdout) == 0 || (errno != EPIPE && errno != EIO)) return;
+    __fpurge(stdout);
+    clearerr(stdout);
+}
+
 int hr_cli_train(const hr_cli_arguments *arguments)
 {
     hr_config config;
@@ -144,6 +184,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     hr_train_result result;
     char calibrations[HR_PATH_BYTES];
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
+    catch_requests();
     if (hr_cli_recipe(arguments, &config, &err) != HR_OK) return hr_cli_fail(&err);
     const hr_train_options options = {
         .events = { .context = &s,
@@ -153,16 +194,24 @@ int hr_cli_train(const hr_cli_arguments *arguments)
                     .step = show_step,
                     .evaluated = show_evaluated,
                     .sample = show_sample,
-                    .saved = show_saved },
+                    .saved = show_saved,
+                    .trouble = show_trouble },
         .calibrations = hr_cli_calibrations(calibrations, sizeof calibrations),
         .metrics = arguments->values[HR_OPTION_METRICS],
+        .fresh = arguments->values[HR_OPTION_FRESH],
+        .allowed = arguments->repeated,
+        .allowed_count = arguments->repeated_count,
         .interrupts = &interrupts,
+        .signal = &last_signal,
+        .saves = &saves,
+        .reports = &reports,
     };
     const hr_status status = hr_train(&config, &options, &result, &err);
     hr_progress_end(&s.progress);
     print_result(&result);
+    forgive_reader();
     if (status == HR_OK) return HR_OK;
     fflush(stdout);
-    const int code = hr_cli_fail(&err);
+    const int code = fail(&s, &err);
     return status == HR_INTERRUPTED && !result.saved ? 128 + (int)last_signal : code;
 }

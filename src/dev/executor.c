@@ -10,7 +10,8 @@
 
 int64_t hr_executor_bytes(const hr_program *program)
 {
-    return program->loop_count * (int64_t)(2 * sizeof(int64_t) + 1) + program->step_count + 4 * 64;
+    return program->loop_count * (int64_t)(2 * sizeof(int64_t) + 1) + 2 * program->step_count +
+           5 * 64;
 }
 
 /* Sums start at the first step that writes them, in the order of the program. */
@@ -29,6 +30,20 @@ static void find_first_writers(hr_executor *executor, uint8_t *written)
     }
 }
 
+static void find_lasting(hr_executor *executor)
+{
+    const hr_program *program = executor->program;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        const char *letters = program->ops[step->op]->out;
+        for (int32_t k = 0; letters[k]; k++) {
+            if (step->out[k] == HR_NONE || (letters[k] != 'u' && letters[k] != 'U')) continue;
+            const int32_t root = hr_tensor_root(program, step->out[k]);
+            executor->lasts[s] |= program->tensors[root].home == HR_NONE;
+        }
+    }
+}
+
 hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *err)
 {
     const hr_program *program = executor->program;
@@ -36,12 +51,15 @@ hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *
     executor->count = hr_region_take(region, program->loop_count, sizeof *executor->count);
     executor->open = hr_region_take(region, program->loop_count, 1);
     executor->clears = hr_region_take(region, program->step_count, 1);
+    executor->lasts = hr_region_take(region, program->step_count, 1);
     const int64_t kept = region->used;
     uint8_t *written = hr_region_take(region, program->tensor_count, 1);
-    if (!executor->turn || !executor->count || !executor->open || !executor->clears || !written)
+    if (!executor->turn || !executor->count || !executor->open || !executor->clears ||
+        !executor->lasts || !written)
         return hr_fail(err, HR_FAILURE, "no room to run %d steps", program->step_count);
     for (int32_t l = 0; l < program->loop_count; l++) executor->count[l] = program->loops[l].count;
     find_first_writers(executor, written);
+    find_lasting(executor);
     region->used = kept;
     executor->rows_here = INT64_MAX;
     return HR_OK;
@@ -222,7 +240,10 @@ hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
 
     int32_t s = section->step_first;
     while (s <= section->step_last) {
+        if (executor->stop && !executor->lasting && executor->stop(executor->context))
+            return hr_fail(err, HR_INTERRUPTED, "interrupted");
         enter(executor, s);
+        executor->lasting |= executor->lasts[s];
         const hr_status status = run_step(executor, s, err);
         if (status != HR_OK) return status;
         int32_t next = s + 1;

@@ -21,6 +21,9 @@ struct hr_executor;
 typedef hr_status hr_host_fn(void *context, struct hr_executor *executor, int32_t step,
                              const hr_call *call, hr_error *err);
 
+/* Whether a walk is to end before its next step: it then gives INTERRUPTED. */
+typedef bool hr_stop_fn(void *context);
+
 /* Looks on after every step (tests). */
 typedef void hr_watch_fn(void *context, const struct hr_executor *executor, int32_t step);
 
@@ -36,12 +39,15 @@ typedef struct hr_executor {
     int64_t rows_here; /* most rows a step works on; INT64_MAX: as planned */
     hr_host_fn *host;
     hr_watch_fn *watch; /* may be null */
-    void *context;      /* of host and watch */
+    hr_stop_fn *stop;   /* may be null; not asked while `lasting` */
+    void *context;      /* of all of them */
+    bool lasting;       /* a step has written what outlives the run; the caller's to take back */
 
     int64_t *turn;   /* [loop_count] present turn of each loop */
     int64_t *count;  /* [loop_count] turns to make; the caller may lower them */
     uint8_t *open;   /* [loop_count] the walk is inside */
     uint8_t *clears; /* [step_count] outputs of which this step is the first writer */
+    uint8_t *lasts;  /* [step_count] updates what outlives the run */
 } hr_executor;
 
 /* Bytes of a region that an executor's tables take. */
@@ -52,7 +58,7 @@ int64_t hr_executor_bytes(const hr_program *program);
 HR_MUST_CHECK hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *err);
 
 /* Runs every turn of one loop, inner loops included: a section, or a part of one.
- * Errors   whatever a step of the host returns; the walk stops there. */
+ * Errors   whatever a step of the host returns; the walk stops there. INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err);
 
 /* Where a tensor lies at the present turns of the loops. */

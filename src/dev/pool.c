@@ -9,9 +9,7 @@
 #include "dev/pool.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "base/assert.h"
@@ -85,28 +83,12 @@ static void *work(void *argument)
     }
 }
 
-/* A stack overflow must fault, not write into the next thread's stack. */
-static bool guard(uint8_t *stack, int protection)
-{
-    return mprotect(stack, (size_t)hr_page_bytes(), protection) == 0;
-}
-
 static int start_worker(hr_pool *pool, int32_t thread)
 {
-    const int64_t page = hr_page_bytes();
-    uint8_t *stack = pool->stacks + (thread - 1) * (int64_t)HR_STACK_BYTES;
     hr_pool_worker *worker = &pool->workers[thread];
     *worker = (hr_pool_worker){ .pool = pool, .thread = thread };
-    memset(stack, 0, HR_STACK_BYTES); /* the plan counts every page of it */
-    if (!guard(stack, PROT_NONE)) return -1;
-
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    int refused = pthread_attr_setstack(&attributes, stack + page, (size_t)(HR_STACK_BYTES - page));
-    if (!refused) refused = pthread_create(&worker->handle, &attributes, work, worker);
-    pthread_attr_destroy(&attributes);
-    if (refused) guard(stack, PROT_READ | PROT_WRITE);
-    return refused;
+    return hr_thread_start(&worker->handle, pool->stacks + (thread - 1) * (int64_t)HR_STACK_BYTES,
+                           work, worker);
 }
 
 int64_t hr_pool_bytes(int32_t threads)
@@ -128,15 +110,11 @@ hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes, int32_t threa
     pthread_cond_init(&pool->finish.moved, 0);
     hr_cpu_flush_denormals();
 
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* a new thread inherits the mask */
     int refused = 0;
     for (int32_t thread = 1; thread < threads && !refused; thread++) {
         refused = start_worker(pool, thread);
         if (!refused) pool->threads++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, 0);
     if (!refused) return HR_OK;
     const int32_t started = pool->threads;
     hr_pool_close(pool);
@@ -176,10 +154,8 @@ void hr_pool_close(hr_pool *pool)
     HR_ASSERT(!pool->running);
     pool->closing = true;
     gate_move(pool, &pool->start);
-    for (int32_t thread = 1; thread < pool->threads; thread++) {
-        pthread_join(pool->workers[thread].handle, 0);
-        guard(pool->stacks + (thread - 1) * (int64_t)HR_STACK_BYTES, PROT_READ | PROT_WRITE);
-    }
+    for (int32_t thread = 1; thread < pool->threads; thread++)
+        hr_thread_join(&pool->workers[thread].handle);
     pthread_cond_destroy(&pool->start.moved);
     pthread_cond_destroy(&pool->finish.moved);
     pthread_mutex_destroy(&pool->mutex);

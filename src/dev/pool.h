@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/threads.h"
+#include "dev/thread.h"
 #include "headroom/status.h"
 
 enum { HR_POOL_THREADS_MAX = HR_THREADS_MOST };
@@ -27,7 +28,7 @@ typedef struct {
 
 typedef struct {
     struct hr_pool *pool;
-    pthread_t handle;
+    hr_thread handle;
     int32_t thread;
 } hr_pool_worker;
 

@@ -99,6 +99,7 @@ int32_t hr_build_param(hr_builder *builder, hr_param_shape shape, const char *na
                          .init_scale = shape.init_scale,
                          .init_constant = shape.init_constant,
                          .moment = { HR_NONE, HR_NONE },
+                         .average = HR_NONE,
                          .gradient = HR_NONE,
                          .gradient_again = HR_NONE };
     va_list list;

@@ -121,6 +121,7 @@ typedef struct {
     int32_t weight; /* what forward reads */
     int32_t master; /* what the update writes; = weight in fp32, and where it is frozen */
     int32_t moment[2];
+    int32_t average;        /* of the master over the updates; HR_NONE: nobody asks */
     int32_t gradient;       /* HR_NONE: frozen */
     int32_t gradient_again; /* of a second use of the weight; HR_NONE: it has none of its own */
 } hr_param;

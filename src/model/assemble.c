@@ -32,9 +32,9 @@ static int32_t scalar(hr_assembly *a, const char *name, hr_role role)
     return hr_build_fixed(&a->builder, name, role, HR_F64, HR_ROWS, 1, 0, 0);
 }
 
+/* A new run and one that goes on are the same program: either may read. */
 static void build_load(hr_assembly *a)
 {
-    const bool reads = a->config->model.from[0] != 0;
     hr_program *program = a->builder.program;
     const int32_t moments = a->config->train.optimizer.kind == HR_OPTIMIZER_SGD ? 1 : 2;
     hr_assembly_section(a, "load", 0, false);
@@ -42,8 +42,8 @@ static void build_load(hr_assembly *a)
         hr_param *param = &program->params[p];
         const hr_tensor *master = &program->tensors[param->master];
         a->builder.layer = master->layer;
-        hr_step *step = hr_assembly_host(
-            a, HR_OP_initialise, p, reads ? hr_assembly_staging(param, HR_LOAD_STAGING_BYTES) : 0);
+        hr_step *step = hr_assembly_host(a, HR_OP_initialise, p,
+                                         hr_assembly_staging(param, HR_LOAD_STAGING_BYTES));
         step->out[master->dtype == HR_BF16] = param->master; /* or a weight without one */
         if (param->weight != param->master) step->out[1] = param->weight;
         for (int32_t m = 0; m < moments && !param->rule.frozen; m++)
@@ -161,8 +161,12 @@ static void build_save(hr_assembly *a)
     hr_assembly_section(a, "save", 0, false);
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
-        hr_assembly_host(a, HR_OP_save, p, hr_assembly_staging(param, HR_SAVE_STAGING_BYTES))
-            ->in[0] = param->master;
+        hr_step *step = hr_assembly_host(a, HR_OP_save, p,
+                                         hr_assembly_staging(param, HR_SAVE_STAGING_BYTES));
+        step->in[0] = param->master;
+        step->in[1] = param->moment[0];
+        step->in[2] = param->moment[1];
+        step->in[3] = param->average;
     }
     hr_build_loop_close(&a->builder);
 }

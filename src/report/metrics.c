@@ -135,6 +135,12 @@ hr_status hr_metrics_continue(hr_metrics *metrics, const char *path, int64_t kee
     return status;
 }
 
+void hr_metrics_cut(hr_metrics *metrics, int64_t bytes)
+{
+    metrics->bytes = bytes;
+    metrics->cut_due = true;
+}
+
 hr_status hr_metrics_flush(const hr_metrics *metrics, hr_error *err)
 {
     if (metrics->fd < 0 || fdatasync(metrics->fd) == 0 || errno == EINVAL || errno == EROFS)

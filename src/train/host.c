@@ -10,41 +10,86 @@
 #include "ops/host/host.h"
 #include "train/initialise.h"
 #include "train/load.h"
+#include "train/save.h"
 #include "train/schedule.h"
 #include "train/trainer.h"
 
 /* Random sites of their own, apart from those of dropout, which count from 0. */
 enum { SAMPLE_SITE = 0x53414d50 };
 
-static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
+/* What a checkpoint has of a parameter, into the tensor that had it. */
+static hr_status take_up(hr_trainer *trainer, const hr_call *call, hr_kept kept, void *master,
+                         void *weight, hr_error *err)
+{
+    const hr_host_attr *attr = call->attr;
+    return hr_load(&trainer->kept[kept], attr->param, trainer->executor.pool, master, weight,
+                   call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
+}
+
+static hr_status take_up_all(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    static const hr_kept states[] = { HR_KEPT_MOMENT_1, HR_KEPT_MOMENT_2, HR_KEPT_AVERAGE };
+    hr_status status = take_up(trainer, call, HR_KEPT_WEIGHTS, call->out[0], call->out[1], err);
+    for (int32_t i = 0; i < 3 && status == HR_OK; i++)
+        if (call->out[2 + i])
+            status = take_up(trainer, call, states[i], call->out[2 + i], NULL, err);
+    return status;
+}
+
+/* Moments begin at zero, an average at what it is of. */
+static void begin_states(const hr_trainer *trainer, int32_t step, const hr_call *call)
 {
     const hr_program *program = trainer->executor.program;
+    const int32_t *out = program->steps[step].out;
+    for (int32_t k = 2; k < 4; k++)
+        if (call->out[k])
+            memset(call->out[k], 0, (size_t)hr_tensor_bytes(&program->tensors[out[k]]));
+    if (call->out[4])
+        memcpy(call->out[4], call->out[0], (size_t)hr_tensor_bytes(&program->tensors[out[4]]));
+}
+
+static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
+{
     const hr_host_attr *attr = call->attr;
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
+    if (trainer->resume.found) return take_up_all(trainer, call, err);
     if (trainer->config->model.from[0])
         status = hr_load(&trainer->source, attr->param, trainer->executor.pool, call->out[0],
                          call->out[1], call->scratch, attr->staging_bytes, interrupts, err);
     else
-        hr_initialise(program, attr->param, (uint64_t)trainer->config->train.seed, call->out[0],
-                      call->out[1], interrupts);
+        hr_initialise(trainer->executor.program, attr->param, (uint64_t)trainer->config->train.seed,
+                      call->out[0], call->out[1], interrupts);
     if (status != HR_OK) return status;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
-    for (int32_t k = 2; k < 4; k++)
-        if (call->out[k])
-            memset(call->out[k], 0,
-                   (size_t)hr_tensor_bytes(&program->tensors[program->steps[step].out[k]]));
+    begin_states(trainer, step, call);
     return HR_OK;
+}
+
+/* Every file of a checkpoint gets what it keeps of the parameter. */
+static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
+{
+    const hr_host_attr *attr = call->attr;
+    const hr_program *program = trainer->executor.program;
+    hr_status status = HR_OK;
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
+        hr_weights_out *file = hr_keeper_file(trainer->keeper, (hr_kept)kept);
+        if (!file || hr_kept_tensor(program, attr->param, (hr_kept)kept) == HR_NONE) continue;
+        status = hr_save(file, attr->param, trainer->executor.pool, call->in[kept], call->scratch,
+                         attr->staging_bytes, err);
+    }
+    return status;
 }
 
 /* Targets of the whole batch are counted before its first micro-batch. A batch without any has no
  * gradient. */
 static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
-    const hr_status status = hr_batches_targets(trainer->train, trainer->step, &trainer->targets,
-                                                err);
+    const hr_run_state *state = &trainer->state;
+    const hr_status status = hr_batches_targets(trainer->train, state->step + state->batch_shift,
+                                                &trainer->targets, err);
     if (status != HR_OK) return status;
-    trainer->lr = hr_schedule_lr(trainer->config, trainer->step, trainer->steps);
+    trainer->lr = hr_schedule_lr(trainer->config, state->step, state->steps);
     *(double *)call->out[2] = 1.0 / (double)hr_max(trainer->targets, 1);
     *(double *)call->out[3] = trainer->lr;
     return HR_OK;
@@ -64,8 +109,8 @@ static hr_status fetch_rows(hr_trainer *trainer, const hr_call *call, hr_error *
 {
     const int64_t T = trainer->config->train.seq_len;
     int64_t targets;
-    return read_rows(trainer->train, trainer->step, call->row_first / T, call->rows / T, call,
-                     &targets, err);
+    return read_rows(trainer->train, trainer->state.step + trainer->state.batch_shift,
+                     call->row_first / T, call->rows / T, call, &targets, err);
 }
 
 static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_error *err)
@@ -132,6 +177,24 @@ static double without_sign_of_nan(double value)
     return isnan(value) ? (double)NAN : value;
 }
 
+static hr_status report_bad(hr_trainer *trainer, hr_guard_verdict verdict, hr_error *err)
+{
+    char what[192];
+    trainer->is_bad = true;
+    if (verdict == HR_GUARD_NOT_FINITE) {
+        snprintf(what, sizeof what, "step %lld: the loss is %g and the gradient's norm %g",
+                 (long long)trainer->state.step + 1, trainer->loss, trainer->grad_norm);
+    } else {
+        const bool loss = verdict == HR_GUARD_LOSS_SPIKE;
+        snprintf(
+            what, sizeof what, "step %lld: the %s is %g, and of the steps before it at most %g",
+            (long long)trainer->state.step + 1, loss ? "loss" : "gradient's norm",
+            loss ? trainer->loss : trainer->grad_norm,
+            loss ? hr_guard_loss_limit(&trainer->guard) : hr_guard_norm_limit(&trainer->guard));
+    }
+    return hr_trainer_diverged(trainer, what, err);
+}
+
 /* Where updates consume gradients and wait for no norm, a first report knows the loss alone: before
  * the first weight changes. */
 static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
@@ -140,21 +203,20 @@ static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
     const bool pulls = trainer->config->train.z_loss > 0;
     trainer->loss = without_sign_of_nan(sums[0] / targets);
     trainer->z_loss = pulls ? without_sign_of_nan(sums[1] / targets) : 0;
-    if (!call->in[1] && isfinite(trainer->loss)) return HR_OK;
     trainer->grad_norm = call->in[1] ? without_sign_of_nan(*(const double *)call->in[1])
                                      : (double)NAN;
-    if (isfinite(trainer->loss) && isfinite(trainer->grad_norm)) return HR_OK;
-    char what[128];
-    snprintf(what, sizeof what, "step %lld: the loss is %g and the gradient's norm %g",
-             (long long)trainer->step + 1, trainer->loss, trainer->grad_norm);
-    return hr_trainer_diverged(trainer, what, err);
+    const hr_guard_verdict verdict = call->in[1] ? hr_guard_look(&trainer->guard, trainer->loss,
+                                                                 trainer->grad_norm)
+                                                 : hr_guard_peek(&trainer->guard, trainer->loss);
+    if (verdict == HR_GUARD_FINE) return HR_OK;
+    if (verdict != HR_GUARD_NOT_FINITE && !trainer->config->train.spikes) return HR_OK;
+    return report_bad(trainer, verdict, err);
 }
 
 hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, const hr_call *call,
                           hr_error *err)
 {
     hr_trainer *trainer = context;
-    const hr_host_attr *attr = call->attr;
     const int32_t loop = executor->program->steps[step].loop;
     switch (executor->program->steps[step].op) {
     case HR_OP_initialise: return initialise(trainer, step, call, err);
@@ -168,9 +230,7 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
         trainer->evaluation_loss = without_sign_of_nan(
             *(const double *)call->in[0] / (double)hr_max(trainer->evaluated_tokens, 1));
         return HR_OK;
-    case HR_OP_save:
-        return hr_weights_add(&trainer->weights, attr->param, call->in[0], call->scratch,
-                              attr->staging_bytes, err);
+    case HR_OP_save: return save(trainer, call, err);
     default: return hr_fail(err, HR_FAILURE, "step %d is no step of the host", step);
     }
 }

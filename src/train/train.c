@@ -4,8 +4,11 @@
 #include "headroom/train.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "train/prepare.h"
 #include "train/rows.h"
 #include "train/trainer.h"
@@ -22,6 +25,8 @@ typedef struct {
     hr_text text;
     hr_batch_mixture mixture;
     hr_trainer trainer;
+    int lock;                     /* of train.out; -1: not held */
+    char log[HR_PATH_BYTES + 16]; /* path, where nobody gave one */
 } run;
 
 /* Rows where the recipe names a file of them, windows of a text otherwise. */
@@ -53,8 +58,9 @@ static hr_status open_batches(run *r, hr_error *err)
     hr_status status = open_some(r, &desc, &trainer->train_rows, &trainer->train, err);
     if (status != HR_OK) return status;
     const int64_t an_epoch = hr_batches_view(trainer->train)->batches;
-    trainer->steps = config->train.steps;
-    if (!trainer->steps && !hr_checked_mul(config->train.epochs, an_epoch, &trainer->steps))
+    trainer->state.steps = config->train.steps;
+    if (!trainer->state.steps &&
+        !hr_checked_mul(config->train.epochs, an_epoch, &trainer->state.steps))
         return hr_fail(err, HR_USAGE, "train.epochs: %lld epochs of %lld steps are too many",
                        (long long)config->train.epochs, (long long)an_epoch);
 
@@ -97,13 +103,36 @@ static hr_status open_source(run *r, hr_error *err)
 {
     const char *path = r->config->model.from;
     hr_region region;
-    if (!*path) return HR_OK;
+    if (!*path || r->trainer.resume.found) return HR_OK;
     hr_status status = hr_memory_region_open(r->memory, "reading the names of tensors",
                                              hr_weights_in_scratch_bytes(path), &region, err);
     if (status != HR_OK) return status;
     status = hr_weights_in_open(&r->trainer.source, &r->admission.compiled.program, path,
                                 &r->run_region, &region, err);
     hr_memory_region_close(r->memory, &region);
+    return status;
+}
+
+/* Of a file that is not there any more, or is another than before, what it had is not asked for. */
+static hr_status open_lines(const run *r, hr_metrics *metrics, const char *path, int64_t kept_bytes,
+                            hr_error *err)
+{
+    if (!r->trainer.resume.found || !kept_bytes || !hr_file_exists(path))
+        return hr_metrics_open(metrics, path, metrics->line, err);
+    return hr_metrics_continue(metrics, path, kept_bytes, metrics->line, err);
+}
+
+static hr_status open_log(run *r, hr_error *err)
+{
+    hr_trainer *trainer = &r->trainer;
+    const hr_run_state *state = &trainer->resume.manifest.state;
+    const char *metrics = r->options->metrics, *out = r->config->train.out;
+    hr_status status = HR_OK;
+    if (out[0]) status = hr_path_join(out, "metrics.jsonl", r->log, sizeof r->log, err);
+    if (status == HR_OK && out[0])
+        status = open_lines(r, &trainer->log, r->log, state->log_bytes, err);
+    if (status == HR_OK && metrics)
+        status = open_lines(r, &trainer->metrics, metrics, state->metrics_bytes, err);
     return status;
 }
 
@@ -131,8 +160,15 @@ static hr_status open_run(run *r, hr_error *err)
         status = hr_vocabulary_open(&trainer->vocabulary, hr_region_take(&r->run_region, bytes, 1),
                                     hr_config_tokenizer(config), config->model.vocab_size,
                                     r->text.vocabulary, err);
-    if (status != HR_OK) return status;
-    return hr_metrics_open(&trainer->metrics, r->options->metrics, trainer->metrics.line, err);
+    if (status == HR_OK)
+        status = hr_keeper_open(&trainer->keeper, &trainer->log, config, &compiled->program,
+                                r->admission.answer.strategy, &r->run_region, err);
+    return status == HR_OK ? open_log(r, err) : status;
+}
+
+static bool stops(void *context)
+{
+    return hr_trainer_is_interrupted(context);
 }
 
 static hr_status take_memory(run *r, hr_error *err)
@@ -158,6 +194,7 @@ static hr_status take_memory(run *r, hr_error *err)
     executor->dtype = r->config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
     executor->host = hr_trainer_host;
+    executor->stop = stops;
     executor->context = &r->trainer;
     return HR_OK;
 }
@@ -171,7 +208,9 @@ static hr_status settle(run *r, hr_error *err)
     const hr_metrics_last last = { result->arena_bytes_planned, result->arena_bytes_used,
                                    result->process_bytes_planned, result->process_bytes_measured,
                                    result->valid_loss };
-    hr_status status = hr_metrics_write_last(&r->trainer.metrics, &last, err);
+    hr_status status = hr_metrics_write_last(&r->trainer.log, &last, err);
+    if (status == HR_OK) status = hr_metrics_write_last(&r->trainer.metrics, &last, err);
+    if (status == HR_OK) status = hr_metrics_close(&r->trainer.log, err);
     if (status == HR_OK) status = hr_metrics_close(&r->trainer.metrics, err);
     if (status != HR_OK || !hr_process_is_exact()) return status;
     if (result->process_bytes_measured > result->process_bytes_planned)
@@ -181,12 +220,62 @@ static hr_status settle(run *r, hr_error *err)
     return HR_OK;
 }
 
+/* A run that ended is told as one: nothing is computed again. */
+static hr_status tell_done(run *r, hr_error *err)
+{
+    char line[HR_PATH_BYTES + 128], buffer[16 << 10];
+    hr_train_result *result = r->trainer.result;
+    const hr_train_events *events = &r->options->events;
+    const hr_run_state *state = &r->trainer.resume.manifest.state;
+    result->steps = state->step;
+    result->tokens = state->tokens;
+    result->first_loss = state->first_loss;
+    result->last_loss = state->last_loss;
+    result->valid_loss = state->valid_loss;
+    result->saved = true;
+    snprintf(line, sizeof line, "%.900s  the run is complete, at step %lld; --fresh starts it over",
+             r->config->train.out, (long long)state->step);
+    if (events->text) events->text(events->context, line);
+    /* It may have been killed between its last checkpoint and this. */
+    return hr_keeper_publish(r->trainer.resume.place, r->config->train.out, buffer, sizeof buffer,
+                             err);
+}
+
+/* What the text is, by the names of its shards, which are those of its content. */
+static void identify_data(run *r)
+{
+    hr_hash hash;
+    hr_hash_begin(&hash);
+    for (int32_t i = 0; i < r->text.train_count; i++) {
+        const char *name = strrchr(r->text.train[i].shard, '/');
+        name = name ? name : r->text.train[i].shard;
+        hr_hash_add(&hash, name, (int64_t)strlen(name) + 1);
+    }
+    hr_hash_print(&hash, r->trainer.data);
+}
+
+/* The run is the one that it goes on from; or what was there before is forgotten, now that it fits
+ * and is about to begin. */
+static hr_status go_on_or_start_over(run *r, hr_error *err)
+{
+    const hr_resume *resume = &r->trainer.resume;
+    if (resume->found) {
+        hr_resume_tell(resume, r->options, r->admission.compiled.plan.rung);
+        return hr_resume_check_data(resume, r->config, r->options, r->trainer.data, err);
+    }
+    return r->options->fresh && r->config->train.out[0] ? hr_resume_forget(r->config, err) : HR_OK;
+}
+
 static hr_status whole_run(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
-    hr_status status = hr_admit(r->memory, r->config, r->options->calibrations, false,
-                                &r->admission, err);
+    hr_status status = hr_resume_enter(r->config, r->options, &r->lock, &r->trainer.resume, err);
+    if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->options))
+        return tell_done(r, err);
+    if (status == HR_OK)
+        status = hr_admit(r->memory, r->config, r->options->calibrations, false, &r->admission,
+                          err);
     result->plan = r->admission.answer;
     if (status != HR_OK) return status;
     hr_memory_region_trim(r->memory, &r->admission.region);
@@ -195,7 +284,11 @@ static hr_status whole_run(run *r, hr_error *err)
     if (events->planned) events->planned(events->context, &result->plan);
 
     status = hr_prepare(r->memory, r->config, r->options, &r->text, &r->mixture, err);
-    if (status == HR_OK) status = open_run(r, err);
+    if (status == HR_OK) status = hr_resume_lock(r->config, &r->lock, err);
+    if (status != HR_OK) return status;
+    identify_data(r);
+    status = open_run(r, err);
+    if (status == HR_OK) status = go_on_or_start_over(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status != HR_OK) return status;
     hr_error settled;
@@ -215,15 +308,20 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     run r = { .config = config,
               .options = options,
               .memory = memory,
+              .lock = -1,
               .trainer = { .config = config,
                            .options = options,
                            .result = result,
+                           .begun_ns = hr_clock_ns(),
+                           .state = { .valid_loss = NAN, .best_loss = NAN },
                            .train_rows.file = -1,
                            .valid_rows.file = -1 } };
-    r.trainer.metrics.fd = -1;
+    r.trainer.log.fd = r.trainer.metrics.fd = -1;
     const hr_status status = whole_run(&r, err);
     hr_error ignored;
-    if (hr_metrics_close(&r.trainer.metrics, &ignored) != HR_OK) r.trainer.metrics.fd = -1;
+    hr_keeper_close(r.trainer.keeper);
+    (void)!hr_metrics_close(&r.trainer.log, &ignored);
+    (void)!hr_metrics_close(&r.trainer.metrics, &ignored);
     hr_pool_close(&r.pool);
     hr_batches_close(&r.trainer.train);
     hr_batches_close(&r.trainer.valid);
@@ -231,6 +329,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     hr_token_rows_close(&r.trainer.valid_rows);
     hr_vocabulary_close(&r.trainer.vocabulary);
     hr_weights_in_close(&r.trainer.source);
+    hr_file_close(&r.lock);
     return status;
 }
 

@@ -17,7 +17,8 @@ static int64_t sample_most(const hr_config *config)
 }
 
 /* By the most that a program of the model has, so that every strategy's process is as large as its
- * arena says. */
+ * arena says; and with what checkpoints take, so that a run has the bytes of its plan wherever its
+ * weights go. */
 int64_t hr_run_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
@@ -31,7 +32,21 @@ int64_t hr_run_bytes(const hr_config *config)
            hr_batches_bytes(hr_prepare_shards(config)) + hr_batches_bytes(1) +
            hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
            sample_most(config) * (int64_t)sizeof(int32_t) + HR_SAMPLE_TEXT_BYTES +
-           hr_weights_text_bytes(&most) + HR_METRICS_BYTES + alignment;
+           hr_weights_text_bytes(&most) + HR_METRICS_BYTES + hr_keeper_bytes() +
+           HR_KEPT_KINDS * hr_weights_in_kept_bytes(&most) + alignment;
+}
+
+/* Tables of the files that a checkpoint is loaded from. */
+static bool place_kept(hr_region *region, const hr_program *program, hr_trainer *trainer)
+{
+    bool placed = true;
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
+        hr_weights_in *in = &trainer->kept[kept];
+        in->sources = hr_region_take(region, program->param_count, sizeof *in->sources);
+        in->files = hr_region_take(region, 1, sizeof *in->files);
+        placed &= in->sources && in->files;
+    }
+    return placed;
 }
 
 hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trainer *trainer,
@@ -44,10 +59,10 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     trainer->sample_ids = hr_region_take(region, trainer->sample_most, sizeof(int32_t));
     trainer->sample_text = hr_region_take(region, HR_SAMPLE_TEXT_BYTES, 1);
     trainer->weights_text = hr_region_take(region, hr_weights_text_bytes(program), 1);
-    trainer->metrics = (hr_metrics){ .fd = -1,
-                                     .line = hr_region_take(region, HR_METRICS_BYTES, 1) };
+    trainer->log = (hr_metrics){ .fd = -1, .line = hr_region_take(region, HR_METRICS_BYTES, 1) };
+    trainer->metrics = trainer->log;
     if (!trainer->sample_ids || !trainer->sample_text || !trainer->weights_text ||
-        !trainer->metrics.line)
+        !trainer->log.line || !place_kept(region, program, trainer))
         return hr_fail(err, HR_FAILURE, "no room for the run's buffers");
     trainer->load = hr_program_loop(program, "load");
     trainer->fetch = hr_program_loop(program, "fetch");
@@ -61,15 +76,35 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     return HR_OK;
 }
 
+/* Time is asked of a clock that nobody can set. */
 bool hr_trainer_is_interrupted(const hr_trainer *trainer)
 {
-    return trainer->options->interrupts && *trainer->options->interrupts > 0;
+    const int64_t most = trainer->config->train.max_seconds;
+    if (trainer->options->interrupts && *trainer->options->interrupts > 0) return true;
+    return most > 0 && (hr_clock_ns() - trainer->begun_ns) / 1000000000 >= most;
+}
+
+void hr_trainer_trouble(hr_trainer *trainer, const char *line)
+{
+    const hr_train_events *events = &trainer->options->events;
+    hr_error ignored;
+    if (events->trouble) events->trouble(events->context, line);
+    (void)!hr_metrics_write_trouble(&trainer->log, trainer->state.step, line, &ignored);
+}
+
+void hr_trainer_log_failed(hr_trainer *trainer, const hr_error *why)
+{
+    const hr_train_events *events = &trainer->options->events;
+    if (!trainer->log_failed && events->trouble) events->trouble(events->context, why->message);
+    trainer->log_failed = true;
 }
 
 /* A checkpoint of before was finite, and may still be what began to diverge: its step is named. */
-hr_status hr_trainer_diverged(const hr_trainer *trainer, const char *what, hr_error *err)
+hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *err)
 {
+    hr_error ignored;
     char kept[HR_PATH_BYTES + 64] = "no weights are saved";
+    (void)!hr_trainer_settle(trainer, true, &ignored);
     if (trainer->saved_step)
         snprintf(kept, sizeof kept, "%.200s keeps the weights after step %lld",
                  trainer->config->train.out, (long long)trainer->saved_step);
@@ -79,57 +114,135 @@ hr_status hr_trainer_diverged(const hr_trainer *trainer, const char *what, hr_er
                    what, kept);
 }
 
-static hr_status train_step(hr_trainer *trainer, int64_t start_ns, hr_error *err)
+/* ---- a step */
+
+static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
+{
+    hr_executor *executor = &trainer->executor;
+    executor->clock = trainer->state.step;
+    executor->lasting = false;
+    trainer->is_bad = false;
+    hr_status status = hr_executor_run(executor, trainer->fetch, err);
+    if (status == HR_OK && trainer->norm != HR_NONE)
+        status = hr_executor_run(executor, trainer->norm, err);
+    if (status == HR_OK) status = hr_executor_run(executor, trainer->step_section, err);
+    if (status == HR_OK && trainer->update != HR_NONE)
+        status = hr_executor_run(executor, trainer->update, err);
+    return status;
+}
+
+/* A line of the log that cannot be written is told, and the run goes on. */
+static void log_step(hr_trainer *trainer, double rate)
+{
+    hr_error err;
+    const hr_run_state *state = &trainer->state;
+    const hr_metrics_step line = { .step = state->step,
+                                   .loss = trainer->loss,
+                                   .lr = trainer->lr,
+                                   .grad_norm = trainer->grad_norm,
+                                   .tokens = state->tokens,
+                                   .tokens_per_second = rate,
+                                   .seconds = trainer->result->seconds,
+                                   .pulls = trainer->config->train.z_loss > 0,
+                                   .z_loss = trainer->z_loss };
+    if (hr_metrics_write_step(&trainer->log, &line, &err) != HR_OK ||
+        hr_metrics_write_step(&trainer->metrics, &line, &err) != HR_OK)
+        hr_trainer_log_failed(trainer, &err);
+}
+
+static void count_step(hr_trainer *trainer, int64_t before_ns)
 {
     const hr_train_events *events = &trainer->options->events;
     hr_train_result *result = trainer->result;
-    const int64_t before_ns = hr_clock_ns();
-    trainer->executor.clock = trainer->step;
-    hr_status status = hr_executor_run(&trainer->executor, trainer->fetch, err);
-    if (status == HR_OK && trainer->norm != HR_NONE)
-        status = hr_executor_run(&trainer->executor, trainer->norm, err);
-    if (status == HR_OK) status = hr_executor_run(&trainer->executor, trainer->step_section, err);
-    if (status == HR_OK && trainer->update != HR_NONE)
-        status = hr_executor_run(&trainer->executor, trainer->update, err);
-    if (status != HR_OK) return status;
-    const int64_t after_ns = hr_clock_ns();
-
-    trainer->step++;
-    result->steps = trainer->step;
-    result->tokens += trainer->targets;
-    if (trainer->step == 1) result->first_loss = trainer->loss;
-    result->last_loss = trainer->loss;
-    result->seconds = (double)(after_ns - start_ns) * 1e-9;
-    result->saved = false;
-    const double rate = (double)trainer->targets * 1e9 / (double)hr_max(after_ns - before_ns, 1);
-    const hr_train_step told = { trainer->step,      trainer->steps, trainer->loss,   trainer->lr,
-                                 trainer->grad_norm, result->tokens, result->seconds, rate };
-    const bool pulls = trainer->config->train.z_loss > 0;
-    const hr_metrics_step line = { trainer->step,      trainer->loss,  trainer->lr,
-                                   trainer->grad_norm, result->tokens, rate,
-                                   result->seconds,    pulls,          trainer->z_loss };
+    hr_run_state *state = &trainer->state;
+    const int64_t now_ns = hr_clock_ns();
+    state->step++;
+    state->tokens += trainer->targets;
+    if (state->step == 1) state->first_loss = trainer->loss;
+    state->last_loss = trainer->loss;
+    result->steps = state->step;
+    result->tokens = state->tokens;
+    result->first_loss = state->first_loss;
+    result->last_loss = state->last_loss;
+    result->seconds = trainer->seconds_before + (double)(now_ns - trainer->start_ns) * 1e-9;
+    result->saved = trainer->is_saved = false;
+    const double rate = (double)trainer->targets * 1e9 / (double)hr_max(now_ns - before_ns, 1);
+    const hr_train_step told = { state->step,        state->steps,  trainer->loss,   trainer->lr,
+                                 trainer->grad_norm, state->tokens, result->seconds, rate };
     if (events->step) events->step(events->context, &told);
-    return hr_metrics_write_step(&trainer->metrics, &line, err);
+    log_step(trainer, rate);
+}
+
+/* A step that went wrong, and what the recipe says of those. Where weights have changed already, or
+ * so many went wrong that it is no accident, the run ends as it would have. */
+static hr_status pass_over(hr_trainer *trainer, int64_t before_ns, hr_error *err)
+{
+    const hr_config *config = trainer->config;
+    const bool rewinds = config->train.bad_steps == HR_BAD_STEPS_REWIND;
+    if (config->train.bad_steps == HR_BAD_STEPS_STOP || (!rewinds && trainer->executor.lasting) ||
+        trainer->state.bad_steps >= config->train.bad_steps_max)
+        return HR_DIVERGED;
+    trainer->state.bad_steps++;
+    if (rewinds) return hr_trainer_rewind(trainer, err);
+    char line[HR_ERROR_BYTES];
+    snprintf(line, sizeof line, "%.*s; its update is left out",
+             (int)strcspn(err ? err->message : "a step went wrong", ";"),
+             err ? err->message : "a step went wrong");
+    count_step(trainer, before_ns);
+    hr_trainer_trouble(trainer, line);
+    return HR_OK;
+}
+
+static hr_status train_step(hr_trainer *trainer, hr_error *err)
+{
+    const int64_t before_ns = hr_clock_ns();
+    const hr_status status = run_step_sections(trainer, err);
+    if (status == HR_DIVERGED && trainer->is_bad) return pass_over(trainer, before_ns, err);
+    if (status == HR_OK) count_step(trainer, before_ns);
+    return status;
+}
+
+/* ---- what comes between steps */
+
+/* Less than any before it, or that is no number: then nothing is known. */
+static void note_evaluation(hr_trainer *trainer)
+{
+    hr_run_state *state = &trainer->state;
+    const bool best = !(state->valid_loss >= state->best_loss);
+    state->waited = best ? 0 : state->waited + 1;
+    if (best) {
+        state->best_loss = state->valid_loss;
+        state->best_step = state->step;
+    }
+    const int64_t patience = trainer->config->train.patience;
+    state->ended = patience > 0 && state->waited >= patience;
+    trainer->is_saved = false;
 }
 
 static hr_status evaluate(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
-    if (!trainer->valid) return HR_OK;
+    hr_error log;
     const int64_t asked = trainer->config->train.eval_batches;
     const int64_t there = hr_batches_view(trainer->valid)->batches;
     trainer->executor.count[trainer->evaluation_batch] = asked ? hr_min(asked, there) : there;
     trainer->evaluated_tokens = 0;
+    trainer->executor.lasting = false;
     const hr_status status = hr_executor_run(&trainer->executor, trainer->evaluation, err);
     if (status != HR_OK) return status;
-    trainer->result->valid_loss = trainer->evaluation_loss;
+    trainer->result->valid_loss = trainer->state.valid_loss = trainer->evaluation_loss;
+    trainer->state.evaluated = trainer->state.step;
+    note_evaluation(trainer);
     if (events->evaluated)
-        events->evaluated(events->context, trainer->step, trainer->evaluation_loss,
+        events->evaluated(events->context, trainer->state.step, trainer->evaluation_loss,
                           trainer->evaluated_tokens);
+    if (hr_metrics_write_evaluation(&trainer->log, trainer->state.step, trainer->evaluation_loss,
+                                    trainer->evaluated_tokens, &log) != HR_OK)
+        hr_trainer_log_failed(trainer, &log);
     if (isfinite(trainer->evaluation_loss)) return HR_OK;
     char what[128];
     snprintf(what, sizeof what, "step %lld: the validation loss is %g over %lld tokens",
-             (long long)trainer->step, trainer->evaluation_loss,
+             (long long)trainer->state.step, trainer->evaluation_loss,
              (long long)trainer->evaluated_tokens);
     return hr_trainer_diverged(trainer, what, err);
 }
@@ -138,43 +251,22 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
 static hr_status sample(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
-    if (trainer->sample == HR_NONE || !events->sample) return HR_OK;
-    hr_status status = hr_executor_run(&trainer->executor, trainer->sample, err);
+    hr_error log;
     int64_t bytes = 0;
+    trainer->executor.lasting = false;
+    hr_status status = hr_executor_run(&trainer->executor, trainer->sample, err);
     if (status == HR_OK)
         status = hr_vocabulary_decode(trainer->vocabulary, trainer->sample_ids,
                                       trainer->sample_count, trainer->sample_text,
                                       HR_SAMPLE_TEXT_BYTES, &bytes, err);
-    if (status == HR_OK) events->sample(events->context, trainer->sample_text, bytes);
     trainer->sample_count = hr_min(HR_SAMPLE_PROMPT_TOKENS, trainer->config->train.seq_len);
-    return status;
-}
-
-static hr_status save(hr_trainer *trainer, hr_error *err)
-{
-    const hr_train_events *events = &trainer->options->events;
-    const hr_config *config = trainer->config;
-    const hr_program *program = trainer->executor.program;
-    const int64_t bytes = hr_weights_text_bytes(program);
-    if (!config->train.out[0] || trainer->result->saved) return HR_OK;
-    hr_status status = hr_weights_begin(&trainer->weights, program, config->train.out,
-                                        trainer->weights_text, bytes, err);
     if (status != HR_OK) return status;
-    status = hr_executor_run(&trainer->executor, trainer->save, err);
-    if (status == HR_OK)
-        status = hr_weights_commit(&trainer->weights, config, config->train.out,
-                                   trainer->weights_text, bytes, err);
-    if (status != HR_OK) {
-        hr_weights_abort(&trainer->weights);
-        if (status != HR_DIVERGED) return status;
-        char what[HR_NAME_BYTES];
-        snprintf(what, sizeof what, "step %lld: %.160s", (long long)trainer->step,
-                 err ? err->message : "a weight is not finite");
-        return hr_trainer_diverged(trainer, what, err);
-    }
-    trainer->result->saved = true;
-    trainer->saved_step = trainer->step;
-    if (events->saved) events->saved(events->context, config->train.out);
+    trainer->state.sampled = trainer->state.step;
+    trainer->is_saved = false;
+    if (events->sample) events->sample(events->context, trainer->sample_text, bytes);
+    if (hr_metrics_write_sample(&trainer->log, trainer->state.step, trainer->sample_text, bytes,
+                                &log) != HR_OK)
+        hr_trainer_log_failed(trainer, &log);
     return HR_OK;
 }
 
@@ -183,35 +275,138 @@ static bool due(int64_t every, int64_t step)
     return every > 0 && step % every == 0;
 }
 
-/* An interrupt during loading, evaluation or sampling ends those; what to save is seen later. */
-static hr_status unless_interrupted(hr_status status)
+/* A checkpoint that cannot be written now may be at the next interval: what there is stays. */
+static hr_status unless_it_can_wait(hr_trainer *trainer, hr_status status, bool last,
+                                    const hr_error *err)
 {
-    return status == HR_INTERRUPTED ? HR_OK : status;
+    char line[HR_ERROR_BYTES + 64];
+    if (last || (status != HR_FAILURE && status != HR_USAGE && status != HR_CORRUPT)) return status;
+    snprintf(line, sizeof line, "step %lld: no checkpoint: %s", (long long)trainer->state.step,
+             err->message);
+    hr_trainer_trouble(trainer, line);
+    return HR_OK;
+}
+
+static hr_status settle(hr_trainer *trainer, bool wait, bool last, hr_error *err)
+{
+    hr_error why = { .status = HR_OK };
+    hr_status status = hr_trainer_settle(trainer, wait, &why);
+    status = unless_it_can_wait(trainer, status, last, &why);
+    return status == HR_OK ? HR_OK : hr_fail(err, status, "%s", why.message);
+}
+
+/* A checkpoint; the last of a run is waited for. */
+static hr_status keep(hr_trainer *trainer, bool last, hr_error *err)
+{
+    hr_error why = { .status = HR_OK };
+    hr_status status = settle(trainer, true, false, err);
+    if (status != HR_OK) return status;
+    status = unless_it_can_wait(trainer, hr_trainer_save(trainer, &why), last, &why);
+    if (status != HR_OK) return hr_fail(err, status, "%s", why.message);
+    return last ? settle(trainer, true, true, err) : HR_OK;
+}
+
+/* One that is due is in the log before it is made, so that the log of a run that goes on from it
+ * is that of a run that never ended. */
+static hr_status keep_due(hr_trainer *trainer, bool last, hr_error *err)
+{
+    hr_error log;
+    char name[HR_STEP_NAME_BYTES];
+    hr_run_state *state = &trainer->state;
+    if (!trainer->config->train.out[0]) return HR_OK;
+    if (state->kept < state->step) {
+        state->kept = state->step;
+        if (hr_metrics_write_save(&trainer->log, state->step, hr_step_name(state->step, name),
+                                  trainer->result->seconds, &log) != HR_OK)
+            hr_trainer_log_failed(trainer, &log);
+    }
+    return keep(trainer, last, err);
+}
+
+/* What is due after a step, unless it was done before the run was interrupted. */
+static hr_status after_step(hr_trainer *trainer, hr_error *err)
+{
+    const hr_config *config = trainer->config;
+    hr_run_state *state = &trainer->state;
+    const int64_t step = state->step;
+    hr_status status = HR_OK;
+    if (step == 0) return HR_OK;
+    if (trainer->valid && state->evaluated < step &&
+        (step == state->steps || due(config->train.eval_every, step)))
+        status = evaluate(trainer, err);
+    const bool last = step == state->steps || state->ended;
+    if (status == HR_OK && trainer->sample != HR_NONE && state->sampled < step &&
+        (last || due(config->train.sample_every, step)))
+        status = sample(trainer, err);
+    const bool best = config->train.keep_best && state->evaluated == step &&
+                      state->best_step == step;
+    if (status == HR_OK && (last || best || due(config->train.checkpoint_every, step)))
+        status = keep_due(trainer, last, err);
+    return status;
+}
+
+/* Signals that ask for something and not for the end. */
+static hr_status answer_signals(hr_trainer *trainer, hr_error *err)
+{
+    const hr_train_options *options = trainer->options;
+    if (options->reports && *options->reports != trainer->reports) {
+        trainer->reports = *options->reports;
+        hr_trainer_report_memory(trainer);
+    }
+    if (!options->saves || *options->saves == trainer->saves || trainer->state.step == 0)
+        return settle(trainer, false, false, err);
+    trainer->saves = *options->saves;
+    return keep(trainer, false, err);
+}
+
+static bool goes_on(const hr_trainer *trainer)
+{
+    return trainer->state.step < trainer->state.steps && !trainer->state.ended;
+}
+
+static hr_status run_steps(hr_trainer *trainer, hr_error *err)
+{
+    hr_status status = after_step(trainer, err);
+    while (status == HR_OK && goes_on(trainer) && !hr_trainer_is_interrupted(trainer)) {
+        status = train_step(trainer, err);
+        if (status == HR_OK) status = after_step(trainer, err);
+        if (status == HR_OK) status = answer_signals(trainer, err);
+    }
+    return status;
+}
+
+static void log_signal(hr_trainer *trainer)
+{
+    hr_error log;
+    const volatile sig_atomic_t *signal = trainer->options->signal;
+    const char *name = !signal || !*signal ? "time" : *signal == SIGTERM ? "SIGTERM" : "SIGINT";
+    if (hr_metrics_write_signal(&trainer->log, trainer->state.step, name, &log) != HR_OK)
+        hr_trainer_log_failed(trainer, &log);
+}
+
+static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
+{
+    const long long step = trainer->state.step;
+    if (step == 0)
+        return hr_fail(err, HR_INTERRUPTED, "interrupted before the first step; nothing was saved");
+    const hr_status status = keep(trainer, true, err);
+    log_signal(
+        trainer); /* behind what the checkpoint knows of the log: a run that goes on has none */
+    if (status != HR_OK) return status;
+    return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s", step,
+                   (long long)trainer->state.steps,
+                   trainer->result->saved ? "; the weights are saved" : "; nothing was saved");
 }
 
 hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
 {
-    const hr_config *config = trainer->config;
-    hr_status status = unless_interrupted(hr_executor_run(&trainer->executor, trainer->load, err));
-    const int64_t start_ns = hr_clock_ns();
-    while (status == HR_OK && trainer->step < trainer->steps &&
-           !hr_trainer_is_interrupted(trainer)) {
-        status = train_step(trainer, start_ns, err);
-        const bool last = trainer->step == trainer->steps;
-        if (status != HR_OK || hr_trainer_is_interrupted(trainer)) break;
-        if (last || due(config->train.eval_every, trainer->step))
-            status = unless_interrupted(evaluate(trainer, err));
-        if (status == HR_OK && (last || due(config->train.sample_every, trainer->step)))
-            status = unless_interrupted(sample(trainer, err));
-        if (status == HR_OK && (last || due(config->train.checkpoint_every, trainer->step)))
-            status = save(trainer, err);
-    }
-    if (status != HR_OK || !hr_trainer_is_interrupted(trainer)) return status;
-    if (trainer->step > 0) status = save(trainer, err);
-    if (status != HR_OK) return status;
-    if (trainer->step == 0)
-        return hr_fail(err, HR_INTERRUPTED, "interrupted before the first step; nothing was saved");
-    return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s",
-                   (long long)trainer->step, (long long)trainer->steps,
-                   trainer->result->saved ? "; the weights are saved" : "; nothing was saved");
+    hr_error ignored;
+    hr_status status = hr_trainer_load(trainer, err);
+    trainer->start_ns = hr_clock_ns();
+    if (status == HR_OK) status = run_steps(trainer, err);
+    if (status == HR_INTERRUPTED ||
+        (status == HR_OK && (goes_on(trainer) || hr_trainer_is_interrupted(trainer))))
+        return end_interrupted(trainer, err);
+    (void)!hr_trainer_settle(trainer, true, &ignored);
+    return status;
 }

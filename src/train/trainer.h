@@ -5,7 +5,6 @@
 #define HR_TRAIN_TRAINER_H
 
 #include "ckpt/token_rows.h"
-#include "ckpt/weights.h"
 #include "ckpt/weights_in.h"
 #include "dev/executor.h"
 #include "headroom/train.h"
@@ -13,6 +12,9 @@
 #include "text/batch.h"
 #include "text/vocabulary.h"
 #include "train/admit.h"
+#include "train/guard.h"
+#include "train/keeper.h"
+#include "train/resume.h"
 
 enum { HR_SAMPLE_PROMPT_TOKENS = 16, HR_SAMPLE_TEXT_BYTES = 16 << 10 };
 
@@ -21,13 +23,20 @@ typedef struct {
     const hr_train_options *options;
     hr_train_result *result;
     hr_executor executor;
-    hr_metrics metrics;
+    hr_metrics log;                       /* of train.out: steps and what happens between them */
+    hr_metrics metrics;                   /* steps alone, where somebody asked for that */
     hr_batches *train, *valid;            /* valid: null where nothing is evaluated */
     hr_token_rows train_rows, valid_rows; /* that batches read; closed: there are none */
     hr_vocabulary *vocabulary;            /* null: every id was an id before */
-    int64_t steps;                        /* of the run */
-    int64_t step;                         /* done */
-    int64_t saved_step; /* of the weights that lie in train.out; 0: none of this run's */
+
+    hr_run_state state; /* between two updates; steps 0: not known yet */
+    hr_guard guard;
+    int64_t begun_ns, start_ns; /* of the process's run; of its first step */
+    double seconds_before;      /* of training, in runs that this one goes on from */
+    int64_t saved_step;         /* of the newest checkpoint; 0: there is none */
+    bool is_saved;              /* and it has the state as it is */
+    int64_t saves, reports;     /* signals that were answered */
+    bool log_failed;            /* that was told */
 
     int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sample,
         save; /* loops; HR_NONE: norm or update, where gradients are consumed or kept */
@@ -35,14 +44,20 @@ typedef struct {
     int64_t targets;            /* real tokens of the present batch */
     double lr, loss, grad_norm; /* of the present step */
     double z_loss;              /* beside the loss */
+    bool is_bad;                /* the present step is to have no update */
     int64_t evaluated_tokens;
     double evaluation_loss;
     int32_t *sample_ids; /* [sample_most] */
     int64_t sample_count, sample_most;
     char *sample_text;    /* [HR_SAMPLE_TEXT_BYTES] */
     hr_weights_in source; /* of model.from */
-    hr_weights_out weights;
-    char *weights_text; /* [hr_weights_text_bytes] */
+
+    hr_keeper *keeper;
+    hr_resume resume; /* what the run goes on from, or went back to */
+    /* Files of that, while they are loaded; file_count 0: they are closed. */
+    hr_weights_in kept[HR_KEPT_KINDS];
+    char *weights_text;           /* [hr_weights_text_bytes] */
+    char data[2 * HR_HASH_BYTES]; /* identifies the text */
 } hr_trainer;
 
 /* Takes tables and buffers from a region of hr_run_bytes, and finds the sections. */
@@ -54,12 +69,38 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
                           hr_error *err);
 
 /* Ends the run: what is not finite, what of its weights is on the disk, what to try. */
-hr_status hr_trainer_diverged(const hr_trainer *trainer, const char *what, hr_error *err);
+hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *err);
 
-/* Has somebody asked for the end of the run? Threads: any. */
+/* Has somebody asked for the end of the run, or is its time over? Threads: any. */
 bool hr_trainer_is_interrupted(const hr_trainer *trainer);
+
+/* Tells what went wrong while the run goes on; of the log, once. */
+void hr_trainer_trouble(hr_trainer *trainer, const char *line);
+void hr_trainer_log_failed(hr_trainer *trainer, const hr_error *why);
+
+/* Says what the process uses beside what was planned: into train.out, and to who listens. */
+void hr_trainer_report_memory(hr_trainer *trainer);
 
 /* Runs the sections to the end of the run, or to the first interrupt. */
 HR_MUST_CHECK hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err);
+
+/* ---- checkpoints (taking_up.c) */
+
+/* Loads what `resume` found: every parameter with its states, and where the run was. Or, without,
+ * first values. */
+HR_MUST_CHECK hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err);
+
+/* Makes a checkpoint of the state as it is, unless there is one; it is told when it is whole. The
+ * one before must have been settled.
+ * Errors   DIVERGED  a weight is not finite. FAILURE  it cannot be written. */
+HR_MUST_CHECK hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err);
+
+/* Takes note of a checkpoint that came to its end meanwhile; wait: of the one in the making.
+ * Errors FAILURE  it could not be made. */
+HR_MUST_CHECK hr_status hr_trainer_settle(hr_trainer *trainer, bool wait, hr_error *err);
+
+/* Goes back to the newest checkpoint, and past the batch of the present step. Errors as
+ * hr_trainer_load; DIVERGED  there is none. */
+HR_MUST_CHECK hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err);
 
 #endif

@@ -22,7 +22,8 @@ static hr_status write_with(const hr_program *program, const char *directory, in
     const int64_t text_bytes = hr_weights_text_bytes(program);
     char *text = malloc((size_t)text_bytes);
     hr_weights_out out;
-    hr_status status = hr_weights_begin(&out, program, directory, text, text_bytes, err);
+    hr_status status = hr_weights_begin(&out, program, HR_KEPT_WEIGHTS, directory, text, text_bytes,
+                                        err);
     for (int32_t p = 0; p < program->param_count && status == HR_OK; p++) {
         const hr_tensor *tensor = &program->tensors[program->params[p].master];
         const int64_t K = program->params[p].dims[0], N = hr_max(program->params[p].dims[1], 1);
@@ -96,28 +97,14 @@ static rig small_rig(const hr_config *wanted)
 /* The config that stands beside the weights of such a model: json_decref. */
 static json_t *config_beside(const hr_config *config)
 {
-    static char staging[STAGING_BYTES];
     rig r = small_rig(config);
-    const hr_program *program = &r.compiled.program;
-    const hr_folder folder = hr_folder_open();
-    const int64_t text_bytes = hr_weights_text_bytes(program);
+    const int64_t text_bytes = hr_weights_text_bytes(&r.compiled.program);
     char *text = malloc((size_t)text_bytes);
-    hr_weights_out out;
-    hr_error err;
-    rig_must(hr_weights_begin(&out, program, folder.path, text, text_bytes, &err), &err);
-    for (int32_t p = 0; p < program->param_count; p++) {
-        const hr_tensor *tensor = &program->tensors[program->params[p].master];
-        float *master = calloc(1, (size_t)hr_tensor_bytes(tensor));
-        rig_must(hr_weights_add(&out, p, master, staging, sizeof staging, &err), &err);
-        free(master);
-    }
-    rig_must(hr_weights_commit(&out, &r.config, folder.path, text, text_bytes, &err), &err);
     json_error_t where;
-    json_t *file = json_load_file(hr_folder_path(&folder, "config.json"), JSON_REJECT_DUPLICATES,
-                                  &where);
+    const int64_t bytes = hr_weights_config(&r.config, text, text_bytes);
+    json_t *file = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &where);
     if (!file) fail_msg("config.json:%d: %s", where.line, where.text);
     free(text);
-    hr_folder_close(&folder);
     rig_close(&r);
     return file;
 }

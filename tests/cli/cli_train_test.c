@@ -17,9 +17,10 @@ static void a_run_ends_with_metrics_weights_and_its_promise(void **state)
     (void)state;
     require_program();
     put_tiny_and_text();
-    assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
-                         "--metrics m.jsonl train.sample_tokens=8"),
-                     HR_OK);
+    assert_int_equal(
+        run("train tiny.yaml --fresh data.train=text.txt data.valid=text.txt --out run "
+            "--metrics m.jsonl train.sample_tokens=8"),
+        HR_OK);
     assert_string_equal(err, "");
     assert_non_null(strstr(out, "\nmemory planned "));
     assert_int_equal(access("run/model.safetensors", F_OK), 0);
@@ -75,12 +76,13 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
           "nowhere to keep the tokens of text.txt; give --out DIR or data.cache=DIR" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(run("train tiny.yaml --budget 1 %s", cases[i].words), HR_USAGE);
+        assert_int_equal(run("train tiny.yaml --fresh --budget 1 %s", cases[i].words), HR_USAGE);
         assert_said(cases[i].reason);
         assert_string_equal(out, "");
     }
-    assert_int_equal(run("train tiny.yaml --budget 1 data.train=text.txt --out run --metrics m"),
-                     HR_NO_FIT);
+    assert_int_equal(
+        run("train tiny.yaml --fresh --budget 1 data.train=text.txt --out run --metrics m"),
+        HR_NO_FIT);
     assert_non_null(strstr(err, "the run needs at least "));
     assert_non_null(strstr(err, "the budget is 1 byte"));
     long long least = 0;
@@ -89,10 +91,11 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
     assert_non_null(strstr(err, ", or a change that headroom plan lists\n"));
     assert_int_equal(access("run", F_OK), -1);
     assert_int_equal(access("m", F_OK), -1);
-    assert_int_equal(run("train tiny.yaml --budget %lld data.train=text.txt --out run", least), 0);
+    assert_int_equal(
+        run("train tiny.yaml --fresh --budget %lld data.train=text.txt --out run", least), 0);
     put("short.txt", "too short");
-    assert_int_equal(run("train tiny.yaml data.train=short.txt --out run"), HR_CORRUPT);
-    assert_int_equal(run("train tiny.yaml data.train=text.txt --out made/deep --metrics "
+    assert_int_equal(run("train tiny.yaml --fresh data.train=short.txt --out run"), HR_CORRUPT);
+    assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out made/deep --metrics "
                          "made/deep/m.jsonl"),
                      HR_OK);
     assert_int_equal(access("made/deep/m.jsonl", F_OK), 0);
@@ -108,14 +111,16 @@ static void a_short_text_is_named_with_what_to_type(void **state)
     static const char *const words[] = { "data.train=short.txt",
                                          "data.train=text.txt data.valid=short.txt" };
     for (int32_t i = 0; i < 4; i++) {
-        assert_int_equal(run("train tiny.yaml %s --out run train.seq_len=64 train.sample_tokens=%d",
-                             words[i % 2], i),
-                         HR_CORRUPT);
+        assert_int_equal(
+            run("train tiny.yaml --fresh %s --out run train.seq_len=64 train.sample_tokens=%d",
+                words[i % 2], i),
+            HR_CORRUPT);
         assert_said("short.txt: has 10 tokens, and one window of train.seq_len=64 needs 65: give a "
                     "longer text or type train.seq_len=9");
     }
-    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.batch=100000"),
-                     HR_CORRUPT);
+    assert_int_equal(
+        run("train tiny.yaml --fresh data.train=text.txt --out run train.batch=100000"),
+        HR_CORRUPT);
     assert_non_null(strstr(err, "headroom: text.txt: has "));
     assert_non_null(strstr(err, " windows of train.seq_len=16, and one batch needs 100000: "));
 }
@@ -134,8 +139,9 @@ static void the_most_words_of_a_key_are_those_of_the_table(void **state)
         continue;
     assert_non_null(key);
     assert_int_equal(run("plan tiny.yaml %s%.0f", words, key->high), HR_NO_FIT);
-    assert_int_equal(run("train tiny.yaml --out run %s%.0f", words, key->high), HR_NO_FIT);
-    assert_int_equal(run("train tiny.yaml --out run %s%.0f", words, key->high + 1), HR_USAGE);
+    assert_int_equal(run("train tiny.yaml --fresh --out run %s%.0f", words, key->high), HR_NO_FIT);
+    assert_int_equal(run("train tiny.yaml --fresh --out run %s%.0f", words, key->high + 1),
+                     HR_USAGE);
     assert_string_equal(out, "");
 }
 
@@ -146,7 +152,8 @@ static void a_cache_without_shards_has_to_be_writable(void **state)
     (void)state;
     require_program();
     put_tiny_and_text();
-    static const char words[] = "train tiny.yaml data.train=text.txt --out run data.cache=cache";
+    static const char words[] =
+        "train tiny.yaml --fresh data.train=text.txt --out run data.cache=cache";
     assert_int_equal(mkdir("cache", 0555), 0);
     const bool root = geteuid() == 0;
     if (root && mount("none", "cache", "tmpfs", MS_RDONLY, NULL) != 0) {
@@ -179,7 +186,7 @@ static void a_run_takes_what_its_cgroup_leaves(void **state)
     require_program();
     if (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER) skip();
     put_tiny_and_text();
-    static const char train[] = "train tiny.yaml data.train=text.txt --out run";
+    static const char train[] = "train tiny.yaml --fresh data.train=text.txt --out run";
     static const char *const groups[] = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
                                           "/sys/fs/cgroup", "memory.max" };
     assert_int_equal(run("%s", train), HR_OK); /* the text is in shards, and in the page cache */
@@ -221,8 +228,8 @@ static void closed_streams_are_not_mistaken_for_files(void **state)
     (void)state;
     require_program();
     put_tiny_and_text();
-    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
-    const int status = system("\"$HEADROOM\" train tiny.yaml data.train=text.txt --out run "
+    assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out run"), HR_OK);
+    const int status = system("\"$HEADROOM\" train tiny.yaml --fresh data.train=text.txt --out run "
                               "--metrics m.jsonl <&- >&- 2>&-");
     assert_int_equal(WEXITSTATUS(status), HR_FAILURE); /* what it printed did not arrive */
     get("m.jsonl", out);
@@ -241,9 +248,10 @@ static void a_sample_is_printed_as_text(void **state)
     (void)state;
     require_program();
     put_tiny_and_text();
-    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.sample_tokens=2000 "
-                         "train.sample_temperature=100"),
-                     HR_OK);
+    assert_int_equal(
+        run("train tiny.yaml --fresh data.train=text.txt --out run train.sample_tokens=2000 "
+            "train.sample_temperature=100"),
+        HR_OK);
     assert_non_null(strstr(out, "\nsample\n"));
     json_t *text = json_stringn(out, strlen(out)); /* null when it is not UTF-8 */
     assert_non_null(text);
@@ -260,23 +268,26 @@ static void metrics_go_into_pipes_and_full_devices_are_a_failure(void **state)
     put_tiny_and_text();
     struct stat there;
     assert_int_equal(mkfifo("pipe", 0600), 0);
-    assert_int_equal(system("cat pipe >got.txt & \"$HEADROOM\" train tiny.yaml data.train=text.txt "
-                            "--out run --metrics pipe >out.txt 2>err.txt; code=$?; wait; "
-                            "exit $code"),
-                     0);
+    assert_int_equal(
+        system("cat pipe >got.txt & \"$HEADROOM\" train tiny.yaml --fresh "
+               "data.train=text.txt --out run --metrics pipe >out.txt 2>err.txt; code=$?; wait; "
+               "exit $code"),
+        0);
     get("got.txt", out);
     assert_non_null(strstr(out, "\"process_bytes_measured\""));
     assert_int_equal(stat("pipe", &there), 0);
     assert_true(S_ISFIFO(there.st_mode));
-    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run --metrics /dev/full"),
-                     HR_FAILURE);
+    assert_int_equal(
+        run("train tiny.yaml --fresh data.train=text.txt --out run --metrics /dev/full"),
+        HR_FAILURE);
     assert_said("the metrics /dev/full cannot be written: No space left on device");
     assert_int_equal(stat("/dev/full", &there), 0);
     assert_true(S_ISCHR(there.st_mode));
 }
 
-static const char diverging[] = "train tiny.yaml data.train=text.txt --out run train.steps=30 "
-                                "train.optimizer.lr=1000 train.optimizer.weight_decay=1000";
+static const char diverging[] =
+    "train tiny.yaml --fresh data.train=text.txt --out run train.steps=30 "
+    "train.optimizer.lr=1000 train.optimizer.weight_decay=1000";
 
 /* Bytes of a file, at most those of `text`. */
 static int64_t read_bytes(const char *name, char *text)
@@ -295,7 +306,7 @@ static void a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing(v
     require_program();
     put_tiny_and_text();
     static char before[PROGRAM_TEXT_BYTES], after[PROGRAM_TEXT_BYTES];
-    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
+    assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out run"), HR_OK);
     const int64_t bytes = read_bytes("run/model.safetensors", before);
     assert_int_equal(run("%s data.valid=text.txt train.eval_every=1 --metrics m.jsonl", diverging),
                      HR_DIVERGED);
@@ -340,6 +351,15 @@ static void a_training_loss_that_is_no_number_ends_the_run(void **state)
     }
 }
 
+/* Tokens, the log and the lock are there; no weights, and no checkpoint that has its name. */
+static void assert_nothing_is_saved(void)
+{
+    assert_int_equal(system("ls -A run | grep -vE 'tokens$|^metrics.jsonl$|^lock$|^checkpoints$' "
+                            ">left.txt"),
+                     256);
+    assert_int_equal(system("ls run/checkpoints 2>none.txt | grep . >left.txt"), 256);
+}
+
 /* Past a limit of 40 blocks of 512 bytes (of 1,024 in some shells): the shard fits, the weights do
  * not. */
 static void a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing(void **state)
@@ -348,17 +368,19 @@ static void a_file_too_large_for_ulimit_is_a_failure_and_leaves_nothing(void **s
     require_program();
     put("tiny.yaml", tiny);
     put("text.txt", tiny);
-    const int status = system("ulimit -f 40 && \"$HEADROOM\" train tiny.yaml data.train=text.txt "
-                              "--out run model.d_ff=512 train.steps=1 >out.txt 2>err.txt");
+    const int status = system(
+        "ulimit -f 40 && \"$HEADROOM\" train tiny.yaml --fresh "
+        "data.train=text.txt --out run model.d_ff=512 train.steps=1 >out.txt 2>err.txt");
     get("err.txt", err);
     assert_int_equal(WEXITSTATUS(status), HR_FAILURE);
     assert_non_null(strstr(err, "model.safetensors"));
     assert_non_null(strstr(err, "File too large"));
-    assert_int_equal(system("ls run | grep -v tokens >left.txt"), 256);
+    assert_nothing_is_saved();
 }
 
-static const char long_run[] = "train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
-                               "train.steps=1000000000";
+static const char long_run[] =
+    "train tiny.yaml --fresh data.train=text.txt data.valid=text.txt --out run "
+    "train.steps=1000000000";
 
 /* After a step; while validation runs over many windows; while tokens are drawn, of which there are
  * more than any test waits for. */
@@ -387,10 +409,11 @@ static void a_run_interrupted_at_its_end_is_saved_once(void **state)
     (void)state;
     require_program();
     put_tiny_and_text();
-    assert_int_equal(run_interrupted("train tiny.yaml data.train=text.txt data.valid=text.txt "
-                                     "--out run",
-                                     "step 3  validation", false),
-                     HR_INTERRUPTED);
+    assert_int_equal(
+        run_interrupted("train tiny.yaml --fresh data.train=text.txt data.valid=text.txt "
+                        "--out run",
+                        "step 3  validation", false),
+        HR_INTERRUPTED);
     assert_said("interrupted after step 3 of 3; the weights are saved");
     const char *saved = strstr(out, "saved  run\n");
     assert_non_null(saved);
@@ -405,7 +428,7 @@ static void a_second_interrupt_stops_at_once(void **state)
     const int code = run_interrupted(long_run, "step 1/", true);
     assert_true(code == 128 + SIGINT || code == 128 + SIGTERM);
     assert_string_equal(err, "\nheadroom: stopped at once; what was not saved yet is lost\n");
-    assert_int_equal(system("ls run | grep -v tokens >left.txt"), 256);
+    assert_nothing_is_saved();
 }
 
 /* The signal comes when the text is ready, and then a large table is still to be initialised: so
@@ -415,7 +438,7 @@ static void a_run_that_was_interrupted_early_says_one_sentence(void **state)
     (void)state;
     require_program();
     put_tiny_and_text();
-    const int code = run_interrupted("train tiny.yaml data.train=text.txt --out run "
+    const int code = run_interrupted("train tiny.yaml --fresh data.train=text.txt --out run "
                                      "model.vocab_size=100000",
                                      "train  ", false);
     const bool early = strstr(err, "before the first step");

@@ -25,6 +25,7 @@ typedef struct {
     char metrics[512];
     int64_t interrupt_after; /* steps; -1: before anything */
     int64_t file_bytes_most; /* RLIMIT_FSIZE */
+    bool goes_on;            /* from checkpoints that lie there */
     bool trapped;            /* run under the trap that HR_TRAP names; `said` is what it says */
 } child_wishes;
 
@@ -81,6 +82,7 @@ static inline void child_train(void)
                                                    .sample = child_sample,
                                                    .saved = child_saved },
                                        .metrics = wishes->metrics[0] ? wishes->metrics : NULL,
+                                       .fresh = !wishes->goes_on,
                                        .interrupts = &child_interrupts };
     child_interrupts = wishes->interrupt_after < 0;
     if (wishes->file_bytes_most) {

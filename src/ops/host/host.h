@@ -2,8 +2,8 @@
 /* ops/host/host.h - steps that the trainer runs itself, between kernels: they read text, write
  * files and hand numbers over. They are steps of the program, so that what they touch is planned.
  *
- *   initialise  out  master W, weight W, moment W, moment W   first values of one parameter,
- *                                                             made up or read from a file
+ *   initialise  out  master W, weight W, moment W, moment W,  first values of one parameter,
+ *                    average W                                made up or read from files
  *   batch       out  ids R, targets R, scale W, lr W,         rows of the next batch of text; what
  *                    begins R                                 all its rows are scaled by, and lr;
  *                                                             where documents begin
@@ -12,10 +12,9 @@
  *   emit        in   logits r                                 into a file, or against what comes
  *                                                             next in a text
  *   report      in   sums w ...                               numbers for the log
- *   save        in   master w                                 one parameter into a file, by pieces
+ *   save        in   master w, moment W, moment W, average W  one parameter into files, by pieces
  *
- * save works through a scratch buffer of `staging_bytes`, and so do pick, emit, and initialise
- * where it reads. */
+ * save, pick, emit and initialise work through a scratch buffer of `staging_bytes`. */
 #ifndef HR_OPS_HOST_H
 #define HR_OPS_HOST_H
 

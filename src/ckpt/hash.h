@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ckpt/hash.h - what identifies a file's content: XXH3 of 128 bits, as `xxhsum -H2` prints it. */
+#ifndef HR_CKPT_HASH_H
+#define HR_CKPT_HASH_H
+
+#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
+#include <stdint.h>
+#include <xxhash.h>
+
+enum { HR_HASH_BYTES = 33 }; /* 32 digits and a null */
+
+typedef struct {
+    XXH3_state_t state;
+} hr_hash;
+
+void hr_hash_begin(hr_hash *hash);
+void hr_hash_add(hr_hash *hash, const void *memory, int64_t bytes);
+
+/* Of everything added so far. Returns text. */
+const char *hr_hash_print(const hr_hash *hash, char text[HR_HASH_BYTES]);
+
+#endif

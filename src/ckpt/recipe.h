@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ckpt/recipe.h - the recipe of a run as a file, and how another differs from it. */
+#ifndef HR_CKPT_RECIPE_H
+#define HR_CKPT_RECIPE_H
+
+#include "base/writer.h"
+#include "headroom/config.h"
+
+enum { HR_RECIPE_BYTES = 64 << 10 };
+
+extern const char hr_recipe_name[]; /* "recipe.yaml" */
+
+/* Every key with its value, as hr_config_read takes them back. Takes no memory from the system. */
+void hr_recipe_print(const hr_config *config, hr_writer *writer);
+
+/* A key that two recipes differ in, and what each says. */
+typedef struct {
+    const char *key;
+    char before[HR_PATH_BYTES], now[HR_PATH_BYTES];
+} hr_recipe_change;
+
+/* Whether a key changes what a run computes or logs: not where its bytes lie, nor how quickly. */
+bool hr_recipe_matters(const char *key);
+
+/* The next key from *index on that matters and differs; false: there is none. Start from 0. */
+bool hr_recipe_differs(const hr_config *before, const hr_config *now, int32_t *index,
+                       hr_recipe_change *change);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/resume.c - before a run is planned: checkpoints are tried from the newest on. */
+#include "train/resume.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "ckpt/recipe.h"
+
+static void tell(const hr_train_options *options, const char *line)
+{
+    if (options->events.trouble) options->events.trouble(options->events.context, line);
+}
+
+static bool tell_progress(void *context, int64_t bytes_done, int64_t bytes_total)
+{
+    const hr_train_options *options = context;
+    if (options->events.preparing)
+        options->events.preparing(options->events.context, "checking the checkpoint", bytes_done,
+                                  bytes_total);
+    return options->interrupts && *options->interrupts > 0;
+}
+
+/* ---- whole */
+
+static hr_status try_step(const char *shelf, int64_t step, const hr_train_options *options,
+                          hr_resume *resume, hr_error *err)
+{
+    _Alignas(4096) char memory[32 << 10];
+    char name[HR_STEP_NAME_BYTES];
+    const hr_shelf_reader reader = {
+        .memory = memory, .bytes = sizeof memory, .told = tell_progress, .context = (void *)options
+    };
+    _Static_assert(sizeof memory >= HR_MANIFEST_BYTES, "it holds a manifest");
+    hr_status status = hr_path_join(shelf, hr_step_name(step, name), resume->place,
+                                    sizeof resume->place, err);
+    if (status == HR_OK) status = hr_shelf_read(shelf, step, memory, &resume->manifest, err);
+    return status == HR_OK ? hr_shelf_verify(resume->place, &resume->manifest, &reader, err)
+                           : status;
+}
+
+static hr_status find_whole(const char *shelf, const hr_train_options *options, hr_resume *resume,
+                            hr_error *err)
+{
+    int64_t step = INT64_MAX;
+    bool any = false;
+    for (;;) {
+        hr_status status = hr_shelf_newest(shelf, step, &step, err);
+        if (status != HR_OK) return status;
+        if (step < 0) break;
+        any = true;
+        status = try_step(shelf, step, options, resume, err);
+        resume->found = status == HR_OK;
+        if (status != HR_CORRUPT) return status;
+        char line[HR_ERROR_BYTES + 64];
+        snprintf(line, sizeof line, "%s; an older checkpoint is looked for", err->message);
+        tell(options, line);
+    }
+    if (!any) return HR_OK;
+    return hr_fail(err, HR_CORRUPT,
+                   "%s: none of its checkpoints is whole; type --fresh to start over", shelf);
+}
+
+/* ---- the same recipe */
+
+static bool is_allowed(const hr_train_options *options, const char *key)
+{
+    for (int32_t i = 0; i < options->allowed_count; i++)
+        if (!strcmp(options->allowed[i], key)) return true;
+    return false;
+}
+
+static hr_status compare(const hr_config *before, const hr_config *now,
+                         const hr_train_options *options, const hr_resume *resume, hr_error *err)
+{
+    hr_recipe_change change;
+    const char *first = NULL;
+    int32_t refused = 0;
+    for (int32_t index = 0; hr_recipe_differs(before, now, &index, &change);) {
+        char line[512];
+        const bool allowed = is_allowed(options, change.key);
+        snprintf(line, sizeof line, "%s was \"%.160s\" and is \"%.160s\"%s", change.key,
+                 change.before, change.now, allowed ? ", as allowed" : "");
+        tell(options, line);
+        if (allowed) continue;
+        if (!first) first = change.key;
+        refused++;
+    }
+    if (!refused) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "%.200s holds a run of another recipe, at step %lld: %d key%s differ%s; type "
+                   "--allow-change %s%s to go on with it all the same, --fresh to start over, or "
+                   "another --out",
+                   now->train.out, (long long)resume->manifest.state.step, refused,
+                   refused == 1 ? "" : "s", refused == 1 ? "s" : "", first,
+                   refused == 1 ? "" : " and so on");
+}
+
+/* Not inlined: two configs are large, and the stack is planned. */
+static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
+                                                        const hr_train_options *options,
+                                                        const hr_resume *resume, hr_error *err)
+{
+    hr_config before;
+    char path[HR_STEP_PATH_BYTES + 32];
+    hr_status status = hr_path_join(resume->place, hr_recipe_name, path, sizeof path, err);
+    hr_config_default(&before);
+    if (status == HR_OK) status = hr_config_read(&before, path, err);
+    return status == HR_OK ? compare(&before, config, options, resume, err) : status;
+}
+
+/* ---- all of it */
+
+static hr_status check_known(const hr_train_options *options, hr_error *err)
+{
+    hr_config config;
+    char value[HR_PATH_BYTES];
+    hr_config_default(&config);
+    for (int32_t i = 0; i < options->allowed_count; i++)
+        if (hr_config_get(&config, options->allowed[i], value, sizeof value, err) != HR_OK)
+            return HR_USAGE;
+    return HR_OK;
+}
+
+static hr_status find(const char *shelf, const hr_config *config, const hr_train_options *options,
+                      hr_resume *resume, hr_error *err)
+{
+    hr_status status = hr_shelf_remove_partial(shelf, err);
+    if (status != HR_OK || options->fresh) return status;
+    status = find_whole(shelf, options, resume, err);
+    return status == HR_OK && resume->found ? check_recipe(config, options, resume, err) : status;
+}
+
+hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options, int *lock,
+                          hr_resume *resume, hr_error *err)
+{
+    char shelf[HR_SHELF_PATH_BYTES];
+    hr_status status = check_known(options, err);
+    if (status != HR_OK || !config->train.out[0]) return status;
+    status = hr_shelf_path(config->train.out, shelf, err);
+    if (status != HR_OK || !hr_file_exists(shelf)) return status;
+    status = hr_shelf_lock(config->train.out, lock, err);
+    return status == HR_OK ? find(shelf, config, options, resume, err) : status;
+}
+
+/* Checkpoints that were not there before are another run's, which began and ended meanwhile. */
+hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err)
+{
+    char shelf[HR_SHELF_PATH_BYTES];
+    if (!config->train.out[0] || *lock >= 0) return HR_OK;
+    hr_status status = hr_shelf_lock(config->train.out, lock, err);
+    if (status == HR_OK) status = hr_shelf_path(config->train.out, shelf, err);
+    if (status != HR_OK || !hr_file_exists(shelf)) return status;
+    return hr_fail(err, HR_USAGE, "%s: another run has trained into it meanwhile; start again",
+                   config->train.out);
+}
+
+bool hr_resume_is_done(const hr_resume *resume, const hr_train_options *options)
+{
+    const hr_run_state *state = &resume->manifest.state;
+    return resume->found && (state->step == state->steps || state->ended) &&
+           state->kept == state->step && !options->allowed_count;
+}
+
+void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, const char *rung)
+{
+    char line[HR_PATH_BYTES + 256];
+    const hr_train_events *events = &options->events;
+    snprintf(line, sizeof line, "resume %.1000s", resume->place);
+    if (events->text) events->text(events->context, line);
+    if (!strcmp(resume->manifest.kernels, rung)) return;
+    snprintf(line, sizeof line,
+             "the steps so far were computed by %s kernels, those to come by %s: not bit by bit "
+             "the run that it would have been",
+             resume->manifest.kernels, rung);
+    tell(options, line);
+}
+
+hr_status hr_resume_check_data(const hr_resume *resume, const hr_config *config,
+                               const hr_train_options *options, const char *data, hr_error *err)
+{
+    if (!strcmp(resume->manifest.data, data) || is_allowed(options, "data.train")) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "%.200s: is not the text that the run in %.200s has read so far; type "
+                   "--allow-change data.train to go on with it all the same, or --fresh",
+                   config->data.train, config->train.out);
+}
+
+hr_status hr_resume_forget(const hr_config *config, hr_error *err)
+{
+    char shelf[HR_SHELF_PATH_BYTES];
+    int64_t step = INT64_MAX;
+    hr_status status = hr_shelf_path(config->train.out, shelf, err);
+    if (status == HR_OK) status = hr_shelf_remove_partial(shelf, err);
+    while (status == HR_OK) {
+        status = hr_shelf_newest(shelf, step, &step, err);
+        if (status != HR_OK || step < 0) break;
+        status = hr_shelf_remove(shelf, step, err);
+    }
+    return status;
+}

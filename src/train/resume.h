@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/resume.h - what a run goes on from: the newest whole checkpoint of its folder. */
+#ifndef HR_TRAIN_RESUME_H
+#define HR_TRAIN_RESUME_H
+
+#include "ckpt/shelf.h"
+#include "headroom/train.h"
+
+/* All zeros but what hr_resume_enter writes: nothing was found. */
+typedef struct {
+    bool found;
+    char place[HR_STEP_PATH_BYTES]; /* of the checkpoint */
+    hr_manifest manifest;           /* its */
+} hr_resume;
+
+/* Where train.out has checkpoints: locks it, removes what a killed run left half made, and finds
+ * the newest whole one. Every file is read and held against its hash; one that is damaged is told,
+ * and an older one is taken. The recipe has to be the same in what matters, or the change be
+ * allowed: each is told.
+ *
+ *   lock    out, for hr_file_close; as it was where there are no checkpoints
+ *   resume  out; not found: there are no checkpoints, or options->fresh
+ *
+ * Errors   USAGE    the recipe is another; another run is in the folder
+ *          CORRUPT  there are checkpoints, and none of them is whole
+ *          INTERRUPTED, FAILURE. */
+HR_MUST_CHECK hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options,
+                                        int *lock, hr_resume *resume, hr_error *err);
+
+/* Locks train.out, which is there by now, unless that was done. Errors USAGE, FAILURE. */
+HR_MUST_CHECK hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err);
+
+/* Whether the run that was found had come to its end. */
+bool hr_resume_is_done(const hr_resume *resume, const hr_train_options *options);
+
+/* Says where the run goes on, and whether other kernels computed what was. */
+void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, const char *rung);
+
+/* That the text is the one of before. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_resume_check_data(const hr_resume *resume, const hr_config *config,
+                                             const hr_train_options *options, const char *data,
+                                             hr_error *err);
+
+/* Removes all checkpoints of a folder: a run that starts over is not to be taken for the one
+ * before. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_resume_forget(const hr_config *config, hr_error *err);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/taking_up.c - a run laid down in a checkpoint, and taken up again. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "ckpt/shelf.h"
+#include "train/trainer.h"
+
+/* ---- the guard's statistics as numbers */
+
+static double *put_level(double *to, const hr_guard_level *level)
+{
+    memcpy(to, level->values, sizeof level->values);
+    memcpy(to + HR_GUARD_WINDOW, level->row, sizeof level->row);
+    to += HR_GUARD_WINDOW + HR_GUARD_ROW;
+    *to++ = (double)level->count;
+    *to++ = (double)level->next;
+    *to++ = (double)level->in_a_row;
+    return to;
+}
+
+static const double *take_level(const double *from, hr_guard_level *level)
+{
+    memcpy(level->values, from, sizeof level->values);
+    memcpy(level->row, from + HR_GUARD_WINDOW, sizeof level->row);
+    from += HR_GUARD_WINDOW + HR_GUARD_ROW;
+    level->count = (int64_t)*from++;
+    level->next = (int64_t)*from++;
+    level->in_a_row = (int64_t)*from++;
+    return from;
+}
+
+static void put_guard(const hr_guard *guard, hr_run_state *state)
+{
+    _Static_assert((int)HR_GUARD_WORDS <= (int)HR_STATE_LEVELS, "they have room");
+    put_level(put_level(state->levels, &guard->loss), &guard->norm);
+    state->level_count = HR_GUARD_WORDS;
+}
+
+static bool take_guard(const hr_run_state *state, hr_guard *guard)
+{
+    for (int64_t i = 0; i < state->level_count; i++)
+        if (!isfinite(state->levels[i])) return false;
+    if (state->level_count != HR_GUARD_WORDS) return false;
+    take_level(take_level(state->levels, &guard->loss), &guard->norm);
+    return hr_guard_is_whole(guard);
+}
+
+/* ---- laying down */
+
+hr_status hr_trainer_settle(hr_trainer *trainer, bool wait, hr_error *err)
+{
+    const hr_train_events *events = &trainer->options->events;
+    const hr_keeper *keeper = trainer->keeper;
+    hr_status status = HR_OK;
+    if (!hr_keeper_told(trainer->keeper, wait, &status, err)) return HR_OK;
+    if (status != HR_OK) {
+        trainer->is_saved = false;
+        return status;
+    }
+    trainer->saved_step = keeper->manifest.state.step;
+    trainer->resume.found = true;
+    trainer->resume.manifest = keeper->manifest;
+    memcpy(trainer->resume.place, keeper->place, sizeof keeper->place);
+    trainer->result->saved = trainer->saved_step == trainer->state.step;
+    if (events->saved) events->saved(events->context, trainer->config->train.out);
+    return HR_OK;
+}
+
+/* Nobody may interrupt what saves because of an interrupt. */
+static hr_status run_save(hr_trainer *trainer, hr_error *err)
+{
+    hr_executor *executor = &trainer->executor;
+    hr_stop_fn *stop = executor->stop;
+    executor->stop = NULL;
+    const hr_status status = hr_executor_run(executor, trainer->save, err);
+    executor->stop = stop;
+    return status;
+}
+
+static hr_status diverged(hr_trainer *trainer, hr_error *err)
+{
+    char what[HR_NAME_BYTES];
+    snprintf(what, sizeof what, "step %lld: %.160s", (long long)trainer->state.step,
+             err ? err->message : "a weight is not finite");
+    return hr_trainer_diverged(trainer, what, err);
+}
+
+static void fill_manifest(hr_trainer *trainer)
+{
+    hr_manifest *manifest = &trainer->keeper->manifest;
+    hr_run_state *state = &trainer->state;
+    state->log_bytes = trainer->log.bytes;
+    state->metrics_bytes = trainer->metrics.bytes;
+    state->seconds = trainer->result->seconds;
+    put_guard(&trainer->guard, state);
+    manifest->state = *state;
+    memcpy(manifest->data, trainer->data, sizeof manifest->data);
+    snprintf(manifest->kernels, sizeof manifest->kernels, "%s", trainer->executor.plan->rung);
+}
+
+hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
+{
+    hr_keeper *keeper = trainer->keeper;
+    const int64_t bytes = hr_weights_text_bytes(trainer->executor.program);
+    const int64_t step = trainer->state.step;
+    if (!trainer->config->train.out[0]) return HR_OK;
+    if (trainer->is_saved) return HR_OK;
+    hr_status status = hr_keeper_begin(keeper, step, trainer->weights_text, bytes, err);
+    if (status != HR_OK) return status;
+    status = run_save(trainer, err);
+    if (status != HR_OK) {
+        hr_keeper_abort(keeper);
+        return status == HR_DIVERGED ? diverged(trainer, err) : status;
+    }
+    fill_manifest(trainer);
+    status = hr_keeper_finish(keeper, trainer->weights_text, bytes, err);
+    trainer->is_saved = status == HR_OK;
+    return status;
+}
+
+/* ---- taking up */
+
+static void close_kept(hr_trainer *trainer)
+{
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
+        hr_weights_in *in = &trainer->kept[kept];
+        for (int32_t f = 0; f < in->file_count; f++) hr_file_close(&in->files[f]);
+        in->file_count = 0;
+    }
+}
+
+static hr_status open_kept(hr_trainer *trainer, hr_error *err)
+{
+    const hr_program *program = trainer->executor.program;
+    hr_status status = HR_OK;
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++)
+        if (hr_kept_any(program, (hr_kept)kept))
+            status = hr_weights_in_open_kept(&trainer->kept[kept], program, (hr_kept)kept,
+                                             trainer->resume.place, trainer->weights_text,
+                                             hr_weights_text_bytes(program), err);
+    return status;
+}
+
+static hr_status take_state(hr_trainer *trainer, hr_error *err)
+{
+    const int64_t steps = trainer->state.steps;
+    trainer->state = trainer->resume.manifest.state;
+    if (!take_guard(&trainer->state, &trainer->guard))
+        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no whole statistics",
+                       trainer->resume.place);
+    trainer->state.steps = steps;
+    trainer->saved_step = trainer->state.step;
+    trainer->is_saved = true;
+    trainer->seconds_before = trainer->state.seconds;
+    hr_train_result *result = trainer->result;
+    result->steps = trainer->state.step;
+    result->tokens = trainer->state.tokens;
+    result->first_loss = trainer->state.first_loss;
+    result->last_loss = trainer->state.last_loss;
+    result->valid_loss = trainer->state.valid_loss;
+    result->seconds = trainer->state.seconds;
+    result->saved = true;
+    return HR_OK;
+}
+
+hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
+{
+    hr_status status = trainer->resume.found ? open_kept(trainer, err) : HR_OK;
+    if (status == HR_OK) status = hr_executor_run(&trainer->executor, trainer->load, err);
+    close_kept(trainer);
+    if (status != HR_OK || !trainer->resume.found) return status;
+    return take_state(trainer, err);
+}
+
+/* The next batch to be read is the one after that of the step that went wrong. */
+hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
+{
+    char line[256];
+    const int64_t wrong = trainer->state.step, bad_steps = trainer->state.bad_steps;
+    const int64_t next_batch = wrong + trainer->state.batch_shift + 1;
+    hr_status status = hr_trainer_settle(trainer, true, err);
+    if (status != HR_OK) return status;
+    if (!trainer->resume.found)
+        return hr_trainer_diverged(trainer, "there is no checkpoint to go back to", err);
+    status = hr_trainer_load(trainer, err);
+    if (status != HR_OK) return status;
+    hr_metrics_cut(&trainer->log, trainer->state.log_bytes);
+    hr_metrics_cut(&trainer->metrics, trainer->state.metrics_bytes);
+    trainer->state.bad_steps = bad_steps;
+    trainer->state.batch_shift = next_batch - trainer->state.step;
+    trainer->result->saved = trainer->is_saved =
+        false; /* what follows is another run than what was saved */
+    snprintf(line, sizeof line, "step %lld: back to step %lld, and past the batch",
+             (long long)wrong + 1, (long long)trainer->state.step);
+    hr_trainer_trouble(trainer, line);
+    return HR_OK;
+}
