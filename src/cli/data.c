@@ -145,10 +145,16 @@ int hr_cli_data(const hr_cli_arguments *arguments)
     if (json) s.texts = json_array();
     if (json) s.samples = json_array();
     const hr_data_events events = {
-        .context = &s, .preparing = show_preparing, .text = show_text, .sample = show_sample
+        .context = &s,
+        .preparing = show_preparing,
+        .text = show_text,
+        .sample = show_sample,
+        .interrupts = hr_cli_catch_signals(),
     };
     const hr_status status = hr_data_inspect(&config, &events, &err);
     hr_progress_end(&s.progress);
     if (json && status == HR_OK) print_json(&s);
-    return status == HR_OK ? HR_OK : hr_cli_fail(&err);
+    if (status == HR_OK) return HR_OK;
+    const int code = hr_cli_fail(&err);
+    return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
 }

@@ -15,10 +15,10 @@
 #include "tokenizer/encoder.h"
 
 enum {
-    PIECE_BYTES = 256 * 1024, /* that no pre-tokenizer cuts, at most */
-    WINDOW_BYTES = 2 * PIECE_BYTES,
+    PIECE_BYTES = 1 << 20, /* that no pre-tokenizer cuts, at most */
+    WINDOW_BYTES = PIECE_BYTES + (64 << 10),
     DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + 8), /* of one id */
-    ENCODER_BYTES = 32 << 20 /* what the encoders of the field need, and some patterns more */
+    ENCODER_BYTES = 31 << 20 /* what the encoders of the field need, and some patterns more */
 };
 
 struct hr_tokens {

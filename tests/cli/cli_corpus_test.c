@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include "headroom/status.h"
+#include <dirent.h>
+
 #include "support/program.h"
 #include "support/stored.h"
 
@@ -159,6 +161,50 @@ static void inspecting_says_what_there_is(void **state)
     assert_non_null(strstr(out, "(made before)"));
 }
 
+/* How many files of the cache have this in their names. */
+static int cached(const char *part)
+{
+    DIR *folder = opendir("cache");
+    int count = 0;
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        count += strstr(entry->d_name, part) != NULL;
+    if (folder) closedir(folder);
+    return count;
+}
+
+/* A signal while a shard is written: the texts of its tokens are there just before. */
+static void an_interrupted_look_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    require_program();
+    int status;
+    put("recipe.yaml", tiny);
+    FILE *file = fopen("long.txt", "w");
+    assert_non_null(file);
+    for (int i = 0; i < 1 << 20; i++) fprintf(file, "line %d of many, which take their time\n", i);
+    fclose(file);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c",
+              "exec \"$HEADROOM\" data inspect recipe.yaml data.train=long.txt data.cache=cache "
+              "model.vocab_size=600 data.tokenizer=" HR_SOURCE "/tests/tokenizer/cases/gpt2.json "
+              ">out.txt 2>err.txt",
+              (char *)0);
+        _exit(127);
+    }
+    while (!cached(".vocabulary")) assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+    assert_int_equal(kill(child, SIGINT), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    get("err.txt", err);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 128 + SIGINT) fail_msg("%d: %s", status, err);
+    assert_non_null(strstr(err, "interrupted while"));
+    assert_non_null(strstr(err, "what was unfinished is removed"));
+    assert_int_equal(cached(".partial") + cached(".tokens"), 0);
+    put("long.txt", "a text of some length, of which windows are made, and more of it");
+    assert_int_equal(run("data inspect recipe.yaml data.train=long.txt data.cache=cache"), HR_OK);
+}
+
 static void what_cannot_be_read_ends_with_its_code(void **state)
 {
     (void)state;
@@ -203,6 +249,7 @@ int main(void)
         IN_A_FOLDER(a_masked_prompt_is_a_label_that_is_ignored),
         IN_A_FOLDER(a_mixture_trains_inside_its_plan_and_again_from_its_cache),
         IN_A_FOLDER(inspecting_says_what_there_is),
+        IN_A_FOLDER(an_interrupted_look_leaves_nothing_behind),
         IN_A_FOLDER(what_cannot_be_read_ends_with_its_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,12 +110,36 @@ static void what_a_tokenizer_lacks_is_said(void **state)
     said("not UTF-8");
 }
 
+/* A megabyte without a place to cut is one piece, and more is too much. */
+static void a_piece_is_a_mebibyte_at_most(void **state)
+{
+    (void)state;
+    require_program();
+    put("small.json", small_tokenizer("<|endoftext|>"));
+    put("tiny.yaml", tiny);
+    for (int64_t more = 0; more < 2; more++) {
+        FILE *file = fopen("long.txt", "w");
+        assert_non_null(file);
+        fputs("the cat\n", file);
+        for (int64_t i = 0; i < (1 << 20) + more; i++) fputc('a' + (int)(i % 20), file);
+        fputs("\nthe end\n", file);
+        assert_int_equal(fclose(file), 0);
+        assert_int_equal(
+            run("data inspect tiny.yaml model.vocab_size=260 data.tokenizer=small.json "
+                "data.train=long.txt --out n"),
+            more ? HR_CORRUPT : HR_OK);
+    }
+    said("long.txt: byte ");
+    said("the longest that can be encoded here is 1048576");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_text_means_the_same_ids_everywhere),
         IN_A_FOLDER(windows_of_a_text_cost_what_their_tokens_do),
         IN_A_FOLDER(what_a_tokenizer_lacks_is_said),
+        IN_A_FOLDER(a_piece_is_a_mebibyte_at_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
