@@ -241,16 +241,33 @@ static hr_status make_file(hr_tensorboard *board, double wall_seconds, hr_error 
     return cannot(board, "made", errno, err);
 }
 
+static message session_at(double wall_seconds, int64_t first_step)
+{
+    static const uint8_t start[] = { 1 << 3 | VARINT, 1 };
+    message event = event_at(wall_seconds, first_step);
+    put_bytes(&event, 7, start, sizeof start);
+    return event;
+}
+
 static void begin(hr_tensorboard *board, int64_t first_step, double wall_seconds)
 {
     static const char version[] = "brain.Event:2";
-    static const uint8_t session_start[] = { 1 << 3 | VARINT, 1 };
     message event = event_at(wall_seconds, 0);
     put_bytes(&event, 3, version, sizeof version - 1);
     add_record(board, &event);
-    event = event_at(wall_seconds, first_step);
-    put_bytes(&event, 7, session_start, sizeof session_start);
+    event = session_at(wall_seconds, first_step);
     add_record(board, &event);
+}
+
+hr_status hr_tensorboard_restart(hr_tensorboard *board, double wall_seconds, int64_t first_step,
+                                 hr_error *err)
+{
+    if (board->fd < 0) return HR_OK;
+    const hr_status status = hr_tensorboard_push(board, err);
+    if (status != HR_OK) return status;
+    const message event = session_at(wall_seconds, first_step);
+    add_record(board, &event);
+    return HR_OK;
 }
 
 hr_status hr_tensorboard_open(hr_tensorboard *board, const char *directory, int64_t first_step,

@@ -48,6 +48,11 @@ HR_MUST_CHECK hr_status hr_tensorboard_open(hr_tensorboard *board, const char *d
                                             int64_t first_step, double wall_seconds, char *buffer,
                                             hr_error *err);
 
+/* The start of another session in the same file: for a run that goes back to `first_step`. Errors
+ * as hr_tensorboard_write_step. */
+HR_MUST_CHECK hr_status hr_tensorboard_restart(hr_tensorboard *board, double wall_seconds,
+                                               int64_t first_step, hr_error *err);
+
 /* The numbers of a step or an evaluation, under their names in metrics.jsonl. A number that is not
  * finite is written as it is; fraction_of_ceiling and z_loss where there is one. A run can go on
  * after an error: what is in the buffer is tried again, what has no room in it is left out.

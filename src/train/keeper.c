@@ -33,7 +33,7 @@ int64_t hr_keeper_bytes(void)
     return hr_page_bytes() + SHARED_BYTES + HR_RECIPE_BYTES + (int64_t)sizeof(hr_keeper) + 3 * 64;
 }
 
-hr_status hr_keeper_open(hr_keeper **opened, const hr_metrics *log, const hr_config *config,
+hr_status hr_keeper_open(hr_keeper **opened, const hr_log *log, const hr_config *config,
                          const hr_program *program, const char *strategy, hr_region *region,
                          hr_error *err)
 {
@@ -289,7 +289,7 @@ static void keep(void *context)
     hr_error *err = &keeper->err;
     hr_status status = commit_files(keeper, err);
     if (status == HR_OK) status = verify(keeper, err);
-    if (status == HR_OK) status = hr_metrics_flush(keeper->log, err);
+    if (status == HR_OK) status = hr_log_flush(keeper->log, err);
     if (status == HR_OK) status = put_manifest(keeper, err);
     if (status == HR_OK) status = give_name(keeper, err);
     if (status != HR_OK) hr_keeper_abort(keeper);

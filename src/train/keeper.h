@@ -12,14 +12,14 @@
 #include "ckpt/shelf.h"
 #include "ckpt/weights.h"
 #include "dev/aside.h"
-#include "report/metrics.h"
+#include "train/log.h"
 
 /* Fields are the keeper's own, but those that its functions name. */
 typedef struct {
     const hr_config *config;
     const hr_program *program;
     const char *strategy; /* text */
-    const hr_metrics *log;
+    const hr_log *log;
     hr_aside aside;
     char shelf[HR_SHELF_PATH_BYTES];
     char partial[HR_STEP_PATH_BYTES], place[HR_STEP_PATH_BYTES];
@@ -42,7 +42,7 @@ int64_t hr_keeper_bytes(void);
  * keep, and only the bytes are taken.
  *   log  flushed before a checkpoint gets its name
  * Errors FAILURE; USAGE the path is too long. */
-HR_MUST_CHECK hr_status hr_keeper_open(hr_keeper **keeper, const hr_metrics *log,
+HR_MUST_CHECK hr_status hr_keeper_open(hr_keeper **keeper, const hr_log *log,
                                        const hr_config *config, const hr_program *program,
                                        const char *strategy, hr_region *region, hr_error *err);
 void hr_keeper_close(hr_keeper *keeper); /* null is accepted */

@@ -93,8 +93,7 @@ static void fill_manifest(hr_trainer *trainer)
 {
     hr_manifest *manifest = &trainer->keeper->manifest;
     hr_run_state *state = &trainer->state;
-    state->log_bytes = trainer->log.bytes;
-    state->metrics_bytes = trainer->metrics.bytes;
+    hr_log_note(&trainer->log, state);
     state->seconds = trainer->result->seconds;
     put_guard(&trainer->guard, state);
     manifest->state = *state;
@@ -188,8 +187,7 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
         return hr_trainer_diverged(trainer, "there is no checkpoint to go back to", err);
     status = hr_trainer_load(trainer, err);
     if (status != HR_OK) return status;
-    hr_metrics_cut(&trainer->log, trainer->state.log_bytes);
-    hr_metrics_cut(&trainer->metrics, trainer->state.metrics_bytes);
+    hr_log_rewind(&trainer->log, &trainer->state);
     trainer->state.bad_steps = bad_steps;
     trainer->state.batch_shift = next_batch - trainer->state.step;
     trainer->result->saved = trainer->is_saved =

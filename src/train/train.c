@@ -25,8 +25,7 @@ typedef struct {
     hr_text text;
     hr_batch_mixture mixture;
     hr_trainer trainer;
-    int lock;                     /* of train.out; -1: not held */
-    char log[HR_PATH_BYTES + 16]; /* path, where nobody gave one */
+    int lock; /* of train.out; -1: not held */
 } run;
 
 /* Rows where the recipe names a file of them, windows of a text otherwise. */
@@ -113,29 +112,6 @@ static hr_status open_source(run *r, hr_error *err)
     return status;
 }
 
-/* Of a file that is not there any more, or is another than before, what it had is not asked for. */
-static hr_status open_lines(const run *r, hr_metrics *metrics, const char *path, int64_t kept_bytes,
-                            hr_error *err)
-{
-    if (!r->trainer.resume.found || !kept_bytes || !hr_file_exists(path))
-        return hr_metrics_open(metrics, path, metrics->line, err);
-    return hr_metrics_continue(metrics, path, kept_bytes, metrics->line, err);
-}
-
-static hr_status open_log(run *r, hr_error *err)
-{
-    hr_trainer *trainer = &r->trainer;
-    const hr_run_state *state = &trainer->resume.manifest.state;
-    const char *metrics = r->options->metrics, *out = r->config->train.out;
-    hr_status status = HR_OK;
-    if (out[0]) status = hr_path_join(out, "metrics.jsonl", r->log, sizeof r->log, err);
-    if (status == HR_OK && out[0])
-        status = open_lines(r, &trainer->log, r->log, state->log_bytes, err);
-    if (status == HR_OK && metrics)
-        status = open_lines(r, &trainer->metrics, metrics, state->metrics_bytes, err);
-    return status;
-}
-
 static hr_status open_run(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
@@ -163,7 +139,20 @@ static hr_status open_run(run *r, hr_error *err)
     if (status == HR_OK)
         status = hr_keeper_open(&trainer->keeper, &trainer->log, config, &compiled->program,
                                 r->admission.answer.strategy, &r->run_region, err);
-    return status == HR_OK ? open_log(r, err) : status;
+    if (status != HR_OK) return status;
+    return hr_log_open(&trainer->log, &r->options->events, config->train.out, r->options->metrics,
+                       trainer->resume.found ? &trainer->resume.manifest.state : NULL,
+                       &r->run_region, err);
+}
+
+/* Of a token, were there nothing but its products at their measured rate; 0: nobody measured. */
+static double ceiling_seconds(const hr_admission *admission)
+{
+    const int32_t bf16 = admission->config.train.format == HR_FORMAT_BF16;
+    const hr_rates *rates = &admission->rates;
+    if (!rates->pace_us[0]) return 0;
+    return (double)admission->answer.flops_per_token * 1e-18 *
+           (double)rates->op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
 }
 
 static bool stops(void *context)
@@ -196,6 +185,7 @@ static hr_status take_memory(run *r, hr_error *err)
     executor->host = hr_trainer_host;
     executor->stop = stops;
     executor->context = &r->trainer;
+    r->trainer.ceiling_seconds = ceiling_seconds(&r->admission);
     return HR_OK;
 }
 
@@ -208,10 +198,7 @@ static hr_status settle(run *r, hr_error *err)
     const hr_metrics_last last = { result->arena_bytes_planned, result->arena_bytes_used,
                                    result->process_bytes_planned, result->process_bytes_measured,
                                    result->valid_loss };
-    hr_status status = hr_metrics_write_last(&r->trainer.log, &last, err);
-    if (status == HR_OK) status = hr_metrics_write_last(&r->trainer.metrics, &last, err);
-    if (status == HR_OK) status = hr_metrics_close(&r->trainer.log, err);
-    if (status == HR_OK) status = hr_metrics_close(&r->trainer.metrics, err);
+    const hr_status status = hr_log_end(&r->trainer.log, &last, err);
     if (status != HR_OK || !hr_process_is_exact()) return status;
     if (result->process_bytes_measured > result->process_bytes_planned)
         return hr_fail(err, HR_BROKEN, "the process was planned at %lld bytes and used %lld",
@@ -316,12 +303,9 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
                            .state = { .valid_loss = NAN, .best_loss = NAN },
                            .train_rows.file = -1,
                            .valid_rows.file = -1 } };
-    r.trainer.log.fd = r.trainer.metrics.fd = -1;
     const hr_status status = whole_run(&r, err);
-    hr_error ignored;
     hr_keeper_close(r.trainer.keeper);
-    (void)!hr_metrics_close(&r.trainer.log, &ignored);
-    (void)!hr_metrics_close(&r.trainer.metrics, &ignored);
+    hr_log_close(&r.trainer.log);
     hr_pool_close(&r.pool);
     hr_batches_close(&r.trainer.train);
     hr_batches_close(&r.trainer.valid);

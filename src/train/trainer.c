@@ -32,7 +32,7 @@ int64_t hr_run_bytes(const hr_config *config)
            hr_batches_bytes(hr_prepare_shards(config)) + hr_batches_bytes(1) +
            hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
            sample_most(config) * (int64_t)sizeof(int32_t) + HR_SAMPLE_TEXT_BYTES +
-           hr_weights_text_bytes(&most) + HR_METRICS_BYTES + hr_keeper_bytes() +
+           hr_weights_text_bytes(&most) + hr_log_bytes() + hr_keeper_bytes() +
            HR_KEPT_KINDS * hr_weights_in_kept_bytes(&most) + alignment;
 }
 
@@ -59,10 +59,8 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     trainer->sample_ids = hr_region_take(region, trainer->sample_most, sizeof(int32_t));
     trainer->sample_text = hr_region_take(region, HR_SAMPLE_TEXT_BYTES, 1);
     trainer->weights_text = hr_region_take(region, hr_weights_text_bytes(program), 1);
-    trainer->log = (hr_metrics){ .fd = -1, .line = hr_region_take(region, HR_METRICS_BYTES, 1) };
-    trainer->metrics = trainer->log;
     if (!trainer->sample_ids || !trainer->sample_text || !trainer->weights_text ||
-        !trainer->log.line || !place_kept(region, program, trainer))
+        !place_kept(region, program, trainer))
         return hr_fail(err, HR_FAILURE, "no room for the run's buffers");
     trainer->load = hr_program_loop(program, "load");
     trainer->fetch = hr_program_loop(program, "fetch");
@@ -87,16 +85,8 @@ bool hr_trainer_is_interrupted(const hr_trainer *trainer)
 void hr_trainer_trouble(hr_trainer *trainer, const char *line)
 {
     const hr_train_events *events = &trainer->options->events;
-    hr_error ignored;
     if (events->trouble) events->trouble(events->context, line);
-    (void)!hr_metrics_write_trouble(&trainer->log, trainer->state.step, line, &ignored);
-}
-
-void hr_trainer_log_failed(hr_trainer *trainer, const hr_error *why)
-{
-    const hr_train_events *events = &trainer->options->events;
-    if (!trainer->log_failed && events->trouble) events->trouble(events->context, why->message);
-    trainer->log_failed = true;
+    hr_log_trouble(&trainer->log, trainer->state.step, line);
 }
 
 /* A checkpoint of before was finite, and may still be what began to diverge: its step is named. */
@@ -131,10 +121,8 @@ static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
     return status;
 }
 
-/* A line of the log that cannot be written is told, and the run goes on. */
 static void log_step(hr_trainer *trainer, double rate)
 {
-    hr_error err;
     const hr_run_state *state = &trainer->state;
     const hr_metrics_step line = { .step = state->step,
                                    .loss = trainer->loss,
@@ -144,10 +132,9 @@ static void log_step(hr_trainer *trainer, double rate)
                                    .tokens_per_second = rate,
                                    .seconds = trainer->result->seconds,
                                    .pulls = trainer->config->train.z_loss > 0,
-                                   .z_loss = trainer->z_loss };
-    if (hr_metrics_write_step(&trainer->log, &line, &err) != HR_OK ||
-        hr_metrics_write_step(&trainer->metrics, &line, &err) != HR_OK)
-        hr_trainer_log_failed(trainer, &err);
+                                   .z_loss = trainer->z_loss,
+                                   .fraction_of_ceiling = rate * trainer->ceiling_seconds };
+    hr_log_step(&trainer->log, &line);
 }
 
 static void count_step(hr_trainer *trainer, int64_t before_ns)
@@ -222,7 +209,6 @@ static void note_evaluation(hr_trainer *trainer)
 static hr_status evaluate(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
-    hr_error log;
     const int64_t asked = trainer->config->train.eval_batches;
     const int64_t there = hr_batches_view(trainer->valid)->batches;
     trainer->executor.count[trainer->evaluation_batch] = asked ? hr_min(asked, there) : there;
@@ -236,9 +222,8 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     if (events->evaluated)
         events->evaluated(events->context, trainer->state.step, trainer->evaluation_loss,
                           trainer->evaluated_tokens);
-    if (hr_metrics_write_evaluation(&trainer->log, trainer->state.step, trainer->evaluation_loss,
-                                    trainer->evaluated_tokens, &log) != HR_OK)
-        hr_trainer_log_failed(trainer, &log);
+    hr_log_evaluation(&trainer->log, trainer->state.step, trainer->evaluation_loss,
+                      trainer->evaluated_tokens);
     if (isfinite(trainer->evaluation_loss)) return HR_OK;
     char what[128];
     snprintf(what, sizeof what, "step %lld: the validation loss is %g over %lld tokens",
@@ -251,7 +236,6 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
 static hr_status sample(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
-    hr_error log;
     int64_t bytes = 0;
     trainer->executor.lasting = false;
     hr_status status = hr_executor_run(&trainer->executor, trainer->sample, err);
@@ -264,9 +248,7 @@ static hr_status sample(hr_trainer *trainer, hr_error *err)
     trainer->state.sampled = trainer->state.step;
     trainer->is_saved = false;
     if (events->sample) events->sample(events->context, trainer->sample_text, bytes);
-    if (hr_metrics_write_sample(&trainer->log, trainer->state.step, trainer->sample_text, bytes,
-                                &log) != HR_OK)
-        hr_trainer_log_failed(trainer, &log);
+    hr_log_sample(&trainer->log, trainer->state.step, trainer->sample_text, bytes);
     return HR_OK;
 }
 
@@ -310,15 +292,11 @@ static hr_status keep(hr_trainer *trainer, bool last, hr_error *err)
  * is that of a run that never ended. */
 static hr_status keep_due(hr_trainer *trainer, bool last, hr_error *err)
 {
-    hr_error log;
-    char name[HR_STEP_NAME_BYTES];
     hr_run_state *state = &trainer->state;
     if (!trainer->config->train.out[0]) return HR_OK;
     if (state->kept < state->step) {
         state->kept = state->step;
-        if (hr_metrics_write_save(&trainer->log, state->step, hr_step_name(state->step, name),
-                                  trainer->result->seconds, &log) != HR_OK)
-            hr_trainer_log_failed(trainer, &log);
+        hr_log_save(&trainer->log, state->step, trainer->result->seconds);
     }
     return keep(trainer, last, err);
 }
@@ -377,11 +355,9 @@ static hr_status run_steps(hr_trainer *trainer, hr_error *err)
 
 static void log_signal(hr_trainer *trainer)
 {
-    hr_error log;
     const volatile sig_atomic_t *signal = trainer->options->signal;
     const char *name = !signal || !*signal ? "time" : *signal == SIGTERM ? "SIGTERM" : "SIGINT";
-    if (hr_metrics_write_signal(&trainer->log, trainer->state.step, name, &log) != HR_OK)
-        hr_trainer_log_failed(trainer, &log);
+    hr_log_signal(&trainer->log, trainer->state.step, name);
 }
 
 static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
@@ -390,8 +366,8 @@ static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
     if (step == 0)
         return hr_fail(err, HR_INTERRUPTED, "interrupted before the first step; nothing was saved");
     const hr_status status = keep(trainer, true, err);
-    log_signal(
-        trainer); /* behind what the checkpoint knows of the log: a run that goes on has none */
+    /* Behind what the checkpoint knows of the log: a run that goes on has no such line. */
+    if (goes_on(trainer)) log_signal(trainer);
     if (status != HR_OK) return status;
     return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s", step,
                    (long long)trainer->state.steps,

@@ -8,12 +8,12 @@
 #include "ckpt/weights_in.h"
 #include "dev/executor.h"
 #include "headroom/train.h"
-#include "report/metrics.h"
 #include "text/batch.h"
 #include "text/vocabulary.h"
 #include "train/admit.h"
 #include "train/guard.h"
 #include "train/keeper.h"
+#include "train/log.h"
 #include "train/resume.h"
 
 enum { HR_SAMPLE_PROMPT_TOKENS = 16, HR_SAMPLE_TEXT_BYTES = 16 << 10 };
@@ -23,8 +23,7 @@ typedef struct {
     const hr_train_options *options;
     hr_train_result *result;
     hr_executor executor;
-    hr_metrics log;                       /* of train.out: steps and what happens between them */
-    hr_metrics metrics;                   /* steps alone, where somebody asked for that */
+    hr_log log;
     hr_batches *train, *valid;            /* valid: null where nothing is evaluated */
     hr_token_rows train_rows, valid_rows; /* that batches read; closed: there are none */
     hr_vocabulary *vocabulary;            /* null: every id was an id before */
@@ -36,7 +35,6 @@ typedef struct {
     int64_t saved_step;         /* of the newest checkpoint; 0: there is none */
     bool is_saved;              /* and it has the state as it is */
     int64_t saves, reports;     /* signals that were answered */
-    bool log_failed;            /* that was told */
 
     int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sample,
         save; /* loops; HR_NONE: norm or update, where gradients are consumed or kept */
@@ -44,6 +42,7 @@ typedef struct {
     int64_t targets;            /* real tokens of the present batch */
     double lr, loss, grad_norm; /* of the present step */
     double z_loss;              /* beside the loss */
+    double ceiling_seconds;     /* of a token, at the rate of its products; 0: not measured */
     bool is_bad;                /* the present step is to have no update */
     int64_t evaluated_tokens;
     double evaluation_loss;
@@ -74,9 +73,8 @@ hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *e
 /* Has somebody asked for the end of the run, or is its time over? Threads: any. */
 bool hr_trainer_is_interrupted(const hr_trainer *trainer);
 
-/* Tells what went wrong while the run goes on; of the log, once. */
+/* Tells what went wrong while the run goes on. */
 void hr_trainer_trouble(hr_trainer *trainer, const char *line);
-void hr_trainer_log_failed(hr_trainer *trainer, const hr_error *why);
 
 /* Says what the process uses beside what was planned: into train.out, and to who listens. */
 void hr_trainer_report_memory(hr_trainer *trainer);

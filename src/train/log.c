@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/log.c - one call for every place. */
+#include "train/log.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "ckpt/shelf.h"
+
+int64_t hr_log_bytes(void)
+{
+    return HR_METRICS_BYTES + HR_TENSORBOARD_BYTES + 2 * 64;
+}
+
+/* Of a file that is not there any more, what it had is not asked for. */
+static hr_status open_lines(hr_metrics *lines, const char *path, int64_t kept_bytes, hr_error *err)
+{
+    if (kept_bytes && hr_file_exists(path))
+        return hr_metrics_continue(lines, path, kept_bytes, lines->line, err);
+    const hr_status status = hr_metrics_check(path, lines->line, err);
+    return status == HR_OK ? hr_metrics_open(lines, path, lines->line, err) : status;
+}
+
+static hr_status open_folder(hr_log *log, const char *out, const hr_run_state *from, char *buffer,
+                             hr_error *err)
+{
+    const int64_t first_step = from ? from->step + 1 : 1;
+    hr_status status = hr_path_join(out, "metrics.jsonl", log->path, sizeof log->path, err);
+    if (status == HR_OK)
+        status = hr_path_join(out, "tensorboard", log->directory, sizeof log->directory, err);
+    if (status == HR_OK) status = open_lines(&log->log, log->path, from ? from->log_bytes : 0, err);
+    if (status != HR_OK) return status;
+    return hr_tensorboard_open(&log->board, log->directory, first_step, hr_clock_wall_seconds(),
+                               buffer, err);
+}
+
+hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *out,
+                      const char *metrics, const hr_run_state *from, hr_region *region,
+                      hr_error *err)
+{
+    char *line = hr_region_take(region, HR_METRICS_BYTES, 1);
+    char *buffer = hr_region_take(region, HR_TENSORBOARD_BYTES, 1);
+    if (!line || !buffer) return hr_fail(err, HR_FAILURE, "no room for the log");
+    log->events = events;
+    log->log = log->metrics = (hr_metrics){ .fd = -1, .line = line };
+    log->board = (hr_tensorboard){ .fd = -1 };
+    hr_status status = *out ? open_folder(log, out, from, buffer, err) : HR_OK;
+    if (status == HR_OK && metrics)
+        status = open_lines(&log->metrics, metrics, from ? from->metrics_bytes : 0, err);
+    return status;
+}
+
+static void note(hr_log *log, hr_status status, const hr_error *err)
+{
+    if (status == HR_OK) return;
+    if (!log->told && log->events->trouble)
+        log->events->trouble(log->events->context, err->message);
+    log->told = true;
+}
+
+void hr_log_step(hr_log *log, const hr_metrics_step *step)
+{
+    hr_error err;
+    note(log, hr_metrics_write_step(&log->log, step, &err), &err);
+    note(log, hr_metrics_write_step(&log->metrics, step, &err), &err);
+    note(log, hr_tensorboard_write_step(&log->board, hr_clock_wall_seconds(), step, &err), &err);
+}
+
+void hr_log_evaluation(hr_log *log, int64_t step, double valid_loss, int64_t tokens)
+{
+    hr_error err;
+    note(log, hr_metrics_write_evaluation(&log->log, step, valid_loss, tokens, &err), &err);
+    note(log,
+         hr_tensorboard_write_evaluation(&log->board, hr_clock_wall_seconds(), step, valid_loss,
+                                         &err),
+         &err);
+}
+
+void hr_log_sample(hr_log *log, int64_t step, const char *text, int64_t bytes)
+{
+    hr_error err;
+    note(log, hr_metrics_write_sample(&log->log, step, text, bytes, &err), &err);
+}
+
+void hr_log_save(hr_log *log, int64_t step, double seconds)
+{
+    hr_error err;
+    char name[HR_STEP_NAME_BYTES];
+    note(log, hr_metrics_write_save(&log->log, step, hr_step_name(step, name), seconds, &err),
+         &err);
+}
+
+void hr_log_signal(hr_log *log, int64_t step, const char *signal)
+{
+    hr_error err;
+    note(log, hr_metrics_write_signal(&log->log, step, signal, &err), &err);
+}
+
+void hr_log_trouble(hr_log *log, int64_t step, const char *what)
+{
+    hr_error err;
+    note(log, hr_metrics_write_trouble(&log->log, step, what, &err), &err);
+}
+
+void hr_log_note(hr_log *log, hr_run_state *state)
+{
+    hr_error err;
+    note(log, hr_tensorboard_push(&log->board, &err), &err);
+    state->log_bytes = log->log.bytes;
+    state->metrics_bytes = log->metrics.bytes;
+}
+
+hr_status hr_log_flush(const hr_log *log, hr_error *err)
+{
+    hr_status status = hr_metrics_flush(&log->log, err);
+    if (status == HR_OK) status = hr_metrics_flush(&log->metrics, err);
+    return status == HR_OK ? hr_tensorboard_flush(&log->board, err) : status;
+}
+
+void hr_log_rewind(hr_log *log, const hr_run_state *state)
+{
+    hr_error err;
+    hr_metrics_cut(&log->log, state->log_bytes);
+    hr_metrics_cut(&log->metrics, state->metrics_bytes);
+    note(log, hr_tensorboard_restart(&log->board, hr_clock_wall_seconds(), state->step + 1, &err),
+         &err);
+}
+
+hr_status hr_log_end(hr_log *log, const hr_metrics_last *last, hr_error *err)
+{
+    hr_status status = hr_metrics_write_last(&log->log, last, err);
+    if (status == HR_OK) status = hr_metrics_write_last(&log->metrics, last, err);
+    if (status == HR_OK) status = hr_metrics_close(&log->log, err);
+    if (status == HR_OK) status = hr_metrics_close(&log->metrics, err);
+    return status == HR_OK ? hr_tensorboard_close(&log->board, err) : status;
+}
+
+void hr_log_close(hr_log *log)
+{
+    hr_error ignored;
+    if (!log->events) return;
+    (void)!hr_metrics_close(&log->log, &ignored);
+    (void)!hr_metrics_close(&log->metrics, &ignored);
+    (void)!hr_tensorboard_close(&log->board, &ignored);
+}
