@@ -141,6 +141,14 @@ hr_status hr_one_line(hr_status status, hr_error *err)
     return status;
 }
 
+/* What is looked at apart: the file without its vocabulary and merges. */
+static int64_t checked_bytes(const hr_outline *outline)
+{
+    const hr_outline_member *vocab = hr_outline_model(outline, "vocab");
+    const hr_outline_member *merges = hr_outline_model(outline, "merges");
+    return outline->bytes - (vocab ? vocab->bytes : 0) - (merges ? merges->bytes : 0) + 2;
+}
+
 static hr_status look(hr_tokenizer_source *source, const char *path, const char *pattern,
                       hr_error *err)
 {
@@ -160,9 +168,10 @@ static hr_status look(hr_tokenizer_source *source, const char *path, const char 
                           source->size.ids + 64 * patterns + HR_CUT_STAGES_MAX * INT64_C(20000) +
                           3 * added * (int64_t)sizeof(hr_added_token) +
                           source->outline.added_bytes + 64 * added + 4096;
+    const int64_t making = hr_keys_bytes(source->size.ids) + hr_bpe_scratch_bytes(source->size) +
+                           (int64_t)sizeof(hr_form_scratch);
     source->scratch_bytes = source->outline.bytes + source->merges_bytes +
-                            hr_keys_bytes(source->size.ids) + hr_bpe_scratch_bytes(source->size) +
-                            (int64_t)sizeof(hr_form_scratch) + 4096;
+                            hr_max(making, checked_bytes(&source->outline)) + 4096;
     return HR_OK;
 }
 

@@ -38,15 +38,66 @@ static hr_status read_file(reading *r, const char *path, int64_t bytes, char *te
     return status;
 }
 
-/* That the file is JSON, from end to end. What it says is read from the same text again. */
-static hr_status check_json(reading *r, hr_error *err)
+static hr_status no_room(hr_error *err)
 {
-    hr_json json = hr_json_over(r->text, r->source->outline.bytes);
+    return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+}
+
+/* What lies around the two long members, which are read once and looked at then: the rest of the
+ * file with a number in the place of each. */
+typedef struct {
+    const hr_outline_member *left_out[2]; /* in their order; null: there are no more */
+    char *text;
+    int64_t bytes;
+} frame;
+
+static void find_long(const hr_outline *outline, frame *f)
+{
+    const hr_outline_member *vocab = hr_outline_model(outline, "vocab");
+    const hr_outline_member *merges = hr_outline_model(outline, "merges");
+    const bool merges_first = vocab && merges && merges->at < vocab->at;
+    f->left_out[0] = merges_first || !vocab ? merges : vocab;
+    f->left_out[1] = !vocab || !merges ? NULL : merges_first ? vocab : merges;
+    f->bytes = outline->bytes;
+    for (int32_t i = 0; i < 2; i++)
+        if (f->left_out[i]) f->bytes -= f->left_out[i]->bytes - 1;
+}
+
+static void fill_frame(const reading *r, frame *f)
+{
+    int64_t from = 0, to = 0;
+    for (int32_t i = 0; i < 2 && f->left_out[i]; i++) {
+        const int64_t bytes = f->left_out[i]->at - from;
+        memcpy(f->text + to, r->text + from, (size_t)bytes);
+        f->text[to + bytes] = '0';
+        from = f->left_out[i]->at + f->left_out[i]->bytes;
+        to += bytes + 1;
+    }
+    memcpy(f->text + to, r->text + from, (size_t)(f->bytes - to));
+}
+
+/* Where a byte of the frame lies in the file. */
+static int64_t place_in_file(const frame *f, int64_t at)
+{
+    for (int32_t i = 0; i < 2 && f->left_out[i] && at > f->left_out[i]->at; i++)
+        at += f->left_out[i]->bytes - 1;
+    return at;
+}
+
+/* That the file is JSON, but for its vocabulary and merges. */
+static hr_status check_json(reading *r, hr_region scratch, hr_error *err)
+{
+    frame f;
+    find_long(&r->source->outline, &f);
+    f.text = hr_region_take_raw(&scratch, f.bytes, 1);
+    if (!f.text) return no_room(err);
+    fill_frame(r, &f);
+    hr_json json = hr_json_over(f.text, f.bytes);
     hr_json_kind kind = hr_json_next(&json);
     while (kind != HR_JSON_WRONG && kind != HR_JSON_END) kind = hr_json_next(&json);
     if (kind == HR_JSON_WRONG)
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "no JSON at byte %lld: %s", r->source->path,
-                       (long long)json.at, json.problem);
+                       (long long)place_in_file(&f, json.at), json.problem);
     return HR_OK;
 }
 
@@ -56,9 +107,10 @@ static hr_status wrong(const reading *r, const hr_json *json, const char *what, 
                    r->source->path, what, json->problem ? json->problem : "another kind of value");
 }
 
-static hr_status no_room(hr_error *err)
+/* Nothing may stand behind a value. */
+static hr_status ends(const reading *r, hr_json *json, const char *what, hr_error *err)
 {
-    return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+    return hr_json_next(json) == HR_JSON_END ? HR_OK : wrong(r, json, what, err);
 }
 
 /* ---- the vocabulary */
@@ -68,7 +120,7 @@ static hr_status read_vocab(reading *r, hr_json json, hr_error *err)
     if (hr_json_next(&json) != HR_JSON_OBJECT) return wrong(r, &json, "the vocabulary", err);
     for (;;) {
         const hr_json_kind kind = hr_json_next(&json);
-        if (kind == HR_JSON_CLOSE) return HR_OK;
+        if (kind == HR_JSON_CLOSE) return ends(r, &json, "the vocabulary", err);
         if (kind != HR_JSON_KEY) return wrong(r, &json, "the vocabulary", err);
         const char *key = json.value;
         const int64_t bytes = json.value_bytes;
@@ -177,7 +229,7 @@ static hr_status read_merges(reading *r, hr_json json, hr_error *err)
     if (hr_json_next(&json) != HR_JSON_ARRAY) return wrong(r, &json, "the list of merges", err);
     for (;;) {
         hr_json_kind kind = hr_json_next(&json);
-        if (kind == HR_JSON_CLOSE) return HR_OK;
+        if (kind == HR_JSON_CLOSE) return ends(r, &json, "the list of merges", err);
         const char *left = json.value, *right = NULL;
         int64_t left_bytes = json.value_bytes, right_bytes = 0;
         if (kind == HR_JSON_STRING) {
@@ -435,11 +487,8 @@ static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region sc
     reading r = { .tokenizer = made, .source = source, .tables = tables, .text = text };
     hr_status status = hr_bpe_place(&made->bpe, tables, source->size, err);
     if (status != HR_OK) return status;
-    const bool json = source->form != HR_TOKENIZER_RANKS;
     status = read_file(&r, source->path, source->outline.bytes, text, err);
-    if (status == HR_OK && json) status = check_json(&r, err);
-    if (status == HR_OK && json)
-        status = read_file(&r, source->path, source->outline.bytes, text, err);
+    if (status == HR_OK && source->form == HR_TOKENIZER_JSON) status = check_json(&r, scratch, err);
     if (status == HR_OK && source->form == HR_TOKENIZER_PAIR)
         status = read_file(&r, source->merges, source->merges_bytes, text + source->outline.bytes,
                            err);

@@ -283,6 +283,13 @@ static void files_that_lie_are_refused(void **state)
     hold_refused("", "no JSON");
     hold_refused("{", "its JSON ends in the middle");
     hold_refused("{\"model\":{}}}", "more brackets close than open");
+    /* The long members are read once, and what is around them by itself. */
+    hold_refused(MODEL(",\"vocab\":{\"a\":0}7,\"merges\":[]"), "the vocabulary is not as");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0},\"merges\":[]7"), "the list of merges is not as");
+    hold_refused(MODEL(",\"merges\":[],\"vocab\":{\"a\":0,}"), "the vocabulary is not as");
+    hold_refused("{\"model\":{\"merges\":[],\"vocab\":{\"a\":0}},\"a\" 1}",
+                 "no JSON at byte 43: no colon behind a key");
+    hold_refused("{\"model\":{\"vocab\":{\"a\":0},\"merges\":[] \"a\":1}}", "no JSON at byte");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]"),
                  "token \"b\" with id 0: its id belongs to another token too");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"a\":1},\"merges\":[]"),
