@@ -289,7 +289,7 @@ static void files_that_lie_are_refused(void **state)
     hold_refused(MODEL(",\"merges\":[],\"vocab\":{\"a\":0,}"), "the vocabulary is not as");
     hold_refused("{\"model\":{\"merges\":[],\"vocab\":{\"a\":0}},\"a\" 1}",
                  "no JSON at byte 43: no colon behind a key");
-    hold_refused("{\"model\":{\"vocab\":{\"a\":0},\"merges\":[] \"a\":1}}", "no JSON at byte");
+    hold_refused("{\"model\":{\"vocab\":{\"a\":0},\"merges\":[]},}", "no JSON at byte 39");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]"),
                  "token \"b\" with id 0: its id belongs to another token too");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"a\":1},\"merges\":[]"),
