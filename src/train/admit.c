@@ -152,6 +152,16 @@ static hr_status find_floor(trial *t, int64_t most, int64_t *bytes, hr_error *er
     return HR_OK;
 }
 
+/* Copies what was found; the set of each layer into memory of the copy's own. */
+static void copy_found(const trial *t, const hr_fit_found *from, hr_fit_found *to)
+{
+    hr_intermediates *dropped = to->strategy.dropped;
+    const int64_t layers = t->admission->config.model.n_layers;
+    memcpy(dropped, from->strategy.dropped, (size_t)layers * sizeof *dropped);
+    *to = *from;
+    to->strategy.dropped = dropped;
+}
+
 /* The fastest of those with the least floor, and whatever packs lower where that does not pack at
  * its floor, as far as it was found. Returns the arena that was found, in *best. */
 static hr_status build_low(trial *t, hr_fit_found *least, int64_t *best, hr_error *err)
@@ -169,10 +179,7 @@ static hr_status build_low(trial *t, hr_fit_found *least, int64_t *best, hr_erro
         const int64_t arena = a->compiled.plan.arena_bytes;
         if (arena >= *best) break;
         *best = arena;
-        hr_intermediates *dropped = least->strategy.dropped;
-        memcpy(dropped, t->spare, (size_t)a->config.model.n_layers * sizeof *dropped);
-        *least = found;
-        least->strategy.dropped = dropped;
+        copy_found(t, &found, least);
         if (arena == found.floor_bytes) break;
         limit = arena - HR_ARENA_ALIGN;
     }
@@ -186,13 +193,10 @@ static hr_status build_low(trial *t, hr_fit_found *least, int64_t *best, hr_erro
 static hr_status build_least(trial *t, bool shown, hr_fit_found *least, hr_error *err)
 {
     hr_admission *a = t->admission;
-    hr_intermediates *dropped = least->strategy.dropped;
     int64_t floor_bytes, best = 0, low;
     hr_status status = find_floor(t, INT64_MAX, &floor_bytes, err);
     if (status != HR_OK) return status;
-    *least = t->lowest;
-    least->strategy.dropped = dropped;
-    memcpy(dropped, t->lowest.strategy.dropped, (size_t)a->config.model.n_layers * sizeof *dropped);
+    copy_found(t, &t->lowest, least);
     status = build(t, &least->strategy, err);
     if (status == HR_OK) best = a->compiled.plan.arena_bytes;
     if (status == HR_OK && best > floor_bytes) status = build_low(t, least, &best, err);
