@@ -21,6 +21,7 @@ int32_t hr_pace_part(int32_t op)
     case HR_OP_adamw:
     case HR_OP_sgd:
     case HR_OP_merge:
+    case HR_OP_average:
     case HR_OP_sumsq: return HR_PACE_UPDATES;
     default: return HR_PACE_PASSES;
     }

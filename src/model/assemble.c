@@ -15,7 +15,7 @@
 
 hr_model_limits hr_model_limits_of(const hr_config *config)
 {
-    /* A layer has at most 16 parameters; each has a step in load, in save and two in update. The
+    /* A layer has at most 16 parameters; each has a step in load, in save and three in update. The
      * passes over it: forward three times (training, evaluation, sample) at most 15 steps,
      * backward 23; both once more where the norm of gradients has a pass of its own. Tiles make a
      * loop of each run of attention and of the feed-forward part: forward, backward and at most
@@ -49,6 +49,10 @@ static void build_load(hr_assembly *a)
         for (int32_t m = 0; m < moments && !param->rule.frozen; m++)
             step->out[2 + m] = param->moment[m] = hr_build_state(
                 &a->builder, p, m ? "moment 2" : "moment 1", HR_ROLE_MOMENT, HR_NONE);
+        if (a->config->train.average > 0 && !param->rule.frozen)
+            step->out[4] = param->average = hr_build_state(&a->builder, p, "average",
+                                                           HR_ROLE_MOMENT, HR_NONE);
+        else if (a->config->train.average > 0) param->average = param->master; /* it stays so */
     }
     a->builder.layer = HR_NONE;
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
@@ -120,6 +124,9 @@ static void build_update(hr_assembly *a)
     const int32_t scale = a->config->train.optimizer.clip > 0 ? norm_scale : HR_NONE;
     for (int32_t p = 0; p < program->param_count; p++)
         hr_build_update(&a->builder, p, rule, scale, a->lr);
+    if (a->config->train.average > 0)
+        for (int32_t p = 0; p < program->param_count; p++)
+            hr_build_average(&a->builder, p, a->config->train.average);
     hr_build_loop_close(&a->builder);
 }
 

@@ -35,7 +35,8 @@
     X(sumsq, 2) \
     X(clip, 1) \
     X(adamw, 1) \
-    X(sgd, 1)
+    X(sgd, 1) \
+    X(average, 1)
 
 /* Run by the trainer: they read text, write files, hand numbers over. */
 #define HR_HOST_OP_LIST(X) \

@@ -109,7 +109,7 @@ static json_t *shape_of(const hr_tensor *tensor)
 enum { NAME_BYTES = 128 }; /* as many as the judge reads */
 
 /* The parameter that a tensor is, or is the master, a moment or the gradient of; HR_NONE: no
- * parameter's. Asked for tensors of four roles only, of which there are six a parameter. */
+ * parameter's. Asked for tensors of four roles only, of which there are seven a parameter. */
 static int32_t param_of(const hr_program *program, int32_t tensor, const char **what)
 {
     for (int32_t p = 0; p < program->param_count; p++) {
@@ -118,6 +118,7 @@ static int32_t param_of(const hr_program *program, int32_t tensor, const char **
                 : param->master == tensor         ? "master "
                 : param->moment[0] == tensor      ? "moment 1 "
                 : param->moment[1] == tensor      ? "moment 2 "
+                : param->average == tensor        ? "average "
                 : param->gradient == tensor       ? "grad "
                 : param->gradient_again == tensor ? "grad 2 "
                                                   : 0;

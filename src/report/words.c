@@ -63,13 +63,14 @@ static const struct {
               { "merge", "adding both gradients of", true },
               { "sumsq", "norm of the gradient of", true },
               { "adamw", "update of", true },
-              { "sgd", "update of", true } };
+              { "sgd", "update of", true },
+              { "average", "average of", true } };
 
 static bool belongs(const hr_param *param, int32_t tensor)
 {
     return tensor == param->weight || tensor == param->master || tensor == param->gradient ||
            tensor == param->gradient_again || tensor == param->moment[0] ||
-           tensor == param->moment[1];
+           tensor == param->moment[1] || tensor == param->average;
 }
 
 /* The first parameter that a step has to do with, or null. */

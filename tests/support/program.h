@@ -95,10 +95,11 @@ static inline void put_tiny_and_text(void)
     put("text.txt", out);
 }
 
-/* The same, and sends SIGINT at the first line that begins with `line`; or two signals, SIGTERM the
- * other, while it stands still, so that it finds both. The program takes the shell's place, and so
- * gets the signals itself. */
-static inline int run_interrupted(const char *arguments, const char *line, bool twice)
+/* The same, and sends signals [count] at the first line that begins with `line`: several while it
+ * stands still, so that it finds all of them. The program takes the shell's place, and so gets them
+ * itself. */
+static inline int run_signalled(const char *arguments, const char *line, const int *signals,
+                                int32_t count)
 {
     char command[PROGRAM_COMMAND_BYTES], text[1024];
     int ends[2], status;
@@ -121,10 +122,9 @@ static inline int run_interrupted(const char *arguments, const char *line, bool 
     while (fgets(text, sizeof text, told)) {
         if (waiting && !strncmp(text, line, strlen(line))) {
             waiting = false;
-            if (twice) assert_int_equal(kill(child, SIGSTOP), 0);
-            assert_int_equal(kill(child, SIGINT), 0);
-            if (twice) assert_int_equal(kill(child, SIGTERM), 0);
-            if (twice) assert_int_equal(kill(child, SIGCONT), 0);
+            if (count > 1) assert_int_equal(kill(child, SIGSTOP), 0);
+            for (int32_t i = 0; i < count; i++) assert_int_equal(kill(child, signals[i]), 0);
+            if (count > 1) assert_int_equal(kill(child, SIGCONT), 0);
         }
         length += (size_t)snprintf(out + length, sizeof out - length, "%s", text);
         assert_true(length < sizeof out);
@@ -134,6 +134,13 @@ static inline int run_interrupted(const char *arguments, const char *line, bool 
     get("err.txt", err);
     if (!WIFEXITED(status)) fail_msg("ended by signal %d: %s", WTERMSIG(status), err);
     return WEXITSTATUS(status);
+}
+
+/* SIGINT alone, or with SIGTERM. */
+static inline int run_interrupted(const char *arguments, const char *line, bool twice)
+{
+    static const int signals[] = { SIGINT, SIGTERM };
+    return run_signalled(arguments, line, signals, twice ? 2 : 1);
 }
 
 /* That the last run said `sentence` on standard error, and nothing else. */

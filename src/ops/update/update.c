@@ -85,6 +85,16 @@ void hr_build_update(hr_builder *builder, int32_t index, hr_update_rule rule, in
     if (param->weight != param->master) step->out[out] = param->weight;
 }
 
+void hr_build_average(hr_builder *builder, int32_t index, double decay)
+{
+    const hr_param *param = &builder->program->params[index];
+    if (hr_build_status(builder) != HR_OK || param->gradient == HR_NONE) return;
+    const hr_average_attr attr = { elements_of(builder->program, param->master), decay };
+    hr_step *step = hr_build_step(builder, HR_OP_average, &attr, sizeof attr);
+    step->in[0] = param->master;
+    step->out[0] = param->average;
+}
+
 const hr_op hr_merge_op = { .name = "merge", .in = "w", .out = "u" };
 
 const hr_op hr_sumsq_op = { .name = "sumsq",
@@ -97,3 +107,5 @@ const hr_op hr_clip_op = { .name = "clip", .in = "w", .out = "w" };
 const hr_op hr_adamw_op = { .name = "adamw", .in = "wWw", .out = "uuuW" };
 
 const hr_op hr_sgd_op = { .name = "sgd", .in = "wWw", .out = "uuW" };
+
+const hr_op hr_average_op = { .name = "average", .in = "w", .out = "u" };

@@ -11,12 +11,14 @@
  *             no shrinking
  *             and lr_scale * lr for lr
  *     sgd     g = scale * gradient + decay * w;  m = momentum m + g;  w = w - lr * m
+ *     average a = a + (1 - decay) (w - a), after the update
  *
  * Operands. merge  in  other w                         out  gradient u
  *           sumsq  in  gradient w                      out  part w
  *           clip   in  parts w                         out  norm_scale w
  *           adamw  in  gradient w, norm_scale W, lr w  out  master u, m u, v u, weight W
  *           sgd    in  gradient w, norm_scale W, lr w  out  master u, m u, weight W
+ *           average in  master w                       out  average u
  *
  *   gradient, master, m, v  [elements] fp32, one order for all, padding included (zeros stay zero,
  *                           eps > 0)
@@ -54,6 +56,11 @@ typedef struct {
 
 typedef struct {
     int64_t elements;
+    double decay;
+} hr_average_attr;
+
+typedef struct {
+    int64_t elements;
     double beta1, beta2, eps, decay; /* sgd: beta1 is the momentum */
     double lr_scale;
     bool decoupled;
@@ -66,5 +73,6 @@ hr_run_fn hr_sumsq_run;
 hr_run_fn hr_clip_run;
 hr_run_fn hr_adamw_run;
 hr_run_fn hr_sgd_run;
+hr_run_fn hr_average_run;
 
 #endif

@@ -23,4 +23,8 @@ typedef struct {
 void hr_build_update(hr_builder *builder, int32_t index, hr_update_rule rule, int32_t norm_scale,
                      int32_t lr);
 
+/* Follows parameter `index` with an average that has `decay`, unless it is frozen. Comes behind the
+ * updates of all. */
+void hr_build_average(hr_builder *builder, int32_t index, double decay);
+
 #endif

@@ -40,6 +40,17 @@ void hr_merge_run(const hr_call *call)
     for (int64_t i = first; i < last; i++) gradient[i] += other[i];
 }
 
+/* The same. */
+void hr_average_run(const hr_call *call)
+{
+    const hr_average_attr *attr = call->attr;
+    const float *master = call->in[0], take = (float)(1 - attr->decay);
+    float *average = call->out[0];
+    int64_t first, last;
+    share_elements(call, attr->elements, &first, &last);
+    for (int64_t i = first; i < last; i++) average[i] += take * (master[i] - average[i]);
+}
+
 void hr_sumsq_run(const hr_call *call)
 {
     const int64_t elements = ((const hr_sumsq_attr *)call->attr)->elements;

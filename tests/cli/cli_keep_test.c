@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_keep_test.c - what a run that is left alone does by itself: which checkpoints stay, when it
+ * ends, what it makes of signals and of steps that go wrong, and whom it lets into its folder. */
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "headroom/status.h"
+#include "support/program.h"
+
+static const char run_words[] = "train tiny.yaml data.train=text.txt --out run train.steps=12 ";
+
+/* Names of the checkpoints of `run`, the oldest first, as steps with a blank behind each. */
+static const char *steps_kept(void)
+{
+    static char steps[1024];
+    assert_int_equal(system("ls run/checkpoints | sed 's/step-0*//' | tr '\n' ' ' >steps.txt"), 0);
+    get("steps.txt", steps);
+    return steps;
+}
+
+static void the_newest_the_best_and_those_of_every_so_many_steps_stay(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("%s --fresh train.checkpoint_every=1", run_words), HR_OK);
+    assert_string_equal(steps_kept(), "11 12 ");
+    assert_int_equal(run("%s --fresh train.checkpoint_every=1 train.keep_last=3", run_words),
+                     HR_OK);
+    assert_string_equal(steps_kept(), "10 11 12 ");
+    assert_int_equal(run("%s --fresh train.checkpoint_every=2 train.keep_last=1 "
+                         "train.keep_every=4",
+                         run_words),
+                     HR_OK);
+    assert_string_equal(steps_kept(), "4 8 12 ");
+    /* A rate that ruins what was learned: the best is not the newest. */
+    assert_int_equal(run("%s --fresh train.checkpoint_every=1 train.keep_last=1 train.eval_every=3 "
+                         "data.valid=text.txt train.schedule.kind=constant train.optimizer.lr=3 "
+                         "train.optimizer.clip=none",
+                         run_words),
+                     HR_OK);
+    int64_t best = 0, newest = 0;
+    assert_int_equal(sscanf(steps_kept(), "%" SCNd64 " %" SCNd64, &best, &newest), 2);
+    assert_int_equal(newest, 12);
+    assert_int_equal(best % 3, 0);
+    assert_int_equal(run("checkpoint list run"), HR_OK);
+    char row[64];
+    snprintf(row, sizeof row, "\n%10" PRId64 " ", best);
+    const char *line = strstr(out, row);
+    assert_non_null(line);
+    assert_non_null(strstr(line, "best"));
+    assert_int_equal(run("checkpoint prune run train.keep_best=false"), HR_OK);
+    assert_string_equal(steps_kept(), "12 ");
+    assert_int_equal(run("checkpoint verify run --json"), HR_OK);
+    json_t *all = out_json();
+    assert_int_equal(json_array_size(all), 1);
+    assert_true(json_is_true(json_object_get(json_array_get(all, 0), "whole")));
+    json_decref(all);
+}
+
+static void patience_and_time_end_a_run(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(
+        run("train tiny.yaml --fresh data.train=text.txt data.valid=text.txt --out run "
+            "train.steps=100000 train.eval_every=1 train.patience=3 "
+            "train.schedule.kind=constant train.optimizer.lr=0.5 "
+            "train.optimizer.clip=none"),
+        HR_OK);
+    get("run/metrics.jsonl", out);
+    int32_t evaluations = 0;
+    for (const char *at = out; (at = strstr(at, "\"evaluation\"")); at++) evaluations++;
+    assert_true(evaluations > 3 && evaluations < 1000);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
+                         "train.steps=100000 train.eval_every=1 train.patience=3 "
+                         "train.schedule.kind=constant train.optimizer.lr=0.5 "
+                         "train.optimizer.clip=none"),
+                     HR_OK);
+    assert_non_null(strstr(out, "the run is complete"));
+
+    assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out run "
+                         "train.steps=1000000000 train.max_seconds=1"),
+                     HR_INTERRUPTED);
+    assert_non_null(strstr(err, "headroom: interrupted after step "));
+    assert_non_null(strstr(err, "; the weights are saved\n"));
+    assert_int_equal(run("checkpoint verify run"), HR_OK);
+    assert_int_equal(system("grep -q '\"signal\":\"time\"' run/metrics.jsonl"), 0);
+}
+
+static void signals_save_and_report_and_the_run_goes_on(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static const int asked[] = { SIGUSR1, SIGUSR2, SIGHUP };
+    assert_int_equal(run_signalled("train tiny.yaml --fresh data.train=text.txt --out run "
+                                   "train.steps=300 train.keep_last=9",
+                                   "step 30/", asked, 3),
+                     HR_OK);
+    assert_non_null(strstr(out, "step 300/300"));
+    assert_non_null(strstr(out, "memory after step "));
+    int64_t asked_for = 0, last = 0;
+    assert_int_equal(sscanf(steps_kept(), "%" SCNd64 " %" SCNd64, &asked_for, &last), 2);
+    assert_true(asked_for >= 30 && asked_for < 300);
+    assert_int_equal(last, 300);
+    get("run/memory.txt", out);
+    assert_non_null(strstr(out, "planned\n"));
+    assert_non_null(strstr(out, "the most so far\n"));
+}
+
+static const char *text_of_weights(char *text, int64_t *bytes)
+{
+    FILE *file = fopen("run/model.safetensors", "rb");
+    assert_non_null(file);
+    *bytes = (int64_t)fread(text, 1, PROGRAM_TEXT_BYTES, file);
+    fclose(file);
+    return text;
+}
+
+static void a_run_that_goes_on_is_the_run_that_never_stopped(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static char whole[PROGRAM_TEXT_BYTES], parts[PROGRAM_TEXT_BYTES];
+    int64_t whole_bytes, parts_bytes;
+    static const char words[] = "train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
+                                "train.steps=60 train.eval_every=20 model.dropout=0.2 "
+                                "train.average=0.9";
+    assert_int_equal(run("%s --fresh", words), HR_OK);
+    text_of_weights(whole, &whole_bytes);
+    assert_int_equal(system("cp run/average/model.safetensors average"), 0);
+    char fresh[512];
+    snprintf(fresh, sizeof fresh, "%s --fresh", words);
+    assert_int_equal(run_interrupted(fresh, "step 12/", false), HR_INTERRUPTED);
+    assert_int_equal(run("%s train.threads=1 memory.micro_batch=1", words), HR_OK);
+    assert_non_null(strstr(out, "resume "));
+    text_of_weights(parts, &parts_bytes);
+    assert_int_equal(parts_bytes, whole_bytes);
+    assert_memory_equal(parts, whole, (size_t)whole_bytes);
+    assert_int_equal(system("cmp run/average/model.safetensors average"), 0);
+    assert_int_equal(run("%s", words), HR_OK);
+    assert_non_null(strstr(out, "the run is complete, at step 60; --fresh starts it over\n"));
+}
+
+static void another_recipe_or_text_is_refused_unless_allowed(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("%s --fresh", run_words), HR_OK);
+    assert_int_equal(run("%s train.optimizer.lr=0.02 train.seed=7", run_words), HR_USAGE);
+    assert_non_null(strstr(err, "train.seed was \"0\" and is \"7\"\n"));
+    assert_non_null(strstr(err, "train.optimizer.lr was \""));
+    assert_non_null(strstr(err, "run holds a run of another recipe, at step 12: 2 keys differ"));
+    assert_int_equal(run("%s train.optimizer.lr=0.02 --allow-change train.optimizer.lr "
+                         "train.steps=14 --allow-change train.steps",
+                         run_words),
+                     HR_OK);
+    assert_non_null(strstr(out, "step 14/14"));
+    assert_int_equal(run("%s --allow-change train.optimiser.lr", run_words), HR_USAGE);
+    assert_non_null(strstr(err, "train.optimizer.lr"));
+    put("text.txt", "another text, as long as the batches need it to be: ");
+    for (int32_t i = 0; i < 8; i++)
+        assert_int_equal(system("cat text.txt text.txt >more.txt && mv more.txt text.txt"), 0);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=20 "
+                         "train.optimizer.lr=0.02 --allow-change train.steps"),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "text.txt: is not the text that the run in run has read so far"));
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=20 "
+                         "train.optimizer.lr=0.02 --allow-change train.steps "
+                         "--allow-change data.train"),
+                     HR_OK);
+}
+
+static void a_second_run_in_a_folder_is_refused(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(system("\"$HEADROOM\" train tiny.yaml --fresh data.train=text.txt --out run "
+                            "train.steps=1000000000 >first.txt 2>&1 & echo $! >pid; "
+                            "while ! grep -q 'step 1/' first.txt; do sleep 0.05; done"),
+                     0);
+    assert_int_equal(run("%s", run_words), HR_USAGE);
+    assert_non_null(strstr(err, "run: another run (process "));
+    assert_int_equal(run("%s --fresh", run_words), HR_USAGE);
+    assert_int_equal(system("kill -9 $(cat pid); while kill -0 $(cat pid) 2>none.txt; do sleep "
+                            "0.05; done"),
+                     0);
+    assert_int_equal(run("%s --fresh", run_words), HR_OK); /* the lock of a dead process is free */
+}
+
+/* Most of the text says the same again and again; one stretch of it says nothing. */
+static void put_text_with_a_blot(void)
+{
+    put("tiny.yaml", tiny);
+    FILE *file = fopen("text.txt", "w");
+    assert_non_null(file);
+    uint32_t draw = 1;
+    for (int32_t i = 0; i < 16384; i++) {
+        draw = draw * 1664525 + 1013904223;
+        fputc(i / 512 == 25 ? (int)(draw >> 24) : "abcdefgh"[i % 8], file);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_step_that_goes_wrong_is_left_out_or_gone_back_from(void **state)
+{
+    (void)state;
+    require_program();
+    put_text_with_a_blot();
+    static const char words[] = "train tiny.yaml --fresh data.train=text.txt --out run "
+                                "train.steps=300 train.schedule.kind=constant "
+                                "train.optimizer.lr=0.01 train.spikes=true ";
+    assert_int_equal(run("%s", words), HR_DIVERGED);
+    assert_non_null(strstr(err, ", and of the steps before it at most "));
+    assert_int_equal(run("%s train.bad_steps=skip train.bad_steps_max=1000", words), HR_OK);
+    assert_non_null(strstr(err, "; its update is left out\n"));
+    assert_int_equal(run("%s train.bad_steps=rewind train.checkpoint_every=5 "
+                         "train.bad_steps_max=1000",
+                         words),
+                     HR_OK);
+    assert_non_null(strstr(err, ", and past the batch\n"));
+    get("run/metrics.jsonl", out);
+    assert_non_null(strstr(out, "\"event\":\"trouble\""));
+    /* No step is in the log twice, though some were made twice. */
+    int64_t expected = 0, step;
+    for (const char *at = out; (at = strstr(at, "{\"step\":")); at++) {
+        assert_int_equal(sscanf(at, "{\"step\":%" SCNd64, &step), 1);
+        assert_int_equal(step, ++expected);
+    }
+    assert_int_equal(expected, 300);
+}
+
+/* Weights that are ruined stay so: what is left out or gone back from does not go on for ever. */
+static void a_run_that_only_goes_wrong_ends(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static const char words[] = "train tiny.yaml --fresh data.train=text.txt --out run "
+                                "train.steps=40 train.optimizer.lr=1000 "
+                                "train.optimizer.weight_decay=1000 train.bad_steps_max=4 ";
+    assert_int_equal(run("%s train.bad_steps=skip", words), HR_DIVERGED);
+    assert_non_null(strstr(err, "; its update is left out\n"));
+    assert_non_null(strstr(err, "the loss is nan"));
+    assert_int_equal(run("%s train.bad_steps=rewind", words), HR_DIVERGED);
+    assert_non_null(strstr(err, "there is no checkpoint to go back to"));
+    assert_int_equal(run("%s train.bad_steps=rewind train.checkpoint_every=1", words), HR_DIVERGED);
+    assert_non_null(strstr(err, ", and past the batch\n"));
+    assert_int_equal(run("checkpoint verify run"), HR_OK); /* none of them is not finite */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(the_newest_the_best_and_those_of_every_so_many_steps_stay),
+        IN_A_FOLDER(patience_and_time_end_a_run),
+        IN_A_FOLDER(signals_save_and_report_and_the_run_goes_on),
+        IN_A_FOLDER(a_run_that_goes_on_is_the_run_that_never_stopped),
+        IN_A_FOLDER(another_recipe_or_text_is_refused_unless_allowed),
+        IN_A_FOLDER(a_second_run_in_a_folder_is_refused),
+        IN_A_FOLDER(a_step_that_goes_wrong_is_left_out_or_gone_back_from),
+        IN_A_FOLDER(a_run_that_only_goes_wrong_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
