@@ -64,7 +64,7 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
         json_object_set_new(certificate, "lower_bound_seconds", json_null());
     json_t *object = json_pack(
         "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:s, s:s, "
-        "s:f, s:s, s:s, s:o}",
+        "s:f, s:f, s:s, s:s, s:o}",
         "fits", answer->fits, "process_bytes", (json_int_t)answer->process_bytes, "minimum_bytes",
         (json_int_t)answer->minimum_bytes, "available_bytes", (json_int_t)answer->available_bytes,
         "arena_bytes", (json_int_t)answer->arena_bytes, "floor_bytes",
@@ -75,7 +75,8 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
         (json_int_t)answer->micro_batch, "loss_chunk", (json_int_t)answer->loss_chunk,
         "flops_per_token", (json_int_t)answer->flops_per_token, "threads", answer->threads, "rung",
         answer->rung, "packing", answer->packing, "step_seconds_predicted", answer->step_seconds,
-        "times", answer->times, "strategy", answer->strategy, "certificate", certificate);
+        "stop_seconds", answer->stop_seconds, "times", answer->times, "strategy", answer->strategy,
+        "certificate", certificate);
     add_details(object, details);
     json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);

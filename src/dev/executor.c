@@ -30,18 +30,15 @@ static void find_first_writers(hr_executor *executor, uint8_t *written)
     }
 }
 
-static void find_lasting(hr_executor *executor)
+bool hr_executor_lasts(const hr_program *program, int32_t index)
 {
-    const hr_program *program = executor->program;
-    for (int32_t s = 0; s < program->step_count; s++) {
-        const hr_step *step = &program->steps[s];
-        const char *letters = program->ops[step->op]->out;
-        for (int32_t k = 0; letters[k]; k++) {
-            if (step->out[k] == HR_NONE || (letters[k] != 'u' && letters[k] != 'U')) continue;
-            const int32_t root = hr_tensor_root(program, step->out[k]);
-            executor->lasts[s] |= program->tensors[root].home == HR_NONE;
-        }
+    const hr_step *step = &program->steps[index];
+    const char *letters = program->ops[step->op]->out;
+    for (int32_t k = 0; letters[k]; k++) {
+        if (step->out[k] == HR_NONE || (letters[k] != 'u' && letters[k] != 'U')) continue;
+        if (program->tensors[hr_tensor_root(program, step->out[k])].home == HR_NONE) return true;
     }
+    return false;
 }
 
 hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *err)
@@ -59,7 +56,8 @@ hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *
         return hr_fail(err, HR_FAILURE, "no room to run %d steps", program->step_count);
     for (int32_t l = 0; l < program->loop_count; l++) executor->count[l] = program->loops[l].count;
     find_first_writers(executor, written);
-    find_lasting(executor);
+    for (int32_t s = 0; s < program->step_count; s++)
+        executor->lasts[s] = hr_executor_lasts(program, s);
     region->used = kept;
     executor->rows_here = INT64_MAX;
     return HR_OK;

@@ -57,6 +57,9 @@ int64_t hr_executor_bytes(const hr_program *program);
  * Errors   FAILURE  the region is too small. */
 HR_MUST_CHECK hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *err);
 
+/* Whether a step updates what outlives the run: from it on there is no way back. Pure. */
+bool hr_executor_lasts(const hr_program *program, int32_t step);
+
 /* Runs every turn of one loop, inner loops included: a section, or a part of one.
  * Errors   whatever a step of the host returns; the walk stops there. INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err);

@@ -18,6 +18,7 @@
 #include "ops/list.h"
 #include "plan/strategy_file.h"
 #include "train/prepare.h"
+#include "train/stopping.h"
 
 /* A floor that is above a limit by more than this part of itself is not built to see what else its
  * plan may gain. */
@@ -262,6 +263,7 @@ static void describe(const trial *t)
     answer->flops_per_token = flops_per_token(&a->config, &a->compiled.program);
     answer->step_seconds = 1e-12 *
                            (double)hr_cost_program(&a->compiled.program, &t->admission->rates);
+    answer->stop_seconds = hr_stopping_seconds(&a->compiled.program, &a->rates);
     answer->threads = plan->threads;
     snprintf(answer->rung, sizeof answer->rung, "%s", plan->rung);
     snprintf(answer->packing, sizeof answer->packing, "%s",

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/stopping.c - sums over the steps of a program. */
+#include "train/stopping.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ckpt/weights.h"
+#include "dev/executor.h"
+
+/* The section of the run that a step is in. */
+static const char *section_of(const hr_program *program, int32_t step)
+{
+    int32_t loop = program->steps[step].loop;
+    while (loop > 0 && program->loops[loop].parent > 0) loop = program->loops[loop].parent;
+    return program->loops[loop].name;
+}
+
+double hr_stopping_seconds(const hr_program *program, const hr_rates *rates)
+{
+    double longest = 0, step_total = 0, update_total = 0;
+    bool step_lasts = false;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const char *section = section_of(program, s);
+        const double total = 1e-12 * (double)hr_cost_step_total(program, rates, s);
+        longest = fmax(longest, 1e-12 * (double)hr_cost_step(program, rates, s));
+        if (!strcmp(section, "update")) update_total += total;
+        if (strcmp(section, "step")) continue;
+        step_total += total;
+        step_lasts |= hr_executor_lasts(program, s);
+    }
+    double bytes = 0;
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++)
+        bytes += (double)hr_kept_bytes(program, (hr_kept)kept);
+    return 2 * (longest + update_total + (step_lasts ? step_total : 0)) +
+           4 * bytes / HR_STOPPING_DISK_RATE + 1;
+}
