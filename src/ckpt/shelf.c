@@ -222,10 +222,22 @@ hr_status hr_shelf_remove_partial(const char *shelf, hr_error *err)
     }
 }
 
+/* It loses its name before the first of its files: whoever kills this process leaves a checkpoint,
+ * or what was never finished, and none that looks damaged. What is no directory is not ours. */
 hr_status hr_shelf_remove(const char *shelf, int64_t step, hr_error *err)
 {
-    char name[HR_STEP_NAME_BYTES];
-    return remove_named(shelf, hr_step_name(step, name), err);
+    char name[HR_STEP_NAME_BYTES], hidden[HR_STEP_NAME_BYTES], from[PATH_MAX], to[PATH_MAX];
+    struct stat what;
+    hr_status status = hr_path_join(shelf, hr_step_name(step, name), from, sizeof from, err);
+    if (status == HR_OK)
+        status = hr_path_join(shelf, hr_step_partial(step, hidden), to, sizeof to, err);
+    if (status != HR_OK) return status;
+    if (lstat(from, &what) != 0 || !S_ISDIR(what.st_mode)) return remove_named(shelf, name, err);
+    status = remove_named(shelf, hidden, err);
+    if (status != HR_OK) return status;
+    if (rename(from, to) != 0)
+        return hr_fail(err, HR_FAILURE, "%s: cannot be removed: %s", from, reason(errno));
+    return remove_named(shelf, hidden, err);
 }
 
 bool hr_shelf_keeps(const hr_config *config, int64_t best_step, int64_t step, int64_t newer)
@@ -235,14 +247,14 @@ bool hr_shelf_keeps(const hr_config *config, int64_t best_step, int64_t step, in
            (config->train.keep_best && step == best_step);
 }
 
-hr_status hr_shelf_prune(const char *shelf, const hr_config *config, int64_t best_step,
-                         hr_error *err)
+hr_status hr_shelf_prune(const char *shelf, const hr_config *config, int64_t newest,
+                         int64_t best_step, hr_error *err)
 {
     int64_t step = INT64_MAX;
-    for (int64_t newer = 0;; newer++) {
+    for (int64_t newer = 0;;) {
         hr_status status = hr_shelf_newest(shelf, step, &step, err);
         if (status != HR_OK || step < 0) return status;
-        if (!hr_shelf_keeps(config, best_step, step, newer))
+        if (step > newest || !hr_shelf_keeps(config, best_step, step, newer++))
             status = hr_shelf_remove(shelf, step, err);
         if (status != HR_OK) return status;
     }

@@ -58,16 +58,18 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_shelf_verify(const char *place, const hr_manifest *manifest,
                                         const hr_shelf_reader *reader, hr_error *err);
 
-/* Removes what was never finished; and the checkpoint of a step, whose manifest goes first. */
+/* Removes what was never finished; and the checkpoint of a step, which first becomes that. */
 HR_MUST_CHECK hr_status hr_shelf_remove_partial(const char *shelf, hr_error *err);
 HR_MUST_CHECK hr_status hr_shelf_remove(const char *shelf, int64_t step, hr_error *err);
 
 /* Whether a recipe keeps a checkpoint beside which there are so many newer ones. Pure. */
 bool hr_shelf_keeps(const hr_config *config, int64_t best_step, int64_t step, int64_t newer);
 
-/* Removes every checkpoint that train.keep_last, keep_every and keep_best of a recipe let go.
+/* Removes every checkpoint that train.keep_last, keep_every and keep_best of a recipe let go, and
+ * those that the run went back from: they were damaged, and would be taken for newer ones.
+ *   newest     that the run has made
  *   best_step  of the least validation loss */
-HR_MUST_CHECK hr_status hr_shelf_prune(const char *shelf, const hr_config *config,
+HR_MUST_CHECK hr_status hr_shelf_prune(const char *shelf, const hr_config *config, int64_t newest,
                                        int64_t best_step, hr_error *err);
 
 /* Takes OUT/lock for this process, until it is closed or the process ends, however it ends.

@@ -298,7 +298,7 @@ static void keep(void *context)
                                    HR_KEEPER_BUFFER, err);
     /* Only after the new one is there and was read back. */
     if (status == HR_OK)
-        status = hr_shelf_prune(keeper->shelf, keeper->config, keeper->manifest.state.best_step,
-                                err);
+        status = hr_shelf_prune(keeper->shelf, keeper->config, keeper->manifest.state.step,
+                                keeper->manifest.state.best_step, err);
     keeper->status = status;
 }

@@ -156,11 +156,37 @@ hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err)
                    config->train.out);
 }
 
-bool hr_resume_is_done(const hr_resume *resume, const hr_train_options *options)
+/* Behind what the last checkpoint knows of the log stands its last line and nothing else. A run
+ * that was killed before, or heard a signal then, has yet to write it. A log that is not there any
+ * more, or is another, is not missed. */
+static bool has_last_line(const hr_config *config, int64_t log_bytes)
+{
+    static const char last[] = "{\"arena_bytes_planned\":";
+    char path[HR_PATH_BYTES + 16], line[512];
+    int file;
+    int64_t bytes;
+    hr_error ignored;
+    if (hr_path_join(config->train.out, "metrics.jsonl", path, sizeof path, &ignored) != HR_OK ||
+        hr_file_open(path, &file, &bytes, &ignored) != HR_OK)
+        return true;
+    const int64_t rest = bytes - log_bytes;
+    bool has = rest < 0;
+    if (rest > 0 && rest < (int64_t)sizeof line) {
+        const hr_status read = hr_file_read(file, path, log_bytes, line, rest, &ignored);
+        line[read == HR_OK ? rest : 0] = 0;
+        has = !strncmp(line, last, sizeof last - 1) && strchr(line, '\n') == line + rest - 1;
+    }
+    hr_file_close(&file);
+    return has;
+}
+
+bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
+                       const hr_train_options *options)
 {
     const hr_run_state *state = &resume->manifest.state;
     return resume->found && (state->step == state->steps || state->ended) &&
-           state->kept == state->step && !options->allowed_count;
+           state->kept == state->step && !options->allowed_count &&
+           has_last_line(config, state->log_bytes);
 }
 
 void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, const char *rung)

@@ -30,8 +30,9 @@ HR_MUST_CHECK hr_status hr_resume_enter(const hr_config *config, const hr_train_
 /* Locks train.out, which is there by now, unless that was done. Errors USAGE, FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err);
 
-/* Whether the run that was found had come to its end. */
-bool hr_resume_is_done(const hr_resume *resume, const hr_train_options *options);
+/* Whether the run that was found had come to its end, down to the last line of its log. */
+bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
+                       const hr_train_options *options);
 
 /* Says where the run goes on, and whether other kernels computed what was. */
 void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, const char *rung);

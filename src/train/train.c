@@ -258,7 +258,7 @@ static hr_status whole_run(run *r, hr_error *err)
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
     hr_status status = hr_resume_enter(r->config, r->options, &r->lock, &r->trainer.resume, err);
-    if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->options))
+    if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
         return tell_done(r, err);
     if (status == HR_OK)
         status = hr_admit(r->memory, r->config, r->options->calibrations, false, &r->admission,

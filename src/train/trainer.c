@@ -238,6 +238,7 @@ static hr_status sample(hr_trainer *trainer, hr_error *err)
     const hr_train_events *events = &trainer->options->events;
     int64_t bytes = 0;
     trainer->executor.lasting = false;
+    trainer->executor.clock = trainer->state.step - 1; /* where this is the first of a start, too */
     hr_status status = hr_executor_run(&trainer->executor, trainer->sample, err);
     if (status == HR_OK)
         status = hr_vocabulary_decode(trainer->vocabulary, trainer->sample_ids,
