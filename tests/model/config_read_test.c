@@ -12,37 +12,29 @@
 
 #include "base/random.h"
 #include "headroom/config.h"
+#include "text/folder.h"
 
-static char folder[64], recipe_path[96];
+static hr_folder folder;
+static char recipe_path[512];
 
 static int make_folder(void **state)
 {
     (void)state;
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.40s/config_XXXXXX", parent ? parent : P_tmpdir);
-    if (!mkdtemp(folder)) return -1;
-    snprintf(recipe_path, sizeof recipe_path, "%s/recipe.yaml", folder);
+    folder = hr_folder_open();
+    strcpy(recipe_path, hr_folder_path(&folder, "recipe.yaml"));
     return 0;
 }
 
 static int drop_folder(void **state)
 {
     (void)state;
-    unlink(recipe_path);
-    return rmdir(folder);
-}
-
-static void write_recipe(const char *text, int64_t bytes)
-{
-    FILE *file = fopen(recipe_path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, (size_t)bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
+    hr_folder_close(&folder);
+    return 0;
 }
 
 static hr_status read_text(hr_config *config, const char *text, hr_error *err)
 {
-    write_recipe(text, (int64_t)strlen(text));
+    hr_folder_write(recipe_path, text, (int64_t)strlen(text));
     return hr_config_read(config, recipe_path, err);
 }
 
@@ -80,7 +72,7 @@ static void assert_refused(const char *text, int64_t bytes, const char *message)
     char expected[HR_ERROR_BYTES];
     hr_config_default(&config);
     before = config;
-    write_recipe(text, bytes);
+    hr_folder_write(recipe_path, text, bytes);
     assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_USAGE);
     snprintf(expected, sizeof expected, "%s:%s", recipe_path, message);
     assert_string_equal(err.message, expected);
@@ -270,9 +262,9 @@ static void a_recipe_may_have_a_mebibyte_and_not_a_byte_more(void **state)
     hr_error err;
     char expected[HR_ERROR_BYTES];
     hr_config_default(&config);
-    write_recipe(text, LIMIT);
+    hr_folder_write(recipe_path, text, LIMIT);
     assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_OK);
-    write_recipe(text, LIMIT + 1);
+    hr_folder_write(recipe_path, text, LIMIT + 1);
     assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_USAGE);
     snprintf(expected, sizeof expected, "%s has more than the 1048576 bytes that a recipe may have",
              recipe_path);
@@ -290,8 +282,8 @@ static void a_missing_recipe_and_a_directory_are_refused_by_name(void **state)
     assert_int_equal(hr_config_read(&config, "no/such/recipe.yaml", &err), HR_USAGE);
     assert_string_equal(err.message, "the recipe no/such/recipe.yaml cannot be opened: No such "
                                      "file or directory");
-    assert_int_equal(hr_config_read(&config, folder, &err), HR_USAGE);
-    snprintf(expected, sizeof expected, "%s is a directory; a recipe is a YAML file", folder);
+    assert_int_equal(hr_config_read(&config, folder.path, &err), HR_USAGE);
+    snprintf(expected, sizeof expected, "%s is a directory; a recipe is a YAML file", folder.path);
     assert_string_equal(err.message, expected);
 }
 
@@ -310,7 +302,7 @@ static void random_bytes_never_break_the_reader(void **state)
         hr_config config;
         hr_error err;
         hr_config_default(&config);
-        write_recipe(text, bytes);
+        hr_folder_write(recipe_path, text, bytes);
         const hr_status status = hr_config_read(&config, recipe_path, &err);
         assert_true(status == HR_OK || status == HR_USAGE);
         if (status != HR_OK) assert_null(strchr(err.message, '\n'));

@@ -13,35 +13,31 @@
 
 #include "headroom/pack.h"
 #include "plan/instance.h"
+#include "text/folder.h"
 
-static char folder[64], in[96], out[96];
+static hr_folder folder;
+static char in[512], out[512];
 static hr_error err;
 
 static int make_folder(void **state)
 {
     (void)state;
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.32s/instance_XXXXXX", parent ? parent : P_tmpdir);
-    if (!mkdtemp(folder)) return -1;
-    snprintf(in, sizeof in, "%s/in.csv", folder);
-    snprintf(out, sizeof out, "%s/out.csv", folder);
+    folder = hr_folder_open();
+    strcpy(in, hr_folder_path(&folder, "in.csv"));
+    strcpy(out, hr_folder_path(&folder, "out.csv"));
     return 0;
 }
 
 static int drop_folder(void **state)
 {
     (void)state;
-    unlink(in);
-    unlink(out);
-    return rmdir(folder);
+    hr_folder_close(&folder);
+    return 0;
 }
 
 static void put(const char *text, size_t bytes)
 {
-    FILE *file = fopen(in, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
+    hr_folder_write(in, text, (int64_t)bytes);
 }
 
 static const char *written(void)
