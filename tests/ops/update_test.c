@@ -228,6 +228,34 @@ static void extreme_gradients_move_a_weight_by_the_rate_at_most(uint32_t mask)
     }
 }
 
+/* After n averages of one weight the distance to it is decay^n of what it was; a thread changes no
+ * bit. */
+static void an_average_follows_the_weight(void **unused)
+{
+    (void)unused;
+    enum { ELEMENTS = 2 * 4096 + 31, TIMES = 20 };
+    const hr_average_attr attr = { ELEMENTS, 0.9 };
+    update_arrays whole = take_arrays(ELEMENTS), shared = take_arrays(ELEMENTS);
+    float *before = whole.v, *average = whole.m; /* as good as any */
+    memcpy(before, average, ELEMENTS * 4);
+    for (int32_t threads = 1; threads <= THREADS_MOST; threads++) {
+        memcpy(shared.m, before, ELEMENTS * 4);
+        memcpy(average, before, ELEMENTS * 4);
+        for (int32_t n = 0; n < TIMES; n++) {
+            hr_call one = { .attr = &attr, .in = { whole.master }, .out = { average } };
+            hr_call other = { .attr = &attr, .in = { whole.master }, .out = { shared.m } };
+            run_threads(&one, hr_average_run, 1, 1);
+            run_threads(&other, hr_average_run, 1, threads);
+        }
+        assert_same_bits(shared.m, average, ELEMENTS * 4);
+    }
+    for (int64_t i = 0; i < ELEMENTS; i++) {
+        const double w = whole.master[i], a = w + pow(0.9, TIMES) * (before[i] - w);
+        assert_true(fabs(average[i] - a) <= 1e-6 * fmax(fabs(w), fabs((double)before[i])));
+    }
+    release_all();
+}
+
 ON_RUNGS(sums_of_squares_have_the_bits_of_the_reference)
 ON_RUNGS(sums_of_squares_survive_extreme_gradients)
 ON_RUNGS(updates_follow_their_definition)
@@ -246,6 +274,7 @@ int main(void)
         TEST_RUNGS(padding_stays_zero),
         TEST_RUNGS(extreme_gradients_move_a_weight_by_the_rate_at_most),
         cmocka_unit_test(clipping_scales_to_the_limit_and_no_further),
+        cmocka_unit_test(an_average_follows_the_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

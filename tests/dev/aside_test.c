@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* aside_test.c - one thread beside the others: what it is given runs once, in order, and both sides
+ * see what the other wrote. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <sys/mman.h>
+#include <time.h>
+
+#include "dev/aside.h"
+
+enum { TURNS = 200 };
+
+typedef struct {
+    int64_t given[TURNS], made[TURNS];
+    int32_t done;
+    pthread_t thread;
+    int64_t wait_ns;
+} work;
+
+static void make(void *context)
+{
+    work *w = context;
+    const struct timespec pause = { 0, w->wait_ns };
+    if (w->wait_ns) nanosleep(&pause, NULL);
+    w->thread = pthread_self();
+    w->made[w->done] = 3 * w->given[w->done];
+    w->done++;
+}
+
+static void *take_stack(void)
+{
+    void *stack = mmap(0, HR_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                       0);
+    assert_true(stack != MAP_FAILED);
+    return stack;
+}
+
+static void it_runs_once_what_it_is_given(void **state)
+{
+    (void)state;
+    hr_aside aside;
+    hr_error err;
+    work w = { .done = 0 };
+    void *stack = take_stack();
+    assert_int_equal(hr_aside_open(&aside, stack, &err), HR_OK);
+    assert_false(hr_aside_is_busy(&aside));
+    for (int32_t i = 0; i < TURNS; i++) {
+        w.given[i] = 7 * i + 1;
+        hr_aside_run(&aside, make, &w);
+        if (i % 3 == 0) hr_aside_wait(&aside);
+        if (i % 3 == 1)
+            while (hr_aside_is_busy(&aside)) continue;
+        if (i % 3 < 2) assert_int_equal(w.made[i], 3 * (7 * i + 1));
+    }
+    hr_aside_wait(&aside);
+    assert_int_equal(w.done, TURNS);
+    assert_false(pthread_equal(w.thread, pthread_self()));
+    for (int32_t i = 0; i < TURNS; i++) assert_int_equal(w.made[i], 3 * (7 * i + 1));
+    hr_aside_close(&aside);
+    hr_aside_close(&aside);                           /* closed already */
+    assert_int_equal(((volatile char *)stack)[0], 0); /* as it was given: readable from its start */
+    munmap(stack, HR_STACK_BYTES);
+}
+
+static void closing_waits_for_what_runs(void **state)
+{
+    (void)state;
+    hr_aside aside;
+    hr_error err;
+    work w = { .given = { 5 }, .wait_ns = 50000000 };
+    void *stack = take_stack();
+    assert_int_equal(hr_aside_open(&aside, stack, &err), HR_OK);
+    hr_aside_run(&aside, make, &w);
+    assert_true(hr_aside_is_busy(&aside));
+    hr_aside_close(&aside);
+    assert_int_equal(w.made[0], 15);
+    munmap(stack, HR_STACK_BYTES);
+}
+
+static void a_zeroed_one_has_nothing_to_do(void **state)
+{
+    (void)state;
+    hr_aside aside = { 0 };
+    assert_false(hr_aside_is_busy(&aside));
+    hr_aside_wait(&aside);
+    hr_aside_close(&aside);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_runs_once_what_it_is_given),
+        cmocka_unit_test(closing_waits_for_what_runs),
+        cmocka_unit_test(a_zeroed_one_has_nothing_to_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
