@@ -145,7 +145,7 @@ static const hr_config_row rows[] = {
             "newest checkpoints that stay; older ones go"),
     INTEGER(train.keep_every, "none", "steps", "none", 0, STEPS_MAX,
             "checkpoints of such steps stay too"),
-    BOOL(train.keep_best, "true",
+    BOOL(train.keep_best, "false",
          "an evaluation with the least loss so far makes a checkpoint, and that one stays"),
     INTEGER(train.patience, "none", "evaluations", "none", 0, STEPS_MAX,
             "evaluations in a row without a new least loss that end the run"),

@@ -36,6 +36,7 @@ static void the_newest_the_best_and_those_of_every_so_many_steps_stay(void **sta
     assert_string_equal(steps_kept(), "4 8 12 ");
     /* A rate that ruins what was learned: the best is not the newest. */
     assert_int_equal(run("%s --fresh train.checkpoint_every=1 train.keep_last=1 train.eval_every=3 "
+                         "train.keep_best=true "
                          "data.valid=text.txt train.schedule.kind=constant train.optimizer.lr=3 "
                          "train.optimizer.clip=none",
                          run_words),
