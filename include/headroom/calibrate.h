@@ -55,6 +55,7 @@ typedef struct {
     double products[2];              /* floating-point operations a second: fp32, bf16 */
     double memory;                   /* bytes a second in an update of weights */
     double fork_join;                /* seconds */
+    double disk; /* bytes a second, written and flushed, where the calibration is kept */
 } hr_calibrate_report;
 
 typedef struct {

@@ -26,6 +26,7 @@ typedef struct {
     int64_t flops_per_token; /* of training: 6 x weights in products + attention of kept blocks */
     double step_seconds;     /* of training, predicted */
     double stop_seconds;     /* from a signal to the exit, at worst */
+    double disk_rate;        /* bytes a second, that it is reckoned with */
     double bound_seconds;    /* no plan of the space is faster in the bytes available; 0: of
                               that nothing is known; -1: others were not looked at */
     int32_t threads;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "calibrate/disk.h"
 #include "calibrate/machine.h"
 #include "calibrate/prices.h"
 #include "calibrate/rates_file.h"
@@ -66,6 +67,7 @@ typedef struct {
     hr_pacer pacer;
     hr_pace now;
     hr_rates rates;
+    void *disk; /* [HR_DISK_PIECE_BYTES] */
 } desk;
 
 /* HR_NONE when the ledger is full. */
@@ -310,7 +312,7 @@ static hr_status open_desk(hr_memory *memory, desk **opened, hr_error *err)
     const ledger *l = NULL;
     const int64_t calls = CALLS_MOST * (int64_t)(sizeof *l->samples + sizeof *l->calls);
     const int64_t times = TIMES_MOST * (int64_t)(sizeof *l->times + sizeof *l->errors);
-    const int64_t bytes = calls + times + (int64_t)sizeof(desk) + 512;
+    const int64_t bytes = calls + times + HR_DISK_PIECE_BYTES + (int64_t)sizeof(desk) + 512;
     hr_status status = hr_memory_open(memory, err);
     if (status == HR_OK) status = hr_memory_region_open(memory, "calibration", bytes, &region, err);
     if (status != HR_OK) return status;
@@ -319,6 +321,7 @@ static hr_status open_desk(hr_memory *memory, desk **opened, hr_error *err)
     d->ledger.calls = hr_region_take(&region, CALLS_MOST, sizeof *d->ledger.calls);
     d->ledger.times = hr_region_take(&region, TIMES_MOST, sizeof *d->ledger.times);
     d->ledger.errors = hr_region_take(&region, TIMES_MOST, sizeof *d->ledger.errors);
+    d->disk = hr_region_take(&region, HR_DISK_PIECE_BYTES, 1);
     *opened = d;
     return HR_OK;
 }
@@ -335,6 +338,8 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     if (status == HR_OK) status = hr_directory_check(request->directory, err);
     if (status == HR_OK) status = open_desk(memory, &d, err);
     if (status == HR_OK) status = measure_fork_join(memory, threads, &report->fork_join, err);
+    if (status == HR_OK) status = hr_directory_make(request->directory, err);
+    if (status == HR_OK) status = hr_disk_measure(request->directory, d->disk, &report->disk, err);
     if (status == HR_OK) status = hr_pacer_open(&d->pacer, threads, mask, err);
     if (status != HR_OK) return status;
     d->request = request;
@@ -347,6 +352,7 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, threads, &d->rates);
     for (int32_t i = 0; i < HR_PACE_PARTS; i++)
         d->rates.pace_us[i] = (int32_t)fmin(fmax(1e-3 * pace.ns[i], 1), INT32_MAX);
+    d->rates.disk_rate = (int64_t)fmin(report->disk, 1e15);
     hr_prices_fit(d->ledger.samples, d->ledger.count, &d->rates);
     describe(&d->ledger, &d->rates, report);
     report->threads = threads;

@@ -14,7 +14,7 @@
 #include "headroom/doctor.h"
 #include "headroom/version.h"
 
-enum { FILE_VERSION = 3, FILE_BYTES_MOST = 1 << 16, PATH_BYTES = 4096, TERM_NAME_BYTES = 16 };
+enum { FILE_VERSION = 4, FILE_BYTES_MOST = 1 << 16, PATH_BYTES = 4096, TERM_NAME_BYTES = 16 };
 
 static const char *const dtype_names[] = { "f32", "bf16" };
 
@@ -157,8 +157,9 @@ hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, i
     hr_status status = hr_directory_make(directory, err);
     if (status == HR_OK) status = hr_file_begin(&out, directory, name, err);
     if (status != HR_OK) return status;
-    json_t *root = json_pack("{si ss so so so}", "version", FILE_VERSION, "date", date, "machine",
-                             json_of_machine(machine), "pace_us", json_of_pace(rates), "rates",
+    json_t *root = json_pack("{si ss so so sI so}", "version", FILE_VERSION, "date", date,
+                             "machine", json_of_machine(machine), "pace_us", json_of_pace(rates),
+                             "disk_bytes_per_second", (json_int_t)rates->disk_rate, "rates",
                              json_of_rates(ops, op_count, rates));
     sink to = { &out, err };
     err->status = HR_OK;
@@ -242,6 +243,14 @@ static hr_status read_pace(const reader *r, json_t *parts)
     return HR_OK;
 }
 
+static hr_status read_disk(const reader *r, json_t *rate)
+{
+    if (!json_is_integer(rate) || json_integer_value(rate) < 0)
+        return refuse(r, "a disk's rate that is none", "");
+    r->rates->disk_rate = json_integer_value(rate);
+    return HR_OK;
+}
+
 static hr_status read_text(const char *path, char *text, int64_t *bytes, hr_error *err)
 {
     int file = -1;
@@ -276,7 +285,8 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
         *stale = "another build";
     json_decref(here);
     if (*stale) return HR_OK;
-    const hr_status status = read_pace(r, json_object_get(root, "pace_us"));
+    hr_status status = read_pace(r, json_object_get(root, "pace_us"));
+    if (status == HR_OK) status = read_disk(r, json_object_get(root, "disk_bytes_per_second"));
     if (status != HR_OK) return status;
     snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated here %.32s", date);
     return read_rates(r, all);

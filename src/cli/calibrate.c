@@ -98,13 +98,13 @@ static int calibrate(const hr_calibrate_request *request, bool json)
     hr_error err;
     if (hr_calibrate(request, &report, &err) != HR_OK) return hr_cli_fail(&err);
     if (json) {
-        print_json(json_pack("{ss ss si si si si sf sf sf sf sf sf sf}", "file", report.file,
-                             "rung", report.rung, "threads", report.threads, "recipes",
-                             report.recipes, "left_out", report.left_out, "calls", report.calls,
-                             "seconds", report.seconds, "error_median", report.error_median,
-                             "error_high", report.error_high, "fp32_flops", report.products[0],
-                             "bf16_flops", report.products[1], "memory_bytes_per_second",
-                             report.memory, "fork_join_seconds", report.fork_join));
+        print_json(json_pack(
+            "{ss ss si si si si sf sf sf sf sf sf sf sf}", "file", report.file, "rung", report.rung,
+            "threads", report.threads, "recipes", report.recipes, "left_out", report.left_out,
+            "calls", report.calls, "seconds", report.seconds, "error_median", report.error_median,
+            "error_high", report.error_high, "fp32_flops", report.products[0], "bf16_flops",
+            report.products[1], "memory_bytes_per_second", report.memory, "fork_join_seconds",
+            report.fork_join, "disk_bytes_per_second", report.disk));
         return HR_OK;
     }
     printf("calibrated %d thread%s, %s kernels: %d of %d recipes, %d different calls, %.1f s\n",
@@ -116,6 +116,7 @@ static int calibrate(const hr_calibrate_request *request, bool json)
            1e-9 * report.products[1]);
     if (report.memory > 0) printf("  updates     %.1f GB/s of memory\n", 1e-9 * report.memory);
     printf("  fork-join   %.2f us\n", 1e6 * report.fork_join);
+    printf("  disk        %.0f MB/s, written and flushed\n", 1e-6 * report.disk);
     printf("  prices      off by %.1f %% (median), %.1f %% (9 of 10 calls are nearer)\n",
            100 * report.error_median, 100 * report.error_high);
     printf("  written     %s\n", report.file);

@@ -46,6 +46,7 @@ typedef struct {
     /* What a fixed small step took while they were measured, by parts of calibrate/pace.h; zeros:
      * they were not. */
     int32_t pace_us[HR_PACE_PARTS];
+    int64_t disk_rate; /* bytes a second, written and flushed; 0: not measured */
     hr_rate op[HR_RATE_OPS_MOST][2];
 } hr_rates;
 

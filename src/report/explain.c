@@ -84,8 +84,8 @@ static void put_answer(hr_writer *writer, const hr_style *style, const hr_config
            answer->step_seconds,
            (double)(config->train.batch * config->train.seq_len) / answer->step_seconds,
            answer->times);
-    hr_put(writer, "  a signal ends it within %.4g s, saved to a disk of 200 MB/s\n",
-           answer->stop_seconds);
+    hr_put(writer, "  a signal ends it within %.4g s, saved to a disk of %.0f MB/s\n",
+           answer->stop_seconds, 1e-6 * answer->disk_rate);
     hr_put(writer, "  of all strategies: %s", hr_explain_certificate(answer));
     if (answer->bound_seconds > 0 && answer->step_seconds > answer->bound_seconds * (1 + 1e-6))
         hr_put(writer, "; none takes less than %.4g s", answer->bound_seconds);

@@ -264,6 +264,7 @@ static void describe(const trial *t)
     answer->step_seconds = 1e-12 *
                            (double)hr_cost_program(&a->compiled.program, &t->admission->rates);
     answer->stop_seconds = hr_stopping_seconds(&a->compiled.program, &a->rates);
+    answer->disk_rate = hr_stopping_disk_rate(&a->rates);
     answer->threads = plan->threads;
     snprintf(answer->rung, sizeof answer->rung, "%s", plan->rung);
     snprintf(answer->packing, sizeof answer->packing, "%s",

@@ -16,6 +16,11 @@ static const char *section_of(const hr_program *program, int32_t step)
     return program->loops[loop].name;
 }
 
+double hr_stopping_disk_rate(const hr_rates *rates)
+{
+    return rates->disk_rate ? 0.5 * (double)rates->disk_rate : HR_STOPPING_DISK_RATE;
+}
+
 double hr_stopping_seconds(const hr_program *program, const hr_rates *rates)
 {
     double longest = 0, step_total = 0, update_total = 0;
@@ -33,5 +38,5 @@ double hr_stopping_seconds(const hr_program *program, const hr_rates *rates)
     for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++)
         bytes += (double)hr_kept_bytes(program, (hr_kept)kept);
     return 2 * (longest + update_total + (step_lasts ? step_total : 0)) +
-           4 * bytes / HR_STOPPING_DISK_RATE + 1;
+           4 * bytes / hr_stopping_disk_rate(rates) + 1;
 }

@@ -6,8 +6,11 @@
 #include "graph/program.h"
 #include "plan/cost.h"
 
-/* Bytes a second that a disk takes, and gives back to be checked, at least. */
+/* Bytes a second that a disk is taken for which was not measured, flushed and read back. */
 enum { HR_STOPPING_DISK_RATE = 200000000 };
+
+/* The same of this machine: half of what was measured, since others write too. */
+double hr_stopping_disk_rate(const hr_rates *rates);
 
 /* Seconds from the first signal to the exit, at worst: twice what is predicted of the longest call
  * that no signal ends and of an update that has begun (where gradients are consumed that is a whole

@@ -76,6 +76,7 @@ static void what_was_measured_is_what_a_check_uses(void **state)
     assert_int_equal(report.left_out, 0);
     assert_true(report.calls > 20 && l.told > 1);
     assert_true(report.seconds > 0 && report.fork_join > 0 && report.products[1] > 0);
+    assert_true(report.disk > 0);
     assert_true(report.error_median <= report.error_high);
     assert_int_equal(access(report.file, R_OK), 0);
     if (hr_calibrate_check(&request, &verdict, &err) != HR_OK) fail_msg("%s", err.message);

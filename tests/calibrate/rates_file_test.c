@@ -77,6 +77,7 @@ static void a_calibration_is_read_back_as_it_was_written(void **state)
         }
     }
     for (int32_t i = 0; i < HR_PACE_PARTS; i++) rates.pace_us[i] = 8765 + i;
+    rates.disk_rate = 123456789012345;
     save(&rates, &machine);
     memset(&read, 0x55, sizeof read);
     assert_int_equal(load(folder, &read, source), HR_OK);
@@ -223,6 +224,22 @@ static void absurd_rates_are_refused(void **state)
     }
 }
 
+static void a_disk_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    const hr_rates rates = guessed();
+    for (int32_t i = 0; i < 3; i++) {
+        save(&rates, &machine);
+        json_t *root = json_load_file(path, 0, NULL);
+        if (i == 0) json_object_del(root, "disk_bytes_per_second");
+        if (i == 1) json_object_set_new(root, "disk_bytes_per_second", json_integer(-1));
+        if (i == 2) json_object_set_new(root, "disk_bytes_per_second", json_string("fast"));
+        assert_int_equal(json_dump_file(root, path, 0), 0);
+        json_decref(root);
+        expect_refused("a disk's rate that is none");
+    }
+}
+
 static void a_pace_that_is_none_is_refused(void **state)
 {
     (void)state;
@@ -274,6 +291,7 @@ int main(void)
         cmocka_unit_test(one_of_an_older_version_is_ignored_too),
         cmocka_unit_test(what_is_no_calibration_is_refused),
         cmocka_unit_test(a_pace_that_is_none_is_refused),
+        cmocka_unit_test(a_disk_that_is_none_is_refused),
         cmocka_unit_test(absurd_rates_are_refused),
         cmocka_unit_test(missing_and_unknown_rates_are_refused),
     };

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibrate/disk.h - how fast a disk takes what has to be on it. */
+#ifndef HR_CALIBRATE_DISK_H
+#define HR_CALIBRATE_DISK_H
+
+#include <stdint.h>
+
+#include "headroom/status.h"
+
+enum { HR_DISK_PIECE_BYTES = 1 << 20, HR_DISK_BYTES = 64 << 20 };
+
+/* Bytes a second that a file in the directory takes, written and flushed: HR_DISK_BYTES of them, or
+ * as many as go in a second or two. The file has no name, and is gone afterwards.
+ *   buffer  [HR_DISK_PIECE_BYTES]
+ * Errors as hr_file_begin, hr_file_append. */
+HR_MUST_CHECK hr_status hr_disk_measure(const char *directory, void *buffer,
+                                        double *bytes_per_second, hr_error *err);
+
+#endif
