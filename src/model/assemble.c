@@ -130,13 +130,21 @@ static void build_update(hr_assembly *a)
     hr_build_loop_close(&a->builder);
 }
 
+/* Turns of an evaluation: of the recipe's batches, that another micro-batch reads no other text. */
+static int64_t evaluation_turns(const hr_config *config, int64_t sequences)
+{
+    int64_t turns = 0;
+    const int64_t parts = hr_max(config->train.batch / sequences, 1);
+    const bool counted = hr_checked_mul(config->train.eval_batches, parts, &turns);
+    return counted && turns ? turns : HR_MANY;
+}
+
 static void build_evaluation(hr_assembly *a, int64_t sequences)
 {
     hr_builder *builder = &a->builder;
-    const int64_t batches = a->config->train.eval_batches;
     hr_assembly_section(a, "evaluation", sequences * a->config->train.seq_len, false);
     const int32_t loss_sum = scalar(a, "evaluation loss sum", HR_ROLE_SUM);
-    hr_build_loop_open(builder, "evaluation batch", batches ? batches : HR_MANY);
+    hr_build_loop_open(builder, "evaluation batch", evaluation_turns(a->config, sequences));
     build_text(a, "evaluation ids", "evaluation targets", "evaluation begins");
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, a->ids);
     hr_assembly_head(a, hidden, a->targets, HR_NONE, loss_sum, 0);

@@ -137,7 +137,7 @@ static const hr_config_row rows[] = {
             "auto: as many as affinity and cgroup quota allow"),
     INTEGER(train.eval_every, "end", "steps", "end", 0, STEPS_MAX,
             "steps between evaluations; end: only after the last"),
-    INTEGER(train.eval_batches, "all", "micro-batches", "all", 0, STEPS_MAX,
+    INTEGER(train.eval_batches, "all", "batches", "all", 0, STEPS_MAX,
             "how much of data.valid an evaluation reads"),
     INTEGER(train.checkpoint_every, "end", "steps", "end", 0, STEPS_MAX,
             "steps between checkpoints; end: only after the last"),

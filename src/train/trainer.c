@@ -209,9 +209,12 @@ static void note_evaluation(hr_trainer *trainer)
 static hr_status evaluate(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
-    const int64_t asked = trainer->config->train.eval_batches;
+    const hr_program *program = trainer->executor.program;
+    const int64_t asked = program->loops[trainer->evaluation_batch].count;
     const int64_t there = hr_batches_view(trainer->valid)->batches;
-    trainer->executor.count[trainer->evaluation_batch] = asked ? hr_min(asked, there) : there;
+    trainer->executor.count[trainer->evaluation_batch] = trainer->config->train.eval_batches
+                                                             ? hr_min(asked, there)
+                                                             : there;
     trainer->evaluated_tokens = 0;
     trainer->executor.lasting = false;
     const hr_status status = hr_executor_run(&trainer->executor, trainer->evaluation, err);

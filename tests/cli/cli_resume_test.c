@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli_resume_test.c - a run that goes on from an odd place: damaged checkpoints beside it, between
- * its last step and its last line, before its last sample. */
+ * its last step and its last line, before its last sample, with another micro-batch. */
 #include <signal.h>
 
 #include "headroom/status.h"
@@ -81,12 +81,34 @@ static void a_damaged_checkpoint_does_not_push_a_new_one_out(void **state)
     json_decref(all);
 }
 
+/* The first so many sequences of the validation text, however many are in memory at once: what is
+ * best, and when patience ends, is the same under another budget. */
+static void an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static char whole[PROGRAM_TEXT_BYTES];
+    for (int32_t micro = 4; micro > 0; micro /= 2) {
+        assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt data.valid=text.txt "
+                             "--out run train.eval_batches=3 memory.micro_batch=%d",
+                             micro),
+                         HR_OK);
+        assert_int_equal(system("grep '\"evaluation\"' run/metrics.jsonl >out.txt"), 0);
+        get("out.txt", out);
+        assert_non_null(strstr(out, "\"tokens\":192}")); /* 3 batches of 4 windows of 16 */
+        if (micro == 4) strcpy(whole, out);
+        assert_string_equal(out, whole);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_log_without_its_last_line_gets_it),
         IN_A_FOLDER(a_sample_that_is_the_first_of_a_start_is_the_same),
         IN_A_FOLDER(a_damaged_checkpoint_does_not_push_a_new_one_out),
+        IN_A_FOLDER(an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
