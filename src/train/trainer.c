@@ -333,11 +333,13 @@ static hr_status answer_signals(hr_trainer *trainer, hr_error *err)
     const hr_train_options *options = trainer->options;
     if (options->reports && *options->reports != trainer->reports) {
         trainer->reports = *options->reports;
+        hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR2");
         hr_trainer_report_memory(trainer);
     }
     if (!options->saves || *options->saves == trainer->saves || trainer->state.step == 0)
         return settle(trainer, false, false, err);
     trainer->saves = *options->saves;
+    hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR1");
     return keep(trainer, false, err);
 }
 

@@ -107,6 +107,9 @@ static void signals_save_and_report_and_the_run_goes_on(void **state)
     assert_int_equal(sscanf(steps_kept(), "%" SCNd64 " %" SCNd64, &asked_for, &last), 2);
     assert_true(asked_for >= 30 && asked_for < 300);
     assert_int_equal(last, 300);
+    assert_int_equal(system("grep -q '\"signal\":\"SIGUSR1\"' run/metrics.jsonl && "
+                            "grep -q '\"signal\":\"SIGUSR2\"' run/metrics.jsonl"),
+                     0);
     get("run/memory.txt", out);
     assert_non_null(strstr(out, "planned\n"));
     assert_non_null(strstr(out, "the most so far\n"));
