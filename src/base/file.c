@@ -34,10 +34,41 @@ hr_status hr_path_join(const char *directory, const char *name, char *path, int6
     return HR_OK;
 }
 
+/* A directory without its last name: "." for a bare name, "/" for one under the root. */
+static hr_status split(const char *path, char directory[PATH_MAX], const char **name, hr_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    const int64_t bytes = slash ? slash - path + (slash == path) : 1;
+    if (bytes >= PATH_MAX) return hr_fail(err, HR_USAGE, "%.80s...: the path is too long", path);
+    snprintf(directory, PATH_MAX, "%.*s", (int)bytes, slash ? path : ".");
+    *name = slash ? slash + 1 : path;
+    return HR_OK;
+}
+
+/* Some file systems do not flush directories and say EINVAL; there is no more to be had there. */
+static int flush(int file)
+{
+    return fsync(file) == 0 || errno == EINVAL ? 0 : errno;
+}
+
+hr_status hr_file_flush_name(const char *path, hr_error *err)
+{
+    char directory[PATH_MAX];
+    const char *name;
+    const hr_status status = split(path, directory, &name, err);
+    if (status != HR_OK) return status;
+    int around = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int code = around >= 0 ? flush(around) : errno == EACCES ? 0 : errno;
+    hr_file_close(&around);
+    if (!code) return HR_OK;
+    return hr_fail(err, HR_FAILURE, "%s: its directory cannot be flushed: %s", path, reason(code));
+}
+
+/* What a crash takes of a name that was not flushed is all that lies below. */
 static hr_status make_one(const char *path, hr_error *err)
 {
     struct stat there;
-    if (mkdir(path, 0777) == 0) return HR_OK;
+    if (mkdir(path, 0777) == 0) return hr_file_flush_name(path, err);
     const int code = errno;
     if (stat(path, &there) != 0)
         return hr_fail(err, HR_FAILURE, "%s: the directory cannot be made: %s", path, reason(code));
@@ -147,17 +178,6 @@ hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
                            (long long)(offset + done), (long long)(offset + bytes));
         done += got;
     }
-    return HR_OK;
-}
-
-/* A directory without its last name: "." for a bare name, "/" for one under the root. */
-static hr_status split(const char *path, char directory[PATH_MAX], const char **name, hr_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    const int64_t bytes = slash ? slash - path + (slash == path) : 1;
-    if (bytes >= PATH_MAX) return hr_fail(err, HR_USAGE, "%.80s...: the path is too long", path);
-    snprintf(directory, PATH_MAX, "%.*s", (int)bytes, slash ? path : ".");
-    *name = slash ? slash + 1 : path;
     return HR_OK;
 }
 
@@ -329,12 +349,6 @@ hr_status hr_file_cut(hr_file_out *out, int64_t bytes, hr_error *err)
         if (errno != EINTR) return give_up(out, "cut", errno, err);
     out->bytes = bytes;
     return HR_OK;
-}
-
-/* Some file systems do not flush directories and say EINVAL; there is no more to be had there. */
-static int flush(int file)
-{
-    return fsync(file) == 0 || errno == EINVAL ? 0 : errno;
 }
 
 /* A file without a name cannot be renamed over another: it gets its temporary name for that. */

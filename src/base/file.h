@@ -17,7 +17,8 @@ enum { HR_NAME_BYTES = 256 }; /* a file's name inside its directory, the null in
 HR_MUST_CHECK hr_status hr_path_join(const char *directory, const char *name, char *path,
                                      int64_t bytes, hr_error *err);
 
-/* Makes a directory and those above it that are missing; one that is there already is fine.
+/* Makes a directory and those above it that are missing, and flushes their names; one that is there
+ * already is fine.
  * Errors   USAGE    something else has that name; too long
  *          FAILURE  the system refused. */
 HR_MUST_CHECK hr_status hr_directory_make(const char *path, hr_error *err);
@@ -25,6 +26,10 @@ HR_MUST_CHECK hr_status hr_directory_make(const char *path, hr_error *err);
 /* That hr_directory_make could make it, or that it is there, and that files can be put into it, as
  * far as can be known without making anything. Errors as hr_directory_make. */
 HR_MUST_CHECK hr_status hr_directory_check(const char *path, hr_error *err);
+
+/* Flushes the directory around a path, so that a name made there outlives a crash. Where nobody may
+ * read that directory, nothing can be done. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_file_flush_name(const char *path, hr_error *err);
 
 /* Whether something has that name. */
 bool hr_file_exists(const char *path);

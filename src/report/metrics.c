@@ -29,6 +29,13 @@ hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_
     if (path && fd < 0)
         return hr_fail(err, HR_USAGE, "the metrics %s cannot be written: %s", path,
                        strerror(errno));
+    int file = fd;
+    const hr_status status = made ? hr_file_flush_name(path, err) : HR_OK;
+    if (status != HR_OK) {
+        unlink(path);
+        hr_file_close(&file);
+        return status;
+    }
     *metrics = (hr_metrics){ .fd = fd, .path = path, .line = line, .made = made, .cut_due = true };
     return HR_OK;
 }

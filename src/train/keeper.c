@@ -76,7 +76,8 @@ void hr_keeper_abort(hr_keeper *keeper)
     (void)!hr_directory_remove(keeper->partial, hr_manifest_name, &ignored);
 }
 
-/* What a run that was killed left under this name goes first. */
+/* What a run that was killed left under this name goes first. Nobody waits here for a flush of the
+ * new one's name: nothing is lost with it. */
 static hr_status make_partial(hr_keeper *keeper, int64_t step, hr_error *err)
 {
     char name[HR_STEP_NAME_BYTES];
@@ -88,7 +89,9 @@ static hr_status make_partial(hr_keeper *keeper, int64_t step, hr_error *err)
         status = hr_path_join(keeper->shelf, hr_step_name(step, name), keeper->place,
                               sizeof keeper->place, err);
     if (status == HR_OK) status = hr_directory_remove(keeper->partial, hr_manifest_name, err);
-    return status == HR_OK ? hr_directory_make(keeper->partial, err) : status;
+    if (status != HR_OK || mkdir(keeper->partial, 0777) == 0) return status;
+    return hr_fail(err, HR_FAILURE, "%s: the directory cannot be made: %s", keeper->partial,
+                   reason(errno));
 }
 
 hr_status hr_keeper_begin(hr_keeper *keeper, int64_t step, char *text, int64_t text_bytes,

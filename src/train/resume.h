@@ -42,6 +42,10 @@ HR_MUST_CHECK hr_status hr_resume_check_data(const hr_resume *resume, const hr_c
                                              const hr_train_options *options, const char *data,
                                              hr_error *err);
 
+/* Removes the checkpoints that a run which ended had still to remove. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config,
+                                       hr_error *err);
+
 /* Removes all checkpoints of a folder: a run that starts over is not to be taken for the one
  * before. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_forget(const hr_config *config, hr_error *err);

@@ -224,8 +224,9 @@ static hr_status tell_done(run *r, hr_error *err)
              r->config->train.out, (long long)state->step);
     if (events->text) events->text(events->context, line);
     /* It may have been killed between its last checkpoint and this. */
-    return hr_keeper_publish(r->trainer.resume.place, r->config->train.out, buffer, sizeof buffer,
-                             err);
+    const hr_status status = hr_keeper_publish(r->trainer.resume.place, r->config->train.out,
+                                               buffer, sizeof buffer, err);
+    return status == HR_OK ? hr_resume_tidy(&r->trainer.resume, r->config, err) : status;
 }
 
 /* What the text is, by the names of its shards, which are those of its content. */
