@@ -61,9 +61,13 @@ static bool is_ours(char *text, int64_t bytes)
     }
 }
 
-/* Whether a text without an end of line is what a kill left of our first line. */
+/* Whether a text without an end of line is what a kill left of our first line, or lost power, after
+ * which a file may have its length and zeros in it. */
 static bool is_part_of_ours(const char *text, int64_t bytes)
 {
+    int64_t zeros = 0;
+    while (zeros < bytes && !text[zeros]) zeros++;
+    if (zeros == bytes) return true;
     for (int32_t i = 0; i < BEGINNINGS; i++) {
         char begin[32];
         const int64_t length = snprintf(begin, sizeof begin, "{\"%s\":", beginnings[i]);
@@ -193,6 +197,8 @@ static hr_status write_line(hr_metrics *metrics, int64_t length, hr_error *err)
     if (code)
         return hr_fail(err, HR_FAILURE, "the metrics %s cannot be written: %s", metrics->path,
                        strerror(code));
+    /* So that after lost power no line lies behind zeros where the first one was. */
+    if (metrics->bytes == 0) (void)!fdatasync(metrics->fd);
     metrics->bytes += length;
     return HR_OK;
 }

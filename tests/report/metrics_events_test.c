@@ -230,6 +230,11 @@ static void without_anything_kept_it_begins_again(void **state)
         close_metrics(&metrics);
         json_decref(get_line());
     }
+    /* Lost power leaves zeros where a first line was to be; behind them, nothing of ours. */
+    put("\0\0\0\0\0", 5);
+    good(hr_metrics_check(path, line, &err), &err);
+    put("\0\0\0\0{", 5);
+    assert_int_equal(hr_metrics_check(path, line, &err), HR_CORRUPT);
     unlink(path);
     good(hr_metrics_continue(&metrics, path, 0, line, &err), &err);
     close_metrics(&metrics);
