@@ -75,6 +75,20 @@ hr_status hr_shelf_newest(const char *shelf, int64_t below, int64_t *step, hr_er
 
 /* ---- reading */
 
+/* What trying again, or somebody else, could read is not damaged: nobody goes back to an older one
+ * for it, and nobody removes it. */
+static hr_status unread(int code)
+{
+    switch (code) {
+    case EACCES:
+    case EPERM:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM: return HR_FAILURE;
+    default: return HR_CORRUPT;
+    }
+}
+
 /* A name in a checkpoint: a file of its own, and no link to anything else. */
 static hr_status open_file(const char *place, const char *name, int more, int *file, int64_t *bytes,
                            hr_error *err)
@@ -82,7 +96,7 @@ static hr_status open_file(const char *place, const char *name, int more, int *f
     struct stat what;
     int directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (directory < 0)
-        return hr_fail(err, HR_CORRUPT, "%s: cannot be opened as a directory: %s", place,
+        return hr_fail(err, unread(errno), "%s: cannot be opened as a directory: %s", place,
                        reason(errno));
     *file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | more);
     const int code = errno;
@@ -93,7 +107,7 @@ static hr_status open_file(const char *place, const char *name, int more, int *f
                        "files",
                        place, name);
     if (*file < 0)
-        return hr_fail(err, code == EINVAL && more ? HR_UNDECIDED : HR_CORRUPT,
+        return hr_fail(err, code == EINVAL && more ? HR_UNDECIDED : unread(code),
                        "%s/%s: cannot be read: %s", place, name, reason(code));
     if (fstat(*file, &what) == 0 && S_ISREG(what.st_mode)) {
         *bytes = what.st_size;
@@ -139,7 +153,8 @@ static hr_status hash_file(verifying *v, int file, const char *path, int64_t byt
     for (int64_t at = 0; at < bytes;) {
         const ssize_t got = pread(file, reader->memory, (size_t)reader->bytes, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return hr_fail(err, HR_FAILURE, "%s: cannot be read: %s", path, reason(errno));
+        if (got < 0)
+            return hr_fail(err, unread(errno), "%s: cannot be read: %s", path, reason(errno));
         if (got == 0) return hr_fail(err, HR_CORRUPT, "%s: became shorter", path);
         hr_hash_add(hash, reader->memory, hr_min(got, bytes - at));
         at += got;

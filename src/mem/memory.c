@@ -78,8 +78,8 @@ hr_status hr_memory_open(hr_memory *memory, hr_error *err)
                         .processor = hr_process_processor(),
                         .main_stack_bytes = hr_process_stack_bytes(),
                         .peak_bytes_before = hr_process_peak_bytes() };
-    hr_process_heap_fix();
-    hr_status status = make_resident(&fresh, err);
+    hr_status status = hr_process_heap_fix(err);
+    if (!status) status = make_resident(&fresh, err);
     if (!status) status = hr_process_image_bytes(0, 0, &fresh.image_bytes, err);
     if (status) return status;
     *memory = fresh;
@@ -236,7 +236,10 @@ static hr_status check(const hr_memory *memory, const hr_plan *plan, hr_error *e
     int64_t mapped;
     hr_status status = mapped_bytes(memory, &mapped, err);
     if (status) return status;
-    const int64_t heap = hr_process_heap_bytes(), peak = hr_memory_peak_bytes(memory);
+    int64_t heap;
+    status = hr_process_heap_bytes(&heap, err);
+    if (status) return status;
+    const int64_t peak = hr_memory_peak_bytes(memory);
     if (heap > HR_HEAP_BYTES)
         return hr_fail(err, HR_BROKEN, "heap: capped at %lld bytes, grown to %lld",
                        (long long)HR_HEAP_BYTES, (long long)heap);

@@ -97,33 +97,37 @@ hr_status hr_process_populate(hr_error *err)
 
 /* Several mappings can be the heap: in a forked child what is added does not join what was
  * inherited. */
-int64_t hr_process_heap_bytes(void)
+hr_status hr_process_heap_bytes(int64_t *bytes, hr_error *err)
 {
     hr_mappings mappings;
     hr_mapping mapping;
-    int64_t bytes = 0;
-    if (!hr_mappings_open(&mappings)) return 0;
+    int64_t sum = 0;
+    if (!hr_mappings_open(&mappings)) return unreadable(err);
     while (hr_mappings_next(&mappings, &mapping))
-        if (!strcmp(mapping.name, "[heap]")) bytes += (int64_t)(mapping.end - mapping.first);
+        if (!strcmp(mapping.name, "[heap]")) sum += (int64_t)(mapping.end - mapping.first);
     hr_mappings_close(&mappings);
-    return bytes;
+    *bytes = sum;
+    return HR_OK;
 }
 
 /* One block as large as what is missing, taken and given back, makes the heap grow and stay. What
  * it can take without growing, the free top of the heap, is added; libc rounds its end up to a
  * page. */
-void hr_process_heap_fix(void)
+hr_status hr_process_heap_fix(hr_error *err)
 {
-    if (!hr_process_is_exact()) return;
+    int64_t heap;
+    if (!hr_process_is_exact()) return HR_OK;
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT32_MAX);
-    const int64_t missing = HR_HEAP_BYTES - hr_process_heap_bytes();
-    if (missing <= hr_page_bytes()) return;
+    const hr_status status = hr_process_heap_bytes(&heap, err);
+    const int64_t missing = status == HR_OK ? HR_HEAP_BYTES - heap : 0;
+    if (missing <= hr_page_bytes()) return status;
     mallopt(M_TOP_PAD, 0);
     const size_t top = mallinfo2().keepcost;
     void *volatile block = malloc((size_t)(missing - hr_page_bytes()) + top);
     free(block);
+    return HR_OK;
 }
 
 static bool find_stack(hr_mapping *stack)

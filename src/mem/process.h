@@ -46,11 +46,13 @@ HR_MUST_CHECK hr_status hr_process_image_bytes(const hr_span *others, int32_t co
 HR_MUST_CHECK hr_status hr_process_populate(hr_error *err);
 
 /* Sets libc's allocator to one arena that never maps and never shrinks, and lets the heap grow to
- * HR_HEAP_BYTES at once, for later use. Call before threads start. */
-void hr_process_heap_fix(void);
+ * HR_HEAP_BYTES at once, for later use. Call before threads start.
+ * Errors  FAILURE  /proc cannot be read. */
+HR_MUST_CHECK hr_status hr_process_heap_fix(hr_error *err);
 
-/* Bytes of the heap as mapped; at most HR_HEAP_BYTES if nobody asked for more. */
-int64_t hr_process_heap_bytes(void);
+/* Bytes of the heap as mapped; at most HR_HEAP_BYTES if nobody asked for more.
+ * Errors  FAILURE  /proc cannot be read. */
+HR_MUST_CHECK hr_status hr_process_heap_bytes(int64_t *bytes, hr_error *err);
 
 /* Bytes to plan for the main stack: HR_STACK_BYTES, or as many of them as a large environment
  * needs. */

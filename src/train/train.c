@@ -207,10 +207,20 @@ static hr_status settle(run *r, hr_error *err)
     return HR_OK;
 }
 
+/* What a run that made its last checkpoint and was killed behind it had still to do. */
+static hr_status end_for_it(const run *r, hr_error *err)
+{
+    char buffer[16 << 10];
+    const hr_resume *resume = &r->trainer.resume;
+    const hr_status status = hr_keeper_publish(resume->place, r->config->train.out, buffer,
+                                               sizeof buffer, err);
+    return status == HR_OK ? hr_resume_tidy(resume, r->config, err) : status;
+}
+
 /* A run that ended is told as one: nothing is computed again. */
 static hr_status tell_done(run *r, hr_error *err)
 {
-    char line[HR_PATH_BYTES + 128], buffer[16 << 10];
+    char line[HR_PATH_BYTES + 128];
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
     const hr_run_state *state = &r->trainer.resume.manifest.state;
@@ -223,10 +233,7 @@ static hr_status tell_done(run *r, hr_error *err)
     snprintf(line, sizeof line, "%.900s  the run is complete, at step %lld; --fresh starts it over",
              r->config->train.out, (long long)state->step);
     if (events->text) events->text(events->context, line);
-    /* It may have been killed between its last checkpoint and this. */
-    const hr_status status = hr_keeper_publish(r->trainer.resume.place, r->config->train.out,
-                                               buffer, sizeof buffer, err);
-    return status == HR_OK ? hr_resume_tidy(&r->trainer.resume, r->config, err) : status;
+    return end_for_it(r, err);
 }
 
 /* What the text is, by the names of its shards, which are those of its content. */
@@ -249,7 +256,11 @@ static hr_status go_on_or_start_over(run *r, hr_error *err)
     const hr_resume *resume = &r->trainer.resume;
     if (resume->found) {
         hr_resume_tell(resume, r->options, r->admission.compiled.plan.rung);
-        return hr_resume_check_data(resume, r->config, r->options, r->trainer.data, err);
+        const hr_run_state *state = &resume->manifest.state;
+        const hr_status status = hr_resume_check_data(resume, r->config, r->options,
+                                                      r->trainer.data, err);
+        const bool is_last = state->step == state->steps || state->ended;
+        return status == HR_OK && is_last ? end_for_it(r, err) : status;
     }
     return r->options->fresh && r->config->train.out[0] ? hr_resume_forget(r->config, err) : HR_OK;
 }

@@ -5,7 +5,8 @@
  *   HR_FAULTS_TRACE=FILE           what changed files below the directory that the program starts
  *                                  in, in its order; tools/lost-power reads it
  *   HR_FAULTS=KIND:N:ERROR[:on]    the n-th call of that kind fails, or every one from there on. A
- *                                  write for which there is no space is cut in half first
+ *                                  write for which there is no space is cut in half first. KILL
+ *                                  for an error ends the program there
  *   HR_FAULTS_TOLD=FILE            is made when the first call fails, and names it
  *
  * Of files, those below that directory alone are counted: `write`, `flush`, `rename`, `link`,
@@ -18,6 +19,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -68,6 +70,8 @@ static int torn = -1; /* its last write was cut in half, and the next one fails 
 
 /* ---- wishes */
 
+enum { KILL = -1 }; /* for an error: the program is killed at that call */
+
 static int kind_of(const char *word, size_t length)
 {
     static const struct {
@@ -90,7 +94,7 @@ static int code_of(const char *word)
         const char *name = strerrorname_np(codes[i]);
         if (!strncmp(word, name, strlen(name))) return codes[i];
     }
-    return 0;
+    return strncmp(word, "KILL", 4) ? 0 : KILL;
 }
 
 static __attribute__((constructor)) void begin(void)
@@ -135,6 +139,7 @@ static bool strikes(int kind, const char *call, const char *path)
     const long number = atomic_fetch_add(&counted, 1) + 1;
     if (number < fault.nth || (number > fault.nth && !fault.on)) return false;
     if (number == fault.nth) tell(call, path);
+    if (fault.code == KILL) syscall(SYS_kill, getpid(), SIGKILL);
     errno = fault.code;
     return true;
 }

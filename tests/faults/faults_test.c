@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/faults/faults_test.c - the n-th call of the system fails, for n = 1, 2, 3 ... until a run
+ * makes no such call any more. HR_COUNT of 20 and more takes every n, less of it some of them. */
+#include "headroom/status.h"
+#include "support/program.h"
+
+#ifdef HR_FAULTS_LIBRARY
+
+static const char faulty_recipe[] =
+    "model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32}\n"
+    "train: {batch: 4, seq_len: 16, steps: 6, threads: 1, checkpoint_every: 2, keep_last: 2,\n"
+    "  eval_every: 3, eval_batches: 2}\n";
+
+static const char train[] = "train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
+                            "--metrics m.jsonl";
+
+static char weights[PROGRAM_TEXT_BYTES], again[PROGRAM_TEXT_BYTES]; /* of the run with no fault */
+static size_t weights_bytes;
+
+static size_t get_bytes(const char *name, char *bytes)
+{
+    FILE *file = fopen(name, "rb");
+    if (!file) return 0;
+    const size_t count = fread(bytes, 1, PROGRAM_TEXT_BYTES, file);
+    fclose(file);
+    assert_true(count < PROGRAM_TEXT_BYTES);
+    return count;
+}
+
+static void shell(const char *command)
+{
+    assert_int_equal(system(command), 0);
+}
+
+static void start_over(void)
+{
+    shell("rm -rf run m.jsonl told.txt");
+}
+
+/* The exit code under a fault, over 127 when a signal ended it; -1: it did not come to that. */
+static int run_faulty(const char *fault, const char *arguments)
+{
+    char command[PROGRAM_COMMAND_BYTES];
+    unlink("told.txt");
+    snprintf(command, sizeof command,
+             "LD_PRELOAD='" HR_FAULTS_LIBRARY
+             "' HR_FAULTS=%s HR_FAULTS_TOLD=told.txt \"$HEADROOM\" %s >out.txt 2>err.txt",
+             fault, arguments);
+    const int status = system(command);
+    get("out.txt", out);
+    get("err.txt", err);
+    if (access("told.txt", F_OK) != 0) return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Checkpoints that verify calls whole; -1: not all are. */
+static int32_t count_whole(void)
+{
+    int32_t whole = 0;
+    const int code = run("checkpoint verify run");
+    for (const char *at = out; (at = strstr(at, "  whole")); at++) whole++;
+    return code == HR_OK || strstr(err, "has no checkpoints") ? whole : -1;
+}
+
+/* The folder `begun` has a run that was killed soon after its first checkpoint. */
+static void prepare(void)
+{
+    require_program();
+    put_tiny_and_text();
+    put("tiny.yaml", faulty_recipe);
+    assert_int_equal(run("%s", train), HR_OK);
+    weights_bytes = get_bytes("run/model.safetensors", weights);
+    assert_true(weights_bytes > 0);
+    for (int32_t n = 50; n == 50 || count_whole() < 1; n += 10) {
+        char fault[64];
+        snprintf(fault, sizeof fault, "change:%d:KILL", n);
+        start_over();
+        assert_int_equal(run_faulty(fault, train), 128 + SIGKILL);
+    }
+    assert_null(strstr(out, "\n         6 "));
+    shell("mkdir begun && mv run m.jsonl begun");
+}
+
+static int32_t stride(int32_t coarse)
+{
+    return HR_COUNT >= 20 ? 1 : coarse;
+}
+
+static int32_t count_lines(const char *text)
+{
+    int32_t lines = 0;
+    for (; *text; text++) lines += *text == '\n';
+    return lines;
+}
+
+static void assert_sentences(const char *fault)
+{
+    for (const char *line = err; *line; line = strchr(line, '\n') + 1)
+        if (strncmp(line, "headroom: ", 10) || !strchr(line, '\n'))
+            fail_msg("%s: is no sentence: %s", fault, line);
+}
+
+/* ---- calls that change files */
+
+/* Every checkpoint that has its name is whole, and so are the weights. */
+static void assert_nothing_is_half(const char *fault)
+{
+    const int code = run("checkpoint verify run");
+    if (code != HR_OK && !strstr(err, "has no checkpoints"))
+        fail_msg("%s: verify says %d: %s%s", fault, code, err, out);
+    int64_t header = 0;
+    const size_t bytes = get_bytes("run/model.safetensors", again);
+    if (!bytes) return;
+    memcpy(&header, again, sizeof header);
+    assert_int_equal(bytes, weights_bytes);
+    assert_memory_equal(again, weights, (size_t)header + 8);
+}
+
+/* What comes of it when nothing fails any more. */
+static void assert_it_is_gone_on_with(const char *fault)
+{
+    const int code = run("%s", train);
+    if (code != HR_OK) fail_msg("%s: afterwards %d: %s", fault, code, err);
+    assert_int_equal(get_bytes("run/model.safetensors", again), weights_bytes);
+    assert_memory_equal(again, weights, weights_bytes);
+    shell("test -z \"$(find run -name '*partial*')\"");
+}
+
+/* A run that began computes all of its steps; and it succeeds, if it was not its beginning that
+ * failed, or its last saving. */
+static void assert_it_went_on(const char *fault, int code)
+{
+    const bool began = strstr(out, "\nstep "), ended = strstr(out, "\nstep 6/6");
+    assert_sentences(fault);
+    if (began && !ended) fail_msg("%s: the run ended in between: %s", fault, err);
+    if (code != HR_OK && code != HR_FAILURE && code != HR_USAGE)
+        fail_msg("%s: exit code %d: %s", fault, code, err);
+    if (code != HR_OK) assert_true(count_lines(err) > 0);
+    if (code != HR_OK) return;
+    assert_int_equal(get_bytes("run/model.safetensors", again), weights_bytes);
+    assert_memory_equal(again, weights, weights_bytes);
+}
+
+static void fail_changes(const char *kind, const char *error, int32_t coarse, bool goes_on)
+{
+    int32_t failed = 0, ended_well = 0;
+    const int32_t step = stride(coarse);
+    for (int32_t n = 1 + (int32_t)strlen(error) % step;; n += step) {
+        char fault[64];
+        snprintf(fault, sizeof fault, "%s:%d:%s", kind, n, error);
+        start_over();
+        if (goes_on) shell("cp -a begun/run begun/m.jsonl .");
+        const int code = run_faulty(fault, train);
+        if (code < 0) break;
+        failed++;
+        ended_well += code == HR_OK;
+        assert_it_went_on(fault, code);
+        assert_nothing_is_half(fault);
+        assert_it_is_gone_on_with(fault);
+    }
+    print_message("%s, %s%s: %d failed, one each; %d runs ended well\n", kind, error,
+                  goes_on ? ", in a run that goes on" : "", failed, ended_well);
+    assert_true(failed > 0);
+}
+
+static void one_call_that_fails_ends_no_run_and_leaves_nothing_half(void **state)
+{
+    (void)state;
+    prepare();
+    fail_changes("change", "ENOSPC", 37, false);
+    fail_changes("change", "EIO", 31, false);
+    fail_changes("change", "ENOSPC", 41, true);
+    fail_changes("change", "EIO", 29, true);
+    fail_changes("write", "ENOSPC", 17, false);
+    fail_changes("flush", "EIO", 13, false);
+    fail_changes("rename", "EIO", 5, false);
+}
+
+/* What was there before the disk became full is there afterwards. */
+static void a_disk_that_stays_full_ends_the_run_and_harms_nothing(void **state)
+{
+    (void)state;
+    prepare();
+    static const char *const errors[] = { "ENOSPC", "EIO", "EROFS" };
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        int32_t failed = 0;
+        const int32_t step = stride(43);
+        for (int32_t n = 1 + (int32_t)i;; n += step) {
+            char fault[64];
+            snprintf(fault, sizeof fault, "change:%d:%s:on", n, errors[i]);
+            start_over();
+            if (n % 2) shell("cp -a begun/run begun/m.jsonl .");
+            const int code = run_faulty(fault, train);
+            if (code < 0) break;
+            failed++;
+            assert_sentences(fault);
+            if (code != HR_FAILURE && code != HR_USAGE)
+                fail_msg("%s: exit code %d: %s", fault, code, err);
+            if (n % 2 && count_whole() < 1) fail_msg("%s: %s%s", fault, err, out);
+            assert_nothing_is_half(fault);
+            assert_it_is_gone_on_with(fault);
+        }
+        print_message("%s from a call on: %d runs\n", errors[i], failed);
+        assert_true(failed > 0);
+    }
+}
+
+/* ---- before the seal */
+
+/* One sentence and a documented code; or all went well without what was refused. */
+static void assert_clean_error(const char *fault, int code)
+{
+    if (code == HR_OK) {
+        if (*err) fail_msg("%s: ended well, and says %s", fault, err);
+        return;
+    }
+    assert_sentences(fault);
+    if ((code != HR_FAILURE && code != HR_USAGE && code != HR_NO_FIT) || count_lines(err) != 1)
+        fail_msg("%s: exit code %d: %s", fault, code, err);
+}
+
+static void refuse(const char *kind, const char *error, const char *arguments, int32_t coarse)
+{
+    int32_t refused = 0, ended_well = 0;
+    const int32_t step = stride(coarse);
+    for (int32_t n = 1 + (int32_t)strlen(arguments) % step;; n += step) {
+        char fault[64];
+        snprintf(fault, sizeof fault, "%s:%d:%s", kind, n, error);
+        start_over();
+        if (n % 2) shell("cp -a begun/run begun/m.jsonl .");
+        const int code = run_faulty(fault, arguments);
+        if (code < 0) break;
+        refused++;
+        ended_well += code == HR_OK;
+        assert_clean_error(fault, code);
+        assert_nothing_is_half(fault);
+        shell("test -z \"$(find . -name '*partial*')\"");
+        if (*arguments == 't') assert_it_is_gone_on_with(fault);
+    }
+    print_message("%s, %s, %.5s: %d refused, one each; %d ended well\n", kind, error, arguments,
+                  refused, ended_well);
+    assert_true(refused > 0);
+}
+
+static void what_the_system_refuses_before_the_seal_is_told_in_one_sentence(void **state)
+{
+    (void)state;
+    prepare();
+    static const char *const commands[] = { "plan tiny.yaml", train };
+    for (int32_t i = 0; i < 2; i++) {
+        refuse("memory", "ENOMEM", commands[i], 11);
+        refuse("memory", "ENOMEM:on", commands[i], 13);
+        refuse("map", "ENOMEM", commands[i], 1);
+        refuse("open", "EMFILE", commands[i], 61);
+        refuse("open", "EMFILE:on", commands[i], 67);
+        refuse("open", "EACCES", commands[i], 71);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(one_call_that_fails_ends_no_run_and_leaves_nothing_half),
+        IN_A_FOLDER(a_disk_that_stays_full_ends_the_run_and_harms_nothing),
+        IN_A_FOLDER(what_the_system_refuses_before_the_seal_is_told_in_one_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    printf("skip: calls do not fail in a build with a sanitizer\n");
+    return 0;
+}
+
+#endif
