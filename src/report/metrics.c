@@ -148,7 +148,7 @@ hr_status hr_metrics_continue(hr_metrics *metrics, const char *path, int64_t kee
 
 void hr_metrics_cut(hr_metrics *metrics, int64_t bytes)
 {
-    metrics->bytes = bytes;
+    metrics->bytes = hr_min(metrics->bytes, bytes);
     metrics->cut_due = true;
 }
 

@@ -100,7 +100,8 @@ HR_MUST_CHECK hr_status hr_metrics_write_signal(hr_metrics *metrics, int64_t ste
 HR_MUST_CHECK hr_status hr_metrics_write_trouble(hr_metrics *metrics, int64_t step,
                                                  const char *what, hr_error *err);
 
-/* Takes back what comes after so many bytes of whole lines: for a run that goes back. */
+/* Takes back what comes after so many bytes of whole lines, if there are more: for a run that goes
+ * back. */
 void hr_metrics_cut(hr_metrics *metrics, int64_t bytes);
 
 /* Has the lines written so far reach the disk: before a checkpoint is published that knows their

@@ -175,19 +175,23 @@ hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
     return take_state(trainer, err);
 }
 
-/* The next batch to be read is the one after that of the step that went wrong. */
+/* The next batch to be read is the one after that of the step that went wrong. A signal meanwhile
+ * leaves weights of two steps in memory: then the state is what lies in the checkpoint, which has
+ * to be made no more. */
 hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
 {
     char line[256];
     const int64_t wrong = trainer->state.step, bad_steps = trainer->state.bad_steps;
     const int64_t next_batch = wrong + trainer->state.batch_shift + 1;
-    hr_status status = hr_trainer_settle(trainer, true, err);
-    if (status != HR_OK) return status;
+    const double seconds_before = trainer->seconds_before;
     if (!trainer->resume.found)
         return hr_trainer_diverged(trainer, "there is no checkpoint to go back to", err);
-    status = hr_trainer_load(trainer, err);
-    if (status != HR_OK) return status;
+    hr_status status = hr_trainer_load(trainer, err);
+    const hr_status taken = status == HR_INTERRUPTED ? take_state(trainer, err) : status;
+    trainer->seconds_before = seconds_before; /* those of this start are counted from its begin */
+    if (taken != HR_OK) return taken;
     hr_log_rewind(&trainer->log, &trainer->state);
+    if (status != HR_OK) return status;
     trainer->state.bad_steps = bad_steps;
     trainer->state.batch_shift = next_batch - trainer->state.step;
     trainer->result->saved = trainer->is_saved =

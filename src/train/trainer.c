@@ -92,9 +92,10 @@ void hr_trainer_trouble(hr_trainer *trainer, const char *line)
 /* A checkpoint of before was finite, and may still be what began to diverge: its step is named. */
 hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *err)
 {
-    hr_error ignored;
+    hr_error failed;
     char kept[HR_PATH_BYTES + 64] = "no weights are saved";
-    (void)!hr_trainer_settle(trainer, true, &ignored);
+    if (hr_trainer_settle(trainer, true, &failed) != HR_OK)
+        hr_trainer_trouble(trainer, failed.message);
     if (trainer->saved_step)
         snprintf(kept, sizeof kept, "%.200s keeps the weights after step %lld",
                  trainer->config->train.out, (long long)trainer->saved_step);
