@@ -13,6 +13,7 @@ typedef struct {
     const volatile sig_atomic_t *interrupts;
     char shelf[HR_SHELF_PATH_BYTES], place[HR_STEP_PATH_BYTES];
     hr_manifest manifest;
+    int64_t best_step; /* as the newest that can be read knows it; -1: none was read yet */
     _Alignas(4096) char memory[64 << 10];
 } looking;
 
@@ -46,17 +47,18 @@ static hr_status judge(looking *l, int64_t step, bool thorough, hr_error *err)
     return hr_shelf_verify(l->place, &l->manifest, &reader, err);
 }
 
-static void tell(const looking *l, int64_t step, const char *problem)
+static void tell(looking *l, int64_t step, const char *problem)
 {
     const hr_run_state *state = &l->manifest.state;
     hr_checkpoint told = { .step = step, .problem = problem };
     if (!problem) {
+        if (l->best_step < 0) l->best_step = state->best_step;
         told = (hr_checkpoint){ .step = step,
                                 .steps = state->steps,
                                 .tokens = state->tokens,
                                 .last_loss = state->last_loss,
                                 .valid_loss = state->valid_loss,
-                                .is_best = state->best_step == step && state->evaluated == step,
+                                .is_best = l->best_step == step && state->evaluated == step,
                                 .kernels = l->manifest.kernels };
         for (int32_t i = 0; i < l->manifest.file_count; i++)
             told.bytes += l->manifest.files[i].bytes;
@@ -75,6 +77,7 @@ static __attribute__((noinline)) hr_status list(looking *l, const char *folder, 
         status = hr_shelf_newest(l->shelf, step, &step, err);
         if (status != HR_OK || step < 0) break;
         const hr_status judged = judge(l, step, thorough, &found);
+        if (judged == HR_CORRUPT && !hr_file_exists(l->place)) continue; /* let go of meanwhile */
         if (judged == HR_INTERRUPTED || judged == HR_FAILURE)
             return hr_fail(err, judged, "%s", found.message);
         tell(l, step, judged == HR_OK ? NULL : found.message);
@@ -86,7 +89,7 @@ static __attribute__((noinline)) hr_status list(looking *l, const char *folder, 
 hr_status hr_checkpoint_list(const char *folder, bool thorough, const hr_checkpoint_events *events,
                              const volatile sig_atomic_t *interrupts, hr_error *err)
 {
-    looking l = { .events = events, .interrupts = interrupts };
+    looking l = { .events = events, .interrupts = interrupts, .best_step = -1 };
     return list(&l, folder, thorough, err);
 }
 

@@ -213,5 +213,6 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     if (status == HR_OK) return HR_OK;
     fflush(stdout);
     const int code = fail(&s, &err);
-    return status == HR_INTERRUPTED && !result.saved ? 128 + (int)last_signal : code;
+    /* Without a signal its time was over. */
+    return status == HR_INTERRUPTED && !result.saved && last_signal ? 128 + (int)last_signal : code;
 }

@@ -146,12 +146,13 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
 
 static hr_status take_state(hr_trainer *trainer, hr_error *err)
 {
-    const int64_t steps = trainer->state.steps;
+    const int64_t steps = trainer->state.steps, patience = trainer->config->train.patience;
     trainer->state = trainer->resume.manifest.state;
     if (!take_guard(&trainer->state, &trainer->guard))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no whole statistics",
                        trainer->resume.place);
     trainer->state.steps = steps;
+    trainer->state.ended = patience > 0 && trainer->state.waited >= patience;
     trainer->saved_step = trainer->state.step;
     trainer->is_saved = true;
     trainer->seconds_before = trainer->state.seconds;

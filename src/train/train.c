@@ -249,19 +249,22 @@ static void identify_data(run *r)
     hr_hash_print(&hash, r->trainer.data);
 }
 
-/* The run is the one that it goes on from; or what was there before is forgotten, now that it fits
- * and is about to begin. */
-static hr_status go_on_or_start_over(run *r, hr_error *err)
+/* The run is the one that it goes on from. */
+static hr_status go_on(run *r, hr_error *err)
 {
     const hr_resume *resume = &r->trainer.resume;
-    if (resume->found) {
-        hr_resume_tell(resume, r->options, r->admission.compiled.plan.rung);
-        const hr_run_state *state = &resume->manifest.state;
-        const hr_status status = hr_resume_check_data(resume, r->config, r->options,
-                                                      r->trainer.data, err);
-        const bool is_last = state->step == state->steps || state->ended;
-        return status == HR_OK && is_last ? end_for_it(r, err) : status;
-    }
+    if (!resume->found) return HR_OK;
+    hr_resume_tell(resume, r->options, r->admission.compiled.plan.rung);
+    const hr_run_state *state = &resume->manifest.state;
+    const hr_status status = hr_resume_check_data(resume, r->config, r->options, r->trainer.data,
+                                                  err);
+    const bool is_last = state->step == state->steps || state->ended;
+    return status == HR_OK && is_last ? end_for_it(r, err) : status;
+}
+
+/* What was there before is forgotten, now that the run has its memory and is about to begin. */
+static hr_status start_over(run *r, hr_error *err)
+{
     return r->options->fresh && r->config->train.out[0] ? hr_resume_forget(r->config, err) : HR_OK;
 }
 
@@ -287,8 +290,9 @@ static hr_status whole_run(run *r, hr_error *err)
     if (status != HR_OK) return status;
     identify_data(r);
     status = open_run(r, err);
-    if (status == HR_OK) status = go_on_or_start_over(r, err);
+    if (status == HR_OK) status = go_on(r, err);
     if (status == HR_OK) status = take_memory(r, err);
+    if (status == HR_OK) status = start_over(r, err);
     if (status != HR_OK) return status;
     hr_error settled;
     status = hr_trainer_run(&r->trainer, err);

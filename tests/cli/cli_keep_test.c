@@ -51,6 +51,7 @@ static void the_newest_the_best_and_those_of_every_so_many_steps_stay(void **sta
     const char *line = strstr(out, row);
     assert_non_null(line);
     assert_non_null(strstr(line, "best"));
+    assert_null(strstr(strstr(out, "best") + 1, "best")); /* one alone, of what each thought best */
     assert_int_equal(run("checkpoint prune run train.keep_best=false"), HR_OK);
     assert_string_equal(steps_kept(), "12 ");
     assert_int_equal(run("checkpoint verify run --json"), HR_OK);
@@ -81,6 +82,13 @@ static void patience_and_time_end_a_run(void **state)
                          "train.optimizer.clip=none"),
                      HR_OK);
     assert_non_null(strstr(out, "the run is complete"));
+    assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
+                         "train.steps=100000 train.eval_every=1 train.patience=6 "
+                         "--allow-change train.patience "
+                         "train.schedule.kind=constant train.optimizer.lr=0.5 "
+                         "train.optimizer.clip=none"),
+                     HR_OK);
+    assert_non_null(strstr(out, "validation loss")); /* more patience, and it goes on */
 
     assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out run "
                          "train.steps=1000000000 train.max_seconds=1"),
