@@ -290,7 +290,7 @@ static void a_signal_while_it_goes_back_leaves_what_it_goes_back_to(void **state
                      "optimizer: {lr: 1, weight_decay: 10, clip: none}, "
                      "schedule: {kind: constant}, checkpoint_every: 3, bad_steps: rewind, "
                      "bad_steps_max: 1000000}\n");
-    for (int32_t i = 0; i < 20; i++) {
+    for (int32_t i = 0; i < 12; i++) {
         char command[512];
         snprintf(
             command, sizeof command,
