@@ -109,6 +109,28 @@ hr_status hr_keeper_begin(hr_keeper *keeper, int64_t step, char *text, int64_t t
     return status;
 }
 
+static void keep(void *context);
+
+void hr_keeper_finish(hr_keeper *keeper)
+{
+    keeper->manifest.file_count = 0;
+    keeper->pending = true;
+    hr_aside_run(&keeper->aside, keep, keeper);
+}
+
+bool hr_keeper_told(hr_keeper *keeper, bool wait, hr_status *status, hr_error *err)
+{
+    if (!keeper->pending) return false;
+    if (wait) hr_aside_wait(&keeper->aside);
+    else if (hr_aside_is_busy(&keeper->aside)) return false;
+    keeper->pending = false;
+    *status = keeper->status;
+    if (*status != HR_OK && err) *err = keeper->err;
+    return true;
+}
+
+/* ---- behind */
+
 /* A small file, whole; the manifest has it then. */
 static hr_status put_text(hr_keeper *keeper, const char *name, const char *text, int64_t bytes,
                           hr_error *err)
@@ -125,41 +147,19 @@ static hr_status put_text(hr_keeper *keeper, const char *name, const char *text,
     return HR_OK;
 }
 
-static void keep(void *context);
-
-hr_status hr_keeper_finish(hr_keeper *keeper, char *text, int64_t text_bytes, hr_error *err)
+static hr_status put_texts(hr_keeper *keeper, hr_error *err)
 {
     hr_writer recipe = { keeper->text, HR_RECIPE_BYTES };
-    keeper->manifest.file_count = 0;
-    const int64_t config_bytes = hr_weights_config(keeper->config, text, text_bytes);
-    hr_status status = put_text(keeper, hr_weights_config_name, text, config_bytes, err);
+    const int64_t bytes = hr_weights_config(keeper->config, keeper->text, HR_RECIPE_BYTES);
+    hr_status status = put_text(keeper, hr_weights_config_name, keeper->text, bytes, err);
+    if (status != HR_OK) return status;
     hr_recipe_print(keeper->config, &recipe);
     HR_ASSERT(!recipe.cut);
-    if (status == HR_OK) status = put_text(keeper, hr_recipe_name, recipe.text, recipe.used, err);
-    if (status == HR_OK)
-        status = put_text(keeper, strategy_name, keeper->strategy,
-                          (int64_t)strlen(keeper->strategy), err);
-    if (status != HR_OK) {
-        hr_keeper_abort(keeper);
-        return status;
-    }
-    keeper->pending = true;
-    hr_aside_run(&keeper->aside, keep, keeper);
-    return HR_OK;
+    status = put_text(keeper, hr_recipe_name, recipe.text, recipe.used, err);
+    if (status != HR_OK) return status;
+    return put_text(keeper, strategy_name, keeper->strategy, (int64_t)strlen(keeper->strategy),
+                    err);
 }
-
-bool hr_keeper_told(hr_keeper *keeper, bool wait, hr_status *status, hr_error *err)
-{
-    if (!keeper->pending) return false;
-    if (wait) hr_aside_wait(&keeper->aside);
-    else if (hr_aside_is_busy(&keeper->aside)) return false;
-    keeper->pending = false;
-    *status = keeper->status;
-    if (*status != HR_OK && err) *err = keeper->err;
-    return true;
-}
-
-/* ---- behind */
 
 static hr_status commit_files(hr_keeper *keeper, hr_error *err)
 {
@@ -290,7 +290,8 @@ static void keep(void *context)
 {
     hr_keeper *keeper = context;
     hr_error *err = &keeper->err;
-    hr_status status = commit_files(keeper, err);
+    hr_status status = put_texts(keeper, err);
+    if (status == HR_OK) status = commit_files(keeper, err);
     if (status == HR_OK) status = verify(keeper, err);
     if (status == HR_OK) status = hr_log_flush(keeper->log, err);
     if (status == HR_OK) status = put_manifest(keeper, err);

