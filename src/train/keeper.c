@@ -98,6 +98,7 @@ hr_status hr_keeper_begin(hr_keeper *keeper, int64_t step, char *text, int64_t t
                           hr_error *err)
 {
     hr_aside_wait(&keeper->aside);
+    keeper->made = false;
     hr_status status = make_partial(keeper, step, err);
     for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
         if (!hr_kept_any(keeper->program, (hr_kept)kept)) continue;
@@ -296,13 +297,15 @@ static void keep(void *context)
     if (status == HR_OK) status = hr_log_flush(keeper->log, err);
     if (status == HR_OK) status = put_manifest(keeper, err);
     if (status == HR_OK) status = give_name(keeper, err);
-    if (status != HR_OK) hr_keeper_abort(keeper);
+    keeper->made = status == HR_OK;
+    if (!keeper->made) hr_keeper_abort(keeper);
     if (status == HR_OK)
         status = hr_keeper_publish(keeper->place, keeper->config->train.out, keeper->buffer,
                                    HR_KEEPER_BUFFER, err);
+    keeper->status = status;
+    keeper->tidied = HR_OK;
     /* Only after the new one is there and was read back. */
     if (status == HR_OK)
-        status = hr_shelf_prune(keeper->shelf, keeper->config, keeper->manifest.state.step,
-                                keeper->manifest.state.best_step, err);
-    keeper->status = status;
+        keeper->tidied = hr_shelf_prune(keeper->shelf, keeper->config, keeper->manifest.state.step,
+                                        keeper->manifest.state.best_step, &keeper->tidied_err);
 }

@@ -29,8 +29,10 @@ typedef struct {
     hr_weights_out files[HR_KEPT_KINDS];
     bool begun[HR_KEPT_KINDS];
     bool pending;     /* handed over, and its end not yet told */
-    hr_status status; /* of what was handed over last */
-    hr_error err;
+    bool made;        /* what was handed over last has its name, */
+    hr_status status; /* and its weights their place */
+    hr_status tidied; /* what need not stay is gone */
+    hr_error err, tidied_err;
 } hr_keeper;
 
 enum { HR_KEEPER_BUFFER = 256 << 10 };
@@ -63,9 +65,10 @@ void hr_keeper_finish(hr_keeper *keeper);
 /* Forgets what was begun and not finished. */
 void hr_keeper_abort(hr_keeper *keeper);
 
-/* Whether what was handed over has come to an end that was not told yet. Then
- *   status  out: HR_OK, and the checkpoint of keeper->manifest.state.step is there; or what went
- *           wrong, in err
+/* Whether what was handed over has come to an end that was not told yet. Then keeper->made says
+ * whether the checkpoint of keeper->manifest.state.step is there, keeper->tidied whether older ones
+ * could be removed, and
+ *   status  out: HR_OK, and it is there with its weights in their place; or what went wrong, in err
  * wait: until it has, if anything was handed over. */
 bool hr_keeper_told(hr_keeper *keeper, bool wait, hr_status *status, hr_error *err);
 

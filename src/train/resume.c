@@ -126,9 +126,11 @@ static hr_status check_known(const hr_train_options *options, hr_error *err)
 static hr_status find(const char *shelf, const hr_config *config, const hr_train_options *options,
                       hr_resume *resume, hr_error *err)
 {
-    hr_status status = hr_shelf_remove_partial(shelf, err);
-    if (status != HR_OK || options->fresh) return status;
-    status = find_whole(shelf, options, resume, err);
+    hr_error left;
+    /* Another checkpoint has another name: what cannot be removed is in nobody's way. */
+    if (hr_shelf_remove_partial(shelf, &left) != HR_OK) tell(options, left.message);
+    if (options->fresh) return HR_OK;
+    hr_status status = find_whole(shelf, options, resume, err);
     return status == HR_OK && resume->found ? check_recipe(config, options, resume, err) : status;
 }
 

@@ -57,15 +57,18 @@ hr_status hr_trainer_settle(hr_trainer *trainer, bool wait, hr_error *err)
     const hr_keeper *keeper = trainer->keeper;
     hr_status status = HR_OK;
     if (!hr_keeper_told(trainer->keeper, wait, &status, err)) return HR_OK;
+    if (keeper->made) {
+        trainer->saved_step = keeper->manifest.state.step;
+        trainer->resume.found = true;
+        trainer->resume.manifest = keeper->manifest;
+        memcpy(trainer->resume.place, keeper->place, sizeof keeper->place);
+    }
     if (status != HR_OK) {
         trainer->is_saved = false;
         return status;
     }
-    trainer->saved_step = keeper->manifest.state.step;
-    trainer->resume.found = true;
-    trainer->resume.manifest = keeper->manifest;
-    memcpy(trainer->resume.place, keeper->place, sizeof keeper->place);
     trainer->result->saved = trainer->saved_step == trainer->state.step;
+    if (keeper->tidied != HR_OK) hr_trainer_trouble(trainer, keeper->tidied_err.message);
     if (events->saved) events->saved(events->context, trainer->config->train.out);
     return HR_OK;
 }

@@ -268,8 +268,8 @@ static hr_status unless_it_can_wait(hr_trainer *trainer, hr_status status, bool 
 {
     char line[HR_ERROR_BYTES + 64];
     if (last || (status != HR_FAILURE && status != HR_USAGE && status != HR_CORRUPT)) return status;
-    snprintf(line, sizeof line, "step %lld: no checkpoint: %s", (long long)trainer->state.step,
-             err->message);
+    snprintf(line, sizeof line, "step %lld: %s: %s", (long long)trainer->state.step,
+             trainer->keeper->made ? "a checkpoint alone" : "no checkpoint", err->message);
     hr_trainer_trouble(trainer, line);
     return HR_OK;
 }

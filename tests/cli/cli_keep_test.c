@@ -306,6 +306,24 @@ static void a_signal_while_it_goes_back_leaves_what_it_goes_back_to(void **state
     assert_int_equal(run("checkpoint verify run"), HR_OK);
 }
 
+static void what_cannot_be_removed_is_told_and_the_run_goes_on(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("%s --fresh train.checkpoint_every=4", run_words), HR_OK);
+    assert_string_equal(steps_kept(), "8 12 ");
+    assert_int_equal(mkdir("run/checkpoints/step-000000000008/notes", 0777), 0);
+    for (int32_t steps = 16; steps <= 20; steps += 4) {
+        assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=%d "
+                             "train.checkpoint_every=4 --allow-change train.steps",
+                             steps),
+                         HR_OK);
+        assert_non_null(strstr(err, "notes cannot be removed: "));
+    }
+    assert_string_equal(steps_kept(), "16 20 ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +335,7 @@ int main(void)
         IN_A_FOLDER(a_second_run_in_a_folder_is_refused),
         IN_A_FOLDER(a_step_that_goes_wrong_is_left_out_or_gone_back_from),
         IN_A_FOLDER(a_run_that_only_goes_wrong_ends),
+        IN_A_FOLDER(what_cannot_be_removed_is_told_and_the_run_goes_on),
         IN_A_FOLDER(a_signal_while_it_goes_back_leaves_what_it_goes_back_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
