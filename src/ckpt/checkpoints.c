@@ -145,7 +145,7 @@ static hr_status remove_others(looking *l, const hr_config *config, int64_t whol
         hr_status status = hr_shelf_newest(l->shelf, step, &step, err);
         if (status != HR_OK || step < 0) return status;
         const hr_status judged = step == whole ? HR_OK : judge(l, step, true, &ignored);
-        if (judged == HR_INTERRUPTED || judged == HR_FAILURE)
+        if (judged != HR_OK && judged != HR_CORRUPT)
             return hr_fail(err, judged, "%s", ignored.message);
         if (judged == HR_OK && hr_shelf_keeps(config, best_step, step, kept)) kept++;
         else status = remove_step(l, step, err);

@@ -239,6 +239,17 @@ static bool is_whole(const char *text, int64_t bytes)
     return !memcmp(text + bytes - TAIL_BYTES, tail, TAIL_BYTES);
 }
 
+/* Hashes are no promise of sense: these numbers are added up and counted with. */
+static bool is_sane(const hr_run_state *state)
+{
+    const int64_t most = INT64_C(1) << 41;
+    for (int32_t i = 0; i < ROW_COUNT; i++)
+        if (!rows[i].real &&
+            *(const int64_t *)(const void *)((const char *)state + rows[i].offset) < 0)
+            return false;
+    return state->step <= state->steps && state->steps <= most && state->batch_shift <= most;
+}
+
 hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text, int64_t bytes,
                            hr_error *err)
 {
@@ -250,12 +261,12 @@ hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text, 
     if (!read_all(&r) || r.version < 0)
         return hr_fail(err, HR_CORRUPT, "%s: is no manifest of a checkpoint", path);
     if (r.version != HR_MANIFEST_VERSION)
-        return hr_fail(err, HR_CORRUPT, "%s: is of version %lld, and this program reads version %d",
-                       path, (long long)r.version, HR_MANIFEST_VERSION);
-    const hr_run_state *state = &manifest->state;
-    if (r.seen == (1u << ROW_COUNT) - 1 && r.has_levels && r.has_files && state->step >= 0 &&
-        state->tokens >= 0 && state->batch_shift >= 0 && state->log_bytes >= 0 &&
-        state->metrics_bytes >= 0)
+        return hr_fail(
+            err, HR_USAGE,
+            "%s: is of version %lld, and this program reads version %d: take the program "
+            "that wrote it, or another folder",
+            path, (long long)r.version, HR_MANIFEST_VERSION);
+    if (r.seen == (1u << ROW_COUNT) - 1 && r.has_levels && r.has_files && is_sane(&manifest->state))
         return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: has no whole state", path);
 }

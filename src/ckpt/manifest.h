@@ -67,7 +67,8 @@ int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYT
 
 /* Reads one that lies in text [bytes], which is written to.
  *   path  for the sentence
- * Errors   CORRUPT  anything but a whole manifest of this version. */
+ * Errors   USAGE    one of another version, which another program can read
+ *          CORRUPT  anything else but a whole manifest. */
 HR_MUST_CHECK hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text,
                                          int64_t bytes, hr_error *err);
 

@@ -34,7 +34,7 @@ HR_MUST_CHECK hr_status hr_shelf_newest(const char *shelf, int64_t below, int64_
 
 /* Reads the manifest of a step.
  *   text  [HR_MANIFEST_BYTES], used while this runs
- * * Errors   CORRUPT  it is missing, or not one of that step; a link
+ * Errors   CORRUPT  it is missing, or not one of that step; a link
  *          FAILURE  the system refuses now. */
 HR_MUST_CHECK hr_status hr_shelf_read(const char *shelf, int64_t step, char *text,
                                       hr_manifest *manifest, hr_error *err);

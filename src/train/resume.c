@@ -24,6 +24,17 @@ static bool tell_progress(void *context, int64_t bytes_done, int64_t bytes_total
 
 /* ---- whole */
 
+/* What every checkpoint has, and what a hash says nothing about. */
+static hr_status check_sense(const hr_resume *resume, hr_error *err)
+{
+    const hr_manifest *manifest = &resume->manifest;
+    if (!hr_manifest_find(manifest, hr_recipe_name))
+        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", resume->place,
+                       hr_recipe_name);
+    if (hr_resume_has_statistics(&manifest->state)) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no whole statistics", resume->place);
+}
+
 static hr_status try_step(const char *shelf, int64_t step, const hr_train_options *options,
                           hr_resume *resume, hr_error *err)
 {
@@ -36,8 +47,8 @@ static hr_status try_step(const char *shelf, int64_t step, const hr_train_option
     hr_status status = hr_path_join(shelf, hr_step_name(step, name), resume->place,
                                     sizeof resume->place, err);
     if (status == HR_OK) status = hr_shelf_read(shelf, step, memory, &resume->manifest, err);
-    return status == HR_OK ? hr_shelf_verify(resume->place, &resume->manifest, &reader, err)
-                           : status;
+    if (status == HR_OK) status = hr_shelf_verify(resume->place, &resume->manifest, &reader, err);
+    return status == HR_OK ? check_sense(resume, err) : status;
 }
 
 static hr_status find_whole(const char *shelf, const hr_train_options *options, hr_resume *resume,
@@ -103,11 +114,14 @@ static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
                                                         const hr_resume *resume, hr_error *err)
 {
     hr_config before;
+    hr_error why;
     char path[HR_STEP_PATH_BYTES + 32];
-    hr_status status = hr_path_join(resume->place, hr_recipe_name, path, sizeof path, err);
+    hr_status status = hr_path_join(resume->place, hr_recipe_name, path, sizeof path, &why);
     hr_config_default(&before);
-    if (status == HR_OK) status = hr_config_read(&before, path, err);
-    return status == HR_OK ? compare(&before, config, options, resume, err) : status;
+    if (status == HR_OK) status = hr_config_read(&before, path, &why);
+    if (status != HR_OK)
+        return hr_fail(err, status == HR_USAGE ? HR_CORRUPT : status, "%s", why.message);
+    return compare(&before, config, options, resume, err);
 }
 
 /* ---- all of it */

@@ -42,6 +42,9 @@ HR_MUST_CHECK hr_status hr_resume_check_data(const hr_resume *resume, const hr_c
                                              const hr_train_options *options, const char *data,
                                              hr_error *err);
 
+/* Whether the guard of a run can go on with the numbers that a state has of it. Pure. */
+bool hr_resume_has_statistics(const hr_run_state *state);
+
 /* Removes the checkpoints that a run which ended had still to remove. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config,
                                        hr_error *err);

@@ -49,6 +49,12 @@ static bool take_guard(const hr_run_state *state, hr_guard *guard)
     return hr_guard_is_whole(guard);
 }
 
+bool hr_resume_has_statistics(const hr_run_state *state)
+{
+    hr_guard guard;
+    return take_guard(state, &guard);
+}
+
 /* ---- laying down */
 
 hr_status hr_trainer_settle(hr_trainer *trainer, bool wait, hr_error *err)
@@ -139,11 +145,15 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
 {
     const hr_program *program = trainer->executor.program;
     hr_status status = HR_OK;
-    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++)
-        if (hr_kept_any(program, (hr_kept)kept))
-            status = hr_weights_in_open_kept(&trainer->kept[kept], program, (hr_kept)kept,
-                                             trainer->resume.place, trainer->weights_text,
-                                             hr_weights_text_bytes(program), err);
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
+        if (!hr_kept_any(program, (hr_kept)kept)) continue;
+        if (!hr_manifest_find(&trainer->resume.manifest, hr_kept_name((hr_kept)kept)))
+            return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", trainer->resume.place,
+                           hr_kept_name((hr_kept)kept));
+        status = hr_weights_in_open_kept(&trainer->kept[kept], program, (hr_kept)kept,
+                                         trainer->resume.place, trainer->weights_text,
+                                         hr_weights_text_bytes(program), err);
+    }
     return status;
 }
 

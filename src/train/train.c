@@ -296,6 +296,7 @@ static hr_status whole_run(run *r, hr_error *err)
     if (status != HR_OK) return status;
     hr_error settled;
     status = hr_trainer_run(&r->trainer, err);
+    if (status != HR_OK && !r->trainer.start_ns) return status; /* the log is left as it was */
     const hr_status promise = settle(r, &settled);
     if (promise == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
     *err = settled;

@@ -385,6 +385,7 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
 {
     hr_error ignored;
     hr_status status = hr_trainer_load(trainer, err);
+    if (status != HR_OK && status != HR_INTERRUPTED) return status;
     trainer->start_ns = hr_clock_ns();
     if (status == HR_OK) status = run_steps(trainer, err);
     if (status == HR_INTERRUPTED ||

@@ -1,114 +1,485 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_resume_test.c - a run that goes on from an odd place: damaged checkpoints beside it, between
- * its last step and its last line, before its last sample, with another micro-batch. */
-#include <signal.h>
+/* cli_resume_test.c - folders that a run cannot go on in as they are: one sentence, a code, and
+ * nothing in them changed; and checkpoints that it passes over for an older one.
+ *
+ * The run of six steps has checkpoints after two and four of them, and computes the last two
+ * again. */
+#define _GNU_SOURCE
+#include <sys/stat.h>
 
+#include "ckpt/manifest.h"
 #include "headroom/status.h"
 #include "support/program.h"
 
-static const char words[] = "train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
-                            "train.steps=12 train.checkpoint_every=4 train.keep_best=false "
-                            "train.sample_tokens=2000 train.sample_temperature=1";
+static const char recipe[] =
+    "model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32}\n"
+    "train: {batch: 4, seq_len: 16, steps: 6, threads: 1, checkpoint_every: 2, keep_last: 3}\n";
 
-/* A run was killed there, heard a signal there, or was killed within its last line. */
-static void a_log_without_its_last_line_gets_it(void **state)
+static const char train[] = "train recipe.yaml data.train=text.txt --out run";
+
+#define STEP_2 "run/checkpoints/step-000000000002"
+#define STEP_4 "run/checkpoints/step-000000000004"
+
+static char weights[PROGRAM_TEXT_BYTES], text[PROGRAM_TEXT_BYTES];
+static size_t weights_bytes;
+
+static void shell(const char *command)
 {
-    (void)state;
+    assert_int_equal(system(command), 0);
+}
+
+static size_t get_bytes(const char *name, char *bytes)
+{
+    FILE *file = fopen(name, "rb");
+    assert_non_null(file);
+    const size_t count = fread(bytes, 1, PROGRAM_TEXT_BYTES, file);
+    fclose(file);
+    assert_true(count > 0 && count < PROGRAM_TEXT_BYTES);
+    return count;
+}
+
+static void put_bytes(const char *name, const char *bytes, size_t count)
+{
+    FILE *file = fopen(name, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void prepare(void)
+{
     require_program();
     put_tiny_and_text();
-    static const char *const changes[] = {
-        "sed -i '$d' run/metrics.jsonl",
-        "sed -i '$i {\"event\":\"signal\",\"signal\":\"SIGTERM\",\"step\":12}' run/metrics.jsonl",
-        "sed -i '$d' run/metrics.jsonl && printf '{\"arena_by' >>run/metrics.jsonl",
-        "truncate -s -1 run/metrics.jsonl",
-    };
-    static const char all_but_bytes[] = "sed 's/\"arena_bytes.*,/,/' run/metrics.jsonl >left.txt";
-    assert_int_equal(run("%s", words), HR_OK);
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        static char before[PROGRAM_TEXT_BYTES];
-        assert_int_equal(system(all_but_bytes), 0);
-        get("left.txt", before);
-        assert_int_equal(system(changes[i]), 0);
-        assert_int_equal(run("%s", words), HR_OK);
-        assert_null(strstr(out, "the run is complete"));
-        assert_null(strstr(out, "step 12/12"));
-        assert_int_equal(system(all_but_bytes), 0);
-        get("left.txt", out);
-        assert_string_equal(out, before);
-        assert_int_equal(run("%s", words), HR_OK);
-        assert_non_null(strstr(out, "the run is complete"));
+    put("recipe.yaml", recipe);
+    assert_int_equal(run("%s", train), HR_OK);
+    weights_bytes = get_bytes("run/model.safetensors", weights);
+    shell("rm -r run/checkpoints/step-000000000006 && mv run kept");
+}
+
+static void restore(void)
+{
+    shell("rm -rf run && cp -a kept run");
+}
+
+/* ---- what lies */
+
+static void sign(const char *place, hr_manifest *manifest)
+{
+    static char printed[HR_MANIFEST_BYTES];
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", place, hr_manifest_name);
+    const int64_t bytes = hr_manifest_print(manifest, printed);
+    put_bytes(path, printed, (size_t)bytes);
+}
+
+static hr_manifest manifest_of(const char *place)
+{
+    char path[256];
+    hr_manifest manifest;
+    snprintf(path, sizeof path, "%s/%s", place, hr_manifest_name);
+    const size_t bytes = get_bytes(path, text);
+    assert_int_equal(hr_manifest_read(&manifest, path, text, (int64_t)bytes, NULL), HR_OK);
+    return manifest;
+}
+
+/* Has the manifest say what is true of a file now. */
+static void sign_file(const char *place, const char *name)
+{
+    char path[256];
+    hr_hash hash;
+    hr_manifest manifest = manifest_of(place);
+    snprintf(path, sizeof path, "%s/%s", place, name);
+    const size_t bytes = get_bytes(path, text);
+    hr_hash_begin(&hash);
+    hr_hash_add(&hash, text, (int64_t)bytes);
+    hr_manifest_file *file = (hr_manifest_file *)(uintptr_t)hr_manifest_find(&manifest, name);
+    assert_non_null(file);
+    file->bytes = (int64_t)bytes;
+    hr_hash_print(&hash, file->hash);
+    sign(place, &manifest);
+}
+
+/* The text of a manifest with one part replaced, and a hash that is right. */
+static void replace(const char *place, const char *part, const char *by)
+{
+    static char changed[PROGRAM_TEXT_BYTES];
+    char path[256], digits[HR_HASH_BYTES];
+    hr_hash hash;
+    snprintf(path, sizeof path, "%s/%s", place, hr_manifest_name);
+    text[get_bytes(path, text)] = 0;
+    char *tail = NULL;
+    for (char *at = text; (at = strstr(at, ",\"xxh3_128\":")); at++) tail = at;
+    assert_non_null(tail);
+    *tail = 0;
+    const char *found = strstr(text, part);
+    assert_non_null(found);
+    int length = snprintf(changed, sizeof changed, "%.*s%s%s", (int)(found - text), text, by,
+                          found + strlen(part));
+    hr_hash_begin(&hash);
+    hr_hash_add(&hash, changed, length);
+    length += snprintf(changed + length, sizeof changed - (size_t)length, ",\"xxh3_128\":\"%s\"}\n",
+                       hr_hash_print(&hash, digits));
+    put_bytes(path, changed, (size_t)length);
+}
+
+static void another_version(void)
+{
+    replace(STEP_4, "{\"headroom_checkpoint\":1,", "{\"headroom_checkpoint\":2,");
+}
+
+static void another_length(void)
+{
+    hr_manifest manifest = manifest_of(STEP_4);
+    manifest.files[0].bytes++;
+    sign(STEP_4, &manifest);
+}
+
+static void another_hash(void)
+{
+    hr_manifest manifest = manifest_of(STEP_4);
+    manifest.files[0].hash[0] = manifest.files[0].hash[0] == '0' ? '1' : '0';
+    sign(STEP_4, &manifest);
+}
+
+static void another_step(void)
+{
+    hr_manifest manifest = manifest_of(STEP_4);
+    manifest.state.step = 5;
+    sign(STEP_4, &manifest);
+}
+
+static void a_file_outside(void)
+{
+    replace(STEP_4, "\"name\":\"config.json\"", "\"name\":\"../../config.json\"");
+}
+
+/* The same length and another header: two sizes change places. */
+static void another_shape(void)
+{
+    const char *name = STEP_4 "/model.safetensors";
+    const size_t bytes = get_bytes(name, text);
+    char *shape = memmem(text, bytes, "[32,16]", 7);
+    if (!shape) shape = memmem(text, bytes, "[16,32]", 7);
+    assert_non_null(shape);
+    memcpy(shape, shape[1] == '3' ? "[16,32]" : "[32,16]", 7);
+    put_bytes(name, text, bytes);
+    sign_file(STEP_4, "model.safetensors");
+}
+
+static void a_file_that_is_longer(void)
+{
+    const char *name = STEP_4 "/moment_1.safetensors";
+    const size_t bytes = get_bytes(name, text);
+    memset(text + bytes, 0, 64);
+    put_bytes(name, text, bytes + 64);
+    sign_file(STEP_4, "moment_1.safetensors");
+}
+
+/* Neither there nor in the manifest. */
+static void a_moment_less(void)
+{
+    hr_manifest manifest = manifest_of(STEP_4);
+    int32_t kept = 0;
+    for (int32_t i = 0; i < manifest.file_count; i++)
+        if (strcmp(manifest.files[i].name, "moment_2.safetensors"))
+            manifest.files[kept++] = manifest.files[i];
+    assert_int_equal(kept, manifest.file_count - 1);
+    manifest.file_count = kept;
+    sign(STEP_4, &manifest);
+    assert_int_equal(unlink(STEP_4 "/moment_2.safetensors"), 0);
+}
+
+static void no_recipe(void)
+{
+    replace(STEP_4, "\"name\":\"recipe.yaml\"", "\"name\":\"strategy.yaml\"");
+    assert_int_equal(unlink(STEP_4 "/recipe.yaml"), 0);
+    sign_file(STEP_4, "strategy.yaml");
+}
+
+static void a_recipe_that_is_none(void)
+{
+    put(STEP_4 "/recipe.yaml", "model: [\n");
+    sign_file(STEP_4, "recipe.yaml");
+}
+
+static void a_batch_out_of_reach(void)
+{
+    hr_manifest manifest = manifest_of(STEP_4);
+    manifest.state.batch_shift = INT64_MAX;
+    sign(STEP_4, &manifest);
+}
+
+static void a_log_out_of_reach(void)
+{
+    hr_manifest manifest = manifest_of(STEP_4);
+    manifest.state.log_bytes = INT64_MAX;
+    sign(STEP_4, &manifest);
+}
+
+static void statistics_that_are_none(void)
+{
+    hr_manifest manifest = manifest_of(STEP_4);
+    for (int64_t i = 0; i < manifest.state.level_count; i++) manifest.state.levels[i] = 1e300;
+    sign(STEP_4, &manifest);
+}
+
+static void more_steps_than_there_are(void)
+{
+    shell("mv " STEP_4 " run/checkpoints/step-000000000400");
+    hr_manifest manifest = manifest_of("run/checkpoints/step-000000000400");
+    manifest.state.step = 400;
+    sign("run/checkpoints/step-000000000400", &manifest);
+}
+
+/* ---- what is not what it should be */
+
+static void another_model(void)
+{
+    shell("rm -rf other && \"$HEADROOM\" train recipe.yaml model.d_model=32 data.train=text.txt "
+          "--out other >out.txt && rm -r run/checkpoints && mv other/checkpoints run && rm -r "
+          "run/checkpoints/step-000000000006");
+}
+
+static void half_deleted(void)
+{
+    shell("rm " STEP_4 "/m*");
+}
+
+static void no_manifest(void)
+{
+    shell("rm " STEP_4 "/manifest.json");
+}
+
+static void a_manifest_of_nothing(void)
+{
+    shell(": >" STEP_4 "/manifest.json");
+}
+
+static void all_half_deleted(void)
+{
+    shell("rm run/checkpoints/*/model.safetensors");
+}
+
+static void a_link_for_a_file(void)
+{
+    shell("cp " STEP_4 "/model.safetensors outside && ln -sf ../../../outside " STEP_4
+          "/model.safetensors");
+}
+
+static void a_link_for_a_manifest(void)
+{
+    shell("cp " STEP_4 "/manifest.json outside && ln -sf ../../../outside " STEP_4
+          "/manifest.json");
+}
+
+static void a_link_for_a_step(void)
+{
+    shell("rm -rf outside && mv " STEP_4 " outside && ln -s ../../outside " STEP_4);
+}
+
+static void a_pipe_for_a_file(void)
+{
+    shell("rm " STEP_4 "/config.json && mkfifo " STEP_4 "/config.json");
+}
+
+static void a_file_for_a_step(void)
+{
+    shell("rm -r " STEP_4 " && echo notes >" STEP_4);
+}
+
+static void a_file_for_all(void)
+{
+    shell("rm -r run/checkpoints && echo notes >run/checkpoints");
+}
+
+static void notes_for_a_log(void)
+{
+    put("run/metrics.jsonl", "my notes\n");
+}
+
+static void a_log_that_is_shorter(void)
+{
+    shell("head -n 1 kept/metrics.jsonl >run/metrics.jsonl");
+}
+
+static void a_directory_for_a_log(void)
+{
+    shell("rm run/metrics.jsonl && mkdir run/metrics.jsonl");
+}
+
+static const struct {
+    void (*spoil)(void);
+    int code;
+    const char *said;
+} cases[] = {
+    /* gone on with an older one */
+    { another_length, HR_OK, "bytes, and its manifest says" },
+    { another_hash, HR_OK, "is damaged: its hash is" },
+    { another_step, HR_OK, "is the manifest of step 5" },
+    { a_file_outside, HR_OK, "is no manifest of a checkpoint" },
+    { statistics_that_are_none, HR_OK, "its manifest has no whole statistics" },
+    { no_recipe, HR_OK, "its manifest has no recipe.yaml" },
+    { a_batch_out_of_reach, HR_OK, "has no whole state" },
+    { more_steps_than_there_are, HR_OK, "has no whole state" },
+    { half_deleted, HR_OK, "No such file or directory" },
+    { no_manifest, HR_OK, "No such file or directory" },
+    { a_manifest_of_nothing, HR_OK, "is no whole manifest" },
+    { a_link_for_a_file, HR_OK, "is a symbolic link" },
+    { a_link_for_a_manifest, HR_OK, "is a symbolic link" },
+    { a_link_for_a_step, HR_OK, "cannot be opened as a directory" },
+    { a_pipe_for_a_file, HR_OK, "config.json: is no file" },
+    { a_file_for_a_step, HR_OK, "cannot be opened as a directory" },
+    /* refused */
+    { another_version, HR_USAGE, "is of version 2, and this program reads version 1" },
+    { another_model, HR_USAGE, "holds a run of another recipe, at step 4: 1 key differs" },
+    { another_shape, HR_CORRUPT, "model.safetensors" },
+    { a_file_that_is_longer, HR_CORRUPT, "moment_1.safetensors" },
+    { a_moment_less, HR_CORRUPT, "moment_2.safetensors" },
+    { a_recipe_that_is_none, HR_CORRUPT, "recipe.yaml" },
+    { a_log_out_of_reach, HR_CORRUPT, "metrics.jsonl" },
+    { all_half_deleted, HR_CORRUPT, "none of its checkpoints is whole; type --fresh" },
+    { a_file_for_all, HR_USAGE, "run/checkpoints: cannot be opened as a directory" },
+    { notes_for_a_log, HR_CORRUPT, "metrics.jsonl" },
+    { a_log_that_is_shorter, HR_CORRUPT, "metrics.jsonl" },
+    { a_directory_for_a_log, HR_USAGE, "metrics.jsonl" },
+};
+
+/* Names and sums of everything, but for the lock and what a start tells TensorBoard. */
+static void list_into(const char *name)
+{
+    char command[256];
+    snprintf(command, sizeof command,
+             "{ find run -not -name lock -not -name 'events.*' -not -name tensorboard | sort; "
+             "find run outside -type f -not -name lock -not -name 'events.*' 2>no.txt "
+             "| sort | xargs cksum; } >%s",
+             name);
+    shell(command);
+}
+
+static bool is_same(void)
+{
+    list_into("after.txt");
+    return system("cmp -s before.txt after.txt") == 0;
+}
+
+static void what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over(void **state)
+{
+    (void)state;
+    prepare();
+    int32_t wrong = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        restore();
+        cases[i].spoil();
+        list_into("before.txt");
+        const int code = run("%s", train);
+        const bool refused = cases[i].code != HR_OK;
+        const char *last = strstr(err, "headroom: ");
+        for (const char *next; last && (next = strstr(last + 1, "\nheadroom: ")); last = next + 1)
+            continue;
+        bool fine = code == cases[i].code;
+        fine &= !cases[i].said || (last && strstr(err, cases[i].said));
+        if (refused) fine &= is_same();
+        else
+            fine &= get_bytes("run/model.safetensors", text) == weights_bytes &&
+                    !memcmp(text, weights, weights_bytes);
+        if (!fine)
+            print_message("case %zu (%s): code %d, %s: %s", i, cases[i].said ? cases[i].said : "",
+                          code, is_same() ? "same" : "changed", err);
+        wrong += !fine;
     }
-    assert_int_equal(unlink("run/metrics.jsonl"),
-                     0); /* whoever does not want it has no more to do */
-    assert_int_equal(run("%s", words), HR_OK);
-    assert_non_null(strstr(out, "the run is complete"));
+    assert_int_equal(wrong, 0);
 }
 
-/* The sample is what is left of the run, and no step comes before it. */
-static void a_sample_that_is_the_first_of_a_start_is_the_same(void **state)
+/* What lies behind a link that goes out of the folder is not touched, and goes on being there. */
+static void what_a_link_leads_to_is_left_alone(void **state)
+{
+    (void)state;
+    prepare();
+    static const char *const names[] = { "step-000000000002", "step-000000000004",
+                                         "step-000000000009", ".step-000000000006.partial" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char command[512];
+        restore();
+        snprintf(command, sizeof command,
+                 "rm -rf outside run/checkpoints/%s && cp -a kept/checkpoints/step-000000000004 "
+                 "outside && ln -s ../../outside run/checkpoints/%s",
+                 names[i], names[i]);
+        shell(command);
+        const int code = run("%s train.keep_last=1", train);
+        shell("diff -r kept/checkpoints/step-000000000004 outside");
+        if (code != HR_OK && code != HR_FAILURE) fail_msg("%s: %d: %s", names[i], code, err);
+        if (code != HR_OK) assert_non_null(strstr(err, "cannot be removed"));
+        assert_true(get_bytes("run/model.safetensors", text) == weights_bytes);
+    }
+}
+
+/* One that has room for itself may have none for what comes into it. */
+static void a_path_that_is_too_long_is_told_before_anything_is_made(void **state)
 {
     (void)state;
     require_program();
     put_tiny_and_text();
-    assert_int_equal(run("%s", words), HR_OK);
-    assert_int_equal(system("grep '\"sample\"' run/metrics.jsonl >whole.txt"), 0);
-    char fresh[512];
-    snprintf(fresh, sizeof fresh, "%s --fresh", words);
-    assert_int_equal(run_interrupted(fresh, "step 12  validation", false), HR_INTERRUPTED);
-    assert_int_not_equal(system("grep '\"sample\"' run/metrics.jsonl >parts.txt"), 0);
-    assert_int_equal(run("%s", words), HR_OK);
-    assert_int_equal(system("grep '\"sample\"' run/metrics.jsonl >parts.txt"), 0);
-    assert_int_equal(system("cmp whole.txt parts.txt"), 0);
+    put("recipe.yaml", recipe);
+    static char path[3000];
+    for (int32_t length = 900; length < 1200; length += length < 960 || length > 1040 ? 20 : 1) {
+        for (int32_t i = 0; i < length; i++) path[i] = (char)(i % 200 == 199 ? '/' : 'a');
+        path[length] = 0;
+        if (path[length - 1] == '/') path[length - 1] = 'b';
+        const int code = run("train recipe.yaml data.train=text.txt data.cache=cache --out %s",
+                             path);
+        if (code == HR_OK) {
+            shell("test -e a*/a*/a*/a*/*/checkpoints/step-000000000006/manifest.json -o "
+                  "-e a*/a*/a*/a*/*/*/checkpoints/step-000000000006/manifest.json && rm -r aaa*");
+            continue;
+        }
+        assert_int_equal(code, HR_USAGE);
+        assert_non_null(strstr(err, "headroom: "));
+        assert_null(strchr(strchr(err, '\n') + 1, '\n'));
+        assert_int_not_equal(system("ls -d aaa* >left.txt 2>&1"), 0);
+    }
 }
 
-/* What the run went back from counts as no newer one. */
-static void a_damaged_checkpoint_does_not_push_a_new_one_out(void **state)
+/* Who may write anywhere becomes somebody who may not. */
+static void a_folder_that_cannot_be_read_is_refused_and_left(void **state)
 {
     (void)state;
-    require_program();
-    put_tiny_and_text();
-    assert_int_equal(run("%s", words), HR_OK);
-    assert_int_equal(system("echo >>run/checkpoints/step-000000000012/recipe.yaml"), 0);
-    char again[512];
-    snprintf(again, sizeof again, "%s train.keep_last=1", words);
-    assert_int_equal(run_interrupted(again, "step 9/", false), HR_INTERRUPTED);
-    assert_non_null(strstr(err, "/recipe.yaml: has "));
-    assert_non_null(strstr(err, "; an older checkpoint is looked for\n"));
-    assert_int_equal(run("checkpoint verify run --json"), HR_OK);
-    json_t *all = out_json();
-    assert_int_equal(json_array_size(all), 1);
-    assert_in_range(json_integer_value(json_object_get(json_array_get(all, 0), "step")), 9, 11);
-    json_decref(all);
-}
-
-/* The first so many sequences of the validation text, however many are in memory at once: what is
- * best, and when patience ends, is the same under another budget. */
-static void an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch(void **state)
-{
-    (void)state;
-    require_program();
-    put_tiny_and_text();
-    static char whole[PROGRAM_TEXT_BYTES];
-    for (int32_t micro = 4; micro > 0; micro /= 2) {
-        assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt data.valid=text.txt "
-                             "--out run train.eval_batches=3 memory.micro_batch=%d",
-                             micro),
-                         HR_OK);
-        assert_int_equal(system("grep '\"evaluation\"' run/metrics.jsonl >out.txt"), 0);
-        get("out.txt", out);
-        assert_non_null(strstr(out, "\"tokens\":192}")); /* 3 batches of 4 windows of 16 */
-        if (micro == 4) strcpy(whole, out);
-        assert_string_equal(out, whole);
+    prepare();
+    char command[PROGRAM_COMMAND_BYTES];
+    const char *become = geteuid() ? "" : "setpriv --reuid 65534 --regid 65534 --clear-groups ";
+    restore();
+    shell("chmod -R a+rwX . && chmod 0777 .");
+    snprintf(command, sizeof command, "%s\"$HEADROOM\" keys >out.txt 2>&1", become);
+    if (system(command) != 0) {
+        print_message("skip: this process cannot become one that may not read a folder\n");
+        skip();
+    }
+    static const char *const places[] = { "run/checkpoints", STEP_4, STEP_4 "/manifest.json",
+                                          STEP_4 "/model.safetensors", "run/metrics.jsonl" };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        restore();
+        snprintf(command, sizeof command,
+                 "chmod -R a+rwX . && chown -R 65534 run 2>no.txt; chmod 000 %s", places[i]);
+        shell(command);
+        list_into("before.txt");
+        snprintf(command, sizeof command, "%s\"$HEADROOM\" %s >out.txt 2>err.txt", become, train);
+        const int code = WEXITSTATUS(system(command));
+        get("err.txt", err);
+        if ((code != HR_FAILURE && code != HR_USAGE) || !strstr(err, "Permission denied") ||
+            strchr(strchr(err, '\n') + 1, '\n'))
+            fail_msg("%s: exit code %d: %s", places[i], code, err);
+        if (!geteuid()) assert_true(is_same());
+        snprintf(command, sizeof command, "chmod 755 %s", places[i]);
+        shell(command);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(a_log_without_its_last_line_gets_it),
-        IN_A_FOLDER(a_sample_that_is_the_first_of_a_start_is_the_same),
-        IN_A_FOLDER(a_damaged_checkpoint_does_not_push_a_new_one_out),
-        IN_A_FOLDER(an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch),
+        IN_A_FOLDER(what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over),
+        IN_A_FOLDER(what_a_link_leads_to_is_left_alone),
+        IN_A_FOLDER(a_path_that_is_too_long_is_told_before_anything_is_made),
+        IN_A_FOLDER(a_folder_that_cannot_be_read_is_refused_and_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
