@@ -266,12 +266,14 @@ hr_status hr_shelf_prune(const char *shelf, const hr_config *config, int64_t new
                          int64_t best_step, hr_error *err)
 {
     int64_t step = INT64_MAX;
+    hr_status worst = HR_OK;
     for (int64_t newer = 0;;) {
         hr_status status = hr_shelf_newest(shelf, step, &step, err);
-        if (status != HR_OK || step < 0) return status;
+        if (status != HR_OK) return status;
+        if (step < 0) return worst;
         if (step > newest || !hr_shelf_keeps(config, best_step, step, newer++))
             status = hr_shelf_remove(shelf, step, err);
-        if (status != HR_OK) return status;
+        if (status != HR_OK) worst = status;
     }
 }
 

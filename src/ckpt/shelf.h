@@ -67,7 +67,8 @@ HR_MUST_CHECK hr_status hr_shelf_remove(const char *shelf, int64_t step, hr_erro
 bool hr_shelf_keeps(const hr_config *config, int64_t best_step, int64_t step, int64_t newer);
 
 /* Removes every checkpoint that train.keep_last, keep_every and keep_best of a recipe let go, and
- * those that the run went back from: they were damaged, and would be taken for newer ones.
+ * those that the run went back from: they were damaged, and would be taken for newer ones. One that
+ * cannot be removed keeps none of the others.
  *   newest     that the run has made
  *   best_step  of the least validation loss */
 HR_MUST_CHECK hr_status hr_shelf_prune(const char *shelf, const hr_config *config, int64_t newest,

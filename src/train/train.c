@@ -211,10 +211,14 @@ static hr_status settle(run *r, hr_error *err)
 static hr_status end_for_it(const run *r, hr_error *err)
 {
     char buffer[16 << 10];
+    hr_error left;
+    const hr_train_events *events = &r->options->events;
     const hr_resume *resume = &r->trainer.resume;
     const hr_status status = hr_keeper_publish(resume->place, r->config->train.out, buffer,
                                                sizeof buffer, err);
-    return status == HR_OK ? hr_resume_tidy(resume, r->config, err) : status;
+    if (status == HR_OK && hr_resume_tidy(resume, r->config, &left) != HR_OK && events->trouble)
+        events->trouble(events->context, left.message);
+    return status;
 }
 
 /* A run that ended is told as one: nothing is computed again. */

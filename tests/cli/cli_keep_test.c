@@ -306,6 +306,22 @@ static void a_signal_while_it_goes_back_leaves_what_it_goes_back_to(void **state
     assert_int_equal(run("checkpoint verify run"), HR_OK);
 }
 
+/* As timeout(1) does: to the process, and to the group that it is in. */
+static void sigterm_that_comes_twice_is_one_request(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    for (int32_t i = 0; i < 10; i++)
+        assert_int_equal(
+            WEXITSTATUS(system("echo >out.txt; \"$HEADROOM\" train tiny.yaml --fresh "
+                               "data.train=text.txt --out run "
+                               "train.steps=1000000000 >>out.txt 2>err.txt & p=$!; "
+                               "while ! grep -q 'step 1/' out.txt; do sleep 0.01; done; "
+                               "kill $p $p; kill $p $p 2>none.txt; wait $p")),
+            HR_INTERRUPTED);
+}
+
 static void what_cannot_be_removed_is_told_and_the_run_goes_on(void **state)
 {
     (void)state;
@@ -314,6 +330,7 @@ static void what_cannot_be_removed_is_told_and_the_run_goes_on(void **state)
     assert_int_equal(run("%s --fresh train.checkpoint_every=4", run_words), HR_OK);
     assert_string_equal(steps_kept(), "8 12 ");
     assert_int_equal(mkdir("run/checkpoints/step-000000000008/notes", 0777), 0);
+    put("run/checkpoints/step-000000000099", "newer than all of them, and no directory");
     for (int32_t steps = 16; steps <= 20; steps += 4) {
         assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=%d "
                              "train.checkpoint_every=4 --allow-change train.steps",
@@ -321,7 +338,7 @@ static void what_cannot_be_removed_is_told_and_the_run_goes_on(void **state)
                          HR_OK);
         assert_non_null(strstr(err, "notes cannot be removed: "));
     }
-    assert_string_equal(steps_kept(), "16 20 ");
+    assert_string_equal(steps_kept(), "16 20 99 ");
 }
 
 int main(void)
@@ -335,6 +352,7 @@ int main(void)
         IN_A_FOLDER(a_second_run_in_a_folder_is_refused),
         IN_A_FOLDER(a_step_that_goes_wrong_is_left_out_or_gone_back_from),
         IN_A_FOLDER(a_run_that_only_goes_wrong_ends),
+        IN_A_FOLDER(sigterm_that_comes_twice_is_one_request),
         IN_A_FOLDER(what_cannot_be_removed_is_told_and_the_run_goes_on),
         IN_A_FOLDER(a_signal_while_it_goes_back_leaves_what_it_goes_back_to),
     };
