@@ -17,8 +17,8 @@
 static volatile sig_atomic_t interrupts, last_signal, saves, reports;
 
 /* The first lets the run save and end; the second does not wait for that. What is half written has
- * no name yet. But timeout(1) and batch queues send SIGTERM to a process and once more to its group:
- * that is one request. */
+ * no name yet. But timeout(1) and batch queues send SIGTERM to a process and once more to its
+ * group: that is one request. */
 static void interrupted(int number)
 {
     static const char said[] = "\nheadroom: stopped at once; what was not saved yet is lost\n";
