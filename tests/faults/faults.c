@@ -10,9 +10,9 @@
  *   HR_FAULTS_TOLD=FILE            is made when the first call fails, and names it
  *
  * Of files, those below that directory alone are counted: `write`, `flush`, `rename`, `link`,
- * `make` (an open that makes a file), `folder`, `size`, `remove`, and `change`, which is all of
- * these. Before the seal, which is seen as tests/mem/trap.c sees it, `memory`, `map` and `open` are
- * counted, whatever for. Nothing here asks for memory. */
+ * `make` (an open that makes a file), `folder`, `size`, `remove`; `change`, which is all of these,
+ * and `grow`, all but `remove`. Before the seal, which is seen as tests/mem/trap.c sees it,
+ * `memory`, `map` and `open` are counted, whatever for. Nothing here asks for memory. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -50,6 +50,7 @@ enum {
     SIZE = 64,
     REMOVE = 128,
     CHANGE = 255,
+    GROW = CHANGE & ~REMOVE,
     MEMORY = 256,
     MAP = 512,
     OPEN = 1024
@@ -77,10 +78,11 @@ static int kind_of(const char *word, size_t length)
     static const struct {
         const char *word;
         int kinds;
-    } known[] = { { "write", WRITE },   { "flush", FLUSH },   { "rename", RENAME },
-                  { "link", LINK },     { "make", MAKE },     { "folder", FOLDER },
-                  { "size", SIZE },     { "remove", REMOVE }, { "change", CHANGE },
-                  { "memory", MEMORY }, { "map", MAP },       { "open", OPEN } };
+    } known[] = { { "write", WRITE }, { "flush", FLUSH },   { "rename", RENAME },
+                  { "link", LINK },   { "make", MAKE },     { "folder", FOLDER },
+                  { "size", SIZE },   { "remove", REMOVE }, { "change", CHANGE },
+                  { "grow", GROW },   { "memory", MEMORY }, { "map", MAP },
+                  { "open", OPEN } };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i].word) == length && !memcmp(known[i].word, word, length))
             return known[i].kinds;
