@@ -262,16 +262,29 @@ bool hr_shelf_keeps(const hr_config *config, int64_t best_step, int64_t step, in
            (config->train.keep_best && step == best_step);
 }
 
-hr_status hr_shelf_prune(const char *shelf, const hr_config *config, int64_t newest,
-                         int64_t best_step, hr_error *err)
+hr_status hr_shelf_remove_newer(const char *shelf, int64_t step, hr_error *err)
 {
+    for (;;) {
+        int64_t newest;
+        hr_status status = hr_shelf_newest(shelf, INT64_MAX, &newest, err);
+        if (status != HR_OK || newest <= step) return status;
+        status = hr_shelf_remove(shelf, newest, err);
+        if (status != HR_OK) return status;
+    }
+}
+
+hr_status hr_shelf_prune(const char *shelf, const hr_config *config, const hr_run_state *state,
+                         hr_error *err)
+{
+    const int64_t back = config->train.bad_steps == HR_BAD_STEPS_REWIND ? state->kept : -1;
     int64_t step = INT64_MAX;
     hr_status worst = HR_OK;
     for (int64_t newer = 0;;) {
         hr_status status = hr_shelf_newest(shelf, step, &step, err);
         if (status != HR_OK) return status;
         if (step < 0) return worst;
-        if (step > newest || !hr_shelf_keeps(config, best_step, step, newer++))
+        if (step > state->step ||
+            (!hr_shelf_keeps(config, state->best_step, step, newer++) && step != back))
             status = hr_shelf_remove(shelf, step, err);
         if (status != HR_OK) worst = status;
     }

@@ -66,13 +66,17 @@ HR_MUST_CHECK hr_status hr_shelf_remove(const char *shelf, int64_t step, hr_erro
 /* Whether a recipe keeps a checkpoint beside which there are so many newer ones. Pure. */
 bool hr_shelf_keeps(const hr_config *config, int64_t best_step, int64_t step, int64_t newer);
 
-/* Removes every checkpoint that train.keep_last, keep_every and keep_best of a recipe let go, and
- * those that the run went back from: they were damaged, and would be taken for newer ones. One that
- * cannot be removed keeps none of the others.
- *   newest     that the run has made
- *   best_step  of the least validation loss */
-HR_MUST_CHECK hr_status hr_shelf_prune(const char *shelf, const hr_config *config, int64_t newest,
-                                       int64_t best_step, hr_error *err);
+/* Removes the checkpoints behind a step, which the run went back from: they were damaged, or what
+ * followed from them is not to be. */
+HR_MUST_CHECK hr_status hr_shelf_remove_newer(const char *shelf, int64_t step, hr_error *err);
+
+/* Removes those, and every checkpoint that train.keep_last, keep_every and keep_best of a recipe
+ * let go. Where steps that go wrong are gone back from, the last one that was due stays: a run
+ * goes back to that, whatever signals had it save meanwhile. One that cannot be removed keeps
+ * none of the others.
+ *   state  of the newest checkpoint */
+HR_MUST_CHECK hr_status hr_shelf_prune(const char *shelf, const hr_config *config,
+                                       const hr_run_state *state, hr_error *err);
 
 /* Takes OUT/lock for this process, until it is closed or the process ends, however it ends.
  *   lock  out; a descriptor for hr_file_close

@@ -306,6 +306,6 @@ static void keep(void *context)
     keeper->tidied = HR_OK;
     /* Only after the new one is there and was read back. */
     if (status == HR_OK)
-        keeper->tidied = hr_shelf_prune(keeper->shelf, keeper->config, keeper->manifest.state.step,
-                                        keeper->manifest.state.best_step, &keeper->tidied_err);
+        keeper->tidied = hr_shelf_prune(keeper->shelf, keeper->config, &keeper->manifest.state,
+                                        &keeper->tidied_err);
 }

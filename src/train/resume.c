@@ -232,10 +232,8 @@ hr_status hr_resume_check_data(const hr_resume *resume, const hr_config *config,
 hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config, hr_error *err)
 {
     char shelf[HR_SHELF_PATH_BYTES];
-    const hr_run_state *state = &resume->manifest.state;
     const hr_status status = hr_shelf_path(config->train.out, shelf, err);
-    if (status != HR_OK) return status;
-    return hr_shelf_prune(shelf, config, state->step, state->best_step, err);
+    return status == HR_OK ? hr_shelf_prune(shelf, config, &resume->manifest.state, err) : status;
 }
 
 hr_status hr_resume_forget(const hr_config *config, hr_error *err)

@@ -189,6 +189,44 @@ hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
     return take_state(trainer, err);
 }
 
+/* ---- going back */
+
+/* The checkpoint of a step into what the run goes on from, in memory that the keeper does not need
+ * meanwhile. */
+static hr_status look_back(hr_trainer *trainer, int64_t step, hr_error *err)
+{
+    hr_keeper *keeper = trainer->keeper;
+    hr_resume *resume = &trainer->resume;
+    char name[HR_STEP_NAME_BYTES];
+    const hr_shelf_reader reader = { .memory = keeper->buffer, .bytes = HR_KEEPER_BUFFER };
+    hr_status status = hr_path_join(keeper->shelf, hr_step_name(step, name), keeper->place,
+                                    sizeof keeper->place, err);
+    if (status == HR_OK)
+        status = hr_shelf_read(keeper->shelf, step, keeper->text, &keeper->manifest, err);
+    if (status == HR_OK) status = hr_shelf_verify(keeper->place, &keeper->manifest, &reader, err);
+    if (status != HR_OK) return status;
+    memcpy(resume->place, keeper->place, sizeof keeper->place);
+    resume->manifest = keeper->manifest;
+    return HR_OK;
+}
+
+/* Back to the last checkpoint that was due, not to one that a signal asked for: where a run is
+ * stopped does not change what it computes. Where that one is not there, the newest has to do. */
+static hr_status choose_back(hr_trainer *trainer, hr_error *err)
+{
+    char line[HR_ERROR_BYTES + 64];
+    hr_error why;
+    const int64_t due = trainer->state.kept;
+    const hr_resume *resume = &trainer->resume;
+    if (!resume->found)
+        return hr_trainer_diverged(trainer, "there is no checkpoint to go back to", err);
+    if (due > 0 && resume->manifest.state.step != due && look_back(trainer, due, &why) != HR_OK) {
+        snprintf(line, sizeof line, "%s; the newest checkpoint is gone back to", why.message);
+        hr_trainer_trouble(trainer, line);
+    }
+    return hr_shelf_remove_newer(trainer->keeper->shelf, resume->manifest.state.step, err);
+}
+
 /* The next batch to be read is the one after that of the step that went wrong. A signal meanwhile
  * leaves weights of two steps in memory: then the state is what lies in the checkpoint, which has
  * to be made no more. */
@@ -198,9 +236,9 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
     const int64_t wrong = trainer->state.step, bad_steps = trainer->state.bad_steps;
     const int64_t next_batch = wrong + trainer->state.batch_shift + 1;
     const double seconds_before = trainer->seconds_before;
-    if (!trainer->resume.found)
-        return hr_trainer_diverged(trainer, "there is no checkpoint to go back to", err);
-    hr_status status = hr_trainer_load(trainer, err);
+    hr_status status = choose_back(trainer, err);
+    if (status != HR_OK) return status;
+    status = hr_trainer_load(trainer, err);
     const hr_status taken = status == HR_INTERRUPTED ? take_state(trainer, err) : status;
     trainer->seconds_before = seconds_before; /* those of this start are counted from its begin */
     if (taken != HR_OK) return taken;

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_stopped_test.c - a run that goes on from an odd place: damaged checkpoints beside it, between
+ * its last step and its last line, before its last sample, with another micro-batch. */
+#include <signal.h>
+
+#include "headroom/status.h"
+#include "support/program.h"
+
+static const char words[] = "train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
+                            "train.steps=12 train.checkpoint_every=4 train.keep_best=false "
+                            "train.sample_tokens=2000 train.sample_temperature=1";
+
+/* A run was killed there, heard a signal there, or was killed within its last line. */
+static void a_log_without_its_last_line_gets_it(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static const char *const changes[] = {
+        "sed -i '$d' run/metrics.jsonl",
+        "sed -i '$i {\"event\":\"signal\",\"signal\":\"SIGTERM\",\"step\":12}' run/metrics.jsonl",
+        "sed -i '$d' run/metrics.jsonl && printf '{\"arena_by' >>run/metrics.jsonl",
+        "truncate -s -1 run/metrics.jsonl",
+    };
+    static const char all_but_bytes[] = "sed 's/\"arena_bytes.*,/,/' run/metrics.jsonl >left.txt";
+    assert_int_equal(run("%s", words), HR_OK);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        static char before[PROGRAM_TEXT_BYTES];
+        assert_int_equal(system(all_but_bytes), 0);
+        get("left.txt", before);
+        assert_int_equal(system(changes[i]), 0);
+        assert_int_equal(run("%s", words), HR_OK);
+        assert_null(strstr(out, "the run is complete"));
+        assert_null(strstr(out, "step 12/12"));
+        assert_int_equal(system(all_but_bytes), 0);
+        get("left.txt", out);
+        assert_string_equal(out, before);
+        assert_int_equal(run("%s", words), HR_OK);
+        assert_non_null(strstr(out, "the run is complete"));
+    }
+    assert_int_equal(unlink("run/metrics.jsonl"),
+                     0); /* whoever does not want it has no more to do */
+    assert_int_equal(run("%s", words), HR_OK);
+    assert_non_null(strstr(out, "the run is complete"));
+}
+
+/* The sample is what is left of the run, and no step comes before it. */
+static void a_sample_that_is_the_first_of_a_start_is_the_same(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("%s", words), HR_OK);
+    assert_int_equal(system("grep '\"sample\"' run/metrics.jsonl >whole.txt"), 0);
+    char fresh[512];
+    snprintf(fresh, sizeof fresh, "%s --fresh", words);
+    assert_int_equal(run_interrupted(fresh, "step 12  validation", false), HR_INTERRUPTED);
+    assert_int_not_equal(system("grep '\"sample\"' run/metrics.jsonl >parts.txt"), 0);
+    assert_int_equal(run("%s", words), HR_OK);
+    assert_int_equal(system("grep '\"sample\"' run/metrics.jsonl >parts.txt"), 0);
+    assert_int_equal(system("cmp whole.txt parts.txt"), 0);
+}
+
+/* What the run went back from counts as no newer one. */
+static void a_damaged_checkpoint_does_not_push_a_new_one_out(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("%s", words), HR_OK);
+    assert_int_equal(system("echo >>run/checkpoints/step-000000000012/recipe.yaml"), 0);
+    char again[512];
+    snprintf(again, sizeof again, "%s train.keep_last=1", words);
+    assert_int_equal(run_interrupted(again, "step 9/", false), HR_INTERRUPTED);
+    assert_non_null(strstr(err, "/recipe.yaml: has "));
+    assert_non_null(strstr(err, "; an older checkpoint is looked for\n"));
+    assert_int_equal(run("checkpoint verify run --json"), HR_OK);
+    json_t *all = out_json();
+    assert_int_equal(json_array_size(all), 1);
+    assert_in_range(json_integer_value(json_object_get(json_array_get(all, 0), "step")), 9, 11);
+    json_decref(all);
+}
+
+/* The first so many sequences of the validation text, however many are in memory at once: what is
+ * best, and when patience ends, is the same under another budget. */
+static void an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static char whole[PROGRAM_TEXT_BYTES];
+    for (int32_t micro = 4; micro > 0; micro /= 2) {
+        assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt data.valid=text.txt "
+                             "--out run train.eval_batches=3 memory.micro_batch=%d",
+                             micro),
+                         HR_OK);
+        assert_int_equal(system("grep '\"evaluation\"' run/metrics.jsonl >out.txt"), 0);
+        get("out.txt", out);
+        assert_non_null(strstr(out, "\"tokens\":192}")); /* 3 batches of 4 windows of 16 */
+        if (micro == 4) strcpy(whole, out);
+        assert_string_equal(out, whole);
+    }
+}
+
+/* Most of the text says the same again and again; one stretch of it says nothing. */
+static void put_text_with_a_blot(void)
+{
+    FILE *file = fopen("text.txt", "w");
+    assert_non_null(file);
+    uint32_t draw = 1;
+    for (int32_t i = 0; i < 16384; i++) {
+        draw = draw * 1664525 + 1013904223;
+        fputc(i / 512 == 25 ? (int)(draw >> 24) : "abcdefgh"[i % 8], file);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A step goes wrong behind a checkpoint that a signal asked for: the run goes back to the one that
+ * was due before that, as it would have without the signal. */
+static void where_a_run_was_stopped_is_not_where_it_goes_back_to(void **state)
+{
+    (void)state;
+    require_program();
+    put("tiny.yaml", tiny);
+    put_text_with_a_blot();
+    static const char rewinding[] = "train tiny.yaml data.train=text.txt --out run train.steps=60 "
+                                    "train.schedule.kind=constant train.optimizer.lr=0.01 "
+                                    "train.checkpoint_every=40 train.keep_last=1 "
+                                    "train.spikes=true train.bad_steps=rewind "
+                                    "train.bad_steps_max=1000";
+    assert_int_equal(run("%s", rewinding), HR_OK);
+    assert_non_null(strstr(err, ": back to step 40, and past the batch\n"));
+    assert_int_equal(system("cp run/model.safetensors whole"), 0);
+    char fresh[512];
+    snprintf(fresh, sizeof fresh, "%s --fresh", rewinding);
+    const int code = run_interrupted(fresh, "step 42/", false);
+    if (code == HR_OK) print_message("the signal came late\n");
+    else assert_int_equal(code, HR_INTERRUPTED);
+    assert_int_equal(run("%s", rewinding), HR_OK);
+    assert_int_equal(system("cmp run/model.safetensors whole"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(a_log_without_its_last_line_gets_it),
+        IN_A_FOLDER(a_sample_that_is_the_first_of_a_start_is_the_same),
+        IN_A_FOLDER(a_damaged_checkpoint_does_not_push_a_new_one_out),
+        IN_A_FOLDER(where_a_run_was_stopped_is_not_where_it_goes_back_to),
+        IN_A_FOLDER(an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
