@@ -26,13 +26,22 @@ static hr_status take_up(hr_trainer *trainer, const hr_call *call, hr_kept kept,
                    call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
 }
 
-static hr_status take_up_all(hr_trainer *trainer, const hr_call *call, hr_error *err)
+/* Of what it is of. */
+static void begin_average(const hr_trainer *trainer, int32_t step, const hr_call *call)
+{
+    const hr_program *program = trainer->executor.program;
+    const int32_t tensor = program->steps[step].out[4];
+    memcpy(call->out[4], call->out[0], (size_t)hr_tensor_bytes(&program->tensors[tensor]));
+}
+
+static hr_status take_up_all(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
 {
     static const hr_kept states[] = { HR_KEPT_MOMENT_1, HR_KEPT_MOMENT_2, HR_KEPT_AVERAGE };
     hr_status status = take_up(trainer, call, HR_KEPT_WEIGHTS, call->out[0], call->out[1], err);
     for (int32_t i = 0; i < 3 && status == HR_OK; i++)
-        if (call->out[2 + i])
+        if (call->out[2 + i] && trainer->kept[states[i]].file_count)
             status = take_up(trainer, call, states[i], call->out[2 + i], NULL, err);
+        else if (call->out[2 + i]) begin_average(trainer, step, call);
     return status;
 }
 
@@ -44,8 +53,7 @@ static void begin_states(const hr_trainer *trainer, int32_t step, const hr_call 
     for (int32_t k = 2; k < 4; k++)
         if (call->out[k])
             memset(call->out[k], 0, (size_t)hr_tensor_bytes(&program->tensors[out[k]]));
-    if (call->out[4])
-        memcpy(call->out[4], call->out[0], (size_t)hr_tensor_bytes(&program->tensors[out[4]]));
+    if (call->out[4]) begin_average(trainer, step, call);
 }
 
 static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
@@ -53,7 +61,7 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
     const hr_host_attr *attr = call->attr;
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
-    if (trainer->resume.found) return take_up_all(trainer, call, err);
+    if (trainer->resume.found) return take_up_all(trainer, step, call, err);
     if (trainer->config->model.from[0])
         status = hr_load(&trainer->source, attr->param, trainer->executor.pool, call->out[0],
                          call->out[1], call->scratch, attr->staging_bytes, interrupts, err);

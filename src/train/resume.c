@@ -75,7 +75,7 @@ static hr_status find_whole(const char *shelf, const hr_train_options *options, 
 
 /* ---- the same recipe */
 
-static bool is_allowed(const hr_train_options *options, const char *key)
+bool hr_resume_allows(const hr_train_options *options, const char *key)
 {
     for (int32_t i = 0; i < options->allowed_count; i++)
         if (!strcmp(options->allowed[i], key)) return true;
@@ -90,7 +90,7 @@ static hr_status compare(const hr_config *before, const hr_config *now,
     int32_t refused = 0;
     for (int32_t index = 0; hr_recipe_differs(before, now, &index, &change);) {
         char line[512];
-        const bool allowed = is_allowed(options, change.key);
+        const bool allowed = hr_resume_allows(options, change.key);
         snprintf(line, sizeof line, "%s was \"%.160s\" and is \"%.160s\"%s", change.key,
                  change.before, change.now, allowed ? ", as allowed" : "");
         tell(options, line);
@@ -222,7 +222,8 @@ void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, co
 hr_status hr_resume_check_data(const hr_resume *resume, const hr_config *config,
                                const hr_train_options *options, const char *data, hr_error *err)
 {
-    if (!strcmp(resume->manifest.data, data) || is_allowed(options, "data.train")) return HR_OK;
+    if (!strcmp(resume->manifest.data, data) || hr_resume_allows(options, "data.train"))
+        return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "%.200s: is not the text that the run in %.200s has read so far; type "
                    "--allow-change data.train to go on with it all the same, or --fresh",

@@ -30,6 +30,9 @@ HR_MUST_CHECK hr_status hr_resume_enter(const hr_config *config, const hr_train_
 /* Locks train.out, which is there by now, unless that was done. Errors USAGE, FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err);
 
+/* Whether a key of the recipe may be another than it was. */
+bool hr_resume_allows(const hr_train_options *options, const char *key);
+
 /* Whether the run that was found had come to its end, down to the last line of its log. */
 bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
                        const hr_train_options *options);

@@ -147,7 +147,12 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
     hr_status status = HR_OK;
     for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
         if (!hr_kept_any(program, (hr_kept)kept)) continue;
-        if (!hr_manifest_find(&trainer->resume.manifest, hr_kept_name((hr_kept)kept)))
+        const bool there = hr_manifest_find(&trainer->resume.manifest, hr_kept_name((hr_kept)kept));
+        /* One that is asked for now begins with the weights as they are. */
+        if (!there && kept == HR_KEPT_AVERAGE &&
+            hr_resume_allows(trainer->options, "train.average"))
+            continue;
+        if (!there)
             return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", trainer->resume.place,
                            hr_kept_name((hr_kept)kept));
         status = hr_weights_in_open_kept(&trainer->kept[kept], program, (hr_kept)kept,

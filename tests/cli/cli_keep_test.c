@@ -188,6 +188,21 @@ static void another_recipe_or_text_is_refused_unless_allowed(void **state)
                      HR_OK);
 }
 
+/* It begins with the weights as they are then, and goes on. */
+static void an_average_may_be_asked_for_later(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("%s", run_words), HR_OK);
+    for (int32_t steps = 14; steps <= 16; steps += 2)
+        assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.average=0.5 "
+                             "train.steps=%d --allow-change train.steps %s",
+                             steps, steps == 14 ? "--allow-change train.average" : ""),
+                         HR_OK);
+    assert_int_equal(system("cmp -s run/average/model.safetensors run/model.safetensors"), 256);
+}
+
 static void a_second_run_in_a_folder_is_refused(void **state)
 {
     (void)state;
@@ -349,6 +364,7 @@ int main(void)
         IN_A_FOLDER(signals_save_and_report_and_the_run_goes_on),
         IN_A_FOLDER(a_run_that_goes_on_is_the_run_that_never_stopped),
         IN_A_FOLDER(another_recipe_or_text_is_refused_unless_allowed),
+        IN_A_FOLDER(an_average_may_be_asked_for_later),
         IN_A_FOLDER(a_second_run_in_a_folder_is_refused),
         IN_A_FOLDER(a_step_that_goes_wrong_is_left_out_or_gone_back_from),
         IN_A_FOLDER(a_run_that_only_goes_wrong_ends),
