@@ -167,7 +167,7 @@ static void say_phases(const counting *c, bool reads, hr_plan_details *details)
     };
     static const char *const names[] = { "load",       "first step", "later steps",
                                          "evaluation", "sampling",   "save" };
-    const char *const whys[] = { reads ? "weights or a checkpoint read"
+    const char *const whys[] = { reads ? "weights read from files"
                                        : "initial values, or a checkpoint",
                                  "moments are there from the load on",
                                  "as the first",
