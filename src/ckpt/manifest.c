@@ -30,11 +30,11 @@ typedef struct {
     }
 
 static const state_row rows[] = {
-    INTEGER(step),          INTEGER(steps),       INTEGER(tokens),    INTEGER(batch_shift),
-    INTEGER(evaluated),     INTEGER(sampled),     INTEGER(kept),      INTEGER(ended),
-    INTEGER(best_step),     INTEGER(waited),      INTEGER(bad_steps), INTEGER(log_bytes),
-    INTEGER(metrics_bytes), INTEGER(log_segment), REAL(first_loss),   REAL(last_loss),
-    REAL(valid_loss),       REAL(best_loss),      REAL(seconds),
+    INTEGER(step),          INTEGER(steps),   INTEGER(tokens),    INTEGER(batch_shift),
+    INTEGER(evaluated),     INTEGER(sampled), INTEGER(kept),      INTEGER(ended),
+    INTEGER(best_step),     INTEGER(waited),  INTEGER(bad_steps), INTEGER(log_bytes),
+    INTEGER(metrics_bytes), REAL(first_loss), REAL(last_loss),    REAL(valid_loss),
+    REAL(best_loss),        REAL(seconds),
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
@@ -99,8 +99,10 @@ int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYT
 {
     hr_writer w = { text, HR_MANIFEST_BYTES };
     char tail[TAIL_BYTES + 1];
-    hr_put(&w, "{\"headroom_checkpoint\":%d,\"kernels\":\"%s\",\"data\":\"%s\",",
-           HR_MANIFEST_VERSION, manifest->kernels, manifest->data);
+    hr_put(&w,
+           "{\"headroom_checkpoint\":%d,\"kernels\":\"%s\",\"train_text\":\"%s\",\"valid_text\":\"%"
+           "s\",",
+           HR_MANIFEST_VERSION, manifest->kernels, manifest->train_text, manifest->valid_text);
     put_state(&w, &manifest->state);
     hr_put(&w, ",\"files\":[");
     for (int32_t i = 0; i < manifest->file_count; i++) {
@@ -214,8 +216,10 @@ static bool read_member(reading *r)
     if (hr_json_is(&r->json, "headroom_checkpoint")) return read_integer(r, &r->version);
     if (hr_json_is(&r->json, "kernels"))
         return read_text(r, r->manifest->kernels, sizeof r->manifest->kernels);
-    if (hr_json_is(&r->json, "data"))
-        return read_text(r, r->manifest->data, sizeof r->manifest->data);
+    if (hr_json_is(&r->json, "train_text"))
+        return read_text(r, r->manifest->train_text, sizeof r->manifest->train_text);
+    if (hr_json_is(&r->json, "valid_text"))
+        return read_text(r, r->manifest->valid_text, sizeof r->manifest->valid_text);
     if (hr_json_is(&r->json, "state")) return read_state(r);
     if (hr_json_is(&r->json, "files")) return read_files(r);
     return hr_json_skip(&r->json, hr_json_next(&r->json));

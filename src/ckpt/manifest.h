@@ -32,7 +32,6 @@ typedef struct {
     int64_t bad_steps;                /* that were skipped or gone back from */
     int64_t log_bytes;                /* of whole lines in the log, */
     int64_t metrics_bytes;            /* and in the file that --metrics named */
-    int64_t log_segment;              /* event files begun so far */
     double first_loss, last_loss;
     double valid_loss, best_loss;   /* NaN: not evaluated */
     double seconds;                 /* of training so far */
@@ -48,8 +47,8 @@ typedef struct {
 
 typedef struct {
     hr_run_state state;
-    char kernels[16];                         /* rung that computed the last step */
-    char data[HR_HASH_BYTES + HR_HASH_BYTES]; /* identifies the training text; empty: not known */
+    char kernels[16]; /* rung that computed the last step */
+    char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* identify them */
     hr_manifest_file files[HR_MANIFEST_FILES_MAX];
     int32_t file_count;
 } hr_manifest;

@@ -248,3 +248,51 @@ hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_
     hr_memory_region_close(memory, &region);
     return status;
 }
+
+/* ---- what they are */
+
+static void identify_shard(const char *shard, hr_hash *hash)
+{
+    const char *name = strrchr(shard, '/');
+    name = name ? name + 1 : shard;
+    hr_hash_add(hash, name, (int64_t)strlen(name) + 1);
+}
+
+static hr_status identify_rows(const hr_train_options *options, const char *path, hr_hash *hash,
+                               hr_error *err)
+{
+    char piece[16 << 10];
+    int file = -1;
+    int64_t bytes = 0;
+    if (!*path) return HR_OK;
+    hr_status status = hr_file_open(path, &file, &bytes, err);
+    for (int64_t at = 0; at < bytes && status == HR_OK; at += (int64_t)sizeof piece) {
+        const int64_t part = hr_min((int64_t)sizeof piece, bytes - at);
+        status = hr_file_read(file, path, at, piece, part, err);
+        if (status != HR_OK) break;
+        hr_hash_add(hash, piece, part);
+        if (tell_progress((void *)options, "looking at the rows", at + part, bytes))
+            status = hr_fail(err, HR_INTERRUPTED,
+                             "interrupted before the first step; nothing was saved");
+    }
+    hr_file_close(&file);
+    return status;
+}
+
+hr_status hr_prepare_identify(const hr_config *config, const hr_train_options *options,
+                              const hr_text *text, char train_text[HR_HASH_BYTES],
+                              char valid_text[HR_HASH_BYTES], hr_error *err)
+{
+    hr_hash hash;
+    const hr_config_data data = hr_config_data_of(config);
+    hr_hash_begin(&hash);
+    for (int32_t i = 0; i < text->train_count; i++) identify_shard(text->train[i].shard, &hash);
+    hr_status status = identify_rows(options, data.train_rows, &hash, err);
+    hr_hash_print(&hash, train_text);
+    if (status != HR_OK) return status;
+    hr_hash_begin(&hash);
+    identify_shard(text->valid.shard, &hash);
+    status = identify_rows(options, data.valid_rows, &hash, err);
+    hr_hash_print(&hash, valid_text);
+    return status;
+}

@@ -3,6 +3,7 @@
 #ifndef HR_TRAIN_PREPARE_H
 #define HR_TRAIN_PREPARE_H
 
+#include "ckpt/hash.h"
 #include "corpus/corpus.h"
 #include "headroom/train.h"
 #include "mem/memory.h"
@@ -46,5 +47,14 @@ HR_MUST_CHECK hr_status hr_prepare_paths(const hr_config *config, const char *me
 HR_MUST_CHECK hr_status hr_prepare(hr_memory *memory, const hr_config *config,
                                    const hr_train_options *options, hr_text *text,
                                    hr_batch_mixture *mixture, hr_error *err);
+
+/* What the texts are: shards by their names, which are those of their content, files of rows by all
+ * of their bytes.
+ *   train_text, valid_text  out
+ * Errors INTERRUPTED; as hr_file_read. */
+HR_MUST_CHECK hr_status hr_prepare_identify(const hr_config *config,
+                                            const hr_train_options *options, const hr_text *text,
+                                            char train_text[HR_HASH_BYTES],
+                                            char valid_text[HR_HASH_BYTES], hr_error *err);
 
 #endif

@@ -219,15 +219,23 @@ void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, co
     tell(options, line);
 }
 
-hr_status hr_resume_check_data(const hr_resume *resume, const hr_config *config,
-                               const hr_train_options *options, const char *data, hr_error *err)
+static hr_status check_text(const hr_train_options *options, const char *key, const char *before,
+                            const char *now, hr_error *err)
 {
-    if (!strcmp(resume->manifest.data, data) || hr_resume_allows(options, "data.train"))
-        return HR_OK;
+    if (!strcmp(before, now) || hr_resume_allows(options, key)) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "%.200s: is not the text that the run in %.200s has read so far; type "
-                   "--allow-change data.train to go on with it all the same, or --fresh",
-                   config->data.train, config->train.out);
+                   "%s: is not the text that the run has read so far; type --allow-change %s to go "
+                   "on with it all the same, or --fresh to start over",
+                   key, key);
+}
+
+hr_status hr_resume_check_texts(const hr_resume *resume, const hr_train_options *options,
+                                const char *train_text, const char *valid_text, hr_error *err)
+{
+    const hr_status status = check_text(options, "data.train", resume->manifest.train_text,
+                                        train_text, err);
+    if (status != HR_OK) return status;
+    return check_text(options, "data.valid", resume->manifest.valid_text, valid_text, err);
 }
 
 hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config, hr_error *err)
@@ -237,16 +245,20 @@ hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config, hr_er
     return status == HR_OK ? hr_shelf_prune(shelf, config, &resume->manifest.state, err) : status;
 }
 
+/* The oldest first: what a kill leaves of a run that was to be forgotten is its end. */
 hr_status hr_resume_forget(const hr_config *config, hr_error *err)
 {
     char shelf[HR_SHELF_PATH_BYTES];
-    int64_t step = INT64_MAX;
     hr_status status = hr_shelf_path(config->train.out, shelf, err);
     if (status == HR_OK) status = hr_shelf_remove_partial(shelf, err);
     while (status == HR_OK) {
-        status = hr_shelf_newest(shelf, step, &step, err);
-        if (status != HR_OK || step < 0) break;
-        status = hr_shelf_remove(shelf, step, err);
+        int64_t oldest = -1, step = INT64_MAX;
+        while (status == HR_OK && step >= 0) {
+            oldest = step < INT64_MAX ? step : oldest;
+            status = hr_shelf_newest(shelf, step, &step, err);
+        }
+        if (status != HR_OK || oldest < 0) break;
+        status = hr_shelf_remove(shelf, oldest, err);
     }
     return status;
 }

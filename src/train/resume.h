@@ -40,10 +40,11 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
 /* Says where the run goes on, and whether other kernels computed what was. */
 void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, const char *rung);
 
-/* That the text is the one of before. Errors USAGE. */
-HR_MUST_CHECK hr_status hr_resume_check_data(const hr_resume *resume, const hr_config *config,
-                                             const hr_train_options *options, const char *data,
-                                             hr_error *err);
+/* That the texts are those of before. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_resume_check_texts(const hr_resume *resume,
+                                              const hr_train_options *options,
+                                              const char *train_text, const char *valid_text,
+                                              hr_error *err);
 
 /* Whether the guard of a run can go on with the numbers that a state has of it. Pure. */
 bool hr_resume_has_statistics(const hr_run_state *state);

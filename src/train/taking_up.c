@@ -106,7 +106,8 @@ static void fill_manifest(hr_trainer *trainer)
     state->seconds = trainer->result->seconds;
     put_guard(&trainer->guard, state);
     manifest->state = *state;
-    memcpy(manifest->data, trainer->data, sizeof manifest->data);
+    memcpy(manifest->train_text, trainer->train_text, sizeof manifest->train_text);
+    memcpy(manifest->valid_text, trainer->valid_text, sizeof manifest->valid_text);
     snprintf(manifest->kernels, sizeof manifest->kernels, "%s", trainer->executor.plan->rung);
 }
 

@@ -240,19 +240,6 @@ static hr_status tell_done(run *r, hr_error *err)
     return end_for_it(r, err);
 }
 
-/* What the text is, by the names of its shards, which are those of its content. */
-static void identify_data(run *r)
-{
-    hr_hash hash;
-    hr_hash_begin(&hash);
-    for (int32_t i = 0; i < r->text.train_count; i++) {
-        const char *name = strrchr(r->text.train[i].shard, '/');
-        name = name ? name : r->text.train[i].shard;
-        hr_hash_add(&hash, name, (int64_t)strlen(name) + 1);
-    }
-    hr_hash_print(&hash, r->trainer.data);
-}
-
 /* The run is the one that it goes on from. */
 static hr_status go_on(run *r, hr_error *err)
 {
@@ -260,8 +247,8 @@ static hr_status go_on(run *r, hr_error *err)
     if (!resume->found) return HR_OK;
     hr_resume_tell(resume, r->options, r->admission.compiled.plan.rung);
     const hr_run_state *state = &resume->manifest.state;
-    const hr_status status = hr_resume_check_data(resume, r->config, r->options, r->trainer.data,
-                                                  err);
+    const hr_status status = hr_resume_check_texts(resume, r->options, r->trainer.train_text,
+                                                   r->trainer.valid_text, err);
     const bool is_last = state->step == state->steps || state->ended;
     return status == HR_OK && is_last ? end_for_it(r, err) : status;
 }
@@ -292,8 +279,9 @@ static hr_status whole_run(run *r, hr_error *err)
     status = hr_prepare(r->memory, r->config, r->options, &r->text, &r->mixture, err);
     if (status == HR_OK) status = hr_resume_lock(r->config, &r->lock, err);
     if (status != HR_OK) return status;
-    identify_data(r);
-    status = open_run(r, err);
+    status = hr_prepare_identify(r->config, r->options, &r->text, r->trainer.train_text,
+                                 r->trainer.valid_text, err);
+    if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = go_on(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status == HR_OK) status = start_over(r, err);

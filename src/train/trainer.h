@@ -55,8 +55,8 @@ typedef struct {
     hr_resume resume; /* what the run goes on from, or went back to */
     /* Files of that, while they are loaded; file_count 0: they are closed. */
     hr_weights_in kept[HR_KEPT_KINDS];
-    char *weights_text;           /* [hr_weights_text_bytes] */
-    char data[2 * HR_HASH_BYTES]; /* identifies the text */
+    char *weights_text;                                        /* [hr_weights_text_bytes] */
+    char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* identify them */
 } hr_trainer;
 
 /* Takes tables and buffers from a region of hr_run_bytes, and finds the sections. */

@@ -17,7 +17,9 @@ enum { SEED = 11 };
 
 static hr_manifest some_manifest(void)
 {
-    hr_manifest m = { .kernels = "avx512", .data = "0123456789abcdef0123456789abcdef" };
+    hr_manifest m = { .kernels = "avx512",
+                      .train_text = "0123456789abcdef0123456789abcdef",
+                      .valid_text = "fedcba9876543210fedcba9876543210" };
     m.state = (hr_run_state){ .step = 1234567890123,
                               .steps = 1234567890124,
                               .tokens = 9007199254740993,
@@ -30,7 +32,6 @@ static hr_manifest some_manifest(void)
                               .bad_steps = 6,
                               .log_bytes = 7,
                               .metrics_bytes = 8,
-                              .log_segment = 9,
                               .first_loss = 1.0 / 3,
                               .last_loss = 5e-324,
                               .valid_loss = NAN,
@@ -69,7 +70,8 @@ static void it_reads_back_to_the_bit(void **state)
         assert_int_equal(read.files[i].bytes, written.files[i].bytes);
     }
     assert_string_equal(read.kernels, "avx512");
-    assert_string_equal(read.data, written.data);
+    assert_string_equal(read.train_text, written.train_text);
+    assert_string_equal(read.valid_text, written.valid_text);
     assert_non_null(hr_manifest_find(&read, "recipe.yaml"));
     assert_null(hr_manifest_find(&read, "recipe"));
 }

@@ -181,7 +181,7 @@ static void another_recipe_or_text_is_refused_unless_allowed(void **state)
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=20 "
                          "train.optimizer.lr=0.02 --allow-change train.steps"),
                      HR_USAGE);
-    assert_non_null(strstr(err, "text.txt: is not the text that the run in run has read so far"));
+    assert_non_null(strstr(err, "data.train: is not the text that the run has read so far"));
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=20 "
                          "train.optimizer.lr=0.02 --allow-change train.steps "
                          "--allow-change data.train"),
