@@ -189,6 +189,7 @@ static inline void rig_watch(void *context, const hr_executor *executor, int32_t
     if (step->op != HR_OP_linear || step->block != HR_BLOCK_HEAD) return;
     if (s < section->step_first || s > section->step_last) return;
     const int64_t V = r->config.model.vocab_size, rows = program->tensors[step->out[0]].rows;
+    if (program->tensors[step->out[0]].dims[1] != V) return; /* what widens before the logits */
     const int32_t chunk = hr_program_loop(program, "evaluation loss chunk");
     int64_t first = executor->turn[hr_program_loop(program, "evaluation batch")] *
                     r->compiled.strategy.micro_batch * r->config.train.seq_len;
