@@ -16,12 +16,6 @@
 
 enum { LIST_BYTES = 4096 };
 
-static const char *reason(int code)
-{
-    const char *text = strerrordesc_np(code);
-    return text ? text : "unknown error";
-}
-
 /* The kernel's own layout of an entry is that of struct dirent64. */
 static hr_status list_open(int directory, const char *path, hr_directory_fn *fn, void *context,
                            hr_error *err)
@@ -31,7 +25,7 @@ static hr_status list_open(int directory, const char *path, hr_directory_fn *fn,
         const long bytes = syscall(SYS_getdents64, directory, entries, sizeof entries);
         if (bytes < 0)
             return hr_fail(err, HR_FAILURE, "%s: the directory cannot be listed: %s", path,
-                           reason(errno));
+                           hr_reason(errno));
         if (bytes == 0) return HR_OK;
         for (long at = 0; at < bytes;) {
             const struct dirent64 *entry = (const struct dirent64 *)(const void *)(entries + at);
@@ -48,7 +42,7 @@ hr_status hr_directory_list(const char *path, hr_directory_fn *fn, void *context
     if (directory < 0 && errno == ENOENT) return HR_OK;
     if (directory < 0)
         return hr_fail(err, errno == ENOTDIR ? HR_USAGE : HR_FAILURE,
-                       "%s: cannot be opened as a directory: %s", path, reason(errno));
+                       "%s: cannot be opened as a directory: %s", path, hr_reason(errno));
     const hr_status status = list_open(directory, path, fn, context, err);
     hr_file_close(&directory);
     return status;
@@ -69,7 +63,8 @@ static bool take_first(void *context, const char *name)
 
 static hr_status refuse(const char *path, const char *name, hr_error *err)
 {
-    return hr_fail(err, HR_FAILURE, "%s: %.80s cannot be removed: %s", path, name, reason(errno));
+    return hr_fail(err, HR_FAILURE, "%s: %.80s cannot be removed: %s", path, name,
+                   hr_reason(errno));
 }
 
 /* Listed anew after every removal: an order that changes meanwhile leaves nothing out. */
@@ -103,5 +98,5 @@ hr_status hr_directory_flush(const char *path, hr_error *err)
     hr_file_close(&directory);
     return flushed ? HR_OK
                    : hr_fail(err, HR_FAILURE, "%s: the directory cannot be flushed: %s", path,
-                             reason(code));
+                             hr_reason(code));
 }

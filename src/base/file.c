@@ -15,7 +15,7 @@
 
 #include "base/assert.h"
 
-static const char *reason(int code)
+const char *hr_reason(int code)
 {
     const char *text = strerrordesc_np(code);
     return text ? text : "unknown error";
@@ -61,7 +61,8 @@ hr_status hr_file_flush_name(const char *path, hr_error *err)
     const int code = around >= 0 ? flush(around) : errno == EACCES ? 0 : errno;
     hr_file_close(&around);
     if (!code) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "%s: its directory cannot be flushed: %s", path, reason(code));
+    return hr_fail(err, HR_FAILURE, "%s: its directory cannot be flushed: %s", path,
+                   hr_reason(code));
 }
 
 /* What a crash takes of a name that was not flushed is all that lies below. */
@@ -71,7 +72,8 @@ static hr_status make_one(const char *path, hr_error *err)
     if (mkdir(path, 0777) == 0) return hr_file_flush_name(path, err);
     const int code = errno;
     if (stat(path, &there) != 0)
-        return hr_fail(err, HR_FAILURE, "%s: the directory cannot be made: %s", path, reason(code));
+        return hr_fail(err, HR_FAILURE, "%s: the directory cannot be made: %s", path,
+                       hr_reason(code));
     if (!S_ISDIR(there.st_mode))
         return hr_fail(err, HR_USAGE, "%s: there is a file of that name, and a directory is needed",
                        path);
@@ -101,13 +103,13 @@ static hr_status check_writable(const char *directory, hr_error *err)
                        directory);
     if (code)
         return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", directory,
-                       reason(code));
+                       hr_reason(code));
     if (!S_ISDIR(there.st_mode))
         return hr_fail(err, HR_USAGE, "%s: there is a file of that name, and a directory is needed",
                        directory);
     if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0) return HR_OK;
     return hr_fail(err, HR_FAILURE, "%s: nothing can be written into this directory: %s", directory,
-                   reason(errno));
+                   hr_reason(errno));
 }
 
 /* Cuts `path` before the slashes at its end. */
@@ -145,7 +147,7 @@ hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *er
     int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (opened < 0 && errno == ENOENT)
         return hr_fail(err, HR_USAGE, "%s: there is no such file", path);
-    if (opened < 0) return hr_fail(err, HR_USAGE, "%s: cannot be read: %s", path, reason(errno));
+    if (opened < 0) return hr_fail(err, HR_USAGE, "%s: cannot be read: %s", path, hr_reason(errno));
     const int code = fstat(opened, &what) == 0 ? 0 : errno;
     if (code == 0 && S_ISREG(what.st_mode)) {
         *file = opened;
@@ -153,7 +155,7 @@ hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *er
         return HR_OK;
     }
     hr_file_close(&opened);
-    if (code) return hr_fail(err, HR_FAILURE, "%s: cannot be examined: %s", path, reason(code));
+    if (code) return hr_fail(err, HR_FAILURE, "%s: cannot be examined: %s", path, hr_reason(code));
     return hr_fail(err, HR_USAGE, "%s: is %s, and a file is needed", path,
                    S_ISDIR(what.st_mode) ? "a directory" : "a device or pipe");
 }
@@ -172,7 +174,8 @@ hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
         const ssize_t got = pread(file, (char *)memory + done, (size_t)(bytes - done),
                                   (off_t)(offset + done));
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return hr_fail(err, HR_FAILURE, "%s: cannot be read: %s", path, reason(errno));
+        if (got < 0)
+            return hr_fail(err, HR_FAILURE, "%s: cannot be read: %s", path, hr_reason(errno));
         if (got == 0)
             return hr_fail(err, HR_CORRUPT, "%s: ends at byte %lld, and %lld are needed", path,
                            (long long)(offset + done), (long long)(offset + bytes));
@@ -225,7 +228,7 @@ hr_status hr_file_check_open(const char *path, hr_error *err)
         return hr_fail(err, HR_USAGE, "%s: there is a directory, and a file is to be put there",
                        path);
     if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "%s: cannot be written: %s", path, reason(errno));
+    return hr_fail(err, HR_FAILURE, "%s: cannot be written: %s", path, hr_reason(errno));
 }
 
 hr_status hr_file_begin_path(hr_file_out *out, const char *path, hr_error *err)
@@ -245,7 +248,8 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
     hr_status status = check_name(name, err);
     if (status != HR_OK) return status;
     if (getrandom(&token, sizeof token, 0) != sizeof token)
-        return hr_fail(err, HR_FAILURE, "no random number for a temporary name: %s", reason(errno));
+        return hr_fail(err, HR_FAILURE, "no random number for a temporary name: %s",
+                       hr_reason(errno));
     strcpy(out->name, name);
     snprintf(out->temporary, sizeof out->temporary, "%s.partial-%016llx", name,
              (unsigned long long)token);
@@ -254,7 +258,7 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
     out->directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (out->directory < 0)
         return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", place,
-                       reason(errno));
+                       hr_reason(errno));
     status = check_replaceable(out->directory, name, err);
     if (status != HR_OK) {
         hr_file_close(&out->directory);
@@ -269,7 +273,7 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
     const int code = errno;
     hr_file_close(&out->directory);
     return hr_fail(err, HR_FAILURE, "%s: %s cannot be written there: %s", place, name,
-                   reason(code));
+                   hr_reason(code));
 }
 
 /* What there is left where the file lies, and what to do, for a full disk; else an empty text. */
@@ -295,8 +299,8 @@ static hr_status remove_and_tell(hr_file_out *out, const char *what, int code, h
     hr_file_close(&out->file);
     if (out->named) unlinkat(out->directory, out->temporary, 0);
     out->named = false;
-    const hr_status status = hr_fail(err, HR_FAILURE, "%s: %s: %s%s", out->name, what, reason(code),
-                                     advice(out, code, text));
+    const hr_status status = hr_fail(err, HR_FAILURE, "%s: %s: %s%s", out->name, what,
+                                     hr_reason(code), advice(out, code, text));
     hr_file_abort(out);
     return status;
 }
@@ -376,7 +380,7 @@ hr_status hr_file_commit(hr_file_out *out, hr_error *err)
     hr_file_close(&out->directory);
     if (settled)
         return hr_fail(err, HR_FAILURE, "%s: is written, but its directory cannot be flushed: %s",
-                       out->name, reason(settled));
+                       out->name, hr_reason(settled));
     return HR_OK;
 }
 

@@ -13,6 +13,9 @@
 
 enum { HR_NAME_BYTES = 256 }; /* a file's name inside its directory, the null included */
 
+/* What an error of the system means, in its words. Takes no memory, as strerror may. */
+const char *hr_reason(int code);
+
 /* Writes `directory`/`name` into path [bytes]. Errors USAGE too long. */
 HR_MUST_CHECK hr_status hr_path_join(const char *directory, const char *name, char *path,
                                      int64_t bytes, hr_error *err);

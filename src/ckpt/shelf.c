@@ -18,12 +18,6 @@
 
 static const char step_before[] = "step-", partial_behind[] = ".partial";
 
-static const char *reason(int code)
-{
-    const char *text = strerrordesc_np(code);
-    return text ? text : "unknown error";
-}
-
 hr_status hr_shelf_path(const char *out, char path[HR_SHELF_PATH_BYTES], hr_error *err)
 {
     return hr_path_join(out, "checkpoints", path, HR_SHELF_PATH_BYTES, err);
@@ -97,7 +91,7 @@ static hr_status open_file(const char *place, const char *name, int more, int *f
     int directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (directory < 0)
         return hr_fail(err, unread(errno), "%s: cannot be opened as a directory: %s", place,
-                       reason(errno));
+                       hr_reason(errno));
     *file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | more);
     const int code = errno;
     hr_file_close(&directory);
@@ -108,7 +102,7 @@ static hr_status open_file(const char *place, const char *name, int more, int *f
                        place, name);
     if (*file < 0)
         return hr_fail(err, code == EINVAL && more ? HR_UNDECIDED : unread(code),
-                       "%s/%s: cannot be read: %s", place, name, reason(code));
+                       "%s/%s: cannot be read: %s", place, name, hr_reason(code));
     if (fstat(*file, &what) == 0 && S_ISREG(what.st_mode)) {
         *bytes = what.st_size;
         return HR_OK;
@@ -154,7 +148,7 @@ static hr_status hash_file(verifying *v, int file, const char *path, int64_t byt
         const ssize_t got = pread(file, reader->memory, (size_t)reader->bytes, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            return hr_fail(err, unread(errno), "%s: cannot be read: %s", path, reason(errno));
+            return hr_fail(err, unread(errno), "%s: cannot be read: %s", path, hr_reason(errno));
         if (got == 0) return hr_fail(err, HR_CORRUPT, "%s: became shorter", path);
         hr_hash_add(hash, reader->memory, hr_min(got, bytes - at));
         at += got;
@@ -251,7 +245,7 @@ hr_status hr_shelf_remove(const char *shelf, int64_t step, hr_error *err)
     status = remove_named(shelf, hidden, err);
     if (status != HR_OK) return status;
     if (rename(from, to) != 0)
-        return hr_fail(err, HR_FAILURE, "%s: cannot be removed: %s", from, reason(errno));
+        return hr_fail(err, HR_FAILURE, "%s: cannot be removed: %s", from, hr_reason(errno));
     return remove_named(shelf, hidden, err);
 }
 
@@ -312,13 +306,13 @@ hr_status hr_shelf_lock(const char *out, int *lock, hr_error *err)
     if (status != HR_OK) return status;
     *lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (*lock < 0)
-        return hr_fail(err, HR_FAILURE, "%s: the lock cannot be made: %s", path, reason(errno));
+        return hr_fail(err, HR_FAILURE, "%s: the lock cannot be made: %s", path, hr_reason(errno));
     if (flock(*lock, LOCK_EX | LOCK_NB) != 0) {
         const int code = errno;
         const hr_status refused = code == EWOULDBLOCK
                                       ? refuse_lock(out, *lock, err)
                                       : hr_fail(err, HR_FAILURE, "%s: cannot be locked: %s", path,
-                                                reason(code));
+                                                hr_reason(code));
         hr_file_close(lock);
         return refused;
     }

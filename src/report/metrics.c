@@ -28,7 +28,7 @@ hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_
     if (path && !made) fd = open(path, flags, 0666);
     if (path && fd < 0)
         return hr_fail(err, HR_USAGE, "the metrics %s cannot be written: %s", path,
-                       strerror(errno));
+                       hr_reason(errno));
     int file = fd;
     const hr_status status = made ? hr_file_flush_name(path, err) : HR_OK;
     if (status != HR_OK) {
@@ -157,7 +157,7 @@ hr_status hr_metrics_flush(const hr_metrics *metrics, hr_error *err)
     if (metrics->fd < 0 || fdatasync(metrics->fd) == 0 || errno == EINVAL || errno == EROFS)
         return HR_OK;
     return hr_fail(err, HR_FAILURE, "the metrics %s cannot be flushed: %s", metrics->path,
-                   strerror(errno));
+                   hr_reason(errno));
 }
 
 hr_status hr_metrics_close(hr_metrics *metrics, hr_error *err)
@@ -168,7 +168,7 @@ hr_status hr_metrics_close(hr_metrics *metrics, hr_error *err)
     if (metrics->made && metrics->bytes == 0) unlink(metrics->path);
     if (close(fd) == 0) return HR_OK;
     return hr_fail(err, HR_FAILURE, "the metrics %s cannot be written: %s", metrics->path,
-                   strerror(errno));
+                   hr_reason(errno));
 }
 
 /* ---- a line */
@@ -196,7 +196,7 @@ static hr_status write_line(hr_metrics *metrics, int64_t length, hr_error *err)
     }
     if (code)
         return hr_fail(err, HR_FAILURE, "the metrics %s cannot be written: %s", metrics->path,
-                       strerror(code));
+                       hr_reason(code));
     /* So that after lost power no line lies behind zeros where the first one was. */
     if (metrics->bytes == 0) (void)!fdatasync(metrics->fd);
     metrics->bytes += length;

@@ -98,7 +98,7 @@ static uint32_t checksum(const hr_tensorboard *board, const void *bytes, int64_t
 static hr_status cannot(const hr_tensorboard *board, const char *what, int code, hr_error *err)
 {
     return hr_fail(err, HR_FAILURE, "%.300s/%s: cannot be %s: %s", board->directory, board->name,
-                   what, strerror(code));
+                   what, hr_reason(code));
 }
 
 /* Cuts the file behind its whole records. */

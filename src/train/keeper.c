@@ -18,12 +18,6 @@
 
 static const char strategy_name[] = "strategy.yaml";
 
-static const char *reason(int code)
-{
-    const char *text = strerrordesc_np(code);
-    return text ? text : "unknown error";
-}
-
 /* ---- memory */
 
 enum { SHARED_BYTES = HR_KEEPER_BUFFER + HR_STACK_BYTES };
@@ -91,7 +85,7 @@ static hr_status make_partial(hr_keeper *keeper, int64_t step, hr_error *err)
     if (status == HR_OK) status = hr_directory_remove(keeper->partial, hr_manifest_name, err);
     if (status != HR_OK || mkdir(keeper->partial, 0777) == 0) return status;
     return hr_fail(err, HR_FAILURE, "%s: the directory cannot be made: %s", keeper->partial,
-                   reason(errno));
+                   hr_reason(errno));
 }
 
 hr_status hr_keeper_begin(hr_keeper *keeper, int64_t step, char *text, int64_t text_bytes,
@@ -203,7 +197,7 @@ static hr_status take_place(hr_keeper *keeper, hr_error *err)
         return HR_OK;
     const hr_status status = hr_directory_remove(keeper->place, hr_manifest_name, err);
     if (status != HR_OK || rename(keeper->partial, keeper->place) == 0) return status;
-    return hr_fail(err, HR_FAILURE, "%s: cannot be renamed: %s", keeper->partial, reason(errno));
+    return hr_fail(err, HR_FAILURE, "%s: cannot be renamed: %s", keeper->partial, hr_reason(errno));
 }
 
 static hr_status give_name(hr_keeper *keeper, hr_error *err)
@@ -213,7 +207,7 @@ static hr_status give_name(hr_keeper *keeper, hr_error *err)
         status = errno == ENOTEMPTY || errno == EEXIST
                      ? take_place(keeper, err)
                      : hr_fail(err, HR_FAILURE, "%s: cannot be renamed: %s", keeper->partial,
-                               reason(errno));
+                               hr_reason(errno));
     if (status == HR_OK) status = hr_directory_flush(keeper->shelf, err);
     return status == HR_OK ? hr_directory_remove(keeper->partial, hr_manifest_name, err) : status;
 }
@@ -254,7 +248,7 @@ static hr_status link_or_copy(const char *place, const char *name, const char *o
     if (rename(temporary, to) != 0) {
         const int code = errno;
         unlink(temporary);
-        return hr_fail(err, HR_FAILURE, "%s: cannot be put in its place: %s", to, reason(code));
+        return hr_fail(err, HR_FAILURE, "%s: cannot be put in its place: %s", to, hr_reason(code));
     }
     unlink(temporary);
     return hr_directory_flush(out, err);
