@@ -221,25 +221,11 @@ static void a_second_run_in_a_folder_is_refused(void **state)
     assert_int_equal(run("%s --fresh", run_words), HR_OK); /* the lock of a dead process is free */
 }
 
-/* Most of the text says the same again and again; one stretch of it says nothing. */
-static void put_text_with_a_blot(void)
-{
-    put("tiny.yaml", tiny);
-    FILE *file = fopen("text.txt", "w");
-    assert_non_null(file);
-    uint32_t draw = 1;
-    for (int32_t i = 0; i < 16384; i++) {
-        draw = draw * 1664525 + 1013904223;
-        fputc(i / 512 == 25 ? (int)(draw >> 24) : "abcdefgh"[i % 8], file);
-    }
-    assert_int_equal(fclose(file), 0);
-}
-
 static void a_step_that_goes_wrong_is_left_out_or_gone_back_from(void **state)
 {
     (void)state;
     require_program();
-    put_text_with_a_blot();
+    put_tiny_and_blot();
     static const char words[] = "train tiny.yaml --fresh data.train=text.txt --out run "
                                 "train.steps=300 train.schedule.kind=constant "
                                 "train.optimizer.lr=0.01 train.spikes=true ";

@@ -95,7 +95,21 @@ static inline void put_tiny_and_text(void)
     put("text.txt", out);
 }
 
-/* The same, and sends signals [count] at the first line that begins with `line`: several while it
+/* The same with a text that says one thing again and again, but for a stretch that says nothing. */
+static inline void put_tiny_and_blot(void)
+{
+    put("tiny.yaml", tiny);
+    FILE *file = fopen("text.txt", "w");
+    assert_non_null(file);
+    uint32_t draw = 1;
+    for (int32_t i = 0; i < 16384; i++) {
+        draw = draw * 1664525 + 1013904223;
+        fputc(i / 512 == 25 ? (int)(draw >> 24) : "abcdefgh"[i % 8], file);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Runs it, and sends signals [count] at the first line that begins with `line`: several while it
  * stands still, so that it finds all of them. The program takes the shell's place, and so gets them
  * itself. */
 static inline int run_signalled(const char *arguments, const char *line, const int *signals,
