@@ -103,7 +103,6 @@ static void fill_manifest(hr_trainer *trainer)
     hr_manifest *manifest = &trainer->keeper->manifest;
     hr_run_state *state = &trainer->state;
     hr_log_note(&trainer->log, state);
-    state->seconds = trainer->result->seconds;
     put_guard(&trainer->guard, state);
     manifest->state = *state;
     memcpy(manifest->train_text, trainer->train_text, sizeof manifest->train_text);
@@ -176,12 +175,7 @@ static hr_status take_state(hr_trainer *trainer, hr_error *err)
     trainer->is_saved = true;
     trainer->seconds_before = trainer->state.seconds;
     hr_train_result *result = trainer->result;
-    result->steps = trainer->state.step;
-    result->tokens = trainer->state.tokens;
-    result->first_loss = trainer->state.first_loss;
-    result->last_loss = trainer->state.last_loss;
-    result->valid_loss = trainer->state.valid_loss;
-    result->seconds = trainer->state.seconds;
+    hr_trainer_take_result(result, &trainer->state);
     result->saved = true;
     return HR_OK;
 }

@@ -228,11 +228,7 @@ static hr_status tell_done(run *r, hr_error *err)
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
     const hr_run_state *state = &r->trainer.resume.manifest.state;
-    result->steps = state->step;
-    result->tokens = state->tokens;
-    result->first_loss = state->first_loss;
-    result->last_loss = state->last_loss;
-    result->valid_loss = state->valid_loss;
+    hr_trainer_take_result(result, state);
     result->saved = true;
     snprintf(line, sizeof line, "%.900s  the run is complete, at step %lld; --fresh starts it over",
              r->config->train.out, (long long)state->step);

@@ -105,6 +105,16 @@ hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *e
                    what, kept);
 }
 
+void hr_trainer_take_result(hr_train_result *result, const hr_run_state *state)
+{
+    result->steps = state->step;
+    result->tokens = state->tokens;
+    result->first_loss = state->first_loss;
+    result->last_loss = state->last_loss;
+    result->valid_loss = state->valid_loss;
+    result->seconds = state->seconds;
+}
+
 /* ---- a step */
 
 static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
@@ -148,11 +158,8 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
     state->tokens += trainer->targets;
     if (state->step == 1) state->first_loss = trainer->loss;
     state->last_loss = trainer->loss;
-    result->steps = state->step;
-    result->tokens = state->tokens;
-    result->first_loss = state->first_loss;
-    result->last_loss = state->last_loss;
-    result->seconds = trainer->seconds_before + (double)(now_ns - trainer->start_ns) * 1e-9;
+    state->seconds = trainer->seconds_before + (double)(now_ns - trainer->start_ns) * 1e-9;
+    hr_trainer_take_result(result, state);
     result->saved = trainer->is_saved = false;
     const double rate = (double)trainer->targets * 1e9 / (double)hr_max(now_ns - before_ns, 1);
     const hr_train_step told = { state->step,        state->steps,  trainer->loss,   trainer->lr,
