@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dev/aside.c - a mailbox of one function. */
+#define _GNU_SOURCE
 #include "dev/aside.h"
 
 #include <string.h>
@@ -58,6 +59,17 @@ bool hr_aside_is_busy(hr_aside *aside)
     const bool busy = aside->fn != NULL;
     pthread_mutex_unlock(&aside->mutex);
     return busy;
+}
+
+void hr_aside_wait_until(hr_aside *aside, int64_t ns)
+{
+    const struct timespec end = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+    if (!aside->open) return;
+    pthread_mutex_lock(&aside->mutex);
+    while (aside->fn &&
+           pthread_cond_clockwait(&aside->moved, &aside->mutex, CLOCK_MONOTONIC, &end) == 0) {
+    }
+    pthread_mutex_unlock(&aside->mutex);
 }
 
 void hr_aside_wait(hr_aside *aside)

@@ -29,6 +29,7 @@ HR_MUST_CHECK hr_status hr_aside_open(hr_aside *aside, void *stack, hr_error *er
 void hr_aside_run(hr_aside *aside, hr_aside_fn *fn, void *context);
 bool hr_aside_is_busy(hr_aside *aside);
 void hr_aside_wait(hr_aside *aside);
+void hr_aside_wait_until(hr_aside *aside, int64_t ns); /* of hr_clock_ns; or until it is done */
 
 /* Waits, and ends the thread. Accepts what is closed or zeroed. */
 void hr_aside_close(hr_aside *aside);

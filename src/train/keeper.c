@@ -13,8 +13,11 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/directory.h"
 #include "ckpt/recipe.h"
+
+enum { LINGER_NS = 250000000 };
 
 static const char strategy_name[] = "strategy.yaml";
 
@@ -122,6 +125,11 @@ bool hr_keeper_told(hr_keeper *keeper, bool wait, hr_status *status, hr_error *e
     *status = keeper->status;
     if (*status != HR_OK && err) *err = keeper->err;
     return true;
+}
+
+void hr_keeper_linger(hr_keeper *keeper)
+{
+    if (keeper->pending) hr_aside_wait_until(&keeper->aside, hr_clock_ns() + LINGER_NS);
 }
 
 /* ---- behind */

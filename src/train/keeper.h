@@ -72,6 +72,9 @@ void hr_keeper_abort(hr_keeper *keeper);
  * wait: until it has, if anything was handed over. */
 bool hr_keeper_told(hr_keeper *keeper, bool wait, hr_status *status, hr_error *err);
 
+/* Waits for what was handed over, but no longer than a quarter of a second. */
+void hr_keeper_linger(hr_keeper *keeper);
+
 /* Puts the weights of a checkpoint in their place in train.out, again.
  *   buffer  [bytes], for a file system that has no links */
 HR_MUST_CHECK hr_status hr_keeper_publish(const char *place, const char *out, void *buffer,

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "dev/aside.h"
 
 enum { TURNS = 200 };
@@ -81,12 +82,34 @@ static void closing_waits_for_what_runs(void **state)
     munmap(stack, HR_STACK_BYTES);
 }
 
+static void waiting_ends_with_the_work_or_at_its_time(void **state)
+{
+    (void)state;
+    hr_aside aside;
+    hr_error err;
+    work w = { .given = { 5, 6 }, .wait_ns = 200000000 };
+    void *stack = take_stack();
+    assert_int_equal(hr_aside_open(&aside, stack, &err), HR_OK);
+    hr_aside_run(&aside, make, &w);
+    hr_aside_wait_until(&aside, hr_clock_ns() + 1000000);
+    assert_true(hr_aside_is_busy(&aside));
+    const int64_t late = hr_clock_ns() + 600000000000;
+    hr_aside_wait_until(&aside, late);
+    assert_false(hr_aside_is_busy(&aside));
+    assert_true(hr_clock_ns() < late);
+    assert_int_equal(w.made[0], 15);
+    hr_aside_wait_until(&aside, 0);
+    hr_aside_close(&aside);
+    munmap(stack, HR_STACK_BYTES);
+}
+
 static void a_zeroed_one_has_nothing_to_do(void **state)
 {
     (void)state;
     hr_aside aside = { 0 };
     assert_false(hr_aside_is_busy(&aside));
     hr_aside_wait(&aside);
+    hr_aside_wait_until(&aside, hr_clock_ns() + 600000000000);
     hr_aside_close(&aside);
 }
 
@@ -95,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_runs_once_what_it_is_given),
         cmocka_unit_test(closing_waits_for_what_runs),
+        cmocka_unit_test(waiting_ends_with_the_work_or_at_its_time),
         cmocka_unit_test(a_zeroed_one_has_nothing_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
