@@ -225,6 +225,9 @@ void hr_config_default(hr_config *config);
 HR_MUST_CHECK hr_status hr_config_set(hr_config *config, const char *key, const char *value,
                                       hr_error *err);
 
+/* The same from one word, "key=value". Errors USAGE. */
+HR_MUST_CHECK hr_status hr_config_set_word(hr_config *config, const char *word, hr_error *err);
+
 /* The present value of a key as text that hr_config_set takes back. `text` [bytes] out. */
 HR_MUST_CHECK hr_status hr_config_get(const hr_config *config, const char *key, char *text,
                                       int64_t bytes, hr_error *err);

@@ -98,16 +98,12 @@ hr_status hr_checkpoint_list(const char *folder, bool thorough, const hr_checkpo
 static hr_status read_recipe(const looking *l, char *const *overrides, int32_t count,
                              hr_config *config, hr_error *err)
 {
-    char path[HR_STEP_PATH_BYTES + 32], key[128];
+    char path[HR_STEP_PATH_BYTES + 32];
     hr_status status = hr_path_join(l->place, hr_recipe_name, path, sizeof path, err);
     hr_config_default(config);
     if (status == HR_OK) status = hr_config_read(config, path, err);
-    for (int32_t i = 0; i < count && status == HR_OK; i++) {
-        const char *equals = strchr(overrides[i], '=');
-        if (!equals) return hr_fail(err, HR_USAGE, "\"%.60s\" is not key=value", overrides[i]);
-        snprintf(key, sizeof key, "%.*s", (int)(equals - overrides[i]), overrides[i]);
-        status = hr_config_set(config, key, equals + 1, err);
-    }
+    for (int32_t i = 0; i < count && status == HR_OK; i++)
+        status = hr_config_set_word(config, overrides[i], err);
     return status;
 }
 

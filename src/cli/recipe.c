@@ -5,17 +5,6 @@
 
 #include "cli.h"
 
-static hr_status override(hr_config *config, const char *word, hr_error *err)
-{
-    char key[128];
-    const char *equals = strchr(word, '=');
-    if (!equals)
-        return hr_fail(err, HR_USAGE, "\"%.60s\" is not key=value; a command takes one recipe",
-                       word);
-    snprintf(key, sizeof key, "%.*s", (int)(equals - word), word);
-    return hr_config_set(config, key, equals + 1, err);
-}
-
 hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
 {
     static const struct {
@@ -25,7 +14,7 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
     hr_config_default(config);
     hr_status status = hr_config_read(config, arguments->operands[0], err);
     for (int32_t i = 1; status == HR_OK && i < arguments->operand_count; i++)
-        status = override(config, arguments->operands[i], err);
+        status = hr_config_set_word(config, arguments->operands[i], err);
     for (size_t i = 0; status == HR_OK && i < sizeof options / sizeof *options; i++) {
         const char *value = arguments->values[options[i].id];
         if (value) status = hr_config_set(config, options[i].key, value, err);

@@ -99,6 +99,17 @@ hr_status hr_config_set(hr_config *config, const char *key, const char *value, h
     return HR_OK;
 }
 
+hr_status hr_config_set_word(hr_config *config, const char *word, hr_error *err)
+{
+    char key[128];
+    const char *equals = strchr(word, '=');
+    if (!equals)
+        return hr_fail(err, HR_USAGE, "\"%.60s\" is not key=value; a command takes one recipe",
+                       word);
+    snprintf(key, sizeof key, "%.*s", (int)(equals - word), word);
+    return hr_config_set(config, key, equals + 1, err);
+}
+
 hr_status hr_config_get(const hr_config *config, const char *key, char *text, int64_t bytes,
                         hr_error *err)
 {

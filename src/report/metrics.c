@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,15 +21,29 @@
 
 /* ---- the file */
 
+/* What opens a named pipe before its reader has waits for it, but not for ever. Only the opening
+ * may not wait: a reader that is slow loses nothing. */
+static int open_there(const char *path, int flags)
+{
+    int fd = -1;
+    for (int32_t left = 500; left > 0; left--) {
+        fd = open(path, flags | O_NONBLOCK, 0666);
+        if (fd >= 0 || errno != ENXIO) break;
+        poll(NULL, 0, 10);
+    }
+    if (fd >= 0) fcntl(fd, F_SETFL, O_APPEND);
+    return fd;
+}
+
 hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_error *err)
 {
     const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
     int fd = path ? open(path, flags | O_EXCL, 0666) : -1;
     const bool made = fd >= 0;
-    if (path && !made) fd = open(path, flags, 0666);
+    if (path && !made) fd = open_there(path, flags);
     if (path && fd < 0)
         return hr_fail(err, HR_USAGE, "the metrics %s cannot be written: %s", path,
-                       hr_reason(errno));
+                       errno == ENXIO ? "nobody reads this pipe" : hr_reason(errno));
     int file = fd;
     const hr_status status = made ? hr_file_flush_name(path, err) : HR_OK;
     if (status != HR_OK) {

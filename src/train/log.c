@@ -6,6 +6,8 @@
 #include "base/file.h"
 #include "ckpt/shelf.h"
 
+const char hr_log_name[] = "metrics.jsonl";
+
 int64_t hr_log_bytes(void)
 {
     return HR_METRICS_BYTES + HR_TENSORBOARD_BYTES + 2 * 64;
@@ -24,7 +26,7 @@ static hr_status open_folder(hr_log *log, const char *out, const hr_run_state *f
                              hr_error *err)
 {
     const int64_t first_step = from ? from->step + 1 : 1;
-    hr_status status = hr_path_join(out, "metrics.jsonl", log->path, sizeof log->path, err);
+    hr_status status = hr_path_join(out, hr_log_name, log->path, sizeof log->path, err);
     if (status == HR_OK)
         status = hr_path_join(out, "tensorboard", log->directory, sizeof log->directory, err);
     if (status == HR_OK) status = open_lines(&log->log, log->path, from ? from->log_bytes : 0, err);

@@ -22,6 +22,8 @@ typedef struct {
     char path[HR_PATH_BYTES + 16], directory[HR_PATH_BYTES + 16];
 } hr_log;
 
+extern const char hr_log_name[]; /* of the one in train.out */
+
 /* Bytes of a region that a log takes. Pure. */
 int64_t hr_log_bytes(void);
 

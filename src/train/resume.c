@@ -7,6 +7,8 @@
 
 #include "base/file.h"
 #include "ckpt/recipe.h"
+#include "ckpt/weights.h"
+#include "train/log.h"
 
 static void tell(const hr_train_options *options, const char *line)
 {
@@ -148,6 +150,22 @@ static hr_status find(const char *shelf, const hr_config *config, const hr_train
     return status == HR_OK && resume->found ? check_recipe(config, options, resume, err) : status;
 }
 
+/* A disk that is not there just now, or checkpoints that were removed: what they made is not
+ * written over unasked. */
+static hr_status check_gone(const hr_config *config, const hr_train_options *options, hr_error *err)
+{
+    char path[HR_PATH_BYTES + 32];
+    const char *const left[] = { hr_kept_name(HR_KEPT_WEIGHTS), hr_log_name };
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        const hr_status status = hr_path_join(config->train.out, left[i], path, sizeof path, err);
+        if (status != HR_OK || options->fresh || !hr_file_exists(path)) return status;
+    }
+    return hr_fail(err, HR_USAGE,
+                   "%.300s: has the weights and the log of a run and no checkpoint of it; bring "
+                   "checkpoints/ back to go on, type --fresh to start over, or another --out",
+                   config->train.out);
+}
+
 hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options, int *lock,
                           hr_resume *resume, hr_error *err)
 {
@@ -155,9 +173,11 @@ hr_status hr_resume_enter(const hr_config *config, const hr_train_options *optio
     hr_status status = check_known(options, err);
     if (status != HR_OK || !config->train.out[0]) return status;
     status = hr_shelf_path(config->train.out, shelf, err);
-    if (status != HR_OK || !hr_file_exists(shelf)) return status;
+    if (status != HR_OK) return status;
+    if (!hr_file_exists(shelf)) return check_gone(config, options, err);
     status = hr_shelf_lock(config->train.out, lock, err);
-    return status == HR_OK ? find(shelf, config, options, resume, err) : status;
+    if (status == HR_OK) status = find(shelf, config, options, resume, err);
+    return status == HR_OK && !resume->found ? check_gone(config, options, err) : status;
 }
 
 /* Checkpoints that were not there before are another run's, which began and ended meanwhile. */
@@ -182,7 +202,7 @@ static bool has_last_line(const hr_config *config, int64_t log_bytes)
     int file;
     int64_t bytes;
     hr_error ignored;
-    if (hr_path_join(config->train.out, "metrics.jsonl", path, sizeof path, &ignored) != HR_OK ||
+    if (hr_path_join(config->train.out, hr_log_name, path, sizeof path, &ignored) != HR_OK ||
         hr_file_open(path, &file, &bytes, &ignored) != HR_OK)
         return true;
     const int64_t rest = bytes - log_bytes;

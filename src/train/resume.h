@@ -21,7 +21,8 @@ typedef struct {
  *   lock    out, for hr_file_close; as it was where there are no checkpoints
  *   resume  out; not found: there are no checkpoints, or options->fresh
  *
- * Errors   USAGE    the recipe is another; another run is in the folder
+ * Errors   USAGE    the recipe is another; another run is in the folder; a run was, and all its
+ *                   checkpoints are gone
  *          CORRUPT  there are checkpoints, and none of them is whole
  *          INTERRUPTED, FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options,

@@ -307,6 +307,16 @@ static void a_directory_for_a_log(void)
     shell("rm run/metrics.jsonl && mkdir run/metrics.jsonl");
 }
 
+static void all_gone(void)
+{
+    shell("rm -r run/checkpoints");
+}
+
+static void none_left(void)
+{
+    shell("rm -r run/checkpoints/step-*");
+}
+
 static const struct {
     void (*spoil)(void);
     int code;
@@ -341,6 +351,8 @@ static const struct {
     { a_file_for_all, HR_USAGE, "run/checkpoints: cannot be opened as a directory" },
     { notes_for_a_log, HR_CORRUPT, "metrics.jsonl" },
     { a_log_that_is_shorter, HR_CORRUPT, "metrics.jsonl" },
+    { all_gone, HR_USAGE, "has the weights and the log of a run and no checkpoint of it" },
+    { none_left, HR_USAGE, "bring checkpoints/ back to go on, type --fresh to start over" },
     { a_directory_for_a_log, HR_USAGE, "metrics.jsonl" },
 };
 

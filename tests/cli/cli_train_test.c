@@ -285,6 +285,19 @@ static void metrics_go_into_pipes_and_full_devices_are_a_failure(void **state)
     assert_true(S_ISCHR(there.st_mode));
 }
 
+/* One that nobody reads ends the run, and not only when somebody kills it. */
+static void metrics_do_not_wait_for_ever(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(mkfifo("unread", 0600), 0);
+    assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out run --metrics unread"),
+                     HR_USAGE);
+    assert_said("the metrics unread cannot be written: nobody reads this pipe");
+    assert_int_equal(unlink("unread"), 0);
+}
+
 static const char diverging[] =
     "train tiny.yaml --fresh data.train=text.txt --out run train.steps=30 "
     "train.optimizer.lr=1000 train.optimizer.weight_decay=1000";
@@ -459,6 +472,7 @@ int main(void)
         IN_A_FOLDER(a_run_takes_what_its_cgroup_leaves),
         IN_A_FOLDER(closed_streams_are_not_mistaken_for_files),
         IN_A_FOLDER(a_sample_is_printed_as_text),
+        IN_A_FOLDER(metrics_do_not_wait_for_ever),
         IN_A_FOLDER(metrics_go_into_pipes_and_full_devices_are_a_failure),
         IN_A_FOLDER(a_validation_loss_that_is_no_number_ends_the_run_and_saves_nothing),
         IN_A_FOLDER(a_training_loss_that_is_no_number_ends_the_run),
