@@ -80,14 +80,20 @@ static __attribute__((noinline, unused)) void hr_emulate_dpbf16(hr_emulate_tile 
                                                                 const hr_emulate_tile *a,
                                                                 const hr_emulate_tile *b)
 {
+    float b_even[16][16], b_odd[16][16];
+    for (int k = 0; k < 16; k++)
+        for (int n = 0; n < 16; n++) {
+            b_even[k][n] = hr_bf16_to_f32(b->pairs[k][n][0]);
+            b_odd[k][n] = hr_bf16_to_f32(b->pairs[k][n][1]);
+        }
     for (int m = 0; m < HR_TILE_ROWS; m++) {
         float even[16] = { 0 }, odd[16] = { 0 };
         for (int k = 0; k < 16; k++) {
             const float a_even = hr_bf16_to_f32(a->pairs[m][k][0]);
             const float a_odd = hr_bf16_to_f32(a->pairs[m][k][1]);
             for (int n = 0; n < 16; n++) {
-                even[n] = fmaf(a_even, hr_bf16_to_f32(b->pairs[k][n][0]), even[n]);
-                odd[n] = fmaf(a_odd, hr_bf16_to_f32(b->pairs[k][n][1]), odd[n]);
+                even[n] = fmaf(a_even, b_even[k][n], even[n]);
+                odd[n] = fmaf(a_odd, b_odd[k][n], odd[n]);
             }
         }
         for (int n = 0; n < 16; n++) c->f32[m][n] += even[n] + odd[n];
