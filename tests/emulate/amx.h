@@ -75,10 +75,10 @@ static inline void hr_tile_store(int tile, void *to, int64_t stride)
 
 /* Intel's manual, volume 2, TDPBF16PS: the products of even elements and those of odd elements are
  * two chains of fused multiply-adds over the whole reduction, both from zero; their sum is added to
- * the tile. Not inlined: the caller's change of MXCSR must not move across it. */
-static __attribute__((noinline, unused)) void hr_emulate_dpbf16(hr_emulate_tile *c,
-                                                                const hr_emulate_tile *a,
-                                                                const hr_emulate_tile *b)
+ * the tile. Not inlined: the caller's change of MXCSR must not move across it. Nothing is looked
+ * for here: tiles are a thread's own. */
+static __attribute__((noinline, unused, no_sanitize("thread"))) void hr_emulate_dpbf16(
+    hr_emulate_tile *c, const hr_emulate_tile *a, const hr_emulate_tile *b)
 {
     float b_even[16][16], b_odd[16][16];
     for (int k = 0; k < 16; k++)

@@ -9,7 +9,7 @@
 #include "ops/activation/activation_scalar.h"
 #include "ops/element.h"
 
-enum { BLOCK_TOKENS = 64, COLUMNS = HR_PANEL_WIDTH, ROWS = 16, DEPTH = 64 };
+enum { BLOCK_TOKENS = 64, COLUMNS = HR_PANEL_WIDTH, ROWS = 16, DEPTH = 64, STRIP = 8 };
 
 /* An activation reads what was stored, or would be: it can be made from that again. */
 static double as_stored(hr_dtype dtype, double z)
@@ -69,43 +69,51 @@ static void mm_any(hr_dtype dtype, const hr_linear_mm *mm)
         }
 }
 
-/* carried[c] + the sum over tokens of x[., k] dy[., n + c], or of dy[., n + c] alone without x. */
-static void sum_tokens(hr_dtype dtype, const hr_linear_dw *dw, int64_t k, int64_t n,
-                       int64_t columns, float carried[COLUMNS])
+/* Each carried[i][c] + the sum over tokens of x[., k + i] dy[., n + c], or of dy[., n + c] alone
+ * without x. */
+static void sum_tokens(hr_dtype dtype, const hr_linear_dw *dw, int64_t k, int64_t rows, int64_t n,
+                       int64_t columns, float carried[][COLUMNS])
 {
     int64_t position = dw->position;
-    double block[COLUMNS] = { 0 };
+    double block[STRIP][COLUMNS] = { 0 };
     float dy[COLUMNS] = { 0 };
     for (int64_t row = 0; row < dw->rows; row++) {
-        const double x = dw->x ? hr_element_get(dw->x, row * dw->K + k, dtype) : 1;
         for (int64_t c = 0; c < columns; c++)
             dy[c] = hr_element_get(dw->dy, row * dw->N + n + c, dtype);
-        for (int64_t c = 0; c < COLUMNS; c++) block[c] += x * dy[c];
+        for (int64_t i = 0; i < rows; i++) {
+            const double x = dw->x ? hr_element_get(dw->x, row * dw->K + k + i, dtype) : 1;
+            for (int64_t c = 0; c < COLUMNS; c++) block[i][c] += x * dy[c];
+        }
         position = position + 1 == dw->T ? 0 : position + 1;
         if (position % BLOCK_TOKENS && row + 1 < dw->rows) continue;
-        for (int64_t c = 0; c < COLUMNS; c++) {
-            carried[c] = (float)(carried[c] + block[c]);
-            block[c] = 0;
-        }
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t c = 0; c < COLUMNS; c++) {
+                carried[i][c] = (float)(carried[i][c] + block[i][c]);
+                block[i][c] = 0;
+            }
     }
 }
 
+/* What is past N is stored too, and so is a row past K that pairs with one: zeros. */
 static void dw_any(hr_dtype dtype, const hr_linear_dw *dw)
 {
     const hr_layout layout = hr_layout_for(dtype);
     const int64_t k_stored = dw->k_end == dw->K && layout == HR_PANEL_PAIR ? hr_round_up(dw->K, 2)
                                                                            : dw->k_end;
-    for (int64_t k = dw->k_first; k < k_stored; k++)
+    for (int64_t k = dw->k_first; k < k_stored; k += STRIP)
         for (int64_t n = dw->n_first; n < dw->n_end; n += COLUMNS) {
+            const int64_t stored = hr_min(STRIP, k_stored - k),
+                          rows = hr_min(stored, dw->k_end - k);
             const int64_t columns = hr_min(COLUMNS, dw->n_end - n);
-            float sums[COLUMNS] = { 0 };
-            if (k < dw->k_end) {
-                for (int64_t c = 0; !dw->clear && c < columns; c++)
-                    sums[c] = dw->dw[hr_layout_index(layout, dw->K, dw->N, k, n + c)];
-                sum_tokens(dtype, dw, k, n, columns, sums);
-            }
-            for (int64_t c = 0; c < HR_PANEL_WIDTH; c++) /* padding too: what is past N */
-                dw->dw[hr_layout_index(layout, dw->K, dw->N, k, n + c)] = c < columns ? sums[c] : 0;
+            float sums[STRIP][COLUMNS] = { 0 };
+            for (int64_t i = 0; !dw->clear && i < rows; i++)
+                for (int64_t c = 0; c < columns; c++)
+                    sums[i][c] = dw->dw[hr_layout_index(layout, dw->K, dw->N, k + i, n + c)];
+            sum_tokens(dtype, dw, k, rows, n, columns, sums);
+            for (int64_t i = 0; i < stored; i++)
+                for (int64_t c = 0; c < COLUMNS; c++)
+                    dw->dw[hr_layout_index(layout, dw->K, dw->N, k + i, n + c)] =
+                        i < rows && c < columns ? sums[i][c] : 0;
         }
 }
 
@@ -116,10 +124,10 @@ static void db_any(hr_dtype dtype, const hr_linear_db *db)
     };
     for (int64_t n = db->n_first; n < db->n_end; n += COLUMNS) {
         const int64_t columns = hr_min(COLUMNS, db->n_end - n);
-        float sums[COLUMNS] = { 0 };
-        for (int64_t c = 0; !db->clear && c < columns; c++) sums[c] = db->db[n + c];
-        sum_tokens(dtype, &tokens, 0, n, columns, sums);
-        for (int64_t c = 0; c < columns; c++) db->db[n + c] = sums[c];
+        float sums[1][COLUMNS] = { 0 };
+        for (int64_t c = 0; !db->clear && c < columns; c++) sums[0][c] = db->db[n + c];
+        sum_tokens(dtype, &tokens, 0, 1, n, columns, sums);
+        for (int64_t c = 0; c < columns; c++) db->db[n + c] = sums[0][c];
     }
 }
 
