@@ -161,6 +161,13 @@ hr_status hr_metrics_continue(hr_metrics *metrics, const char *path, int64_t kee
     return status;
 }
 
+bool hr_metrics_are_one(const hr_metrics *a, const hr_metrics *b)
+{
+    struct stat first, second;
+    return fstat(a->fd, &first) == 0 && fstat(b->fd, &second) == 0 && S_ISREG(first.st_mode) &&
+           first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
 void hr_metrics_cut(hr_metrics *metrics, int64_t bytes)
 {
     metrics->bytes = hr_min(metrics->bytes, bytes);

@@ -74,6 +74,9 @@ HR_MUST_CHECK hr_status hr_metrics_continue(hr_metrics *metrics, const char *pat
  *          CORRUPT  it is none of ours. */
 HR_MUST_CHECK hr_status hr_metrics_check(const char *path, char *line, hr_error *err);
 
+/* Whether two open objects write into one file: their lines would be there twice. */
+bool hr_metrics_are_one(const hr_metrics *a, const hr_metrics *b);
+
 /* One line each. A run can go on after an error, and the next line is tried again: then the file
  * has all lines but those that failed. Where the path is no file, a part of a line may stay.
  *

@@ -48,6 +48,9 @@ hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *ou
     hr_status status = *out ? open_folder(log, out, from, buffer, err) : HR_OK;
     if (status == HR_OK && metrics)
         status = open_lines(&log->metrics, metrics, from ? from->metrics_bytes : 0, err);
+    if (status == HR_OK && hr_metrics_are_one(&log->log, &log->metrics))
+        status = hr_fail(err, HR_USAGE,
+                         "--metrics %s: is the log of --out already; name another file", metrics);
     return status;
 }
 

@@ -154,10 +154,10 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
 
 static bool tell_progress(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
 {
-    const hr_train_options *options = context;
-    if (options->events.preparing)
-        options->events.preparing(options->events.context, work, bytes_done, bytes_total);
-    return options->interrupts && *options->interrupts > 0;
+    const hr_trainer *trainer = context;
+    const hr_train_events *events = &trainer->options->events;
+    if (events->preparing) events->preparing(events->context, work, bytes_done, bytes_total);
+    return hr_trainer_is_interrupted(trainer);
 }
 
 static void tell_part(const hr_train_events *events, const char *name, const hr_text_part *part)
@@ -221,10 +221,11 @@ static void tell(const hr_train_events *events, const hr_prepare_texts *texts, c
     tell_part(events, "valid", &text->valid);
 }
 
-hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_options *options,
-                     hr_text *text, hr_batch_mixture *mixture, hr_error *err)
+hr_status hr_prepare(hr_memory *memory, const hr_trainer *trainer, hr_text *text,
+                     hr_batch_mixture *mixture, hr_error *err)
 {
-    const hr_text_progress progress = { tell_progress, (void *)options };
+    const hr_config *config = trainer->config;
+    const hr_text_progress progress = { tell_progress, (void *)trainer };
     hr_region region;
     hr_prepare_texts texts = { .corpus = NULL };
     hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
@@ -243,7 +244,7 @@ hr_status hr_prepare(hr_memory *memory, const hr_config *config, const hr_train_
     if (status == HR_OK && by_file && config->train.out[0])
         status = hr_tokens_take_along(config->data.tokenizer, config->train.out,
                                       region.base + region.used, err);
-    if (status == HR_OK) tell(&options->events, &texts, text);
+    if (status == HR_OK) tell(&trainer->options->events, &texts, text);
     hr_corpus_close(&texts.corpus);
     hr_memory_region_close(memory, &region);
     return status;
@@ -258,7 +259,7 @@ static void identify_shard(const char *shard, hr_hash *hash)
     hr_hash_add(hash, name, (int64_t)strlen(name) + 1);
 }
 
-static hr_status identify_rows(const hr_train_options *options, const char *path, hr_hash *hash,
+static hr_status identify_rows(const hr_trainer *trainer, const char *path, hr_hash *hash,
                                hr_error *err)
 {
     char piece[16 << 10];
@@ -271,7 +272,7 @@ static hr_status identify_rows(const hr_train_options *options, const char *path
         status = hr_file_read(file, path, at, piece, part, err);
         if (status != HR_OK) break;
         hr_hash_add(hash, piece, part);
-        if (tell_progress((void *)options, "looking at the rows", at + part, bytes))
+        if (tell_progress((void *)trainer, "looking at the rows", at + part, bytes))
             status = hr_fail(err, HR_INTERRUPTED,
                              "interrupted before the first step; nothing was saved");
     }
@@ -279,20 +280,20 @@ static hr_status identify_rows(const hr_train_options *options, const char *path
     return status;
 }
 
-hr_status hr_prepare_identify(const hr_config *config, const hr_train_options *options,
-                              const hr_text *text, char train_text[HR_HASH_BYTES],
-                              char valid_text[HR_HASH_BYTES], hr_error *err)
+hr_status hr_prepare_identify(const hr_trainer *trainer, const hr_text *text,
+                              char train_text[HR_HASH_BYTES], char valid_text[HR_HASH_BYTES],
+                              hr_error *err)
 {
     hr_hash hash;
-    const hr_config_data data = hr_config_data_of(config);
+    const hr_config_data data = hr_config_data_of(trainer->config);
     hr_hash_begin(&hash);
     for (int32_t i = 0; i < text->train_count; i++) identify_shard(text->train[i].shard, &hash);
-    hr_status status = identify_rows(options, data.train_rows, &hash, err);
+    hr_status status = identify_rows(trainer, data.train_rows, &hash, err);
     hr_hash_print(&hash, train_text);
     if (status != HR_OK) return status;
     hr_hash_begin(&hash);
     identify_shard(text->valid.shard, &hash);
-    status = identify_rows(options, data.valid_rows, &hash, err);
+    status = identify_rows(trainer, data.valid_rows, &hash, err);
     hr_hash_print(&hash, valid_text);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "mem/memory.h"
 #include "text/batch.h"
 #include "text/text.h"
+#include "train/trainer.h"
 
 /* Bytes that preparing takes, given back before the arena is taken. Pure. */
 int64_t hr_prepare_bytes(const hr_config *config);
@@ -39,21 +40,20 @@ HR_MUST_CHECK hr_status hr_prepare_paths(const hr_config *config, const char *me
                                          hr_error *err);
 
 /* Makes the directories; makes or finds the shards, in a region of hr_prepare_bytes that is open
- * only meanwhile, and tells of them.
+ * only meanwhile, and tells of them. The recipe and who listens are the trainer's; whatever ends a
+ * run ends this.
  *
  *   mixture  out; its paths are those of `text`
  *
  * Errors as hr_corpus_open and hr_text_prepare. */
-HR_MUST_CHECK hr_status hr_prepare(hr_memory *memory, const hr_config *config,
-                                   const hr_train_options *options, hr_text *text,
+HR_MUST_CHECK hr_status hr_prepare(hr_memory *memory, const hr_trainer *trainer, hr_text *text,
                                    hr_batch_mixture *mixture, hr_error *err);
 
 /* What the texts are: shards by their names, which are those of their content, files of rows by all
  * of their bytes.
  *   train_text, valid_text  out
  * Errors INTERRUPTED; as hr_file_read. */
-HR_MUST_CHECK hr_status hr_prepare_identify(const hr_config *config,
-                                            const hr_train_options *options, const hr_text *text,
+HR_MUST_CHECK hr_status hr_prepare_identify(const hr_trainer *trainer, const hr_text *text,
                                             char train_text[HR_HASH_BYTES],
                                             char valid_text[HR_HASH_BYTES], hr_error *err);
 

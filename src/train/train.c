@@ -272,10 +272,10 @@ static hr_status whole_run(run *r, hr_error *err)
     result->process_bytes_planned = r->admission.compiled.plan.process_bytes;
     if (events->planned) events->planned(events->context, &result->plan);
 
-    status = hr_prepare(r->memory, r->config, r->options, &r->text, &r->mixture, err);
+    status = hr_prepare(r->memory, &r->trainer, &r->text, &r->mixture, err);
     if (status == HR_OK) status = hr_resume_lock(r->config, &r->lock, err);
     if (status != HR_OK) return status;
-    status = hr_prepare_identify(r->config, r->options, &r->text, r->trainer.train_text,
+    status = hr_prepare_identify(&r->trainer, &r->text, r->trainer.train_text,
                                  r->trainer.valid_text, err);
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = go_on(r, err);

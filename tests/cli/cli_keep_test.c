@@ -342,6 +342,21 @@ static void what_cannot_be_removed_is_told_and_the_run_goes_on(void **state)
     assert_string_equal(steps_kept(), "16 20 99 ");
 }
 
+/* Every line would be there twice, and what a checkpoint knows of the file not be so. */
+static void lines_beside_the_log_go_into_another_file(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    assert_int_equal(run("%s --metrics run/metrics.jsonl", run_words), HR_USAGE);
+    assert_non_null(strstr(err, "--metrics run/metrics.jsonl: is the log of --out already"));
+    assert_int_not_equal(access("run/metrics.jsonl", F_OK), 0);
+    assert_int_equal(run("%s --metrics run/steps.jsonl", run_words), HR_OK);
+    assert_int_equal(link("run/metrics.jsonl", "same.jsonl"), 0);
+    assert_int_equal(run("%s --fresh --metrics same.jsonl", run_words), HR_USAGE);
+    assert_int_equal(run("checkpoint verify run"), HR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +371,7 @@ int main(void)
         IN_A_FOLDER(a_run_that_only_goes_wrong_ends),
         IN_A_FOLDER(sigterm_that_comes_twice_is_one_request),
         IN_A_FOLDER(what_cannot_be_removed_is_told_and_the_run_goes_on),
+        IN_A_FOLDER(lines_beside_the_log_go_into_another_file),
         IN_A_FOLDER(a_signal_while_it_goes_back_leaves_what_it_goes_back_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #ifndef HR_TESTS_SUPPORT_CHILD_H
 #define HR_TESTS_SUPPORT_CHILD_H
 
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ typedef struct {
     char metrics[512];
     int64_t interrupt_after; /* steps; -1: before anything */
     int64_t file_bytes_most; /* RLIMIT_FSIZE */
+    int64_t preparing_ms;    /* it takes so much longer wherever it tells how far it is */
     bool goes_on;            /* from checkpoints that lie there */
     bool trapped;            /* run under the trap that HR_TRAP names; `said` is what it says */
 } child_wishes;
@@ -45,6 +47,13 @@ typedef struct {
 
 static child_outcome *child_told;
 static volatile sig_atomic_t child_interrupts;
+
+static inline void child_preparing(void *context, const char *work, int64_t bytes_done,
+                                   int64_t bytes_total)
+{
+    (void)context, (void)work, (void)bytes_done, (void)bytes_total;
+    poll(NULL, 0, (int)child_told->wishes.preparing_ms);
+}
 
 static inline void child_step(void *context, const hr_train_step *step)
 {
@@ -77,7 +86,8 @@ static inline void child_saved(void *context, const char *path)
 static inline void child_train(void)
 {
     const child_wishes *wishes = &child_told->wishes;
-    const hr_train_options options = { .events = { .step = child_step,
+    const hr_train_options options = { .events = { .preparing = child_preparing,
+                                                   .step = child_step,
                                                    .evaluated = child_evaluated,
                                                    .sample = child_sample,
                                                    .saved = child_saved },

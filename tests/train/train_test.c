@@ -311,6 +311,19 @@ static void an_interrupt_before_the_first_step_leaves_no_weights(void **state)
 }
 
 /* A strategy that keeps little, with gradients as it says. */
+/* A queue ends what goes on longer, whatever it is busy with. */
+static void time_that_is_over_ends_the_preparing(void **state)
+{
+    (void)state;
+    hr_config config = config_of(HR_FAMILY_NEEDLE);
+    config.train.max_seconds = 1;
+    const child_outcome *run = child_run(&config, (child_wishes){ .preparing_ms = 1000 });
+    assert_int_equal(run->status, HR_INTERRUPTED);
+    assert_non_null(strstr(run->err.message, "what was unfinished is removed"));
+    assert_int_equal(run->result.steps, 0);
+    no_weights_are_left();
+}
+
 static void take_strategy(hr_config *config, const char *gradients)
 {
     char text[200];
@@ -484,6 +497,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_run_that_saves_nothing_uses_its_whole_arena),
         cmocka_unit_test(an_interrupt_ends_the_step_saves_and_says_so),
         cmocka_unit_test(an_interrupt_before_the_first_step_leaves_no_weights),
+        cmocka_unit_test(time_that_is_over_ends_the_preparing),
         cmocka_unit_test(consumed_gradients_train_to_the_same_loss),
         cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
         cmocka_unit_test(the_minimum_runs_and_a_page_less_is_refused),
