@@ -61,7 +61,8 @@ void hr_tokenize_close(hr_tokenize **tokenize);
 /* Valid until the close. */
 const hr_tokenize_info *hr_tokenize_view(const hr_tokenize *tokenize);
 
-/* What is done with a text. Any of the functions may be null. */
+/* What is done with a text. Any of the functions may be null. They are called one at a time and in
+ * the order of the text, by whichever of the tokenizer's threads has come to that place. */
 typedef struct {
     bool around; /* the ids that the file puts around every text come too */
     bool lines;  /* {"text": ...} a line: each is a text */

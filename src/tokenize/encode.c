@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenize/encode.c - a text window by window; where it can be parted, on all threads.
+/* tokenize/encode.c - a text window by window; where it can be parted, part by part on all threads.
  *
  * A parting is a place over which nothing reaches, so that the parts are encoded as if they were
- * texts: the ids are the same with one thread, which needs none. */
+ * texts: the ids are the same with one thread, which needs none. Whoever is free reads the next
+ * part, and ids go on in the order of the parts. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "dev/turns.h"
 #include "tokenize/session.h"
 
 typedef struct {
@@ -19,6 +23,18 @@ typedef struct {
     bool over;
 } input;
 
+/* A text that all threads are at. */
+struct hr_session_relay {
+    hr_tokenize *session;
+    input *in;
+    atomic_bool ended;        /* no part is read any more */
+    hr_turns reading, giving; /* what follows is for whose turn it is */
+    const uint8_t *rest;      /* [rest_bytes] read, and of no part yet */
+    int64_t rest_bytes;
+    hr_status status; /* of the first part with which something is wrong */
+    hr_error err;
+};
+
 static void give(hr_tokenize *t, const uint32_t *ids, int64_t count)
 {
     if (!count) return;
@@ -26,17 +42,29 @@ static void give(hr_tokenize *t, const uint32_t *ids, int64_t count)
     if (t->request->ids) t->request->ids(t->request->context, ids, count);
 }
 
+/* Waits for the turn of a part, and gives on what was held back. False: a part before it failed. */
+static bool take_turn(hr_session_part *part)
+{
+    if (part->holds) hr_turns_wait(&part->relay->giving, part->number);
+    if (part->relay->status != HR_OK) return false;
+    if (part->holds) give(part->session, part->ids, part->id_count);
+    part->holds = false;
+    return true;
+}
+
 bool hr_session_sink(void *context, const uint32_t *ids, int64_t count)
 {
     hr_session_part *part = context;
-    if (part->ids) {
+    if (part->holds && count > HR_SESSION_PART_IDS - part->id_count && !take_turn(part))
+        return false;
+    if (part->holds) {
         memcpy(part->ids + part->id_count, ids, (size_t)count * sizeof *ids);
         part->id_count += count;
     } else {
         give(part->session, ids, count);
     }
     const volatile sig_atomic_t *interrupts = part->session->request->interrupts;
-    return !interrupts || *interrupts == 0;
+    return !interrupts || __atomic_load_n(interrupts, __ATOMIC_RELAXED) == 0;
 }
 
 hr_status hr_session_room(void *context, hr_encoder_more what, int64_t bytes, hr_region *region,
@@ -45,8 +73,7 @@ hr_status hr_session_room(void *context, hr_encoder_more what, int64_t bytes, hr
     const hr_session_part *part = context;
     hr_tokenize *t = part->session;
     hr_region *rooms = t->rooms[what];
-    if (part->ids) /* one of several threads, whose parts are no longer than a piece may be */
-        return hr_fail(err, HR_CORRUPT, "a piece that grows too long when it is normalized");
+    HR_ASSERT(!part->relay); /* parts fit, however they are normalized */
     hr_memory_region_close(&t->memory, &rooms[1]);
     rooms[1] = rooms[0];
     rooms[0] = (hr_region){ 0 };
@@ -116,55 +143,90 @@ static hr_status of_file(const input *in, hr_status status, hr_error *err)
                    strcmp(in->path, "-") ? in->path : "standard input", inner.message);
 }
 
-/* ---- one text */
+/* ---- one text, on all threads */
+
+/* The next part: up to the last place in the window where the text may be parted. False: there is
+ * none. One that cannot be read is a part, so that it is told in its turn. */
+static bool read_part(struct hr_session_relay *relay, hr_session_part *part)
+{
+    input *in = relay->in;
+    int64_t filled = relay->rest_bytes, end = -1;
+    if (atomic_load(&relay->ended)) return false;
+    memmove(part->window, relay->rest, (size_t)filled);
+    for (int64_t room = HR_SESSION_PART_BYTES; end < 0 && room <= HR_SESSION_PART_BYTES_MAX;
+         room *= 2) {
+        part->status = fill(in, part->window, &filled, room, &part->err);
+        if (part->status != HR_OK) break;
+        /* The last places are not looked at: what stands behind them is not here yet. */
+        end = in->over
+                  ? filled
+                  : hr_tokenizer_parting(part->session->tokenizer, part->window, 0, filled - 8);
+    }
+    part->bytes = hr_max(end, 0);
+    part->position = in->read - filled;
+    relay->rest = part->window + part->bytes;
+    relay->rest_bytes = filled - part->bytes;
+    if (in->over || end < 0) atomic_store(&relay->ended, true);
+    return end >= 0 || part->status != HR_OK;
+}
 
 static void encode_part(hr_session_part *part)
 {
     int64_t taken;
-    hr_encoder_begin(part->encoder, part->position, false);
+    part->holds = true;
     part->id_count = 0;
-    part->status = hr_encoder_take(part->encoder, part->session->window + part->begin, 0,
-                                   part->end - part->begin, true, &taken, &part->err);
+    if (part->status != HR_OK) return;
+    hr_encoder_begin(part->encoder, part->position, false);
+    part->status = hr_encoder_take(part->encoder, part->window, 0, part->bytes, true, &taken,
+                                   &part->err);
+}
+
+/* What was wrong with a part in front is what is told, and nothing behind it is given on. */
+static void end_part(struct hr_session_relay *relay, hr_session_part *part)
+{
+    if (take_turn(part)) {
+        relay->status = part->status;
+        if (part->status == HR_OK) tell(part->session, relay->in, part->position + part->bytes);
+        else relay->err = part->err;
+    }
+    part->holds = false;
+    if (relay->status != HR_OK) atomic_store(&relay->ended, true);
+    hr_turns_pass(&relay->giving);
 }
 
 static void encode_parts(void *context, int32_t thread, int32_t threads)
 {
-    hr_tokenize *t = context;
+    struct hr_session_relay *relay = context;
+    hr_session_part *part = &relay->session->parts[thread];
     (void)threads;
-    hr_session_part *part = &t->parts[thread];
-    if (part->end > part->begin) encode_part(part);
+    part->relay = relay;
+    for (;;) {
+        part->number = hr_turns_take(&relay->reading);
+        const bool some = read_part(relay, part);
+        hr_turns_pass(&relay->reading);
+        if (!some) break;
+        encode_part(part);
+        end_part(relay, part);
+    }
+    part->relay = NULL;
 }
 
-/* Parts window [0, end), which itself ends where the text may be parted, among the threads. */
-static hr_status encode_window(hr_tokenize *t, int64_t end, int64_t position, hr_error *err)
+/* Up to a stretch that is longer than a window and cannot be parted: that begins the session's. */
+static hr_status encode_in_parts(hr_tokenize *t, input *in, int64_t *filled, hr_error *err)
 {
-    int64_t begin = 0;
-    for (int32_t i = 0; i < t->threads; i++) {
-        const int64_t aim = end * (i + 1) / t->threads;
-        int64_t stop = i + 1 == t->threads ? end : -1;
-        if (stop < 0 && aim - 1 > begin + 1)
-            stop = hr_tokenizer_parting(t->tokenizer, t->window, begin + 1, aim - 2);
-        if (stop < 0) stop = begin;
-        hr_session_part *part = &t->parts[i];
-        part->session = t;
-        part->begin = begin;
-        part->end = stop;
-        part->position = position + begin;
-        part->ids = t->ids + begin;
-        part->status = HR_OK;
-        part->id_count = 0;
-        begin = stop;
-    }
-    hr_pool_run(&t->pool, encode_parts, t);
-    for (int32_t i = 0; i < t->threads; i++) {
-        if (t->parts[i].status != HR_OK) {
-            if (err) *err = t->parts[i].err;
-            return t->parts[i].status;
-        }
-        give(t, t->parts[i].ids, t->parts[i].id_count);
-    }
-    return HR_OK;
+    struct hr_session_relay relay = { .session = t, .in = in, .rest = t->window };
+    hr_turns_open(&relay.reading);
+    hr_turns_open(&relay.giving);
+    hr_pool_run(&t->pool, encode_parts, &relay);
+    hr_turns_close(&relay.reading);
+    hr_turns_close(&relay.giving);
+    if (relay.status != HR_OK && err) *err = relay.err;
+    memcpy(t->window, relay.rest, (size_t)relay.rest_bytes);
+    *filled = relay.rest_bytes;
+    return relay.status;
 }
+
+/* ---- on one */
 
 /* Without partings: one encoder takes the text as it comes. What is in the window is its
  * beginning. */
@@ -172,7 +234,6 @@ static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_
                                hr_error *err)
 {
     hr_session_part *part = &t->parts[0];
-    *part = (hr_session_part){ .session = t, .encoder = part->encoder };
     hr_encoder_begin(part->encoder, position, false);
     for (int64_t at = 0;;) {
         hr_status status = fill(in, t->window, &filled, t->window_bytes, err);
@@ -198,21 +259,9 @@ static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_
 static hr_status encode_text(hr_tokenize *t, input *in, hr_error *err)
 {
     int64_t filled = 0;
-    if (t->threads == 1) return encode_stream(t, in, 0, 0, err);
-    for (;;) {
-        hr_status status = fill(in, t->window, &filled, HR_SESSION_WINDOW_BYTES, err);
-        if (status != HR_OK) return status;
-        const int64_t position = in->read - filled;
-        /* The last places are not looked at: what stands behind them is not here yet. */
-        int64_t end = filled;
-        if (!in->over) end = hr_tokenizer_parting(t->tokenizer, t->window, filled / 2, filled - 8);
-        if (end < 0 || filled < 4096) return encode_stream(t, in, filled, position, err);
-        status = encode_window(t, end, position, err);
-        if (status != HR_OK || in->over) return status;
-        tell(t, in, position + end);
-        memmove(t->window, t->window + end, (size_t)(filled - end));
-        filled -= end;
-    }
+    const hr_status status = t->threads > 1 ? encode_in_parts(t, in, &filled, err) : HR_OK;
+    if (status != HR_OK || in->over) return status;
+    return encode_stream(t, in, filled, in->read - filled, err);
 }
 
 static void begin_text(hr_tokenize *t)
@@ -265,7 +314,6 @@ static hr_status encode_line(hr_tokenize *t, char *line, int64_t bytes, int64_t 
     int64_t text_bytes = 0, taken;
     if (read_line(line, bytes, &text, &text_bytes, &why) != HR_OK)
         return hr_fail(err, HR_CORRUPT, "line %lld: %s", (long long)number, why);
-    *part = (hr_session_part){ .session = t, .encoder = part->encoder };
     begin_text(t);
     hr_encoder_begin(part->encoder, 0, false);
     hr_error inner;
@@ -342,7 +390,6 @@ hr_status hr_tokenize_text(hr_tokenize *tokenize, const char *text, int64_t byte
     *result = (hr_tokenize_result){ .bytes = bytes };
     tokenize->request = request;
     tokenize->result = result;
-    *part = (hr_session_part){ .session = tokenize, .encoder = part->encoder };
     if (bytes > HR_CUT_WINDOW_MAX)
         return hr_fail(err, HR_CORRUPT, "a text of %lld bytes; the most is %d", (long long)bytes,
                        HR_CUT_WINDOW_MAX);

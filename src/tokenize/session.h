@@ -10,16 +10,24 @@
 
 enum {
     HR_SESSION_WINDOW_BYTES = 2 << 20, /* and of a piece, to begin with */
+    /* Of a text on several threads: short, so that all of them end at nearly the same time; up to
+     * the most where it cannot be parted before. A part becomes three times as long at most when it
+     * is normalized, so that there is room for its pieces. */
+    HR_SESSION_PART_BYTES = 128 << 10,
+    HR_SESSION_PART_BYTES_MAX = 512 << 10,
+    HR_SESSION_PART_IDS = HR_SESSION_PART_BYTES, /* held until it is their turn */
     HR_SESSION_THREADS_MAX = 64
 };
 
-/* A thread's part of a window. */
+/* What a thread has, and the part of a text that it is at. */
 typedef struct {
     hr_tokenize *session;
     hr_encoder *encoder;
-    int64_t begin, end, position; /* of the window; of the text */
-    uint32_t *ids;                /* null: given on at once */
-    int64_t id_count;
+    uint8_t *window;                /* [HR_SESSION_PART_BYTES_MAX] */
+    uint32_t *ids;                  /* [HR_SESSION_PART_IDS] */
+    struct hr_session_relay *relay; /* null: the text is one part */
+    bool holds;                     /* ids [id_count], until it is the part's turn */
+    int64_t number, position, bytes, id_count;
     hr_status status;
     hr_error err;
 } hr_session_part;
@@ -37,7 +45,6 @@ struct hr_tokenize {
     int64_t window_bytes;
     /* What a longer line or piece took: now, and the last time, which may still be in use. */
     hr_region larger_window, rooms[HR_ENCODER_ROOMS][2];
-    uint32_t *ids; /* [HR_SESSION_WINDOW_BYTES] */
     hr_session_part parts[HR_SESSION_THREADS_MAX];
     /* of the text at work */
     const hr_tokenize_request *request;

@@ -67,22 +67,25 @@ static hr_status open_tables(hr_tokenize *t, const hr_tokenize_setting *setting,
     return status;
 }
 
-/* A window, and for each thread an encoder; with more than one also room for a window's ids. */
+/* A window, and for each thread an encoder; with more than one also a window and ids of its own. */
 static hr_status open_work(hr_tokenize *t, hr_error *err)
 {
     const int64_t encoder = hr_encoder_bytes(t->tokenizer, HR_SESSION_WINDOW_BYTES);
-    const int64_t ids = t->threads > 1 ? HR_SESSION_WINDOW_BYTES * 4 + 64 * t->threads : 0;
-    const int64_t bytes = HR_SESSION_WINDOW_BYTES + 64 + t->threads * (encoder + 128) + ids + 4096;
+    const int64_t part = t->threads > 1 ? HR_SESSION_PART_BYTES_MAX + HR_SESSION_PART_IDS * 4 : 0;
+    const int64_t bytes = HR_SESSION_WINDOW_BYTES + 64 + t->threads * (encoder + part + 256) + 4096;
     void *stacks;
     hr_status status = hr_memory_region_open(&t->memory, "encoding", bytes, &t->work, err);
     if (status != HR_OK) return status;
     t->window = hr_region_take_raw(&t->work, HR_SESSION_WINDOW_BYTES, 1);
-    t->ids = ids ? hr_region_take_raw(&t->work, HR_SESSION_WINDOW_BYTES, 4) : NULL;
     t->window_bytes = HR_SESSION_WINDOW_BYTES;
     for (int32_t i = 0; i < t->threads && status == HR_OK; i++) {
-        status = hr_encoder_place(&t->parts[i].encoder, &t->work, t->tokenizer,
-                                  HR_SESSION_WINDOW_BYTES, hr_session_sink, &t->parts[i], err);
-        if (status == HR_OK) hr_encoder_may_grow(t->parts[i].encoder, hr_session_room);
+        hr_session_part *mine = &t->parts[i];
+        mine->session = t;
+        if (part) mine->window = hr_region_take_raw(&t->work, HR_SESSION_PART_BYTES_MAX, 1);
+        if (part) mine->ids = hr_region_take_raw(&t->work, HR_SESSION_PART_IDS, 4);
+        status = hr_encoder_place(&mine->encoder, &t->work, t->tokenizer, HR_SESSION_WINDOW_BYTES,
+                                  hr_session_sink, mine, err);
+        if (status == HR_OK) hr_encoder_may_grow(mine->encoder, hr_session_room);
     }
     if (status != HR_OK) return status;
     t->info.work_bytes = t->work.used;

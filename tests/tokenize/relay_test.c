@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relay_test.c - a text in parts on several threads is the text on one: the same ids in the same
+ * order from a file and from a pipe, and of what is wrong with it the first. */
+#include <fcntl.h>
+
+#include "headroom/tokenize.h"
+#include "support/program.h"
+
+#define CASES HR_SOURCE "/tests/tokenizer/cases"
+
+enum { IDS_MAX = 1 << 23 };
+
+static const int32_t threads_of[] = { 1, 2, 3, 5 };
+enum { COUNTS = sizeof threads_of / sizeof *threads_of };
+
+/* ---- texts */
+
+static uint32_t draw(uint32_t *seed, uint32_t below)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return (uint32_t)(((uint64_t)*seed * below) >> 32);
+}
+
+static void put_words(FILE *file, int32_t count)
+{
+    static const char *const some[] = {
+        "the",  " plan", " of", " 1234567",     "\n",        "One line",         "<|end|>",
+        "\r\n", "  ",    "\t",  " caf\xc3\xa9", "e\xcc\x81", "\xf0\x9f\x99\x82", " \n\nTwo",
+    };
+    uint32_t seed = 7;
+    for (int32_t i = 0; i < count; i++) fputs(some[draw(&seed, sizeof some / sizeof *some)], file);
+}
+
+static void put_letters(FILE *file, int32_t count)
+{
+    uint32_t seed = 11;
+    for (int32_t i = 0; i < count; i++) fputc("etaoinshrdlu"[draw(&seed, 12)], file);
+}
+
+static void nothing(FILE *file)
+{
+    (void)file;
+}
+
+static void a_word(FILE *file)
+{
+    fputs("plan", file);
+}
+
+static void words(FILE *file)
+{
+    put_words(file, 200000);
+}
+
+/* Every other place where it could be parted is none, for what stands behind it. */
+static void blanks(FILE *file)
+{
+    uint32_t seed = 5;
+    for (int32_t i = 0; i < 1200000; i++) fputc("a\n "[draw(&seed, 3)], file);
+}
+
+/* Longer than what is read at once, and than what a thread has room for. */
+static void long_words(FILE *file)
+{
+    put_words(file, 40000);
+    put_letters(file, 200 << 10);
+    put_words(file, 40000);
+    put_letters(file, 700 << 10);
+    put_words(file, 40000);
+}
+
+/* One of them is twelve bytes in form C: there are more ids than bytes. */
+static void notes(FILE *file)
+{
+    for (int32_t i = 0; i < 5000; i++) {
+        fputs("so it is\n", file);
+        for (int32_t n = 0; n < 40; n++) fputs("\xf0\x9d\x85\xa0", file);
+    }
+}
+
+/* The same without a place to part it for as much as a thread has room for. */
+static void many_notes(FILE *file)
+{
+    for (int32_t i = 0; i < 4; i++) {
+        fputs("so it is\n", file);
+        for (int32_t n = 1; n < 120 << 10; n++) fputs(n % 1000 ? "\xf0\x9d\x85\xa0" : "a", file);
+    }
+}
+
+typedef void text_maker(FILE *file);
+
+static void make_text(const char *name, text_maker *make)
+{
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    make(file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Makes standard input a pipe with that text, in pieces of any length. */
+static pid_t pipe_text(const char *name)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        static char bytes[70000];
+        uint32_t seed = 3;
+        const int file = open(name, O_RDONLY);
+        close(ends[0]);
+        for (ssize_t count; (count = read(file, bytes, 1 + draw(&seed, sizeof bytes))) > 0;)
+            for (ssize_t at = 0, put_now; at < count; at += put_now)
+                if ((put_now = write(ends[1], bytes + at, (size_t)(count - at))) < 0) _exit(1);
+        _exit(0);
+    }
+    assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    return child;
+}
+
+/* ---- what comes of them */
+
+typedef struct {
+    uint32_t *ids; /* [IDS_MAX] */
+    int64_t count, done;
+    int64_t interrupt_at; /* so many ids; 0: never */
+    const char *cut;      /* the file becomes empty when the first part is done; null: it stays */
+    volatile sig_atomic_t interrupts;
+    hr_status status;
+    hr_error error;
+} told;
+
+static void take_ids(void *context, const uint32_t *ids, int64_t count)
+{
+    told *to = context;
+    assert_true(to->count + count <= IDS_MAX);
+    memcpy(to->ids + to->count, ids, (size_t)count * sizeof *ids);
+    to->count += count;
+    if (to->interrupt_at && to->count >= to->interrupt_at)
+        __atomic_store_n(&to->interrupts, 1, __ATOMIC_RELAXED);
+}
+
+static void take_progress(void *context, int64_t done, int64_t all)
+{
+    told *to = context;
+    assert_true(done >= to->done && (all < 0 || done <= all));
+    to->done = done;
+    if (to->cut) assert_int_equal(truncate(to->cut, 0), 0);
+}
+
+static void encode(hr_tokenize *tokenize, const char *path, told *to)
+{
+    const hr_tokenize_request request = {
+        .ids = take_ids, .told = take_progress, .context = to, .interrupts = &to->interrupts
+    };
+    hr_tokenize_result result;
+    to->count = to->done = 0;
+    to->interrupts = 0;
+    to->status = hr_tokenize_file(tokenize, path, &request, &result, &to->error);
+    assert_int_equal(result.ids, to->count);
+}
+
+/* A text that lies in memory, whatever was encoded before. */
+static void encode_word(hr_tokenize *tokenize)
+{
+    const hr_tokenize_request request = { .around = false };
+    hr_tokenize_result result;
+    hr_error error;
+    assert_int_equal(hr_tokenize_text(tokenize, "plan", 4, &request, &result, &error), HR_OK);
+    assert_true(result.ids > 0);
+}
+
+static hr_tokenize *opened(const char *name, int32_t threads)
+{
+    char path[512];
+    hr_tokenize *tokenize = NULL;
+    hr_error error;
+    snprintf(path, sizeof path, CASES "/%s.json", name);
+    const hr_tokenize_setting setting = { .path = path, .threads = threads };
+    if (hr_tokenize_open(&tokenize, &setting, &error) != HR_OK) fail_msg("%s", error.message);
+    return tokenize;
+}
+
+static told *room(int32_t which)
+{
+    static told rooms[2];
+    told *to = &rooms[which];
+    if (!to->ids) to->ids = malloc(IDS_MAX * sizeof *to->ids);
+    assert_non_null(to->ids);
+    to->interrupt_at = 0;
+    to->cut = NULL;
+    return to;
+}
+
+static void same(const told *to, const told *wanted)
+{
+    if (to->status != HR_OK) fail_msg("%s", to->error.message);
+    assert_int_equal(to->count, wanted->count);
+    assert_memory_equal(to->ids, wanted->ids, (size_t)to->count * sizeof *to->ids);
+}
+
+static void the_beginning(const told *to, const told *whole)
+{
+    assert_true(to->count < whole->count);
+    assert_memory_equal(to->ids, whole->ids, (size_t)to->count * sizeof *to->ids);
+}
+
+static void ids_are_those_of_one_thread(void **state)
+{
+    static const char *const names[] = { "gpt2", "nfc", "super-two", "prefix-nfc" };
+    static text_maker *const texts[] = { nothing, a_word,     words,     blanks,
+                                         notes,   many_notes, long_words };
+    told *wanted = room(0), *to = room(1);
+    (void)state;
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        make_text("text", texts[t]);
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+            for (int32_t i = 0; i < COUNTS; i++) {
+                int status = -1;
+                const pid_t child = pipe_text("text");
+                hr_tokenize *tokenize = opened(names[n], threads_of[i]);
+                encode(tokenize, "text", i ? to : wanted);
+                same(i ? to : wanted, wanted);
+                encode(tokenize, "-", to);
+                same(to, wanted);
+                hr_tokenize_close(&tokenize);
+                assert_int_equal(waitpid(child, &status, 0), child);
+                assert_int_equal(status, 0);
+            }
+        }
+    }
+}
+
+/* The second place is the nearer one to whoever reads behind it. */
+static void what_is_wrong_first_is_told_and_nothing_behind_it(void **state)
+{
+    enum { FIRST = 700000, SECOND = FIRST + 40000 };
+    told *good = room(0), *to = room(1);
+    (void)state;
+    make_text("good", words);
+    make_text("bad", words);
+    FILE *file = fopen("bad", "r+");
+    assert_non_null(file);
+    for (int64_t at = FIRST; at < SECOND + 400000; at += SECOND - FIRST) {
+        assert_int_equal(fseek(file, (long)at, SEEK_SET), 0);
+        fputs("\xff\xff", file);
+    }
+    assert_int_equal(fclose(file), 0);
+    for (int32_t i = 0; i < COUNTS; i++) {
+        hr_tokenize *tokenize = opened("gpt2", threads_of[i]);
+        for (int32_t again = 0; again < 5; again++) {
+            encode(tokenize, "good", good);
+            assert_int_equal(good->status, HR_OK);
+            encode(tokenize, "bad", to);
+            assert_int_equal(to->status, HR_CORRUPT);
+            assert_string_equal(to->error.message, "bad: byte 700000: not UTF-8");
+            the_beginning(to, good);
+            encode_word(tokenize);
+        }
+        hr_tokenize_close(&tokenize);
+    }
+}
+
+static void what_cannot_be_read_is_told_in_its_turn(void **state)
+{
+    told *whole = room(0), *to = room(1);
+    (void)state;
+    for (int32_t i = 0; i < COUNTS; i++) {
+        hr_tokenize *tokenize = opened("gpt2", threads_of[i]);
+        make_text("text", words);
+        encode(tokenize, "text", whole);
+        assert_int_equal(whole->status, HR_OK);
+        to->cut = "text";
+        if (threads_of[i] > 1) { /* one has all of it in its window */
+            encode(tokenize, "text", to);
+            assert_int_equal(to->status, HR_CORRUPT);
+            assert_true(to->count > 0);
+            the_beginning(to, whole);
+        }
+        to->cut = NULL;
+        const int folder = open(".", O_RDONLY);
+        assert_int_equal(dup2(folder, STDIN_FILENO), STDIN_FILENO);
+        close(folder);
+        encode(tokenize, "-", to);
+        assert_int_equal(to->status, HR_FAILURE);
+        assert_non_null(strstr(to->error.message, "standard input: Is a directory"));
+        assert_int_equal(to->count, 0);
+        hr_tokenize_close(&tokenize);
+    }
+}
+
+static void an_interrupt_ends_it(void **state)
+{
+    told *whole = room(0), *to = room(1);
+    (void)state;
+    make_text("text", words);
+    for (int32_t i = 0; i < COUNTS; i++) {
+        hr_tokenize *tokenize = opened("gpt2", threads_of[i]);
+        encode(tokenize, "text", whole);
+        to->interrupt_at = 1; /* there are more parts than threads, and some are not begun */
+        encode(tokenize, "text", to);
+        assert_int_equal(to->status, HR_INTERRUPTED);
+        the_beginning(to, whole);
+        to->interrupt_at = 0;
+        encode(tokenize, "text", to);
+        same(to, whole);
+        hr_tokenize_close(&tokenize);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(ids_are_those_of_one_thread),
+        IN_A_FOLDER(what_is_wrong_first_is_told_and_nothing_behind_it),
+        IN_A_FOLDER(what_cannot_be_read_is_told_in_its_turn),
+        IN_A_FOLDER(an_interrupt_ends_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
