@@ -29,35 +29,41 @@ static void flush(screen *s)
     s->used = 0;
 }
 
-static void put(screen *s, const char *text)
+static void put(screen *s, const char *text, int64_t bytes)
 {
-    const int64_t bytes = (int64_t)strlen(text);
     if (s->used + bytes > (int64_t)sizeof s->text) flush(s);
     memcpy(s->text + s->used, text, (size_t)bytes);
     s->used += bytes;
 }
 
+static void put_text(screen *s, const char *text)
+{
+    put(s, text, (int64_t)strlen(text));
+}
+
 static void ids(void *context, const uint32_t *told, int64_t count)
 {
     screen *s = context;
+    char word[16], *const behind = word + sizeof word;
+    if (!s->told && count && s->json) put_text(s, "{\"ids\": [");
     for (int64_t i = 0; i < count; i++) {
-        char digits[16];
-        char *at = digits + sizeof digits - 1;
-        *at = 0;
+        char *at = behind;
         uint32_t id = told[i];
         do *--at = (char)('0' + id % 10);
         while (id /= 10);
-        if (!s->told++) put(s, s->json ? "{\"ids\": [" : "");
-        else put(s, s->json ? ", " : " ");
-        put(s, at);
+        if (s->told++) {
+            *--at = ' ';
+            if (s->json) *--at = ',';
+        }
+        put(s, at, behind - at);
     }
 }
 
 static void end(void *context)
 {
     screen *s = context;
-    if (!s->told && s->json) put(s, "{\"ids\": [");
-    put(s, s->json ? "]}\n" : "\n");
+    if (!s->told && s->json) put_text(s, "{\"ids\": [");
+    put_text(s, s->json ? "]}\n" : "\n");
     s->told = 0;
 }
 
