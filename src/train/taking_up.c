@@ -211,20 +211,25 @@ static hr_status look_back(hr_trainer *trainer, int64_t step, hr_error *err)
 }
 
 /* Back to the last checkpoint that was due, not to one that a signal asked for: where a run is
- * stopped does not change what it computes. Where that one is not there, the newest has to do. */
+ * stopped does not change what it computes. Where that one is damaged, the newest that is whole has
+ * to do; what cannot be read just now is not damaged, and ends the run as it is. */
 static hr_status choose_back(hr_trainer *trainer, hr_error *err)
 {
-    char line[HR_ERROR_BYTES + 64];
-    hr_error why;
-    const int64_t due = trainer->state.kept;
     const hr_resume *resume = &trainer->resume;
     if (!resume->found)
         return hr_trainer_diverged(trainer, "there is no checkpoint to go back to", err);
-    if (due > 0 && resume->manifest.state.step != due && look_back(trainer, due, &why) != HR_OK) {
-        snprintf(line, sizeof line, "%s; the newest checkpoint is gone back to", why.message);
-        hr_trainer_trouble(trainer, line);
+    const char *shelf = trainer->keeper->shelf;
+    const int64_t kept = trainer->state.kept, due = kept > 0 ? kept : resume->manifest.state.step;
+    hr_status status = look_back(trainer, due, err);
+    for (int64_t step = INT64_MAX; status == HR_CORRUPT;) {
+        if (step != due && err) hr_trainer_trouble(trainer, err->message);
+        status = hr_shelf_newest(shelf, step, &step, err);
+        if (status == HR_OK && step < 0)
+            return hr_trainer_diverged(trainer, "no checkpoint to go back to is whole", err);
+        if (status == HR_OK) status = step == due ? HR_CORRUPT : look_back(trainer, step, err);
     }
-    return hr_shelf_remove_newer(trainer->keeper->shelf, resume->manifest.state.step, err);
+    return status == HR_OK ? hr_shelf_remove_newer(shelf, resume->manifest.state.step, err)
+                           : status;
 }
 
 /* The next batch to be read is the one after that of the step that went wrong. A signal meanwhile

@@ -307,6 +307,39 @@ static void a_signal_while_it_goes_back_leaves_what_it_goes_back_to(void **state
     assert_int_equal(run("checkpoint verify run"), HR_OK);
 }
 
+/* Every fifth step is ruined, as above. The newest of several checkpoints is damaged while the run
+ * stands still, until that fell between its making and the next time it is gone back to. */
+static void what_is_gone_back_to_is_whole(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    put("tiny.yaml", "model: {d_model: 256, n_layers: 8, n_heads: 2, d_ff: 512}\n"
+                     "train: {batch: 1, seq_len: 8, steps: 1000000, threads: 1, "
+                     "optimizer: {lr: 1, weight_decay: 10, clip: none}, "
+                     "schedule: {kind: constant}, checkpoint_every: 1, bad_steps: rewind, "
+                     "bad_steps_max: 1000000, keep_last: 3}\n");
+    put("damage.sh", "for turn in $(seq 300); do\n"
+                     "    sleep 0.0$((turn % 7 + 1))\n"
+                     "    kill -STOP $1\n"
+                     "    grep -q 'moment_1.safetensors: is damaged' err.txt && break\n"
+                     "    newest=$(ls -d run/checkpoints/step-* | tail -n 1)\n"
+                     "    dd if=/dev/zero of=$newest/moment_1.safetensors bs=1 count=64 seek=9000 "
+                     "conv=notrunc 2>>dd.txt\n"
+                     "    kill -CONT $1\n"
+                     "done\n"
+                     "kill -CONT $1\n");
+    const int code = system(
+        "echo >err.txt; \"$HEADROOM\" train tiny.yaml --fresh data.train=text.txt --out run "
+        ">out.txt 2>>err.txt & p=$!; "
+        "while kill -0 $p && ! grep -q 'back to' err.txt; do sleep 0.01; done; "
+        "sh damage.sh $p; kill $p; wait $p");
+    get("err.txt", err);
+    if (WEXITSTATUS(code) != HR_INTERRUPTED) fail_msg("code %d: %s", WEXITSTATUS(code), err);
+    assert_non_null(strstr(err, "moment_1.safetensors: is damaged"));
+    assert_int_equal(run("checkpoint verify run"), HR_OK);
+}
+
 /* As timeout(1) does: to the process, and to the group that it is in. */
 static void sigterm_that_comes_twice_is_one_request(void **state)
 {
@@ -369,6 +402,7 @@ int main(void)
         IN_A_FOLDER(a_second_run_in_a_folder_is_refused),
         IN_A_FOLDER(a_step_that_goes_wrong_is_left_out_or_gone_back_from),
         IN_A_FOLDER(a_run_that_only_goes_wrong_ends),
+        IN_A_FOLDER(what_is_gone_back_to_is_whole),
         IN_A_FOLDER(sigterm_that_comes_twice_is_one_request),
         IN_A_FOLDER(what_cannot_be_removed_is_told_and_the_run_goes_on),
         IN_A_FOLDER(lines_beside_the_log_go_into_another_file),
