@@ -251,7 +251,8 @@ static bool is_sane(const hr_run_state *state)
         if (!rows[i].real &&
             *(const int64_t *)(const void *)((const char *)state + rows[i].offset) < 0)
             return false;
-    return state->step <= state->steps && state->steps <= most && state->batch_shift <= most;
+    return state->step <= state->steps && state->steps <= most && state->batch_shift <= most &&
+           state->bad_steps <= most && state->waited <= most && state->tokens <= most << 20;
 }
 
 hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text, int64_t bytes,

@@ -286,6 +286,8 @@ hr_status hr_shelf_prune(const char *shelf, const hr_config *config, const hr_ru
 
 /* ---- lock */
 
+static const char lock_name[] = "lock";
+
 static hr_status refuse_lock(const char *out, int lock, hr_error *err)
 {
     char holder[32] = "";
@@ -299,10 +301,28 @@ static hr_status refuse_lock(const char *out, int lock, hr_error *err)
 }
 
 /* The kernel lets go of it when the process ends: a lock that a dead process left is free. */
+hr_status hr_shelf_lock_again(const char *out, int *lock, bool *moved, hr_error *err)
+{
+    int another = -1;
+    char path[PATH_MAX];
+    struct stat own, there;
+    hr_status status = hr_path_join(out, lock_name, path, sizeof path, err);
+    if (status != HR_OK) return status;
+    *moved = fstat(*lock, &own) != 0 || lstat(path, &there) != 0 || own.st_ino != there.st_ino ||
+             own.st_dev != there.st_dev;
+    if (!*moved) return HR_OK;
+    status = hr_directory_make(out, err);
+    if (status == HR_OK) status = hr_shelf_lock(out, &another, err);
+    if (status != HR_OK) return status;
+    hr_file_close(lock);
+    *lock = another;
+    return HR_OK;
+}
+
 hr_status hr_shelf_lock(const char *out, int *lock, hr_error *err)
 {
     char path[PATH_MAX], holder[32];
-    const hr_status status = hr_path_join(out, "lock", path, sizeof path, err);
+    const hr_status status = hr_path_join(out, lock_name, path, sizeof path, err);
     if (status != HR_OK) return status;
     *lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (*lock < 0)

@@ -83,4 +83,8 @@ HR_MUST_CHECK hr_status hr_shelf_prune(const char *shelf, const hr_config *confi
  * Errors   USAGE  another process has it: which. FAILURE. */
 HR_MUST_CHECK hr_status hr_shelf_lock(const char *out, int *lock, hr_error *err);
 
+/* Where OUT/lock is not the file that was locked (OUT was moved or removed, and may be there anew),
+ * takes that one instead: `moved` out. Errors as hr_shelf_lock; `lock` is then as it was. */
+HR_MUST_CHECK hr_status hr_shelf_lock_again(const char *out, int *lock, bool *moved, hr_error *err);
+
 #endif

@@ -215,6 +215,8 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     if (status == HR_OK) return HR_OK;
     fflush(stdout);
     const int code = fail(&s, &err);
-    /* Without a signal its time was over. */
-    return status == HR_INTERRUPTED && !result.saved && last_signal ? 128 + (int)last_signal : code;
+    /* Without a signal its time was over, which is as SIGTERM. */
+    return status == HR_INTERRUPTED && !result.saved
+               ? 128 + (last_signal ? (int)last_signal : SIGTERM)
+               : code;
 }

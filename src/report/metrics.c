@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report/metrics.c - lines are formatted whole and written with one call each, so that a reader
  * that follows the file sees whole objects. */
+#define _GNU_SOURCE
 #include "report/metrics.h"
 
 #include <errno.h>
@@ -58,6 +59,7 @@ hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_
 /* Keys that each kind of line begins with. The last one is alone where a run ended before its first
  * step. */
 static const char *const beginnings[] = { "step", "event", "arena_bytes_planned" };
+static const char save_beginning[] = "{\"event\":\"save\",";
 enum { BEGINNINGS = sizeof beginnings / sizeof *beginnings };
 
 /* Whether a whole line is an object with one of the keys. The text is written to. */
@@ -142,6 +144,24 @@ hr_status hr_metrics_check(const char *path, char *line, hr_error *err)
     if (status == HR_OK) status = check_first_line(file, path, bytes, true, line, err);
     hr_file_close(&file);
     return status;
+}
+
+bool hr_metrics_has_save(const char *path)
+{
+    enum { OVERLAP = sizeof save_beginning - 2 };
+    char text[16 << 10];
+    int file;
+    int64_t bytes;
+    bool found = false;
+    hr_error ignored;
+    if (hr_file_open(path, &file, &bytes, &ignored) != HR_OK) return false;
+    for (int64_t at = 0; at < bytes && !found; at += (int64_t)sizeof text - OVERLAP) {
+        const int64_t part = hr_min((int64_t)sizeof text, bytes - at);
+        if (hr_file_read(file, path, at, text, part, &ignored) != HR_OK) break;
+        found = memmem(text, (size_t)part, save_beginning, sizeof save_beginning - 1) != NULL;
+    }
+    hr_file_close(&file);
+    return found;
 }
 
 hr_status hr_metrics_continue(hr_metrics *metrics, const char *path, int64_t keep_bytes, char *line,
@@ -316,7 +336,7 @@ hr_status hr_metrics_write_save(hr_metrics *metrics, int64_t step, const char *p
     if (metrics->fd < 0) return HR_OK;
     char text[HR_REAL_BYTES];
     hr_writer w = begin(metrics);
-    hr_put(&w, "{\"event\":\"save\",\"step\":%lld,", (long long)step);
+    hr_put(&w, "%s\"step\":%lld,", save_beginning, (long long)step);
     put_text(&w, "path", path, (int64_t)strlen(path));
     hr_put(&w, ",\"clock\":{\"seconds\":%s}}\n", print_json(seconds, text));
     return end(metrics, &w, err);

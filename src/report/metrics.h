@@ -74,6 +74,9 @@ HR_MUST_CHECK hr_status hr_metrics_continue(hr_metrics *metrics, const char *pat
  *          CORRUPT  it is none of ours. */
 HR_MUST_CHECK hr_status hr_metrics_check(const char *path, char *line, hr_error *err);
 
+/* Whether a file has a line of a save. What cannot be read has none. */
+bool hr_metrics_has_save(const char *path);
+
 /* Whether two open objects write into one file: their lines would be there twice. */
 bool hr_metrics_are_one(const hr_metrics *a, const hr_metrics *b);
 

@@ -208,9 +208,16 @@ static hr_status take_place(hr_keeper *keeper, hr_error *err)
     return hr_fail(err, HR_FAILURE, "%s: cannot be renamed: %s", keeper->partial, hr_reason(errno));
 }
 
+static bool is_link(const char *path)
+{
+    struct stat there;
+    return lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
+}
+
 static hr_status give_name(hr_keeper *keeper, hr_error *err)
 {
     hr_status status = HR_OK;
+    if (is_link(keeper->place)) unlink(keeper->place); /* what it leads to is another's */
     if (rename(keeper->partial, keeper->place) != 0)
         status = errno == ENOTEMPTY || errno == EEXIST
                      ? take_place(keeper, err)

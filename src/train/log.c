@@ -121,6 +121,22 @@ hr_status hr_log_flush(const hr_log *log, hr_error *err)
     return status == HR_OK ? hr_tensorboard_flush(&log->board, err) : status;
 }
 
+hr_status hr_log_follow(hr_log *log, int64_t first_step, hr_error *err)
+{
+    int file;
+    int64_t bytes = 0;
+    hr_error ignored;
+    hr_metrics lines = { .fd = -1, .line = log->log.line };
+    if (hr_file_open(log->path, &file, &bytes, &ignored) == HR_OK) hr_file_close(&file);
+    const hr_status status = open_lines(&lines, log->path, bytes, err);
+    if (status != HR_OK) return status;
+    (void)!hr_metrics_close(&log->log, &ignored);
+    (void)!hr_tensorboard_close(&log->board, &ignored);
+    log->log = lines;
+    return hr_tensorboard_open(&log->board, log->directory, first_step, hr_clock_wall_seconds(),
+                               log->board.buffer, err);
+}
+
 void hr_log_rewind(hr_log *log, const hr_run_state *state)
 {
     hr_error err;

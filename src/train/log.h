@@ -52,6 +52,10 @@ void hr_log_trouble(hr_log *log, int64_t step, const char *what);
 void hr_log_note(hr_log *log, hr_run_state *state);
 HR_MUST_CHECK hr_status hr_log_flush(const hr_log *log, hr_error *err);
 
+/* The log and TensorBoard's events go on in train.out as it is now: another folder has its name.
+ * Errors as hr_log_open. */
+HR_MUST_CHECK hr_status hr_log_follow(hr_log *log, int64_t first_step, hr_error *err);
+
 /* Back to what a checkpoint knows. */
 void hr_log_rewind(hr_log *log, const hr_run_state *state);
 

@@ -151,19 +151,20 @@ static hr_status find(const char *shelf, const hr_config *config, const hr_train
 }
 
 /* A disk that is not there just now, or checkpoints that were removed: what they made is not
- * written over unasked. */
+ * written over unasked. A log without a save is of a run that was killed before its first. */
 static hr_status check_gone(const hr_config *config, const hr_train_options *options, hr_error *err)
 {
-    char path[HR_PATH_BYTES + 32];
-    const char *const left[] = { hr_kept_name(HR_KEPT_WEIGHTS), hr_log_name };
-    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
-        const hr_status status = hr_path_join(config->train.out, left[i], path, sizeof path, err);
-        if (status != HR_OK || options->fresh || !hr_file_exists(path)) return status;
-    }
+    char weights[HR_PATH_BYTES + 32], log[HR_PATH_BYTES + 32];
+    const char *out = config->train.out;
+    hr_status status = hr_path_join(out, hr_kept_name(HR_KEPT_WEIGHTS), weights, sizeof weights,
+                                    err);
+    if (status == HR_OK) status = hr_path_join(out, hr_log_name, log, sizeof log, err);
+    if (status != HR_OK || options->fresh || !hr_file_exists(weights) || !hr_metrics_has_save(log))
+        return status;
     return hr_fail(err, HR_USAGE,
                    "%.300s: has the weights and the log of a run and no checkpoint of it; bring "
                    "checkpoints/ back to go on, type --fresh to start over, or another --out",
-                   config->train.out);
+                   out);
 }
 
 hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options, int *lock,

@@ -110,6 +110,22 @@ static void fill_manifest(hr_trainer *trainer)
     snprintf(manifest->kernels, sizeof manifest->kernels, "%s", trainer->executor.plan->rung);
 }
 
+/* A folder that was moved away, or removed, is made again, and the run is in that one then. */
+static hr_status hold_folder(hr_trainer *trainer, hr_error *err)
+{
+    bool moved;
+    char line[HR_PATH_BYTES + 128];
+    const char *out = trainer->config->train.out;
+    hr_status status = hr_shelf_lock_again(out, trainer->lock, &moved, err);
+    if (status != HR_OK || !moved) return status;
+    status = hr_log_follow(&trainer->log, trainer->state.step + 1, err);
+    snprintf(line, sizeof line,
+             "%.900s: is not the folder that the run was in; it goes on there, with another log",
+             out);
+    hr_trainer_trouble(trainer, line);
+    return status;
+}
+
 hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
 {
     hr_keeper *keeper = trainer->keeper;
@@ -117,7 +133,8 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
     const int64_t step = trainer->state.step;
     if (!trainer->config->train.out[0]) return HR_OK;
     if (trainer->is_saved) return HR_OK;
-    hr_status status = hr_keeper_begin(keeper, step, trainer->weights_text, bytes, err);
+    hr_status status = hold_folder(trainer, err);
+    if (status == HR_OK) status = hr_keeper_begin(keeper, step, trainer->weights_text, bytes, err);
     if (status != HR_OK) return status;
     status = run_save(trainer, err);
     if (status != HR_OK) {

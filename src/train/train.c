@@ -303,6 +303,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
               .lock = -1,
               .trainer = { .config = config,
                            .options = options,
+                           .lock = &r.lock,
                            .result = result,
                            .begun_ns = hr_clock_ns(),
                            .state = { .valid_loss = NAN, .best_loss = NAN },

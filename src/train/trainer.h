@@ -21,6 +21,7 @@ enum { HR_SAMPLE_PROMPT_TOKENS = 16, HR_SAMPLE_TEXT_BYTES = 16 << 10 };
 typedef struct {
     const hr_config *config;
     const hr_train_options *options;
+    int *lock; /* of train.out */
     hr_train_result *result;
     hr_executor executor;
     hr_log log;

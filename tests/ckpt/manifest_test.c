@@ -136,6 +136,7 @@ static void what_no_run_writes_is_refused(void **state)
     refuses("\"steps\":1234567890124", "\"steps\":1234567890122", "has no whole state");
     refuses("\"steps\":1234567890124", "\"steps\":9007199254740992", "has no whole state");
     refuses("\"batch_shift\":17", "\"batch_shift\":9223372036854775807", "has no whole state");
+    refuses("\"waited\":5", "\"waited\":9223372036854775807", "has no whole state");
     refuses("\"best_step\":4", "\"best_step\":-4", "has no whole state");
     refuses("\"tokens\":", "\"token\":", "is no manifest");
     refuses("\"waited\":5,", "", "has no whole state");

@@ -307,6 +307,35 @@ static void a_signal_while_it_goes_back_leaves_what_it_goes_back_to(void **state
     assert_int_equal(run("checkpoint verify run"), HR_OK);
 }
 
+/* The run is in the folder that has the name: nobody else is let in there, and the log is there. */
+static void a_folder_that_was_moved_away_is_made_again(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static const char begin[] =
+        "rm -rf run gone; echo >out.txt; echo >err.txt; "
+        "\"$HEADROOM\" train tiny.yaml data.train=text.txt --out run train.steps=1000000000 "
+        "train.checkpoint_every=50 >>out.txt 2>>err.txt & p=$!; "
+        "await() { while kill -0 $p && ! ls $1 >none.txt 2>&1; do sleep 0.01; done; }; "
+        "await 'run/checkpoints/step-*'; mv run gone; await 'run/checkpoints/step-*'; "
+        "\"$HEADROOM\" train tiny.yaml data.train=text.txt --out run >none.txt 2>second.txt; "
+        "code=$?; kill $p; wait $p; test $? = 75 && exit $code";
+    assert_int_equal(WEXITSTATUS(system(begin)), HR_USAGE);
+    get("second.txt", err);
+    assert_non_null(strstr(err, "is training into it"));
+    get("err.txt", err);
+    assert_non_null(strstr(err, "run: is not the folder that the run was in"));
+    get("run/metrics.jsonl", out);
+    assert_non_null(strstr(out, "is not the folder that the run was in"));
+    assert_int_equal(run("checkpoint verify run"), HR_OK);
+    assert_int_equal(run("checkpoint verify gone"), HR_OK);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=1000000000 "
+                         "train.max_seconds=1 train.checkpoint_every=50"),
+                     HR_INTERRUPTED);
+    assert_non_null(strstr(out, "\nresume run/checkpoints/step-"));
+}
+
 /* Every fifth step is ruined, as above. The newest of several checkpoints is damaged while the run
  * stands still, until that fell between its making and the next time it is gone back to. */
 static void what_is_gone_back_to_is_whole(void **state)
@@ -402,6 +431,7 @@ int main(void)
         IN_A_FOLDER(a_second_run_in_a_folder_is_refused),
         IN_A_FOLDER(a_step_that_goes_wrong_is_left_out_or_gone_back_from),
         IN_A_FOLDER(a_run_that_only_goes_wrong_ends),
+        IN_A_FOLDER(a_folder_that_was_moved_away_is_made_again),
         IN_A_FOLDER(what_is_gone_back_to_is_whole),
         IN_A_FOLDER(sigterm_that_comes_twice_is_one_request),
         IN_A_FOLDER(what_cannot_be_removed_is_told_and_the_run_goes_on),

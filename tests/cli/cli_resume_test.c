@@ -277,6 +277,11 @@ static void a_link_for_a_step(void)
     shell("rm -rf outside && mv " STEP_4 " outside && ln -s ../../outside " STEP_4);
 }
 
+static void a_link_for_the_last_step(void)
+{
+    shell("mkdir -p outside/kept && ln -s ../../outside run/checkpoints/step-000000000006");
+}
+
 static void a_pipe_for_a_file(void)
 {
     shell("rm " STEP_4 "/config.json && mkfifo " STEP_4 "/config.json");
@@ -317,6 +322,11 @@ static void none_left(void)
     shell("rm -r run/checkpoints/step-*");
 }
 
+static void only_begun(void)
+{
+    shell("rm -r run/checkpoints/step-* && head -n 1 kept/metrics.jsonl >run/metrics.jsonl");
+}
+
 static const struct {
     void (*spoil)(void);
     int code;
@@ -337,6 +347,7 @@ static const struct {
     { a_link_for_a_file, HR_OK, "is a symbolic link" },
     { a_link_for_a_manifest, HR_OK, "is a symbolic link" },
     { a_link_for_a_step, HR_OK, "cannot be opened as a directory" },
+    { a_link_for_the_last_step, HR_OK, "cannot be opened as a directory" },
     { a_pipe_for_a_file, HR_OK, "config.json: is no file" },
     { a_file_for_a_step, HR_OK, "cannot be opened as a directory" },
     /* refused */
@@ -351,6 +362,7 @@ static const struct {
     { a_file_for_all, HR_USAGE, "run/checkpoints: cannot be opened as a directory" },
     { notes_for_a_log, HR_CORRUPT, "metrics.jsonl" },
     { a_log_that_is_shorter, HR_CORRUPT, "metrics.jsonl" },
+    { only_begun, HR_OK, NULL }, /* what --fresh leaves when it is killed at once */
     { all_gone, HR_USAGE, "has the weights and the log of a run and no checkpoint of it" },
     { none_left, HR_USAGE, "bring checkpoints/ back to go on, type --fresh to start over" },
     { a_directory_for_a_log, HR_USAGE, "metrics.jsonl" },
