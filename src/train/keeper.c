@@ -17,7 +17,8 @@
 #include "base/directory.h"
 #include "ckpt/recipe.h"
 
-enum { LINGER_NS = 250000000 };
+/* What a slow disk flushes in that time. */
+enum { LINGER_NS = 250000000, LINGER_BYTES = 32 << 20 };
 
 static const char strategy_name[] = "strategy.yaml";
 
@@ -112,6 +113,9 @@ static void keep(void *context);
 void hr_keeper_finish(hr_keeper *keeper)
 {
     keeper->manifest.file_count = 0;
+    keeper->bytes = 0;
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++)
+        if (keeper->begun[kept]) keeper->bytes += keeper->files[kept].file.bytes;
     keeper->pending = true;
     hr_aside_run(&keeper->aside, keep, keeper);
 }
@@ -129,7 +133,8 @@ bool hr_keeper_told(hr_keeper *keeper, bool wait, hr_status *status, hr_error *e
 
 void hr_keeper_linger(hr_keeper *keeper)
 {
-    if (keeper->pending) hr_aside_wait_until(&keeper->aside, hr_clock_ns() + LINGER_NS);
+    if (keeper->pending && keeper->bytes <= LINGER_BYTES)
+        hr_aside_wait_until(&keeper->aside, hr_clock_ns() + LINGER_NS);
 }
 
 /* ---- behind */

@@ -28,6 +28,7 @@ typedef struct {
     hr_manifest manifest;
     hr_weights_out files[HR_KEPT_KINDS];
     bool begun[HR_KEPT_KINDS];
+    int64_t bytes;    /* of what was handed over last */
     bool pending;     /* handed over, and its end not yet told */
     bool made;        /* what was handed over last has its name, */
     hr_status status; /* and its weights their place */
@@ -72,7 +73,8 @@ void hr_keeper_abort(hr_keeper *keeper);
  * wait: until it has, if anything was handed over. */
 bool hr_keeper_told(hr_keeper *keeper, bool wait, hr_status *status, hr_error *err);
 
-/* Waits for what was handed over, but no longer than a quarter of a second. */
+/* Waits for what was handed over, but no longer than a quarter of a second, and not where a disk
+ * needs longer than that. */
 void hr_keeper_linger(hr_keeper *keeper);
 
 /* Puts the weights of a checkpoint in their place in train.out, again.

@@ -1,28 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/save.c - rounds of gathering and writing. */
+/* train/save.c - one thread writes what the others gathered, while they gather what is next. */
 #include "train/save.h"
 
 #include "base/assert.h"
 #include "base/checked.h"
 
+/* Rows of a parameter as other software has them. */
 typedef struct {
-    const hr_weights_out *out;
+    int64_t first, count;
+    float *staging;
+} part;
+
+typedef struct {
+    hr_weights_out *out;
     int32_t param;
     const void *values;
-    int64_t first, count, width;
-    float *staging;
-} gathering;
+    int64_t width;
+    part gathered, next; /* count 0: there is none */
+    hr_status status;
+    hr_error *err;
+} saving;
 
-/* Whole panels to each thread, so that no line of one is fetched by two. */
-static void gather(void *context, int32_t thread, int32_t threads)
+/* Whole panels to each of `shares`, so that no line of one is fetched by two. */
+static void gather(const saving *s, int64_t share, int64_t shares)
 {
-    const gathering *g = context;
-    const int64_t panels = (g->count + HR_PANEL_WIDTH - 1) / HR_PANEL_WIDTH;
-    const int64_t first = hr_min(panels * thread / threads * HR_PANEL_WIDTH, g->count);
-    const int64_t end = hr_min(panels * (thread + 1) / threads * HR_PANEL_WIDTH, g->count);
+    const part *next = &s->next;
+    const int64_t panels = (next->count + HR_PANEL_WIDTH - 1) / HR_PANEL_WIDTH;
+    const int64_t first = hr_min(panels * share / shares * HR_PANEL_WIDTH, next->count);
+    const int64_t end = hr_min(panels * (share + 1) / shares * HR_PANEL_WIDTH, next->count);
     if (first < end)
-        hr_weights_gather(g->out->program, g->param, g->out->kept, g->values, g->first + first,
-                          end - first, g->staging + first * g->width);
+        hr_weights_gather(s->out->program, s->param, s->out->kept, s->values, next->first + first,
+                          end - first, next->staging + first * s->width);
+}
+
+static void work(void *context, int32_t thread, int32_t threads)
+{
+    saving *s = context;
+    if (thread == 0 && s->gathered.count)
+        s->status = hr_weights_append(s->out, s->param, s->gathered.staging,
+                                      s->gathered.count * s->width, s->err);
+    /* The first has nothing to write at first, and may have nobody beside it. */
+    if (threads == 1 || !s->gathered.count) gather(s, thread, threads);
+    else if (thread > 0) gather(s, thread - 1, threads - 1);
+}
+
+/* Half of the staging is written while the other is filled; one more round writes the last. */
+static void save_in_turns(saving *s, hr_pool *pool, int64_t rows, int64_t held, float *staging)
+{
+    float *other = staging + held * s->width;
+    for (int64_t row = 0; row < rows + held && s->status == HR_OK; row += held) {
+        s->next = (part){ row, hr_max(hr_min(held, rows - row), 0), staging };
+        hr_pool_run(pool, work, s);
+        s->gathered = s->next;
+        float *const filled = staging;
+        staging = other;
+        other = filled;
+    }
+}
+
+static void save_alone(saving *s, int64_t rows, int64_t held, float *staging)
+{
+    for (int64_t row = 0; row < rows && s->status == HR_OK; row += held) {
+        s->next = (part){ row, hr_min(held, rows - row), staging };
+        gather(s, 0, 1);
+        s->status = hr_weights_append(s->out, s->param, staging, s->next.count * s->width, s->err);
+    }
 }
 
 hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void *values,
@@ -31,16 +73,11 @@ hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void 
     enum { PANEL = HR_PANEL_WIDTH };
     const hr_param *of = &out->program->params[param];
     const int64_t rows = hr_weights_rows(of), width = hr_weights_width(of);
-    int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
+    const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
+    saving s = { .out = out, .param = param, .values = values, .width = width, .err = err };
     HR_ASSERT(held > 0);
-    if (held > PANEL) held = held / PANEL * PANEL;
-    for (int64_t row = 0; row < rows; row += held) {
-        const int64_t count = hr_min(held, rows - row);
-        gathering g = { out, param, values, row, count, width, staging };
-        if (count > PANEL) hr_pool_run(pool, gather, &g);
-        else gather(&g, 0, 1);
-        const hr_status status = hr_weights_append(out, param, staging, count * width, err);
-        if (status != HR_OK) return status;
-    }
-    return HR_OK;
+    if (rows > PANEL && held >= 2 * PANEL)
+        save_in_turns(&s, pool, rows, held / 2 / PANEL * PANEL, staging);
+    else save_alone(&s, rows, held > PANEL ? held / PANEL * PANEL : held, staging);
+    return s.status;
 }

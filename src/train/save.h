@@ -6,8 +6,8 @@
 #include "ckpt/weights.h"
 #include "dev/pool.h"
 
-/* Adds what a file keeps of a parameter: rounds in which every thread gathers rows into its part of
- * the staging, and one write.
+/* Adds what a file keeps of a parameter: rounds in which one thread writes half of the staging
+ * while the others gather rows into the other half.
  *
  *   values   in the layout that its tensor has
  *   staging  [staging_bytes], a row at least

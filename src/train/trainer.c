@@ -188,8 +188,9 @@ static hr_status pass_over(hr_trainer *trainer, int64_t before_ns, hr_error *err
     return HR_OK;
 }
 
-/* The step behind a checkpoint counts once that is on the disk, so that a kill costs one interval;
- * not at any price: a slow disk is left behind. Nanoseconds, which are none of the step's. */
+/* The step behind a small checkpoint counts once that is on the disk, so that a kill costs one
+ * interval; a large one is on it by the end of a step, or is left behind. Nanoseconds, which are
+ * none of the step's. */
 static int64_t wait_for_disk(hr_trainer *trainer)
 {
     const int64_t before_ns = hr_clock_ns();
