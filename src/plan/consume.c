@@ -135,7 +135,7 @@ static void hang(consuming *c, int32_t s)
     if (c->first[at] == HR_NONE) c->first[at] = s;
     else c->next[c->last[at]] = s;
     c->last[at] = s;
-    for (int32_t k = 0; k < HR_OUT_MAX && completes(c, s); k++)
+    for (int32_t k = 0; k < HR_OUT_MAX && (completes(c, s) || renews(c, s)); k++)
         if (c->program->steps[s].out[k] != HR_NONE)
             c->touched[root_of(c, c->program->steps[s].out[k])] = at;
 }
@@ -153,8 +153,9 @@ static void hang_all(consuming *c, uint32_t wanted)
     for (int32_t s = c->begin; s <= c->end && wanted & REPORTS; s++)
         if (op_of(c, s)->host) hang(c, s);
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (!completes(c, s) && reads_gradient(c, s) && wanted & (renews(c, s) ? RENEWALS : SHARES))
-            hang(c, s);
+        if (renews(c, s) ? wanted & RENEWALS
+                         : wanted & SHARES && reads_gradient(c, s) && !completes(c, s))
+            hang(c, s); /* an average behind the weights that it is of */
 }
 
 /* ---- copies */
@@ -260,7 +261,7 @@ static void write_section(consuming *c, bool norm)
 static void write_rest(consuming *c, bool norm)
 {
     for (int32_t s = c->begin; s <= c->end; s++)
-        if (!reads_gradient(c, s) && !completes(c, s))
+        if (!reads_gradient(c, s) && !completes(c, s) && !renews(c, s))
             append(c, norm ? step_in_norm(c, c->program->steps[s]) : c->program->steps[s]);
 }
 
