@@ -121,8 +121,6 @@ static times load_all(bench *b)
 {
     hr_error err;
     const double begin = now(), began = wall();
-    b->in.expected = 0;
-    b->in.expected_bytes = 0;
     for (int32_t p = 0; p < b->program.param_count; p++) {
         const hr_param *param = &b->program.params[p];
         const bool narrow = param->weight != param->master;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole steps of training: tokens a second, and the fraction of a ceiling measured in between.
  *
- *     step_bench [--ops] [--paced] [--rounds N] [--threads N] [--rung NAME] [RECIPE]
- *                [key=value ...]
+ *     step_bench [--ops] [--paced] [--rounds N] [--rung NAME] [RECIPE] [key=value ...]
  *
- * Without a recipe: the shapes of docs/speed.md, which also says what is counted and why.
+ * Without a recipe: the shapes of docs/speed.md, which also says what is counted and why. Two
+ * threads, unless train.threads says otherwise.
  * --paced takes a round for each line of standard input and prints it as JSON, so that another
  * may have its turn. */
 #include "ceiling.h"
@@ -201,7 +201,6 @@ static void measure(bench *b, const shape *s)
 static bool option(bench *b, const char *name, const char *word)
 {
     if (!strcmp(name, "--rounds")) b->rounds = atoi(word);
-    else if (!strcmp(name, "--threads")) b->threads = atoi(word);
     else if (!strcmp(name, "--rung")) b->mask &= (uint32_t)hr_cpu_mask_of(word);
     else return false;
     return true;
@@ -228,7 +227,8 @@ static void arguments(bench *b, int argc, char **argv)
         }
     }
     if (b->rounds < 1 || b->rounds > ROUNDS_MOST) b->rounds = 5;
-    if (b->threads < 1 || b->threads > HR_BENCH_THREADS_MOST) b->threads = 2;
+    if (own->config.train.threads > 0)
+        b->threads = (int32_t)hr_min(own->config.train.threads, HR_BENCH_THREADS_MOST);
     if (own->name) b->count = 1;
     else usual_shapes(b);
 }

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "ckpt/unpack.h"
 
-enum { NAME_BYTES = 128, PATH_SHOWN = 160, NAME_SHOWN = 120, AHEAD_BYTES = 32 << 20 };
+enum { NAME_BYTES = 128, PATH_SHOWN = 160, NAME_SHOWN = 120 };
 
 /* What a whole model puts before the names of its trunk, and a trunk alone does not. */
 static const char *const prefixes[] = { "", "model.", "transformer.", "gpt_neox." };
@@ -211,8 +211,6 @@ hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, 
     in->program = program;
     in->path = hr_kept_name(kept);
     in->file_count = 0;
-    in->expected = program->param_count; /* it was just read, to be verified */
-    in->expected_bytes = 0;
     hr_status status = hr_path_join(directory, hr_kept_name(kept), path, sizeof path, err);
     if (status == HR_OK) status = hr_file_open(path, in->files, &file_bytes, err);
     if (status != HR_OK) return status;
@@ -287,23 +285,4 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
     if (hr_unpack_take(&unpack, first, count, place)) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: tensor %s has elements that are not finite",
                    shown(in->path), in->program->params[param].external_name);
-}
-
-static int64_t bytes_of(const hr_weights_in *in, int32_t param)
-{
-    const hr_unpack unpack = unpack_of(in, param);
-    return unpack.K * unpack.N * element_bytes(&unpack);
-}
-
-/* Small parameters lie between large ones: the large one behind them has to be on its way too. */
-void hr_weights_in_expect(hr_weights_in *in, int32_t param)
-{
-    while (in->expected < in->program->param_count && in->expected_bytes < AHEAD_BYTES) {
-        const hr_weights_source *source = &in->sources[in->expected];
-        const int64_t bytes = bytes_of(in, in->expected++);
-        in->expected_bytes += bytes;
-        posix_fadvise(in->files[source->file], (off_t)source->offset,
-                      (off_t)hr_min(bytes, AHEAD_BYTES), POSIX_FADV_WILLNEED);
-    }
-    in->expected_bytes -= bytes_of(in, param);
 }

@@ -25,8 +25,6 @@ typedef struct {
     hr_weights_source *sources; /* [param_count] */
     int *files;                 /* [file_count] descriptors */
     int32_t file_count;
-    int32_t expected;       /* parameters that the system was told of */
-    int64_t expected_bytes; /* of those that are not read yet */
 } hr_weights_in;
 
 /* Bytes of a region that stay for the run. Pure. */
@@ -78,10 +76,6 @@ int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t sta
 HR_MUST_CHECK hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece,
                                            float *master, void *weight, void *staging,
                                            int64_t staging_bytes, hr_error *err);
-
-/* Parameter `param` is read now: tells the system what comes soon, some dozens of megabytes of it.
- * Parameters are read in their order. */
-void hr_weights_in_expect(hr_weights_in *in, int32_t param);
 
 /* Closes the files. Accepts what is closed or zeroed. */
 void hr_weights_in_close(hr_weights_in *in);

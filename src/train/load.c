@@ -42,9 +42,9 @@ static void read_pieces(void *context, int32_t thread, int32_t threads)
     }
 }
 
-hr_status hr_load(hr_weights_in *in, int32_t param, hr_pool *pool, float *master, void *weight,
-                  void *staging, int64_t staging_bytes, const volatile sig_atomic_t *interrupts,
-                  hr_error *err)
+hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, float *master,
+                  void *weight, void *staging, int64_t staging_bytes,
+                  const volatile sig_atomic_t *interrupts, hr_error *err)
 {
     enum { ALIGN = 64 };
     const hr_param *of = &in->program->params[param];
@@ -61,7 +61,6 @@ hr_status hr_load(hr_weights_in *in, int32_t param, hr_pool *pool, float *master
     l.pieces = hr_weights_in_pieces(in, param, l.slice_bytes);
     atomic_init(&l.next, 0);
     atomic_init(&l.failed, INT64_MAX);
-    hr_weights_in_expect(in, param);
     if (l.pieces == 1) read_pieces(&l, 0, 1);
     else hr_pool_run(pool, read_pieces, &l);
     const int64_t failed = atomic_load(&l.failed);

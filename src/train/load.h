@@ -15,8 +15,8 @@
  *   interrupts  once above 0, what is not read yet stays so; null: there are none
  *
  * Errors   as hr_weights_in_take, of the first piece that has one; INTERRUPTED. */
-HR_MUST_CHECK hr_status hr_load(hr_weights_in *in, int32_t param, hr_pool *pool, float *master,
-                                void *weight, void *staging, int64_t staging_bytes,
+HR_MUST_CHECK hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool,
+                                float *master, void *weight, void *staging, int64_t staging_bytes,
                                 const volatile sig_atomic_t *interrupts, hr_error *err);
 
 #endif

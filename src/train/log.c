@@ -97,12 +97,14 @@ void hr_log_save(hr_log *log, int64_t step, double seconds)
 void hr_log_signal(hr_log *log, int64_t step, const char *signal)
 {
     hr_error err;
+    if (!log->events) return;
     note(log, hr_metrics_write_signal(&log->log, step, signal, &err), &err);
 }
 
 void hr_log_trouble(hr_log *log, int64_t step, const char *what)
 {
     hr_error err;
+    if (!log->events) return;
     note(log, hr_metrics_write_trouble(&log->log, step, what, &err), &err);
 }
 

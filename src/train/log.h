@@ -14,7 +14,7 @@
 #include "report/tensorboard.h"
 
 typedef struct {
-    const hr_train_events *events; /* that a failure is told to */
+    const hr_train_events *events; /* that a failure is told to; null: it is not open */
     hr_metrics log;                /* steps and what happens between them */
     hr_metrics metrics;            /* steps alone */
     hr_tensorboard board;
@@ -40,6 +40,7 @@ HR_MUST_CHECK hr_status hr_log_open(hr_log *log, const hr_train_events *events, 
                                     const char *metrics, const hr_run_state *from,
                                     hr_region *region, hr_error *err);
 
+/* Signals and trouble come before it is open, too: then they are not written. */
 void hr_log_step(hr_log *log, const hr_metrics_step *step);
 void hr_log_evaluation(hr_log *log, int64_t step, double valid_loss, int64_t tokens);
 void hr_log_sample(hr_log *log, int64_t step, const char *text, int64_t bytes);

@@ -4,6 +4,8 @@
 #include "base/writer.h"
 #include "train/trainer.h"
 
+enum { REPORT_BYTES = 2 << 10 };
+
 static const char report_name[] = "memory.txt";
 
 static void put(const hr_trainer *trainer, hr_writer *w)
@@ -33,7 +35,8 @@ static hr_status write_file(const hr_trainer *trainer, const hr_writer *w, hr_er
 void hr_trainer_report_memory(hr_trainer *trainer)
 {
     const hr_train_events *events = &trainer->options->events;
-    hr_writer w = { trainer->sample_text, HR_SAMPLE_TEXT_BYTES };
+    char text[REPORT_BYTES]; /* while a text is prepared the run has no buffers */
+    hr_writer w = { text, sizeof text };
     hr_error err;
     put(trainer, &w);
     if (events->text) events->text(events->context, w.text);

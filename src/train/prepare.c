@@ -154,10 +154,10 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
 
 static bool tell_progress(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
 {
-    const hr_trainer *trainer = context;
+    hr_trainer *trainer = context;
     const hr_train_events *events = &trainer->options->events;
     if (events->preparing) events->preparing(events->context, work, bytes_done, bytes_total);
-    return hr_trainer_is_interrupted(trainer);
+    return hr_trainer_poll(trainer);
 }
 
 static void tell_part(const hr_train_events *events, const char *name, const hr_text_part *part)
@@ -221,11 +221,11 @@ static void tell(const hr_train_events *events, const hr_prepare_texts *texts, c
     tell_part(events, "valid", &text->valid);
 }
 
-hr_status hr_prepare(hr_memory *memory, const hr_trainer *trainer, hr_text *text,
+hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
                      hr_batch_mixture *mixture, hr_error *err)
 {
     const hr_config *config = trainer->config;
-    const hr_text_progress progress = { tell_progress, (void *)trainer };
+    const hr_text_progress progress = { tell_progress, trainer };
     hr_region region;
     hr_prepare_texts texts = { .corpus = NULL };
     hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
@@ -259,8 +259,7 @@ static void identify_shard(const char *shard, hr_hash *hash)
     hr_hash_add(hash, name, (int64_t)strlen(name) + 1);
 }
 
-static hr_status identify_rows(const hr_trainer *trainer, const char *path, hr_hash *hash,
-                               hr_error *err)
+static hr_status identify_rows(hr_trainer *trainer, const char *path, hr_hash *hash, hr_error *err)
 {
     char piece[16 << 10];
     int file = -1;
@@ -272,7 +271,7 @@ static hr_status identify_rows(const hr_trainer *trainer, const char *path, hr_h
         status = hr_file_read(file, path, at, piece, part, err);
         if (status != HR_OK) break;
         hr_hash_add(hash, piece, part);
-        if (tell_progress((void *)trainer, "looking at the rows", at + part, bytes))
+        if (tell_progress(trainer, "looking at the rows", at + part, bytes))
             status = hr_fail(err, HR_INTERRUPTED,
                              "interrupted before the first step; nothing was saved");
     }
@@ -280,7 +279,7 @@ static hr_status identify_rows(const hr_trainer *trainer, const char *path, hr_h
     return status;
 }
 
-hr_status hr_prepare_identify(const hr_trainer *trainer, const hr_text *text,
+hr_status hr_prepare_identify(hr_trainer *trainer, const hr_text *text,
                               char train_text[HR_HASH_BYTES], char valid_text[HR_HASH_BYTES],
                               hr_error *err)
 {

@@ -46,14 +46,14 @@ HR_MUST_CHECK hr_status hr_prepare_paths(const hr_config *config, const char *me
  *   mixture  out; its paths are those of `text`
  *
  * Errors as hr_corpus_open and hr_text_prepare. */
-HR_MUST_CHECK hr_status hr_prepare(hr_memory *memory, const hr_trainer *trainer, hr_text *text,
+HR_MUST_CHECK hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
                                    hr_batch_mixture *mixture, hr_error *err);
 
 /* What the texts are: shards by their names, which are those of their content, files of rows by all
  * of their bytes.
  *   train_text, valid_text  out
  * Errors INTERRUPTED; as hr_file_read. */
-HR_MUST_CHECK hr_status hr_prepare_identify(const hr_trainer *trainer, const hr_text *text,
+HR_MUST_CHECK hr_status hr_prepare_identify(hr_trainer *trainer, const hr_text *text,
                                             char train_text[HR_HASH_BYTES],
                                             char valid_text[HR_HASH_BYTES], hr_error *err);
 

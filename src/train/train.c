@@ -157,7 +157,7 @@ static double ceiling_seconds(const hr_admission *admission)
 
 static bool stops(void *context)
 {
-    return hr_trainer_is_interrupted(context);
+    return hr_trainer_poll(context);
 }
 
 static hr_status take_memory(run *r, hr_error *err)
@@ -176,8 +176,6 @@ static hr_status take_memory(run *r, hr_error *err)
     if (status != HR_OK) return status;
     hr_kernels_fill(&r->kernels, r->admission.cpu_mask);
     hr_executor *executor = &r->trainer.executor;
-    executor->plan = plan;
-    executor->memory = r->memory;
     executor->pool = &r->pool;
     executor->kernels = &r->kernels;
     executor->dtype = r->config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
@@ -271,6 +269,8 @@ static hr_status whole_run(run *r, hr_error *err)
     result->arena_bytes_planned = r->admission.compiled.plan.arena_bytes;
     result->process_bytes_planned = r->admission.compiled.plan.process_bytes;
     if (events->planned) events->planned(events->context, &result->plan);
+    r->trainer.executor.plan = &r->admission.compiled.plan;
+    r->trainer.executor.memory = r->memory;
 
     status = hr_prepare(r->memory, &r->trainer, &r->text, &r->mixture, err);
     if (status == HR_OK) status = hr_resume_lock(r->config, &r->lock, err);

@@ -82,6 +82,17 @@ bool hr_trainer_is_interrupted(const hr_trainer *trainer)
     return most > 0 && (hr_clock_ns() - trainer->begun_ns) / 1000000000 >= most;
 }
 
+bool hr_trainer_poll(hr_trainer *trainer)
+{
+    const volatile sig_atomic_t *reports = trainer->options->reports;
+    if (reports && *reports != trainer->reports) {
+        trainer->reports = *reports;
+        hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR2");
+        hr_trainer_report_memory(trainer);
+    }
+    return hr_trainer_is_interrupted(trainer);
+}
+
 void hr_trainer_trouble(hr_trainer *trainer, const char *line)
 {
     const hr_train_events *events = &trainer->options->events;
@@ -345,15 +356,10 @@ static hr_status after_step(hr_trainer *trainer, hr_error *err)
     return status;
 }
 
-/* Signals that ask for something and not for the end. */
-static hr_status answer_signals(hr_trainer *trainer, hr_error *err)
+/* Somebody asked for a checkpoint, or one has come to its end. */
+static hr_status keep_asked(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_options *options = trainer->options;
-    if (options->reports && *options->reports != trainer->reports) {
-        trainer->reports = *options->reports;
-        hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR2");
-        hr_trainer_report_memory(trainer);
-    }
     if (!options->saves || *options->saves == trainer->saves || trainer->state.step == 0)
         return settle(trainer, false, false, err);
     trainer->saves = *options->saves;
@@ -369,10 +375,10 @@ static bool goes_on(const hr_trainer *trainer)
 static hr_status run_steps(hr_trainer *trainer, hr_error *err)
 {
     hr_status status = after_step(trainer, err);
-    while (status == HR_OK && goes_on(trainer) && !hr_trainer_is_interrupted(trainer)) {
+    while (status == HR_OK && goes_on(trainer) && !hr_trainer_poll(trainer)) {
         status = train_step(trainer, err);
         if (status == HR_OK) status = after_step(trainer, err);
-        if (status == HR_OK) status = answer_signals(trainer, err);
+        if (status == HR_OK) status = keep_asked(trainer, err);
     }
     return status;
 }

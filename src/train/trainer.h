@@ -74,6 +74,9 @@ hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *e
 /* Has somebody asked for the end of the run, or is its time over? Threads: any. */
 bool hr_trainer_is_interrupted(const hr_trainer *trainer);
 
+/* The same, and a request for a report on memory is answered. */
+bool hr_trainer_poll(hr_trainer *trainer);
+
 /* What a run tells at its end of where it is. */
 void hr_trainer_take_result(hr_train_result *result, const hr_run_state *state);
 
