@@ -249,6 +249,12 @@ static hr_status choose_back(hr_trainer *trainer, hr_error *err)
                            : status;
 }
 
+static hr_status load_back(hr_trainer *trainer, hr_error *err)
+{
+    const hr_status status = choose_back(trainer, err);
+    return status == HR_OK ? hr_trainer_load(trainer, err) : status;
+}
+
 /* The next batch to be read is the one after that of the step that went wrong. A signal meanwhile
  * leaves weights of two steps in memory: then the state is what lies in the checkpoint, which has
  * to be made no more. */
@@ -258,9 +264,11 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
     const int64_t wrong = trainer->state.step, bad_steps = trainer->state.bad_steps;
     const int64_t next_batch = wrong + trainer->state.batch_shift + 1;
     const double seconds_before = trainer->seconds_before;
-    hr_status status = choose_back(trainer, err);
-    if (status != HR_OK) return status;
-    status = hr_trainer_load(trainer, err);
+    hr_status status = load_back(trainer, err);
+    if (status == HR_CORRUPT) { /* damaged since its hashes were looked at: now they tell */
+        if (err) hr_trainer_trouble(trainer, err->message);
+        status = load_back(trainer, err);
+    }
     const hr_status taken = status == HR_INTERRUPTED ? take_state(trainer, err) : status;
     trainer->seconds_before = seconds_before; /* those of this start are counted from its begin */
     if (taken != HR_OK) return taken;
