@@ -19,7 +19,7 @@ static rung_rates rates_of_rung(uint32_t cpu_mask)
 {
     if (cpu_mask & HR_CPU_AMX) return (rung_rates){ { 6200000, 1050000 }, { 7500000, 2400000 } };
     if (cpu_mask & HR_CPU_AVX512BF16)
-        return (rung_rates){ { 6200000, 4000000 }, { 7500000, 6000000 } };
+        return (rung_rates){ { 8400000, 4200000 }, { 11000000, 6000000 } }; /* Zen 4 */
     if (cpu_mask & HR_CPU_AVX512) return (rung_rates){ { 6200000, 7500000 }, { 7500000, 9000000 } };
     if (cpu_mask & HR_CPU_AVX2)
         return (rung_rates){ { 12500000, 15000000 }, { 15000000, 18000000 } };

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,12 +23,20 @@
 #include "mem/poison.h"
 
 static const int64_t MiB = 1 << 20;
-static hr_error *said; /* shared with children */
+
+/* What is shared with children. */
+static struct {
+    hr_error said;
+    volatile sig_atomic_t interrupts;
+} * shared;
+
+static hr_error *said; /* the one there */
 
 /* How a child that runs `scene` ends: its status, or minus the signal. */
 static int in_child(hr_status (*scene)(void))
 {
     *said = (hr_error){ 0 };
+    shared->interrupts = 0;
     const pid_t child = fork();
     if (child == 0) {
         signal(SIGABRT, SIG_DFL);
@@ -43,7 +50,6 @@ static int in_child(hr_status (*scene)(void))
 }
 
 static hr_memory memory;
-static volatile sig_atomic_t interrupts;
 
 static hr_status open_with_arena(int64_t arena_bytes, hr_plan *plan)
 {
@@ -51,7 +57,7 @@ static hr_status open_with_arena(int64_t arena_bytes, hr_plan *plan)
     if (status) return status;
     *plan = (hr_plan){ .threads = 1, .arena_bytes = arena_bytes };
     hr_memory_account(&memory, 0, 0, plan);
-    return hr_memory_arena_open(&memory, plan, &interrupts, said);
+    return hr_memory_arena_open(&memory, plan, &shared->interrupts, said);
 }
 
 static hr_status seal_with_arena(int64_t arena_bytes, hr_plan *plan)
@@ -136,22 +142,19 @@ static void an_arena_above_ulimit_is_refused_by_name(void **state)
     assert_non_null(strstr(said->message, "ulimit -v"));
 }
 
-static void interrupt(int number)
-{
-    (void)number;
-    interrupts = 1;
-}
-
-/* Half a GiB takes 30 ms and more where memory is quick. */
+/* Half a GiB takes 30 ms and more where memory is quick. Another process interrupts: signals come
+ * late under ThreadSanitizer. */
 static hr_status interrupt_an_arena(void)
 {
     hr_plan plan;
-    const struct itimerval soon = { .it_value.tv_usec = 5000 };
-    struct sigaction action = { .sa_handler = interrupt };
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGALRM, &action, 0);
-    setitimer(ITIMER_REAL, &soon, 0);
+    const pid_t other = fork();
+    if (other == 0) {
+        usleep(5000);
+        shared->interrupts = 1;
+        _exit(0);
+    }
     const hr_status status = open_with_arena(512 * MiB, &plan);
+    waitpid(other, NULL, 0);
     return memory.arena ? HR_FAILURE : status;
 }
 
@@ -342,8 +345,9 @@ static void a_pattern_tells_what_was_written(void **state)
 
 int main(void)
 {
-    said = mmap(0, sizeof *said, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (said == MAP_FAILED) return 1;
+    shared = mmap(0, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return 1;
+    said = &shared->said;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_come_and_go),
         cmocka_unit_test(a_region_larger_than_the_machine_is_refused_with_both_numbers),
