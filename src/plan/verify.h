@@ -86,6 +86,7 @@ typedef struct {
     int32_t *by_step;            /* [step_count + 1] scratch */
     int32_t *by_buffer;          /* [buffer_count + 1] scratch */
     int32_t *active;             /* [buffer_count + 1] scratch */
+    int32_t *averages;           /* [buffer_count + 1] scratch */
     int64_t *change;             /* [steps + 1] scratch */
     hr_judged_event *events;     /* scratch: one for each access, and of views for each loop too */
     int64_t *cuts;               /* [2 * events] scratch */
@@ -101,7 +102,19 @@ HR_MUST_CHECK hr_status hr_verify_open(const char *path, hr_judged_plan *plan, h
 void hr_verify_close(hr_judged_plan *plan);
 
 /* Judges what the steps do with values, once lives and views are known to be sound: what is read
- * was written, gradients are complete, weights are not read after their update. */
+ * was written, gradients are complete, state is renewed as it must be. */
 HR_MUST_CHECK hr_status hr_verify_values(hr_judged_plan *plan);
+
+/* The part of it that is about state: a weight is not read after its update, but by its average. */
+HR_MUST_CHECK hr_status hr_verify_state(hr_judged_plan *plan);
+
+/* The outermost loop around step `s`, inside `home`, that turns more than once; -1: none. */
+int32_t hr_judged_turning(const hr_judged_plan *plan, int32_t s, int32_t home);
+
+static inline const hr_judged_buffer *hr_judged_root(const hr_judged_plan *plan,
+                                                     const hr_judged_access *access)
+{
+    return &plan->buffers[plan->buffers[access->buffer].root];
+}
 
 #endif

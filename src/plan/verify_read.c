@@ -399,10 +399,12 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
     plan->by_step = calloc(steps_count + 1, sizeof *plan->by_step);
     plan->by_buffer = calloc(buffers + 1, sizeof *plan->by_buffer);
     plan->active = calloc(buffers + 1, sizeof *plan->active);
+    plan->averages = calloc(buffers + 1, sizeof *plan->averages);
     plan->change = calloc(steps_count + 1, sizeof *plan->change);
     plan->by_name = calloc(buffers + 1, sizeof *plan->by_name);
     if (!plan->loops || !plan->buffers || !plan->steps || !plan->accesses || !plan->storages ||
-        !plan->by_step || !plan->by_buffer || !plan->active || !plan->change || !plan->by_name)
+        !plan->by_step || !plan->by_buffer || !plan->active || !plan->averages || !plan->change ||
+        !plan->by_name)
         return hr_fail(plan->err, HR_FAILURE, "plan file: no memory for %zu buffers and %zu steps",
                        buffers, steps_count);
     return HR_OK;
@@ -507,6 +509,7 @@ void hr_verify_close(hr_judged_plan *plan)
     free(plan->by_step);
     free(plan->by_buffer);
     free(plan->active);
+    free(plan->averages);
     free(plan->change);
     free(plan->events);
     free(plan->cuts);

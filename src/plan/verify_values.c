@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan/verify_values.c - the judge of values: nothing is read that was not written, byte for byte;
- * a gradient is complete when it is read; after its update a weight is left alone.
+ * a gradient is complete when it is read.
  *
  * The first turn of every loop decides what was written: later turns find at least as much. There,
  * views lie at the offsets that the file gives; when a loop is over, a view that moved with it has
@@ -12,27 +12,13 @@
 
 enum { OUTLIVES_RUN = -1 };
 
-/* The child of the run around a step; the run itself where there is none. */
-static int32_t section_of(const hr_judged_plan *plan, int32_t s)
-{
-    int32_t loop = plan->steps[s].loop;
-    while (plan->loops[loop].depth > 1) loop = plan->loops[loop].parent;
-    return loop;
-}
-
-/* The outermost loop around step `s`, inside `home`, that turns more than once; -1: none. */
-static int32_t outermost_turning(const hr_judged_plan *plan, int32_t s, int32_t home)
+int32_t hr_judged_turning(const hr_judged_plan *plan, int32_t s, int32_t home)
 {
     int32_t found = -1;
     for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
          loop = plan->loops[loop].parent)
         if (plan->loops[loop].repeats > 1) found = loop;
     return found;
-}
-
-static const hr_judged_buffer *root_of(const hr_judged_plan *plan, const hr_judged_access *access)
-{
-    return &plan->buffers[plan->buffers[access->buffer].root];
 }
 
 /* ---- names */
@@ -117,14 +103,15 @@ static void add_event(hr_judged_plan *plan, const hr_judged_access *access, int3
 static bool is_read(const hr_judged_plan *plan, const hr_judged_access *access)
 {
     return access->kind == HR_JUDGED_READ || access->kind == HR_JUDGED_UPDATE ||
-           (access->kind == HR_JUDGED_ACCUMULATE && root_of(plan, access)->home == OUTLIVES_RUN);
+           (access->kind == HR_JUDGED_ACCUMULATE &&
+            hr_judged_root(plan, access)->home == OUTLIVES_RUN);
 }
 
 /* A write through a view, once for its step and once for the end of each loop that turns. */
 static void add_writes(hr_judged_plan *plan, const hr_judged_access *access, int32_t s)
 {
     const hr_judged_buffer *buffer = &plan->buffers[access->buffer];
-    const int32_t home = root_of(plan, access)->home;
+    const int32_t home = hr_judged_root(plan, access)->home;
     int64_t bytes = buffer->bytes;
     add_event(plan, access, s, WRITTEN, bytes);
     if (buffer->view_of < 0) return;
@@ -132,8 +119,9 @@ static void add_writes(hr_judged_plan *plan, const hr_judged_access *access, int
          loop = plan->loops[loop].parent) {
         const int64_t turns = plan->loops[loop].repeats;
         if (turns < 2) continue;
-        bytes = turns > root_of(plan, access)->bytes / bytes ? root_of(plan, access)->bytes
-                                                             : bytes * turns;
+        bytes = turns > hr_judged_root(plan, access)->bytes / bytes
+                    ? hr_judged_root(plan, access)->bytes
+                    : bytes * turns;
         add_event(plan, access, plan->loops[loop].last + 1, LOOP_ENDED, bytes);
     }
 }
@@ -141,7 +129,7 @@ static void add_writes(hr_judged_plan *plan, const hr_judged_access *access, int
 /* Events of one access. */
 static int32_t events_of(const hr_judged_plan *plan, const hr_judged_access *access, int32_t s)
 {
-    const int32_t home = root_of(plan, access)->home;
+    const int32_t home = hr_judged_root(plan, access)->home;
     int32_t count = 1;
     if (is_read(plan, access) || plan->buffers[access->buffer].view_of < 0) return 1;
     for (int32_t loop = plan->steps[s].loop; loop > 0 && loop != home;
@@ -260,161 +248,6 @@ static hr_status check_reads(hr_judged_plan *plan)
     return status;
 }
 
-/* ---- state */
-
-/* Does the step update a master? Then it may write the weight that follows it. */
-static bool updates_master(const hr_judged_plan *plan, int32_t s)
-{
-    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++)
-        if (plan->accesses[k].kind == HR_JUDGED_UPDATE &&
-            root_of(plan, &plan->accesses[k])->role == HR_JUDGED_MASTER)
-            return true;
-    return false;
-}
-
-/* What outlives the run is made in the first section, where the run loads. After that it is
- * updated; or, a weight, written by the step that updates its master. */
-static hr_status check_state(const hr_judged_plan *plan)
-{
-    const int32_t load = section_of(plan, 0);
-    for (int32_t s = 0; s < plan->step_count; s++)
-        for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
-            const hr_judged_access *access = &plan->accesses[k];
-            const hr_judged_buffer *root = root_of(plan, access);
-            if (root->home != OUTLIVES_RUN || access->kind == HR_JUDGED_READ ||
-                access->kind == HR_JUDGED_UPDATE || section_of(plan, s) == load)
-                continue;
-            if (access->kind == HR_JUDGED_WRITE && root->role == HR_JUDGED_WEIGHT &&
-                updates_master(plan, s))
-                continue;
-            return hr_fail(plan->err, HR_CORRUPT,
-                           "buffer %d (%s): step %d (%s) writes it over, but it outlives the run: "
-                           "after loop %d (%s) it may only be updated",
-                           access->buffer, plan->buffers[access->buffer].name, s, plan->steps[s].op,
-                           load, plan->loops[load].name);
-        }
-    return HR_OK;
-}
-
-/* ---- updates */
-
-static bool is_state(const hr_judged_buffer *root)
-{
-    return root->role == HR_JUDGED_WEIGHT || root->role == HR_JUDGED_MASTER ||
-           root->role == HR_JUDGED_MOMENT;
-}
-
-/* Is this the new value of a weight or of its master, outside the section that makes them? */
-static bool renews(const hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
-{
-    const hr_judged_buffer *root = root_of(plan, access);
-    if (access->kind == HR_JUDGED_READ || section_of(plan, s) == section_of(plan, 0)) return false;
-    return root->role == HR_JUDGED_WEIGHT || root->role == HR_JUDGED_MASTER;
-}
-
-/* The loop once in whose turn an update belongs: that of the gradients it consumes. */
-static int32_t turn_of_update(const hr_judged_plan *plan, int32_t s)
-{
-    int32_t loop = section_of(plan, s);
-    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
-        const hr_judged_buffer *root = root_of(plan, &plan->accesses[k]);
-        if (root->role == HR_JUDGED_GRADIENT && root->home >= 0) loop = root->home;
-    }
-    return loop;
-}
-
-/* Within its section a weight is updated once and then left alone: what is computed from it after
- * that would mix the weights of two steps. `by_buffer` has the step that renewed a root, or -1. */
-static hr_status check_renewed(const hr_judged_plan *plan, int32_t s, int32_t k)
-{
-    const hr_judged_access *access = &plan->accesses[k];
-    const int32_t root = plan->buffers[access->buffer].root, before = plan->by_buffer[root];
-    const char *name = plan->buffers[access->buffer].name;
-    if (before >= 0 && section_of(plan, before) == section_of(plan, s))
-        return hr_fail(plan->err, HR_CORRUPT,
-                       "buffer %d (%s): step %d (%s) %s it after step %d (%s) has updated it, in "
-                       "one turn of loop %d (%s)",
-                       access->buffer, name, s, plan->steps[s].op,
-                       access->kind == HR_JUDGED_READ ? "reads" : "writes", before,
-                       plan->steps[before].op, section_of(plan, s),
-                       plan->loops[section_of(plan, s)].name);
-    const int32_t turning = renews(plan, s, access)
-                                ? outermost_turning(plan, s, turn_of_update(plan, s))
-                                : -1;
-    if (turning < 0) return HR_OK;
-    return hr_fail(plan->err, HR_CORRUPT,
-                   "buffer %d (%s): step %d (%s) updates it in each turn of loop %d (%s)",
-                   access->buffer, name, s, plan->steps[s].op, turning, plan->loops[turning].name);
-}
-
-static hr_status check_updates(hr_judged_plan *plan)
-{
-    for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = -1;
-    for (int32_t s = 0; s < plan->step_count; s++) {
-        const hr_judged_step *step = &plan->steps[s];
-        for (int32_t k = step->access_first; k < step->access_end; k++) {
-            const hr_status status = check_renewed(plan, s, k);
-            if (status) return status;
-        }
-        for (int32_t k = step->access_first; k < step->access_end; k++) {
-            const int32_t b = plan->accesses[k].buffer, root = plan->buffers[b].root;
-            if (!renews(plan, s, &plan->accesses[k])) continue;
-            if (plan->by_buffer[root] == s)
-                return hr_fail(plan->err, HR_CORRUPT,
-                               "buffer %d (%s): step %d (%s) updates it twice", b,
-                               plan->buffers[b].name, s, plan->steps[s].op);
-            plan->by_buffer[root] = s;
-        }
-    }
-    return HR_OK;
-}
-
-/* The step that renews each root of a parameter's state into `by_buffer`; -1: none. */
-static hr_status find_renewals(hr_judged_plan *plan)
-{
-    for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = -1;
-    for (int32_t s = 0; s < plan->step_count; s++)
-        for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
-            const hr_judged_access *access = &plan->accesses[k];
-            const int32_t root = plan->buffers[access->buffer].root;
-            if (!is_state(&plan->buffers[root]) || access->kind == HR_JUDGED_READ ||
-                section_of(plan, s) == section_of(plan, 0))
-                continue;
-            if (plan->by_buffer[root] >= 0)
-                return hr_fail(plan->err, HR_CORRUPT,
-                               "buffer %d (%s): step %d (%s) updates it, and step %d (%s) too",
-                               root, plan->buffers[root].name, plan->by_buffer[root],
-                               plan->steps[plan->by_buffer[root]].op, s, plan->steps[s].op);
-            plan->by_buffer[root] = s;
-        }
-    return HR_OK;
-}
-
-/* What one step of the first section makes is the state of one parameter: its weight, master and
- * moments. They are renewed by one step, all of them, or none ever is. */
-static hr_status check_parameters(hr_judged_plan *plan)
-{
-    const hr_status status = find_renewals(plan);
-    if (status) return status;
-    for (int32_t s = 0; s < plan->step_count; s++) {
-        const hr_judged_step *step = &plan->steps[s];
-        int32_t before = -1;
-        for (int32_t k = step->access_first; k < step->access_end; k++) {
-            const int32_t root = plan->buffers[plan->accesses[k].buffer].root;
-            if (section_of(plan, s) != section_of(plan, 0)) return HR_OK;
-            if (!is_state(&plan->buffers[root]) || plan->accesses[k].kind == HR_JUDGED_READ)
-                continue;
-            if (before >= 0 && plan->by_buffer[before] != plan->by_buffer[root])
-                return hr_fail(plan->err, HR_CORRUPT,
-                               "buffers %d (%s) and %d (%s) belong to one parameter, but no step "
-                               "updates both",
-                               before, plan->buffers[before].name, root, plan->buffers[root].name);
-            before = root;
-        }
-    }
-    return HR_OK;
-}
-
 /* ---- gradients and sums */
 
 /* A gradient is summed, and then it is read; so is any sum. Here, in the order of steps; a sum
@@ -422,7 +255,7 @@ static hr_status check_parameters(hr_judged_plan *plan)
 static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const int32_t b = plan->buffers[access->buffer].root;
-    const int32_t turning = outermost_turning(plan, s, plan->buffers[b].home);
+    const int32_t turning = hr_judged_turning(plan, s, plan->buffers[b].home);
     const char *name = plan->buffers[access->buffer].name;
     if (access->kind == HR_JUDGED_READ) {
         if (plan->by_buffer[b] < 0) plan->by_buffer[b] = s;
@@ -446,7 +279,7 @@ static hr_status check_gradient(hr_judged_plan *plan, int32_t s, const hr_judged
 static hr_status check_turns(hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
 {
     const int32_t b = plan->buffers[access->buffer].root, read = plan->by_buffer[b];
-    const int32_t turning = outermost_turning(plan, s, plan->buffers[b].home);
+    const int32_t turning = hr_judged_turning(plan, s, plan->buffers[b].home);
     if (access->kind == HR_JUDGED_READ || turning < 0 || read < 0 ||
         read > plan->loops[turning].last)
         return HR_OK;
@@ -463,7 +296,7 @@ static hr_status for_sums(hr_judged_plan *plan, check_fn *check)
 {
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
-            const hr_judged_buffer *root = root_of(plan, &plan->accesses[k]);
+            const hr_judged_buffer *root = hr_judged_root(plan, &plan->accesses[k]);
             if (root->role != HR_JUDGED_GRADIENT && root->role != HR_JUDGED_SUM) continue;
             const hr_status status = check(plan, s, &plan->accesses[k]);
             if (status) return status;
@@ -488,7 +321,7 @@ static hr_status check_scratch(const hr_judged_plan *plan)
     for (int32_t s = 0; s < plan->step_count; s++)
         for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
             const hr_judged_access *access = &plan->accesses[k];
-            if (root_of(plan, access)->role != HR_JUDGED_SCRATCH) continue;
+            if (hr_judged_root(plan, access)->role != HR_JUDGED_SCRATCH) continue;
             if (access->kind == HR_JUDGED_WRITE &&
                 plan->by_buffer[plan->buffers[access->buffer].root]++ == 0)
                 continue;
@@ -505,9 +338,7 @@ hr_status hr_verify_values(hr_judged_plan *plan)
 {
     hr_status status = check_reads(plan);
     if (!status) status = check_scratch(plan);
-    if (!status) status = check_state(plan);
-    if (!status) status = check_updates(plan);
-    if (!status) status = check_parameters(plan);
+    if (!status) status = hr_verify_state(plan);
     if (!status) status = check_gradients(plan);
     if (!status) status = check_names(plan);
     return status;

@@ -57,6 +57,11 @@ static bool updates(const hr_program *program, int32_t s)
     return program->steps[s].op == HR_OP_adamw || program->steps[s].op == HR_OP_sgd;
 }
 
+static bool averages(const hr_program *program, int32_t s)
+{
+    return program->steps[s].op == HR_OP_average;
+}
+
 static bool is_in(const hr_program *program, int32_t s, const char *section)
 {
     const int32_t loop = hr_program_loop(program, section);
@@ -82,27 +87,38 @@ static bool completes(const hr_program *program, int32_t s)
 /* ---- where they stand */
 
 /* Every parameter is updated once, in the step, in no inner loop, behind the last that reads its
- * weight or adds to its gradient and before anything else of the model. */
+ * weight or adds to its gradient and before anything else of the model; so is its average, behind
+ * the update. */
 static void judge_places(const hr_program *program)
 {
     for (int32_t p = 0; p < program->param_count; p++) {
         const hr_param *param = &program->params[p];
-        int32_t at = HR_NONE, last = HR_NONE, gap = 0;
+        int32_t at = HR_NONE, last = HR_NONE, average = HR_NONE, gap = 0;
         for (int32_t s = 0; s < program->step_count; s++) {
             if (!is_in(program, s, "step")) continue;
             if (updates(program, s) && program->steps[s].in[0] == param->gradient) {
                 assert_int_equal(at, HR_NONE);
                 at = s;
+            } else if (averages(program, s)) {
+                if (program->steps[s].in[0] != param->master) continue;
+                assert_int_equal(average, HR_NONE);
+                assert_int_equal(program->steps[s].out[0], param->average);
+                average = s;
             } else if (touches(program, s, param->weight) || touches(program, s, param->gradient))
                 last = s;
         }
         assert_true(at > last && last != HR_NONE);
         assert_int_equal(program->steps[at].loop, hr_program_loop(program, "step"));
+        assert_int_equal(average != HR_NONE, param->average != HR_NONE);
+        if (average != HR_NONE) {
+            assert_true(average > at);
+            assert_int_equal(program->steps[average].loop, program->steps[at].loop);
+        }
         for (int32_t l = program->steps[last].loop; l != hr_program_loop(program, "step");
              l = program->loops[l].parent)
             last = program->loops[l].step_last;
-        for (int32_t s = last + 1; s < at; s++)
-            gap += !updates(program, s) && !completes(program, s) &&
+        for (int32_t s = last + 1; s < hr_max(at, average); s++)
+            gap += !updates(program, s) && !averages(program, s) && !completes(program, s) &&
                    program->steps[s].op != HR_OP_sumsq && program->steps[s].op != HR_OP_report;
         assert_int_equal(gap, 0);
     }
@@ -172,7 +188,7 @@ static void the_norm_is_the_step_over_again(void **state)
                    (program->steps[a].op == HR_OP_sumsq || program->steps[a].op == HR_OP_clip ||
                     program->steps[a].op == HR_OP_report))
                 a++;
-            while (b <= step->step_last && updates(program, b)) b++;
+            while (b <= step->step_last && (updates(program, b) || averages(program, b))) b++;
             if (a > norm->step_last || b > step->step_last) break;
             const hr_step *one = &program->steps[a], *two = &program->steps[b];
             assert_int_equal(one->op, two->op);

@@ -3,129 +3,19 @@
  * to headroom verify and to the judge in tools/soak, which has no line in common with it. What the
  * one refuses the other must refuse. */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/random.h"
-#include "headroom/verify.h"
+#include "plan/two_judges.h"
 
-enum { SEED = 300, PLANS = 5, MUTATIONS = 100, ANSWER_BYTES = 1024 };
-
-static char path[64];
-static uint64_t draws;
-
-static int64_t draw(int64_t low, int64_t high)
-{
-    return low + (int64_t)(hr_random_mix(SEED + ++draws) % (uint64_t)(high - low + 1));
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(path, sizeof path, "%s/headroom-mutation-XXXXXX", P_tmpdir);
-    const int file = mkstemp(path);
-    signal(SIGPIPE, SIG_IGN); /* a judge that did not start is noticed at its answer */
-    printf("seed %d\n", SEED);
-    return file < 0 || close(file);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
-
-/* ---- the second judge, a process that answers line for line */
-
-static FILE *to_judge, *from_judge;
-static pid_t judge_id;
-
-/* False where there is no python3. */
-static bool open_judge(void)
-{
-    int in[2], out[2];
-    assert_int_equal(pipe(in), 0);
-    assert_int_equal(pipe(out), 0);
-    judge_id = fork();
-    if (judge_id == 0) {
-        dup2(in[0], STDIN_FILENO);
-        dup2(out[1], STDOUT_FILENO);
-        for (int file = STDERR_FILENO + 1; file < 64; file++) close(file);
-        execlp("python3", "python3", HR_SOURCE "/tools/soak", "--judge-lines", (char *)0);
-        _exit(127);
-    }
-    close(in[0]);
-    close(out[1]);
-    to_judge = fdopen(in[1], "w");
-    from_judge = fdopen(out[0], "r");
-    char answer[ANSWER_BYTES];
-    fputs("{}\n", to_judge);
-    return fflush(to_judge) == 0 && fgets(answer, sizeof answer, from_judge) && answer[0] == '4';
-}
-
-static bool second_judge_accepts(const char *text, char *answer)
-{
-    fputs(text, to_judge);
-    fputc('\n', to_judge);
-    assert_int_equal(fflush(to_judge), 0);
-    assert_non_null(fgets(answer, ANSWER_BYTES, from_judge));
-    answer[strcspn(answer, "\n")] = 0;
-    return answer[0] == '0';
-}
-
-static void close_judge(void)
-{
-    int ended;
-    fclose(to_judge);
-    fclose(from_judge);
-    waitpid(judge_id, &ended, 0);
-}
-
-/* ---- plans */
-
-/* The plan that the program writes for a random small recipe. */
-static json_t *random_plan(void)
-{
-    static const char *const families[] = { "needle", "gpt_neox" };
-    static const char *const formats[] = { "fp32", "bf16" };
-    static const char *const recompute[] = { "none", "norms", "layers" };
-    static const char *const kinds[] = { "adam", "adamw", "sgd" };
-    const char *program = getenv("HEADROOM");
-    char command[1024];
-    assert_non_null(program);
-    const int64_t heads = draw(1, 2), chunk = draw(0, 2), batch = 2 * draw(1, 3);
-    snprintf(command, sizeof command,
-             "'%s' plan '%s/presets/quickstart.yaml' model.family=%s model.n_heads=%lld "
-             "model.d_model=%lld model.n_layers=%lld model.d_ff=%lld model.vocab_size=%lld "
-             "model.dropout=%s train.format=%s train.batch=%lld train.seq_len=%lld "
-             "train.optimizer.kind=%s train.sample_tokens=%s memory.micro_batch=%lld "
-             "memory.recompute=%s memory.loss_chunk=%s --out '%s' >/dev/null",
-             program, HR_SOURCE, families[draw(0, 1)], (long long)heads,
-             (long long)(heads * 8 * draw(1, 4)), (long long)draw(1, 2), (long long)draw(1, 200),
-             (long long)draw(256, 400), draw(0, 1) ? "0.1" : "0", formats[draw(0, 1)],
-             (long long)batch, (long long)(draw(0, 1) ? draw(4, 60) : 64), kinds[draw(0, 2)],
-             draw(0, 1) ? "none" : "3", (long long)(draw(0, 2) ? batch / 2 : batch),
-             recompute[draw(0, 2)],
-             chunk == 0   ? "auto"
-             : chunk == 1 ? "64"
-                          : "10000",
-             path);
-    if (system(command)) fail_msg("%s", command);
-    json_t *plan = json_load_file(path, 0, 0);
-    assert_non_null(plan);
-    return plan;
-}
+enum { SEED = 300, PLANS = 5, MUTATIONS = 100 };
 
 /* ---- mutations: each changes one thing, and says false where there was nothing to change */
 
@@ -135,23 +25,6 @@ static json_t *any(json_t *plan, const char *list)
 {
     json_t *records = json_object_get(plan, list);
     return json_array_get(records, (size_t)draw(0, (int64_t)json_array_size(records) - 1));
-}
-
-static int64_t get(json_t *record, const char *key)
-{
-    return json_integer_value(json_object_get(record, key));
-}
-
-static bool put(json_t *record, const char *key, int64_t value)
-{
-    const bool changes = get(record, key) != value;
-    json_object_set_new(record, key, json_integer(value));
-    return changes;
-}
-
-static int64_t count(json_t *plan, const char *list)
-{
-    return (int64_t)json_array_size(json_object_get(plan, list));
 }
 
 /* A buffer that is the same or another, for steps and storages. */
@@ -193,20 +66,12 @@ static bool share_storage(json_t *plan)
     return changed;
 }
 
-/* Numbers and loops stay where they are: it is what the steps do that is swapped. */
 static bool swap_steps(json_t *plan)
 {
-    static const char *const keys[] = { "op", "reads", "writes", "layer", "flops" };
     const int64_t a = any_index(plan, "steps"), near = a + (draw(0, 1) ? draw(1, 4) : -draw(1, 4));
     const int64_t b = draw(0, 3) ? near : any_index(plan, "steps");
     if (b < 0 || b == a || b >= count(plan, "steps")) return false;
-    json_t *steps = json_object_get(plan, "steps");
-    json_t *one = json_array_get(steps, (size_t)a), *two = json_array_get(steps, (size_t)b);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        json_t *kept = json_incref(json_object_get(one, keys[i]));
-        json_object_set(one, keys[i], json_object_get(two, keys[i]));
-        json_object_set_new(two, keys[i], kept);
-    }
+    exchange(plan, a, b);
     return true;
 }
 
@@ -391,46 +256,15 @@ static const struct {
 
 enum { KINDS = sizeof mutations / sizeof *mutations };
 
-typedef struct {
-    int32_t tried, refused, split;
-} tally;
-
-/* Both verdicts on one plan. */
-static void judge_twice(json_t *plan, const char *what, tally *counts)
-{
-    hr_verify_report report;
-    hr_error err = { HR_OK, "" };
-    char answer[ANSWER_BYTES];
-    char *text = json_dumps(plan, JSON_COMPACT);
-    assert_non_null(text);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    const hr_status status = hr_verify_file(path, &report, &err);
-    const bool accepted = second_judge_accepts(text, answer);
-    free(text);
-    counts->tried++;
-    counts->refused += status != HR_OK;
-    if (accepted == (status == HR_OK)) return;
-    counts->split++;
-    print_error("%s: verify says: %s; the other judge: %s\n", what, status ? err.message : "good",
-                answer);
-}
-
 static void what_one_judge_refuses_the_other_refuses(void **state)
 {
     (void)state;
     tally counts[KINDS] = { { 0 } }, whole = { 0 };
     json_t *plans[PLANS * 20];
     const int32_t plan_count = HR_COUNT < 20 ? PLANS * HR_COUNT : PLANS * 20;
-    if (!open_judge()) {
-        close_judge();
-        print_message("no python3: the second judge cannot run\n");
-        skip();
-    }
+    begin(SEED);
     for (int32_t i = 0; i < plan_count; i++) {
-        plans[i] = random_plan();
+        plans[i] = random_plan(families[draw(0, 1)], ANY, ANY);
         judge_twice(plans[i], "untouched", &whole);
     }
     for (int32_t i = 0; i < MUTATIONS * HR_COUNT; i++) {
@@ -448,7 +282,6 @@ static void what_one_judge_refuses_the_other_refuses(void **state)
         whole.split += counts[k].split;
     }
     for (int32_t i = 0; i < plan_count; i++) json_decref(plans[i]);
-    close_judge();
     assert_int_equal(whole.split, 0);
 }
 
@@ -457,5 +290,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_one_judge_refuses_the_other_refuses),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, open_judges, close_judges);
 }

@@ -63,6 +63,7 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
     config.train.seq_len = between(seed, turn, 12, 4, 200);
     if (traits & HR_LEARNS_POSITIONS) config.model.positions = 2048 + between(seed, turn, 22, 0, 9);
     config.train.z_loss = draw(seed, turn, 28) % 3 ? 0 : 1e-3;
+    config.train.average = draw(seed, turn, 41) % 3 ? 0 : 0.9;
     config.memory.recompute = (int32_t)between(seed, turn, 15, 0, 3);
     config.train.sample_tokens = between(seed, turn, 13, 0, 4);
     snprintf(config.train.out, sizeof config.train.out, "%s",

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan/verify_state.c - the judge of what outlives the run: it is made where the run loads and then
+ * updated; after its update a weight is left alone, but for the average that follows it.
+ *
+ * What one step of the first section makes is one parameter's. The file says no more of who belongs
+ * to whom, and no more is needed. */
+#include <string.h>
+
+#include "plan/verify.h"
+
+enum { OUTLIVES_RUN = -1 };
+
+/* The child of the run around a step; the run itself where there is none. */
+static int32_t section_of(const hr_judged_plan *plan, int32_t s)
+{
+    int32_t loop = plan->steps[s].loop;
+    while (plan->loops[loop].depth > 1) loop = plan->loops[loop].parent;
+    return loop;
+}
+
+/* ---- state */
+
+/* Does the step update a master? Then it may write the weight that follows it. */
+static bool updates_master(const hr_judged_plan *plan, int32_t s)
+{
+    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++)
+        if (plan->accesses[k].kind == HR_JUDGED_UPDATE &&
+            hr_judged_root(plan, &plan->accesses[k])->role == HR_JUDGED_MASTER)
+            return true;
+    return false;
+}
+
+/* What outlives the run is made in the first section, where the run loads. After that it is
+ * updated; or, a weight, written by the step that updates its master. */
+static hr_status check_state(const hr_judged_plan *plan)
+{
+    const int32_t load = section_of(plan, 0);
+    for (int32_t s = 0; s < plan->step_count; s++)
+        for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+            const hr_judged_access *access = &plan->accesses[k];
+            const hr_judged_buffer *root = hr_judged_root(plan, access);
+            if (root->home != OUTLIVES_RUN || access->kind == HR_JUDGED_READ ||
+                access->kind == HR_JUDGED_UPDATE || section_of(plan, s) == load)
+                continue;
+            if (access->kind == HR_JUDGED_WRITE && root->role == HR_JUDGED_WEIGHT &&
+                updates_master(plan, s))
+                continue;
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "buffer %d (%s): step %d (%s) writes it over, but it outlives the run: "
+                           "after loop %d (%s) it may only be updated",
+                           access->buffer, plan->buffers[access->buffer].name, s, plan->steps[s].op,
+                           load, plan->loops[load].name);
+        }
+    return HR_OK;
+}
+
+/* ---- averages */
+
+/* The average of a weight over its updates is a moment; what tells it from others is its name. */
+static bool is_average(const hr_judged_buffer *root)
+{
+    return root->role == HR_JUDGED_MOMENT && !strncmp(root->name, "average ", strlen("average "));
+}
+
+/* What one step of the first section makes: an average, and what it is of, the one master, or the
+ * one weight where there is no master. -1: none. */
+typedef struct {
+    int32_t average, of;
+    bool twice; /* there are two of these */
+} parameter_state;
+
+static parameter_state made_by(const hr_judged_plan *plan, int32_t s)
+{
+    enum { WEIGHT, MASTER, AVERAGE, OTHERS, KINDS };
+    int32_t found[KINDS] = { -1, -1, -1, -1 };
+    bool twice[KINDS] = { false };
+    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+        const hr_judged_buffer *root = hr_judged_root(plan, &plan->accesses[k]);
+        if (plan->accesses[k].kind == HR_JUDGED_READ) continue;
+        const int32_t kind = is_average(root)                 ? AVERAGE
+                             : root->role == HR_JUDGED_MASTER ? MASTER
+                             : root->role == HR_JUDGED_WEIGHT ? WEIGHT
+                                                              : OTHERS;
+        twice[kind] |= found[kind] >= 0;
+        found[kind] = (int32_t)(root - plan->buffers);
+    }
+    const int32_t of = found[MASTER] >= 0 ? MASTER : WEIGHT;
+    return (parameter_state){ found[AVERAGE], found[of], twice[AVERAGE] || twice[of] };
+}
+
+/* Of each weight or master its average and of each average what it is of into `averages`, or -1. */
+static hr_status pair_averages(hr_judged_plan *plan)
+{
+    int32_t *pairs = plan->averages;
+    for (int32_t b = 0; b < plan->buffer_count; b++) pairs[b] = -1;
+    for (int32_t s = 0; s < plan->step_count; s++) {
+        if (section_of(plan, s) != section_of(plan, 0)) continue;
+        const parameter_state made = made_by(plan, s);
+        if (made.average < 0) continue;
+        if (made.of < 0 || made.twice || pairs[made.of] >= 0 || pairs[made.average] >= 0)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "buffer %d (%s): step %d (%s) must make this average alone, with the "
+                           "one weight that it is of",
+                           made.average, plan->buffers[made.average].name, s, plan->steps[s].op);
+        pairs[made.of] = made.average;
+        pairs[made.average] = made.of;
+    }
+    for (int32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].root == b && is_average(&plan->buffers[b]) && pairs[b] < 0)
+            return hr_fail(plan->err, HR_CORRUPT,
+                           "buffer %d (%s): no step of loop %d (%s) makes this average", b,
+                           plan->buffers[b].name, section_of(plan, 0),
+                           plan->loops[section_of(plan, 0)].name);
+    return HR_OK;
+}
+
+/* Does the step do this alone: read the weight or master `of` and update the average of it? */
+static bool follows(const hr_judged_plan *plan, int32_t s, int32_t of)
+{
+    const hr_judged_step *step = &plan->steps[s];
+    const hr_judged_access *access = &plan->accesses[step->access_first];
+    return plan->averages[of] >= 0 && step->access_end - step->access_first == 2 &&
+           access[0].kind == HR_JUDGED_READ && access[0].buffer == of &&
+           access[1].kind == HR_JUDGED_UPDATE && access[1].buffer == plan->averages[of];
+}
+
+/* ---- updates */
+
+static bool is_state(const hr_judged_buffer *root)
+{
+    return root->role == HR_JUDGED_WEIGHT || root->role == HR_JUDGED_MASTER ||
+           root->role == HR_JUDGED_MOMENT;
+}
+
+/* Is this the new value of a weight or of its master, outside the section that makes them? */
+static bool renews(const hr_judged_plan *plan, int32_t s, const hr_judged_access *access)
+{
+    const hr_judged_buffer *root = hr_judged_root(plan, access);
+    if (access->kind == HR_JUDGED_READ || section_of(plan, s) == section_of(plan, 0)) return false;
+    return root->role == HR_JUDGED_WEIGHT || root->role == HR_JUDGED_MASTER;
+}
+
+/* The loop once in whose turn an update belongs: that of the gradients it consumes. */
+static int32_t turn_of_update(const hr_judged_plan *plan, int32_t s)
+{
+    int32_t loop = section_of(plan, s);
+    for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+        const hr_judged_buffer *root = hr_judged_root(plan, &plan->accesses[k]);
+        if (root->role == HR_JUDGED_GRADIENT && root->home >= 0) loop = root->home;
+    }
+    return loop;
+}
+
+/* Within its section a weight is updated once and then left alone: what is computed from it after
+ * that would mix the weights of two steps. Its average alone is of the new weight. `by_buffer` has
+ * the step that renewed a root, or -1. */
+static hr_status check_renewed(const hr_judged_plan *plan, int32_t s, int32_t k)
+{
+    const hr_judged_access *access = &plan->accesses[k];
+    const int32_t root = plan->buffers[access->buffer].root, before = plan->by_buffer[root];
+    const char *name = plan->buffers[access->buffer].name;
+    if (before >= 0 && section_of(plan, before) == section_of(plan, s) && !follows(plan, s, root))
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "buffer %d (%s): step %d (%s) %s it after step %d (%s) has updated it, in "
+                       "one turn of loop %d (%s)",
+                       access->buffer, name, s, plan->steps[s].op,
+                       access->kind == HR_JUDGED_READ ? "reads" : "writes", before,
+                       plan->steps[before].op, section_of(plan, s),
+                       plan->loops[section_of(plan, s)].name);
+    const int32_t turning = renews(plan, s, access)
+                                ? hr_judged_turning(plan, s, turn_of_update(plan, s))
+                                : -1;
+    if (turning < 0) return HR_OK;
+    return hr_fail(plan->err, HR_CORRUPT,
+                   "buffer %d (%s): step %d (%s) updates it in each turn of loop %d (%s)",
+                   access->buffer, name, s, plan->steps[s].op, turning, plan->loops[turning].name);
+}
+
+static hr_status check_updates(hr_judged_plan *plan)
+{
+    for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = -1;
+    for (int32_t s = 0; s < plan->step_count; s++) {
+        const hr_judged_step *step = &plan->steps[s];
+        for (int32_t k = step->access_first; k < step->access_end; k++) {
+            const hr_status status = check_renewed(plan, s, k);
+            if (status) return status;
+        }
+        for (int32_t k = step->access_first; k < step->access_end; k++) {
+            const int32_t b = plan->accesses[k].buffer, root = plan->buffers[b].root;
+            if (!renews(plan, s, &plan->accesses[k])) continue;
+            if (plan->by_buffer[root] == s)
+                return hr_fail(plan->err, HR_CORRUPT,
+                               "buffer %d (%s): step %d (%s) updates it twice", b,
+                               plan->buffers[b].name, s, plan->steps[s].op);
+            plan->by_buffer[root] = s;
+        }
+    }
+    return HR_OK;
+}
+
+/* The step that renews each root of a parameter's state into `by_buffer`; -1: none. */
+static hr_status find_renewals(hr_judged_plan *plan)
+{
+    for (int32_t b = 0; b < plan->buffer_count; b++) plan->by_buffer[b] = -1;
+    for (int32_t s = 0; s < plan->step_count; s++)
+        for (int32_t k = plan->steps[s].access_first; k < plan->steps[s].access_end; k++) {
+            const hr_judged_access *access = &plan->accesses[k];
+            const int32_t root = plan->buffers[access->buffer].root;
+            if (!is_state(&plan->buffers[root]) || access->kind == HR_JUDGED_READ ||
+                section_of(plan, s) == section_of(plan, 0))
+                continue;
+            if (plan->by_buffer[root] >= 0)
+                return hr_fail(plan->err, HR_CORRUPT,
+                               "buffer %d (%s): step %d (%s) updates it, and step %d (%s) too",
+                               root, plan->buffers[root].name, plan->by_buffer[root],
+                               plan->steps[plan->by_buffer[root]].op, s, plan->steps[s].op);
+            plan->by_buffer[root] = s;
+        }
+    return HR_OK;
+}
+
+/* Does step `s` come after the update at step `before`, in the same turn of it, and once? */
+static bool same_turn(const hr_judged_plan *plan, int32_t before, int32_t s)
+{
+    const int32_t turn = turn_of_update(plan, before);
+    int32_t loop = plan->steps[s].loop;
+    while (loop != turn && loop > 0) loop = plan->loops[loop].parent;
+    return before < s && section_of(plan, before) == section_of(plan, s) && loop == turn &&
+           hr_judged_turning(plan, s, turn) < 0;
+}
+
+/* An average follows each update of its weight, and all weights have one, or none. `by_buffer` has
+ * the step that renews a root, or -1. */
+static hr_status check_averages(const hr_judged_plan *plan)
+{
+    int32_t with = -1, without = -1;
+    for (int32_t s = 0; s < plan->step_count; s++) {
+        if (section_of(plan, s) != section_of(plan, 0)) continue;
+        const parameter_state made = made_by(plan, s);
+        const int32_t before = made.of < 0 ? -1 : plan->by_buffer[made.of];
+        const int32_t after = made.average < 0 ? -1 : plan->by_buffer[made.average];
+        if (before >= 0 && made.average >= 0) with = made.of;
+        if (before >= 0 && made.average < 0) without = made.of;
+        if (made.average < 0 || (before < 0 && after < 0)) continue;
+        if (before >= 0 && after >= 0 && follows(plan, after, made.of) &&
+            same_turn(plan, before, after))
+            continue;
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "buffer %d (%s): after the update of buffer %d (%s), in the same turn, no "
+                       "step renews this average from it and does no more",
+                       made.average, plan->buffers[made.average].name, made.of,
+                       plan->buffers[made.of].name);
+    }
+    if (with < 0 || without < 0) return HR_OK;
+    return hr_fail(plan->err, HR_CORRUPT,
+                   "buffer %d (%s) is updated and has no average, but buffer %d (%s) has one",
+                   without, plan->buffers[without].name, with, plan->buffers[with].name);
+}
+
+/* What one step of the first section makes is the state of one parameter: its weight, master and
+ * moments. They are renewed by one step, all of them, or none ever is; then comes its average. */
+static hr_status check_parameters(hr_judged_plan *plan)
+{
+    hr_status status = find_renewals(plan);
+    if (!status) status = check_averages(plan);
+    if (status) return status;
+    for (int32_t s = 0; s < plan->step_count; s++) {
+        const hr_judged_step *step = &plan->steps[s];
+        int32_t before = -1;
+        for (int32_t k = step->access_first; k < step->access_end; k++) {
+            const int32_t root = plan->buffers[plan->accesses[k].buffer].root;
+            if (section_of(plan, s) != section_of(plan, 0)) return HR_OK;
+            if (!is_state(&plan->buffers[root]) || is_average(&plan->buffers[root]) ||
+                plan->accesses[k].kind == HR_JUDGED_READ)
+                continue;
+            if (before >= 0 && plan->by_buffer[before] != plan->by_buffer[root])
+                return hr_fail(plan->err, HR_CORRUPT,
+                               "buffers %d (%s) and %d (%s) belong to one parameter, but no step "
+                               "updates both",
+                               before, plan->buffers[before].name, root, plan->buffers[root].name);
+            before = root;
+        }
+    }
+    return HR_OK;
+}
+
+hr_status hr_verify_state(hr_judged_plan *plan)
+{
+    hr_status status = check_state(plan);
+    if (!status) status = pair_averages(plan);
+    if (!status) status = check_updates(plan);
+    if (!status) status = check_parameters(plan);
+    return status;
+}
