@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Names in front of CMakePresets.json. The program is build/headroom, the library build/libheadroom.a.
-.PHONY: build check check-full full soak dev tsan bench tidy clean
+.PHONY: build check check-full full soak fuzz dev tsan bench tidy clean
 
 TEST = ctest --output-on-failure --no-tests=error --parallel $$(nproc) --timeout 7200
 
@@ -18,6 +18,12 @@ full soak dev tsan:
 	cmake --preset $@
 	cmake --build build/$@
 	$(TEST) --test-dir build/$@
+
+# What reads files of others against any bytes, ten minutes each.
+fuzz:
+	cmake --preset $@
+	cmake --build build/$@ --target $@
+	$(TEST) --test-dir build/$@ -R _fuzz
 
 bench: build
 	bench/run

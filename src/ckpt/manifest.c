@@ -127,11 +127,14 @@ typedef struct {
     bool has_files, has_levels;
 } reading;
 
-static bool read_text(reading *r, char *text, int64_t bytes)
+/* A word as hr_manifest_print puts it between quotes: a name of a file or of a rung, digits. */
+static bool read_word(reading *r, char *text, int64_t bytes)
 {
+    static const char letters[] =
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-";
     if (hr_json_next(&r->json) != HR_JSON_STRING || r->json.value_bytes >= bytes) return false;
     memcpy(text, r->json.value, (size_t)r->json.value_bytes + 1);
-    return true;
+    return strspn(text, letters) == (size_t)r->json.value_bytes;
 }
 
 static bool read_integer(reading *r, int64_t *value)
@@ -190,15 +193,14 @@ static bool read_file(reading *r)
         const hr_json_kind kind = hr_json_next(&r->json);
         if (kind == HR_JSON_CLOSE) break;
         if (kind != HR_JSON_KEY) return false;
-        const bool fine = hr_json_is(&r->json, "name") ? read_text(r, file->name, sizeof file->name)
+        const bool fine = hr_json_is(&r->json, "name") ? read_word(r, file->name, sizeof file->name)
                           : hr_json_is(&r->json, "bytes")
                               ? read_integer(r, &file->bytes)
                               : hr_json_is(&r->json, "xxh3_128") &&
-                                    read_text(r, file->hash, sizeof file->hash);
+                                    read_word(r, file->hash, sizeof file->hash);
         if (!fine) return false;
     }
-    return file->name[0] && file->name[0] != '.' && !strchr(file->name, '/') && file->bytes >= 0 &&
-           file->hash[0];
+    return file->name[0] && file->name[0] != '.' && file->bytes >= 0 && file->hash[0];
 }
 
 static bool read_files(reading *r)
@@ -215,11 +217,11 @@ static bool read_member(reading *r)
 {
     if (hr_json_is(&r->json, "headroom_checkpoint")) return read_integer(r, &r->version);
     if (hr_json_is(&r->json, "kernels"))
-        return read_text(r, r->manifest->kernels, sizeof r->manifest->kernels);
+        return read_word(r, r->manifest->kernels, sizeof r->manifest->kernels);
     if (hr_json_is(&r->json, "train_text"))
-        return read_text(r, r->manifest->train_text, sizeof r->manifest->train_text);
+        return read_word(r, r->manifest->train_text, sizeof r->manifest->train_text);
     if (hr_json_is(&r->json, "valid_text"))
-        return read_text(r, r->manifest->valid_text, sizeof r->manifest->valid_text);
+        return read_word(r, r->manifest->valid_text, sizeof r->manifest->valid_text);
     if (hr_json_is(&r->json, "state")) return read_state(r);
     if (hr_json_is(&r->json, "files")) return read_files(r);
     return hr_json_skip(&r->json, hr_json_next(&r->json));

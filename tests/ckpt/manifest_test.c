@@ -143,6 +143,8 @@ static void what_no_run_writes_is_refused(void **state)
     refuses("\"waited\":5", "\"waited\":5,\"waited\":5", "is no manifest");
     refuses("\"name\":\"recipe.yaml\"", "\"name\":\"../recipe.yaml\"", "is no manifest");
     refuses("\"name\":\"recipe.yaml\"", "\"name\":\"..\"", "is no manifest");
+    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"a\\\"b\"", "is no manifest");
+    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"a\\u0000b\"", "is no manifest");
     refuses("\"bytes\":0", "\"bytes\":-1", "is no manifest");
     refuses("\"levels\":[", "\"levels\":[0,", "is no manifest");
     refuses("\"first_loss\":0.33", "\"first_loss\":\"x\",\"first_loss\":0.33", "is no manifest");

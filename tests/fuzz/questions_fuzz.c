@@ -33,7 +33,7 @@ static void check_rows(const hr_sequences *source)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     hr_error err = { HR_OK, "" };
-    hr_sequences source = { .file = -1, .vocabulary = UINT8_MAX + 1 };
+    hr_sequences source = { .file = -1, .ids.file = -1, .vocabulary = UINT8_MAX + 1 };
     char *text = malloc(count + !count);
     memcpy(text, bytes, count);
     const int64_t table_bytes = hr_questions_bytes(text, (int64_t)count);
