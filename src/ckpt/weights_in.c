@@ -27,7 +27,7 @@ static const char *const buffers[] = {
     ".rotary_emb.sin_cached"
 };
 
-/* Heads that are not read where the program has none of that name: it takes the embedding. */
+/* Names of a head: of its copy, where the head is the table. */
 static const char *const heads[] = { "lm_head.weight", "embed_out.weight" };
 
 int64_t hr_weights_in_bytes(const hr_program *program)
@@ -113,11 +113,15 @@ static bool ends_with(const char *name, const char *end)
     return bytes >= end_bytes && !strcmp(name + bytes - end_bytes, end);
 }
 
-/* What may be there and is not read. */
-static bool may_be_left(const char *name)
+static bool is_buffer(const char *name)
 {
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (ends_with(name, buffers[i])) return true;
+    return false;
+}
+
+static bool is_head(const char *name)
+{
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         if (!strcmp(name, heads[i])) return true;
     return false;
@@ -145,23 +149,74 @@ static hr_status check_shape(const char *path, const hr_param *param,
                    shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
 }
 
+/* Both in pieces on the stack. */
+static hr_status compare_bytes(const hr_stored *stored, const hr_stored_tensor *head,
+                               const hr_stored_tensor *table, bool *same, hr_error *err)
+{
+    char a[8192], b[8192];
+    *same = true;
+    for (int64_t at = 0; at < head->bytes && *same; at += (int64_t)sizeof a) {
+        const int64_t part = hr_min((int64_t)sizeof a, head->bytes - at);
+        hr_status status = hr_file_read(stored->files[head->file].file, stored->path,
+                                        head->offset + at, a, part, err);
+        if (status == HR_OK)
+            status = hr_file_read(stored->files[table->file].file, stored->path, table->offset + at,
+                                  b, part, err);
+        if (status != HR_OK) return status;
+        *same = !memcmp(a, b, (size_t)part);
+    }
+    return HR_OK;
+}
+
+/* A head's copy beside the table that is the head has to be that table, byte for byte. */
+static hr_status check_copy(const hr_weights_in *in, const hr_stored *stored,
+                            const hr_stored_tensor *head, hr_error *err)
+{
+    const hr_param *param = &in->program->params[0]; /* the table, as of every family */
+    const hr_stored_tensor *table;
+    bool same = false;
+    hr_status status = find(stored, in->path, param->external_name, &table, err);
+    if (status == HR_OK) status = check_shape(in->path, param, head, err);
+    if (status != HR_OK) return status;
+    if (head->dtype != table->dtype)
+        return hr_fail(
+            err, HR_CORRUPT, "%s: tensor %s is %s, and %s, which config.json makes the head, is %s",
+            shown(in->path), head->name, head->dtype->name, table->name, table->dtype->name);
+    status = compare_bytes(stored, head, table, &same, err);
+    if (status != HR_OK || same) return status;
+    return hr_fail(err, HR_CORRUPT,
+                   "%s: config.json says that the head is the table, and tensors %s and %s differ; "
+                   "\"tie_word_embeddings\": false there would take both",
+                   shown(in->path), head->name, table->name);
+}
+
+/* What is there and is no parameter: a buffer, or a copy of the table where that is the head, which
+ * a product then reads as its matrix. */
+static hr_status check_other(const hr_weights_in *in, const hr_stored *stored,
+                             const hr_stored_tensor *tensor, hr_error *err)
+{
+    const bool ties = in->program->param_count && in->program->params[0].external_transposed;
+    if (is_buffer(tensor->name)) return HR_OK;
+    if (ties && is_head(tensor->name)) return check_copy(in, stored, tensor, err);
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is none of this model's", shown(in->path),
+                   NAME_SHOWN, tensor->name);
+}
+
 static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *used, hr_error *err)
 {
+    hr_status status = HR_OK;
     for (int32_t p = 0; p < in->program->param_count; p++) {
         const hr_param *param = &in->program->params[p];
         const hr_stored_tensor *tensor;
-        hr_status status = find(stored, in->path, param->external_name, &tensor, err);
+        status = find(stored, in->path, param->external_name, &tensor, err);
         if (status == HR_OK) status = check_shape(in->path, param, tensor, err);
         if (status != HR_OK) return status;
         used[tensor - stored->tensors] = 1;
         in->sources[p] = (hr_weights_source){ tensor->offset, tensor->file, tensor->dtype->kind };
     }
-    for (int32_t t = 0; t < stored->tensor_count; t++) {
-        if (used[t] || may_be_left(stored->tensors[t].name)) continue;
-        return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is none of this model's", shown(in->path),
-                       NAME_SHOWN, stored->tensors[t].name);
-    }
-    return HR_OK;
+    for (int32_t t = 0; t < stored->tensor_count && status == HR_OK; t++)
+        if (!used[t]) status = check_other(in, stored, &stored->tensors[t], err);
+    return status;
 }
 
 hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const char *path,

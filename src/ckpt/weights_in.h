@@ -36,14 +36,15 @@ int64_t hr_weights_in_kept_bytes(const hr_program *program); /* of hr_weights_in
 HR_MUST_CHECK hr_status hr_weights_in_check(const char *path, hr_error *err);
 
 /* Finds every parameter. All tensors of the folder have to be the program's, but for masks and
- * frequencies that other software kept there, and for a head that the program shares with its
- * embedding.
+ * frequencies that other software kept there, and for a copy of the table where that is the head:
+ * byte for byte, which is read to know it.
  *
  *   kept     takes hr_weights_in_bytes
  *   scratch  holds hr_stored_bytes(path) and a byte for each tensor while this runs
  *
  * Errors   as hr_stored_open; CORRUPT  a parameter is missing, there twice, of another shape or of
- *          a type that is no number of 16 or 32 bits; a tensor that is none of the model's. */
+ *          a type that is no number of 16 or 32 bits; a tensor that is none of the model's; a
+ *          head beside a table that is the head, and another. */
 HR_MUST_CHECK hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program,
                                            const char *path, hr_region *kept, hr_region *scratch,
                                            hr_error *err);

@@ -20,10 +20,10 @@ typedef struct {
 
 /* What a family reads beside what all read, or is known to do. */
 typedef enum {
-    HR_READS_GROUPS = 1 << 0,    /* n_kv_heads, head_dim, rope_scaling */
+    HR_READS_GROUPS = 1 << 0, /* n_kv_heads, head_dim, rope_scaling */
     HR_LEARNS_POSITIONS = 1 << 1,
-    HR_READS_RANK = 1 << 2,      /* model.embedding_rank */
-    HR_ROTATES_SHARE = 1 << 3,   /* rotary_fraction of each head */
+    HR_READS_RANK = 1 << 2,    /* model.embedding_rank */
+    HR_ROTATES_SHARE = 1 << 3, /* rotary_fraction of each head */
     HR_ROTATES_ALL = 1 << 4,
     HR_MAY_TIE = 1 << 5,         /* the head may be the table */
     HR_TIES = 1 << 6,            /* and is, unless the recipe says otherwise */
@@ -37,7 +37,8 @@ typedef struct {
     uint32_t traits;
     const char *initialisation; /* in words */
 
-    /* Declares every parameter, in the order in which a file lists them. */
+    /* Declares every parameter, in the order in which a file lists them: the table of embeddings
+     * first, transposed in the file where it is the head too. */
     void (*params)(hr_builder *builder, const hr_config *config, hr_model *model);
 
     /* Tables that are computed once, in the builder's section; null: none. */

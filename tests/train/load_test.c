@@ -354,6 +354,7 @@ static void strangers_are_refused_and_masks_are_not(void **state)
         { "model.layers.0.attn.masked_bias", "U8", HR_OK, "" },
         { "score.weight", "F32", HR_CORRUPT, "tensor score.weight is none of this model's" },
         { "model.layers.2.mlp.up_proj.weight", "F32", HR_CORRUPT, "is none of this model's" },
+        { "embed_out.weight", "F32", HR_CORRUPT, "tensor embed_out.weight is none of this mod" },
     };
     if (!open_model(1)) skip();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -382,6 +383,89 @@ static void strangers_are_refused_and_masks_are_not(void **state)
     oracle_close(&model);
 }
 
+/* A folder of a model whose head is the table, with a head beside it: [rows, width] of a type, the
+ * table's own bytes, but for one where `other`. Returns what opening it gives. */
+static hr_status open_with_head(const char *table, const char *name, const char *shape,
+                                const char *dtype, int64_t elements, bool other, hr_error *err)
+{
+    rig r;
+    hr_region kept;
+    const hr_folder folder = hr_folder_open();
+    int64_t bytes = 0, config_bytes;
+    char path[512];
+    stored_file file = stored_begin();
+    const char *tensor;
+    json_t *value;
+    json_object_foreach(model.header, tensor, value)
+    {
+        if (strcmp(tensor, "__metadata__") != 0 && strcmp(tensor, name) != 0)
+            add_tensor(&file, &(variant){ "F32" }, tensor);
+    }
+    const void *data = oracle_tensor(&model, "", table, &bytes);
+    float *copy = memcpy(malloc((size_t)bytes), data, (size_t)bytes);
+    if (other) copy[bytes / 4 - 1] += 1;
+    stored_add(&file, name, dtype, shape, copy, elements * (strcmp(dtype, "F32") ? 2 : 4));
+    free(copy);
+    stored_end(&file, hr_folder_path(&folder, "model.safetensors"));
+    snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/config.json",
+             strstr(name, "embed_out") ? "gpt_neox"
+             : strstr(table, "wte")    ? "gpt2"
+                                       : "qwen3_tied");
+    char *text = hr_folder_read(path, &config_bytes);
+    char *said = strstr(text, "\"tie_word_embeddings\": false");
+    if (said) memcpy(said, "\"tie_word_embeddings\": true ", 28); /* after all */
+    hr_folder_write(hr_folder_path(&folder, "config.json"), text, config_bytes);
+    free(text);
+    const hr_config config = config_from(&folder, HR_FORMAT_FP32, err);
+    rig_build(&r, &config, 1, 0, NULL, NULL);
+    const hr_status status = open_source(&r.compiled.program, folder.path, &kept, err);
+    hr_weights_in_close(&source);
+    free(kept.base);
+    rig_close(&r);
+    hr_folder_close(&folder);
+    return status;
+}
+
+static void a_copy_of_a_table_that_is_the_head_is_that_table(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t model;
+        const char *table, *head;
+    } cases[] = { { 0, "gpt_neox.embed_in.weight", "embed_out.weight" },
+                  { 2, "transformer.wte.weight", "lm_head.weight" },
+                  { 3, "model.embed_tokens.weight", "lm_head.weight" } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (!open_model(cases[i].model)) skip();
+        const char *table = cases[i].table, *head = cases[i].head;
+        char shape[32], said[200];
+        int64_t bytes = 0;
+        hr_error err = { HR_OK, "" };
+        oracle_tensor(&model, "", table, &bytes);
+        snprintf(shape, sizeof shape, "[101,%d]", (int)(bytes / 4 / 101));
+        hr_status status = open_with_head(table, head, shape, "F32", bytes / 4, false, &err);
+        if (status != HR_OK) fail_msg("%s", err.message);
+
+        status = open_with_head(table, head, shape, "F32", bytes / 4, true, &err);
+        snprintf(said, sizeof said, "the head is the table, and tensors %s and %s differ", head,
+                 table);
+        if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
+
+        status = open_with_head(table, head, "[5,5]", "F32", 25, false, &err);
+        snprintf(said, sizeof said, "tensor %s is [5, 5], and config.json makes it [101, %d]", head,
+                 (int)(bytes / 4 / 101));
+        if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
+
+        status = open_with_head(table, head, shape, "BF16", bytes / 4, false, &err);
+        snprintf(said, sizeof said,
+                 "tensor %s is BF16, and %s, which config.json makes the head, "
+                 "is F32",
+                 head, table);
+        if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
+        oracle_close(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +473,7 @@ int main(void)
         cmocka_unit_test(every_parameter_arrives_through_any_staging),
         cmocka_unit_test(what_is_not_the_model_is_refused),
         cmocka_unit_test(strangers_are_refused_and_masks_are_not),
+        cmocka_unit_test(a_copy_of_a_table_that_is_the_head_is_that_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
