@@ -27,7 +27,8 @@ typedef struct {
     /* A file for the loss of each token, a JSON object a line; null: none. */
     const char *per_token;
     const char *scratch; /* directory for the ids of a text, 4 bytes each, meanwhile; null: /tmp */
-    int64_t context;     /* tokens of a window; 0: the model's positions, else 1024 */
+    int64_t context;     /* tokens of a window; 0: the positions that it learned; else 1024, or
+                            the positions that it is known for where these are fewer */
     int64_t stride;      /* tokens between windows; 0: as many as a window has. What two windows
                                share counts in the first */
 } hr_evaluate_request;

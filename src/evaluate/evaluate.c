@@ -5,8 +5,10 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/checked.h"
+#include "ckpt/weights.h"
 #include "evaluate/output.h"
 #include "evaluate/questions.h"
 #include "evaluate/sequences.h"
@@ -76,7 +78,9 @@ static hr_status open_text(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
     const bool learned = hr_family_of(&e->session.config)->traits & HR_LEARNS_POSITIONS;
-    const int64_t own = learned ? e->session.config.model.positions : CONTEXT;
+    const int64_t positions = e->session.config.model.positions;
+    const bool shorter = learned || (positions && positions < CONTEXT);
+    const int64_t own = shorter ? positions : CONTEXT;
     const int64_t context = request->context ? request->context : own;
     const int64_t stride = request->stride ? request->stride : context;
     if (learned && context > own)
@@ -136,12 +140,41 @@ static hr_status open_source(evaluation *e, hr_error *err)
     return HR_OK;
 }
 
+static bool is_one_file(const char *path, const char *other)
+{
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* What is read is never written over: neither the question nor the model. */
+static hr_status check_output(const hr_evaluate_request *request, const char *option,
+                              const char *path, hr_error *err)
+{
+    char weights[HR_PATH_BYTES], config[HR_PATH_BYTES];
+    hr_status status = hr_path_join(request->model.folder, hr_stored_single_name, weights,
+                                    sizeof weights, err);
+    if (status == HR_OK)
+        status = hr_path_join(request->model.folder, hr_weights_config_name, config, sizeof config,
+                              err);
+    const char *const read[] = { request->tokens, request->text, request->choices, weights,
+                                 config };
+    for (size_t i = 0; status == HR_OK && i < sizeof read / sizeof *read; i++)
+        if (read[i] && is_one_file(path, read[i]))
+            return hr_fail(err, HR_USAGE,
+                           "%s %.200s is the file %.200s, which is read; give "
+                           "another place",
+                           option, path, read[i]);
+    return status == HR_OK ? hr_file_check_place(path, err) : status;
+}
+
 static hr_status check_outputs(const hr_evaluate_request *request, hr_error *err)
 {
     hr_status status = HR_OK;
-    if (request->logits_out) status = hr_file_check_place(request->logits_out, err);
+    if (request->logits_out)
+        status = check_output(request, "--logits-out", request->logits_out, err);
     if (status == HR_OK && request->per_token)
-        status = hr_file_check_place(request->per_token, err);
+        status = check_output(request, "--per-token", request->per_token, err);
     return status;
 }
 

@@ -185,12 +185,14 @@ static hr_status take_ids(generation *g, hr_error *err)
 
 /* ---- the plan */
 
-/* The whole text that is planned for. What the model's positions do not hold of the answer is
- * cut. */
+/* The whole text that is planned for. What the model's positions do not hold of the answer is cut:
+ * those that it learned, or was rotated to and is known for. */
 static hr_status find_positions(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;
     const bool learned = hr_family_of(&g->session.config)->traits & HR_LEARNS_POSITIONS;
+    const int64_t own = g->session.config.model.positions;
+    const bool ends = learned || own > 0;
     int64_t positions;
     if (g->prompt_count < 1)
         return hr_fail(err, HR_USAGE, "the prompt is empty; a model needs one token at least");
@@ -199,12 +201,15 @@ static hr_status find_positions(generation *g, hr_error *err)
                        (long long)request->tokens);
     if (!hr_checked_add(g->prompt_count, request->tokens, &positions) || positions > INT32_MAX / 2)
         return hr_fail(err, HR_USAGE, "--max-tokens %lld are too many", (long long)request->tokens);
-    if (learned && g->prompt_count >= g->session.config.model.positions)
+    if (ends && g->prompt_count >= own)
         return hr_fail(err, HR_USAGE,
                        "the prompt has %lld tokens, the model %lld positions: none is left for an "
-                       "answer; shorten the prompt",
-                       (long long)g->prompt_count, (long long)g->session.config.model.positions);
-    if (learned) positions = hr_min(positions, g->session.config.model.positions);
+                       "answer; shorten the prompt%s",
+                       (long long)g->prompt_count, (long long)own,
+                       learned ? ""
+                               : ", or give config.json a larger max_position_embeddings, as "
+                                 "model.positions does when a model is trained");
+    if (ends) positions = hr_min(positions, own);
     g->session.config.train.seq_len = positions;
     g->result->positions = positions;
     g->result->prompt_tokens = g->prompt_count;
@@ -323,6 +328,7 @@ static void tell_rest(generation *g)
         g->ended = false;
         if (bytes) tell_text(g, -1, text, bytes);
     }
+    hr_stream_end(&g->stream);
     if (request->told) request->told(request->context, -1, g->stream.held, g->stream.held_bytes);
 }
 

@@ -56,3 +56,12 @@ void hr_stream_drop(hr_stream *s, int32_t bytes)
     s->held_bytes -= bytes;
     memmove(s->held, s->held + bytes, (size_t)s->held_bytes);
 }
+
+void hr_stream_end(hr_stream *s)
+{
+    static const char replacement[] = { '\xef', '\xbf', '\xbd' };
+    const int32_t whole = whole_characters(s, s->held_bytes);
+    if (whole == s->held_bytes) return;
+    memcpy(s->held + whole, replacement, sizeof replacement);
+    s->held_bytes = whole + (int32_t)sizeof replacement;
+}

@@ -20,4 +20,8 @@ typedef struct {
 int32_t hr_stream_add(hr_stream *stream, char byte, bool *stopped);
 void hr_stream_drop(hr_stream *stream, int32_t bytes);
 
+/* Nothing more comes: all that is held is certain. A character that has only begun becomes
+ * U+FFFD. */
+void hr_stream_end(hr_stream *stream);
+
 #endif

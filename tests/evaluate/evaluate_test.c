@@ -428,6 +428,19 @@ static void put_one(const char *name, const char *dtype, const char *shape, cons
     stored_end(&file, name);
 }
 
+/* Windows are no longer than the positions that a rotary model is known for, unless it is asked. */
+static void windows_are_those_that_the_model_is_known_for(void **state)
+{
+    (void)state;
+    put_model("llama", 40, "");
+    json_t *facts = evaluated("model --file text.txt");
+    assert_true(number(facts, "length") == 40 && number(facts, "stride") == 40);
+    json_decref(facts);
+    facts = evaluated("model --file text.txt --context 50");
+    assert_true(number(facts, "length") == 50);
+    json_decref(facts);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -458,6 +471,13 @@ static void what_cannot_be_is_refused(void **state)
             "--stride 9 would leave out tokens between windows of 8");
     refused("eval model --file text.txt --stride 0", HR_USAGE, "--stride 0");
     refused("eval model --file text.txt --logits-out o", HR_USAGE, "--logits-out needs --tokens");
+    refused("eval model --tokens large --logits-out large", HR_USAGE,
+            "--logits-out large is the file large, which is read");
+    refused("eval model --tokens large --logits-out ./large", HR_USAGE, "is the file large, which");
+    refused("eval model --tokens large --per-token large", HR_USAGE, "--per-token large is the f");
+    refused("eval model --file text.txt --per-token text.txt", HR_USAGE, "is the file text.txt");
+    refused("eval model --tokens large --logits-out model/model.safetensors", HR_USAGE,
+            "is the file model/model.safetensors, which is read; give another place");
     refused("eval model --file text.txt --tokens long", HR_USAGE, "give one of --tokens");
     refused("eval model", HR_USAGE, "give one of --tokens");
     refused("eval model --file text.txt --kernels mmx", HR_USAGE,
@@ -573,6 +593,7 @@ int main(void)
                                         IN_A_FOLDER(answers_are_the_likeliest),
                                         IN_A_FOLDER(the_seal_holds),
                                         IN_A_FOLDER(an_interrupt_leaves_no_file),
+                                        IN_A_FOLDER(windows_are_those_that_the_model_is_known_for),
                                         IN_A_FOLDER(what_cannot_be_is_refused),
                                         IN_A_FOLDER(text_needs_a_tokenizer) };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,8 +98,10 @@ static void greedy_answers_are_those_of_transformers(void **state)
 
 /* ---- as the model does without a cache */
 
-/* A model of the family in folder/out, and the sample that its run ended with, by whole windows. */
-static const child_outcome *trained(int32_t family, int32_t format)
+/* A model of the family in folder/out, known for so many positions (0: those of a window), and the
+ * sample that its run ended with, by whole windows. */
+static const child_outcome *trained_for(int32_t family, int32_t format, int64_t positions,
+                                        const char *text)
 {
     hr_config config;
     hr_config_default(&config);
@@ -108,6 +110,7 @@ static const child_outcome *trained(int32_t family, int32_t format)
     config.model.n_layers = 2;
     config.model.n_heads = 2;
     config.model.d_ff = 64;
+    config.model.positions = positions;
     const uint32_t traits = hr_family_of(&config)->traits;
     if (traits & HR_READS_GROUPS) config.model.n_kv_heads = 1;
     if (family == HR_FAMILY_MISTRAL) config.model.attention.sliding_window = 19;
@@ -119,12 +122,17 @@ static const child_outcome *trained(int32_t family, int32_t format)
     config.train.optimizer.lr = 0.01;
     config.train.sample_tokens = SAMPLE;
     config.train.sample_temperature = 0;
-    snprintf(config.data.train, sizeof config.data.train, "%s/text", folder.path);
+    snprintf(config.data.train, sizeof config.data.train, "%s/%s", folder.path, text);
     snprintf(config.train.out, sizeof config.train.out, "%s/out", folder.path);
     const child_outcome *run = child_run(&config, (child_wishes){ 0 });
     if (run->status != HR_OK) fail_msg("%s", run->err.message);
     assert_int_equal(run->sample_bytes, PROMPT + SAMPLE);
     return run;
+}
+
+static const child_outcome *trained(int32_t family, int32_t format)
+{
+    return trained_for(family, format, 0, "text");
 }
 
 static void drop_model(void)
@@ -171,7 +179,7 @@ static void answers_are_text_that_ends_where_it_should(void **state)
 {
     (void)state;
     char arguments[300], stop[4] = { 0 };
-    trained(HR_FAMILY_LLAMA, 0);
+    trained_for(HR_FAMILY_LLAMA, 0, 2 * T, "text");
     json_t *whole = answer_of("out --prompt 'the red ' --seed 5 --max-tokens 60");
     const char *text = json_string_value(json_object_get(whole, "text"));
     assert_non_null(text);
@@ -278,20 +286,44 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
     drop_model();
 }
 
-/* Positions that are learned end; a text that has no room is refused, one that has some is cut. */
-static void positions_end_where_they_were_learned(void **state)
+/* Positions end, learned or rotated to; a text that has no room is refused, one that has some is
+ * cut. */
+static void positions_end_where_the_model_is_known_for(void **state)
 {
     (void)state;
-    char arguments[2 * T + 100], prompt[2 * T] = { 0 };
-    trained(HR_FAMILY_GPT2, 0);
-    memset(prompt, 'a', T);
-    snprintf(arguments, sizeof arguments, "out --prompt %s", prompt);
-    assert_int_equal(run(arguments), HR_USAGE);
-    assert_non_null(strstr(said, "the prompt has 64 tokens, the model 64 positions"));
-    snprintf(arguments, sizeof arguments, "out --prompt %s --max-tokens 9", prompt + 4);
-    json_t *cut = answer_of(arguments);
-    assert_string_equal(json_string_value(json_object_get(cut, "end")), "positions");
-    assert_int_equal(json_integer_value(json_object_get(cut, "tokens")), 4);
+    static const int32_t families[] = { HR_FAMILY_GPT2, HR_FAMILY_LLAMA, HR_FAMILY_GPT_NEOX };
+    for (int32_t i = 0; i < 3; i++) {
+        char arguments[2 * T + 100], prompt[2 * T] = { 0 };
+        trained(families[i], 0);
+        memset(prompt, 'a', T);
+        snprintf(arguments, sizeof arguments, "out --prompt %s", prompt);
+        assert_int_equal(run(arguments), HR_USAGE);
+        assert_non_null(strstr(said, "the prompt has 64 tokens, the model 64 positions"));
+        assert_true((strstr(said, "a larger max_position_embeddings") != NULL) == (i > 0));
+        snprintf(arguments, sizeof arguments, "out --prompt %s --max-tokens 9", prompt + 4);
+        json_t *cut = answer_of(arguments);
+        assert_string_equal(json_string_value(json_object_get(cut, "end")), "positions");
+        assert_int_equal(json_integer_value(json_object_get(cut, "tokens")), 4);
+        json_decref(cut);
+        assert_int_equal(run(arguments), HR_OK);
+        assert_non_null(strstr(said, "the answer was cut: the model has 64 positions"));
+        drop_model();
+    }
+}
+
+/* A model that says one character of three bytes again and again, cut after one of them. */
+static void a_character_that_the_end_cuts_is_replaced(void **state)
+{
+    (void)state;
+    char euros[3000];
+    for (size_t i = 0; i < sizeof euros; i++) euros[i] = "\xe2\x82\xac"[i % 3];
+    hr_folder_write(hr_folder_path(&folder, "euros"), euros, sizeof euros);
+    trained_for(HR_FAMILY_LLAMA, 0, 0, "euros");
+    assert_int_equal(run("out --prompt '\xe2\x82\xac' --temperature 0 --max-tokens 5"), HR_OK);
+    assert_non_null(strstr(said, "\xe2\x82\xac\xef\xbf\xbd\n"));
+    json_t *cut = answer_of("out --prompt '\xe2\x82\xac' --temperature 0 --max-tokens 5");
+    assert_string_equal(json_string_value(json_object_get(cut, "text")),
+                        "\xe2\x82\xac\xef\xbf\xbd");
     json_decref(cut);
     drop_model();
 }
@@ -355,7 +387,7 @@ static void a_signal_ends_it_with_its_code(void **state)
 {
     (void)state;
     static const int signals[] = { SIGINT, SIGTERM };
-    trained(HR_FAMILY_LLAMA, 0);
+    trained_for(HR_FAMILY_LLAMA, 0, 1 << 20, "text");
     alarm(120); /* instead of waiting for ever */
     for (int32_t i = 0; i < 2; i++) {
         int in, out, left = 1;
@@ -440,7 +472,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(answers_are_text_that_ends_where_it_should),
         cmocka_unit_test(the_least_budget_is_enough),
         cmocka_unit_test(what_cannot_be_is_told_in_one_sentence),
-        cmocka_unit_test(positions_end_where_they_were_learned),
+        cmocka_unit_test(positions_end_where_the_model_is_known_for),
+        cmocka_unit_test(a_character_that_the_end_cuts_is_replaced),
         cmocka_unit_test(what_is_not_finite_is_told_and_not_drawn),
         cmocka_unit_test(a_signal_ends_it_with_its_code),
         cmocka_unit_test(standard_input_is_a_prompt),

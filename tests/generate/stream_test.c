@@ -37,6 +37,7 @@ static bool stream(const char *text, int64_t bytes, const char *const *stops, in
         hr_stream_drop(&s, certain);
         assert_true(s.held_bytes < HR_STOP_BYTES);
     }
+    hr_stream_end(&s);
     if (!stopped) memcpy(told + length, s.held, (size_t)s.held_bytes);
     told[stopped ? length : length + s.held_bytes] = 0;
     return stopped;
@@ -54,9 +55,26 @@ static void characters_come_whole(void **state)
 static void bytes_that_are_no_text_are_told_too(void **state)
 {
     (void)state;
-    static const char text[] = "\x80\xff\xc3(\xe2\x82(\xf0\x9f\x98";
+    static const char text[] = "\x80\xff\xc3(\xe2\x82(\xf0\x9f(";
     assert_false(stream(text, (int64_t)strlen(text), NULL, 0, false));
     assert_string_equal(told, text);
+}
+
+/* Also behind what may yet become a stop, and as one character whatever there was of it. */
+static void a_character_that_the_end_cuts_is_replaced(void **state)
+{
+    (void)state;
+    static const char *const stops[] = { "a\xe2\x82\xac!" };
+    static const char *const cases[][2] = { { "a\xc3", "a\xef\xbf\xbd" },
+                                            { "b\xe2\x82", "b\xef\xbf\xbd" },
+                                            { "\xf0\x9f\x98", "\xef\xbf\xbd" },
+                                            { "a\xe2\x82\xac", "a\xe2\x82\xac" },
+                                            { "a\xe2", "a\xef\xbf\xbd" } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int32_t count = 0; count < 2; count++) {
+            assert_false(stream(cases[i][0], (int64_t)strlen(cases[i][0]), stops, count, false));
+            assert_string_equal(told, cases[i][1]);
+        }
 }
 
 static void a_stop_ends_the_answer_before_it_wherever_it_is_cut(void **state)
@@ -142,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(characters_come_whole),
         cmocka_unit_test(bytes_that_are_no_text_are_told_too),
+        cmocka_unit_test(a_character_that_the_end_cuts_is_replaced),
         cmocka_unit_test(a_stop_ends_the_answer_before_it_wherever_it_is_cut),
         cmocka_unit_test(of_several_stops_the_first_that_is_whole_ends_it),
         cmocka_unit_test(the_longest_stop_fits),
