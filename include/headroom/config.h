@@ -262,6 +262,9 @@ HR_MUST_CHECK hr_status hr_config_adopt_data(hr_config *config, hr_error *err);
  * Errors   USAGE. */
 HR_MUST_CHECK hr_status hr_config_check(const hr_config *config, hr_error *err);
 
+/* The part of it that follows from the keys of `model` alone. Errors USAGE. */
+HR_MUST_CHECK hr_status hr_config_check_model(const hr_config *config, hr_error *err);
+
 /* Reads "700MiB", "733MB", "1.5GiB" or plain bytes; a broken byte is dropped. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err);
 

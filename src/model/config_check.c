@@ -325,13 +325,20 @@ static hr_status check_dropout(const hr_config *config, hr_error *err)
                    (long long)(H * T), (long long)UINT32_MAX);
 }
 
+hr_status hr_config_check_model(const hr_config *config, hr_error *err)
+{
+    hr_status status = check_family(config, err);
+    if (status == HR_OK) status = check_heads(config, err);
+    if (status == HR_OK) status = check_scaling(config, err);
+    return status == HR_OK ? check_window(config, err) : status;
+}
+
 hr_status hr_config_check(const hr_config *config, hr_error *err)
 {
-    hr_status (*const checks[])(const hr_config *,
-                                hr_error *) = { check_family,    check_heads,      check_scaling,
-                                                check_window,    check_vocabulary, check_documents,
-                                                check_batch,     check_products,   check_dropout,
-                                                check_positions, hr_rules_check };
+    hr_status (*const checks[])(const hr_config *, hr_error *) = {
+        hr_config_check_model, check_vocabulary, check_documents, check_batch,
+        check_products,        check_dropout,    check_positions, hr_rules_check
+    };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const hr_status status = checks[i](config, err);
         if (status != HR_OK) return status;

@@ -23,4 +23,8 @@ HR_MUST_CHECK hr_status hr_hf_config_read(const char *directory, hr_config *conf
  * system. */
 void hr_hf_config_write(const hr_config *config, hr_writer *writer);
 
+/* What other software does not know of the folder that a run writes, in a sentence; null: nothing,
+ * or no folder. */
+const char *hr_hf_config_note(const hr_config *config);
+
 #endif

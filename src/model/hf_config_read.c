@@ -13,7 +13,14 @@
 #include "model/hf_config.h"
 #include "model/hf_table.h"
 
-enum { FILE_BYTES = 65536, OPTIONS_MAX = 256, VALUE_BYTES = 64, PATH_SHOWN = 160, NAME_SHOWN = 60 };
+enum {
+    FILE_BYTES = 65536,
+    OPTIONS_MAX = 256,
+    VALUE_BYTES = 64,
+    NAME_BYTES = 128, /* of a section and an option in it */
+    PATH_SHOWN = 160,
+    NAME_SHOWN = 60
+};
 
 /* ---- one file into a list of its options */
 
@@ -140,7 +147,13 @@ static hr_status read_option(reader *r, hr_json *json)
     }
     if (hr_hf_has_no_effect(name)) return hr_json_skip(json, kind) ? HR_OK : not_json(r, json);
     if (kind == HR_JSON_WRONG) return not_json(r, json);
-    if (kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY)
+    const bool several = kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY;
+    if (several && !strcmp(name, "pruned_heads")) { /* none of them */
+        const hr_json_kind first = hr_json_next(json);
+        if (first == HR_JSON_CLOSE) return HR_OK;
+        if (first == HR_JSON_WRONG) return not_json(r, json);
+    }
+    if (several)
         return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is no option that is known", shown(r),
                        quote(name, (int64_t)strlen(name), quoted));
     return add_option(r, json, "", name, kind);
@@ -185,13 +198,18 @@ static hr_status find_architecture(reader *r, hr_config *config)
     return hr_fail(r->err, HR_CORRUPT, "%s: %s is a family that is not built yet", shown(r), said);
 }
 
+/* An option's name with its section. Returns its length, as snprintf. */
+static int spell(const option *o, char name[NAME_BYTES])
+{
+    return snprintf(name, NAME_BYTES, "%s%s%s", o->section, *o->section ? "." : "", o->name);
+}
+
 /* Whether `names` has the option's spelling. */
 static bool spells(const char *names, const option *o)
 {
-    char name[2 * VALUE_BYTES];
-    const int length = snprintf(name, sizeof name, "%s%s%s", o->section, *o->section ? "." : "",
-                                o->name);
-    if (length >= (int)sizeof name || strchr(name, ' ')) return false;
+    char name[NAME_BYTES];
+    const int length = spell(o, name);
+    if (length >= NAME_BYTES || strchr(name, ' ')) return false;
     for (const char *at = names; *at; at += strspn(at, " ")) {
         const size_t word = strcspn(at, " ");
         if (word == (size_t)length && !memcmp(at, name, word)) return true;
@@ -258,9 +276,13 @@ static hr_status take_row(reader *r, const hr_hf_option *row, hr_config *config)
         if (o->kind == HR_JSON_NULL && row->key && !row->value) continue;
         const hr_status status = read_value(r, o, row, first ? other : value);
         if (status != HR_OK) return status;
-        if (first && !same_value(value, other))
-            return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is %s, and \"%s\" is %s", shown(r),
-                           first->name, value, o->name, other);
+        if (first && !same_value(value, other)) {
+            char one[NAME_BYTES], two[NAME_BYTES];
+            spell(first, one);
+            spell(o, two);
+            return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is %s, and \"%s\" is %s", shown(r), one,
+                           value, two, other);
+        }
         if (!first) first = o;
     }
     snprintf(name, sizeof name, "%.*s", (int)strcspn(row->names, " "), row->names);
@@ -325,6 +347,7 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
 {
     reader r;
     hr_config fresh, taken;
+    hr_error inner;
     int64_t bytes;
     r.option_count = 0;
     r.architecture[0] = r.model_type[0] = 0;
@@ -341,6 +364,8 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
     if (status == HR_OK) status = check_scaling(&r, &fresh);
     if (status != HR_OK) return status;
     if (fresh.model.d_ff == 0) fresh.model.d_ff = 4 * fresh.model.d_model;
+    if (hr_config_check_model(&fresh, &inner) != HR_OK)
+        return hr_fail(err, HR_CORRUPT, "%s: %.300s", shown(&r), inner.message);
     taken = *config;
     taken.model = fresh.model;
     memcpy(taken.model.from, config->model.from, sizeof taken.model.from);

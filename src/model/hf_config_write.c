@@ -75,7 +75,7 @@ static void put_rows(const writing *w)
 {
     char text[HR_PATH_BYTES];
     bool inside = false;
-    for (int32_t i = 0; i < HR_HF_OPTIONS; i++) {
+    for (int32_t i = 0; i < HR_HF_WRITTEN; i++) {
         const hr_hf_option *row = &hr_hf_options[i];
         if (!hr_hf_has(row, w->made_by)) continue;
         const char *value = value_of(w, row, text);
@@ -113,21 +113,41 @@ static void put_rest(const writing *w)
                (long long)w->config->model.attention.sliding_window);
 }
 
+/* A row of the architectures. A llama with a window is what other software calls a mistral: it
+ * knows no window of a llama. */
+static int32_t architecture_of(const hr_config *config)
+{
+    const bool slides = config->model.attention.sliding_window > 0;
+    const bool llama = config->model.family == HR_FAMILY_LLAMA;
+    const char *family = llama && slides ? hr_family_mistral.name : hr_family_of(config)->name;
+    int32_t made_by = -1;
+    for (int32_t i = 0; i < HR_HF_ARCHITECTURES; i++)
+        if (!strcmp(hr_hf_architectures[i].family, family)) made_by = i;
+    HR_ASSERT(made_by >= 0);
+    return made_by;
+}
+
 void hr_hf_config_write(const hr_config *config, hr_writer *writer)
 {
-    char family[VALUE_BYTES], scaling[VALUE_BYTES];
-    writing w = { writer, config, -1, scaling };
-    hr_status status = hr_config_get(config, "model.family", family, sizeof family, NULL);
-    if (status == HR_OK)
-        status = hr_config_get(config, "model.rope_scaling.kind", scaling, sizeof scaling, NULL);
-    for (int32_t i = 0; i < HR_HF_ARCHITECTURES; i++)
-        if (!strcmp(hr_hf_architectures[i].family, family)) w.made_by = i;
-    HR_ASSERT(status == HR_OK && w.made_by >= 0);
+    char scaling[VALUE_BYTES];
+    const writing w = { writer, config, architecture_of(config), scaling };
+    const hr_status status = hr_config_get(config, "model.rope_scaling.kind", scaling,
+                                           sizeof scaling, NULL);
+    HR_ASSERT(status == HR_OK);
     const char *architecture = hr_hf_architectures[w.made_by].architecture;
     hr_put(writer, "{\n");
     if (architecture) hr_put(writer, "  \"architectures\": [\"%s\"],\n", architecture);
-    hr_put(writer, "  \"model_type\": \"%s\",\n", family);
+    hr_put(writer, "  \"model_type\": \"%s\",\n", hr_hf_architectures[w.made_by].family);
     put_rows(&w);
     put_rest(&w);
     hr_put(writer, "  \"torch_dtype\": \"float32\"\n}\n");
+}
+
+const char *hr_hf_config_note(const hr_config *config)
+{
+    const bool known = hr_hf_architectures[architecture_of(config)].architecture != NULL;
+    if (!known || !config->model.attention.pattern || !config->train.out[0]) return NULL;
+    return "files  model.attention.pattern is headroom's own: other software computes dense "
+           "attention "
+           "with what is written";
 }

@@ -76,7 +76,7 @@ const hr_hf_option hr_hf_options[] = {
       "rope_scaling.original_max_position_embeddings "
       "rope_parameters.original_max_position_embeddings",
       "model.rope_scaling.original_positions", "8192" },
-    { "ly", "sliding_window", "model.attention.sliding_window", "none" },
+    { "y", "sliding_window", "model.attention.sliding_window", "none" },
     { "m", "sliding_window", "model.attention.sliding_window", "4096" },
     { "q3", "use_sliding_window", NULL, "false" },
     { "q3", "sliding_window", NULL, ANY }, /* not without that */
@@ -101,14 +101,24 @@ const hr_hf_option hr_hf_options[] = {
     { "nlgomq3ye", "attention_block", "model.attention.block", "64" },
     { "nlgomq3ye", "attention_window", "model.attention.window", "1" },
     { "nlgomq3ye", "attention_stride", "model.attention.stride", "2" },
+
+    /* from HR_HF_WRITTEN on: at their one value they say nothing, and are not written */
+    { "l", "is_llama_config", NULL, "true" },
+    { "l", "rope_interleaved", NULL, "false" },
+    { "q3", "use_mrope", NULL, "false" },
+    { "g", "n_special", NULL, "0" },
+    { "nlomq3", "add_cross_attention", NULL, "false" },
+    { "nlgomq3", "tie_encoder_decoder", NULL, "false" },
+    { "nlgomq3", "use_bfloat16", NULL, "false" },
+    { "nlgomq3", "tf_legacy_loss", NULL, "false" },
 };
 
 _Static_assert(sizeof hr_hf_options / sizeof *hr_hf_options == HR_HF_OPTIONS,
                "the table is as long as it is said to be");
 
-/* They say who made the file, how the model was first trained, or what a tokenizer needs; not what
- * the model computes. Dropout is the recipe's. What begins with an underscore is the other
- * software's own. */
+/* They say who made the file, how the model was first trained, what a tokenizer needs, or how other
+ * software draws its answers; not what the model computes. Dropout is the recipe's. What begins
+ * with an underscore is the other software's own. */
 static const char *const without_effect[] = {
     "transformers_version",
     "torch_dtype",
@@ -158,6 +168,41 @@ static const char *const without_effect[] = {
     "torchscript",
     "problem_type",
     "name_or_path",
+    "attn_implementation",
+    "attention_probs_dropout_prob",
+    "hidden_dropout_prob",
+    "predict_special_tokens",
+    "max_sequence_length",
+    "transformers.js_config",
+    "unsloth_fixed",
+    "unsloth_version",
+    "sep_token_id",
+    "decoder_start_token_id",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "bad_words_ids",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "max_length",
+    "min_length",
+    "do_sample",
+    "early_stopping",
+    "num_beams",
+    "num_beam_groups",
+    "num_return_sequences",
+    "diversity_penalty",
+    "temperature",
+    "top_k",
+    "top_p",
+    "typical_p",
+    "repetition_penalty",
+    "length_penalty",
+    "exponential_decay_length_penalty",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "output_scores",
+    "return_dict_in_generate",
+    "remove_invalid_values",
 };
 
 bool hr_hf_has(const hr_hf_option *row, int32_t architecture)

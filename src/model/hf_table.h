@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HR_HF_ARCHITECTURES = 10, HR_HF_OPTIONS = 62 };
+enum { HR_HF_ARCHITECTURES = 10, HR_HF_OPTIONS = 70, HR_HF_WRITTEN = 62 };
 
 typedef struct {
     char letter;
@@ -26,7 +26,7 @@ typedef struct {
 } hr_hf_option;
 
 extern const hr_hf_architecture hr_hf_architectures[HR_HF_ARCHITECTURES];
-extern const hr_hf_option hr_hf_options[HR_HF_OPTIONS];
+extern const hr_hf_option hr_hf_options[HR_HF_OPTIONS]; /* the first HR_HF_WRITTEN are written */
 
 /* Whether an architecture, by its row, has an option. */
 bool hr_hf_has(const hr_hf_option *option, int32_t architecture);

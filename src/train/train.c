@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "model/hf_config.h"
 #include "train/prepare.h"
 #include "train/rows.h"
 #include "train/trainer.h"
@@ -269,6 +270,8 @@ static hr_status whole_run(run *r, hr_error *err)
     result->arena_bytes_planned = r->admission.compiled.plan.arena_bytes;
     result->process_bytes_planned = r->admission.compiled.plan.process_bytes;
     if (events->planned) events->planned(events->context, &result->plan);
+    const char *note = hr_hf_config_note(r->config);
+    if (note && events->text) events->text(events->context, note);
     r->trainer.executor.plan = &r->admission.compiled.plan;
     r->trainer.executor.memory = r->memory;
 

@@ -188,8 +188,8 @@ static void the_config_of_llama_says_its_heads_and_angles(void **state)
         config.model.rope_scaling.high_freq_factor = 6.5;
         config.model.rope_scaling.original_positions = 4096;
         json_t *file = config_beside(&config);
-        says_shape(file, "llama");
-        says_architecture(file, "LlamaForCausalLM");
+        says_shape(file, grouped ? "mistral" : "llama"); /* a window makes it one */
+        says_architecture(file, grouped ? "MistralForCausalLM" : "LlamaForCausalLM");
         says_text(file, "hidden_act", "silu");
         says_integer(file, "num_key_value_heads", grouped ? 2 : 6);
         says_integer(file, "head_dim", grouped ? 10 : 8);

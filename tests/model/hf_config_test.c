@@ -22,6 +22,24 @@
 #define LLAMA \
     "\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":101,\"hidden_size\":40," \
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"intermediate_size\":61"
+#define ALWAYS_4 \
+    ",\"return_dict\":true,\"output_hidden_states\":false,\"torchscript\":false,\"dtype\":null," \
+    "\"pruned_heads\":{},\"chunk_size_feed_forward\":0,\"is_encoder_decoder\":false," \
+    "\"is_decoder\":false,\"cross_attention_hidden_size\":null,\"add_cross_attention\":false," \
+    "\"tie_encoder_decoder\":false,\"finetuning_task\":null,\"id2label\":{\"0\":\"LABEL_0\"}," \
+    "\"label2id\":{\"LABEL_0\":0},\"task_specific_params\":null,\"problem_type\":null," \
+    "\"tokenizer_class\":null,\"prefix\":null,\"bos_token_id\":1,\"pad_token_id\":null," \
+    "\"eos_token_id\":[2,3],\"sep_token_id\":null,\"decoder_start_token_id\":null," \
+    "\"max_length\":20,\"min_length\":0,\"do_sample\":false,\"early_stopping\":false," \
+    "\"num_beams\":1,\"temperature\":1.0,\"top_k\":50,\"top_p\":1.0,\"typical_p\":1.0," \
+    "\"repetition_penalty\":1.0,\"length_penalty\":1.0,\"no_repeat_ngram_size\":0," \
+    "\"encoder_no_repeat_ngram_size\":0,\"bad_words_ids\":null,\"num_return_sequences\":1," \
+    "\"output_scores\":false,\"return_dict_in_generate\":false,\"forced_bos_token_id\":null," \
+    "\"forced_eos_token_id\":null,\"remove_invalid_values\":false," \
+    "\"exponential_decay_length_penalty\":null,\"suppress_tokens\":null," \
+    "\"begin_suppress_tokens\":null,\"num_beam_groups\":1,\"diversity_penalty\":0.0," \
+    "\"_name_or_path\":\"\",\"transformers_version\":\"4.57.1\",\"tf_legacy_loss\":false," \
+    "\"use_bfloat16\":false,\"output_attentions\":false"
 
 static hr_folder folder;
 
@@ -155,9 +173,44 @@ static void what_is_left_out_is_what_the_other_software_takes(void **state)
              &config);
     key_is(&config, "model.attention.sliding_window", "none");
     key_is(&config, "model.tie_embeddings", "true");
-    is_taken("{\"architectures\":[\"Qwen3ForCausalLM\"]," SIZES "}", &config);
+    is_taken("{\"architectures\":[\"Qwen3ForCausalLM\"],\"vocab_size\":101,\"hidden_size\":40,"
+             "\"num_hidden_layers\":2,\"num_attention_heads\":64,\"intermediate_size\":61}",
+             &config);
     key_is(&config, "model.head_dim", "128");
     key_is(&config, "model.n_kv_heads", "32");
+}
+
+/* What transformers 4.57 writes of every model, which 5.23 does less of, and what else stands in
+ * published folders. */
+static void what_has_no_effect_is_passed_over(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {
+        { "{" LLAMA, ",\"is_llama_config\":true,\"rope_interleaved\":false,\"pretraining_tp\":1,"
+                     "\"transformers.js_config\":{\"dtype\":\"q4\"},\"unsloth_fixed\":true,"
+                     "\"sliding_window\":null" },
+        { "{" NEOX, ",\"attention_bias\":true,\"classifier_dropout\":0.1,\"rope_scaling\":null" },
+        { "{\"model_type\":\"mistral\",\"architectures\":null," SIZES, "" },
+        { "{\"model_type\":\"qwen2\"," SIZES, ",\"num_key_value_heads\":2,\"use_mrope\":false,"
+                                              "\"layer_types\":[\"full_attention\"]" },
+        { "{\"model_type\":\"qwen3\"," SIZES, ",\"num_key_value_heads\":2,"
+                                              "\"attention_bias\":false,\"use_mrope\":false" },
+        { "{\"model_type\":\"gpt2\",\"n_embd\":36,\"n_head\":3,\"n_layer\":2,\"vocab_size\":101",
+          ",\"n_special\":0,\"predict_special_tokens\":true,\"summary_type\":\"cls_index\"" },
+        { "{\"model_type\":\"opt\",\"hidden_size\":36,\"ffn_dim\":77,\"num_attention_heads\":3,"
+          "\"num_hidden_layers\":2,\"vocab_size\":101",
+          ",\"enable_bias\":true,\"_remove_final_layer_norm\":false,\"layerdrop\":0.0" },
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char plain[512], full[4096];
+        hr_config bare, rich;
+        snprintf(plain, sizeof plain, "%s%s}", texts[i][0],
+                 strstr(texts[i][1], "num_key_value_heads") ? ",\"num_key_value_heads\":2" : "");
+        snprintf(full, sizeof full, "%s%s" ALWAYS_4 "}", texts[i][0], texts[i][1]);
+        is_taken(plain, &bare);
+        is_taken(full, &rich);
+        assert_memory_equal(&bare.model, &rich.model, sizeof bare.model);
+    }
 }
 
 /* ---- what is refused */
@@ -191,11 +244,28 @@ static void what_is_not_known_is_named(void **state)
           "rope type llama3 has no \"low_freq_factor\"" },
         { "{" LLAMA ",\"rope_scaling\":{\"beta_fast\":32}}", "\"beta_fast\" is no option" },
         { "{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"rope_type\":\"llama3\"}}",
-          "\"type\" is linear, and \"rope_type\" is llama3" },
+          "\"rope_scaling.type\" is linear, and \"rope_scaling.rope_type\" is llama3" },
         { "{" LLAMA ",\"rope_theta\":1e4,\"rope_parameters\":{\"rope_theta\":1e6}}",
-          "\"rope_theta\" is 1e4, and \"rope_theta\" is 1e6" },
+          "\"rope_theta\" is 1e4, and \"rope_parameters.rope_theta\" is 1e6" },
         { "{" LLAMA ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
           "\"partial_rotary_factor\" is 0.5, and 1 is all" },
+        { "{" LLAMA ",\"sliding_window\":7}", "\"sliding_window\" is no option of llama" },
+        { "{" LLAMA ",\"is_llama_config\":false}", "\"is_llama_config\" is false, and true is" },
+        { "{" LLAMA ",\"rope_interleaved\":true}", "\"rope_interleaved\" is true, and false" },
+        { "{" LLAMA ",\"pruned_heads\":{\"0\":[1]}}", "\"pruned_heads\" is no option" },
+        { "{" LLAMA ",\"pruned_heads\":{", "no key in quotes" },
+        { "{" LLAMA ",\"add_cross_attention\":true}", "\"add_cross_attention\" is true, and" },
+        { "{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"use_mrope\":true}",
+          "\"use_mrope\" is true, and false is all" },
+        { "{" LLAMA ",\"use_mrope\":false}", "\"use_mrope\" is no option of llama" },
+        { "{" LLAMA ",\"head_dim\":3}",
+          "config.json: heads of 3 cannot rotate: pairs do, so the width must be even" },
+        { "{" LLAMA ",\"num_key_value_heads\":3}",
+          "config.json: model.n_kv_heads 3 does not divide model.n_heads 4" },
+        { "{" NEOX ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2}}",
+          "config.json: model.family gpt_neox has no model.rope_scaling.kind" },
+        { "{" NEOX ",\"rotary_pct\":0.2}",
+          "config.json: model.rotary_fraction 0.2 of a head of 16 rotates 3 elements" },
         { "{" LLAMA ",\"num_key_value_heads\":0}", "\"num_key_value_heads\" cannot be 0" },
         { "{" LLAMA ",\"num_key_value_heads\":\"2\"}", "\"num_key_value_heads\" cannot be 2" },
         { "{" LLAMA ",\"num_key_value_heads\":2.5}", "\"num_key_value_heads\": model.n_kv_heads" },
@@ -301,7 +371,8 @@ static void what_is_written_is_read_back(void **state)
                 hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err), HR_OK);
             if (turn % 3) config.model.rope_scaling.factor = 2.5;
         }
-        if (family == HR_FAMILY_MISTRAL) config.model.attention.sliding_window = turn / 4 * 5;
+        if (family == HR_FAMILY_MISTRAL && !(turn % 4))
+            config.model.attention.sliding_window = turn / 4 * 5;
         if (traits & HR_READS_EXPANSION) config.model.expansion = 123;
         if (traits & HR_READS_EXPANSION && turn % 2) config.model.decoder_rank = 9;
         if (traits & HR_HAS_STATES) { /* neither heads nor norms nor a feed-forward */
@@ -324,14 +395,65 @@ static void what_is_written_is_read_back(void **state)
     }
 }
 
+/* Other software knows no window of a llama: with one it is a mistral, in all else the same. */
+static void a_llama_with_a_window_is_written_as_a_mistral(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = { "none", "linear", "llama3" };
+    for (int32_t turn = 0; turn < 12; turn++) {
+        hr_config config, back;
+        hr_error err;
+        char text[4096];
+        hr_writer writer = { text, sizeof text };
+        hr_config_default(&config);
+        config.model.family = HR_FAMILY_LLAMA;
+        config.model.tie_embeddings = turn % 2 ? HR_TIE_TRUE : HR_TIE_FALSE;
+        config.model.n_kv_heads = 2;
+        config.model.head_dim = 10;
+        config.model.positions = 999;
+        config.model.rope_scaling.factor = 2.5;
+        assert_int_equal(hr_config_set(&config, "model.rope_scaling.kind", kinds[turn % 3], &err),
+                         HR_OK);
+        if (!(turn % 3)) config.model.rope_scaling.factor = 8; /* which says nothing */
+        config.model.attention.sliding_window = 5 + turn;
+        hr_hf_config_write(&config, &writer);
+        assert_non_null(strstr(text, "\"architectures\": [\"MistralForCausalLM\"]"));
+        assert_non_null(strstr(text, "\"model_type\": \"mistral\""));
+        assert_null(strstr(text, "llama\""));
+        is_taken(text, &back);
+        config.model.family = HR_FAMILY_MISTRAL;
+        assert_memory_equal(&back.model, &config.model, sizeof back.model);
+    }
+}
+
+static void a_pattern_that_others_do_not_know_is_said(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_config_default(&config);
+    config.model.family = HR_FAMILY_LLAMA;
+    strcpy(config.train.out, "out");
+    assert_null(hr_hf_config_note(&config));
+    config.model.attention.pattern = 1;
+    assert_non_null(strstr(hr_hf_config_note(&config), "other software computes dense attention"));
+    config.model.family = HR_FAMILY_NEEDLE; /* which they do not know at all */
+    assert_null(hr_hf_config_note(&config));
+    config.model.family = HR_FAMILY_LLAMA;
+    config.train.out[0] = 0; /* nothing is written */
+    assert_null(hr_hf_config_note(&config));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_spellings_are_one_model),
         cmocka_unit_test(what_is_left_out_is_what_the_other_software_takes),
+        cmocka_unit_test(what_has_no_effect_is_passed_over),
         cmocka_unit_test(what_is_not_known_is_named),
         cmocka_unit_test(keys_that_contradict_the_folder_are_named),
         cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(a_llama_with_a_window_is_written_as_a_mistral),
+        cmocka_unit_test(a_pattern_that_others_do_not_know_is_said),
     };
     folder = hr_folder_open();
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
