@@ -133,10 +133,10 @@ typedef struct {
         } schedule;
     } train;
     struct {
-        int64_t budget;      /* bytes for the whole process; 0: unbounded */
-        int64_t micro_batch; /* sequences; 0: auto, the largest divisor of batch that fits */
-        int64_t loss_chunk;  /* tokens; 0: auto */
-        int32_t recompute;   /* hr_recompute_kind */
+        int64_t budget;               /* bytes for the whole process; 0: unbounded */
+        int64_t micro_batch;          /* sequences; 0: auto */
+        int64_t loss_chunk;           /* tokens; 0: auto */
+        int32_t recompute;            /* hr_recompute_kind */
         char strategy[HR_PATH_BYTES]; /* file that says all of the above; empty: none */
     } memory;
     /* Bit i: key i of the table was set since hr_config_default. hr_config_set keeps it, for

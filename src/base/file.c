@@ -108,8 +108,11 @@ static hr_status check_writable(const char *directory, hr_error *err)
         return hr_fail(err, HR_USAGE, "%s: there is a file of that name, and a directory is needed",
                        directory);
     if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "%s: nothing can be written into this directory: %s", directory,
-                   hr_reason(errno));
+    return hr_fail(
+        err, HR_FAILURE,
+        "%s: nothing can be written into this directory: %s; let this user write there, or "
+        "name another",
+        directory, hr_reason(errno));
 }
 
 /* Cuts `path` before the slashes at its end. */

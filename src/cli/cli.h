@@ -105,12 +105,13 @@ typedef struct {
 
 typedef struct hr_cli_command {
     const char *name;
-    const char *operands;                /* "RECIPE [key=value ...]" */
+    const char *operands;                /* "RECIPE" */
     const char *text;                    /* one line */
     const char *more;                    /* a few lines */
     hr_cli_options options;              /* that it takes */
-    int32_t operand_least, operand_most; /* most < 0: any number of key=value behind the least */
+    int32_t operand_least, operand_most; /* most < 0: any number */
     int (*run)(const hr_cli_arguments *arguments);
+    bool keys; /* any number of key=value may follow the operands */
 } hr_cli_command;
 
 /* Rows of the tables, null past their ends. */
@@ -119,6 +120,10 @@ const hr_cli_option *hr_cli_option_at(int32_t id);
 
 /* "; up to 16 times", or an empty text: what the table says of an option beside its text. */
 const char *hr_cli_times(const hr_cli_option *option, char text[32]);
+
+/* What stands behind the command's name: "RECIPE [key=value ...]". */
+enum { HR_CLI_OPERANDS_BYTES = 64 };
+const char *hr_cli_operands(const hr_cli_command *command, char text[HR_CLI_OPERANDS_BYTES]);
 
 /* The command of that name, or null. */
 const hr_cli_command *hr_cli_command_find(const char *name);

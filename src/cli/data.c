@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/data.c - headroom data: what the texts of a recipe are. */
+/* cli/data.c - headroom data inspect: what the texts of a recipe are. */
 #include "headroom/data.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -129,18 +128,10 @@ static void print_json(screen *s)
 
 int hr_cli_data(const hr_cli_arguments *arguments)
 {
-    hr_cli_arguments recipe = *arguments;
     hr_config config;
     hr_error err;
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
-    if (strcmp(arguments->operands[0], "inspect") != 0) {
-        (void)hr_fail(&err, HR_USAGE, "data has one thing to do: inspect; it was given \"%.40s\"",
-                      arguments->operands[0]);
-        return hr_cli_fail(&err);
-    }
-    recipe.operands++;
-    recipe.operand_count--;
-    if (hr_cli_recipe(&recipe, &config, &err) != HR_OK) return hr_cli_fail(&err);
+    if (hr_cli_recipe(arguments, &config, &err) != HR_OK) return hr_cli_fail(&err);
     const bool json = arguments->values[HR_OPTION_JSON];
     if (json) s.texts = json_array();
     if (json) s.samples = json_array();

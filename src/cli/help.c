@@ -23,8 +23,8 @@ static void print_overview(void)
     printf("headroom trains language models inside a byte budget.\n\nusage:\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) {
         const hr_cli_command *command = hr_cli_command_at(i);
-        char left[64];
-        snprintf(left, sizeof left, "%s %s", command->name, command->operands);
+        char left[96], operands[HR_CLI_OPERANDS_BYTES];
+        snprintf(left, sizeof left, "%s %s", command->name, hr_cli_operands(command, operands));
         printf("  headroom %-30s %s\n", left, command->text);
     }
     printf("\nheadroom COMMAND --help lists the options of a command; presets/ has recipes to\n"
@@ -37,9 +37,10 @@ void hr_cli_print_help(const hr_cli_command *command)
         print_overview();
         return;
     }
+    char operands[HR_CLI_OPERANDS_BYTES];
     printf("usage: headroom %s %s%s[options]\n\n%c%s.\n%s\n\noptions:\n", command->name,
-           command->operands, *command->operands ? " " : "", toupper(command->text[0]),
-           command->text + 1, command->more);
+           hr_cli_operands(command, operands), *command->operands ? " " : "",
+           toupper(command->text[0]), command->text + 1, command->more);
     print_options(command);
 }
 

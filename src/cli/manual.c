@@ -32,10 +32,11 @@ static void paragraph(const char *bold, const char *plain, const char *text, con
 
 static void manual_command(const hr_cli_command *command)
 {
+    char operands[HR_CLI_OPERANDS_BYTES];
     printf(".SS ");
     roff(command->name);
     printf(" ");
-    roff(command->operands);
+    roff(hr_cli_operands(command, operands));
     printf("\n%c", toupper(command->text[0]));
     roff(command->text + 1);
     printf(".\n");
@@ -87,14 +88,29 @@ static void completion_options(const hr_cli_command *command)
     else printf("    %s' '*) options='", command->name);
     for (int32_t id = 0; hr_cli_option_at(id); id++)
         if (hr_cli_takes(command, id)) printf("--%s ", hr_cli_option_at(id)->name);
-    printf("' keys=%s;;\n", hr_cli_takes(command, HR_OPTION_BUDGET) ? "yes" : "");
+    printf("' keys=%s;;\n", command->keys ? "yes" : "");
+}
+
+/* "checkpoint) seconds='list verify prune ';;": commands that begin alike are neighbours. */
+static void completion_seconds(void)
+{
+    for (int32_t i = 0; hr_cli_command_at(i);) {
+        const char *name = hr_cli_command_at(i)->name, *space = strchr(name, ' ');
+        const size_t first = space ? (size_t)(space - name) + 1 : 0;
+        if (!space) i++;
+        if (!space) continue;
+        printf("    %.*s) seconds='", (int)first - 1, name);
+        for (; hr_cli_command_at(i) && !strncmp(hr_cli_command_at(i)->name, name, first); i++)
+            printf("%s ", hr_cli_command_at(i)->name + first);
+        printf("';;\n");
+    }
 }
 
 void hr_cli_print_completion(void)
 {
     printf("# bash completion for headroom: source this file\n"
            "_headroom()\n{\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} options= keys=\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} options= keys= seconds=\n"
            "    local commands='");
     const char *last = "";
     for (int32_t i = 0; hr_cli_command_at(i); i++) {
@@ -103,23 +119,19 @@ void hr_cli_print_completion(void)
         if (strncmp(name, last, (size_t)length + 1) != 0) printf("%.*s ", length, name);
         last = name;
     }
-    printf("'\n    local seconds='");
-    for (int32_t i = 0; hr_cli_command_at(i); i++) {
-        const char *space = strchr(hr_cli_command_at(i)->name, ' ');
-        if (space) printf("%s ", hr_cli_command_at(i)->name);
-    }
     printf("'\n    local all_keys='");
     for (int32_t i = 0; hr_config_key(i); i++) printf("%s= ", hr_config_key(i)->name);
     printf("'\n    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) completion_options(hr_cli_command_at(i));
+    printf("    esac\n    case \"${COMP_WORDS[1]}\" in\n");
+    completion_seconds();
     printf("    esac\n"
            "    if [[ $COMP_CWORD -eq 1 || ${COMP_WORDS[1]} == help && $word != -* ]]; then\n"
            "        COMPREPLY=($(compgen -W \"$commands\" -- \"$word\"))\n"
            "        return\n"
            "    fi\n"
-           "    if [[ $COMP_CWORD -eq 2 && \" $seconds\" == *\" ${COMP_WORDS[1]} \"* ]]; then\n"
-           "        local second=${seconds//${COMP_WORDS[1]} /}\n"
-           "        COMPREPLY=($(compgen -W \"$second\" -- \"$word\"))\n"
+           "    if [[ $COMP_CWORD -eq 2 && $seconds && $word != -* ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$seconds\" -- \"$word\"))\n"
            "        return\n"
            "    fi\n"
            "    if [[ $word == -* ]]; then\n"

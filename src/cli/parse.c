@@ -77,7 +77,7 @@ static hr_status check_operands(const hr_cli_arguments *arguments, hr_error *err
     if (count < command->operand_least)
         return hr_fail(err, HR_USAGE, "%s needs %.*s (headroom %s --help)", command->name,
                        (int)strcspn(command->operands, " "), command->operands, command->name);
-    if (command->operand_most >= 0 && count > command->operand_most)
+    if (command->operand_most >= 0 && count > command->operand_most && !command->keys)
         return hr_fail(err, HR_USAGE, "%s takes %s; \"%.60s\" is one too many", command->name,
                        command->operand_most ? "one operand" : "no operands",
                        arguments->operands[command->operand_most]);

@@ -115,34 +115,34 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
 };
 
 static const hr_cli_command commands[] = {
-    { "plan", "RECIPE [key=value ...]", "say whether a run fits, what eats it and what to change",
+    { "plan", "RECIPE", "say whether a run fits, what eats it and what to change",
       "Plans every byte of a run without running it. When nothing fits, the exit code is 3 and\n"
       "the changes that would make it fit are listed, cheapest first. One of --largest,\n"
       "--smallest and --frontier asks about all plans of the recipe instead.",
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
           TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(HELP),
-      1, -1, hr_cli_plan },
+      1, 1, hr_cli_plan, true },
     { "verify", "FILE.json", "judge a plan file from the file alone",
       "Derives lives, overlap, peak and floor from the steps of the file, believing nothing it\n"
       "declares. When two buffers share bytes at one step the exit code is 4 and both are named.",
       TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_verify },
-    { "train", "RECIPE [key=value ...]", "train inside the plan",
+    { "train", "RECIPE", "train inside the plan",
       "Plans, takes the memory once, trains, and ends with planned beside measured bytes. The\n"
       "first Ctrl-C or SIGTERM saves and ends with exit code 75, and the same command goes on; a\n"
       "second one stops at once. SIGUSR1 saves and goes on, SIGUSR2 reports on memory.",
       TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(FRESH) | TAKES(ALLOW_CHANGE) |
           TAKES(HELP),
-      1, -1, hr_cli_train },
+      1, 1, hr_cli_train, true },
     { "checkpoint list", "FOLDER", "list the checkpoints of a run",
       "FOLDER is the --out of a run. Reads the manifests alone.", TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_checkpoint_list },
     { "checkpoint verify", "FOLDER", "hold every byte of every checkpoint against its hash",
       "The exit code is 5 when one is damaged; each is said.", TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_checkpoint_verify },
-    { "checkpoint prune", "FOLDER [key=value ...]", "remove checkpoints that need not stay",
+    { "checkpoint prune", "FOLDER", "remove checkpoints that need not stay",
       "What is damaged or was never finished goes, and what train.keep_last, train.keep_every and\n"
       "train.keep_best of the run's recipe, or as given, let go. One that is whole stays always.",
-      TAKES(HELP), 1, -1, hr_cli_checkpoint_prune },
+      TAKES(HELP), 1, 1, hr_cli_checkpoint_prune, true },
     { "pack", "FILE.csv", "give the rows of a packing instance their offsets",
       "Reads id,lower,upper,size, alive from lower up to but not including upper; at most 1048576\n"
       "rows. Without a capacity the arena is as low as can be. The exit code is 3 when no\n"
@@ -172,12 +172,12 @@ static const hr_cli_command commands[] = {
       "weights\n"
       "already is refused. config.json and a tokenizer's files are taken along.",
       TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
-    { "data", "inspect RECIPE [key=value ...]", "say what the texts of a recipe are",
+    { "data inspect", "RECIPE", "say what the texts of a recipe are",
       "Makes the token shards of data.train and data.valid, or finds them, as train does. Prints\n"
       "files, documents, tokens, the longest document, what is masked or left out, how often a "
       "run\n"
       "goes through each text, and the beginnings of ten documents.",
-      TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 2, -1, hr_cli_data },
+      TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_data, true },
     { "tokenize encode", "[FILE]", "print the ids of a text",
       "Reads tokenizer.json of byte-level BPE, vocab.json with merges.txt, and files of ranks.\n"
       "Without FILE, or with -: standard input. --jsonl takes {\"text\": ...} a line, and with\n"
@@ -250,6 +250,13 @@ const char *hr_cli_times(const hr_cli_option *option, char text[32])
 {
     if (!option->most) return "";
     snprintf(text, 32, "; up to %d times", option->most);
+    return text;
+}
+
+const char *hr_cli_operands(const hr_cli_command *command, char text[HR_CLI_OPERANDS_BYTES])
+{
+    snprintf(text, HR_CLI_OPERANDS_BYTES, "%s%s", command->operands,
+             command->keys ? " [key=value ...]" : "");
     return text;
 }
 

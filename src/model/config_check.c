@@ -6,6 +6,7 @@
 #include "headroom/config.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,8 +83,13 @@ static hr_status check_positions(const hr_config *config, hr_error *err)
     const int64_t T = config->train.seq_len, positions = config->model.positions;
     const bool learned = hr_family_of(config)->traits & HR_LEARNS_POSITIONS;
     if (!learned || !positions || T <= positions) return HR_OK;
-    return hr_fail(err, HR_USAGE, "train.seq_len %lld is more than model.positions %lld",
-                   (long long)T, (long long)positions);
+    char more[64] = ""; /* a model that is read has as many as it has */
+    if (!config->model.from[0])
+        snprintf(more, sizeof more, " or model.positions=%lld", (long long)T);
+    return hr_fail(
+        err, HR_USAGE,
+        "train.seq_len %lld is more than model.positions %lld: type train.seq_len=%lld%s",
+        (long long)T, (long long)positions, (long long)positions, more);
 }
 
 static hr_status check_rotation(const hr_config *config, hr_error *err)

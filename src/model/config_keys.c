@@ -126,8 +126,7 @@ static const hr_config_row rows[] = {
 
     CHOICE(train.format, "fp32", "fp32 bf16", "number format of weights and activations"),
     INTEGER(train.batch, "16", "sequences", NULL, 1, TOKENS_MAX, "sequences in an update"),
-    INTEGER(train.seq_len, "128", "tokens", NULL, 1, TOKENS_MAX,
-            "length of a sequence, and the positions a model has"),
+    INTEGER(train.seq_len, "128", "tokens", NULL, 1, TOKENS_MAX, "length of a sequence"),
     INTEGER(train.steps, "auto", "updates", "auto", 0, STEPS_MAX,
             "updates in the run; auto: as many as train.epochs gives"),
     INTEGER(train.epochs, "1", "passes", NULL, 1, STEPS_MAX, "passes over the training text"),
@@ -193,11 +192,11 @@ static const hr_config_row rows[] = {
 
     BYTES(memory.budget, "none", "none", 0, EXACT_MAX, "bytes the whole process may use"),
     INTEGER(memory.micro_batch, "auto", "sequences", "auto", 0, TOKENS_MAX,
-            "sequences in memory at once; auto: the largest divisor of the batch that fits"),
+            "sequences in memory at once; auto: as the fastest plan that fits has it"),
     INTEGER(memory.loss_chunk, "auto", "tokens", "auto", 0, STEPS_MAX,
-            "tokens whose logits exist at once"),
+            "tokens whose logits exist at once; auto: as the fastest plan that fits has it"),
     CHOICE(memory.recompute, "auto", "auto none norms layers",
-           "computed again, not kept, for the backward pass; auto: norms, layers at need"),
+           "computed again for backward; auto: as the fastest plan that fits has it"),
     TEXT(memory.strategy, "", NULL,
          "YAML file with a whole strategy, in place of the three keys above"),
 };

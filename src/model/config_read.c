@@ -93,6 +93,24 @@ static int32_t section_row(const char *section)
     return -1;
 }
 
+/* What stands at a key or a section is something else than it takes. */
+static hr_status fail_kind(const reader *r, const char *given)
+{
+    const bool section = hr_config_row_find(r->key) < 0;
+    hr_error inner;
+    (void)hr_fail(&inner, HR_USAGE, "%s %s, not %s", r->key,
+                  section ? "is a section: it takes a mapping of its keys" : "takes a single value",
+                  given);
+    return fail_at(r, inner.message);
+}
+
+static hr_status fail_empty(const reader *r)
+{
+    hr_error inner;
+    (void)hr_fail(&inner, HR_USAGE, "%s has no value: leave the line out for the default", r->key);
+    return fail_at(r, inner.message);
+}
+
 static hr_status take_key(reader *r, const char *word)
 {
     const int32_t base = r->length[r->depth - 1];
@@ -121,12 +139,12 @@ static hr_status take_value(reader *r, const char *value, bool plain)
     const bool nothing = is_nothing(value, plain);
     if (row < 0) {
         if (section_row(r->key) < 0) return fail_unknown_key(r);
-        if (!nothing) return fail_at(r, "a section takes a mapping of its keys, not a value");
+        if (!nothing) return fail_kind(r, "a value");
         drop_key(r); /* "data:" with nothing below it */
         return HR_OK;
     }
     if (r->key_line[row]) return fail_repeated(r, r->key_line[row]);
-    if (nothing) return fail_form(r, "a key without a value: leave the line out for the default");
+    if (nothing) return fail_empty(r);
     hr_error inner;
     if (hr_config_set(&r->config, r->key, value, &inner) != HR_OK) return fail_at(r, inner.message);
     r->key_line[row] = r->line;
@@ -166,7 +184,7 @@ static hr_status open_mapping(reader *r, const yaml_event_t *event)
     if (r->depth > 0) {
         if (!r->value_next) return fail_form(r, "a mapping is not taken as a key");
         const int32_t row = section_row(r->key);
-        if (hr_config_row_find(r->key) >= 0) return fail_form(r, "a mapping below a key");
+        if (hr_config_row_find(r->key) >= 0) return fail_kind(r, "a mapping");
         if (row < 0) return fail_unknown_section(r);
         if (r->section_line[row]) return fail_repeated(r, r->section_line[row]);
         r->section_line[row] = r->line;
@@ -189,7 +207,9 @@ static hr_status open_list(reader *r, const yaml_event_t *event)
     if (event->data.sequence_start.anchor) return fail_form(r, "anchors (&name) are not taken");
     if (event->data.sequence_start.tag) return fail_form(r, "tags (!name) are not taken");
     if (r->list_line) return fail_at(r, "a list within a list, which takes single values");
-    if (row < 0 || !hr_config_rows()[row].between) return fail_form(r, "lists are not taken");
+    if (!r->value_next) return fail_form(r, "lists are not taken");
+    if (row < 0 && section_row(r->key) < 0) return fail_unknown_key(r);
+    if (row < 0 || !hr_config_rows()[row].between) return fail_kind(r, "a list");
     r->list_line = r->line;
     *r->list = 0;
     return HR_OK;

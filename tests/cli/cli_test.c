@@ -13,7 +13,7 @@ static const char *const commands[] = { "plan",
                                         "checkpoint list",
                                         "checkpoint verify",
                                         "checkpoint prune",
-                                        "data",
+                                        "data inspect",
                                         "pack",
                                         "convert",
                                         "generate",
@@ -105,6 +105,49 @@ static void the_completion_is_good_bash(void **state)
     assert_string_equal(err, "headroom: --completion takes bash; it was given \"fish\"\n");
 }
 
+/* Sets `out` to what the shell offers for the last of these words: its lines. */
+static void complete(const char *words)
+{
+    put("complete.sh", "eval \"$(\"$HEADROOM\" help --completion bash)\"\n"
+                       "compopt() { :; }\n"
+                       "COMP_WORDS=(\"$@\")\n"
+                       "COMP_CWORD=$(($# - 1))\n"
+                       "_headroom\n"
+                       "printf '%s\\n' \"${COMPREPLY[@]}\"\n");
+    char command[PROGRAM_COMMAND_BYTES];
+    snprintf(command, sizeof command, "bash complete.sh headroom %s >out.txt 2>err.txt", words);
+    assert_int_equal(system(command), 0);
+    get("out.txt", out);
+    get("err.txt", err);
+    assert_string_equal(err, "");
+}
+
+/* A command whose usage has [key=value ...] is offered keys behind its operand, and no other is. */
+static void the_completion_offers_what_a_command_takes(void **state)
+{
+    (void)state;
+    require_program();
+    complete("da");
+    assert_string_equal(out, "data\n");
+    complete("data ins");
+    assert_string_equal(out, "inspect\n");
+    complete("checkpoint ''");
+    assert_string_equal(out, "list\nverify\nprune\n");
+    complete("plan ''");
+    assert_non_null(strstr(out, "complete.sh\n"));
+    for (int32_t i = 0; i < COMMAND_COUNT; i++) {
+        char words[64];
+        assert_int_equal(run("help %s", commands[i]), HR_OK);
+        const bool keys = strstr(out, " [key=value ...] [options]\n");
+        snprintf(words, sizeof words, "%s operand train.see", commands[i]);
+        complete(words);
+        assert_string_equal(out, keys ? "train.seed=\n" : "\n");
+        assert_int_equal(keys, !strcmp(commands[i], "plan") || !strcmp(commands[i], "train") ||
+                                   !strcmp(commands[i], "data inspect") ||
+                                   !strcmp(commands[i], "checkpoint prune"));
+    }
+}
+
 static void the_version_is_the_one_that_is_built(void **state)
 {
     (void)state;
@@ -127,6 +170,9 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
         { "help trian",
           "\"trian\" is not a command; the nearest is train (headroom help lists all)" },
         { "plan", "plan needs RECIPE (headroom plan --help)" },
+        { "data",
+          "\"data\" is not a command; the nearest is data inspect (headroom help lists all)" },
+        { "data inspect", "data inspect needs RECIPE (headroom data inspect --help)" },
         { "verify", "verify needs FILE.json (headroom verify --help)" },
         { "plan tiny.yaml --bugdet 4",
           "--bugdet is not an option of plan; the nearest is --budget (headroom plan --help)" },
@@ -259,6 +305,7 @@ int main(void)
         IN_A_FOLDER(manual_and_completion_have_what_every_help_lists),
         IN_A_FOLDER(the_first_page_lists_every_command),
         IN_A_FOLDER(the_completion_is_good_bash),
+        IN_A_FOLDER(the_completion_offers_what_a_command_takes),
         IN_A_FOLDER(the_version_is_the_one_that_is_built),
         IN_A_FOLDER(a_wrong_word_is_answered_in_one_sentence_with_exit_2),
         IN_A_FOLDER(output_that_does_not_arrive_is_a_failure),

@@ -164,6 +164,7 @@ static void a_cache_without_shards_has_to_be_writable(void **state)
     if (root) assert_int_equal(umount("cache"), 0);
     assert_int_equal(code, HR_FAILURE);
     assert_non_null(strstr(err, "headroom: cache: nothing can be written into this directory: "));
+    assert_non_null(strstr(err, "; let this user write there, or name another\n"));
     assert_string_equal(out, "");
     assert_int_equal(chmod("cache", 0755), 0);
     assert_int_equal(run("%s", words), HR_OK);

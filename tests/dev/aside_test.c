@@ -7,8 +7,9 @@
 
 #include <cmocka.h>
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "dev/aside.h"
@@ -19,14 +20,22 @@ typedef struct {
     int64_t given[TURNS], made[TURNS];
     int32_t done;
     pthread_t thread;
-    int64_t wait_ns;
+    atomic_bool held;     /* it does not end before this is false, */
+    hr_aside *to_closing; /* nor before this one is being closed; null: whenever it likes */
 } work;
+
+static bool is_closing(hr_aside *aside)
+{
+    pthread_mutex_lock(&aside->mutex);
+    const bool closing = aside->closing;
+    pthread_mutex_unlock(&aside->mutex);
+    return closing;
+}
 
 static void make(void *context)
 {
     work *w = context;
-    const struct timespec pause = { 0, w->wait_ns };
-    if (w->wait_ns) nanosleep(&pause, NULL);
+    while (w->held || (w->to_closing && !is_closing(w->to_closing))) sched_yield();
     w->thread = pthread_self();
     w->made[w->done] = 3 * w->given[w->done];
     w->done++;
@@ -72,7 +81,7 @@ static void closing_waits_for_what_runs(void **state)
     (void)state;
     hr_aside aside;
     hr_error err;
-    work w = { .given = { 5 }, .wait_ns = 50000000 };
+    work w = { .given = { 5 }, .to_closing = &aside };
     void *stack = take_stack();
     assert_int_equal(hr_aside_open(&aside, stack, &err), HR_OK);
     hr_aside_run(&aside, make, &w);
@@ -87,13 +96,14 @@ static void waiting_ends_with_the_work_or_at_its_time(void **state)
     (void)state;
     hr_aside aside;
     hr_error err;
-    work w = { .given = { 5, 6 }, .wait_ns = 200000000 };
+    work w = { .given = { 5, 6 }, .held = true };
     void *stack = take_stack();
     assert_int_equal(hr_aside_open(&aside, stack, &err), HR_OK);
     hr_aside_run(&aside, make, &w);
     hr_aside_wait_until(&aside, hr_clock_ns() + 1000000);
     assert_true(hr_aside_is_busy(&aside));
     const int64_t late = hr_clock_ns() + 600000000000;
+    w.held = false;
     hr_aside_wait_until(&aside, late);
     assert_false(hr_aside_is_busy(&aside));
     assert_true(hr_clock_ns() < late);

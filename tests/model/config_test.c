@@ -363,6 +363,11 @@ static void the_check_names_both_numbers(void **state)
           "model.family gpt_neox has no model.attention.sliding_window" },
         { "model.family=llama model.attention.sliding_window=64 model.attention.pattern=local",
           "model.attention.sliding_window 64 needs model.attention.pattern dense" },
+        { "model.family=gpt2 model.positions=64",
+          "train.seq_len 128 is more than model.positions 64: type train.seq_len=64 or "
+          "model.positions=128" },
+        { "model.family=gpt2 model.positions=64 model.from=folder",
+          "train.seq_len 128 is more than model.positions 64: type train.seq_len=64" },
         { "memory.micro_batch=3",
           "memory.micro_batch 3 does not divide train.batch 16; the nearest that does is 2" },
         { "memory.micro_batch=32",

@@ -142,14 +142,21 @@ static void texts_that_cannot_be_used_are_refused(void **state)
     const text_case bytes = describe(HR_TOKENIZER_BYTES, 256, 0);
     assert_refused(&words, HR_USAGE, "train.txt: there is no such file");
     write_texts("", "a");
-    assert_refused(&words, HR_CORRUPT, "train.txt: is empty, and text is needed");
-    assert_refused(&bytes, HR_CORRUPT, "train.txt: is empty, and text is needed");
+    assert_refused(&words, HR_CORRUPT,
+                   "train.txt: is empty: type data.train=FILE of one that has text");
+    assert_refused(&bytes, HR_CORRUPT,
+                   "train.txt: is empty: type data.train=FILE of one that has text");
     write_texts("a", "");
-    assert_refused(&words, HR_CORRUPT, "valid.txt: is empty, and text is needed");
+    assert_refused(&words, HR_CORRUPT,
+                   "valid.txt: is empty: type data.valid=FILE of one that has text");
     write_texts(" \n\t ", "a");
-    assert_refused(&words, HR_CORRUPT, "train.txt: has no words, only white space");
+    assert_refused(
+        &words, HR_CORRUPT,
+        "train.txt: has no words, only white space: type data.train=FILE of one that has words");
     write_texts("a b", "\n");
-    assert_refused(&words, HR_CORRUPT, "valid.txt: has no words, only white space");
+    assert_refused(
+        &words, HR_CORRUPT,
+        "valid.txt: has no words, only white space: type data.valid=FILE of one that has words");
     write_texts("ab \xff", "a");
     assert_refused(&words, HR_CORRUPT, "train.txt: byte 3 (0xff) is not UTF-8");
     write_texts("a b", "a \xe2\x82 b");
@@ -205,6 +212,34 @@ static void more_words_than_planned_are_refused_with_both_numbers(void **state)
                    "bytes: type data.words_max=8");
     desc.words_max = 8;
     assert_prepared(&desc, &text);
+}
+
+/* However few words there was room for: counting all of them takes what one word needs at least. */
+static void a_text_with_far_more_words_than_planned_is_counted_to_the_last(void **state)
+{
+    (void)state;
+    enum { WORDS = 30000, LONG = 5, LONG_BYTES = 64 * 1024 };
+    char *content = malloc(WORDS * 8 + LONG * (LONG_BYTES + 1));
+    int64_t used = 0;
+    hr_text text;
+    for (int32_t i = 0; i < WORDS; i++) used += sprintf(content + used, "w%05x ", i);
+    for (int32_t i = 0; i < LONG; i++) {
+        memset(content + used, 'a' + i, LONG_BYTES);
+        used += LONG_BYTES;
+        content[used++] = '\n';
+    }
+    hr_folder_write(train_path, content, used);
+    hr_folder_write(valid_path, "a", 1);
+    free(content);
+    text_case desc = describe(HR_TOKENIZER_WORDS, 10, 1);
+    assert_refused(&desc, HR_USAGE,
+                   "train.txt: has 30005 distinct words of 507680 bytes, and data.words_max=1 "
+                   "has room for 1 of 16 bytes: type data.words_max=31730");
+    desc.words_max = 31729;
+    assert_refused(&desc, HR_USAGE, "type data.words_max=31730");
+    desc.words_max = 31730;
+    assert_prepared(&desc, &text);
+    assert_int_equal(text.distinct_words, 30005);
 }
 
 typedef struct {
@@ -385,6 +420,7 @@ int main(void)
         TEST(texts_that_cannot_be_used_are_refused),
         TEST(descriptions_out_of_range_are_refused),
         TEST(more_words_than_planned_are_refused_with_both_numbers),
+        TEST(a_text_with_far_more_words_than_planned_is_counted_to_the_last),
         TEST(an_interrupt_anywhere_leaves_nothing_half_made),
         TEST(a_full_disk_leaves_nothing_half_made),
         TEST(ids_become_text_again),
