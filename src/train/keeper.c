@@ -17,8 +17,10 @@
 #include "base/directory.h"
 #include "ckpt/recipe.h"
 
-/* What a slow disk flushes in that time. */
-enum { LINGER_NS = 250000000, LINGER_BYTES = 32 << 20 };
+/* What a slow disk that others write to has flushed and read back in that time. A signal does not
+ * end the wait: the run that ends then waits for the same. */
+enum { LINGER_BYTES = 32 << 20 };
+static const int64_t linger_ns = 2000000000;
 
 static const char strategy_name[] = "strategy.yaml";
 
@@ -134,7 +136,7 @@ bool hr_keeper_told(hr_keeper *keeper, bool wait, hr_status *status, hr_error *e
 void hr_keeper_linger(hr_keeper *keeper)
 {
     if (keeper->pending && keeper->bytes <= LINGER_BYTES)
-        hr_aside_wait_until(&keeper->aside, hr_clock_ns() + LINGER_NS);
+        hr_aside_wait_until(&keeper->aside, hr_clock_ns() + linger_ns);
 }
 
 /* ---- behind */

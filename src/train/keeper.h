@@ -73,8 +73,7 @@ void hr_keeper_abort(hr_keeper *keeper);
  * wait: until it has, if anything was handed over. */
 bool hr_keeper_told(hr_keeper *keeper, bool wait, hr_status *status, hr_error *err);
 
-/* Waits for what was handed over, but no longer than a quarter of a second, and not where a disk
- * needs longer than that. */
+/* Waits for what was handed over, but no longer than two seconds, and not for what is large. */
 void hr_keeper_linger(hr_keeper *keeper);
 
 /* Puts the weights of a checkpoint in their place in train.out, again.

@@ -2,6 +2,8 @@
 /* train/log.c - one call for every place. */
 #include "train/log.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "ckpt/shelf.h"
@@ -13,10 +15,18 @@ int64_t hr_log_bytes(void)
     return HR_METRICS_BYTES + HR_TENSORBOARD_BYTES + 2 * 64;
 }
 
-/* Of a file that is not there any more, what it had is not asked for. */
-static hr_status open_lines(hr_metrics *lines, const char *path, int64_t kept_bytes, hr_error *err)
+/* Of a file that is not there any more, what it had is told to be missing, and not asked for. */
+static hr_status open_lines(hr_metrics *lines, const char *path, int64_t kept_bytes,
+                            const hr_train_events *events, hr_error *err)
 {
-    if (kept_bytes && hr_file_exists(path))
+    char line[HR_PATH_BYTES + 128];
+    const bool is_there = hr_file_exists(path);
+    if (kept_bytes && !is_there && events->trouble) {
+        snprintf(line, sizeof line, "%.1000s: is not there, and begins anew; it had %lld bytes",
+                 path, (long long)kept_bytes);
+        events->trouble(events->context, line);
+    }
+    if (kept_bytes && is_there)
         return hr_metrics_continue(lines, path, kept_bytes, lines->line, err);
     const hr_status status = hr_metrics_check(path, lines->line, err);
     return status == HR_OK ? hr_metrics_open(lines, path, lines->line, err) : status;
@@ -29,7 +39,8 @@ static hr_status open_folder(hr_log *log, const char *out, const hr_run_state *f
     hr_status status = hr_path_join(out, hr_log_name, log->path, sizeof log->path, err);
     if (status == HR_OK)
         status = hr_path_join(out, "tensorboard", log->directory, sizeof log->directory, err);
-    if (status == HR_OK) status = open_lines(&log->log, log->path, from ? from->log_bytes : 0, err);
+    if (status == HR_OK)
+        status = open_lines(&log->log, log->path, from ? from->log_bytes : 0, log->events, err);
     if (status != HR_OK) return status;
     return hr_tensorboard_open(&log->board, log->directory, first_step, hr_clock_wall_seconds(),
                                buffer, err);
@@ -47,7 +58,7 @@ hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *ou
     log->board = (hr_tensorboard){ .fd = -1 };
     hr_status status = *out ? open_folder(log, out, from, buffer, err) : HR_OK;
     if (status == HR_OK && metrics)
-        status = open_lines(&log->metrics, metrics, from ? from->metrics_bytes : 0, err);
+        status = open_lines(&log->metrics, metrics, from ? from->metrics_bytes : 0, events, err);
     if (status == HR_OK && hr_metrics_are_one(&log->log, &log->metrics))
         status = hr_fail(err, HR_USAGE,
                          "--metrics %s: is the log of --out already; name another file", metrics);
@@ -130,7 +141,7 @@ hr_status hr_log_follow(hr_log *log, int64_t first_step, hr_error *err)
     hr_error ignored;
     hr_metrics lines = { .fd = -1, .line = log->log.line };
     if (hr_file_open(log->path, &file, &bytes, &ignored) == HR_OK) hr_file_close(&file);
-    const hr_status status = open_lines(&lines, log->path, bytes, err);
+    const hr_status status = open_lines(&lines, log->path, bytes, log->events, err);
     if (status != HR_OK) return status;
     (void)!hr_metrics_close(&log->log, &ignored);
     (void)!hr_tensorboard_close(&log->board, &ignored);

@@ -26,15 +26,36 @@ static bool tell_progress(void *context, int64_t bytes_done, int64_t bytes_total
 
 /* ---- whole */
 
-/* What every checkpoint has, and what a hash says nothing about. */
-static hr_status check_sense(const hr_resume *resume, hr_error *err)
+/* What a run of that recipe lays down. */
+static bool has(const hr_config *recipe, hr_kept kept)
 {
-    const hr_manifest *manifest = &resume->manifest;
+    if (kept == HR_KEPT_MOMENT_2) return recipe->train.optimizer.kind != HR_OPTIMIZER_SGD;
+    return kept != HR_KEPT_AVERAGE || recipe->train.average > 0;
+}
+
+/* Not inlined: a config is large, and the stack is planned. */
+static __attribute__((noinline)) hr_status check_files(const char *place,
+                                                       const hr_manifest *manifest, hr_error *err)
+{
+    hr_config recipe;
+    char path[HR_STEP_PATH_BYTES + 32];
+    hr_status status = hr_path_join(place, hr_recipe_name, path, sizeof path, err);
+    hr_config_default(&recipe);
+    if (status == HR_OK) status = hr_config_read(&recipe, path, err);
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++)
+        if (has(&recipe, (hr_kept)kept) && !hr_manifest_find(manifest, hr_kept_name((hr_kept)kept)))
+            status = hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place,
+                             hr_kept_name((hr_kept)kept));
+    return status;
+}
+
+hr_status hr_resume_check_sense(const char *place, const hr_manifest *manifest, hr_error *err)
+{
     if (!hr_manifest_find(manifest, hr_recipe_name))
-        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", resume->place,
-                       hr_recipe_name);
-    if (hr_resume_has_statistics(&manifest->state)) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no whole statistics", resume->place);
+        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place, hr_recipe_name);
+    if (!hr_resume_has_statistics(&manifest->state))
+        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no whole statistics", place);
+    return check_files(place, manifest, err);
 }
 
 static hr_status try_step(const char *shelf, int64_t step, const hr_train_options *options,
@@ -50,7 +71,7 @@ static hr_status try_step(const char *shelf, int64_t step, const hr_train_option
                                     sizeof resume->place, err);
     if (status == HR_OK) status = hr_shelf_read(shelf, step, memory, &resume->manifest, err);
     if (status == HR_OK) status = hr_shelf_verify(resume->place, &resume->manifest, &reader, err);
-    return status == HR_OK ? check_sense(resume, err) : status;
+    return status;
 }
 
 static hr_status find_whole(const char *shelf, const hr_train_options *options, hr_resume *resume,
@@ -64,6 +85,11 @@ static hr_status find_whole(const char *shelf, const hr_train_options *options, 
         if (step < 0) break;
         any = true;
         status = try_step(shelf, step, options, resume, err);
+        if (status == HR_OK) {
+            status = hr_resume_check_sense(resume->place, &resume->manifest, err);
+            if (status == HR_USAGE)
+                status = HR_OK; /* no recipe of ours: refused, not passed over */
+        }
         resume->found = status == HR_OK;
         if (status != HR_CORRUPT) return status;
         char line[HR_ERROR_BYTES + 64];
@@ -181,6 +207,14 @@ hr_status hr_resume_enter(const hr_config *config, const hr_train_options *optio
     return status == HR_OK && !resume->found ? check_gone(config, options, err) : status;
 }
 
+hr_status hr_resume_check_shelf(const hr_config *config, hr_error *err)
+{
+    char shelf[HR_SHELF_PATH_BYTES];
+    if (!config->train.out[0]) return HR_OK;
+    const hr_status status = hr_shelf_path(config->train.out, shelf, err);
+    return status == HR_OK ? hr_directory_check(shelf, err) : status;
+}
+
 /* Checkpoints that were not there before are another run's, which began and ended meanwhile. */
 hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err)
 {
@@ -250,11 +284,12 @@ static hr_status check_text(const hr_train_options *options, const char *key, co
                    key, key);
 }
 
-hr_status hr_resume_check_texts(const hr_resume *resume, const hr_train_options *options,
-                                const char *train_text, const char *valid_text, hr_error *err)
+hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config,
+                                const hr_train_options *options, const char *train_text,
+                                const char *valid_text, hr_error *err)
 {
-    const hr_status status = check_text(options, "data.train", resume->manifest.train_text,
-                                        train_text, err);
+    const char *key = config->data.fixed_batch[0] ? "data.fixed_batch" : "data.train";
+    const hr_status status = check_text(options, key, resume->manifest.train_text, train_text, err);
     if (status != HR_OK) return status;
     return check_text(options, "data.valid", resume->manifest.valid_text, valid_text, err);
 }

@@ -28,6 +28,10 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options,
                                         int *lock, hr_resume *resume, hr_error *err);
 
+/* That checkpoints can be put into train.out, as hr_directory_check: a run that could not save does
+ * not begin. */
+HR_MUST_CHECK hr_status hr_resume_check_shelf(const hr_config *config, hr_error *err);
+
 /* Locks train.out, which is there by now, unless that was done. Errors USAGE, FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err);
 
@@ -42,9 +46,15 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
 void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, const char *rung);
 
 /* That the texts are those of before. Errors USAGE. */
-HR_MUST_CHECK hr_status hr_resume_check_texts(const hr_resume *resume,
+HR_MUST_CHECK hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config,
                                               const hr_train_options *options,
                                               const char *train_text, const char *valid_text,
+                                              hr_error *err);
+
+/* That a run could go on from a checkpoint with that manifest, which no hash says: it names a
+ * recipe and what a run of that recipe lays down, and has whole statistics.
+ * Errors   CORRUPT  it does not. USAGE  the recipe is none that this program reads. FAILURE. */
+HR_MUST_CHECK hr_status hr_resume_check_sense(const char *place, const hr_manifest *manifest,
                                               hr_error *err);
 
 /* Whether the guard of a run can go on with the numbers that a state has of it. Pure. */

@@ -242,8 +242,8 @@ static hr_status go_on(run *r, hr_error *err)
     if (!resume->found) return HR_OK;
     hr_resume_tell(resume, r->options, r->admission.compiled.plan.rung);
     const hr_run_state *state = &resume->manifest.state;
-    const hr_status status = hr_resume_check_texts(resume, r->options, r->trainer.train_text,
-                                                   r->trainer.valid_text, err);
+    const hr_status status = hr_resume_check_texts(
+        resume, r->config, r->options, r->trainer.train_text, r->trainer.valid_text, err);
     const bool is_last = state->step == state->steps || state->ended;
     return status == HR_OK && is_last ? end_for_it(r, err) : status;
 }
@@ -261,6 +261,7 @@ static hr_status whole_run(run *r, hr_error *err)
     hr_status status = hr_resume_enter(r->config, r->options, &r->lock, &r->trainer.resume, err);
     if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
         return tell_done(r, err);
+    if (status == HR_OK) status = hr_resume_check_shelf(r->config, err);
     if (status == HR_OK)
         status = hr_admit(r->memory, r->config, r->options->calibrations, false, &r->admission,
                           err);

@@ -312,6 +312,24 @@ static void rows_that_do_not_fit_the_run_are_refused(void **state)
                      HR_CORRUPT);
 }
 
+static void a_fixed_batch_of_other_rows_is_refused_by_its_key(void **state)
+{
+    static char text[PROGRAM_TEXT_BYTES];
+    static const char words[] = "train tiny.yaml data.fixed_batch=four.safetensors --out run "
+                                "--allow-change train.steps";
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    get("text.txt", text);
+    put_rows("four.safetensors", text, 4 * T + 1);
+    assert_int_equal(run("%s train.steps=2", words), HR_OK);
+    put_rows("four.safetensors", text + 1, 4 * T + 1);
+    assert_int_equal(run("%s train.steps=4 --allow-change data.train", words), HR_USAGE);
+    assert_non_null(strstr(err, "data.fixed_batch: is not the text that the run has read so far; "
+                                "type --allow-change data.fixed_batch to go on"));
+    assert_int_equal(run("%s train.steps=4 --allow-change data.fixed_batch", words), HR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +339,7 @@ int main(void)
         IN_A_FOLDER(a_text_may_stand_beside_rows),
         IN_A_FOLDER(a_plan_has_the_shape_of_its_rows),
         IN_A_FOLDER(rows_that_do_not_fit_the_run_are_refused),
+        IN_A_FOLDER(a_fixed_batch_of_other_rows_is_refused_by_its_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

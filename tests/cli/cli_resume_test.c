@@ -223,6 +223,13 @@ static void statistics_that_are_none(void)
     sign(STEP_4, &manifest);
 }
 
+static void too_few_statistics(void)
+{
+    hr_manifest manifest = manifest_of(STEP_4);
+    manifest.state.level_count--;
+    sign(STEP_4, &manifest);
+}
+
 static void more_steps_than_there_are(void)
 {
     shell("mv " STEP_4 " run/checkpoints/step-000000000400");
@@ -338,6 +345,8 @@ static const struct {
     { another_step, HR_OK, "is the manifest of step 5" },
     { a_file_outside, HR_OK, "is no manifest of a checkpoint" },
     { statistics_that_are_none, HR_OK, "its manifest has no whole statistics" },
+    { a_moment_less, HR_OK, "its manifest has no moment_2.safetensors" },
+    { too_few_statistics, HR_OK, "its manifest has no whole statistics" },
     { no_recipe, HR_OK, "its manifest has no recipe.yaml" },
     { a_batch_out_of_reach, HR_OK, "has no whole state" },
     { more_steps_than_there_are, HR_OK, "has no whole state" },
@@ -355,7 +364,6 @@ static const struct {
     { another_model, HR_USAGE, "holds a run of another recipe, at step 4: 1 key differs" },
     { another_shape, HR_CORRUPT, "model.safetensors" },
     { a_file_that_is_longer, HR_CORRUPT, "moment_1.safetensors" },
-    { a_moment_less, HR_CORRUPT, "moment_2.safetensors" },
     { a_recipe_that_is_none, HR_CORRUPT, "recipe.yaml" },
     { a_log_out_of_reach, HR_CORRUPT, "metrics.jsonl" },
     { all_half_deleted, HR_CORRUPT, "none of its checkpoints is whole; type --fresh" },
@@ -395,6 +403,7 @@ static void what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over(void **
         restore();
         cases[i].spoil();
         list_into("before.txt");
+        const int verified = run("checkpoint verify run");
         const int code = run("%s", train);
         const bool refused = cases[i].code != HR_OK;
         const char *last = strstr(err, "headroom: ");
@@ -404,14 +413,28 @@ static void what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over(void **
         fine &= !cases[i].said || (last && strstr(err, cases[i].said));
         if (refused) fine &= is_same();
         else
-            fine &= get_bytes("run/model.safetensors", text) == weights_bytes &&
+            fine &= (!cases[i].said || verified == HR_CORRUPT) &&
+                    get_bytes("run/model.safetensors", text) == weights_bytes &&
                     !memcmp(text, weights, weights_bytes);
         if (!fine)
-            print_message("case %zu (%s): code %d, %s: %s", i, cases[i].said ? cases[i].said : "",
-                          code, is_same() ? "same" : "changed", err);
+            print_message("case %zu (%s): code %d, verify %d, %s: %s", i,
+                          cases[i].said ? cases[i].said : "", code, verified,
+                          is_same() ? "same" : "changed", err);
         wrong += !fine;
     }
     assert_int_equal(wrong, 0);
+}
+
+static void a_log_that_is_missing_is_told_and_begins_anew(void **state)
+{
+    (void)state;
+    prepare();
+    restore();
+    assert_int_equal(unlink("run/metrics.jsonl"), 0);
+    assert_int_equal(run("%s", train), HR_OK);
+    assert_non_null(strstr(err, "run/metrics.jsonl: is not there, and begins anew; it had "));
+    get("run/metrics.jsonl", (char *)text);
+    assert_int_equal(strncmp((char *)text, "{\"step\":5,", 10), 0);
 }
 
 /* What lies behind a link that goes out of the folder is not touched, and goes on being there. */
@@ -464,7 +487,7 @@ static void a_path_that_is_too_long_is_told_before_anything_is_made(void **state
 }
 
 /* Who may write anywhere becomes somebody who may not. */
-static void a_folder_that_cannot_be_read_is_refused_and_left(void **state)
+static void a_folder_that_cannot_be_read_or_saved_into_is_refused_and_left(void **state)
 {
     (void)state;
     prepare();
@@ -477,12 +500,15 @@ static void a_folder_that_cannot_be_read_is_refused_and_left(void **state)
         print_message("skip: this process cannot become one that may not read a folder\n");
         skip();
     }
-    static const char *const places[] = { "run/checkpoints", STEP_4, STEP_4 "/manifest.json",
-                                          STEP_4 "/model.safetensors", "run/metrics.jsonl" };
+    static const char *const places[] = {
+        "000 run/checkpoints",          "000 " STEP_4,
+        "000 " STEP_4 "/manifest.json", "000 " STEP_4 "/model.safetensors",
+        "000 run/metrics.jsonl",        "555 run/checkpoints"
+    };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         restore();
         snprintf(command, sizeof command,
-                 "chmod -R a+rwX . && chown -R 65534 run 2>no.txt; chmod 000 %s", places[i]);
+                 "chmod -R a+rwX . && chown -R 65534 run 2>no.txt; chmod %s", places[i]);
         shell(command);
         list_into("before.txt");
         snprintf(command, sizeof command, "%s\"$HEADROOM\" %s >out.txt 2>err.txt", become, train);
@@ -492,7 +518,7 @@ static void a_folder_that_cannot_be_read_is_refused_and_left(void **state)
             strchr(strchr(err, '\n') + 1, '\n'))
             fail_msg("%s: exit code %d: %s", places[i], code, err);
         if (!geteuid()) assert_true(is_same());
-        snprintf(command, sizeof command, "chmod 755 %s", places[i]);
+        snprintf(command, sizeof command, "chmod 755 %s", places[i] + 4);
         shell(command);
     }
 }
@@ -501,9 +527,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(what_a_run_cannot_go_on_with_is_told_and_left_or_passed_over),
+        IN_A_FOLDER(a_log_that_is_missing_is_told_and_begins_anew),
         IN_A_FOLDER(what_a_link_leads_to_is_left_alone),
         IN_A_FOLDER(a_path_that_is_too_long_is_told_before_anything_is_made),
-        IN_A_FOLDER(a_folder_that_cannot_be_read_is_refused_and_left),
+        IN_A_FOLDER(a_folder_that_cannot_be_read_or_saved_into_is_refused_and_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/checkpoints.c - a folder's checkpoints for people: told, judged, removed. */
+/* train/checkpoints.c - a folder's checkpoints for people: told, judged, removed. */
 #include "headroom/checkpoint.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "ckpt/recipe.h"
 #include "ckpt/shelf.h"
+#include "train/resume.h"
 
 typedef struct {
     const hr_checkpoint_events *events;
@@ -44,7 +45,8 @@ static hr_status judge(looking *l, int64_t step, bool thorough, hr_error *err)
                                     err);
     if (status == HR_OK) status = hr_shelf_read(l->shelf, step, l->memory, &l->manifest, err);
     if (status != HR_OK || !thorough) return status;
-    return hr_shelf_verify(l->place, &l->manifest, &reader, err);
+    status = hr_shelf_verify(l->place, &l->manifest, &reader, err);
+    return status == HR_OK ? hr_resume_check_sense(l->place, &l->manifest, err) : status;
 }
 
 static void tell(looking *l, int64_t step, const char *problem)
