@@ -76,8 +76,8 @@ typedef struct {
         } rope_scaling;                 /* llama */
         struct {
             int32_t pattern; /* hr_pattern of ops/attention: dense, local, global, mixed */
-            int64_t window, stride, block;
-            int64_t sliding_window; /* tokens; llama; 0: none */
+            int64_t window, stride, block; /* stride 0: the pattern's own */
+            int64_t sliding_window;        /* tokens; llama; 0: none */
         } attention;
     } model;
     struct {
@@ -189,6 +189,9 @@ bool hr_word_is_near(const char *word, const char *known);
 /* Elements of a head, and heads that have keys and values of their own. Pure. */
 int64_t hr_config_head_dim(const hr_config *config);
 int64_t hr_config_kv_heads(const hr_config *config);
+
+/* Blocks from one that all see to the next, of the patterns that have such. Pure. */
+int64_t hr_config_attention_stride(const hr_config *config);
 
 /* Positions of a model, learned or rotated, and the width of a factorised table. Pure. */
 int64_t hr_config_positions(const hr_config *config);

@@ -14,9 +14,11 @@ enum { HR_STRATEGY_TEXT_BYTES = 8192, HR_TIMES_TEXT_BYTES = 160 };
 /* What a plan comes to. All in bytes unless it says otherwise. */
 typedef struct {
     bool fits;
-    int64_t process_bytes;   /* of the plan chosen; of the smallest one when nothing fits */
-    int64_t minimum_bytes;   /* process bytes of the smallest plan of all */
-    int64_t available_bytes; /* the budget, or what the machine has left */
+    int64_t process_bytes; /* of the plan chosen; of the smallest one when nothing fits */
+    int64_t minimum_bytes; /* process bytes of the smallest plan of all */
+    int64_t
+        available_bytes;   /* the budget; or what the machine has, or has left where that counts */
+    int64_t machine_bytes; /* without a budget: what the machine has, or its cgroup */
     int64_t arena_bytes, floor_bytes;
     int64_t bound_bytes;  /* no arena of this plan is smaller, as far as that is proven */
     int64_t kernel_bytes; /* page tables and kernel: what a cgroup is charged beside the process */

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/number.h"
@@ -23,6 +25,7 @@ static const char *const cache_keys[2][3] = {
     { "total_inactive_file ", "total_active_file ", "total_mapped_file " },
     { "inactive_file ", "active_file ", "file_mapped " }
 };
+static const char *const shared_keys[2] = { "total_shmem ", "shmem " };
 
 static void tighten(int64_t *bound, int64_t value)
 {
@@ -52,27 +55,42 @@ static void take_quota(hr_cgroup *bounds, int64_t quota, int64_t period)
     tighten(&bounds->cpu_thousandths, (quota * 1000 + period - 1) / period);
 }
 
-static int64_t cache_bytes(const char *group, bool v2)
+/* No other process is in a group, nor any group below it. */
+static bool is_alone(const char *group)
+{
+    struct stat there;
+    char text[VALUE_BYTES], own[VALUE_BYTES];
+    snprintf(own, sizeof own, "%d\n", (int)getpid());
+    return stat(group, &there) == 0 && there.st_nlink <= 2 &&
+           read_file(group, "cgroup.procs", text, sizeof text) && !strcmp(text, own);
+}
+
+/* Page cache that is not mapped, and files in memory. */
+static void read_stat(const char *group, bool v2, int64_t *cache, int64_t *shared)
 {
     char text[LIST_BYTES];
     int64_t bytes[3];
-    if (!read_file(group, "memory.stat", text, sizeof text)) return 0;
+    *cache = *shared = 0;
+    if (!read_file(group, "memory.stat", text, sizeof text)) return;
     for (int i = 0; i < 3; i++) bytes[i] = hr_max(0, hr_small_file_number(text, cache_keys[v2][i]));
-    return hr_max(0, bytes[0] + bytes[1] - bytes[2]);
+    *cache = hr_max(0, bytes[0] + bytes[1] - bytes[2]);
+    *shared = hr_max(0, hr_small_file_number(text, shared_keys[v2]));
 }
 
 static void take_memory(const char *group, bool v2, hr_cgroup *bounds)
 {
     const int64_t unlimited = INT64_C(1) << 60; /* version 1 writes a number near 2^63 for "none" */
-    int64_t bytes, used;
+    int64_t bytes, used, cache, shared;
     if (!read_number(group, memory_max_files[v2], &bytes) || bytes < 0 || bytes >= unlimited)
         return;
     tighten(&bounds->memory_max, bytes);
     if (!read_number(group, memory_used_files[v2], &used) || used < 0) return;
-    const int64_t left = hr_max(0, bytes - used + cache_bytes(group, v2));
+    read_stat(group, v2, &cache, &shared);
+    const int64_t left = hr_max(0, bytes - used + cache);
     if (bounds->memory_left >= 0 && left >= bounds->memory_left) return;
     bounds->memory_left = left;
     bounds->memory_left_of = bytes;
+    bounds->memory_own = is_alone(group) ? hr_max(0, used - cache - shared) : -1;
 }
 
 static void read_group(const char *group, bool v2, hr_cgroup *bounds)
@@ -123,7 +141,7 @@ static void read_line(const char *root, char *line, hr_cgroup *bounds)
 
 hr_cgroup hr_cgroup_read(const char *root)
 {
-    hr_cgroup bounds = { -1, -1, -1, -1 };
+    hr_cgroup bounds = { -1, -1, -1, -1, -1 };
     char path[PATH_BYTES], list[LIST_BYTES];
     if (snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >= (int)sizeof path) return bounds;
     if (hr_small_file_read(path, list, sizeof list) < 0) return bounds;

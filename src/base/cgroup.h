@@ -13,6 +13,8 @@ typedef struct {
     int64_t memory_left;     /* bytes that can still be charged, -1: no bound. Page cache that is
                               * not mapped counts as free: the kernel takes it back at need */
     int64_t memory_left_of;  /* the bound of the group that has the least left */
+    int64_t memory_own;      /* of what that group is charged for, what this process is, tables and
+                              * all, where it is the only one in there; -1: it is not */
 } hr_cgroup;
 
 /* Reads <root>/proc/self/cgroup and the groups below <root>/sys/fs/cgroup. What cannot be read

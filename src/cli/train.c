@@ -179,6 +179,15 @@ static void forgive_reader(void)
     clearerr(stdout);
 }
 
+/* Where a run without --out keeps the tokens of its texts: with what calibration measured. */
+static hr_status take_cache(hr_config *config, hr_error *err)
+{
+    char directory[HR_PATH_BYTES];
+    if (config->train.out[0] || config->data.cache[0]) return HR_OK;
+    const char *cache = hr_cli_calibrations(directory, sizeof directory);
+    return cache ? hr_config_set(config, "data.cache", cache, err) : HR_OK;
+}
+
 int hr_cli_train(const hr_cli_arguments *arguments)
 {
     hr_config config;
@@ -187,7 +196,8 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     char calibrations[HR_PATH_BYTES];
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
     catch_requests();
-    if (hr_cli_recipe(arguments, &config, &err) != HR_OK) return hr_cli_fail(&err);
+    if (hr_cli_recipe(arguments, &config, &err) != HR_OK || take_cache(&config, &err) != HR_OK)
+        return hr_cli_fail(&err);
     const hr_train_options options = {
         .events = { .context = &s,
                     .preparing = show_preparing,

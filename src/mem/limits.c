@@ -18,7 +18,7 @@ static hr_room least(hr_room a, hr_room b)
 hr_room hr_room_memory(void)
 {
     char text[TEXT_BYTES];
-    hr_room room = { INT64_MAX, INT64_MAX, "the memory of this machine" };
+    hr_room room = { INT64_MAX, INT64_MAX, 0, "the memory of this machine" };
     hr_small_file_read("/proc/meminfo", text, sizeof text);
     const int64_t available = hr_small_file_number(text, "MemAvailable:");
     if (available >= 0) {
@@ -28,7 +28,7 @@ hr_room hr_room_memory(void)
     const hr_cgroup group = hr_cgroup_read("");
     if (group.memory_left < 0) return room;
     return least(room, (hr_room){ group.memory_left, group.memory_left_of,
-                                  "the memory limit of this cgroup" });
+                                  hr_max(0, group.memory_own), "the memory limit of this cgroup" });
 }
 
 /* Pages of files are left out: others may have been charged for them, and then none come back. */
@@ -36,19 +36,20 @@ int64_t hr_room_process_bytes(void)
 {
     char text[TEXT_BYTES];
     int64_t bytes = INT64_MAX;
-    const int64_t left = hr_room_memory().left_bytes;
+    const hr_room room = hr_room_memory();
     hr_small_file_read("/proc/self/status", text, sizeof text);
-    const int64_t own = hr_max(0, hr_small_file_number(text, "RssAnon:")) * 1024;
-    return hr_checked_add(left, own, &bytes) ? bytes : INT64_MAX;
+    const int64_t anonymous = hr_max(0, hr_small_file_number(text, "RssAnon:")) * 1024;
+    const int64_t own = room.own_bytes ? room.own_bytes : anonymous;
+    return hr_checked_add(room.left_bytes, own, &bytes) ? bytes : INT64_MAX;
 }
 
 static hr_room room_of_ulimit(int resource, int64_t used, const char *name)
 {
     struct rlimit limit;
     if (getrlimit(resource, &limit) || limit.rlim_cur >= INT64_MAX)
-        return (hr_room){ INT64_MAX, INT64_MAX, "the address space" };
+        return (hr_room){ INT64_MAX, INT64_MAX, 0, "the address space" };
     const int64_t whole = (int64_t)limit.rlim_cur;
-    return (hr_room){ hr_max(0, whole - used), whole, name };
+    return (hr_room){ hr_max(0, whole - used), whole, 0, name };
 }
 
 hr_room hr_room_address(void)

@@ -10,6 +10,8 @@
 typedef struct {
     int64_t left_bytes;  /* that can still be taken; INT64_MAX: no limit */
     int64_t whole_bytes; /* of the limit itself */
+    int64_t own_bytes;   /* of what is taken already, this process's, with what the kernel keeps for
+                          * it; 0: not known, others are under the same limit */
     const char *name;    /* "the memory of this machine"; lives as long as the program */
 } hr_room;
 

@@ -172,9 +172,10 @@ hr_status hr_memory_stacks_open(hr_memory *memory, int64_t bytes, void **stacks,
  * cgroup the kernel does not refuse, it kills. */
 static hr_status admit(const hr_plan *plan, hr_error *err)
 {
-    const int64_t needed = plan->process_bytes - hr_max(0, hr_process_now_bytes()) +
-                           hr_process_kernel_bytes(plan->process_bytes, plan->threads);
     const hr_room room = hr_room_memory();
+    const int64_t own = room.own_bytes ? room.own_bytes : hr_max(0, hr_process_now_bytes());
+    const int64_t needed = plan->process_bytes - own +
+                           hr_process_kernel_bytes(plan->process_bytes, plan->threads);
     return needed > room.left_bytes ? refuse("run", needed, room, err) : HR_OK;
 }
 

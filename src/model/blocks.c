@@ -103,7 +103,7 @@ static hr_attention_mask mask_of(const hr_config *config)
     return (hr_attention_mask){ config->model.attention.pattern,
                                 (int32_t)config->model.attention.block,
                                 (int32_t)config->model.attention.window,
-                                (int32_t)config->model.attention.stride };
+                                (int32_t)hr_config_attention_stride(config) };
 }
 
 hr_attention_attr hr_block_attention(const hr_config *config)

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/number.h"
 #include "model/config_keys.h"
+#include "ops/attention/attention.h"
 
 _Static_assert(HR_CONFIG_ROWS_MAX <= 64 * HR_CONFIG_GIVEN_WORDS, "a bit for every key");
 
@@ -148,6 +149,13 @@ int64_t hr_config_head_dim(const hr_config *config)
 {
     const int64_t given = config->model.head_dim;
     return given ? given : config->model.d_model / config->model.n_heads;
+}
+
+int64_t hr_config_attention_stride(const hr_config *config)
+{
+    const int64_t given = config->model.attention.stride;
+    if (given) return given;
+    return config->model.attention.pattern == HR_PATTERN_MIXED ? 4 : 2;
 }
 
 int64_t hr_config_kv_heads(const hr_config *config)

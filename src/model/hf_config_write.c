@@ -42,6 +42,8 @@ static const char *value_of(const writing *w, const hr_hf_option *row, char text
     if (!strcmp(row->names, "use_sliding_window") && w->config->model.attention.sliding_window)
         return "true";
     if (!row->key || hr_config_row_find(row->key) < 0) return row->value;
+    if (!strcmp(row->key, "model.attention.stride") && !w->config->model.attention.stride)
+        return NULL; /* the pattern's own */
     if (!strcmp(row->key, "model.n_kv_heads"))
         snprintf(text, HR_PATH_BYTES, "%lld", (long long)hr_config_kv_heads(w->config));
     else if (!strcmp(row->key, "model.head_dim"))

@@ -100,7 +100,7 @@ const hr_hf_option hr_hf_options[] = {
     { "nlgomq3ye", "attention_pattern", "model.attention.pattern", "dense" },
     { "nlgomq3ye", "attention_block", "model.attention.block", "64" },
     { "nlgomq3ye", "attention_window", "model.attention.window", "1" },
-    { "nlgomq3ye", "attention_stride", "model.attention.stride", "2" },
+    { "nlgomq3ye", "attention_stride", "model.attention.stride", "auto" },
 
     /* from HR_HF_WRITTEN on: at their one value they say nothing, and are not written */
     { "l", "is_llama_config", NULL, "true" },

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum {
+    VERSION = 1, /* of the file */
     RECORDS_MAX = 1 << 17,
     ACCESSES_MAX = 1 << 21,
     EVENTS_MAX = 1 << 22,
@@ -151,9 +152,14 @@ static hr_status read_head(hr_judged_plan *plan)
 {
     record r = whole(plan), machine = { plan, NULL, "machine", -1, NULL };
     const char *kernels;
-    int64_t unused;
+    int64_t version, unused;
     if (!is(r.object, HR_JUDGED_OBJECT)) return wrong(&r, "its content", "an object");
-    hr_status status = integer(&r, "version", 1, 1, &unused);
+    hr_status status = integer(&r, "version", 1, INT32_MAX, &version);
+    if (!status && version != VERSION)
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "plan file: version is %lld, and %d is known; write it again with headroom "
+                       "plan --out",
+                       (long long)version, VERSION);
     machine.object = member(&r, "machine");
     if (!status && !is(machine.object, HR_JUDGED_OBJECT)) return wrong(&r, "machine", "an object");
     if (!status) status = text(&machine, "kernels", &kernels);
@@ -455,7 +461,11 @@ static hr_status parse(const char *path, char *text, int64_t bytes, hr_judged_pl
     int32_t line = 1;
     const hr_status status = hr_judged_parse(text, bytes, &plan->json, &line);
     if (status == HR_CORRUPT)
-        return hr_fail(plan->err, status, "plan file %s, line %d: not JSON", path, line);
+        return hr_fail(
+            plan->err, status,
+            "plan file %s, line %d: not JSON; verify takes a file that headroom plan --out "
+            "wrote",
+            path, line);
     return status ? hr_fail(plan->err, status, "plan file %s: no memory to read it", path) : HR_OK;
 }
 

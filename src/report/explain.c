@@ -70,10 +70,11 @@ static void put_answer(hr_writer *writer, const hr_style *style, const hr_config
                        const hr_plan_answer *answer)
 {
     const int64_t margin = answer->available_bytes - answer->process_bytes;
+    const char *room = answer->available_bytes == answer->machine_bytes ? "this machine has"
+                                                                        : "this machine has left";
     hr_put(writer, "\n%sfits%s\n", style->good, style->plain);
     put_line(writer, "the process", answer->process_bytes, "");
-    put_line(writer, config->memory.budget ? "budget" : "this machine has left",
-             answer->available_bytes, "");
+    put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, "");
     put_line(writer, "margin", margin, "");
     if (answer->minimum_bytes)
         put_line(writer, "smallest plan", answer->minimum_bytes,

@@ -76,19 +76,29 @@ static int64_t account(const trial *t, int64_t arena_bytes)
     return plan->process_bytes;
 }
 
-/* The largest arena with which the process is within what is available; below 0: none. A budget is
- * for the process; a machine also has to hold the page tables. */
+/* What has to be available for an arena. A budget is for the process; a machine also has to hold
+ * the page tables. */
+static int64_t needed_bytes(const trial *t, int64_t arena)
+{
+    const int64_t process = account(t, arena);
+    return t->admission->config.memory.budget
+               ? process
+               : process + hr_process_kernel_bytes(process, t->threads);
+}
+
+/* The largest one for which there is enough; below 0: none. */
 static int64_t arena_limit(const trial *t)
 {
-    const hr_admission *a = t->admission;
-    const int64_t page = hr_page_bytes(), available = a->answer.available_bytes;
-    const int64_t beside = a->config.memory.budget ? 0
-                                                   : hr_process_kernel_bytes(available, t->threads);
-    int64_t arena = (available - beside) / page * page;
-    if (account(t, 0) > available - beside) return -1;
-    while (arena > 0 && account(t, arena) > available - beside)
-        arena -= hr_round_up(account(t, arena) - (available - beside), page);
-    return arena;
+    const int64_t page = hr_page_bytes(), most = INT64_MAX / 4; /* sums of it stay numbers */
+    const int64_t available = hr_min(t->admission->answer.available_bytes, most);
+    int64_t fits = 0, too_many = available / page + 1;
+    if (needed_bytes(t, 0) > available) return -1;
+    while (too_many - fits > 1) {
+        const int64_t pages = fits + (too_many - fits) / 2;
+        if (needed_bytes(t, pages * page) <= available) fits = pages;
+        else too_many = pages;
+    }
+    return fits * page;
 }
 
 /* Begins to search, or goes on: building a plan takes the same room. */
@@ -405,12 +415,16 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
     a->run_bytes = hr_run_bytes(config);
     answer->available_bytes = config->memory.budget ? config->memory.budget
                                                     : hr_room_process_bytes();
+    answer->machine_bytes = config->memory.budget ? 0 : hr_room_memory().whole_bytes;
     status = search(t, aim, err);
     if (status != HR_OK) return status;
     const hr_strategy *strategy = &a->compiled.strategy;
     a->config.memory.micro_batch = strategy->micro_batch ? strategy->micro_batch
                                                          : config->train.batch;
     describe(t);
+    /* What others leave changes while one looks: it is told where a plan takes nearly all of it. */
+    if (answer->machine_bytes && answer->process_bytes <= answer->available_bytes / 8 * 7)
+        answer->available_bytes = answer->machine_bytes;
     return HR_OK;
 }
 

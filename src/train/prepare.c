@@ -135,10 +135,6 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
     const hr_config_data data = hr_config_data_of(config);
     if (!*data.train_text && !*data.train_rows)
         return hr_fail(err, HR_USAGE, "no text to train on; give data.train=FILE");
-    if (has_text(config) && !config->data.cache[0] && !config->train.out[0])
-        return hr_fail(err, HR_USAGE,
-                       "nowhere to keep the tokens of %s; give --out DIR or data.cache=DIR",
-                       *data.train_text ? data.train_text : data.valid_text);
     hr_status status = HR_OK;
     if (config->model.from[0]) status = hr_weights_in_check(config->model.from, err);
     const hr_corpus_desc corpus = describe_corpus(config);
@@ -147,6 +143,10 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
     if (status == HR_OK && has_text(config)) status = hr_text_check_file(&text, err);
     if (status == HR_OK) status = check_rows(data.train_rows, err);
     if (status == HR_OK) status = check_rows(data.valid_rows, err);
+    if (status == HR_OK && has_text(config) && !config->data.cache[0] && !config->train.out[0])
+        return hr_fail(err, HR_USAGE,
+                       "nowhere to keep the tokens of %s; give --out DIR or data.cache=DIR",
+                       *data.train_text ? data.train_text : data.valid_text);
     if (status == HR_OK) status = check_out(config->train.out, err);
     if (status == HR_OK) status = check_cache(config->data.cache, err);
     return status == HR_OK ? check_metrics(config, metrics, err) : status;

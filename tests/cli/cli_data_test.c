@@ -301,6 +301,8 @@ static void rows_that_do_not_fit_the_run_are_refused(void **state)
           "nowhere to keep the tokens of text.txt; give --out DIR or data.cache=DIR", HR_USAGE },
         { "train tiny.yaml", "no text to train on; give data.train=FILE", HR_USAGE },
     };
+    unsetenv("XDG_CACHE_HOME"); /* of this test's process alone */
+    unsetenv("HOME");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("%s", cases[i].words), cases[i].code);
         assert_said(cases[i].sentence);

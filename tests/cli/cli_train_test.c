@@ -40,6 +40,23 @@ static void a_run_ends_with_metrics_weights_and_its_promise(void **state)
     assert_int_equal(lines, 4);
 }
 
+/* Without --out tokens go where calibrations go, and nothing else is kept. */
+static void without_a_folder_the_tokens_are_in_the_cache(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    static const char command[] =
+        "XDG_CACHE_HOME=$PWD/cache \"$HEADROOM\" train tiny.yaml data.train=text.txt >out.txt "
+        "2>err.txt";
+    assert_int_equal(WEXITSTATUS(system(command)), HR_OK);
+    assert_int_equal(system("ls cache/headroom/*.tokens >list.txt"), 0);
+    assert_int_equal(WEXITSTATUS(system(command)), HR_OK);
+    get("out.txt", out);
+    assert_non_null(strstr(out, "(tokenized before)"));
+    assert_int_equal(system("test $(ls | wc -l) = 6"), 0); /* recipe, text, three outputs, cache */
+}
+
 /* Every path is looked at before anything is planned or made: with a budget that nothing fits it is
  * still the path that is wrong, and there is no `run`. */
 static void what_is_missing_is_told_before_a_plan_is_made(void **state)
@@ -75,6 +92,8 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
         { "data.train=text.txt",
           "nowhere to keep the tokens of text.txt; give --out DIR or data.cache=DIR" },
     };
+    unsetenv("XDG_CACHE_HOME"); /* of this test's process alone */
+    unsetenv("HOME");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("train tiny.yaml --fresh --budget 1 %s", cases[i].words), HR_USAGE);
         assert_said(cases[i].reason);
@@ -206,7 +225,7 @@ static void a_run_takes_what_its_cgroup_leaves(void **state)
                 command, sizeof command,
                 "echo %lld 2>no.txt >%s/%s && echo $$ >%s/cgroup.procs && exec \"$HEADROOM\" %s "
                 ">out.txt 2>err.txt",
-                (long long)(k ? needed + (3 << 20) : needed - (1 << 20)), folder, groups[i + 1],
+                (long long)(k ? needed : needed - (1 << 20)), folder, groups[i + 1],
                 folder, train);
             codes[k] = WEXITSTATUS(system(command));
             get("err.txt", err);
@@ -467,6 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_run_ends_with_metrics_weights_and_its_promise),
         IN_A_FOLDER(what_is_missing_is_told_before_a_plan_is_made),
+        IN_A_FOLDER(without_a_folder_the_tokens_are_in_the_cache),
         IN_A_FOLDER(a_short_text_is_named_with_what_to_type),
         IN_A_FOLDER(the_most_words_of_a_key_are_those_of_the_table),
         IN_A_FOLDER(a_cache_without_shards_has_to_be_writable),

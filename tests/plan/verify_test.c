@@ -250,7 +250,8 @@ static const lie lies[] = {
     { "loops/2/repeats", "0", HR_CORRUPT, "loop 2: repeats must be a whole number from 1" },
     { "steps/4/loop", "3", HR_CORRUPT, "the innermost loop around it is 4 (chunk)" },
     /* forms */
-    { "version", "2", HR_CORRUPT, "plan file: version must be a whole number from 1 to 1" },
+    { "version", "2", HR_CORRUPT,
+      "plan file: version is 2, and 1 is known; write it again with headroom plan --out" },
     { "machine", "-", HR_CORRUPT, "plan file: machine must be an object" },
     { "machine/threads", "0", HR_CORRUPT, "machine: threads must be" },
     { "loops", "[]", HR_CORRUPT, "plan file: loops must be a list of 1 to" },

@@ -84,7 +84,6 @@ static hr_config needle_config(int32_t pattern)
     config.model.attention.pattern = pattern;
     config.model.attention.block = 8;
     config.model.attention.window = 1;
-    config.model.attention.stride = pattern == HR_PATTERN_MIXED ? 4 : 2;
     return config;
 }
 
