@@ -17,7 +17,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-SAVED, KILLED = 75, -signal.SIGKILL
+DIVERGED, SAVED, KILLED = 6, 75, -signal.SIGKILL
 UNSAVED = (128 + signal.SIGTERM, 128 + signal.SIGINT)
 # A signal that comes before the program looks for it ends it as it would any other.
 DEFAULT = (-signal.SIGTERM, -signal.SIGINT)
@@ -49,7 +49,7 @@ class Run:
     def __init__(self, program, words, out):
         self.program, self.words, self.out = str(program), [str(word) for word in words], out
         self.shelf, self.log = out / "checkpoints", out / "metrics.jsonl"
-        self.process, self.said = None, ""
+        self.process, self.code, self.said = None, None, ""
 
     def start(self, *more):
         self.began = time.monotonic()
@@ -60,7 +60,7 @@ class Run:
 
     def end(self):
         """Waits; the code. What it said is there then."""
-        code = self.process.wait(timeout=3600)
+        code = self.code = self.process.wait(timeout=3600)
         self.said = self.saying()
         self.said_file.close()
         self.process = None
