@@ -13,21 +13,11 @@
 #include "base/file.h"
 #include "base/region.h"
 #include "text/blocks.h"
+#include "text/counting.h"
 #include "text/scan.h"
 #include "text/shard.h"
 #include "text/tokens.h"
 #include "text/vocabulary.h"
-
-/* After the table is full, how often the text is read again at most to count all of its words: as
- * often as this many bytes have it (a minute or two), and so often in any case. */
-enum { RECOUNTS_LEAST = 32 };
-#define RECOUNT_BYTES (INT64_C(32) << 30)
-
-/* The words whose hash, turned by half, lies from first to last. Turned, because a table goes by
- * the first bits: those of a share would crowd in one part of it. */
-typedef struct {
-    uint64_t first, last;
-} share;
 
 /* What the passes work with; everything lies in the caller's memory. */
 typedef struct {
@@ -61,13 +51,6 @@ static bool in_range(const hr_text_desc *desc)
            desc->words_max <= HR_WORDS_MAX;
 }
 
-/* Words that the memory of the table is for: any one word has to fit, and as much again, so that
- * the words of a text can be counted in not too many shares. */
-static int64_t table_words(const hr_text_desc *desc)
-{
-    return hr_max(desc->words_max, 2 * HR_WORD_BYTES / HR_WORDS_TEXT_BYTES);
-}
-
 int64_t hr_text_prepare_bytes(const hr_text_desc *desc)
 {
     if (!in_range(desc)) return 0;
@@ -79,7 +62,7 @@ int64_t hr_text_prepare_bytes(const hr_text_desc *desc)
         bytes += hr_round_up(facts.bytes, 64) + HR_TOKENS_STAGING;
     if (desc->tokenizer == HR_TOKENIZER_WORDS)
         bytes += HR_WORD_BYTES + hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size) +
-                 hr_words_bytes(table_words(desc)) +
+                 hr_words_bytes(hr_counting_table_words(desc)) +
                  hr_round_up((desc->vocab_size - HR_WORDS_SPECIAL) * (int64_t)sizeof(uint32_t), 64);
     return bytes;
 }
@@ -100,7 +83,7 @@ static void place(prepare *p, hr_region *region)
     p->word = hr_region_take(region, 1, HR_WORD_BYTES);
     p->vocabulary_memory = hr_region_take(region, 1,
                                           hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size));
-    p->table_memory = hr_region_take(region, 1, hr_words_bytes(table_words(desc)));
+    p->table_memory = hr_region_take(region, 1, hr_words_bytes(hr_counting_table_words(desc)));
     p->order = hr_region_take(region, desc->vocab_size - HR_WORDS_SPECIAL, sizeof(uint32_t));
     HR_ASSERT(p->word && p->vocabulary_memory && p->table_memory && p->order);
 }
@@ -156,144 +139,18 @@ static hr_status identify(prepare *p, const hr_documents *documents, hr_shard_in
     return HR_OK;
 }
 
-/* What identify saw must be what a later pass read. */
-static hr_status check_unchanged(prepare *p, const hr_documents *documents, hr_text_hash hash,
-                                 int64_t *bad_lines)
-{
-    hr_text_hash seen = documents->seen(documents->context, bad_lines);
-    if (documents->holds) seen.high ^= (uint64_t)(p->desc->document_end + 1);
-    if (hr_text_hash_equal(seen, hash)) return HR_OK;
-    return hr_fail(p->err, HR_FAILURE, "%s: changed while it was read: run again", documents->name);
-}
-
-/* Counts the words of a piece that belong to a share. */
-static hr_status count_piece(prepare *p, hr_scan *scan, share of, bool *full)
-{
-    for (;;) {
-        int64_t bytes;
-        const hr_status status = hr_scan_next(scan, &bytes, p->err);
-        if (status != HR_OK || bytes == 0) return status;
-        const uint64_t hash = hr_words_hash(p->word, bytes);
-        const uint64_t turned = hash << 32 | hash >> 32;
-        if (turned < of.first || turned > of.last) continue;
-        const int64_t index = hr_words_add(&p->table, p->word, bytes, hash);
-        *full = index < 0;
-        if (*full) return HR_OK;
-        p->table.words[index].count++;
-    }
-}
-
-static hr_status count_part(prepare *p, int32_t part, share of, const char *work, bool *full)
-{
-    const hr_documents *documents = &p->desc->train[part];
-    int64_t bad_lines;
-    hr_scan scan = hr_scan_over(p->word);
-    hr_piece piece = { .path = "" };
-    hr_status status = documents->open(documents->context, work, p->progress, p->err);
-    while (status == HR_OK && !*full) {
-        status = documents->next(documents->context, &piece, p->err);
-        if (status != HR_OK || !piece.path) break;
-        hr_scan_take(&scan, &piece);
-        if (!piece.forget) status = count_piece(p, &scan, of, full);
-    }
-    if (status == HR_OK && !*full)
-        status = check_unchanged(p, documents, p->train[part].source, &bad_lines);
-    documents->close(documents->context);
-    return status;
-}
-
-/* Counts the words of all parts that belong to a share.
- *
- *   full  out; the table could not take them all */
-static hr_status count_words(prepare *p, share of, const char *work, bool *full)
-{
-    hr_status status = HR_OK;
-    hr_words_clear(&p->table);
-    *full = false;
-    for (int32_t i = 0; i < p->desc->train_count && status == HR_OK && !*full; i++)
-        status = count_part(p, i, of, work, full);
-    return status;
-}
-
-/* What sentences call the training text. */
-static const char *train_name(const prepare *p)
-{
-    return p->desc->train_count == 1 ? p->desc->train->name : "data.train";
-}
-
-typedef struct {
-    int64_t words, bytes;
-    bool more; /* than these */
-} distinct;
-
-/* Whether words as many and as long again would fit. */
-static bool is_half_empty(const hr_word_table *table)
-{
-    return table->word_count <= table->words_max / 2 && table->text_bytes <= table->text_max / 2;
-}
-
-/* Counts the distinct words share by share. One that is too large for the table is halved; behind
- * one that left half of it empty comes one twice as large. A share begins at a multiple of its
- * width. */
-static hr_status count_distinct(prepare *p, distinct *all)
-{
-    int64_t text_bytes = 1;
-    for (int32_t i = 0; i < p->desc->train_count; i++) text_bytes += p->train[i].source_bytes;
-    const int64_t readings = hr_max(RECOUNTS_LEAST, RECOUNT_BYTES / text_bytes);
-    uint64_t first = 0, width = UINT64_MAX / 2 + 1;
-    *all = (distinct){ .more = true };
-    p->table = hr_words_place(p->table_memory, table_words(p->desc));
-    for (int64_t i = 0; i < readings && all->more; i++) {
-        const share of = { first, first + (width - 1) };
-        char work[64];
-        bool full;
-        snprintf(work, sizeof work, "counting all words, %.0f %% done",
-                 0x1p-64 * 100 * (double)first);
-        const hr_status status = count_words(p, of, work, &full);
-        if (status != HR_OK) return status;
-        if (full && width == 1) break;
-        if (full) width /= 2;
-        if (full) continue;
-        all->words += p->table.word_count;
-        all->bytes += p->table.text_bytes;
-        all->more = of.last < UINT64_MAX;
-        first = of.last + 1;
-        const bool wider = is_half_empty(&p->table) && width <= UINT64_MAX / 4;
-        if (wider && first % (2 * width) == 0) width *= 2;
-    }
-    return HR_OK;
-}
-
-/* The table was too small for the text: says how large it would have to be. */
-static hr_status refuse_words(prepare *p)
-{
-    const int64_t words_max = p->desc->words_max;
-    distinct all;
-    const hr_status status = count_distinct(p, &all);
-    if (status != HR_OK) return status;
-    const int64_t by_text = (all.bytes + HR_WORDS_TEXT_BYTES - 1) / HR_WORDS_TEXT_BYTES;
-    const int64_t needed = hr_max(all.words, by_text) + all.more;
-    return hr_fail(p->err, HR_USAGE,
-                   "%s: has %s%lld distinct words of %lld bytes, and data.words_max=%lld has room "
-                   "for %lld of %lld bytes: type data.words_max=%lld%s",
-                   train_name(p), all.more ? "more than " : "", (long long)all.words,
-                   (long long)all.bytes, (long long)words_max, (long long)words_max,
-                   (long long)(words_max * HR_WORDS_TEXT_BYTES), (long long)needed,
-                   all.more ? " or more" : "");
-}
-
 /* Counts the training text and writes the vocabulary's file. */
 static hr_status make_vocabulary(prepare *p, const char *name, hr_text_hash train)
 {
-    bool full;
-    hr_status status = count_words(p, (share){ 0, UINT64_MAX }, "counting words", &full);
-    if (status == HR_OK && full) return refuse_words(p);
+    hr_counting counting = { p->desc,         p->progress, p->train, p->word,
+                             p->table_memory, &p->table,   p->err };
+    hr_status status = hr_counting_run(&counting);
     if (status != HR_OK) return status;
     if (p->table.word_count == 0)
         return hr_fail(p->err, HR_CORRUPT,
                        "%s: has no words, only white space: type data.train=FILE "
                        "of one that has words",
-                       train_name(p));
+                       hr_text_train_name(p->desc));
     const int64_t kept = hr_words_rank(&p->table, p->order, p->desc->vocab_size - HR_WORDS_SPECIAL);
     return hr_vocabulary_write(p->desc->cache, name, &p->table, p->order, kept, p->desc->vocab_size,
                                train, p->shard_memory, p->err);
@@ -467,7 +324,8 @@ static hr_status try_shard(prepare *p, const hr_documents *documents, const char
     if (status == HR_OK) status = encode(p, documents, writer, info, masks);
     const bool again = *masks != had_masks;
     if (status == HR_OK && !again)
-        status = check_unchanged(p, documents, info->source, &info->bad_lines);
+        status = hr_text_check_unchanged(p->desc, documents, info->source, &info->bad_lines,
+                                         p->err);
     documents->close(documents->context);
     if (status == HR_OK && !again) return hr_shard_commit(writer, info, p->err);
     hr_shard_abort(writer);
@@ -590,7 +448,7 @@ static hr_status prepare_vocabulary(prepare *p, hr_text_hash train, hr_vocabular
     if (hr_text_hash_equal(info->source, train)) return HR_OK;
     return hr_fail(err, HR_CORRUPT,
                    "%s: was made from another text than %s: delete the file and run again",
-                   text->vocabulary, train_name(p));
+                   text->vocabulary, hr_text_train_name(p->desc));
 }
 
 /* ---- all of it */
