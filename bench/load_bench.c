@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/load_bench.c - a folder of about 1 GB into the weights of a model that is only evaluated,
- * beside reading the same file and keeping none of it: with the file in no cache, and in memory.
- * Best of a few rounds in turn; and the most that the process ever had, beside the weights.
+/* bench/load_bench.c - a folder of about 1 GB into a model's weights, beside reading the same file
+ * and keeping none of it: with the file in no cache, and in memory. Best of a few rounds in turn;
+ * and the most that the process ever had, beside the weights.
  *
- *     load_bench [folder [threads [f32|bf16 [rounds]]]]
+ *     load_bench [folder [threads [type [format [rounds]]]]]
+ *
+ *     type    of the file: f32, f16, bf16
+ *     format  what of it is kept: fp32, bf16, or both (bf16 and its fp32 masters, as in training)
  *
  * The folder (/tmp) takes the file meanwhile. */
 #define _GNU_SOURCE
@@ -16,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "base/random.h"
 #include "mem/process.h"
 #include "model/assemble.h"
@@ -29,11 +33,12 @@ typedef struct {
     hr_program program;
     hr_pool pool;
     hr_weights_in in;
-    void **weights; /* [param_count] */
+    void **weights;  /* [param_count] */
+    float **masters; /* [param_count], null: the weights are */
     void *staging;
     int64_t weight_bytes, file_bytes;
     char path[512];
-    bool wide; /* fp32, and the file too */
+    const char *type, *format;
 } bench;
 
 /* Touched whole; weights in huge pages where the system grants them, as an arena is. */
@@ -61,16 +66,20 @@ static void write_model(bench *b)
     static char header[1 << 20];
     static uint32_t noise[PIECE_BYTES / 4];
     int64_t used = 8, begin = 0;
-    const int64_t size = b->wide ? 4 : 2;
+    const int64_t size = strcmp(b->type, "f32") ? 2 : 4;
     FILE *file = fopen(b->path, "wb");
     if (!file) abort();
+    const uint32_t one = strcmp(b->type, "f16") ? 0x3f003f00 : 0x3c003c00;
     for (int64_t i = 0; i < PIECE_BYTES / 4; i++)
-        noise[i] = ((uint32_t)hr_random_mix((uint64_t)i) & 0x807f807f) | 0x3f003f00;
+        noise[i] = ((uint32_t)hr_random_mix((uint64_t)i) & 0x807f807f) | one;
     for (int32_t p = 0; p < b->program.param_count; p++) {
         const hr_param *param = &b->program.params[p];
         const int64_t K = param->dims[0], N = param->dims[1], end = begin + K * hr_max(N, 1) * size;
         used += sprintf(header + used, "%c\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld", p ? ',' : '{',
-                        param->external_name, b->wide ? "F32" : "BF16",
+                        param->external_name,
+                        size == 4         ? "F32"
+                        : *b->type == 'f' ? "F16"
+                                          : "BF16",
                         (long long)(param->external_transposed ? N : K));
         if (N)
             used += sprintf(header + used, ",%lld",
@@ -124,7 +133,7 @@ static times load_all(bench *b)
     for (int32_t p = 0; p < b->program.param_count; p++) {
         const hr_param *param = &b->program.params[p];
         const bool narrow = param->weight != param->master;
-        must(hr_load(&b->in, p, &b->pool, narrow ? NULL : b->weights[p],
+        must(hr_load(&b->in, p, &b->pool, narrow ? b->masters[p] : b->weights[p],
                      narrow ? b->weights[p] : NULL, b->staging, HR_LOAD_STAGING_BYTES, NULL, &err),
              &err);
     }
@@ -135,6 +144,7 @@ static void open_model(bench *b)
 {
     hr_error err;
     const int64_t bytes = 64 << 20;
+    const bool both = !strcmp(b->format, "both");
     hr_region region = hr_region_over(take(bytes), bytes);
     hr_config_default(&b->config);
     b->config.model.family = HR_FAMILY_LLAMA;
@@ -142,21 +152,26 @@ static void open_model(bench *b)
     b->config.model.n_heads = 16;
     b->config.model.d_ff = F;
     b->config.model.vocab_size = V;
-    b->config.model.n_layers = b->wide ? LAYERS / 2 - 1 : LAYERS;
-    b->config.train.format = b->wide ? HR_FORMAT_FP32 : HR_FORMAT_BF16;
+    b->config.model.n_layers = strcmp(b->type, "f32") ? LAYERS : LAYERS / 2 - 1;
+    b->config.train.format = strcmp(b->format, "fp32") ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
     must(hr_model_assemble(&b->config, 1, &region, &b->program, &err), &err);
     madvise(region.base + hr_round_up(region.used, 4096),
             (size_t)(bytes - hr_round_up(region.used, 4096)), MADV_DONTNEED);
     b->weights = calloc((size_t)b->program.param_count, sizeof *b->weights);
+    b->masters = calloc((size_t)b->program.param_count, sizeof *b->masters);
     for (int32_t p = 0; p < b->program.param_count; p++) {
         const hr_tensor *tensor = &b->program.tensors[b->program.params[p].weight];
-        b->weight_bytes += hr_tensor_bytes(tensor);
+        b->weight_bytes += hr_round_up(hr_tensor_bytes(tensor), 64);
+        if (both) b->weight_bytes += hr_round_up(2 * hr_tensor_bytes(tensor), 64);
     }
-    char *whole = take(b->weight_bytes + 64 * b->program.param_count);
+    char *whole = take(b->weight_bytes);
     for (int32_t p = 0; p < b->program.param_count; p++) {
         const hr_tensor *tensor = &b->program.tensors[b->program.params[p].weight];
         b->weights[p] = whole;
         whole += hr_round_up(hr_tensor_bytes(tensor), 64);
+        if (!both) continue;
+        b->masters[p] = (float *)whole;
+        whole += hr_round_up(2 * hr_tensor_bytes(tensor), 64);
     }
     b->staging = take(HR_LOAD_STAGING_BYTES);
 }
@@ -168,7 +183,8 @@ static void open_source(bench *b, const char *folder)
     const int64_t kept_bytes = hr_weights_in_bytes(&b->program);
     hr_region scratch = hr_region_over(take(scratch_bytes), scratch_bytes);
     hr_region kept = hr_region_over(take(kept_bytes), kept_bytes);
-    must(hr_weights_in_open(&b->in, &b->program, folder, &kept, &scratch, &err), &err);
+    must(hr_weights_in_open(&b->in, &b->program, folder, hr_cpu_detect(), &kept, &scratch, &err),
+         &err);
     munmap(scratch.base, (size_t)scratch_bytes);
 }
 
@@ -178,8 +194,9 @@ int main(int argc, char **argv)
     hr_error err;
     char folder[480];
     const int32_t threads = argc > 2 ? atoi(argv[2]) : 2;
-    const int32_t rounds = argc > 4 ? atoi(argv[4]) : 5;
-    b.wide = argc > 3 && !strcmp(argv[3], "f32");
+    const int32_t rounds = argc > 5 ? atoi(argv[5]) : 5;
+    b.type = argc > 3 ? argv[3] : "bf16";
+    b.format = argc > 4 ? argv[4] : "bf16";
     snprintf(folder, sizeof folder, "%s/load_bench_XXXXXX", argc > 1 ? argv[1] : "/tmp");
     if (!mkdtemp(folder)) abort();
     snprintf(b.path, sizeof b.path, "%s/model.safetensors", folder);
@@ -199,7 +216,7 @@ int main(int argc, char **argv)
             best[warm][loads].worked = fmin(best[warm][loads].worked, took.worked);
         }
     const double gigabytes = 1e-9 * (double)b.file_bytes;
-    printf("%.3f GB of %s, %d threads\n", gigabytes, b.wide ? "F32" : "BF16", threads);
+    printf("%.3f GB of %s into %s, %d threads\n", gigabytes, b.type, b.format, threads);
     for (int32_t warm = 0; warm < 2; warm++) {
         const times alone = best[warm][0], loading = best[warm][1];
         printf("  %s  pread alone %6.2f GB/s, loading %6.2f GB/s: %3.0f %%; processor time %.3f s, "

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "base/json.h"
 #include "base/writer.h"
 #include "ckpt/safetensors.h"
@@ -72,6 +73,7 @@ typedef struct {
     void *piece;    /* [PIECE_BYTES] as read */
     float *wide;    /* [PIECE_ELEMENTS] */
     uint16_t *half; /* [PIECE_ELEMENTS] */
+    uint32_t cpu_mask;
 } conversion;
 
 int64_t hr_convert_bytes(const char *source)
@@ -217,8 +219,8 @@ static const void *change(const conversion *c, const row *r, int64_t count)
 {
     const bool to_bf16 = r->dtype->kind == HR_STORED_BF16;
     const hr_unpack unpack = {
-        r->from->dtype->kind,    HR_ROWS, count, 1, false, to_bf16 ? NULL : c->wide,
-        to_bf16 ? c->half : NULL
+        r->from->dtype->kind,     HR_ROWS,    count, 1, false, to_bf16 ? NULL : c->wide,
+        to_bf16 ? c->half : NULL, c->cpu_mask
     };
     if (!hr_unpack_take(&unpack, 0, count, c->piece)) return NULL;
     if (to_bf16) {
@@ -469,7 +471,7 @@ static hr_status convert(conversion *c, hr_region *region)
 hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
                         hr_convert_report *report, hr_error *err)
 {
-    conversion c = { .request = request, .err = err };
+    conversion c = { .request = request, .err = err, .cpu_mask = hr_cpu_detect() };
     hr_status status = check_words(&c);
     if (status == HR_OK) status = check_destination(&c);
     if (status == HR_OK) status = hr_stored_open(&c.stored, request->source, region, err);

@@ -16,8 +16,9 @@ typedef struct {
     hr_layout layout;    /* of master and weight */
     int64_t K, N;
     bool transposed;
-    float *master;    /* null: there is none */
-    uint16_t *weight; /* bf16; null: there is none */
+    float *master;     /* null: there is none */
+    uint16_t *weight;  /* bf16; null: there is none */
+    uint32_t cpu_mask; /* base/cpu.h: instructions that may be used */
 } hr_unpack;
 
 static inline int64_t hr_unpack_rows(const hr_unpack *unpack)
@@ -35,7 +36,8 @@ static inline int64_t hr_unpack_width(const hr_unpack *unpack)
 bool hr_unpack_is_flat(const hr_unpack *unpack);
 
 /* Writes rows [first, first + count) of the file, and what is stored beside them and holds zeros.
- * Rows of one panel are quickest together: first and count multiples of HR_PANEL_WIDTH.
+ * Quick are whole panels, first and count multiples of HR_PANEL_WIDTH; of a matrix that is not
+ * transposed, rows by twos.
  *
  *   source  [count, width] in the file's type; where the parameter is flat it may be where the rows
  *           belong

@@ -220,10 +220,10 @@ static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *u
 }
 
 hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const char *path,
-                             hr_region *kept, hr_region *scratch, hr_error *err)
+                             uint32_t cpu_mask, hr_region *kept, hr_region *scratch, hr_error *err)
 {
     hr_stored stored;
-    *in = (hr_weights_in){ .program = program, .path = path };
+    *in = (hr_weights_in){ .program = program, .path = path, .cpu_mask = cpu_mask };
     hr_status status = hr_stored_open(&stored, path, scratch, err);
     if (status != HR_OK) return status;
     uint8_t *used = hr_region_take(scratch, stored.tensor_count, 1);
@@ -258,7 +258,8 @@ static hr_status compare_header(int file, const char *path, const char *header, 
 }
 
 hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, hr_kept kept,
-                                  const char *directory, char *text, int64_t bytes, hr_error *err)
+                                  const char *directory, uint32_t cpu_mask, char *text,
+                                  int64_t bytes, hr_error *err)
 {
     char path[PATH_MAX];
     int64_t file_bytes, offset = hr_weights_header(program, kept, text, bytes);
@@ -266,6 +267,7 @@ hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, 
     in->program = program;
     in->path = hr_kept_name(kept);
     in->file_count = 0;
+    in->cpu_mask = cpu_mask;
     hr_status status = hr_path_join(directory, hr_kept_name(kept), path, sizeof path, err);
     if (status == HR_OK) status = hr_file_open(path, in->files, &file_bytes, err);
     if (status != HR_OK) return status;
@@ -297,7 +299,8 @@ static hr_unpack unpack_of(const hr_weights_in *in, int32_t index)
                         .layout = (hr_layout)tensor->layout,
                         .K = param->dims[0],
                         .N = hr_max(param->dims[1], 1),
-                        .transposed = param->external_transposed && param->dims[1] > 0 };
+                        .transposed = param->external_transposed && param->dims[1] > 0,
+                        .cpu_mask = in->cpu_mask };
 }
 
 static int64_t element_bytes(const hr_unpack *unpack)
@@ -305,14 +308,14 @@ static int64_t element_bytes(const hr_unpack *unpack)
     return unpack->kind == HR_STORED_F32 ? 4 : 2;
 }
 
-/* Whole panels where they fit. */
+/* Whole panels where they fit, else rows by twos, as pairs want them. */
 static int64_t rows_of_piece(const hr_unpack *unpack, int64_t staging_bytes)
 {
     const int64_t row_bytes = hr_unpack_width(unpack) * element_bytes(unpack);
     const int64_t rows = hr_min(staging_bytes / row_bytes, hr_unpack_rows(unpack));
     HR_ASSERT(rows > 0);
-    const bool panels = rows >= HR_PANEL_WIDTH && rows < hr_unpack_rows(unpack);
-    return panels ? rows / HR_PANEL_WIDTH * HR_PANEL_WIDTH : rows;
+    if (rows == 1 || rows == hr_unpack_rows(unpack)) return rows;
+    return rows < HR_PANEL_WIDTH ? rows / 2 * 2 : rows / HR_PANEL_WIDTH * HR_PANEL_WIDTH;
 }
 
 int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t staging_bytes)

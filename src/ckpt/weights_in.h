@@ -25,6 +25,7 @@ typedef struct {
     hr_weights_source *sources; /* [param_count] */
     int *files;                 /* [file_count] descriptors */
     int32_t file_count;
+    uint32_t cpu_mask; /* base/cpu.h: instructions that may be used */
 } hr_weights_in;
 
 /* Bytes of a region that stay for the run. Pure. */
@@ -46,8 +47,8 @@ HR_MUST_CHECK hr_status hr_weights_in_check(const char *path, hr_error *err);
  *          a type that is no number of 16 or 32 bits; a tensor that is none of the model's; a
  *          head beside a table that is the head, and another. */
 HR_MUST_CHECK hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program,
-                                           const char *path, hr_region *kept, hr_region *scratch,
-                                           hr_error *err);
+                                           const char *path, uint32_t cpu_mask, hr_region *kept,
+                                           hr_region *scratch, hr_error *err);
 
 /* Opens a file of a checkpoint instead: its header has to be the program's own, byte for byte, and
  * says nothing that is not known. Takes no memory, so that it may come after the seal.
@@ -57,8 +58,9 @@ HR_MUST_CHECK hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *
  *
  * Errors   CORRUPT  another header, another length. USAGE, FAILURE. */
 HR_MUST_CHECK hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program,
-                                                hr_kept kept, const char *directory, char *text,
-                                                int64_t bytes, hr_error *err);
+                                                hr_kept kept, const char *directory,
+                                                uint32_t cpu_mask, char *text, int64_t bytes,
+                                                hr_error *err);
 
 /* Bytes of scratch for hr_weights_in_open, as the path is now. */
 int64_t hr_weights_in_scratch_bytes(const char *path);

@@ -164,8 +164,8 @@ hr_status hr_session_open(hr_session *s, hr_error *err)
         status = hr_memory_region_open(s->memory, "reading the names of tensors", reading_bytes(s),
                                        &reading, err);
     if (status != HR_OK) return status;
-    status = hr_weights_in_open(&s->weights, program, s->request->folder, &s->tables, &reading,
-                                err);
+    status = hr_weights_in_open(&s->weights, program, s->request->folder, s->cpu_mask, &s->tables,
+                                &reading, err);
     hr_memory_region_close(s->memory, &reading);
     return status;
 }

@@ -172,9 +172,9 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
         if (!there)
             return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", trainer->resume.place,
                            hr_kept_name((hr_kept)kept));
-        status = hr_weights_in_open_kept(&trainer->kept[kept], program, (hr_kept)kept,
-                                         trainer->resume.place, trainer->weights_text,
-                                         hr_weights_text_bytes(program), err);
+        status = hr_weights_in_open_kept(
+            &trainer->kept[kept], program, (hr_kept)kept, trainer->resume.place, trainer->cpu_mask,
+            trainer->weights_text, hr_weights_text_bytes(program), err);
     }
     return status;
 }

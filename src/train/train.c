@@ -108,7 +108,7 @@ static hr_status open_source(run *r, hr_error *err)
                                              hr_weights_in_scratch_bytes(path), &region, err);
     if (status != HR_OK) return status;
     status = hr_weights_in_open(&r->trainer.source, &r->admission.compiled.program, path,
-                                &r->run_region, &region, err);
+                                r->admission.cpu_mask, &r->run_region, &region, err);
     hr_memory_region_close(r->memory, &region);
     return status;
 }
@@ -120,6 +120,7 @@ static hr_status open_run(run *r, hr_error *err)
     const hr_compiled *compiled = &r->admission.compiled;
     hr_status status = hr_memory_region_open(r->memory, "tables of the run", r->admission.run_bytes,
                                              &r->run_region, err);
+    trainer->cpu_mask = r->admission.cpu_mask;
     if (status == HR_OK)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK) status = open_source(r, err);

@@ -56,6 +56,7 @@ typedef struct {
     hr_resume resume; /* what the run goes on from, or went back to */
     /* Files of that, while they are loaded; file_count 0: they are closed. */
     hr_weights_in kept[HR_KEPT_KINDS];
+    uint32_t cpu_mask;                                         /* base/cpu.h: for reading them */
     char *weights_text;                                        /* [hr_weights_text_bytes] */
     char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* identify them */
 } hr_trainer;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unpack_test.c - every type of a file into every layout of memory, element by element against the
- * layout's own index; guard pages behind all of it. */
+ * layout's own index; guard pages behind all of it. In plain C, and by what the machine has. */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/bf16.h"
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "base/random.h"
 #include "ckpt/unpack.h"
 #include "guard.h"
@@ -99,12 +100,18 @@ static void check_padding(const hr_unpack *u)
     free(inside);
 }
 
-static void one_case(hr_stored_kind kind, hr_layout layout, bool transposed, int64_t K, int64_t N,
-                     int32_t outputs, int64_t most)
+/* What the machine has, where `which` is 1. */
+static uint32_t mask_of(int32_t which)
+{
+    return which ? hr_cpu_detect() : 0;
+}
+
+static void one_case(uint32_t cpu_mask, hr_stored_kind kind, hr_layout layout, bool transposed,
+                     int64_t K, int64_t N, int32_t outputs, int64_t most)
 {
     const int64_t stored = hr_layout_elements(layout, K, N);
     hr_guard masters = { 0 }, weights = { 0 };
-    hr_unpack u = { kind, layout, K, N, transposed, NULL, NULL };
+    hr_unpack u = { kind, layout, K, N, transposed, NULL, NULL, cpu_mask };
     void *source = malloc((size_t)(K * N * 4));
     fill(source, kind, K * N, SEED + (uint64_t)(K * 31 + N));
     if (outputs & 1) u.master = hr_guard_open(&masters, stored * 4);
@@ -130,19 +137,21 @@ static void every_type_goes_into_every_layout(void **state)
     for (int32_t kind = HR_STORED_F32; kind <= HR_STORED_BF16; kind++)
         for (int32_t layout = HR_ROWS; layout <= HR_PANEL_PAIR; layout++)
             for (int32_t transposed = 0; transposed < 2; transposed++)
-                for (int32_t i = 0; i < SIZES * SIZES; i++, turn++)
-                    one_case((hr_stored_kind)kind, (hr_layout)layout, transposed, sizes[i / SIZES],
-                             sizes[i % SIZES], 1 + turn % 3, pieces[turn / 3 % 4]);
+                for (int32_t i = 0; i < 2 * SIZES * SIZES; i++, turn++)
+                    one_case(mask_of(i % 2), (hr_stored_kind)kind, (hr_layout)layout, transposed,
+                             sizes[i / 2 / SIZES], sizes[i / 2 % SIZES], 1 + turn % 3,
+                             pieces[turn / 3 % 4]);
 }
 
 /* All halves there are: exact, small ones too, and told apart from what is not finite. */
 static void every_half_is_its_number(void **state)
 {
     (void)state;
-    for (uint32_t bits = 0; bits < 65536; bits++) {
-        const uint16_t half = (uint16_t)bits;
+    for (uint32_t i = 0; i < 2 * 65536; i++) {
+        const uint16_t half = (uint16_t)(i / 2);
         float out = 7;
-        const hr_unpack u = { HR_STORED_F16, HR_ROWS, 1, 1, false, &out, NULL };
+        const hr_unpack u = { HR_STORED_F16, HR_ROWS, 1,    1,
+                              false,         &out,    NULL, mask_of((int32_t)i % 2) };
         const float value = of_half(half);
         assert_int_equal(hr_unpack_take(&u, 0, 1, &half), isfinite(value) != 0);
         if (!isnan(value)) assert_memory_equal(&out, &value, sizeof value);
@@ -159,15 +168,21 @@ static void what_is_not_finite_is_seen_wherever_it_is(void **state)
                                        { 0x7f800001, 0x7c01, 0x7f81 },   /* no number */
                                        { 0xffffffff, 0xffff, 0xffff } }; /* neither */
     static float master[64 * 64];
-    for (int32_t kind = 0; kind < 3; kind++)
+    static uint16_t weight[64 * 64];
+    static uint32_t source[K * N];
+    for (int32_t way = 0; way < 2 * 3 * 3 * 2 * 2; way++) {
+        const hr_stored_kind kind = (hr_stored_kind)(way / 2 % 3);
+        const hr_unpack u = { kind,         (hr_layout)(way / 6 % 3), K,      N,
+                              way / 18 % 2, way / 36 ? master : NULL, weight, mask_of(way % 2) };
         for (int32_t i = 0; i < K * N; i++) {
-            static uint32_t source[K * N];
-            const hr_unpack u = { (hr_stored_kind)kind, HR_PANEL, K, N, true, master, NULL };
-            fill(source, (hr_stored_kind)kind, K * N, SEED);
+            fill(source, kind, K * N, SEED);
             if (kind == HR_STORED_F32) source[i] = bad[i % 4][0];
             else ((uint16_t *)source)[i] = (uint16_t)bad[i % 4][kind];
-            assert_false(hr_unpack_take(&u, 0, N, source));
+            assert_false(hr_unpack_take(&u, 0, hr_unpack_rows(&u), source));
         }
+        fill(source, kind, K * N, SEED);
+        assert_true(hr_unpack_take(&u, 0, hr_unpack_rows(&u), source));
+    }
 }
 
 int main(void)

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ckpt/unpack_avx2.c - lines of a panel, sixteen at a time.
+ *
+ * Line k of a panel is row k of the matrix in the panel's sixteen columns. A file that has the
+ * matrix gives lines as they are, one that has it transposed gives them sixteen rows and columns at
+ * a time, turned over. Out of lines in fp32, in the nearest cache, come all layouts and types; only
+ * pairs of bf16 that stay what they are go as words.
+ *
+ * Weights are not read again soon, and a line of memory that is written whole past the caches need
+ * not be fetched first: that is a third of the traffic. */
+#include "ckpt/unpack_kernels.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { PANEL = HR_PANEL_WIDTH, LANES = 8, LINES = 16 };
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+typedef struct {
+    _Alignas(64) uint32_t at[LINES][PANEL];
+} lines;
+
+/* The largest elements so far, without signs: words and halves apart. */
+typedef struct {
+    __m256i words, halves;
+} extent;
+
+/* ---- elements */
+
+ALWAYS_INLINE __m256i load(const void *from)
+{
+    return _mm256_loadu_si256(from);
+}
+
+ALWAYS_INLINE void see_words(extent *seen, __m256i words)
+{
+    const __m256i size = _mm256_and_si256(words, _mm256_set1_epi32(0x7fffffff));
+    seen->words = _mm256_max_epu32(seen->words, size);
+}
+
+ALWAYS_INLINE void see_halves(extent *seen, __m256i halves)
+{
+    const __m256i size = _mm256_and_si256(halves, _mm256_set1_epi16(0x7fff));
+    seen->halves = _mm256_max_epu16(seen->halves, size);
+}
+
+static bool all_finite(const extent *seen)
+{
+    const __m256i words = _mm256_cmpgt_epi32(seen->words, _mm256_set1_epi32(0x7f7fffff));
+    const __m256i halves = _mm256_cmpgt_epi16(seen->halves, _mm256_set1_epi16(0x7f7f));
+    return _mm256_testz_si256(_mm256_or_si256(words, halves), _mm256_set1_epi32(-1));
+}
+
+/* Eight elements as fp32. A half that is subnormal is exact, whatever the thread flushes. */
+ALWAYS_INLINE __m256i widen(hr_stored_kind kind, const void *from)
+{
+    if (kind == HR_STORED_F32) return load(from);
+    const __m128i halves = _mm_loadu_si128(from);
+    if (kind == HR_STORED_F16) return _mm256_castps_si256(_mm256_cvtph_ps(halves));
+    return _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16);
+}
+
+/* The nearest bf16, the even one of two, in the upper halves. */
+ALWAYS_INLINE __m256i round_up_half(__m256i words)
+{
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(words, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(_mm256_add_epi32(words, _mm256_set1_epi32(0x7fff)), odd);
+}
+
+/* Pairs of what is in the upper halves: `even` first. */
+ALWAYS_INLINE __m256i pair(__m256i even, __m256i odd)
+{
+    return _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
+}
+
+/* The upper halves of sixteen words, in order. */
+ALWAYS_INLINE __m256i narrow(__m256i first, __m256i second)
+{
+    const __m256i mixed = _mm256_packus_epi32(_mm256_srli_epi32(first, 16),
+                                              _mm256_srli_epi32(second, 16));
+    return _mm256_permute4x64_epi64(mixed, 0xd8);
+}
+
+ALWAYS_INLINE void put(void *to, __m256i value, bool past)
+{
+    if (past) _mm256_stream_si256(to, value);
+    else _mm256_storeu_si256(to, value);
+}
+
+/* ---- lines out of a file */
+
+/* Words [8][8] in registers turned over. */
+ALWAYS_INLINE void turn(__m256i r[LANES])
+{
+    __m256i t[LANES];
+    for (int32_t i = 0; i < LANES; i += 2) {
+        t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int32_t i = 0; i < LANES; i += 4) {
+        r[i] = _mm256_unpacklo_epi64(t[i], t[i + 2]);
+        r[i + 1] = _mm256_unpackhi_epi64(t[i], t[i + 2]);
+        r[i + 2] = _mm256_unpacklo_epi64(t[i + 1], t[i + 3]);
+        r[i + 3] = _mm256_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    for (int32_t i = 0; i < 4; i++) {
+        t[i] = _mm256_permute2x128_si256(r[i], r[4 + i], 0x20);
+        t[4 + i] = _mm256_permute2x128_si256(r[i], r[4 + i], 0x31);
+    }
+    for (int32_t i = 0; i < LANES; i++) r[i] = t[i];
+}
+
+/* Sixteen rows of sixteen elements, `stride` bytes apart, into lines: turned, or as they are. Eight
+ * rows are read whole before the next: rows that are a power of two apart all want the same few
+ * places of the nearest cache.
+ *
+ *   raw  the elements are words, and pairs of bf16 */
+ALWAYS_INLINE void fill(lines *l, hr_stored_kind kind, const char *from, int64_t stride,
+                        bool turned, bool raw, extent *seen)
+{
+    const int64_t half = LANES * (kind == HR_STORED_F32 || raw ? 4 : 2);
+    for (int32_t n = 0; n < LINES; n += LANES)
+        for (int32_t j = 0; j < 2; j++) {
+            __m256i row[LANES];
+            for (int32_t i = 0; i < LANES; i++) {
+                row[i] = widen(raw ? HR_STORED_F32 : kind, from + (n + i) * stride + j * half);
+                if (raw) see_halves(seen, row[i]);
+                else see_words(seen, row[i]);
+            }
+            if (turned) turn(row);
+            uint32_t *to = turned ? &l->at[LANES * j][n] : &l->at[n][LANES * j];
+            for (int32_t i = 0; i < LANES; i++)
+                _mm256_store_si256((__m256i *)(to + i * PANEL), row[i]);
+        }
+}
+
+/* A block of a matrix at its end: what is not there is zeros. Rows [LINES][row_bytes] go into
+ * `edge`. */
+static void fill_edge(char *edge, int64_t row_bytes, const char *from, int64_t stride, int64_t rows,
+                      int64_t bytes)
+{
+    memset(edge, 0, (size_t)(LINES * row_bytes));
+    for (int64_t n = 0; n < rows; n++)
+        memcpy(edge + n * row_bytes, from + n * stride, (size_t)bytes);
+}
+
+/* ---- lines into memory */
+
+ALWAYS_INLINE void put_words(const lines *l, int64_t count, uint32_t *to, bool past)
+{
+    const uint32_t *from = l->at[0];
+    for (int64_t i = 0; i < count * PANEL; i += LANES) put(to + i, load(from + i), past);
+}
+
+/* Lines 2k and 2k + 1 together: the two of a column side by side. */
+ALWAYS_INLINE void put_interleaved(const lines *l, int64_t count, uint32_t *to, bool past)
+{
+    for (int64_t k = 0; k < count; k += 2)
+        for (int32_t n = 0; n < PANEL; n += LANES) {
+            const __m256i even = load(&l->at[k][n]), odd = load(&l->at[k + 1][n]);
+            const __m256i low = _mm256_unpacklo_epi32(even, odd);
+            const __m256i high = _mm256_unpackhi_epi32(even, odd);
+            put(to + k * PANEL + 2 * n, _mm256_permute2x128_si256(low, high, 0x20), past);
+            put(to + k * PANEL + 2 * n + LANES, _mm256_permute2x128_si256(low, high, 0x31), past);
+        }
+}
+
+ALWAYS_INLINE void put_pairs(const lines *l, int64_t count, uint16_t *to, bool past)
+{
+    for (int64_t k = 0; k < count; k += 2)
+        for (int32_t n = 0; n < PANEL; n += LANES)
+            put(to + k * PANEL + 2 * n,
+                pair(round_up_half(load(&l->at[k][n])), round_up_half(load(&l->at[k + 1][n]))),
+                past);
+}
+
+ALWAYS_INLINE void put_halves(const lines *l, int64_t count, uint16_t *to, bool past)
+{
+    for (int64_t k = 0; k < count; k++)
+        put(to + k * PANEL,
+            narrow(round_up_half(load(&l->at[k][0])), round_up_half(load(&l->at[k][LANES]))), past);
+}
+
+/* Lines [k, k + count) of a panel; `count` may be odd at the end of a matrix alone. */
+ALWAYS_INLINE void put_lines(const hr_unpack *u, const lines *l, int64_t panel, int64_t k,
+                             int64_t count, bool past)
+{
+    const bool pairs = u->layout == HR_PANEL_PAIR;
+    const int64_t at = (panel * (pairs ? hr_round_up(u->K, 2) : u->K) + k) * PANEL;
+    if (u->master && pairs) put_interleaved(l, count, (uint32_t *)u->master + at, past);
+    else if (u->master) put_words(l, count, (uint32_t *)u->master + at, past);
+    if (u->weight && pairs) put_pairs(l, count, u->weight + at, past);
+    else if (u->weight) put_halves(l, count, u->weight + at, past);
+}
+
+/* ---- matrices */
+
+static bool is_aligned(const hr_unpack *u)
+{
+    return !(((uintptr_t)u->master | (uintptr_t)u->weight) % sizeof(__m256i));
+}
+
+/* Rows [first, first + count) in blocks of sixteen of their columns; each block is lines of one
+ * panel. */
+ALWAYS_INLINE bool take_panels(const hr_unpack *u, hr_stored_kind kind, bool turned, bool raw,
+                               int64_t first, int64_t count, const char *source)
+{
+    const int64_t size = kind == HR_STORED_F32 ? 4 : 2, width = hr_unpack_width(u);
+    const int64_t stride = width * size, across = raw ? 2 * PANEL : PANEL, bytes = across * size;
+    const bool past = is_aligned(u);
+    char edge[LINES * PANEL * 4];
+    extent seen = { _mm256_setzero_si256(), _mm256_setzero_si256() };
+    lines l;
+    for (int64_t outer = 0; outer < (turned ? count : width); outer += turned ? LINES : across)
+        for (int64_t inner = 0; inner < (turned ? width : count);
+             inner += turned ? across : LINES) {
+            const int64_t row = turned ? outer : inner, column = turned ? inner : outer;
+            const int64_t rows = hr_min(LINES, count - row);
+            const int64_t columns = hr_min(across, width - column);
+            const char *from = source + row * stride + column * size;
+            const bool whole = rows == LINES && columns == across;
+            if (!whole) fill_edge(edge, bytes, from, stride, rows, columns * size);
+            fill(&l, kind, whole ? from : edge, whole ? stride : bytes, turned, raw, &seen);
+            if (raw)
+                put_words(&l, (columns + 1) / 2,
+                          (uint32_t *)u->weight +
+                              ((first + row) / PANEL * ((u->K + 1) / 2) + column / 2) * PANEL,
+                          past);
+            else if (turned) put_lines(u, &l, (first + row) / PANEL, column, columns, past);
+            else put_lines(u, &l, column / PANEL, first + row, rows, past);
+        }
+    return all_finite(&seen);
+}
+
+/* Elements in the order of the file. */
+ALWAYS_INLINE bool take_flat(const hr_unpack *u, hr_stored_kind kind, int64_t first, int64_t count,
+                             const char *source)
+{
+    const int64_t size = kind == HR_STORED_F32 ? 4 : 2, at = first * u->N, all = count * u->N;
+    const bool past = is_aligned(u) && at % PANEL == 0;
+    float *master = u->master ? u->master + at : NULL;
+    uint16_t *weight = u->weight ? u->weight + at : NULL;
+    extent seen = { _mm256_setzero_si256(), _mm256_setzero_si256() };
+    for (int64_t i = 0; i < all; i += PANEL) {
+        const int64_t some = hr_min(PANEL, all - i);
+        const char *from = source + i * size;
+        char edge[PANEL * 4] = { 0 };
+        if (some < PANEL) from = memcpy(edge, from, (size_t)(some * size));
+        const __m256i low = widen(kind, from), high = widen(kind, from + LANES * size);
+        see_words(&seen, low);
+        see_words(&seen, high);
+        const __m256i halves = narrow(round_up_half(low), round_up_half(high));
+        if (some == PANEL) {
+            if (master && from != (const char *)(master + i)) {
+                put(master + i, low, past);
+                put(master + i + LANES, high, past);
+            }
+            if (weight) put(weight + i, halves, past);
+            continue;
+        }
+        uint32_t words[PANEL];
+        uint16_t ends[PANEL];
+        put(words, low, false);
+        put(words + LANES, high, false);
+        put(ends, halves, false);
+        if (master) memcpy(master + i, words, (size_t)some * sizeof *words);
+        if (weight) memcpy(weight + i, ends, (size_t)some * sizeof *ends);
+    }
+    return all_finite(&seen);
+}
+
+ALWAYS_INLINE bool take_kind(const hr_unpack *u, hr_stored_kind kind, int64_t first, int64_t count,
+                             const char *source)
+{
+    if (u->layout == HR_ROWS) return take_flat(u, kind, first, count, source);
+    if (!u->transposed) return take_panels(u, kind, false, false, first, count, source);
+    if (kind == HR_STORED_BF16 && u->layout == HR_PANEL_PAIR && !u->master && u->K % 2 == 0)
+        return take_panels(u, kind, true, true, first, count, source);
+    return take_panels(u, kind, true, false, first, count, source);
+}
+
+bool hr_unpack_can_avx2(const hr_unpack *u, int64_t first, int64_t count)
+{
+    if (u->layout == HR_ROWS) return !u->transposed;
+    if (u->transposed) return first % PANEL == 0;
+    return u->layout == HR_PANEL || (first % 2 == 0 && (count % 2 == 0 || first + count == u->K));
+}
+
+bool hr_unpack_take_avx2(const hr_unpack *u, int64_t first, int64_t count, const void *source)
+{
+    bool finite;
+    if (u->kind == HR_STORED_F32) finite = take_kind(u, HR_STORED_F32, first, count, source);
+    else if (u->kind == HR_STORED_F16) finite = take_kind(u, HR_STORED_F16, first, count, source);
+    else finite = take_kind(u, HR_STORED_BF16, first, count, source);
+    _mm_sfence(); /* before another thread is told that the rows are there */
+    return finite;
+}
