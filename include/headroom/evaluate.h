@@ -37,6 +37,8 @@ typedef struct {
     int64_t sequences, length; /* windows, rows of input_ids or choices; tokens of each, at most */
     int64_t stride;            /* of a text; else 0 */
     int64_t at_a_time, chunk;  /* sequences; tokens of logits */
+    int64_t positions;         /* that the model is made for; 0: any. A sequence may have more,
+                                  where they are computed and not learned */
     int64_t mlp_tile;          /* tokens that pass an MLP; 0: those of all these sequences */
     int64_t tokens;            /* that were held against what the model said */
     double loss_sum;           /* of these, in nats */

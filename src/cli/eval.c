@@ -29,6 +29,7 @@ static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r
            "\"mlp_tile\": %lld",
            (long long)r->sequences, (long long)r->length, (long long)r->at_a_time,
            (long long)r->chunk, (long long)r->mlp_tile);
+    if (r->positions) printf(", \"positions\": %lld", (long long)r->positions);
     if (q->text) printf(", \"stride\": %lld", (long long)r->stride);
     if (q->tokens) printf(", \"labels\": %s", r->has_labels ? "true" : "false");
     if (!q->logits_out) printf(", \"tokens\": %lld", (long long)r->tokens);
@@ -71,6 +72,10 @@ static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *
                              : ", against the "
                                "next token");
     if (r->tokens && !q->choices) putchar('\n');
+    if (r->positions && length > r->positions)
+        printf(
+            "sequences of %lld tokens are longer than the %lld positions the model is made for\n",
+            length, (long long)r->positions);
     hr_cli_put_run(stdout, &r->run);
 }
 

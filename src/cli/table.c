@@ -76,7 +76,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
                                "write all logits [B,T,V] of --tokens to a safetensors file" },
     [HR_OPTION_PER_TOKEN] = { "per-token", "FILE.jsonl", "write the loss of each token to a file" },
     [HR_OPTION_CONTEXT] = { "context", "N",
-                            "tokens of a window of --file (the model's positions, else 1024)" },
+                            "tokens of a window of --file (1024; all positions, if fewer or "
+                            "learned)" },
     [HR_OPTION_STRIDE] = { "stride", "N",
                            "tokens from window to window; what two share counts in the first "
                            "(--context)" },

@@ -136,6 +136,7 @@ static hr_status open_source(evaluation *e, hr_error *err)
                        e->source.path, (long long)e->source.length,
                        (long long)e->session.config.model.positions);
     e->result->sequences = e->source.rows;
+    e->result->positions = e->session.config.model.positions;
     e->result->length = e->session.config.train.seq_len = e->source.length;
     return HR_OK;
 }

@@ -284,9 +284,70 @@ int32_t hr_config_distance(const char *wanted, const char *known)
     return near ? key_distance(wanted, known) : INT32_MAX;
 }
 
+/* What other software calls it: transformers, nanoGPT, Megatron-LM. */
+static const char *const elsewhere[][2] = {
+    { "hidden_size", "model.d_model" },
+    { "n_embd", "model.d_model" },
+    { "num_hidden_layers", "model.n_layers" },
+    { "num_layers", "model.n_layers" },
+    { "num_attention_heads", "model.n_heads" },
+    { "num_key_value_heads", "model.n_kv_heads" },
+    { "intermediate_size", "model.d_ff" },
+    { "ffn_dim", "model.d_ff" },
+    { "ffn_hidden_size", "model.d_ff" },
+    { "n_inner", "model.d_ff" },
+    { "max_position_embeddings", "model.positions" },
+    { "layer_norm_eps", "model.norm_eps" },
+    { "rotary_pct", "model.rotary_fraction" },
+    { "partial_rotary_factor", "model.rotary_fraction" },
+    { "resid_pdrop", "model.dropout" },
+    { "dataset", "data.train" },
+    { "seq_length", "train.seq_len" },
+    { "max_seq_length", "train.seq_len" },
+    { "max_length", "train.seq_len" },
+    { "context_length", "train.seq_len" },
+    { "block_size", "train.seq_len" },
+    { "learning_rate", "train.optimizer.lr" },
+    { "max_grad_norm", "train.optimizer.clip" },
+    { "clip_grad", "train.optimizer.clip" },
+    { "lr_scheduler_type", "train.schedule.kind" },
+    { "lr_decay_style", "train.schedule.kind" },
+    { "warmup_iters", "train.schedule.warmup_steps" },
+    { "min_lr", "train.schedule.final_fraction" },
+    { "max_steps", "train.steps" },
+    { "max_iters", "train.steps" },
+    { "train_iters", "train.steps" },
+    { "num_train_epochs", "train.epochs" },
+    { "per_device_train_batch_size", "train.batch" },
+    { "global_batch_size", "train.batch" },
+    { "gradient_accumulation_steps", "memory.micro_batch" },
+    { "gradient_checkpointing", "memory.recompute" },
+    { "activation_checkpointing", "memory.recompute" },
+    { "bf16", "train.format" },
+    { "precision", "train.format" },
+    { "dtype", "train.format" },
+    { "save_every", "train.checkpoint_every" },
+    { "save_steps", "train.checkpoint_every" },
+    { "save_interval", "train.checkpoint_every" },
+    { "save_total_limit", "train.keep_last" },
+    { "eval_interval", "train.eval_every" },
+    { "eval_iters", "train.eval_batches" },
+    { "output_dir", "train.out" },
+    { "out_dir", "train.out" },
+};
+
+static const char *name_here(const char *word)
+{
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (!strcmp(word, elsewhere[i][0])) return elsewhere[i][1];
+    return NULL;
+}
+
 /* Where none is near, that with the fewest edits of the whole name: mostly one of its section. */
 const char *hr_config_nearest(const char *key)
 {
+    const char *here = name_here(last_word(key));
+    if (here) return here;
     const char *near = NULL, *far = rows[0].key.name;
     int32_t least_near = INT32_MAX, least_far = INT32_MAX;
     for (int32_t i = 0; i < ROW_COUNT; i++) {

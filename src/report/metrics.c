@@ -188,6 +188,15 @@ bool hr_metrics_are_one(const hr_metrics *a, const hr_metrics *b)
            first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
+hr_status hr_metrics_check_name(const hr_metrics *metrics, hr_error *err)
+{
+    struct stat what;
+    if (metrics->fd < 0 || fstat(metrics->fd, &what) != 0 || what.st_nlink) return HR_OK;
+    return hr_fail(err, HR_FAILURE,
+                   "the metrics %s were removed, and what is written to them is lost",
+                   metrics->path);
+}
+
 void hr_metrics_cut(hr_metrics *metrics, int64_t bytes)
 {
     metrics->bytes = hr_min(metrics->bytes, bytes);

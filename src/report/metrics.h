@@ -80,6 +80,9 @@ bool hr_metrics_has_save(const char *path);
 /* Whether two open objects write into one file: their lines would be there twice. */
 bool hr_metrics_are_one(const hr_metrics *a, const hr_metrics *b);
 
+/* That the file still has a name. Errors FAILURE: it was removed, and what is written is lost. */
+HR_MUST_CHECK hr_status hr_metrics_check_name(const hr_metrics *metrics, hr_error *err);
+
 /* One line each. A run can go on after an error, and the next line is tried again: then the file
  * has all lines but those that failed. Where the path is no file, a part of a line may stay.
  *

@@ -123,6 +123,8 @@ void hr_log_note(hr_log *log, hr_run_state *state)
 {
     hr_error err;
     note(log, hr_tensorboard_push(&log->board, &err), &err);
+    note(log, hr_metrics_check_name(&log->log, &err), &err);
+    note(log, hr_metrics_check_name(&log->metrics, &err), &err);
     state->log_bytes = log->log.bytes;
     state->metrics_bytes = log->metrics.bytes;
 }

@@ -143,6 +143,10 @@ static void an_unknown_key_names_the_nearest_known_one(void **state)
         { "memory.bugdet", "memory.budget" },
         { "epoch", "train.epochs" },
         { "model.heads", "model.n_heads" },
+        { "model.hidden_size", "model.d_model" },
+        { "learning_rate", "train.optimizer.lr" },
+        { "train.save_steps", "train.checkpoint_every" },
+        { "max_iters", "train.steps" },
     };
     hr_config config, before;
     hr_config_default(&config);

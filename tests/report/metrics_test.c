@@ -165,6 +165,21 @@ static void a_path_that_cannot_be_written_is_named(void **state)
                                      "such file or directory");
 }
 
+static void a_file_without_a_name_is_told(void **state)
+{
+    (void)state;
+    hr_metrics metrics;
+    hr_error err;
+    open_metrics(&metrics);
+    assert_int_equal(hr_metrics_check_name(&metrics, &err), HR_OK);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(hr_metrics_check_name(&metrics, &err), HR_FAILURE);
+    assert_non_null(strstr(err.message, path));
+    assert_int_equal(hr_metrics_close(&metrics, &err), HR_OK);
+    assert_int_equal(hr_metrics_check_name(&metrics, &err), HR_OK);
+    assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0); /* drop_path's */
+}
+
 static void a_full_disk_is_a_failure(void **state)
 {
     (void)state;
@@ -247,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(half_a_line_is_taken_back, make_path, drop_path),
         cmocka_unit_test_setup_teardown(a_file_without_a_line_is_left_as_it_was_found, make_path,
                                         drop_path),
+        cmocka_unit_test_setup_teardown(a_file_without_a_name_is_told, make_path, drop_path),
         cmocka_unit_test(without_a_path_nothing_is_written),
         cmocka_unit_test(a_path_that_cannot_be_written_is_named),
         cmocka_unit_test(a_full_disk_is_a_failure),
