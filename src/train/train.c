@@ -113,6 +113,23 @@ static hr_status open_source(run *r, hr_error *err)
     return status;
 }
 
+/* The weights beside it go on; an average of earlier ones does not. */
+static void tell_old_average(const run *r)
+{
+    char line[HR_PATH_BYTES + 128], path[HR_PATH_BYTES + 64];
+    hr_error ignored;
+    const hr_train_events *events = &r->options->events;
+    const char *out = r->config->train.out;
+    if (!*out || r->config->train.average > 0 || !events->trouble) return;
+    if (hr_path_join(out, "average/model.safetensors", path, sizeof path, &ignored) != HR_OK ||
+        !hr_file_exists(path))
+        return;
+    snprintf(line, sizeof line,
+             "%.1000s: is of an earlier run, with train.average; this one leaves it as it is",
+             path);
+    events->trouble(events->context, line);
+}
+
 static hr_status open_run(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
@@ -142,6 +159,7 @@ static hr_status open_run(run *r, hr_error *err)
         status = hr_keeper_open(&trainer->keeper, &trainer->log, config, &compiled->program,
                                 r->admission.answer.strategy, &r->run_region, err);
     if (status != HR_OK) return status;
+    tell_old_average(r);
     return hr_log_open(&trainer->log, &r->options->events, config->train.out, r->options->metrics,
                        trainer->resume.found ? &trainer->resume.manifest.state : NULL,
                        &r->run_region, err);

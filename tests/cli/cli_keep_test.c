@@ -203,6 +203,11 @@ static void an_average_may_be_asked_for_later(void **state)
                              steps, steps == 14 ? "--allow-change train.average" : ""),
                          HR_OK);
     assert_int_equal(system("cmp -s run/average/model.safetensors run/model.safetensors"), 256);
+    assert_null(strstr(err, "run/average"));
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=18 "
+                         "--allow-change train.steps --allow-change train.average"),
+                     HR_OK);
+    assert_non_null(strstr(err, "run/average/model.safetensors: is of an earlier run, with "));
 }
 
 static void a_second_run_in_a_folder_is_refused(void **state)
