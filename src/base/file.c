@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/checked.h"
 
 const char *hr_reason(int code)
 {
@@ -393,4 +394,34 @@ void hr_file_abort(hr_file_out *out)
     hr_file_close(&out->file);
     if (out->named) unlinkat(out->directory, out->temporary, 0);
     hr_file_close(&out->directory);
+}
+
+static bool is_same_file(const char *path, const char *other)
+{
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+hr_status hr_file_copy(const char *from, const char *directory, const char *name, void *buffer,
+                       int64_t bytes, hr_error *err)
+{
+    char place[PATH_MAX];
+    int source;
+    int64_t length;
+    hr_file_out out;
+    hr_status status = hr_path_join(directory, name, place, sizeof place, err);
+    if (status != HR_OK || is_same_file(from, place)) return status;
+    status = hr_file_open(from, &source, &length, err);
+    if (status != HR_OK) return status;
+    status = hr_file_begin(&out, directory, name, err);
+    if (status == HR_OK) status = hr_file_reserve(&out, length, err);
+    for (int64_t at = 0; at < length && status == HR_OK; at += bytes) {
+        const int64_t part = hr_min(bytes, length - at);
+        status = hr_file_read(source, from, at, buffer, part, err);
+        if (status == HR_OK) status = hr_file_append(&out, buffer, part, err);
+        else hr_file_abort(&out);
+    }
+    hr_file_close(&source);
+    return status == HR_OK ? hr_file_commit(&out, err) : status;
 }

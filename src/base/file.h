@@ -104,6 +104,11 @@ HR_MUST_CHECK hr_status hr_file_cut(hr_file_out *out, int64_t bytes, hr_error *e
 /* Flushes, renames over whatever has the name, flushes the directory, closes. */
 HR_MUST_CHECK hr_status hr_file_commit(hr_file_out *out, hr_error *err);
 
+/* Copies a file under a name of a directory, through buffer [bytes]; onto itself it does nothing.
+ * Errors as hr_file_open, hr_file_begin and hr_file_append. */
+HR_MUST_CHECK hr_status hr_file_copy(const char *from, const char *directory, const char *name,
+                                     void *buffer, int64_t bytes, hr_error *err);
+
 /* Removes the temporary file and closes. Does nothing to an object that is closed. */
 void hr_file_abort(hr_file_out *out);
 

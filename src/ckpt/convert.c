@@ -171,7 +171,7 @@ static hr_status place(conversion *c)
         r->dtype = c->dtype && r->from->dtype->kind != HR_STORED_OTHER ? c->dtype : r->from->dtype;
         r->bytes = r->from->bytes;
         if (r->dtype != r->from->dtype)
-            r->bytes = r->from->bytes / r->from->dtype->bits * r->dtype->bits;
+            r->bytes = r->from->bytes / (r->from->dtype->bits / 8) * (r->dtype->bits / 8);
         if (most && in_file && r->bytes > most - in_file) {
             c->file_count++;
             in_file = 0;
@@ -336,6 +336,10 @@ static hr_status write_index(const conversion *c)
 
 /* ---- what stands beside */
 
+typedef struct {
+    int64_t begin, end;
+} span;
+
 /* The other software's name of a type. */
 static const char *torch_name(const hr_stored_dtype *dtype)
 {
@@ -344,31 +348,48 @@ static const char *torch_name(const hr_stored_dtype *dtype)
                                           : "bfloat16";
 }
 
-/* Where the type stands in a config, from `begin` to `end`; nowhere: both 0. The text is looked
- * through in a copy, since strings are decoded where they lie. */
-static void find_dtype(char *copy, int64_t bytes, int64_t *begin, int64_t *end)
+/* Where the type stands in a config, under one of its names or both: returns how often. The text is
+ * looked through in a copy, since strings are decoded where they lie. */
+static int32_t find_dtypes(char *copy, int64_t bytes, span found[2])
 {
+    int32_t count = 0;
     hr_json json = hr_json_over(copy, bytes);
     hr_json_kind kind = hr_json_next(&json);
-    *begin = *end = 0;
-    if (kind != HR_JSON_OBJECT) return;
-    while ((kind = hr_json_next(&json)) == HR_JSON_KEY) {
+    if (kind != HR_JSON_OBJECT) return 0;
+    while (count < 2 && (kind = hr_json_next(&json)) == HR_JSON_KEY) {
         const bool is_it = hr_json_is(&json, "torch_dtype") || hr_json_is(&json, "dtype");
         kind = hr_json_next(&json);
-        if (is_it && kind == HR_JSON_STRING) {
-            *begin = json.value - copy;
-            *end = json.at - 1;
-            return;
-        }
-        if (!hr_json_skip(&json, kind)) return;
+        if (is_it && kind == HR_JSON_STRING)
+            found[count++] = (span){ json.value - copy, json.at - 1 };
+        else if (!hr_json_skip(&json, kind)) break;
     }
+    return count;
+}
+
+/* The text of a config up to its last type, with the types that the weights have now. */
+static hr_status put_types(const conversion *c, hr_file_out *out, int file, const char *path,
+                           int64_t bytes, int64_t *taken)
+{
+    span found[2];
+    char *text = c->piece, *copy = text + TEXT_BYTES / 2;
+    const char *name = torch_name(c->dtype);
+    hr_status status = hr_file_read(file, path, 0, text, bytes, c->err);
+    if (status != HR_OK) return status;
+    memcpy(copy, text, (size_t)bytes);
+    const int32_t count = find_dtypes(copy, bytes, found);
+    for (int32_t i = 0; i < count && status == HR_OK; i++) {
+        status = hr_file_append(out, text + *taken, found[i].begin - *taken, c->err);
+        if (status == HR_OK) status = hr_file_append(out, name, (int64_t)strlen(name), c->err);
+        *taken = found[i].end;
+    }
+    return status;
 }
 
 static hr_status copy_beside(const conversion *c, const char *name)
 {
     char path[PATH_MAX];
     int file;
-    int64_t bytes, begin = 0, end = 0;
+    int64_t bytes, taken = 0;
     hr_status status = hr_path_join(c->request->source, name, path, sizeof path, c->err);
     if (status != HR_OK || !hr_file_exists(path)) return status;
     status = hr_file_open(path, &file, &bytes, c->err);
@@ -376,17 +397,9 @@ static hr_status copy_beside(const conversion *c, const char *name)
     const bool config = !strcmp(name, "config.json") && c->dtype;
     hr_file_out out;
     status = hr_file_begin(&out, c->request->destination, name, c->err);
-    if (status == HR_OK && config && bytes <= TEXT_BYTES / 2) {
-        char *text = c->piece, *copy = text + TEXT_BYTES / 2;
-        status = hr_file_read(file, path, 0, text, bytes, c->err);
-        memcpy(copy, text, (size_t)bytes);
-        if (status == HR_OK) find_dtype(copy, bytes, &begin, &end);
-        if (status == HR_OK) status = hr_file_append(&out, text, begin, c->err);
-        if (status == HR_OK && end)
-            status = hr_file_append(&out, torch_name(c->dtype),
-                                    (int64_t)strlen(torch_name(c->dtype)), c->err);
-    }
-    for (int64_t at = end; at < bytes && status == HR_OK; at += PIECE_BYTES) {
+    if (status == HR_OK && config && bytes <= TEXT_BYTES / 2)
+        status = put_types(c, &out, file, path, bytes, &taken);
+    for (int64_t at = taken; at < bytes && status == HR_OK; at += PIECE_BYTES) {
         const int64_t some = hr_min(PIECE_BYTES, bytes - at);
         status = hr_file_read(file, path, at, c->piece, some, c->err);
         if (status == HR_OK) status = hr_file_append(&out, c->piece, some, c->err);

@@ -4,7 +4,6 @@
 #include "text/tokens.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "base/assert.h"
@@ -93,32 +92,6 @@ hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts
     return status;
 }
 
-static hr_status copy(const char *path, const char *folder, const char *name, uint8_t *staging,
-                      hr_error *err)
-{
-    char place[HR_PATH_BYTES];
-    struct stat from, to;
-    int file;
-    int64_t bytes;
-    hr_file_out out;
-    hr_status status = hr_path_join(folder, name, place, sizeof place, err);
-    if (status != HR_OK) return status;
-    if (stat(path, &from) == 0 && stat(place, &to) == 0 && from.st_dev == to.st_dev &&
-        from.st_ino == to.st_ino)
-        return HR_OK;
-    status = hr_file_open(path, &file, &bytes, err);
-    if (status != HR_OK) return status;
-    status = hr_file_begin(&out, folder, name, err);
-    for (int64_t done = 0, part; done < bytes && status == HR_OK; done += part) {
-        part = hr_min(bytes - done, HR_TOKENS_STAGING);
-        status = hr_file_read(file, path, done, staging, part, err);
-        if (status != HR_OK) hr_file_abort(&out);
-        else status = hr_file_append(&out, staging, part, err);
-    }
-    hr_file_close(&file);
-    return status == HR_OK ? hr_file_commit(&out, err) : status;
-}
-
 hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *staging,
                                hr_error *err)
 {
@@ -130,9 +103,9 @@ hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *st
                        : source.form == HR_TOKENIZER_PAIR ? "vocab.json"
                        : slash                            ? slash + 1
                                                           : source.path;
-    status = copy(source.path, folder, name, staging, err);
+    status = hr_file_copy(source.path, folder, name, staging, HR_TOKENS_STAGING, err);
     if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
-        status = copy(source.merges, folder, "merges.txt", staging, err);
+        status = hr_file_copy(source.merges, folder, "merges.txt", staging, HR_TOKENS_STAGING, err);
     return status;
 }
 

@@ -234,26 +234,6 @@ static hr_status give_name(hr_keeper *keeper, hr_error *err)
     return status == HR_OK ? hr_directory_remove(keeper->partial, hr_manifest_name, err) : status;
 }
 
-static hr_status copy(const char *from, const char *directory, const char *name, void *buffer,
-                      int64_t bytes, hr_error *err)
-{
-    int source;
-    int64_t length;
-    hr_file_out file;
-    hr_status status = hr_file_open(from, &source, &length, err);
-    if (status != HR_OK) return status;
-    status = hr_file_begin(&file, directory, name, err);
-    if (status == HR_OK) status = hr_file_reserve(&file, length, err);
-    for (int64_t at = 0; at < length && status == HR_OK; at += bytes) {
-        const int64_t part = hr_min(bytes, length - at);
-        status = hr_file_read(source, from, at, buffer, part, err);
-        if (status == HR_OK) status = hr_file_append(&file, buffer, part, err);
-        else hr_file_abort(&file);
-    }
-    hr_file_close(&source);
-    return status == HR_OK ? hr_file_commit(&file, err) : status;
-}
-
 /* Under a temporary name first: link(2) replaces nothing. Renaming one name of a file over another
  * of the same file does nothing, and leaves both. */
 static hr_status link_or_copy(const char *place, const char *name, const char *out,
@@ -266,7 +246,7 @@ static hr_status link_or_copy(const char *place, const char *name, const char *o
     if (status == HR_OK) status = hr_path_join(out, hidden, temporary, sizeof temporary, err);
     if (status != HR_OK) return status;
     unlink(temporary);
-    if (link(from, temporary) != 0) return copy(from, out, out_name, buffer, bytes, err);
+    if (link(from, temporary) != 0) return hr_file_copy(from, out, out_name, buffer, bytes, err);
     if (rename(temporary, to) != 0) {
         const int code = errno;
         unlink(temporary);

@@ -152,6 +152,46 @@ static void rounding_is_asked_for(void **state)
     oracle_close(&one);
 }
 
+/* Whatever the counts of elements are; and a config that has the type under both of its names. */
+static void every_count_of_elements_is_converted(void **state)
+{
+    (void)state;
+    static const float values[] = { 1, -2, 3, 0.5f, -0.25f, 6, 7 };
+    static const char *const shapes[] = { "[]", "[1]", "[3]", "[7]", "[0]" };
+    static const int64_t counts[] = { 1, 1, 3, 7, 0 };
+    oracle_file whole = { 0 }, half = { 0 };
+    char text[256];
+    require_program();
+    stored_file file = stored_begin();
+    for (int32_t i = 0; i < 5; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "t%d", (int)i);
+        stored_add(&file, name, "F32", shapes[i], values, 4 * counts[i]);
+    }
+    assert_int_equal(system("mkdir odd"), 0);
+    stored_end(&file, "odd/model.safetensors");
+    put("odd/config.json", "{\"torch_dtype\":\"float32\",\"dtype\":\"float32\",\"b\":1}");
+    assert_int_equal(run("convert odd bf16 --dtype bf16"), HR_OK);
+    get("bf16/config.json", text);
+    assert_string_equal(text, "{\"torch_dtype\":\"bfloat16\",\"dtype\":\"bfloat16\",\"b\":1}");
+    assert_true(oracle_open(&half, "bf16/model.safetensors"));
+    for (int32_t i = 0; i < 5; i++) {
+        char name[8];
+        int64_t bytes = 0;
+        snprintf(name, sizeof name, "t%d", (int)i);
+        const uint16_t *data = oracle_tensor(&half, "", name, &bytes);
+        assert_int_equal(bytes, 2 * counts[i]);
+        for (int64_t k = 0; k < counts[i]; k++)
+            assert_int_equal(data[k], hr_bf16_from_f32(values[k]));
+    }
+    oracle_close(&half);
+    assert_int_equal(run("convert bf16 f16 --dtype f16 --shard-bytes 4B"), HR_OK);
+    assert_int_equal(run("convert f16 f32 --dtype f32"), HR_OK);
+    assert_true(oracle_open(&whole, "odd/model.safetensors"));
+    same_tensors("f32/model.safetensors", &whole, 5);
+    oracle_close(&whole);
+}
+
 static void what_cannot_be_converted_is_refused(void **state)
 {
     (void)state;
@@ -271,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(there_and_back_is_the_same),
         IN_A_FOLDER(rounding_is_asked_for),
+        IN_A_FOLDER(every_count_of_elements_is_converted),
         IN_A_FOLDER(what_cannot_be_converted_is_refused),
         IN_A_FOLDER(a_run_goes_on_from_its_own_folder),
         IN_A_FOLDER(a_folder_that_lies_ends_with_its_code),
