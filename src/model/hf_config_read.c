@@ -35,6 +35,7 @@ typedef struct {
     char text[FILE_BYTES];
     option options[OPTIONS_MAX];
     int32_t option_count;
+    int64_t layer_types;                                     /* entries; 0: it is left out */
     char architecture[VALUE_BYTES], model_type[VALUE_BYTES]; /* empty: not there */
     int32_t made_by;                                         /* row of `architectures` */
     hr_error *err;
@@ -75,9 +76,12 @@ static bool copy_word(const hr_json *json, char word[VALUE_BYTES])
 
 static hr_status read_architectures(reader *r, hr_json *json)
 {
+    if (*r->architecture) return fail(r, "has \"architectures\" twice");
     const hr_json_kind kind = hr_json_next(json);
     if (kind == HR_JSON_NULL) return HR_OK;
-    if (kind != HR_JSON_ARRAY || hr_json_next(json) != HR_JSON_STRING) return not_json(r, json);
+    const bool named = kind == HR_JSON_ARRAY && hr_json_next(json) == HR_JSON_STRING;
+    if (json->problem) return not_json(r, json);
+    if (!named) return fail(r, "\"architectures\" is no list with one name");
     copy_word(json, r->architecture);
     if (hr_json_next(json) == HR_JSON_CLOSE) return HR_OK;
     return json->problem ? not_json(r, json) : fail(r, "names more than one architecture");
@@ -96,6 +100,27 @@ static hr_status add_option(reader *r, const hr_json *json, const char *section,
     return HR_OK;
 }
 
+/* An option's name with its section. Returns its length, as snprintf. */
+static int spell(const option *o, char name[NAME_BYTES])
+{
+    return snprintf(name, NAME_BYTES, "%s%s%s", o->section, *o->section ? "." : "", o->name);
+}
+
+/* Whether `names` has the option's spelling. */
+static bool spells(const char *names, const option *o)
+{
+    char name[NAME_BYTES];
+    const int length = spell(o, name);
+    if (length >= NAME_BYTES || strpbrk(o->name, " .=")) return false;
+    names += *names == '=';
+    for (const char *at = names; *at; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+        if (word == (size_t)length && !memcmp(at, name, word)) return true;
+        at += word;
+    }
+    return false;
+}
+
 /* All layers of one kind are that kind. */
 static hr_status read_layer_types(reader *r, hr_json *json, const char *name)
 {
@@ -105,7 +130,7 @@ static hr_status read_layer_types(reader *r, hr_json *json, const char *name)
     hr_json_kind kind = hr_json_next(json);
     if (kind == HR_JSON_NULL) return HR_OK;
     if (kind != HR_JSON_ARRAY) return not_json(r, json);
-    while ((kind = hr_json_next(json)) == HR_JSON_STRING) {
+    for (; (kind = hr_json_next(json)) == HR_JSON_STRING; r->layer_types++) {
         same = same && (!first || !strcmp(first, json->value));
         first = json->value;
     }
@@ -117,25 +142,41 @@ static hr_status read_layer_types(reader *r, hr_json *json, const char *name)
 
 static hr_status read_section(reader *r, hr_json *json, const char *section)
 {
+    char quoted[VALUE_BYTES];
     hr_json_kind kind = hr_json_next(json);
     if (kind == HR_JSON_NULL) return HR_OK;
-    if (kind != HR_JSON_OBJECT) return not_json(r, json);
+    if (kind == HR_JSON_WRONG) return not_json(r, json);
+    if (kind != HR_JSON_OBJECT)
+        return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is no mapping of options", shown(r),
+                       section);
     while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
         const char *name = json->value;
         kind = hr_json_next(json);
-        if (kind == HR_JSON_WRONG || kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY)
-            return not_json(r, json);
+        if (kind == HR_JSON_WRONG) return not_json(r, json);
+        if (kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY)
+            return hr_fail(r->err, HR_CORRUPT,
+                           "%s: \"%s.%s\" has several values, and one is all that is known",
+                           shown(r), section, quote(name, (int64_t)strlen(name), quoted));
         const hr_status status = add_option(r, json, section, name, kind);
         if (status != HR_OK) return status;
     }
     return kind == HR_JSON_CLOSE ? HR_OK : not_json(r, json);
 }
 
+/* Of any architecture. */
+static bool is_option(const char *name)
+{
+    const option o = { .section = "", .name = name };
+    for (int32_t k = 0; k < HR_HF_OPTIONS; k++)
+        if (spells(hr_hf_options[k].names, &o)) return true;
+    return false;
+}
+
 static hr_status read_option(reader *r, hr_json *json)
 {
     const char *name = json->value;
     char quoted[VALUE_BYTES];
-    if (!strcmp(name, "architectures") && !*r->architecture) return read_architectures(r, json);
+    if (!strcmp(name, "architectures")) return read_architectures(r, json);
     if (!strcmp(name, "layer_types")) return read_layer_types(r, json, name);
     if (!strcmp(name, "rope_scaling") || !strcmp(name, "rope_parameters"))
         return read_section(r, json, name);
@@ -154,8 +195,10 @@ static hr_status read_option(reader *r, hr_json *json)
         if (first == HR_JSON_WRONG) return not_json(r, json);
     }
     if (several)
-        return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is no option that is known", shown(r),
-                       quote(name, (int64_t)strlen(name), quoted));
+        return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" %s", shown(r),
+                       quote(name, (int64_t)strlen(name), quoted),
+                       is_option(name) ? "has several values, and one is all that is known"
+                                       : "is no option that is known");
     return add_option(r, json, "", name, kind);
 }
 
@@ -198,30 +241,23 @@ static hr_status find_architecture(reader *r, hr_config *config)
     return hr_fail(r->err, HR_CORRUPT, "%s: %s is a family that is not built yet", shown(r), said);
 }
 
-/* An option's name with its section. Returns its length, as snprintf. */
-static int spell(const option *o, char name[NAME_BYTES])
+/* The name that a table has for a function of several names. */
+static const char *one_name(const char *function)
 {
-    return snprintf(name, NAME_BYTES, "%s%s%s", o->section, *o->section ? "." : "", o->name);
-}
-
-/* Whether `names` has the option's spelling. */
-static bool spells(const char *names, const option *o)
-{
-    char name[NAME_BYTES];
-    const int length = spell(o, name);
-    if (length >= NAME_BYTES || strchr(name, ' ')) return false;
-    for (const char *at = names; *at; at += strspn(at, " ")) {
-        const size_t word = strcspn(at, " ");
-        if (word == (size_t)length && !memcmp(at, name, word)) return true;
-        at += word;
-    }
-    return false;
+    static const char *const names[][2] = { { "swish", "silu" },
+                                            { "gelu_python", "gelu" },
+                                            { "gelu_fast", "gelu_new" },
+                                            { "gelu_pytorch_tanh", "gelu_new" } };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(function, names[i][0])) return names[i][1];
+    return function;
 }
 
 static bool same_value(const char *a, const char *b)
 {
     double x, y;
-    return !strcmp(a, b) || (hr_real_parse(a, &x) && hr_real_parse(b, &y) && x == y);
+    return !strcmp(one_name(a), one_name(b)) ||
+           (hr_real_parse(a, &x) && hr_real_parse(b, &y) && x == y);
 }
 
 /* An option's text as a key takes it. What is null is none or false where there is such a thing. */
@@ -232,14 +268,16 @@ static hr_status read_value(const reader *r, const option *o, const hr_hf_option
     double number;
     const int32_t key = row->key ? hr_config_row_find(row->key) : -1;
     const hr_key *is = key >= 0 ? hr_config_key(key) : NULL;
-    const char *zero_word = is ? is->zero_word : row->key ? NULL : "false";
+    const bool truths = !row->key && (!strcmp(row->value, "true") || !strcmp(row->value, "false"));
+    const char *zero_word = is ? is->zero_word : truths ? "false" : NULL;
     quote(o->value, o->value_bytes, value);
     if (o->kind == HR_JSON_NULL && zero_word) {
         snprintf(value, VALUE_BYTES, "%s", zero_word);
         return HR_OK;
     }
     const bool truth = o->kind == HR_JSON_TRUE || o->kind == HR_JSON_FALSE;
-    const bool word = o->kind == HR_JSON_STRING && strcmp(value, "true") && strcmp(value, "false");
+    const bool word = o->kind == HR_JSON_STRING && strcmp(value, "true") &&
+                      strcmp(value, "false") && strcmp(value, "none");
     const bool whole = o->value_bytes < NAME_SHOWN;
     const bool fits = !is || (is->type == HR_KEY_CHOICE ? word || truth
                               : is->type == HR_KEY_BOOL ? truth
@@ -265,15 +303,41 @@ static hr_status take_value(const reader *r, const hr_hf_option *row, const char
                    name, value, row->value);
 }
 
+/* Whether null is as if the option were not there. */
+static bool is_left_out(const hr_hf_option *row)
+{
+    double number;
+    return row->key ? !row->value : hr_real_parse(row->value, &number);
+}
+
+/* What does not count, or counts as nothing that is known here: nobody shall think otherwise. */
+static hr_status hold_row(const reader *r, const hr_hf_option *row, const hr_config *config)
+{
+    char value[VALUE_BYTES], is[VALUE_BYTES];
+    for (int32_t i = 0; i < r->option_count; i++) {
+        const option *o = &r->options[i];
+        if (!spells(row->names, o) || o->kind == HR_JSON_NULL) continue;
+        quote(o->value, o->value_bytes, value);
+        const hr_status status = hr_config_get(config, row->key, is, sizeof is, NULL);
+        HR_ASSERT(status == HR_OK);
+        if (!same_value(value, is))
+            return hr_fail(r->err, HR_CORRUPT,
+                           "%s: \"%s\" is %s, and the other options make %s %s: they have to agree",
+                           shown(r), o->name, value, row->key, is);
+    }
+    return HR_OK;
+}
+
 static hr_status take_row(reader *r, const hr_hf_option *row, hr_config *config)
 {
     if (!row->key && !row->value) return HR_OK;
+    if (*row->names == '=') return hold_row(r, row, config);
     char value[VALUE_BYTES] = "", other[VALUE_BYTES], name[VALUE_BYTES];
     const option *first = NULL;
     for (int32_t i = 0; i < r->option_count; i++) {
         const option *o = &r->options[i];
         if (!spells(row->names, o)) continue;
-        if (o->kind == HR_JSON_NULL && row->key && !row->value) continue;
+        if (o->kind == HR_JSON_NULL && is_left_out(row)) continue;
         const hr_status status = read_value(r, o, row, first ? other : value);
         if (status != HR_OK) return status;
         if (first && !same_value(value, other)) {
@@ -331,6 +395,39 @@ static hr_status check_scaling(const reader *r, const hr_config *config)
     return HR_OK;
 }
 
+static bool is_in(const reader *r, const char *section, const char *name)
+{
+    const bool type = !strcmp(name, "type") || !strcmp(name, "rope_type");
+    for (int32_t i = 0; i < r->option_count; i++) {
+        const option *o = &r->options[i];
+        const bool same = !strcmp(o->name, name) ||
+                          (type && (!strcmp(o->name, "type") || !strcmp(o->name, "rope_type")));
+        if (!strcmp(o->section, section) && same) return true;
+    }
+    return false;
+}
+
+/* Of two sections other software takes one whole, and not always the same. */
+static hr_status check_sections(const reader *r)
+{
+    static const char *const sections[] = { "rope_scaling", "rope_parameters" };
+    char quoted[VALUE_BYTES];
+    bool both[2] = { false, false };
+    for (int32_t i = 0; i < r->option_count; i++)
+        for (int32_t k = 0; k < 2; k++) both[k] |= !strcmp(r->options[i].section, sections[k]);
+    for (int32_t i = 0; i < r->option_count && both[0] && both[1]; i++) {
+        const option *o = &r->options[i];
+        if (!*o->section) continue;
+        const char *other = sections[!strcmp(o->section, sections[0])];
+        if (!is_in(r, other, o->name))
+            return hr_fail(r->err, HR_CORRUPT,
+                           "%s: \"%s\" has \"%s\", and \"%s\" beside it has not: which is meant?",
+                           shown(r), o->section, quote(o->name, (int64_t)strlen(o->name), quoted),
+                           other);
+    }
+    return HR_OK;
+}
+
 static hr_status read_file(reader *r, const char *directory, int64_t *bytes)
 {
     int file;
@@ -350,6 +447,7 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
     hr_error inner;
     int64_t bytes;
     r.option_count = 0;
+    r.layer_types = 0;
     r.architecture[0] = r.model_type[0] = 0;
     r.err = err;
     hr_config_default(&fresh);
@@ -358,10 +456,14 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
     if (status == HR_OK) status = read_options(&r, bytes);
     if (status == HR_OK) status = find_architecture(&r, &fresh);
     if (status == HR_OK) status = check_all_known(&r);
+    if (status == HR_OK) status = check_sections(&r);
     for (int32_t i = 0; i < HR_HF_OPTIONS && status == HR_OK; i++)
         if (hr_hf_has(&hr_hf_options[i], r.made_by))
             status = take_row(&r, &hr_hf_options[i], &fresh);
     if (status == HR_OK) status = check_scaling(&r, &fresh);
+    if (status == HR_OK && r.layer_types && r.layer_types != fresh.model.n_layers)
+        status = hr_fail(err, HR_CORRUPT, "%s: \"layer_types\" are %lld, of %lld layers", shown(&r),
+                         (long long)r.layer_types, (long long)fresh.model.n_layers);
     if (status != HR_OK) return status;
     if (fresh.model.d_ff == 0) fresh.model.d_ff = 4 * fresh.model.d_model;
     if (hr_config_check_model(&fresh, &inner) != HR_OK)

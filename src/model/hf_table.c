@@ -27,7 +27,7 @@ _Static_assert(sizeof hr_hf_architectures / sizeof *hr_hf_architectures == HR_HF
 #define ANY NULL     /* where there is no key: nothing that matters */
 
 const hr_hf_option hr_hf_options[] = {
-    { "nlomq3yew", "hidden_size word_embed_proj_dim", "model.d_model", NEEDED },
+    { "nlomq3yew", "hidden_size", "model.d_model", NEEDED },
     { "g", "n_embd", "model.d_model", NEEDED },
     { "nlomq3yew", "num_hidden_layers", "model.n_layers", NEEDED },
     { "g", "n_layer", "model.n_layers", NEEDED },
@@ -55,14 +55,14 @@ const hr_hf_option hr_hf_options[] = {
     { "g", "activation_function", NULL, "gelu_new" },
     { "o", "activation_function", NULL, "relu" },
 
-    { "lmy", "num_key_value_heads", "model.n_kv_heads", DERIVED },
+    { "ly", "num_key_value_heads", "model.n_kv_heads", DERIVED },
+    { "m", "num_key_value_heads", "model.n_kv_heads", "8" },
     { "q3", "num_key_value_heads", "model.n_kv_heads", "32" },
     { "lmqy", "head_dim", "model.head_dim", DERIVED },
     { "3", "head_dim", "model.head_dim", "128" },
-    { "n", "rotary_pct rope_parameters.partial_rotary_factor partial_rotary_factor",
-      "model.rotary_fraction", "0.25" },
+    { "n", "rotary_pct rope_parameters.partial_rotary_factor", "model.rotary_fraction", "0.25" },
     { "lmq3y", "rope_parameters.partial_rotary_factor partial_rotary_factor", NULL, "1" },
-    { "n", "rotary_emb_base rope_parameters.rope_theta rope_theta", "model.rope_theta", "10000" },
+    { "n", "rotary_emb_base rope_parameters.rope_theta", "model.rope_theta", "10000" },
     { "lmq3y", "rope_theta rope_parameters.rope_theta", "model.rope_theta", "10000" },
     { "nlmq3y",
       "rope_scaling.rope_type rope_scaling.type rope_parameters.rope_type rope_parameters.type",
@@ -111,6 +111,10 @@ const hr_hf_option hr_hf_options[] = {
     { "nlgomq3", "tie_encoder_decoder", NULL, "false" },
     { "nlgomq3", "use_bfloat16", NULL, "false" },
     { "nlgomq3", "tf_legacy_loss", NULL, "false" },
+    { "q", "attention_bias", NULL, "true" },
+    { "n", "=partial_rotary_factor", "model.rotary_fraction", ANY },
+    { "n", "=rope_theta", "model.rope_theta", ANY },
+    { "o", "=word_embed_proj_dim", "model.d_model", ANY },
 };
 
 _Static_assert(sizeof hr_hf_options / sizeof *hr_hf_options == HR_HF_OPTIONS,
@@ -174,6 +178,7 @@ static const char *const without_effect[] = {
     "predict_special_tokens",
     "max_sequence_length",
     "transformers.js_config",
+    "custom_pipelines",
     "unsloth_fixed",
     "unsloth_version",
     "sep_token_id",

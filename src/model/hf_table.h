@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HR_HF_ARCHITECTURES = 10, HR_HF_OPTIONS = 70, HR_HF_WRITTEN = 62 };
+enum { HR_HF_ARCHITECTURES = 10, HR_HF_OPTIONS = 75, HR_HF_WRITTEN = 63 };
 
 typedef struct {
     char letter;
@@ -19,7 +19,9 @@ typedef struct {
 
 typedef struct {
     const char *letters; /* of the architectures that have it */
-    const char *names;   /* its spellings, that which is written first; section.name where nested */
+    const char *names;   /* its spellings, that which is written first; section.name where nested;
+                            with a = before it, one that sets nothing and has to be what the others
+                            make of the key */
     const char *key;     /* of the recipe; null: `value` is the only one that is computed with */
     const char *value;   /* where it is left out: "" it has to be there; null what the key's own
                             default makes of the others, or false, or none */

@@ -162,9 +162,13 @@ static void what_is_left_out_is_what_the_other_software_takes(void **state)
              "\"word_embed_proj_dim\":36,\"do_layer_norm_before\":true,\"prefix\":\"</s>\"}",
              &config);
     key_is(&config, "model.positions", "2048");
-    is_taken("{\"architectures\":[\"MistralForCausalLM\"]," SIZES "}", &config);
+    is_taken("{\"architectures\":[\"MistralForCausalLM\"],\"vocab_size\":101,\"hidden_size\":64,"
+             "\"num_hidden_layers\":2,\"num_attention_heads\":16,\"intermediate_size\":61}",
+             &config);
     key_is(&config, "model.attention.sliding_window", "4096");
-    is_taken("{\"architectures\":[\"MistralForCausalLM\"]," SIZES ",\"sliding_window\":null}",
+    key_is(&config, "model.n_kv_heads", "8");
+    is_taken("{\"architectures\":[\"MistralForCausalLM\"]," SIZES ",\"sliding_window\":null,"
+             "\"num_key_value_heads\":2,\"hidden_act\":\"swish\"}",
              &config);
     key_is(&config, "model.attention.sliding_window", "none");
     is_taken("{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"sliding_window\":131072,"
@@ -189,10 +193,13 @@ static void what_has_no_effect_is_passed_over(void **state)
         { "{" LLAMA, ",\"is_llama_config\":true,\"rope_interleaved\":false,\"pretraining_tp\":1,"
                      "\"transformers.js_config\":{\"dtype\":\"q4\"},\"unsloth_fixed\":true,"
                      "\"sliding_window\":null" },
-        { "{" NEOX, ",\"attention_bias\":true,\"classifier_dropout\":0.1,\"rope_scaling\":null" },
-        { "{\"model_type\":\"mistral\",\"architectures\":null," SIZES, "" },
+        { "{" NEOX, ",\"attention_bias\":true,\"classifier_dropout\":0.1,\"rope_scaling\":null,"
+                    "\"rope_theta\":1e4,\"partial_rotary_factor\":0.25,\"custom_pipelines\":{}" },
+        { "{\"model_type\":\"mistral\",\"architectures\":null," SIZES,
+          ",\"num_key_value_heads\":2,\"partial_rotary_factor\":null" },
         { "{\"model_type\":\"qwen2\"," SIZES, ",\"num_key_value_heads\":2,\"use_mrope\":false,"
-                                              "\"layer_types\":[\"full_attention\"]" },
+                                              "\"attention_bias\":true,\"layer_types\":"
+                                              "[\"full_attention\",\"full_attention\"]" },
         { "{\"model_type\":\"qwen3\"," SIZES, ",\"num_key_value_heads\":2,"
                                               "\"attention_bias\":false,\"use_mrope\":false" },
         { "{\"model_type\":\"gpt2\",\"n_embd\":36,\"n_head\":3,\"n_layer\":2,\"vocab_size\":101",
@@ -226,13 +233,31 @@ static void what_is_not_known_is_named(void **state)
         { "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"gpt_neox\"}",
           "its model_type is gpt_neox, and LlamaForCausalLM is a llama" },
         { "{\"architectures\":[\"LlamaForCausalLM\",\"X\"]}", "names more than one architecture" },
-        { "{\"architectures\":7}", "another kind of value" },
+        { "{\"architectures\":7}", "\"architectures\" is no list with one name" },
+        { "{\"architectures\":[]}", "\"architectures\" is no list with one name" },
+        { "{" LLAMA ",\"architectures\":[\"OPTForCausalLM\"]}", "has \"architectures\" twice" },
+        { "{" LLAMA ",\"word_embed_proj_dim\":40}", "\"word_embed_proj_dim\" is no option" },
+        { "{" LLAMA ",\"rope_parameters.rope_theta\":9}", "\"rope_parameters.rope_theta\" is no" },
+        { "{" LLAMA ",\"rope_scaling\":[]}", "\"rope_scaling\" is no mapping of options" },
+        { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"none\"}}", "\"rope_type\" cannot be none" },
+        { "{" LLAMA ",\"rope_scaling\":{\"short_factor\":[1,2]}}",
+          "\"rope_scaling.short_factor\" has several values, and one is all that is known" },
+        { "{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2},\"rope_parameters\":{"
+          "\"rope_type\":\"linear\",\"rope_theta\":9}}",
+          "\"rope_scaling\" has \"factor\", and \"rope_parameters\" beside it has not" },
+        { "{" LLAMA ",\"layer_types\":[\"full_attention\"]}",
+          "\"layer_types\" are 1, of 2 layers" },
+        { "{" NEOX ",\"rope_theta\":500}",
+          "\"rope_theta\" is 500, and the other options make model.rope_theta 10000: they have" },
+        { "{" NEOX ",\"rotary_pct\":0.5,\"partial_rotary_factor\":0.25}",
+          "\"partial_rotary_factor\" is 0.25, and the other options make "
+          "model.rotary_fraction 0.5" },
         { "{" LLAMA ",\"logit_scale\":2}", "\"logit_scale\" is no option of llama" },
         { "{" LLAMA ",\"quantization_config\":{\"bits\":4}}", "\"quantization_config\" is no opt" },
         { "{" LLAMA ",\"attention_bias\":true}", "\"attention_bias\" is true, and false is all" },
         { "{" LLAMA ",\"mlp_bias\":true}", "\"mlp_bias\" is true, and false is all" },
         { "{" LLAMA ",\"hidden_act\":\"gelu\"}", "\"hidden_act\" is gelu, and silu is all" },
-        { "{" LLAMA ",\"hidden_act\":null}", "\"hidden_act\" is false, and silu is all" },
+        { "{" LLAMA ",\"hidden_act\":null}", "\"hidden_act\" cannot be null" },
         { "{" LLAMA ",\"layer_types\":[\"full_attention\",\"chunked_attention\"]}",
           "\"layer_types\" is of several kinds" },
         { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":2}}",
@@ -277,14 +302,20 @@ static void what_is_not_known_is_named(void **state)
           "\"use_sliding_window\" is true, and false is all" },
         { "{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,"
           "\"word_embed_proj_dim\":18}",
-          "\"hidden_size\" is 36, and \"word_embed_proj_dim\" is 18" },
+          "\"num_hidden_layers\"" },
+        { "{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,\"ffn_dim\":77,"
+          "\"num_attention_heads\":3,\"num_hidden_layers\":2,\"vocab_size\":101,"
+          "\"word_embed_proj_dim\":18}",
+          "\"word_embed_proj_dim\" is 18, and the other options make model.d_model 36" },
         { "{" NEOX ",\"use_parallel_residual\":\"true\"}", "\"use_parallel_residual\" cannot" },
         { "{" NEOX ",\"attention_bias\":false}", "\"attention_bias\" is false, and true is all" },
         { "{" NEOX ",\"hidden_act\":\"gelu_fast\"}", "\"hidden_act\" is gelu_fast, and gelu is" },
         { "{\"model_type\":\"gpt_neox\",\"hidden_size\":8}", "has no \"num_hidden_layers\"" },
         { "{\"model_type\":\"gpt_neox\",\"hidden_size\":-8}", "\"hidden_size\": model.d_model" },
-        { "{\"model_type\":\"gpt_neox\",\"hidden_size\":[8]}", "\"hidden_size\" is no option" },
-        { "{\"model_type\":\"gpt_neox\",\"rope_scaling\":{\"a\":{}}}", "another kind of value" },
+        { "{\"model_type\":\"gpt_neox\",\"hidden_size\":[8]}",
+          "\"hidden_size\" has several values" },
+        { "{\"model_type\":\"gpt_neox\",\"rope_scaling\":{\"a\":{}}}",
+          "\"rope_scaling.a\" has several values" },
         { "{" LLAMA, "neither a comma nor the closing bracket" },
         { "[]", "another kind of value" },
         { "", "the end, and a value is missing" },
