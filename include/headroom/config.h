@@ -50,7 +50,7 @@ typedef enum {
     HR_SCHEDULE_WSD /* warm-up, stable, decay */
 } hr_schedule_kind;
 
-enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64 };
+enum { HR_CONFIG_GIVEN_WORDS = 4, HR_FIELD_BYTES = 64, HR_TOKEN_IDS_BYTES = 256 };
 
 typedef struct {
     struct {
@@ -139,6 +139,9 @@ typedef struct {
         int32_t recompute;            /* hr_recompute_kind */
         char strategy[HR_PATH_BYTES]; /* file that says all of the above; empty: none */
     } memory;
+    /* Which tokens begin, end and fill a text to other software, as config.json of model.from has
+     * them: lines of it. No keys: headroom asks the tokenizer. */
+    char token_ids[HR_TOKEN_IDS_BYTES];
     /* Bit i: key i of the table was set since hr_config_default. hr_config_set keeps it, for
      * hr_config_adopt. */
     uint64_t given[HR_CONFIG_GIVEN_WORDS];

@@ -396,7 +396,7 @@ void hr_file_abort(hr_file_out *out)
     hr_file_close(&out->directory);
 }
 
-static bool is_same_file(const char *path, const char *other)
+bool hr_file_is_one(const char *path, const char *other)
 {
     struct stat a, b;
     return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
@@ -411,7 +411,7 @@ hr_status hr_file_copy(const char *from, const char *directory, const char *name
     int64_t length;
     hr_file_out out;
     hr_status status = hr_path_join(directory, name, place, sizeof place, err);
-    if (status != HR_OK || is_same_file(from, place)) return status;
+    if (status != HR_OK || hr_file_is_one(from, place)) return status;
     status = hr_file_open(from, &source, &length, err);
     if (status != HR_OK) return status;
     status = hr_file_begin(&out, directory, name, err);

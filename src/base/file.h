@@ -104,6 +104,9 @@ HR_MUST_CHECK hr_status hr_file_cut(hr_file_out *out, int64_t bytes, hr_error *e
 /* Flushes, renames over whatever has the name, flushes the directory, closes. */
 HR_MUST_CHECK hr_status hr_file_commit(hr_file_out *out, hr_error *err);
 
+/* Whether two paths lead to one file or directory. */
+bool hr_file_is_one(const char *path, const char *other);
+
 /* Copies a file under a name of a directory, through buffer [bytes]; onto itself it does nothing.
  * Errors as hr_file_open, hr_file_begin and hr_file_append. */
 HR_MUST_CHECK hr_status hr_file_copy(const char *from, const char *directory, const char *name,

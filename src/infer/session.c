@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "mem/limits.h"
 #include "model/assemble.h"
+#include "model/hf_config.h"
 #include "ops/host/host.h"
 #include "train/load.h"
 
@@ -32,18 +33,6 @@ hr_status hr_session_begin(hr_session *s, hr_error *err)
 
 /* ---- text */
 
-/* Whether a folder has a tokenizer, whole or damaged. */
-static bool has_tokenizer(const char *folder)
-{
-    static const char *const names[] = { "tokenizer.json", "vocab.json" };
-    char path[HR_PATH_BYTES];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (hr_path_join(folder, names[i], path, sizeof path, NULL) == HR_OK &&
-            hr_file_exists(path))
-            return true;
-    return false;
-}
-
 /* Its file or folder; null: bytes. */
 static hr_status find_tokenizer(const hr_session *s, const char *instead, const char **path,
                                 hr_error *err)
@@ -51,7 +40,7 @@ static hr_status find_tokenizer(const hr_session *s, const char *instead, const 
     const char *asked = s->request->tokenizer;
     *path = NULL;
     if (asked && strcmp(asked, "bytes") != 0) *path = asked;
-    else if (!asked && has_tokenizer(s->request->folder)) *path = s->request->folder;
+    else if (!asked && hr_hf_has_tokenizer(s->request->folder)) *path = s->request->folder;
     if (*path || asked || s->config.model.vocab_size == UINT8_MAX + 1) return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "%s has no tokenizer for its %lld tokens; give %s, or --tokenizer FILE",

@@ -17,6 +17,21 @@ static bool is_free(const char *name)
            !strcmp(name, "model.dropout");
 }
 
+static bool is_given(const hr_config *config, const char *name)
+{
+    const int32_t row = hr_config_row_find(name);
+    return config->given[row / 64] >> row % 64 & 1;
+}
+
+/* Text is read as the model reads it, unless somebody says otherwise. */
+static void adopt_tokenizer(hr_config *config)
+{
+    const hr_config_data data = hr_config_data_of(config);
+    const bool has_text = *data.train_text || *data.valid_text;
+    if (has_text && !is_given(config, "data.tokenizer") && hr_hf_has_tokenizer(config->model.from))
+        memcpy(config->data.tokenizer, config->model.from, sizeof config->data.tokenizer);
+}
+
 hr_status hr_config_adopt(hr_config *config, hr_error *err)
 {
     if (!config->model.from[0]) return HR_OK;
@@ -35,6 +50,8 @@ hr_status hr_config_adopt(hr_config *config, hr_error *err)
                              "key out",
                              name, mine, config->model.from, theirs);
     }
-    if (status == HR_OK) *config = adopted;
-    return status;
+    if (status != HR_OK) return status;
+    *config = adopted;
+    adopt_tokenizer(config);
+    return HR_OK;
 }

@@ -19,6 +19,9 @@
  *          CORRUPT  not JSON; an architecture, an option or a value that is not known. */
 HR_MUST_CHECK hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *err);
 
+/* Whether a folder has a tokenizer, whole or damaged. */
+bool hr_hf_has_tokenizer(const char *folder);
+
 /* Writes what hr_hf_config_read takes back, for a file of fp32 weights. Takes no memory from the
  * system. */
 void hr_hf_config_write(const hr_config *config, hr_writer *writer);

@@ -36,6 +36,7 @@ typedef struct {
     option options[OPTIONS_MAX];
     int32_t option_count;
     int64_t layer_types;                                     /* entries; 0: it is left out */
+    hr_writer token_ids;                                     /* lines as a file has them */
     char architecture[VALUE_BYTES], model_type[VALUE_BYTES]; /* empty: not there */
     int32_t made_by;                                         /* row of `architectures` */
     hr_error *err;
@@ -172,6 +173,37 @@ static bool is_option(const char *name)
     return false;
 }
 
+static bool is_token_id(const char *name)
+{
+    return !strcmp(name, "bos_token_id") || !strcmp(name, "eos_token_id") ||
+           !strcmp(name, "pad_token_id");
+}
+
+/* One id, several, or null, in one spelling. Anything else is left out: it changes nothing here. */
+static hr_status read_token_id(reader *r, hr_json *json)
+{
+    static const char digits[] = "0123456789,[] \t\r\n";
+    const hr_writer before = r->token_ids;
+    hr_writer *w = &r->token_ids;
+    hr_put(w, "  \"%s\": ", json->value);
+    const hr_json_kind kind = hr_json_next(json);
+    const bool several = kind == HR_JSON_ARRAY;
+    const char *from = several ? json->text + json->at - 1 : json->value;
+    if (!hr_json_skip(json, kind)) return not_json(r, json);
+    const int64_t bytes = several ? json->text + json->at - from : json->value_bytes;
+    bool known = several || kind == HR_JSON_NUMBER;
+    for (int64_t i = 0; i < bytes && known; i++) {
+        known = strchr(digits, from[i]) && from[i];
+        if (known && from[i] > ' ') hr_put(w, from[i] == ',' ? ", " : "%c", from[i]);
+    }
+    if (kind == HR_JSON_NULL) hr_put(w, "null");
+    hr_put(w, ",\n");
+    if ((known || kind == HR_JSON_NULL) && !w->cut) return HR_OK;
+    *w = before;
+    w->text[w->used] = 0;
+    return HR_OK;
+}
+
 static hr_status read_option(reader *r, hr_json *json)
 {
     const char *name = json->value;
@@ -180,6 +212,7 @@ static hr_status read_option(reader *r, hr_json *json)
     if (!strcmp(name, "layer_types")) return read_layer_types(r, json, name);
     if (!strcmp(name, "rope_scaling") || !strcmp(name, "rope_parameters"))
         return read_section(r, json, name);
+    if (is_token_id(name)) return read_token_id(r, json);
     const hr_json_kind kind = hr_json_next(json);
     if (!strcmp(name, "model_type") && kind == HR_JSON_STRING) {
         if (*r->model_type) return fail(r, "has \"model_type\" twice");
@@ -446,11 +479,12 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
     hr_config fresh, taken;
     hr_error inner;
     int64_t bytes;
+    hr_config_default(&fresh);
     r.option_count = 0;
     r.layer_types = 0;
+    r.token_ids = (hr_writer){ .text = fresh.token_ids, .bytes = sizeof fresh.token_ids };
     r.architecture[0] = r.model_type[0] = 0;
     r.err = err;
-    hr_config_default(&fresh);
     fresh.model.d_ff = 0; /* derived, where a family leaves it out */
     hr_status status = read_file(&r, directory, &bytes);
     if (status == HR_OK) status = read_options(&r, bytes);
@@ -470,8 +504,20 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
         return hr_fail(err, HR_CORRUPT, "%s: %.300s", shown(&r), inner.message);
     taken = *config;
     taken.model = fresh.model;
+    memcpy(taken.token_ids, fresh.token_ids, sizeof taken.token_ids);
     memcpy(taken.model.from, config->model.from, sizeof taken.model.from);
     taken.model.dropout = config->model.dropout;
     *config = taken;
     return HR_OK;
+}
+
+bool hr_hf_has_tokenizer(const char *folder)
+{
+    static const char *const names[] = { "tokenizer.json", "vocab.json" };
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (hr_path_join(folder, names[i], path, sizeof path, NULL) == HR_OK &&
+            hr_file_exists(path))
+            return true;
+    return false;
 }

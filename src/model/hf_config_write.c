@@ -109,7 +109,8 @@ static void put_rest(const writing *w)
     for (size_t i = 0; i < sizeof dropouts / sizeof *dropouts; i++)
         if (strchr(dropouts[i].letters, letter))
             hr_put(w->out, "  \"%s\": %.17g,\n", dropouts[i].name, w->config->model.dropout);
-    if (letter == 'n') hr_put(w->out, "  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n");
+    if (*w->config->token_ids) hr_put(w->out, "%s", w->config->token_ids);
+    else if (letter == 'n') hr_put(w->out, "  \"bos_token_id\": 0,\n  \"eos_token_id\": 0,\n");
     if (strchr("q3", letter) && w->config->model.attention.sliding_window)
         hr_put(w->out, "  \"max_window_layers\": 0,\n  \"sliding_window\": %lld,\n",
                (long long)w->config->model.attention.sliding_window);

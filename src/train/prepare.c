@@ -3,6 +3,7 @@
 #include "train/prepare.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,9 +105,15 @@ static hr_status check_cache(const char *path, hr_error *err)
     return status == HR_FAILURE && has_shards(path) ? HR_OK : status;
 }
 
-static hr_status check_out(const char *path, hr_error *err)
+static hr_status check_out(const hr_config *config, hr_error *err)
 {
+    const char *path = config->train.out, *from = config->model.from;
     if (!*path) return HR_OK;
+    if (*from && hr_file_is_one(path, from))
+        return hr_fail(err, HR_USAGE,
+                       "train.out %s is the folder of model.from, whose weights would be written "
+                       "over; name another",
+                       path);
     const hr_status status = hr_directory_check(path, err);
     return status == HR_OK && hr_file_exists(path) ? hr_weights_check(path, err) : status;
 }
@@ -147,9 +154,20 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
         return hr_fail(err, HR_USAGE,
                        "nowhere to keep the tokens of %s; give --out DIR or data.cache=DIR",
                        *data.train_text ? data.train_text : data.valid_text);
-    if (status == HR_OK) status = check_out(config->train.out, err);
+    if (status == HR_OK) status = check_out(config, err);
     if (status == HR_OK) status = check_cache(config->data.cache, err);
     return status == HR_OK ? check_metrics(config, metrics, err) : status;
+}
+
+/* What other software makes of an answer with this model stays what it was. */
+static hr_status take_along(const hr_config *config, hr_error *err)
+{
+    static const char name[] = "generation_config.json";
+    char path[PATH_MAX], buffer[4096];
+    if (!config->model.from[0] || !config->train.out[0]) return HR_OK;
+    const hr_status status = hr_path_join(config->model.from, name, path, sizeof path, err);
+    if (status != HR_OK || !hr_file_exists(path)) return status;
+    return hr_file_copy(path, config->train.out, name, buffer, sizeof buffer, err);
 }
 
 static bool tell_progress(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
@@ -229,6 +247,7 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
     hr_region region;
     hr_prepare_texts texts = { .corpus = NULL };
     hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
+    if (status == HR_OK) status = take_along(config, err);
     if (status == HR_OK && !has_text(config)) return HR_OK;
     if (status == HR_OK)
         status = hr_memory_region_open(memory, "preparing the text", hr_prepare_bytes(config),

@@ -61,6 +61,30 @@ static void a_text_means_the_same_ids_everywhere(void **state)
     json_decref(answer);
 }
 
+/* Text is what the folder's tokenizer makes of it, unless bytes are asked for; what says how answers
+ * are drawn goes along; and the folder itself is not written over. */
+static void a_run_from_a_folder_takes_its_tokenizer(void **state)
+{
+    static char told[PROGRAM_TEXT_BYTES], given[PROGRAM_TEXT_BYTES];
+    (void)state;
+    train_with_a_tokenizer("<|endoftext|>");
+    put("m/generation_config.json", "{\"eos_token_id\": 9}\n");
+    put("from.yaml", "model: {from: m}\ndata: {train: text.txt}\n"
+                     "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");
+    assert_int_equal(run("train from.yaml --out n"), HR_OK);
+    get("n/tokenizer.json", told);
+    get("small.json", given);
+    assert_string_equal(told, given);
+    get("n/generation_config.json", told);
+    assert_string_equal(told, "{\"eos_token_id\": 9}\n");
+    assert_int_equal(run("generate n --prompt the --temperature 0 --json"), HR_OK);
+    assert_int_equal(run("train from.yaml data.tokenizer=bytes --out b"), HR_OK);
+    assert_int_equal(system("test ! -e b/tokenizer.json"), 0);
+    assert_int_equal(system("ln -s m same"), 0);
+    assert_int_equal(run("train from.yaml --out same"), HR_USAGE);
+    said("train.out same is the folder of model.from, whose weights would be written over");
+}
+
 /* Bits a byte are those of the losses of all tokens but the first, over the bytes of these. */
 static void windows_of_a_text_cost_what_their_tokens_do(void **state)
 {
@@ -137,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(a_text_means_the_same_ids_everywhere),
+        IN_A_FOLDER(a_run_from_a_folder_takes_its_tokenizer),
         IN_A_FOLDER(windows_of_a_text_cost_what_their_tokens_do),
         IN_A_FOLDER(what_a_tokenizer_lacks_is_said),
         IN_A_FOLDER(a_piece_is_a_mebibyte_at_most),

@@ -220,6 +220,37 @@ static void what_has_no_effect_is_passed_over(void **state)
     }
 }
 
+/* Other software ends its texts by them; what is no id is not taken along. */
+static void token_ids_are_kept_as_they_are(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        { ",\"bos_token_id\":11,\"eos_token_id\":[ 7,\n 9 ],\"pad_token_id\":null",
+          "  \"bos_token_id\": 11,\n  \"eos_token_id\": [7, 9],\n  \"pad_token_id\": null,\n" },
+        { "", "" },
+        { ",\"eos_token_id\":\"7\",\"pad_token_id\":3,\"bos_token_id\":{\"a\":[1]}",
+          "  \"pad_token_id\": 3,\n" },
+        { ",\"eos_token_id\":[1,\"x\",2],\"bos_token_id\":-1,\"pad_token_id\":true", "" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512], written[8192];
+        hr_config config, again;
+        hr_writer writer = { written, sizeof written };
+        snprintf(text, sizeof text, "{" LLAMA "%s}", cases[i][0]);
+        is_taken(text, &config);
+        assert_string_equal(config.token_ids, cases[i][1]);
+        hr_hf_config_write(&config, &writer);
+        assert_non_null(strstr(written, cases[i][1]));
+        is_taken(written, &again);
+        assert_string_equal(again.token_ids, cases[i][1]);
+    }
+    char many[2048] = "{" LLAMA ",\"pad_token_id\":3,\"eos_token_id\":[1";
+    for (int32_t i = 0; i < 100; i++) strcat(many, ",100000");
+    hr_config config;
+    is_taken(strcat(many, "],\"bos_token_id\":1}"), &config);
+    assert_string_equal(config.token_ids, "  \"pad_token_id\": 3,\n  \"bos_token_id\": 1,\n");
+}
+
 /* ---- what is refused */
 
 static void what_is_not_known_is_named(void **state)
@@ -480,6 +511,7 @@ int main(void)
         cmocka_unit_test(both_spellings_are_one_model),
         cmocka_unit_test(what_is_left_out_is_what_the_other_software_takes),
         cmocka_unit_test(what_has_no_effect_is_passed_over),
+        cmocka_unit_test(token_ids_are_kept_as_they_are),
         cmocka_unit_test(what_is_not_known_is_named),
         cmocka_unit_test(keys_that_contradict_the_folder_are_named),
         cmocka_unit_test(what_is_written_is_read_back),
