@@ -61,8 +61,8 @@ static void a_text_means_the_same_ids_everywhere(void **state)
     json_decref(answer);
 }
 
-/* Text is what the folder's tokenizer makes of it, unless bytes are asked for; what says how answers
- * are drawn goes along; and the folder itself is not written over. */
+/* Text is what the folder's tokenizer makes of it, unless bytes are asked for; what says how
+ * answers are drawn goes along; and the folder itself is not written over. */
 static void a_run_from_a_folder_takes_its_tokenizer(void **state)
 {
     static char told[PROGRAM_TEXT_BYTES], given[PROGRAM_TEXT_BYTES];
