@@ -131,6 +131,9 @@ hr_status hr_session_fit(hr_session *s, int64_t own_bytes, const char *tokens, c
         describe(s);
         return HR_OK;
     }
+    /* Sizes that its own tensors contradict are not what more memory would help. */
+    const hr_status status = hr_session_open(s, err);
+    if (status == HR_CORRUPT) return status;
     char there[64], wanted[64];
     return hr_fail(err, HR_NO_FIT,
                    "%s and %lld %s need at least %s, there are %s; give a larger --budget, %s, or "

@@ -291,6 +291,13 @@ static void a_folder_that_lies_ends_with_its_code(void **state)
     assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=llama --out m"), HR_OK);
     put("from.yaml", "model: {from: m}\ndata: {train: text.txt}\n"
                      "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");
+    /* Not that it needs more memory than there is. */
+    assert_int_equal(system("cp m/config.json kept; sed -i 's/\"intermediate_size\": [0-9]*/"
+                            "\"intermediate_size\": 16777216/' m/config.json"),
+                     0);
+    assert_int_equal(run("generate m --prompt-ids 1 --print-ids --budget 64MiB"), HR_CORRUPT);
+    assert_non_null(strstr(err, "_proj.weight is ["));
+    assert_int_equal(system("mv kept m/config.json"), 0);
     assert_int_equal(system("truncate -s -4 m/model.safetensors"), 0);
     assert_int_equal(run("train from.yaml --out o"), HR_CORRUPT);
     assert_non_null(strstr(err, "it is cut short"));
