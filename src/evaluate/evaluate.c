@@ -240,7 +240,7 @@ static hr_status plan(evaluation *e, hr_error *err)
                                     err);
         done = status != HR_NO_FIT || !is_less(result);
     }
-    return status;
+    return status == HR_NO_FIT ? hr_session_refuse(session, err) : status;
 }
 
 /* ---- the steps of the host */

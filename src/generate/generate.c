@@ -271,7 +271,7 @@ static hr_status plan(generation *g, hr_error *err)
         done = status != HR_NO_FIT || rows == 1;
     }
     if (status == HR_OK) describe(g);
-    return status;
+    return status == HR_NO_FIT ? hr_session_refuse(session, err) : status;
 }
 
 /* ---- the steps of the host */

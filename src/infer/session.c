@@ -131,9 +131,6 @@ hr_status hr_session_fit(hr_session *s, int64_t own_bytes, const char *tokens, c
         describe(s);
         return HR_OK;
     }
-    /* Sizes that its own tensors contradict are not what more memory would help. */
-    const hr_status status = hr_session_open(s, err);
-    if (status == HR_CORRUPT) return status;
     char there[64], wanted[64];
     return hr_fail(err, HR_NO_FIT,
                    "%s and %lld %s need at least %s, there are %s; give a larger --budget, %s, or "
@@ -160,6 +157,14 @@ hr_status hr_session_open(hr_session *s, hr_error *err)
                                 &reading, err);
     hr_memory_region_close(s->memory, &reading);
     return status;
+}
+
+hr_status hr_session_refuse(hr_session *s, hr_error *err)
+{
+    hr_error found;
+    const bool was_compiled = s->compiled.plan.process_bytes > 0;
+    if (!was_compiled || hr_session_open(s, &found) != HR_CORRUPT) return HR_NO_FIT;
+    return hr_fail(err, HR_CORRUPT, "%s", found.message);
 }
 
 static hr_status load(hr_session *s, const hr_call *call, hr_error *err)

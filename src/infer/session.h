@@ -55,6 +55,10 @@ HR_MUST_CHECK hr_status hr_session_fit(hr_session *session, int64_t own_bytes, c
 /* Opens the tables and finds all weights. Errors as hr_weights_in_open; NO_FIT. */
 HR_MUST_CHECK hr_status hr_session_open(hr_session *session, hr_error *err);
 
+/* What does not fit, with `err` of hr_session_fit: CORRUPT and another sentence where the tensors
+ * contradict the sizes, which more memory would not help; else NO_FIT. */
+HR_MUST_CHECK hr_status hr_session_refuse(hr_session *session, hr_error *err);
+
 /* Takes stacks, threads and the arena, and seals the memory. Steps of the host go to `host`, but
  * those that load. Errors NO_FIT, INTERRUPTED, BROKEN. */
 HR_MUST_CHECK hr_status hr_session_take(hr_session *session, hr_host_fn *host, void *context,
