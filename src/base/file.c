@@ -16,6 +16,8 @@
 #include "base/assert.h"
 #include "base/checked.h"
 
+enum { KIND_BYTES = 64 }; /* that tell a kind of file, at most */
+
 const char *hr_reason(int code)
 {
     const char *text = strerrordesc_np(code);
@@ -215,6 +217,27 @@ hr_status hr_file_check_place(const char *path, hr_error *err)
     if (status == HR_OK) status = check_name(name, err);
     if (status == HR_OK) status = check_replaceable(AT_FDCWD, path, err);
     return status == HR_OK ? check_writable(directory, err) : status;
+}
+
+hr_status hr_file_check_kind(const char *path, const char *begin, const char *kind, hr_error *err)
+{
+    char text[KIND_BYTES];
+    int file;
+    int64_t bytes;
+    const int64_t length = (int64_t)strlen(begin);
+    HR_ASSERT(length <= KIND_BYTES);
+    hr_status status = hr_file_check_place(path, err);
+    if (status != HR_OK || !hr_file_exists(path)) return status;
+    status = hr_file_open(path, &file, &bytes, err);
+    if (status != HR_OK) return status;
+    if (bytes >= length) status = hr_file_read(file, path, 0, text, length, err);
+    hr_file_close(&file);
+    if (status != HR_OK || bytes == 0) return status;
+    if (bytes >= length && !memcmp(text, begin, (size_t)length)) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "%s: there is a file that does not begin as a %s does, and is left as it is; "
+                   "name another",
+                   path, kind);
 }
 
 hr_status hr_file_check_open(const char *path, hr_error *err)

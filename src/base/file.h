@@ -80,6 +80,16 @@ HR_MUST_CHECK hr_status hr_file_begin_path(hr_file_out *out, const char *path, h
  * hr_file_begin. */
 HR_MUST_CHECK hr_status hr_file_check_place(const char *path, hr_error *err);
 
+/* That hr_file_begin_path would begin, and that a file which is there may go: it is empty or begins
+ * as every file of this kind does. Anything else is somebody's.
+ *
+ *   begin  how a file of this kind begins; a short text
+ *   kind   its name for the sentence: "plan"
+ *
+ * Errors as hr_file_check_place; USAGE also where the file begins otherwise, or cannot be read. */
+HR_MUST_CHECK hr_status hr_file_check_kind(const char *path, const char *begin, const char *kind,
+                                           hr_error *err);
+
 /* That a file, device or pipe of that name can be opened for writing, or a file be made: again
  * without making, and without waiting for who reads a pipe.
  * Errors   USAGE    its directory is missing, or it is one itself

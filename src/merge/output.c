@@ -149,21 +149,42 @@ static hr_status finish(sheet *s)
     return s->status;
 }
 
+/* ---- the three files */
+
+enum { FILES = 3 };
+
+static const char *const names[FILES] = { "tokenizer.json", "vocab.json", "merges.txt" };
+
+static const char *const beginnings[FILES] = { "{\n  \"version\": \"1.0\",\n", "{",
+                                               "#version: 0.2\n" };
+
+hr_status hr_output_check(const char *folder, hr_error *err)
+{
+    char path[HR_PATH_BYTES];
+    hr_status status = HR_OK;
+    for (int32_t i = 0; i < FILES && status == HR_OK; i++) {
+        status = hr_path_join(folder, names[i], path, sizeof path, err);
+        if (status == HR_OK && hr_file_exists(path))
+            status = hr_file_check_kind(path, beginnings[i], names[i], err);
+    }
+    return status;
+}
+
 hr_status hr_output_write(const char *folder, const hr_engine *e, const hr_pipeline *p,
                           const char *const *special, int32_t special_count, char *buffer,
                           hr_error *err)
 {
     sheet s;
-    hr_status status = begin(&s, folder, "tokenizer.json", buffer, err);
+    hr_status status = begin(&s, folder, names[0], buffer, err);
     if (status != HR_OK) return status;
-    put(&s, "{\n  \"version\": \"1.0\",\n");
+    put(&s, beginnings[0]);
     for (int32_t i = 0; i < HR_PIPELINE_SECTIONS; i++) {
         if (i == 2) put_special(&s, &e->vocabulary, special, special_count);
         put_section(&s, hr_pipeline_section_names[i], p->sections[i], "  ");
     }
     put_model(&s, e, p);
     status = finish(&s);
-    if (status == HR_OK) status = begin(&s, folder, "vocab.json", buffer, err);
+    if (status == HR_OK) status = begin(&s, folder, names[1], buffer, err);
     if (status != HR_OK) return status;
     put(&s, "{");
     for (uint32_t id = 0; id < e->vocabulary.count; id++) {
@@ -174,9 +195,9 @@ hr_status hr_output_write(const char *folder, const hr_engine *e, const hr_pipel
     }
     put(&s, "}");
     status = finish(&s);
-    if (status == HR_OK) status = begin(&s, folder, "merges.txt", buffer, err);
+    if (status == HR_OK) status = begin(&s, folder, names[2], buffer, err);
     if (status != HR_OK) return status;
-    put(&s, "#version: 0.2\n");
+    put(&s, beginnings[2]);
     for (int64_t i = 0; i < e->merge_count; i++) {
         put_token(&s, &e->vocabulary, e->merges[i].left, false);
         put(&s, " ");

@@ -9,6 +9,10 @@
 
 enum { HR_OUTPUT_BYTES = 1 << 16 };
 
+/* That tokenizer.json, vocab.json and merges.txt could be put into a folder, which need not be
+ * there: what has these names begins as such a file does. Errors as hr_file_check_kind. */
+HR_MUST_CHECK hr_status hr_output_check(const char *folder, hr_error *err);
+
 /* Writes tokenizer.json, vocab.json and merges.txt into a folder.
  *
  *   special        [special_count] texts of the first ids

@@ -231,6 +231,7 @@ hr_status hr_tokenize_train(const hr_tokenize_train_request *request,
     bool found;
     *result = (hr_tokenize_train_result){ .process_bytes_measured = -1 };
     hr_status status = check_request(request, err);
+    if (status == HR_OK) status = hr_output_check(request->out, err);
     if (status == HR_OK) status = hr_directory_make(request->out, err);
     if (status == HR_OK) status = hr_state_look(request->out, &head, &found, err);
     if (status != HR_OK) return status;

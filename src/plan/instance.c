@@ -280,9 +280,10 @@ static hr_status put(writer *w, const char *text, int32_t bytes, hr_error *err)
     return HR_OK;
 }
 
+static const char header[] = "id,lower,upper,size,offset\n";
+
 static hr_status write_rows(writer *w, const hr_instance *instance, hr_error *err)
 {
-    static const char header[] = "id,lower,upper,size,offset\n";
     hr_status status = put(w, header, sizeof header - 1, err);
     for (int32_t i = 0; i < instance->count && status == HR_OK; i++) {
         const hr_instance_row *row = &instance->rows[i];
@@ -294,6 +295,11 @@ static hr_status write_rows(writer *w, const hr_instance *instance, hr_error *er
         if (status == HR_OK) status = put(w, numbers, bytes, err);
     }
     return status == HR_OK ? hr_file_append(&w->file, w->held, w->held_bytes, err) : status;
+}
+
+hr_status hr_instance_check(const char *path, hr_error *err)
+{
+    return hr_file_check_kind(path, header, "file of rows with offsets", err);
 }
 
 hr_status hr_instance_write(const char *path, const hr_instance *instance, hr_error *err)

@@ -35,6 +35,10 @@ typedef struct {
  * Cost     linear in the file. */
 HR_MUST_CHECK hr_status hr_instance_read(const char *path, hr_instance *instance, hr_error *err);
 
+/* That rows with their offsets could be put at `path`: nothing is there, or such rows.
+ * Errors   USAGE  no such directory, or something else has the name. FAILURE  as it is written. */
+HR_MUST_CHECK hr_status hr_instance_check(const char *path, hr_error *err);
+
 /* Writes all rows with their offsets, in their order: the whole file or none.
  * Errors   USAGE  no such directory. FAILURE  the system refused. */
 HR_MUST_CHECK hr_status hr_instance_write(const char *path, const hr_instance *instance,

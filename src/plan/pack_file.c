@@ -142,7 +142,7 @@ static hr_status run(job *j, const hr_pack_request *request, hr_pack_report *rep
                                           [HR_PACK_OPEN] = "open" };
     const int64_t start_ns = hr_clock_ns();
     j->deadline_ns = start_ns + (int64_t)(request->seconds * 1e9);
-    hr_status status = request->out ? hr_file_check_place(request->out, err) : HR_OK;
+    hr_status status = request->out ? hr_instance_check(request->out, err) : HR_OK;
     if (status == HR_OK) status = hr_instance_read(request->file, &j->instance, err);
     if (status == HR_OK) status = take_memory(j, request->file, err);
     if (status != HR_OK) return status;

@@ -263,10 +263,12 @@ static json_t *step_record(const hr_program *program, const hr_plan *plan, int32
     return 0;
 }
 
+static const char beginning[] = "{\n\"version\":"; /* of every plan, whatever its version */
+
 static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
 {
     char text[200];
-    snprintf(text, sizeof text, "{\n\"version\":%d,\n\"machine\":", HR_PLAN_FILE_VERSION);
+    snprintf(text, sizeof text, "%s%d,\n\"machine\":", beginning, HR_PLAN_FILE_VERSION);
     put_text(w, text);
     put_record(w, json_pack("{ss si sI}", "kernels", plan->rung, "threads", plan->threads,
                             "page_bytes", (json_int_t)plan->page_bytes));
@@ -286,6 +288,11 @@ static void put_all(writer *w, const hr_program *program, const hr_plan *plan)
     for (int32_t s = 0; s < program->step_count; s++) put(w, step_record(program, plan, s));
     close_list(w);
     put_text(w, "\n}\n");
+}
+
+hr_status hr_plan_file_check(const char *path, hr_error *err)
+{
+    return hr_file_check_kind(path, beginning, "plan", err);
 }
 
 hr_status hr_plan_file_write(const char *path, const hr_program *program, const hr_plan *plan,

@@ -9,6 +9,11 @@
 
 enum { HR_PLAN_FILE_VERSION = 1 };
 
+/* That a plan could be put at `path`: nothing is there, or an earlier plan.
+ * Errors   USAGE    the directory is missing, or something that is no plan has the name
+ *          FAILURE  the directory cannot be written. */
+HR_MUST_CHECK hr_status hr_plan_file_check(const char *path, hr_error *err);
+
 /* Writes the plan of a program to `path`. The bytes are a function of the two alone.
  *
  * Errors   USAGE    the directory is missing or cannot be written.

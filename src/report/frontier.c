@@ -247,14 +247,15 @@ static void draw_points(const hr_frontier *f, const frame *at, hr_writer *w)
     }
 }
 
+const char hr_frontier_svg_begin[] = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
+
 void hr_frontier_draw(const hr_frontier *frontier, hr_writer *w)
 {
     const frame at = frame_of(frontier);
     hr_put(w,
-           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-           "height=\"%d\" role=\"img\">\n<title>Tokens a second against bytes of the process"
-           "</title>\n",
-           WIDTH, HEIGHT, WIDTH, HEIGHT);
+           "%s viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n"
+           "<title>Tokens a second against bytes of the process</title>\n",
+           hr_frontier_svg_begin, WIDTH, HEIGHT, WIDTH, HEIGHT);
     hr_put(w, "<style>text{font:12px sans-serif;fill:#444}.grid{stroke:#e4e4e4;fill:none}"
               ".line{stroke:#9bbbd6;stroke-width:2;fill:none}circle{fill:#1f6aa5}"
               ".beyond{fill:#fff;stroke:#1f6aa5;stroke-width:2}</style>\n");

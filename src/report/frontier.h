@@ -16,6 +16,8 @@ void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
 /* A table of the points and, from three points on, a plot of plain characters. */
 void hr_frontier_print(const hr_frontier *frontier, int32_t columns, hr_writer *writer);
 
+extern const char hr_frontier_svg_begin[]; /* of every drawing */
+
 /* The plot as SVG, without scripts, fonts or links. */
 void hr_frontier_draw(const hr_frontier *frontier, hr_writer *writer);
 

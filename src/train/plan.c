@@ -2,7 +2,6 @@
 /* train/plan.c - plans a run and writes down what came of it. */
 #include "headroom/plan.h"
 
-#include "base/file.h"
 #include "plan/plan_file.h"
 #include "report/details.h"
 #include "report/explain.h"
@@ -69,7 +68,7 @@ hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
 {
     hr_memory memory = { 0 };
     hr_admission admission = { 0 };
-    hr_status status = outputs->file ? hr_file_check_place(outputs->file, err) : HR_OK;
+    hr_status status = outputs->file ? hr_plan_file_check(outputs->file, err) : HR_OK;
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK && outputs->details)
         status = plan_into(config, outputs, &memory, &admission, outputs->details, err);

@@ -294,7 +294,8 @@ hr_status hr_plan_frontier(const hr_config *config, const char *svg, const hr_qu
                            hr_frontier *answer, hr_error *err)
 {
     hr_probes probes;
-    hr_status status = svg ? hr_file_check_place(svg, err) : HR_OK;
+    hr_status status = HR_OK;
+    if (svg) status = hr_file_check_kind(svg, hr_frontier_svg_begin, "drawing", err);
     if (status == HR_OK) status = hr_probes_open(&probes, question, err);
     if (status != HR_OK) return status;
     status = find_frontier(&probes, config, answer, err);

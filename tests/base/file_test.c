@@ -184,6 +184,29 @@ static hr_status checked_by_another(hr_status (*check)(const char *, hr_error *)
     return (hr_status)WEXITSTATUS(status);
 }
 
+static void only_a_file_of_its_kind_may_go(void **state)
+{
+    (void)state;
+    hr_error err;
+    static const struct {
+        const char *text;
+        hr_status status;
+    } cases[] = { { "", HR_OK },      { "{\"plan\":", HR_OK },    { "{\"plan\": 1}", HR_OK },
+                  { "{", HR_USAGE },  { "{\"plan\"", HR_USAGE },  { "{\"plam\":1}", HR_USAGE },
+                  { "\n", HR_USAGE }, { " {\"plan\":", HR_USAGE } };
+    char path[sizeof folder.path + 8];
+    snprintf(path, sizeof path, "%s/file", folder.path);
+    assert_int_equal(hr_file_check_kind(path, "{\"plan\":", "plan", &err), HR_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hr_folder_write(path, cases[i].text, (int64_t)strlen(cases[i].text));
+        assert_int_equal(hr_file_check_kind(path, "{\"plan\":", "plan", &err), cases[i].status);
+        if (cases[i].status == HR_OK) continue;
+        assert_non_null(strstr(err.message, path));
+        assert_non_null(strstr(err.message, "does not begin as a plan does, and is left as it is"));
+    }
+    assert_int_equal(hr_file_check_kind(folder.path, "{", "plan", &err), HR_USAGE);
+}
+
 static void places_are_checked_without_making_anything(void **state)
 {
     (void)state;
@@ -356,6 +379,7 @@ int main(void)
         TEST(a_file_appears_only_when_it_is_committed),
         TEST(an_abort_leaves_what_was_there),
         TEST(only_a_file_is_replaced),
+        TEST(only_a_file_of_its_kind_may_go),
         TEST(places_are_checked_without_making_anything),
         TEST(a_file_past_its_limit_is_removed),
         TEST(a_full_disk_leaves_nothing),

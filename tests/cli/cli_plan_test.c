@@ -249,6 +249,53 @@ static void what_is_no_file_is_not_replaced_by_one(void **state)
 
 /* With less address space than planning takes there is no plan to explain, and it still does not
  * fit. What sanitizers map is more than that. */
+/* What is read, weights, and somebody's text: nothing but an earlier file of the same kind goes. */
+static void what_is_something_else_is_not_replaced(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    put("notes.txt", "not to be lost\n");
+    put("rows.csv", "id,lower,upper,size\n0,0,1,64\n");
+    put("empty", "");
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out m"), HR_OK);
+    static const struct {
+        const char *words, *place, *kind;
+    } cases[] = {
+        { "plan tiny.yaml --out", "tiny.yaml", "plan" },
+        { "plan tiny.yaml data.train=text.txt --out", "text.txt", "plan" },
+        { "plan tiny.yaml --out", "m/config.json", "plan" },
+        { "plan tiny.yaml --out", "m/model.safetensors", "plan" },
+        { "plan tiny.yaml --out", "rows.csv", "plan" },
+        { "plan tiny.yaml --frontier --svg", "notes.txt", "drawing" },
+        { "plan tiny.yaml --frontier --svg", "tiny.yaml", "drawing" },
+        { "pack rows.csv --out", "rows.csv", "file of rows with offsets" },
+        { "pack rows.csv --out", "notes.txt", "file of rows with offsets" },
+        { "tokenize train text.txt --vocab-size 300 --out", "t/tokenizer.json", "tokenizer.json" },
+        { "tokenize train text.txt --vocab-size 300 --out", "t/merges.txt", "merges.txt" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char said[160], command[160], place[32];
+        const bool folder = *cases[i].place == 't' && cases[i].place[1] == '/';
+        if (folder) assert_int_equal(system("rm -rf t && mkdir t"), 0);
+        if (folder) put(cases[i].place, "mine\n");
+        snprintf(place, sizeof place, "%s", folder ? "t" : cases[i].place);
+        snprintf(command, sizeof command, "cp %s kept", cases[i].place);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(run("%s %s", cases[i].words, place), HR_USAGE);
+        snprintf(said, sizeof said,
+                 "%s: there is a file that does not begin as a %s does, and is left as it is; name "
+                 "another",
+                 cases[i].place, cases[i].kind);
+        assert_said(said);
+        snprintf(command, sizeof command, "cmp %s kept", cases[i].place);
+        assert_int_equal(system(command), 0);
+    }
+    assert_int_equal(run("plan tiny.yaml --out empty"), HR_OK);
+    for (int32_t twice = 0; twice < 2; twice++)
+        assert_int_equal(run("plan tiny.yaml --frontier --svg f.svg"), HR_OK);
+}
+
 static void without_room_to_plan_it_does_not_fit(void **state)
 {
     (void)state;
@@ -326,6 +373,7 @@ int main(void)
         IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),
         IN_A_FOLDER(a_plan_file_is_judged_and_a_collision_is_exit_4),
         IN_A_FOLDER(what_is_no_file_is_not_replaced_by_one),
+        IN_A_FOLDER(what_is_something_else_is_not_replaced),
         IN_A_FOLDER(without_room_to_plan_it_does_not_fit),
         IN_A_FOLDER(a_signal_ends_planning_with_its_code_and_nothing_written),
     };

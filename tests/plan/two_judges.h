@@ -190,6 +190,7 @@ static inline json_t *random_plan(const char *family, int32_t averaged, int32_t 
              : chunk == 1 ? "64"
                           : "10000",
              path);
+    unlink(path); /* what a test made of the plan before begins as none, and would be kept */
     if (system(command)) fail_msg("%s", command);
     json_t *plan = json_load_file(path, 0, 0);
     assert_non_null(plan);
