@@ -46,13 +46,14 @@ static bool take_singly(const hr_unpack *u, int64_t first, int64_t count, const 
     const int64_t stored_width = u->transposed ? stored_k : stored_n;
     const int64_t stored_rows = u->transposed ? stored_n : stored_k;
     const int64_t end = first + count == rows ? stored_rows : first + count;
+    const uint32_t most = hr_unpack_most(u);
     bool finite = true;
     for (int64_t row = first; row < end; row++)
         for (int64_t i = 0; i < stored_width; i++) {
             const int64_t k = u->transposed ? i : row, n = u->transposed ? row : i;
             uint32_t bits = 0;
             if (row < rows && i < width) bits = element(u->kind, source, (row - first) * width + i);
-            finite &= (bits & 0x7f800000) != 0x7f800000;
+            finite &= (bits & 0x7fffffff) <= most;
             put(u, hr_layout_index(u->layout, u->K, u->N, k, n), bits);
         }
     return finite;

@@ -42,7 +42,8 @@ bool hr_unpack_is_flat(const hr_unpack *unpack);
  *   source  [count, width] in the file's type; where the parameter is flat it may be where the rows
  *           belong
  *
- * Returns  whether all elements are finite; what is not is written too
+ * Returns  whether all elements are finite, in master and in weight: the largest of F32 are not in
+ *          bf16; what is not is written too
  * Numerics F32 to bf16 rounds to nearest, ties to even; all else is exact, subnormals too
  * Threads  any, for rows apart from each other. */
 bool hr_unpack_take(const hr_unpack *unpack, int64_t first, int64_t count, const void *source);

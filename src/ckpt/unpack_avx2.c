@@ -47,9 +47,10 @@ ALWAYS_INLINE void see_halves(extent *seen, __m256i halves)
     seen->halves = _mm256_max_epu16(seen->halves, size);
 }
 
-static bool all_finite(const extent *seen)
+static bool all_finite(const hr_unpack *u, const extent *seen)
 {
-    const __m256i words = _mm256_cmpgt_epi32(seen->words, _mm256_set1_epi32(0x7f7fffff));
+    const __m256i most = _mm256_set1_epi32((int32_t)hr_unpack_most(u));
+    const __m256i words = _mm256_cmpgt_epi32(seen->words, most);
     const __m256i halves = _mm256_cmpgt_epi16(seen->halves, _mm256_set1_epi16(0x7f7f));
     return _mm256_testz_si256(_mm256_or_si256(words, halves), _mm256_set1_epi32(-1));
 }
@@ -232,7 +233,7 @@ ALWAYS_INLINE bool take_panels(const hr_unpack *u, hr_stored_kind kind, bool tur
             else if (turned) put_lines(u, &l, (first + row) / PANEL, column, columns, past);
             else put_lines(u, &l, column / PANEL, first + row, rows, past);
         }
-    return all_finite(&seen);
+    return all_finite(u, &seen);
 }
 
 /* Elements in the order of the file. */
@@ -269,7 +270,7 @@ ALWAYS_INLINE bool take_flat(const hr_unpack *u, hr_stored_kind kind, int64_t fi
         if (master) memcpy(master + i, words, (size_t)some * sizeof *words);
         if (weight) memcpy(weight + i, ends, (size_t)some * sizeof *ends);
     }
-    return all_finite(&seen);
+    return all_finite(u, &seen);
 }
 
 ALWAYS_INLINE bool take_kind(const hr_unpack *u, hr_stored_kind kind, int64_t first, int64_t count,

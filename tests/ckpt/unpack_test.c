@@ -28,14 +28,20 @@ static float of_half(uint16_t half)
     return (float)(half >> 15 ? -size : size);
 }
 
-/* Any finite bits. */
+/* Whether a word's bf16 is finite: half a step above the largest one rounds up. */
+static bool is_finite_in_bf16(uint32_t word)
+{
+    return (word & 0x7fffffff) < 0x7f7f8000;
+}
+
+/* Any bits that are finite in both types. */
 static void fill(void *source, hr_stored_kind kind, int64_t count, uint64_t seed)
 {
     for (int64_t i = 0; i < count; i++) {
         const uint64_t draw = hr_random_mix(seed + (uint64_t)i);
         uint32_t word = (uint32_t)draw;
         uint16_t half = (uint16_t)draw;
-        if ((word & 0x7f800000) == 0x7f800000) word &= 0xbfffffff;
+        if (!is_finite_in_bf16(word)) word &= 0xbfffffff;
         if (kind == HR_STORED_F16 && (half & 0x7c00) == 0x7c00) half &= 0xbfff;
         if (kind == HR_STORED_BF16 && (half & 0x7f80) == 0x7f80) half &= 0xbfff;
         if (kind == HR_STORED_F32) ((uint32_t *)source)[i] = word;
@@ -159,6 +165,37 @@ static void every_half_is_its_number(void **state)
     }
 }
 
+/* Numbers that bf16 rounds to infinity are told where bf16 is written, and only there: in whole
+ * blocks and at the ends of a matrix. */
+static void what_rounds_to_infinity_is_told_where_bf16_is_written(void **state)
+{
+    (void)state;
+    enum { K = 38, N = 37 };
+    static const uint32_t words[] = { 0x7f7f7fff, 0x7f7f8000, 0x7f7fc99e, 0x7f7fffff };
+    static float master[64 * 64];
+    static uint16_t weight[64 * 64];
+    static uint32_t source[K * N];
+    fill(source, HR_STORED_F32, K * N, SEED);
+    for (int32_t way = 0; way < 3 * 2 * 3 * 2; way++) {
+        const int32_t outputs = 1 + way / 6 % 3;
+        const hr_unpack u = { HR_STORED_F32,
+                              (hr_layout)(way % 3),
+                              K,
+                              N,
+                              way / 3 % 2,
+                              outputs & 1 ? master : NULL,
+                              outputs & 2 ? weight : NULL,
+                              mask_of(way / 18) };
+        for (int32_t i = 0; i < K * N; i++) {
+            const uint32_t kept = source[i], word = words[i / 2 % 4];
+            source[i] = i % 2 ? word | 0x80000000 : word;
+            const bool finite = !(outputs & 2) || is_finite_in_bf16(word);
+            assert_int_equal(hr_unpack_take(&u, 0, hr_unpack_rows(&u), source), finite);
+            source[i] = kept;
+        }
+    }
+}
+
 static void what_is_not_finite_is_seen_wherever_it_is(void **state)
 {
     (void)state;
@@ -191,6 +228,7 @@ int main(void)
         cmocka_unit_test(every_type_goes_into_every_layout),
         cmocka_unit_test(every_half_is_its_number),
         cmocka_unit_test(what_is_not_finite_is_seen_wherever_it_is),
+        cmocka_unit_test(what_rounds_to_infinity_is_told_where_bf16_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
