@@ -133,6 +133,8 @@ static hr_status read_tensor(hr_opening *o, hr_json *json, hr_stored_tensor *ten
 
 /* ---- a header */
 
+static const char metadata_name[] = "__metadata__"; /* beside the tensors */
+
 static hr_status read_metadata(const hr_opening *o, hr_json *json)
 {
     hr_json_kind kind = hr_json_next(json);
@@ -147,10 +149,15 @@ hr_status hr_opening_read_header(hr_opening *o, int32_t file)
     hr_stored *stored = o->stored;
     hr_json json = hr_json_over(o->texts[file], o->text_bytes[file]);
     hr_json_kind kind;
+    bool described = false;
     if (hr_json_next(&json) != HR_JSON_OBJECT) return wrong_header(o, &json);
     while ((kind = hr_json_next(&json)) == HR_JSON_KEY) {
         hr_status status;
-        if (hr_json_is(&json, "__metadata__")) {
+        if (hr_json_is(&json, metadata_name)) {
+            if (described)
+                return hr_fail(o->err, HR_CORRUPT, "%s: has \"%s\" twice",
+                               hr_opening_shown(o->place), metadata_name);
+            described = true;
             status = read_metadata(o, &json);
             if (status != HR_OK) return status;
             continue;

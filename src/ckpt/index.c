@@ -130,24 +130,32 @@ static hr_opening_name *find_named(const hr_opening *o, const char *name)
     return NULL;
 }
 
+/* A sentence about a tensor begins with the file that it is about. */
+static hr_status wrong_shard(hr_opening *o, int32_t file, const char *what, const char *tensor,
+                             const char *where, const char *shard)
+{
+    const hr_status status = hr_opening_place(o, file);
+    if (status != HR_OK) return status;
+    return hr_fail(o->err, HR_CORRUPT, "%s: %s tensor %.*s, which %s puts %s%s",
+                   hr_opening_shown(o->place), what, HR_STORED_NAME_SHOWN, tensor,
+                   hr_stored_index_name, where, shard);
+}
+
 /* Index and shards say the same. */
-hr_status hr_opening_check_index(const hr_opening *o)
+hr_status hr_opening_check_index(hr_opening *o)
 {
     const hr_stored *stored = o->stored;
     for (int32_t i = 0; i < stored->tensor_count; i++) {
         const hr_stored_tensor *tensor = &stored->tensors[i];
         hr_opening_name *row = find_named(o, tensor->name);
-        if (!row || row->file != tensor->file)
-            return hr_fail(o->err, HR_CORRUPT, "%s: holds tensor %.*s, which %s puts %s%s",
-                           hr_opening_shown(stored->files[tensor->file].name), HR_STORED_NAME_SHOWN,
-                           tensor->name, hr_stored_index_name, row ? "in " : "nowhere",
-                           row ? hr_opening_shown(stored->files[row->file].name) : "");
+        if (!row) return wrong_shard(o, tensor->file, "holds", tensor->name, "nowhere", "");
+        if (row->file != tensor->file)
+            return wrong_shard(o, tensor->file, "holds", tensor->name, "in ",
+                               hr_opening_shown(stored->files[row->file].name));
         row->found = true;
     }
     for (int32_t i = 0; i < o->named_count; i++)
         if (!o->named[i].found)
-            return hr_fail(o->err, HR_CORRUPT, "%s: has no tensor %.*s, which %s puts there",
-                           hr_opening_shown(stored->files[o->named[i].file].name),
-                           HR_STORED_NAME_SHOWN, o->named[i].name, hr_stored_index_name);
+            return wrong_shard(o, o->named[i].file, "has no", o->named[i].name, "there", "");
     return HR_OK;
 }

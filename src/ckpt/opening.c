@@ -2,6 +2,7 @@
 /* ckpt/opening.c - what readers of headers and of the index share. */
 #include "ckpt/opening.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -12,6 +13,14 @@ const char *hr_opening_shown(const char *path)
 {
     const size_t length = strlen(path);
     return length > PATH_SHOWN ? path + length - PATH_SHOWN : path;
+}
+
+hr_status hr_opening_place(hr_opening *o, int32_t index)
+{
+    const char *name = o->stored->files[index].name;
+    if (o->folder) return hr_path_join(o->folder, name, o->place, sizeof o->place, o->err);
+    snprintf(o->place, sizeof o->place, "%s", name); /* not longer: it was copied into as much */
+    return HR_OK;
 }
 
 hr_status hr_opening_no_room(const hr_opening *o)

@@ -37,6 +37,9 @@ const char *hr_opening_shown(const char *path);
 /* False: a control character is in it. */
 bool hr_opening_is_plain(const char *name);
 
+/* Makes file `index` of the table the one at hand: its path goes into `place`. */
+HR_MUST_CHECK hr_status hr_opening_place(hr_opening *o, int32_t index);
+
 HR_MUST_CHECK hr_status hr_opening_no_room(const hr_opening *o);
 
 /* Of `what` in the file at hand, whose text begins at byte `at`. */
@@ -54,6 +57,6 @@ HR_MUST_CHECK hr_status hr_opening_read_header(hr_opening *o, int32_t index);
 /* Reads the folder's index: which shards there are, and what it says of each tensor; then, when all
  * headers were read, whether the shards say the same. */
 HR_MUST_CHECK hr_status hr_opening_open_index(hr_opening *o);
-HR_MUST_CHECK hr_status hr_opening_check_index(const hr_opening *o);
+HR_MUST_CHECK hr_status hr_opening_check_index(hr_opening *o);
 
 #endif

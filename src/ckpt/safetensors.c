@@ -36,7 +36,7 @@ static bool offset_before(const void *table, int32_t a, int32_t b)
 
 /* ---- what all headers together say */
 
-static hr_status check_layout(const hr_opening *o, const int32_t *by_offset)
+static hr_status check_layout(hr_opening *o, const int32_t *by_offset)
 {
     const hr_stored *stored = o->stored;
     int32_t row = 0;
@@ -44,13 +44,15 @@ static hr_status check_layout(const hr_opening *o, const int32_t *by_offset)
         const hr_stored_file *file = &stored->files[f];
         const char *before = "the header";
         int64_t at = 0;
+        const hr_status status = hr_opening_place(o, f);
+        if (status != HR_OK) return status;
         for (; row < stored->tensor_count && stored->tensors[by_offset[row]].file == f; row++) {
             const hr_stored_tensor *tensor = &stored->tensors[by_offset[row]];
             if (tensor->offset != at)
                 return hr_fail(o->err, HR_CORRUPT,
                                "%s: tensor %.*s begins at data byte %lld, and %.*s ends at %lld: "
                                "%s",
-                               hr_opening_shown(file->name), HR_STORED_NAME_SHOWN, tensor->name,
+                               hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, tensor->name,
                                (long long)tensor->offset, HR_STORED_NAME_SHOWN, before,
                                (long long)at,
                                tensor->offset < at ? "they overlap" : "there is a hole");
@@ -60,9 +62,29 @@ static hr_status check_layout(const hr_opening *o, const int32_t *by_offset)
         if (at != file->bytes - file->data_offset)
             return hr_fail(
                 o->err, HR_CORRUPT, "%s: its tensors end at data byte %lld, the file at %lld: %s",
-                hr_opening_shown(file->name), (long long)at,
+                hr_opening_shown(o->place), (long long)at,
                 (long long)(file->bytes - file->data_offset),
                 at < file->bytes - file->data_offset ? "bytes are left over" : "it is cut short");
+    }
+    return HR_OK;
+}
+
+/* Two of one name lie side by side in the order of names. */
+static hr_status check_names(hr_opening *o)
+{
+    const hr_stored *stored = o->stored;
+    for (int32_t i = 1; i < stored->tensor_count; i++) {
+        const hr_stored_tensor *a = &stored->tensors[stored->by_name[i - 1]];
+        const hr_stored_tensor *b = &stored->tensors[stored->by_name[i]];
+        if (strcmp(a->name, b->name)) continue;
+        const hr_status status = hr_opening_place(o, a->file);
+        if (status != HR_OK) return status;
+        if (a->file == b->file)
+            return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s twice",
+                           hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, a->name);
+        return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s, and %s has it too",
+                       hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, a->name,
+                       hr_opening_shown(stored->files[b->file].name));
     }
     return HR_OK;
 }
@@ -77,19 +99,8 @@ static hr_status check_all(hr_opening *o)
     for (int32_t i = 0; i < count; i++) stored->by_name[i] = stored->by_offset[i] = i;
     hr_sort(stored->tensors, name_before, stored->by_name, count);
     hr_sort(stored->tensors, offset_before, stored->by_offset, count);
-    for (int32_t i = 1; i < count; i++) {
-        const hr_stored_tensor *a = &stored->tensors[stored->by_name[i - 1]];
-        const hr_stored_tensor *b = &stored->tensors[stored->by_name[i]];
-        if (strcmp(a->name, b->name)) continue;
-        const char *file = hr_opening_shown(stored->files[a->file].name);
-        if (a->file == b->file)
-            return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s twice", file,
-                           HR_STORED_NAME_SHOWN, a->name);
-        return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s, and %s has it too", file,
-                       HR_STORED_NAME_SHOWN, a->name,
-                       hr_opening_shown(stored->files[b->file].name));
-    }
-    hr_status status = check_layout(o, stored->by_offset);
+    hr_status status = check_names(o);
+    if (status == HR_OK) status = check_layout(o, stored->by_offset);
     if (status == HR_OK && stored->sharded) status = hr_opening_check_index(o);
     for (int32_t i = 0; i < count; i++)
         stored->tensors[i].offset += stored->files[stored->tensors[i].file].data_offset;
@@ -104,22 +115,13 @@ static bool is_folder(const char *path)
     return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
 }
 
-/* Sets `place` for a file of the table. */
-static hr_status find_place(hr_opening *o, int32_t index)
-{
-    const char *name = o->stored->files[index].name;
-    if (o->folder) return hr_path_join(o->folder, name, o->place, sizeof o->place, o->err);
-    snprintf(o->place, sizeof o->place, "%s", name); /* not longer: it was copied into as much */
-    return HR_OK;
-}
-
 static hr_status open_shards(hr_opening *o)
 {
     hr_stored *stored = o->stored;
     hr_status status = HR_OK;
     for (int32_t i = 0; i < stored->file_count && status == HR_OK; i++) {
         hr_stored_file *file = &stored->files[i];
-        status = find_place(o, i);
+        status = hr_opening_place(o, i);
         if (status == HR_OK && stored->sharded && !hr_file_exists(o->place))
             return hr_fail(o->err, HR_USAGE, "%s: there is no such file, and %s names it",
                            hr_opening_shown(o->place), hr_stored_index_name);
@@ -127,7 +129,7 @@ static hr_status open_shards(hr_opening *o)
         if (status == HR_OK) status = hr_opening_load_header(o, i);
     }
     for (int32_t i = 0; i < stored->file_count && status == HR_OK; i++) {
-        status = find_place(o, i);
+        status = hr_opening_place(o, i);
         if (status == HR_OK) status = hr_opening_read_header(o, i);
     }
     return status;

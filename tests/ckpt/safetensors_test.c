@@ -193,6 +193,7 @@ static void a_header_that_lies_is_refused(void **state)
         { "{\"a\\n\":{}}", 0, "a control character in a tensor's name" },
         { "{\"__metadata__\":7}", 0, "another kind of value is needed" },
         { "{\"__metadata__\":{\"a\":7}}", 0, "another kind of value is needed" },
+        { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "has \"__metadata__\" twice" },
         { "[]", 0, "another kind of value is needed" },
         { "", 0, "not JSON: the end, and a value is missing" },
         { "{\"a\":", 0, "not JSON: the end, and a value is missing" },
@@ -206,6 +207,8 @@ static void a_header_that_lies_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_file(path, cases[i].header, cases[i].data_bytes);
         is_refused(path, HR_CORRUPT, cases[i].said);
+        is_refused(path, HR_CORRUPT, path); /* which file, folder and all */
+        is_refused(folder.path, HR_CORRUPT, path);
     }
     hr_folder_close(&folder);
 }
@@ -346,12 +349,14 @@ static void shards_are_one_table(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_index(&folder, cases[i].index);
         is_refused(folder.path, cases[i].status, cases[i].said);
+        is_refused(folder.path, cases[i].status, folder.path);
     }
     write_file(hr_folder_path(&folder, "m-1.safetensors"),
                "{" T("b", "F32", "[2]", 0, 8) "," T("a", "U8", "[1]", 8, 9) "}", 9);
     write_index(&folder, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
                          "\"c\":\"m-2.safetensors\"}}");
     is_refused(folder.path, HR_CORRUPT, "has tensor a, and");
+    is_refused(folder.path, HR_CORRUPT, folder.path);
     hr_folder_close(&folder);
 }
 
