@@ -72,9 +72,6 @@ static hr_status check_family(const hr_config *config, hr_error *err)
     if (hr_family_ties(config) && !(family->traits & HR_MAY_TIE))
         return hr_fail(err, HR_USAGE, "model.family %s has a head of its own, never the table",
                        family->name);
-    if (!hr_family_ties(config) && family->traits & HR_READS_RANK)
-        return hr_fail(err, HR_USAGE, "the head of model.family %s is its factorised table",
-                       family->name);
     return HR_OK;
 }
 

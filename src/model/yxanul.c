@@ -3,7 +3,8 @@
  *
  *     h = E[ids] P^T ... logits = (RMS(h) P) E^T
  *
- * E is [V, r] and P is [d, r]; each is used twice, and its gradients add. */
+ * E is [V, r] and P is [d, r]; each is used twice, and its gradients add. Where the head is not the
+ * table it is a matrix of its own, logits = RMS(h) W, and E and P are used once. */
 #include <math.h>
 
 #include "model/llama.h"
@@ -19,6 +20,10 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
     const int64_t head_dim = hr_config_head_dim(config), R = hr_config_embedding_rank(config);
     const int64_t Q = config->model.n_heads * head_dim, K = hr_config_kv_heads(config) * head_dim;
     const double out = STD / sqrt(2.0 * (double)config->model.n_layers);
+    /* x = E[ids] P^T sums r products: with this factor it has the deviation of E, as a table that
+     * is not factorised has it. With 0.02 for both it were 0.02^2 sqrt(r), 0.002 at r = 32, and a
+     * gradient as small reached the layers. */
+    const double factor = 1 / sqrt((double)R);
     const hr_param_shape one = { HR_PARAM_VECTOR, D, 0, 1, true, false };
     const hr_layer_weight weights[HR_LLAMA_WEIGHTS] = {
         [HR_LLAMA_WQ] = { LAYER "wq", { HR_PARAM_MATRIX, D, Q, STD, false, false } },
@@ -31,15 +36,16 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
         [HR_LLAMA_NORM_1] = { LAYER "norm_attn", one },
         [HR_LLAMA_NORM_2] = { LAYER "norm_mlp", one },
     };
-    model->table = hr_build_param(builder,
-                                  (hr_param_shape){ HR_PARAM_MATRIX, R, V, STD, false, true }, "E");
+    const hr_param_shape tied = { HR_PARAM_MATRIX, R, V, STD, false, true };
+    const hr_param_shape alone = { HR_PARAM_TABLE, V, R, STD, false, false };
+    model->table = hr_build_param(builder, hr_family_ties(config) ? tied : alone, "E");
     model->factor = hr_build_param(
-        builder, (hr_param_shape){ HR_PARAM_MATRIX, D, R, STD, false, false }, "P");
+        builder, (hr_param_shape){ HR_PARAM_MATRIX, D, R, factor, false, false }, "P");
     model->positions = HR_NONE;
     hr_block_layers(builder, config, model, weights, HR_LLAMA_WEIGHTS);
     model->final_gain = hr_build_param(builder, one, "norm_f");
     model->final_bias = HR_NONE;
-    model->head = model->table;
+    hr_block_head(builder, config, model, STD, "head");
 }
 
 static int32_t forward(hr_builder *builder, const hr_config *config, const hr_model *model,
@@ -49,6 +55,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
     const int32_t e = hr_build_embed(builder, "token", ids, model->table, HR_NONE, 0);
     const int32_t h = hr_build_linear_back(builder, "embedding", e, model->factor);
     const int32_t norm = hr_llama_layers(builder, config, model, h);
+    if (!hr_family_ties(config)) return norm;
     return hr_build_linear(builder, "final_factor", norm, model->factor, HR_NONE, HR_ACT_NONE,
                            HR_NONE);
 }
@@ -56,7 +63,7 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 const hr_family_spec hr_family_yxanul = {
     .name = "yxanul",
     .traits = HR_READS_GROUPS | HR_SLIDES | HR_READS_RANK | HR_ROTATES_ALL | HR_MAY_TIE | HR_TIES,
-    .initialisation = "normal 0.02; o and down 0.02 / sqrt(2 layers); norms 1",
+    .initialisation = "normal 0.02; P 1 / sqrt(rank); o and down 0.02 / sqrt(2 layers); norms 1",
     .params = params,
     .tables = hr_llama_tables,
     .forward = forward

@@ -242,6 +242,28 @@ static void what_cannot_be_converted_is_refused(void **state)
 
 /* ---- model.from, from the command line */
 
+/* The model of `words` is trained into a folder, read from it, and written again as it was. */
+static void goes_on_from(const char *words, const char *folder)
+{
+    char command[128], path[64];
+    oracle_file first = { 0 };
+    assert_int_equal(run("train tiny.yaml data.train=text.txt %s --out %s", words, folder), HR_OK);
+    assert_int_equal(run("train from.yaml data.train=text.txt model.from=%s "
+                         "train.optimizer.lr=0 --out from_%s",
+                         folder, folder),
+                     HR_OK);
+    snprintf(command, sizeof command, "cmp %s/config.json from_%s/config.json", folder, folder);
+    assert_int_equal(system(command), 0);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    assert_true(oracle_open(&first, path));
+    json_object_del(first.header, "__metadata__");
+    snprintf(path, sizeof path, "from_%s/model.safetensors", folder);
+    same_tensors(path, &first, (int32_t)json_object_size(first.header));
+    oracle_close(&first);
+    assert_int_equal(run("plan from.yaml model.from=%s model.d_model=24", folder), HR_USAGE);
+    assert_non_null(strstr(err, "model.d_model is given as 24, and the model in"));
+}
+
 static void a_run_goes_on_from_its_own_folder(void **state)
 {
     (void)state;
@@ -251,29 +273,14 @@ static void a_run_goes_on_from_its_own_folder(void **state)
     put_tiny_and_text();
     put("from.yaml", "train: {batch: 4, seq_len: 16, steps: 1, threads: 2}\n");
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        oracle_file first = { 0 };
-        assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=%s --out %s",
-                             families[i], families[i]),
-                         HR_OK);
-        assert_int_equal(run("train from.yaml data.train=text.txt model.from=%s "
-                             "train.optimizer.lr=0 --out from_%s",
-                             families[i], families[i]),
-                         HR_OK);
-        char command[128];
-        snprintf(command, sizeof command, "cmp %s/config.json from_%s/config.json", families[i],
-                 families[i]);
-        assert_int_equal(system(command), 0);
-        char path[64];
-        snprintf(path, sizeof path, "%s/model.safetensors", families[i]);
-        assert_true(oracle_open(&first, path));
-        json_object_del(first.header, "__metadata__");
-        snprintf(path, sizeof path, "from_%s/model.safetensors", families[i]);
-        same_tensors(path, &first, (int32_t)json_object_size(first.header));
-        oracle_close(&first);
-        assert_int_equal(run("plan from.yaml model.from=%s model.d_model=24", families[i]),
-                         HR_USAGE);
-        assert_non_null(strstr(err, "model.d_model is given as 24, and the model in"));
+        char words[64];
+        snprintf(words, sizeof words, "model.family=%s", families[i]);
+        goes_on_from(words, families[i]);
     }
+    goes_on_from("model.family=yxanul model.tie_embeddings=false", "untied");
+    assert_int_equal(system("grep -q '\"tie_word_embeddings\": false' untied/config.json"), 0);
+    assert_int_equal(run("eval untied --file text.txt --context 16"), HR_OK);
+    assert_int_equal(run("generate untied --prompt a --max-tokens 3"), HR_OK);
     assert_int_equal(run("plan from.yaml model.from=nowhere"), HR_USAGE);
     assert_int_equal(run("plan from.yaml model.from=llama --largest model.d_ff"), HR_USAGE);
     assert_non_null(strstr(err, "ask without model.from"));

@@ -45,8 +45,7 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
             config.model.attention.sliding_window = between(seed, turn, 21, 1, 210);
     }
     if (traits & HR_READS_RANK) config.model.embedding_rank = between(seed, turn, 23, 1, 40);
-    else if (traits & HR_MAY_TIE)
-        config.model.tie_embeddings = (int32_t)between(seed, turn, 24, 0, 2);
+    if (traits & HR_MAY_TIE) config.model.tie_embeddings = (int32_t)between(seed, turn, 24, 0, 2);
     if (traits & HR_READS_EXPANSION) {
         config.model.expansion = between(seed, turn, 25, 1, 300);
         config.model.decoder_rank = draw(seed, turn, 26) % 2 ? between(seed, turn, 27, 1, 40) : 0;

@@ -300,6 +300,18 @@ static void wide_has_the_gradients_of_its_loss_with_either_decoder(void **state)
     }
 }
 
+static void yxanul_has_the_gradients_of_its_loss_with_either_head(void **state)
+{
+    (void)state;
+    for (int32_t tie = HR_TIE_FALSE; tie <= HR_TIE_TRUE; tie++) {
+        hr_config config = config_of(HR_FAMILY_YXANUL, 0);
+        config.model.n_kv_heads = 1;
+        config.model.embedding_rank = 5;
+        config.model.tie_embeddings = tie;
+        judge(&config);
+    }
+}
+
 /* Whole chunks of the head, several, and one that is short. */
 static void a_pull_on_the_sum_of_exponentials_has_its_gradient_too(void **state)
 {
@@ -320,6 +332,7 @@ int main(void)
         cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_shared_keys),
         cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_a_sliding_window),
         cmocka_unit_test(wide_has_the_gradients_of_its_loss_with_either_decoder),
+        cmocka_unit_test(yxanul_has_the_gradients_of_its_loss_with_either_head),
         cmocka_unit_test(a_pull_on_the_sum_of_exponentials_has_its_gradient_too),
     };
     return cmocka_run_group_tests(tests, 0, 0);
