@@ -98,19 +98,26 @@ static int64_t pythia_parameters(int64_t V, int64_t L, int64_t D)
 static void gpt_neox_has_the_parameters_of_every_pythia(void **state)
 {
     static const struct {
-        int64_t L, D, H, published;
-    } sizes[] = { { 6, 128, 4, 14067712 },     { 6, 256, 8, 30494720 },
-                  { 6, 512, 8, 70426624 },     { 12, 768, 12, 162322944 },
-                  { 24, 1024, 16, 405334016 }, { 16, 2048, 8, 1011781632 },
-                  { 24, 2048, 16, 1414647808 } };
+        const char *name;
+        int64_t L, D, H, V, published;
+    } sizes[] = { { "pythia-14m", 6, 128, 4, 50304, 14067712 },
+                  { "pythia-31m", 6, 256, 8, 50304, 30494720 },
+                  { "pythia-70m", 6, 512, 8, 50304, 70426624 },
+                  { "pythia-160m", 12, 768, 12, 50304, 162322944 },
+                  { "pythia-410m", 24, 1024, 16, 50304, 405334016 },
+                  { "pythia-1b", 16, 2048, 8, 50304, 1011781632 },
+                  { "pythia-1.4b", 24, 2048, 16, 50304, 1414647808 },
+                  { "pythia-2.8b", 32, 2560, 32, 50304, 2775208960 },
+                  { "pythia-6.9b", 32, 4096, 32, 50432, 6857302016 },
+                  { "pythia-12b", 36, 5120, 40, 50688, 11846072320 } };
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        hr_config config = preset("pythia-70m");
-        config.model.n_layers = sizes[i].L;
-        config.model.d_model = sizes[i].D;
-        config.model.n_heads = sizes[i].H;
-        config.model.d_ff = 4 * sizes[i].D;
-        assert_int_equal(pythia_parameters(50304, sizes[i].L, sizes[i].D), sizes[i].published);
+        const hr_config config = preset(sizes[i].name);
+        assert_int_equal(config.model.n_layers, sizes[i].L);
+        assert_int_equal(config.model.d_model, sizes[i].D);
+        assert_int_equal(config.model.n_heads, sizes[i].H);
+        assert_int_equal(config.model.d_ff, 4 * sizes[i].D);
+        assert_int_equal(pythia_parameters(sizes[i].V, sizes[i].L, sizes[i].D), sizes[i].published);
         assert_int_equal(parameters(&config), sizes[i].published);
     }
 }
@@ -141,6 +148,9 @@ static void families_have_the_published_parameters(void **state)
     gpt2.model.n_heads = 25;
     gpt2.model.d_ff = 6400;
     assert_int_equal(parameters(&gpt2), 1557611200);
+    hr_config yxanul = preset("yxanul-197m"); /* as its authors trained it: a head of V D more */
+    yxanul.model.tie_embeddings = HR_TIE_FALSE;
+    assert_int_equal(parameters(&yxanul), 350002304);
 }
 
 /* ---- plans */
