@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/evaluation.c - the sections of an evaluation. */
+/* model/evaluation.c - the sections of an evaluation.
+ *
+ * Tables are as short as in model/generation.c: a row is rounded when it is read, whether the table
+ * is rounded already or not, and where a position is added to it first the table stays long. */
 #include "model/evaluation.h"
 
 #include "model/assemble.h"
@@ -35,6 +38,7 @@ hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequence
                                    .T = config->train.seq_len,
                                    .layer = HR_NONE,
                                    .weights_alone = true,
+                                   .short_tables = true,
                                    .err = err },
                       .config = config,
                       .family = hr_family_of(config) };

@@ -163,6 +163,40 @@ static void a_table_of_panels_gives_the_bits_of_one_in_rows(uint32_t mask)
             compare_panels(&kernels, odd_sizes[s], activations[k % 2], 1 + k / 2);
 }
 
+/* Where nothing trains a table it may have the type of activations: rows are rounded when they are
+ * read from a long one, and were before in a short one. */
+static void a_short_table_gives_the_bits_of_a_long_one(uint32_t mask)
+{
+    enum { ROWS = 29, WORDS = 37, T = 5 };
+    hr_kernels kernels;
+    hr_embed_kernels_fill(&kernels.embed, mask);
+    for (int32_t s = 0; s < SIZE_COUNT; s++) {
+        const int64_t D = odd_sizes[s];
+        uint64_t state = start(SEED + (uint64_t)D);
+        const hr_embed_attr in_long = { WORDS, D, T, T, 0, HR_ROWS };
+        const hr_embed_attr in_short = { WORDS, D, T, T, 0, HR_ROWS, HR_BF16 };
+        int32_t *ids = take(ROWS * 4);
+        for (int64_t r = 0; r < ROWS; r++) ids[r] = (int32_t)((draw(&state) + 1) / 2 * WORDS);
+        float *table = take_random(WORDS * D, HR_F32, 1, &state);
+        hr_bf16 *half = take(WORDS * D * 2);
+        for (int64_t i = 0; i < WORDS * D; i++) half[i] = hr_bf16_from_f32(table[i]);
+        void *expected = take_poisoned(ROWS * D * 2), *got = take_poisoned(ROWS * D * 2);
+        hr_call call = { .in = { ids, table },
+                         .out = { expected },
+                         .attr = &in_long,
+                         .kernels = &kernels,
+                         .rows = ROWS,
+                         .dtype = HR_BF16 };
+        run_threads(&call, hr_embed_run, 1, 1);
+        call.attr = &in_short;
+        call.in[1] = half;
+        call.out[0] = got;
+        run_threads(&call, hr_embed_run, 1, 3);
+        assert_same_bits(got, expected, ROWS * D * 2);
+        release_all();
+    }
+}
+
 /* Generation: the same rows wherever the text is cut. */
 static void rows_that_start_later_have_their_own_positions(void **unused)
 {
@@ -298,6 +332,7 @@ static void a_document_begins_at_position_0(void **unused)
 
 ON_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference)
 ON_RUNGS(a_table_of_panels_gives_the_bits_of_one_in_rows)
+ON_RUNGS(a_short_table_gives_the_bits_of_a_long_one)
 ON_RUNGS(forward_has_the_bits_of_the_reference)
 ON_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut)
 
@@ -309,6 +344,7 @@ int main(void)
         TEST_RUNGS(backward_has_the_bits_of_the_reference_however_shared_and_cut),
         TEST_RUNGS(every_bf16_is_rounded_to_and_read_as_in_the_reference),
         TEST_RUNGS(a_table_of_panels_gives_the_bits_of_one_in_rows),
+        TEST_RUNGS(a_short_table_gives_the_bits_of_a_long_one),
         cmocka_unit_test(rows_that_start_later_have_their_own_positions),
         cmocka_unit_test(the_gradient_is_the_adjoint_of_the_forward_pass),
         cmocka_unit_test(a_document_begins_at_position_0),
