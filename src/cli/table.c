@@ -62,7 +62,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_MIN_P] = { "min-p", "X",
                           "choose among those at least X times as likely as the likeliest (0)" },
     [HR_OPTION_REPETITION_PENALTY] = { "repetition-penalty", "X",
-                                       "divides logits of tokens that were there (1)" },
+                                       "divides logits of tokens that were there; 0.01 to 100 "
+                                       "(1)" },
     [HR_OPTION_STOP] = { "stop", "TEXT", "end before this text", HR_STOPS_MAX },
     [HR_OPTION_SEED] = { "seed", "N", "of what is drawn (0)" },
     [HR_OPTION_FORMAT] = { "format", "NAME", "weights and arithmetic: fp32 or bf16 (fp32)" },

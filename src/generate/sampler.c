@@ -11,6 +11,7 @@
 
 #include "base/bf16.h"
 #include "base/checked.h"
+#include "base/number.h"
 #include "base/random.h"
 #include "ops/element.h"
 
@@ -21,18 +22,23 @@ int64_t hr_sampler_bytes(int64_t V)
     return V * (int64_t)sizeof(hr_candidate);
 }
 
+/* The number as it was given: a bound that it misses by little is not printed in its place. */
+static hr_status wrong(const char *option, double value, const char *range, hr_error *err)
+{
+    char text[HR_REAL_BYTES];
+    return hr_fail(err, HR_USAGE, "%s %s is not %s", option, hr_real_print(value, text), range);
+}
+
 hr_status hr_sampler_check(const hr_sampling *s, hr_error *err)
 {
     if (!(s->temperature >= 0 && s->temperature <= 100))
-        return hr_fail(err, HR_USAGE, "--temperature %g is not from 0 to 100", s->temperature);
+        return wrong("--temperature", s->temperature, "from 0 to 100", err);
     if (s->top_k < 0) return hr_fail(err, HR_USAGE, "--top-k %lld is below 0", (long long)s->top_k);
     if (!(s->top_p > 0 && s->top_p <= 1))
-        return hr_fail(err, HR_USAGE, "--top-p %g is not above 0 and at most 1", s->top_p);
-    if (!(s->min_p >= 0 && s->min_p <= 1))
-        return hr_fail(err, HR_USAGE, "--min-p %g is not from 0 to 1", s->min_p);
-    if (!(s->repetition_penalty > 0 && s->repetition_penalty <= 1000))
-        return hr_fail(err, HR_USAGE, "--repetition-penalty %g is not above 0 and at most 1000",
-                       s->repetition_penalty);
+        return wrong("--top-p", s->top_p, "above 0 and at most 1", err);
+    if (!(s->min_p >= 0 && s->min_p <= 1)) return wrong("--min-p", s->min_p, "from 0 to 1", err);
+    if (!(s->repetition_penalty >= 0.01 && s->repetition_penalty <= 100))
+        return wrong("--repetition-penalty", s->repetition_penalty, "from 0.01 to 100", err);
     return HR_OK;
 }
 
@@ -111,8 +117,10 @@ static int32_t pick_of_cut(const hr_sampling *s, const void *logits, hr_dtype dt
     }
     if (!finite) return -1;
     /* Each token once, however often it was there. */
-    for (int64_t i = 0; i < count && s->repetition_penalty != 1; i++)
+    for (int64_t i = 0; i < count && s->repetition_penalty != 1; i++) {
         all[before[i]].logit = penalised(s, hr_element_get(logits, before[i], dtype));
+        if (!isfinite(all[before[i]].logit)) return -1;
+    }
     float top = all[0].logit;
     for (int64_t v = 1; v < V; v++) top = all[v].logit > top ? all[v].logit : top;
     double sum = 0;
@@ -231,6 +239,7 @@ int32_t hr_sampler_pick(const hr_sampling *s, const void *logits, hr_dtype dtype
         for (int64_t i = 0; i < count; i++)
             w[before[i]] = penalised(s, hr_element_get(logits, before[i], dtype));
         top = top_of(w, V);
+        if (!isfinite(top)) return -1;
     }
     if (s->temperature > 0) {
         weigh(w, V, top, fmaxf((float)s->temperature, FLT_MIN));

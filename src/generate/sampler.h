@@ -18,7 +18,7 @@ int64_t hr_sampler_bytes(int64_t V);
 /* Checks what no single number tells. Errors USAGE: one sentence. */
 HR_MUST_CHECK hr_status hr_sampler_check(const hr_sampling *sampling, hr_error *err);
 
-/* The next token; -1 where a logit is not finite.
+/* The next token; -1 where a logit is not finite, or is none after the penalty.
  *
  *   logits      [V] fp32 or bf16
  *   before      [count] all tokens so far

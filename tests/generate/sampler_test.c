@@ -133,15 +133,40 @@ static void what_is_not_finite_is_no_choice(void **state)
 static void numbers_out_of_range_are_refused(void **state)
 {
     (void)state;
-    static const hr_sampling wrong[] = { { 1, -1, 0, 1, 0, 0 },   { 1, 1, -1, 1, 0, 0 },
-                                         { 1, 1, 0, 0, 0, 0 },    { 1, 1, 0, 1.1, 0, 0 },
-                                         { 1, 1, 0, 1, -0.1, 0 }, { 0, 1, 0, 1, 0, 0 },
-                                         { 1, NAN, 0, 1, 0, 0 },  { 1, 1, 0, NAN, 0, 0 } };
+    static const hr_sampling wrong[] = { { 1, -1, 0, 1, 0, 0 },     { 1, 1, -1, 1, 0, 0 },
+                                         { 1, 1, 0, 0, 0, 0 },      { 1, 1, 0, 1.1, 0, 0 },
+                                         { 1, 1, 0, 1, -0.1, 0 },   { 0, 1, 0, 1, 0, 0 },
+                                         { 1, NAN, 0, 1, 0, 0 },    { 1, 1, 0, NAN, 0, 0 },
+                                         { 0.0099, 1, 0, 1, 0, 0 }, { 101, 1, 0, 1, 0, 0 },
+                                         { 1e-39, 1, 0, 1, 0, 0 },  { NAN, 1, 0, 1, 0, 0 } };
     hr_error err;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(hr_sampler_check(&wrong[i], &err), HR_USAGE);
-    const hr_sampling right = { 1.2, 0.8, 40, 0.95, 0.05, 7 };
-    assert_int_equal(hr_sampler_check(&right, &err), HR_OK);
+    static const hr_sampling right[] = { { 1.2, 0.8, 40, 0.95, 0.05, 7 },
+                                         { 0.01, 0, 0, 1, 0, 0 },
+                                         { 100, 100, 0, 1, 1, 0 } };
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++)
+        assert_int_equal(hr_sampler_check(&right[i], &err), HR_OK);
+    const hr_sampling above = { 1, 1, 0, 1.0000001, 0, 0 };
+    assert_int_equal(hr_sampler_check(&above, &err), HR_USAGE);
+    assert_string_equal(err.message, "--top-p 1.0000001 is not above 0 and at most 1");
+}
+
+/* Divided by less than 1, or multiplied by more, a large logit leaves the floats. */
+static void what_the_penalty_makes_infinite_is_no_choice(void **state)
+{
+    (void)state;
+    const int32_t before[] = { 1 };
+    const float raised[] = { 1, 3e37f, 2 }, sunken[] = { 1, -3e37f, 2 };
+    const float *const both[] = { raised, sunken };
+    for (int32_t k = 0; k < 4; k++) {
+        hr_sampling s = { k & 1 ? 100 : 0.01, 1, k & 2 ? 2 : 0, 1, 0, 0 };
+        assert_int_equal(hr_sampler_pick(&s, both[k & 1], HR_F32, 3, before, 1, scratch), -1);
+        s.temperature = 0;
+        assert_int_equal(hr_sampler_pick(&s, both[k & 1], HR_F32, 3, before, 1, scratch), -1);
+        s.repetition_penalty = 2;
+        assert_in_range(hr_sampler_pick(&s, both[k & 1], HR_F32, 3, before, 1, scratch), 0, 2);
+    }
 }
 
 int main(void)
@@ -154,6 +179,7 @@ int main(void)
         cmocka_unit_test(what_was_there_is_penalised_once_on_either_side_of_0),
         cmocka_unit_test(what_is_not_finite_is_no_choice),
         cmocka_unit_test(numbers_out_of_range_are_refused),
+        cmocka_unit_test(what_the_penalty_makes_infinite_is_no_choice),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
