@@ -438,6 +438,9 @@ static hr_status check_words(conversion *c)
 {
     const char *dtype = c->request->dtype, *prefix = c->request->prefix;
     char name[WORD_BYTES] = "";
+    if (!*c->request->source || !*c->request->destination)
+        return hr_fail(c->err, HR_USAGE, "the name of the %s is empty; give a folder",
+                       *c->request->source ? "destination" : "source");
     for (size_t i = 0; dtype && i < sizeof name - 1 && dtype[i]; i++)
         name[i] = (char)(dtype[i] >= 'a' && dtype[i] <= 'z' ? dtype[i] - 'a' + 'A' : dtype[i]);
     c->dtype = dtype ? hr_stored_dtype_find(name) : NULL;

@@ -238,6 +238,12 @@ static void what_cannot_be_converted_is_refused(void **state)
     put("file", "");
     assert_int_equal(run("convert two.safetensors file"), HR_USAGE);
     assert_int_equal(system("test ! -e new"), 0);
+    /* A name that is forgotten is not the folder where one stands. */
+    assert_int_equal(run("convert mixed.safetensors ''"), HR_USAGE);
+    assert_said("the name of the destination is empty; give a folder");
+    assert_int_equal(access("model.safetensors", F_OK), -1);
+    assert_int_equal(run("convert '' there"), HR_USAGE);
+    assert_said("the name of the source is empty; give a folder");
 }
 
 /* ---- model.from, from the command line */
