@@ -45,7 +45,6 @@ static hr_status wrong(const hr_sequences *source, int64_t line, const char *wha
 static const char *read_choices(hr_sequences *source, hr_json *json)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
-    if (question->count) return "choices are there twice";
     if (hr_json_next(json) != HR_JSON_ARRAY) return "choices are no array";
     for (;;) {
         const hr_json_kind kind = hr_json_next(json);
@@ -58,35 +57,65 @@ static const char *read_choices(hr_sequences *source, hr_json *json)
     }
 }
 
+static const char *read_context(hr_sequences_question *question, hr_json *json)
+{
+    if (hr_json_next(json) != HR_JSON_STRING) return "the context is no string";
+    question->context = json->value;
+    question->bytes = json->value_bytes;
+    return NULL;
+}
+
+static const char *read_answer(hr_sequences_question *question, hr_json *json)
+{
+    if (hr_json_next(json) == HR_JSON_NUMBER && hr_json_integer(json, &question->answer))
+        return NULL;
+    return "the answer is not the number of a choice";
+}
+
+/* Which of the keys were there. */
+typedef struct {
+    bool choices, context, answer;
+} there;
+
+/* What stands behind the key just read; null, or what is wrong. */
+static const char *read_value(hr_sequences *source, hr_json *json, there *t)
+{
+    hr_sequences_question *question = &source->questions[source->question_count];
+    if (hr_json_is(json, "choices")) {
+        if (t->choices) return "choices are there twice";
+        t->choices = true;
+        return read_choices(source, json);
+    }
+    if (hr_json_is(json, "context")) {
+        if (t->context) return "the context is there twice";
+        t->context = true;
+        return read_context(question, json);
+    }
+    if (hr_json_is(json, "answer")) {
+        if (t->answer) return "the answer is there twice";
+        t->answer = true;
+        return read_answer(question, json);
+    }
+    return hr_json_skip(json, hr_json_next(json)) ? NULL : json->problem;
+}
+
+/* What is wrong with the JSON itself says more than that it is no string. */
 static const char *read_line(hr_sequences *source, hr_json *json)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
-    bool has_answer = false;
-    *question = (hr_sequences_question){ .first = source->rows };
+    there t = { 0 };
     if (hr_json_next(json) != HR_JSON_OBJECT) return "it is no JSON object";
     for (;;) {
-        const char *problem = NULL;
-        hr_json_kind kind = hr_json_next(json);
+        const hr_json_kind kind = hr_json_next(json);
         if (kind == HR_JSON_CLOSE) break;
         if (kind != HR_JSON_KEY) return json->problem;
-        if (hr_json_is(json, "choices")) problem = read_choices(source, json);
-        else if (hr_json_is(json, "context")) {
-            if (question->context) return "the context is there twice";
-            if (hr_json_next(json) != HR_JSON_STRING) return "the context is no string";
-            question->context = json->value;
-            question->bytes = json->value_bytes;
-        } else if (hr_json_is(json, "answer")) {
-            if (has_answer) return "the answer is there twice";
-            has_answer = hr_json_next(json) == HR_JSON_NUMBER &&
-                         hr_json_integer(json, &question->answer);
-            if (!has_answer) return "the answer is not the number of a choice";
-        } else if (!hr_json_skip(json, hr_json_next(json))) return json->problem;
+        const char *problem = read_value(source, json, &t);
         if (problem) return json->problem ? json->problem : problem;
     }
     if (hr_json_next(json) != HR_JSON_END) return json->problem;
     if (question->bytes == 0) return "there is no context, of one character at least";
     if (question->count < 2) return "there are no two choices";
-    if (!has_answer || question->answer < 0 || question->answer >= question->count)
+    if (!t.answer || question->answer < 0 || question->answer >= question->count)
         return "the answer is not the number of a choice, from 0 on";
     return NULL;
 }
@@ -107,9 +136,11 @@ hr_status hr_questions_open(hr_sequences *source, const char *path, char *text, 
         line++;
         if (!is_blank(at, length)) {
             hr_json json = hr_json_over(at, length);
+            hr_sequences_question *question = &source->questions[source->question_count];
+            *question = (hr_sequences_question){ .first = source->rows, .line = line };
             const char *problem = read_line(source, &json);
             if (problem) return wrong(source, line, problem, err);
-            const hr_sequences_question *question = &source->questions[source->question_count++];
+            source->question_count++;
             source->rows += question->count;
             for (int64_t c = 0; c < question->count; c++)
                 source->length = hr_max(source->length,
@@ -128,12 +159,29 @@ static hr_status add(hr_sequences *source, hr_tokens *tokens, const char *text, 
     return hr_tokens_add(tokens, (const uint8_t *)text, bytes, ends, source->path, 0, err);
 }
 
+/* Where context and choice are one token, nothing would stand before it: that which ends documents
+ * does then, which lies in front of every choice for that. It stands before a text in training. */
+static hr_status begin_behind_end(hr_sequences *source, hr_sequences_choice *choice, hr_error *err)
+{
+    if (source->document_end < 0)
+        return wrong(source, source->questions[choice->question].line,
+                     "a choice is one token together with its context, and nothing stands before "
+                     "it that could foretell it: write a longer context",
+                     err);
+    choice->id_first--;
+    choice->id_count++;
+    choice->asked = 1;
+    return HR_OK;
+}
+
 /* A choice begins where its context ends, in tokens of the context alone: as many as that has do
- * not count, but the last of both together always does. */
+ * not count, but the last of both together always does, and the first cannot. */
 hr_status hr_questions_encode(hr_sequences *source, hr_tokens *tokens, hr_error *err)
 {
     int64_t alone = 0;
     source->length = 0;
+    source->document_end = hr_tokens_document_end(tokens);
+    const uint32_t end = (uint32_t)source->document_end;
     for (int64_t row = 0; row < source->rows; row++) {
         hr_sequences_choice *choice = &source->choices[row];
         const hr_sequences_question *question = &source->questions[choice->question];
@@ -143,18 +191,17 @@ hr_status hr_questions_encode(hr_sequences *source, hr_tokens *tokens, hr_error 
             status = add(source, tokens, question->context, question->bytes, true, err);
             alone = source->ids.count - before;
         }
+        if (status == HR_OK && source->document_end >= 0)
+            status = hr_ids_file_add(&source->ids, &end, 1, err);
         choice->id_first = source->ids.count;
         if (status == HR_OK)
             status = add(source, tokens, question->context, question->bytes, false, err);
         if (status == HR_OK) status = add(source, tokens, choice->text, choice->bytes, true, err);
         if (status != HR_OK) return status;
         choice->id_count = source->ids.count - choice->id_first;
-        choice->asked = hr_min(alone, choice->id_count - 1);
-        if (choice->asked < 1)
-            return hr_fail(err, HR_CORRUPT,
-                           "%s: question %d has a choice of one token with its context, and two at "
-                           "least are needed",
-                           source->path, choice->question + 1);
+        choice->asked = hr_max(hr_min(alone, choice->id_count - 1), 1);
+        if (choice->id_count < 2) status = begin_behind_end(source, choice, err);
+        if (status != HR_OK) return status;
         source->length = hr_max(source->length, choice->id_count - 1);
     }
     return hr_ids_file_flush(&source->ids, err);
@@ -192,9 +239,9 @@ hr_status hr_questions_read(const hr_sequences *source, int64_t row, int32_t *id
         const int32_t id = is_asked ? (uint8_t)choice->text[t - question->bytes]
                                     : (uint8_t)question->context[t];
         if (id >= source->vocabulary)
-            return hr_fail(err, HR_USAGE,
-                           "%s: byte %d of question %d is none of the model's %lld tokens",
-                           source->path, id, choice->question + 1, (long long)source->vocabulary);
+            return hr_fail(
+                err, HR_USAGE, "%s, line %lld: byte %d is none of the model's %lld tokens",
+                source->path, (long long)question->line, id, (long long)source->vocabulary);
         if (t < last) ids[t] = id;
         if (t > 0) targets[t - 1] = is_asked ? id : -1;
     }

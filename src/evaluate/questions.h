@@ -17,8 +17,8 @@
 HR_MUST_CHECK hr_status hr_questions_open(hr_sequences *source, const char *path, char *text,
                                           int64_t bytes, hr_region *region, hr_error *err);
 
-/* Makes ids of all questions, by a tokenizer whose ids go to source->ids. Errors as hr_tokens_add.
- * */
+/* Makes ids of all questions, by a tokenizer whose ids go to source->ids.
+ * Errors   CORRUPT  a choice of which no token can be measured, by its line. As hr_tokens_add. */
 HR_MUST_CHECK hr_status hr_questions_encode(hr_sequences *source, hr_tokens *tokens, hr_error *err);
 
 /* Bytes of a region that the tables of such a text take. */

@@ -26,6 +26,7 @@ typedef struct {
     int64_t bytes;
     int64_t answer;
     int64_t first, count; /* rows of choices */
+    int64_t line;         /* of the file, from 1 on */
 } hr_sequences_question;
 
 typedef struct {
@@ -42,6 +43,7 @@ typedef struct {
     hr_sequences_choice *choices; /* [rows]; null: none */
     hr_sequences_question *questions;
     int64_t question_count;
+    int64_t document_end; /* id that choices which are one token stand behind; -1: none */
 } hr_sequences;
 
 /* Bytes of a region for hr_sequences_open_tokens while it runs. */
