@@ -131,15 +131,16 @@ typedef struct {
     double last, best;
 } stopwatch;
 
-static void told(void *context, int32_t id, const char *text, int64_t bytes)
+static bool told(void *context, int32_t id, const char *text, int64_t bytes)
 {
     stopwatch *watch = context;
     const double here = hr_bench_cpu_seconds();
     (void)text;
     (void)bytes;
-    if (id < 0) return;
+    if (id < 0) return true;
     if (watch->last > 0 && here - watch->last < watch->best) watch->best = here - watch->last;
     watch->last = here;
+    return true;
 }
 
 static void measure(const char *folder, const char *rung, int32_t format, int64_t bytes,

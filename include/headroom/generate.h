@@ -17,8 +17,8 @@ enum { HR_STOPS_MAX = 16, HR_STOP_BYTES = 256 };
 
 /* How a token is chosen: the likeliest, or one drawn. Applied in this order. */
 typedef struct {
-    double repetition_penalty; /* logits of tokens that were there: above 0 divided by it, below
-                                  multiplied; 1: none */
+    double repetition_penalty; /* 0.01 to 100; logits of tokens that were there: above 0 divided by
+                                  it, below multiplied; 1: none */
     double temperature;        /* divides logits; 0: the likeliest, and nothing is drawn */
     int64_t top_k;             /* of the likeliest so many; 0: of all */
     double top_p;              /* of the likeliest that hold this share together; 1: of all */
@@ -33,16 +33,17 @@ typedef struct {
     const char *prompt, *prompt_file, *prompt_ids;
     int64_t tokens; /* at most so many new ones; fewer where the model's positions end */
     hr_sampling sampling;
-    const char *const *stops; /* [stop_count] texts, HR_STOPS_MAX at most, below HR_STOP_BYTES: the
-                                 first that is whole ends the answer, and is not told */
+    const char *const *stops; /* [stop_count] texts in UTF-8, HR_STOPS_MAX at most, below
+                                 HR_STOP_BYTES: the first that is whole ends the answer, and is not
+                                 told */
     int32_t stop_count;
     bool wants_ids; /* `told` need not get text: any vocabulary will do */
     int64_t chunk;  /* most tokens of the prompt at a time; 0: as many as fit, 512 at most */
 
     /* As it goes: a new id, and what of the text is certain by now; bytes may be 0. More of its
-     * text comes without one (-1), and so does the last call. Called from one thread; must not
-     * allocate. May be null. */
-    void (*told)(void *context, int32_t id, const char *text, int64_t bytes);
+     * text comes without one (-1), and so does the last call. False: nobody takes the answer any
+     * more, and it ends. Called from one thread; must not allocate. May be null. */
+    bool (*told)(void *context, int32_t id, const char *text, int64_t bytes);
     void *context;
 } hr_generate_request;
 
@@ -70,7 +71,7 @@ typedef struct {
  *                   that it has not, a prompt that its positions do not hold, numbers out of range
  *          CORRUPT  the folder's files; NO_FIT  with the bytes needed and available
  *          DIVERGED logits that are not finite; what was told before stays
- *          BROKEN   measured above planned; FAILURE
+ *          BROKEN   measured above planned; FAILURE, an answer that nobody takes among others
  *          INTERRUPTED  before the memory was there; later an interrupt ends the answer, and is no
  *                   error
  * Threads  one at a time in a process. */

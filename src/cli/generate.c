@@ -3,6 +3,7 @@
  * standard output has a buffer of its own (main.c). */
 #include "headroom/generate.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,10 +13,11 @@
 typedef struct {
     bool ids, json, terminal;
     int64_t told;
+    int lost; /* errno of the write that failed; 0: all arrived */
 } answer;
 
 /* A file or a program gets the bytes as they are, a terminal what it can show. */
-static void told(void *context, int32_t id, const char *text, int64_t bytes)
+static bool told(void *context, int32_t id, const char *text, int64_t bytes)
 {
     answer *a = context;
     if (a->json && !a->told) printf(a->ids ? "{ \"ids\": [" : "{ \"text\": \"");
@@ -24,7 +26,9 @@ static void told(void *context, int32_t id, const char *text, int64_t bytes)
     else if (!a->ids && a->terminal) hr_cli_put_text(text, bytes);
     else if (!a->ids) fwrite(text, 1, (size_t)bytes, stdout);
     a->told++;
-    fflush(stdout);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return true;
+    a->lost = errno;
+    return false;
 }
 
 static hr_status read_request(const hr_cli_arguments *arguments, hr_generate_request *request,
@@ -99,14 +103,23 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
     hr_error err;
     if (read_request(arguments, &request, &err) != HR_OK) return hr_cli_fail(&err);
     const hr_status status = hr_generate(&request, &result, &err);
+    if (a.lost) { /* main.c says what became of standard output, as of every command's */
+        errno = a.lost;
+        return HR_FAILURE;
+    }
     if (a.json && a.told) printf(a.ids ? "]" : "\"");
     else if (a.told) putchar('\n');
     const bool settled = status == HR_OK || status == HR_BROKEN;
     if (a.json && a.told && settled) print_json(&result);
     else if (a.json && a.told) printf(" }\n");
     fflush(stdout);
-    if (status == HR_INTERRUPTED) return hr_cli_signalled();
-    if (status != HR_OK) return hr_cli_fail(&err);
+    if (status != HR_OK) {
+        const int code = hr_cli_fail(&err);
+        return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+    }
+    if (result.end == HR_END_INTERRUPT)
+        fprintf(stderr, "headroom: interrupted; the answer ends after %lld tokens\n",
+                (long long)result.tokens);
     if (!a.json) print_report(&result);
     return result.end == HR_END_INTERRUPT ? hr_cli_signalled() : HR_OK;
 }

@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "generate/sampler.h"
 #include "generate/stream.h"
 #include "infer/session.h"
@@ -34,7 +35,7 @@ typedef struct {
     int64_t count;        /* ids so far */
     int64_t done;         /* ids whose keys and values are in the caches */
     hr_stream stream;
-    bool ended;
+    bool ended, untold; /* untold: nobody takes the answer any more */
 } generation;
 
 /* ---- the prompt */
@@ -185,6 +186,35 @@ static hr_status take_ids(generation *g, hr_error *err)
 
 /* ---- the plan */
 
+static bool is_planned(hr_config *config, int64_t positions)
+{
+    config->train.seq_len = positions;
+    return hr_config_check(config, NULL) == HR_OK;
+}
+
+/* Beyond some length no plan is made, and what a check of the config says of it names keys of
+ * training: it is told in tokens here. What is wrong with one token already is not the length. */
+static hr_status check_length(generation *g, int64_t positions, hr_error *err)
+{
+    hr_config *config = &g->session.config;
+    int64_t least = 1, most = positions;
+    if (is_planned(config, positions) || !is_planned(config, least)) return HR_OK;
+    while (most - least > 1) {
+        const int64_t middle = least + (most - least) / 2;
+        *(is_planned(config, middle) ? &least : &most) = middle;
+    }
+    const long long held = least, prompt = g->prompt_count;
+    if (prompt >= held)
+        return hr_fail(err, HR_USAGE,
+                       "a prompt of %lld tokens is too long: prompt and answer may have %lld "
+                       "together; shorten the prompt",
+                       prompt, held);
+    return hr_fail(err, HR_USAGE,
+                   "a text of %lld tokens is too long: prompt and answer may have %lld together; "
+                   "give --max-tokens %lld or fewer",
+                   (long long)positions, held, held - prompt);
+}
+
 /* The whole text that is planned for. What the model's positions do not hold of the answer is cut:
  * those that it learned, or was rotated to and is known for. */
 static hr_status find_positions(generation *g, hr_error *err)
@@ -200,7 +230,9 @@ static hr_status find_positions(generation *g, hr_error *err)
         return hr_fail(err, HR_USAGE, "--max-tokens %lld: one token at least is needed",
                        (long long)request->tokens);
     if (!hr_checked_add(g->prompt_count, request->tokens, &positions) || positions > INT32_MAX / 2)
-        return hr_fail(err, HR_USAGE, "--max-tokens %lld are too many", (long long)request->tokens);
+        return hr_fail(err, HR_USAGE,
+                       "--max-tokens %lld: a text of more than %d tokens is too long; give fewer",
+                       (long long)request->tokens, INT32_MAX / 2);
     if (ends && g->prompt_count >= own)
         return hr_fail(err, HR_USAGE,
                        "the prompt has %lld tokens, the model %lld positions: none is left for an "
@@ -210,12 +242,22 @@ static hr_status find_positions(generation *g, hr_error *err)
                                : ", or give config.json a larger max_position_embeddings, as "
                                  "model.positions does when a model is trained");
     if (ends) positions = hr_min(positions, own);
+    const hr_status status = check_length(g, positions, err);
+    if (status != HR_OK) return status;
     g->session.config.train.seq_len = positions;
     g->result->positions = positions;
     g->result->prompt_tokens = g->prompt_count;
     return HR_OK;
 }
 
+static bool is_text(const char *text, int64_t bytes)
+{
+    int64_t at = 0, here = 1;
+    while (at < bytes && here > 0) at += here = hr_json_character(text + at, bytes - at);
+    return here > 0;
+}
+
+/* A stop that began inside a character would leave half of it behind. */
 static hr_status check_stops(const hr_generate_request *request, hr_error *err)
 {
     if (request->stop_count < 0 || request->stop_count > HR_STOPS_MAX)
@@ -228,6 +270,10 @@ static hr_status check_stops(const hr_generate_request *request, hr_error *err)
         if (bytes == 0 || bytes == HR_STOP_BYTES)
             return hr_fail(err, HR_USAGE, "--stop takes a text of 1 to %d bytes",
                            HR_STOP_BYTES - 1);
+        if (!is_text(request->stops[i], (int64_t)bytes))
+            return hr_fail(err, HR_USAGE,
+                           "--stop takes text in UTF-8; what it is given as number %d is none",
+                           i + 1);
     }
     return HR_OK;
 }
@@ -281,7 +327,6 @@ static hr_status prompt(generation *g, hr_executor *executor, int32_t loop, cons
 {
     const int64_t most = loop == g->chunk ? g->result->chunk : 1;
     const int64_t rows = hr_min(most, g->count - g->done);
-    if (hr_session_is_interrupted(&g->session)) return HR_INTERRUPTED;
     executor->rows_here = rows;
     memcpy(call->out[0], g->ids + g->done, (size_t)rows * sizeof *g->ids);
     *(int32_t *)call->out[1] = (int32_t)g->done;
@@ -297,7 +342,8 @@ static void tell_text(generation *g, int32_t id, const char *text, int64_t bytes
         bool stopped = false;
         const int32_t certain = bytes ? hr_stream_add(&g->stream, text[i], &stopped) : 0;
         if (request->told && (i == 0 || certain))
-            request->told(request->context, i ? -1 : id, g->stream.held, certain);
+            g->untold |= !request->told(request->context, i ? -1 : id, g->stream.held, certain);
+        g->ended |= g->untold;
         hr_stream_drop(&g->stream, certain);
         if (!stopped) continue;
         g->result->end = HR_END_STOP;
@@ -306,20 +352,30 @@ static void tell_text(generation *g, int32_t id, const char *text, int64_t bytes
     }
 }
 
+/* Where tokens are bytes and a model has more of them, the others are no text. */
 static void tell(generation *g, int32_t id)
 {
     const char byte = (char)id, *text = &byte;
     int64_t bytes = 1;
     if (g->request->wants_ids) bytes = 0;
     else if (g->session.tokens) text = hr_tokens_decode(g->session.tokens, id, &bytes);
+    else if (id > UINT8_MAX) {
+        text = "\xef\xbf\xbd"; /* U+FFFD */
+        bytes = 3;
+    }
     tell_text(g, id, text, bytes);
     if (g->ended || id != g->document_end) return;
     g->result->end = HR_END_DOCUMENT;
     g->ended = true;
 }
 
+static hr_status refuse_untold(hr_error *err)
+{
+    return hr_fail(err, HR_FAILURE, "the answer ends: nobody takes its text");
+}
+
 /* What of the text waited for more. */
-static void tell_rest(generation *g)
+static hr_status tell_rest(generation *g, hr_error *err)
 {
     const hr_generate_request *request = g->request;
     int64_t bytes;
@@ -329,7 +385,9 @@ static void tell_rest(generation *g)
         if (bytes) tell_text(g, -1, text, bytes);
     }
     hr_stream_end(&g->stream);
-    if (request->told) request->told(request->context, -1, g->stream.held, g->stream.held_bytes);
+    if (request->told && !g->untold)
+        g->untold = !request->told(request->context, -1, g->stream.held, g->stream.held_bytes);
+    return g->untold ? refuse_untold(err) : HR_OK;
 }
 
 /* Only the last chunk of a prompt is followed by a choice. */
@@ -347,6 +405,7 @@ static hr_status pick(generation *g, hr_executor *executor, int32_t loop, const 
     g->ids[g->count++] = id;
     g->result->tokens++;
     tell(g, id);
+    if (g->untold) return refuse_untold(err);
     g->ended = g->ended || g->count == g->result->positions;
     if (g->ended && loop == g->token) executor->count[loop] = executor->turn[loop] + 1;
     return HR_OK;
@@ -397,8 +456,7 @@ static hr_status run(generation *g, hr_error *err)
         result->end = HR_END_INTERRUPT;
         status = HR_OK;
     }
-    if (status == HR_OK) tell_rest(g);
-    return status;
+    return status == HR_OK ? tell_rest(g, err) : status;
 }
 
 /* Not inlined: what lies on the stack when the memory is opened is in the plan. */

@@ -18,6 +18,8 @@
 hr_status hr_session_begin(hr_session *s, hr_error *err)
 {
     hr_config *config = &s->config;
+    if (!*s->request->folder)
+        return hr_fail(err, HR_USAGE, "the name of the model's folder is empty; give a folder");
     hr_config_default(config);
     hr_status status = hr_threads_choose(s->request->threads, &s->threads, err);
     if (status == HR_OK)
@@ -185,6 +187,11 @@ static hr_status dispatch(void *context, hr_executor *executor, int32_t step, co
     return s->host(s->context, executor, step, call, err);
 }
 
+static bool stops(void *context)
+{
+    return hr_session_is_interrupted(context);
+}
+
 hr_status hr_session_take(hr_session *s, hr_host_fn *host, void *context, hr_error *err)
 {
     const hr_plan *plan = &s->compiled.plan;
@@ -194,6 +201,8 @@ hr_status hr_session_take(hr_session *s, hr_host_fn *host, void *context, hr_err
     if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, stacks_bytes, plan->threads, err);
     if (status == HR_OK)
         status = hr_memory_arena_open(s->memory, plan, s->request->interrupts, err);
+    if (status == HR_INTERRUPTED)
+        status = hr_fail(err, HR_INTERRUPTED, "interrupted before the weights were read");
     if (status == HR_OK) status = hr_memory_seal(s->memory, plan, err);
     if (status != HR_OK) return status;
     hr_kernels_fill(&s->kernels, s->cpu_mask);
@@ -203,6 +212,7 @@ hr_status hr_session_take(hr_session *s, hr_host_fn *host, void *context, hr_err
     s->executor.kernels = &s->kernels;
     s->executor.dtype = s->config.train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     s->executor.host = dispatch;
+    s->executor.stop = stops;
     s->executor.context = s;
     s->host = host;
     s->context = context;

@@ -64,7 +64,8 @@ HR_MUST_CHECK hr_status hr_session_refuse(hr_session *session, hr_error *err);
 HR_MUST_CHECK hr_status hr_session_take(hr_session *session, hr_host_fn *host, void *context,
                                         hr_error *err);
 
-/* Runs a section; `seconds` out. Errors as hr_load and steps of the host. */
+/* Runs a section; `seconds` out. An interrupt ends it before its next step.
+ * Errors as hr_load and steps of the host; INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_session_run(hr_session *session, const char *section, double *seconds,
                                        hr_error *err);
 

@@ -263,6 +263,15 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
         { "out --prompt x --max-tokens -3", "not a whole number", HR_USAGE },
         { "out --prompt x --temperature warm", "not a number", HR_USAGE },
         { "out --prompt x --top-p 1.5", "--top-p 1.5", HR_USAGE },
+        { "out --prompt x --top-p 1.0000001", "--top-p 1.0000001 is not above 0 and at most 1",
+          HR_USAGE },
+        { "out --prompt x --repetition-penalty 1e-39",
+          "--repetition-penalty 1e-39 is not from 0.01 to 100", HR_USAGE },
+        { "'' --prompt x", "the name of the model's folder is empty", HR_USAGE },
+        { "out --prompt x --max-tokens 1e12", "more than 1073741823 tokens is too long", HR_USAGE },
+        { "out --prompt x --stop a --stop \"$(printf '\\200')\"",
+          "--stop takes text in UTF-8; what it is given as number 2 is none", HR_USAGE },
+        { "out --prompt x --stop \"$(printf '\\342\\202')\"", "number 1 is none", HR_USAGE },
         { "out --prompt x --format fp8", "none of fp32, bf16", HR_USAGE },
         { "out --prompt x --stop ''", "--stop takes", HR_USAGE },
         { "out --prompt x --stop a --stop ''", "--stop takes", HR_USAGE },
@@ -382,6 +391,18 @@ static int end(pid_t child, int in, int out)
     return WEXITSTATUS(status);
 }
 
+/* What it said on standard error, begun by begin(). */
+static const char *said_beside(void)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/said", folder.path);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    said[fread(said, 1, sizeof said - 1, file)] = 0;
+    fclose(file);
+    return said;
+}
+
 /* In the middle of an answer, and while it waits for a prompt that does not end. */
 static void a_signal_ends_it_with_its_code(void **state)
 {
@@ -395,14 +416,72 @@ static void a_signal_ends_it_with_its_code(void **state)
         assert_int_equal(read(out, said, 1), 1);
         assert_int_equal(kill(child, signals[i]), 0);
         assert_int_equal(end(child, in, out), 128 + signals[i]);
+        assert_non_null(strstr(said_beside(), "headroom: interrupted; the answer ends after "));
 
         child = begin("out --file -", &in, &out);
         assert_int_equal(write(in, "the red", 7), 7);
         while (left) assert_int_equal(ioctl(in, FIONREAD, &left), 0);
         assert_int_equal(kill(child, signals[i]), 0);
         assert_int_equal(end(child, in, out), 128 + signals[i]);
+        assert_string_equal(said_beside(), "headroom: interrupted: no prompt came\n");
     }
     alarm(0);
+}
+
+/* A million tokens are not made for nobody: a reader that goes away ends it; so does a full disk. */
+static void an_answer_ends_with_its_reader(void **state)
+{
+    (void)state;
+    static const char *const forms[] = { "", "--json", "--print-ids" };
+    alarm(120);
+    trained_for(HR_FAMILY_LLAMA, 0, 1 << 20, "text");
+    for (int32_t i = 0; i < 3; i++) {
+        int in, out, status;
+        char arguments[200];
+        snprintf(arguments, sizeof arguments, "out --prompt 'the red ' --max-tokens 1000000 %s",
+                 forms[i]);
+        const pid_t child = begin(arguments, &in, &out);
+        assert_int_equal(read(out, said, 1), 1);
+        close(out);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        close(in);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), HR_FAILURE);
+        assert_string_equal(said_beside(), "");
+        snprintf(arguments, sizeof arguments,
+                 "out --prompt 'the red ' --max-tokens 1000000 %s >/dev/full", forms[i]);
+        const pid_t other = begin(arguments, &in, &out);
+        assert_int_equal(end(other, in, out), HR_FAILURE);
+        assert_string_equal(
+            said_beside(),
+            "headroom: standard output cannot be written: No space left on device\n");
+    }
+    alarm(0);
+    drop_model();
+}
+
+/* A recurrence has no last position; beyond what can be planned it is told in tokens. */
+static void a_text_too_long_to_plan_is_told_in_tokens(void **state)
+{
+    (void)state;
+    long long asked, most;
+    trained(HR_FAMILY_WIDE, 0);
+    assert_int_equal(run("out --prompt xy --max-tokens 1000000000"), HR_USAGE);
+    assert_int_equal(sscanf(said,
+                            "headroom: a text of %lld tokens is too long: prompt and answer may "
+                            "have %lld together; give --max-tokens ",
+                            &asked, &most),
+                     2);
+    assert_int_equal(asked, 1000000002);
+    assert_null(strstr(said, "train."));
+    char arguments[100];
+    snprintf(arguments, sizeof arguments, "out --prompt xy --max-tokens %lld", most - 1);
+    assert_int_equal(run(arguments), HR_USAGE);
+    assert_non_null(strstr(said, "is too long"));
+    snprintf(arguments, sizeof arguments, "out --prompt xy --max-tokens %lld --budget 1MiB",
+             most - 2);
+    assert_int_equal(run(arguments), HR_NO_FIT);
+    drop_model();
 }
 
 static void standard_input_is_a_prompt(void **state)
@@ -477,6 +556,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_not_finite_is_told_and_not_drawn),
         cmocka_unit_test(a_signal_ends_it_with_its_code),
         cmocka_unit_test(standard_input_is_a_prompt),
+        cmocka_unit_test(an_answer_ends_with_its_reader),
+        cmocka_unit_test(a_text_too_long_to_plan_is_told_in_tokens),
         cmocka_unit_test(an_interrupt_before_the_memory_is_told),
     };
     return cmocka_run_group_tests(tests, make_text, drop_text);
