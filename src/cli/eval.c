@@ -36,7 +36,7 @@ static void print_json(const hr_evaluate_request *q, const hr_evaluate_result *r
     if (r->tokens)
         printf(", \"loss_sum\": %.12g, \"loss\": %.12g, \"perplexity\": %.12g", r->loss_sum,
                r->loss, r->perplexity);
-    if (r->tokens && !q->tokens) printf(", \"bits_per_byte\": %.12g", r->bits_per_byte);
+    if (q->text || r->bits_per_byte > 0) printf(", \"bits_per_byte\": %.12g", r->bits_per_byte);
     if (q->choices)
         printf(", \"questions\": %lld, \"right\": %lld, \"right_by_length\": %lld",
                (long long)r->questions, (long long)r->right, (long long)r->right_by_length);
@@ -92,8 +92,10 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
     hr_status status = read_request(arguments, &request, &err);
     if (status != HR_OK) return hr_cli_fail(&err);
     status = hr_evaluate(&request, &result, &err);
-    if (status == HR_INTERRUPTED) return hr_cli_signalled();
-    if (status != HR_OK) return hr_cli_fail(&err);
+    if (status != HR_OK) {
+        const int code = hr_cli_fail(&err);
+        return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
+    }
     if (arguments->values[HR_OPTION_JSON]) print_json(&request, &result);
     else print_words(&request, &result);
     return HR_OK;

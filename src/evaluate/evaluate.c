@@ -5,11 +5,10 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/checked.h"
-#include "ckpt/weights.h"
 #include "evaluate/output.h"
+#include "evaluate/place.h"
 #include "evaluate/questions.h"
 #include "evaluate/sequences.h"
 #include "infer/session.h"
@@ -141,49 +140,14 @@ static hr_status open_source(evaluation *e, hr_error *err)
     return HR_OK;
 }
 
-static bool is_one_file(const char *path, const char *other)
-{
-    struct stat a, b;
-    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
-/* What is read is never written over: neither the question nor the model. */
-static hr_status check_output(const hr_evaluate_request *request, const char *option,
-                              const char *path, hr_error *err)
-{
-    char weights[HR_PATH_BYTES], config[HR_PATH_BYTES];
-    hr_status status = hr_path_join(request->model.folder, hr_stored_single_name, weights,
-                                    sizeof weights, err);
-    if (status == HR_OK)
-        status = hr_path_join(request->model.folder, hr_weights_config_name, config, sizeof config,
-                              err);
-    const char *const read[] = { request->tokens, request->text, request->choices, weights,
-                                 config };
-    for (size_t i = 0; status == HR_OK && i < sizeof read / sizeof *read; i++)
-        if (read[i] && is_one_file(path, read[i]))
-            return hr_fail(err, HR_USAGE,
-                           "%s %.200s is the file %.200s, which is read; give "
-                           "another place",
-                           option, path, read[i]);
-    return status == HR_OK ? hr_file_check_place(path, err) : status;
-}
-
-static hr_status check_outputs(const hr_evaluate_request *request, hr_error *err)
-{
-    hr_status status = HR_OK;
-    if (request->logits_out)
-        status = check_output(request, "--logits-out", request->logits_out, err);
-    if (status == HR_OK && request->per_token)
-        status = check_output(request, "--per-token", request->per_token, err);
-    return status;
-}
-
 static hr_status read_request(evaluation *e, hr_error *err)
 {
     hr_status status = hr_session_begin(&e->session, err);
     if (status == HR_OK) status = check_request(e, err);
-    if (status == HR_OK) status = check_outputs(e->request, err);
+    if (status == HR_OK)
+        status = hr_place_check(e->request, "--logits-out", e->request->logits_out, err);
+    if (status == HR_OK)
+        status = hr_place_check(e->request, "--per-token", e->request->per_token, err);
     if (status == HR_OK) status = open_source(e, err);
     hr_session_end_text(&e->session);
     return status;
@@ -329,8 +293,6 @@ static hr_status host(void *context, hr_executor *executor, int32_t step, const 
                       hr_error *err)
 {
     evaluation *e = context;
-    if (hr_session_is_interrupted(&e->session))
-        return hr_fail(err, HR_INTERRUPTED, "interrupted; no file was written");
     switch (executor->program->steps[step].op) {
     case HR_OP_prompt: return prompt(e, executor, call, err);
     case HR_OP_emit: return emit(e, call, err);
@@ -407,6 +369,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
     if (status == HR_OK) status = hr_session_take(&e.session, host, &e, err);
     if (status == HR_OK) status = run(&e, err);
     if (status == HR_OK) status = hr_session_settle(&e.session, err);
+    if (status == HR_INTERRUPTED) status = hr_fail(err, status, "interrupted; no file was written");
     hr_file_abort(&e.logits);
     hr_file_abort(&e.losses.file);
     hr_sequences_close(&e.source);

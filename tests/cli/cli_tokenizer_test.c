@@ -6,6 +6,7 @@
 #include "headroom/status.h"
 #include "support/program.h"
 #include "support/small_tokenizer.h"
+#include "support/stored.h"
 
 static void train_with_a_tokenizer(const char *added)
 {
@@ -112,6 +113,72 @@ static void windows_of_a_text_cost_what_their_tokens_do(void **state)
     json_decref(whole);
 }
 
+static double loss_of(const char *arguments)
+{
+    assert_int_equal(run("eval m %s --json", arguments), HR_OK);
+    json_t *facts = out_json();
+    const double loss = number(facts, "loss_sum");
+    json_decref(facts);
+    return loss;
+}
+
+/* "th" is one token, of which "t" is none: it stands behind the token that ends documents, where
+ * the tokenizer has one, and is asked for whole; the other choice is as ever. */
+static void a_choice_that_is_one_token_with_its_context_can_be_measured(void **state)
+{
+    static char list[PROGRAM_TEXT_BYTES];
+    static const int64_t merged[] = { SMALL_ADDED, SMALL_TH }, apart[] = { 't', 'x' };
+    (void)state;
+    train_with_a_tokenizer("<|endoftext|>");
+    put("questions.jsonl", "\n{\"context\": \"t\", \"choices\": [\"h\", \"x\"], \"answer\": 1}\n");
+    stored_file file = stored_begin();
+    stored_add(&file, "input_ids", "I64", "[1,2]", merged, sizeof merged);
+    stored_end(&file, "merged");
+    file = stored_begin();
+    stored_add(&file, "input_ids", "I64", "[1,2]", apart, sizeof apart);
+    stored_end(&file, "apart");
+    const double sum = loss_of("--choices questions.jsonl --per-token list");
+    get("list", list);
+    assert_non_null(strstr(list, "{\"sequence\": 0, \"position\": 1, \"id\": 256, "));
+    assert_non_null(strstr(list, "{\"sequence\": 1, \"position\": 1, \"id\": 120, "));
+    assert_true(fabs(sum - loss_of("--tokens merged") - loss_of("--tokens apart")) < 1e-6);
+    assert_int_equal(run("eval m --choices questions.jsonl --json"), HR_OK);
+    assert_null(strstr(out, "bits_per_byte"));
+    put("small.json", small_tokenizer("<|other|>"));
+    assert_int_equal(run("eval m --choices questions.jsonl --tokenizer small.json"), HR_CORRUPT);
+    assert_said("questions.jsonl, line 2: a choice is one token together with its context, and "
+                "nothing stands before it that could foretell it: write a longer context");
+}
+
+/* Ids past the bytes are U+FFFD each, where tokens are said to be bytes. */
+static void ids_that_are_no_bytes_are_no_text(void **state)
+{
+    (void)state;
+    int32_t beyond = 0;
+    train_with_a_tokenizer("<|endoftext|>");
+    for (int32_t seed = 0; seed < 8; seed++) {
+        char want[256];
+        size_t used = 0;
+        assert_int_equal(run("generate m --prompt-ids 32 --print-ids --temperature 100 --seed %d "
+                             "--max-tokens 60",
+                             (int)seed),
+                         HR_OK);
+        for (char *at = out; *at && *at != '\n'; at += *at == ',') {
+            const long id = strtol(at, &at, 10);
+            beyond += id > 255;
+            if (id > 255) memcpy(want + used, "\xef\xbf\xbd", 3);
+            else want[used] = (char)id;
+            used += id > 255 ? 3 : 1;
+        }
+        assert_int_equal(run("generate m --prompt ' ' --tokenizer bytes --temperature 100 "
+                             "--seed %d --max-tokens 60",
+                             (int)seed),
+                         HR_OK);
+        assert_memory_equal(out, want, used - 3); /* a character may be cut at the end */
+    }
+    assert_true(beyond > 0);
+}
+
 static void what_a_tokenizer_lacks_is_said(void **state)
 {
     (void)state;
@@ -163,6 +230,8 @@ int main(void)
         IN_A_FOLDER(a_text_means_the_same_ids_everywhere),
         IN_A_FOLDER(a_run_from_a_folder_takes_its_tokenizer),
         IN_A_FOLDER(windows_of_a_text_cost_what_their_tokens_do),
+        IN_A_FOLDER(a_choice_that_is_one_token_with_its_context_can_be_measured),
+        IN_A_FOLDER(ids_that_are_no_bytes_are_no_text),
         IN_A_FOLDER(what_a_tokenizer_lacks_is_said),
         IN_A_FOLDER(a_piece_is_a_mebibyte_at_most),
     };

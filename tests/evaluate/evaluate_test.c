@@ -486,6 +486,7 @@ static void what_cannot_be_is_refused(void **state)
             "--threads takes a whole number from 0 to 256");
     refused("eval model --file text.txt --threads 999999999999", HR_USAGE, "given 999999999999");
     refused("eval nothing --file text.txt", HR_USAGE, "nothing");
+    refused("eval '' --file text.txt", HR_USAGE, "the name of the model's folder is empty");
     put("one.txt", "a");
     refused("eval model --file one.txt", HR_USAGE, "one.txt has 1 byte");
     static const struct {
@@ -495,6 +496,14 @@ static void what_cannot_be_is_refused(void **state)
         { "{}\n", "q, line 1: there is no context" },
         { "\n[1]\n", "q, line 2: it is no JSON object" },
         { "{'context': 3}", "line 1: the context is no string" },
+        { "{'context': '\xff'}", "line 1: bytes that are not UTF-8" },
+        { "{'context': '\\ud800'}", "line 1: no such escape" },
+        { "{'context': '\\u0000'}", "line 1: no such escape" },
+        { "{'context': 'a\tb'}", "line 1: a control character in a text" },
+        { "{'answer': tru}", "line 1: no value" },
+        { "{'context': 'a', 'context': 'b'}", "line 1: the context is there twice" },
+        { "{'choices': [], 'choices': ['a', 'c']}", "line 1: choices are there twice" },
+        { "{'answer': 0, 'answer': 0}", "line 1: the answer is there twice" },
         { "{'context': 'a', 'choices': 'b'}", "line 1: choices are no array" },
         { "{'context': 'a', 'choices': ['b', 2]}", "line 1: a choice is no string" },
         { "{'context': 'a', 'choices': ['b', '']}", "line 1: a choice is empty" },
@@ -535,6 +544,80 @@ static void what_cannot_be_is_refused(void **state)
     assert_string_equal(out, "kept");
 }
 
+/* A model in shards, and its links; every name under which it or its tokenizer is read. What is
+ * refused leaves each file as it was. */
+static void nothing_of_the_model_is_written_over(void **state)
+{
+    (void)state;
+    static const char *const outputs[][2] = {
+        { "shards/model-00001-of-00002.safetensors", "which is read" },
+        { "shards/../shards/model-00002-of-00002.safetensors", "which is read" },
+        { "shards/model.safetensors.index.json", "which is read" },
+        { "shards/config.json", "which is read" },
+        { "shards/tokenizer.json", "which is read" },
+        { "shards/notes", "which the model may have" },
+        { "shards/model.safetensors", "would be taken for a part of the model in shards" },
+        { "shards/new.safetensors", "would be taken for a part" },
+        { "./shards/vocab.json", "would be taken for a part" },
+        { "shards/merges.txt", "would be taken for a part" },
+        { "beside", "which is read" },
+        { "other/tokenizer.json", "is the file other/tokenizer.json, which is read" },
+        { "pair/merges.txt", "is the file pair/merges.txt, which is read" },
+    };
+    put_model("llama", 0, "model.d_model=64 model.d_ff=256");
+    put_tokens("ids", 1, 8, 256, true);
+    assert_int_equal(run("convert model shards --shard-bytes 200kB"), HR_OK);
+    assert_int_equal(access("shards/model-00002-of-00002.safetensors", R_OK), 0);
+    assert_int_equal(
+        system("mkdir other pair && echo >shards/notes && echo {} >other/tokenizer.json "
+               "&& cp other/tokenizer.json shards && echo >pair/merges.txt && "
+               "echo >pair/vocab.json && ln shards/config.json beside && "
+               "cat shards/* other/* pair/* >before"),
+        0);
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        for (int32_t k = 0; k < 2; k++) {
+            const char *tokenizer = outputs[i][0][0] == 'o'   ? "--tokenizer other"
+                                    : outputs[i][0][0] == 'p' ? "--tokenizer pair/vocab.json"
+                                                              : "";
+            char arguments[256];
+            snprintf(arguments, sizeof arguments, "eval shards --tokens ids %s %s %s", tokenizer,
+                     k ? "--per-token" : "--logits-out", outputs[i][0]);
+            refused(arguments, HR_USAGE, outputs[i][1]);
+        }
+    assert_int_equal(system("cat shards/* other/* pair/* | cmp - before"), 0);
+    json_decref(evaluated("shards --tokens ids --logits-out logits"));
+    for (int32_t k = 0; k < 2; k++) /* what no model is made of may lie in its folder */
+        json_decref(evaluated("shards --tokens ids --per-token shards/losses.jsonl"));
+}
+
+/* Rounded when it is read or when it is loaded, a row of the table is the same. */
+static void weights_in_bf16_are_as_small_as_those_of_an_answer(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    put_tokens("ids", 3, 16, 256, true);
+    for (int32_t family = 0; family < HR_FAMILIES; family++) {
+        hr_config config;
+        hr_config_default(&config);
+        config.model.family = family;
+        const char *name = hr_family_of(&config)->name;
+        if (run("train tiny.yaml data.train=text.txt train.out=%s model.family=%s "
+                "train.sample_tokens=0",
+                name, name) != HR_OK)
+            fail_msg("%s: %s", name, err);
+        json_t *asked = evaluated("%s --tokens ids --format bf16", name);
+        assert_int_equal(run("generate %s --prompt-ids 1 --print-ids --max-tokens 2 --format bf16 "
+                             "--json",
+                             name),
+                         HR_OK);
+        json_t *answered = out_json();
+        assert_int_equal(number(asked, "weight_bytes"), number(answered, "weight_bytes"));
+        json_decref(asked);
+        json_decref(answered);
+    }
+}
+
 /* Nothing is asked for after the seal. */
 static void the_seal_holds(void **state)
 {
@@ -562,9 +645,25 @@ static void an_interrupt_leaves_no_file(void **state)
     put_model("llama", 0, "model.d_model=256 model.d_ff=1024");
     put_tokens("ids", 512, 1024, 256, false);
     assert_int_equal(system("timeout --preserve-status -s INT 0.5 \"$HEADROOM\" eval model "
-                            "--tokens ids --logits-out o --threads 1 >out.txt 2>&1; "
+                            "--tokens ids --logits-out o --threads 1 >out.txt 2>err.txt; "
                             "test $? = 130 && test ! -e o && test ! -s out.txt"),
                      0);
+    get("err.txt", err);
+    assert_said("interrupted; no file was written");
+}
+
+/* A pass through many layers, long beside any of them: an interrupt does not wait for its end. */
+static void an_interrupt_ends_a_pass_within_a_layer(void **state)
+{
+    (void)state;
+    put_model("llama", 0, "model.d_model=64 model.d_ff=256 model.n_layers=64");
+    put_tokens("ids", 1, 2048, 256, false);
+    assert_int_equal(system("timeout --preserve-status -s INT -k 20 2 \"$HEADROOM\" eval model "
+                            "--tokens ids --threads 1 --kernels ref >out.txt 2>err.txt; "
+                            "test $? = 130"),
+                     0);
+    get("err.txt", err);
+    assert_said("interrupted; no file was written");
 }
 
 static void text_needs_a_tokenizer(void **state)
@@ -593,8 +692,12 @@ int main(void)
                                         IN_A_FOLDER(answers_are_the_likeliest),
                                         IN_A_FOLDER(the_seal_holds),
                                         IN_A_FOLDER(an_interrupt_leaves_no_file),
+                                        IN_A_FOLDER(an_interrupt_ends_a_pass_within_a_layer),
                                         IN_A_FOLDER(windows_are_those_that_the_model_is_known_for),
                                         IN_A_FOLDER(what_cannot_be_is_refused),
+                                        IN_A_FOLDER(nothing_of_the_model_is_written_over),
+                                        IN_A_FOLDER(
+                                            weights_in_bf16_are_as_small_as_those_of_an_answer),
                                         IN_A_FOLDER(text_needs_a_tokenizer) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

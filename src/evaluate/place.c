@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluate/place.c - files are compared by what they are and not by their names: a path may lead to
+ * one by links and by dots. */
+#include "evaluate/place.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/directory.h"
+#include "base/file.h"
+
+typedef struct {
+    const hr_evaluate_request *request;
+    const char *option, *path, *folder;
+    hr_status status;
+    hr_error *err;
+} place;
+
+static const char is_read[] = "is read";
+
+static bool is_one_file(const char *path, const char *other)
+{
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat what;
+    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
+}
+
+/* The folder that a path leads into; too long a path is refused by whoever opens it. */
+static void folder_of(const char *path, char folder[HR_PATH_BYTES])
+{
+    const char *slash = strrchr(path, '/');
+    const size_t bytes = slash ? (size_t)(slash - path) + 1 : 0;
+    const bool fits = bytes > 0 && bytes < HR_PATH_BYTES;
+    memcpy(folder, fits ? path : "./", fits ? bytes : 2);
+    folder[fits ? bytes : 2] = 0;
+}
+
+static hr_status check_apart(const place *p, const char *read, const char *what)
+{
+    if (!read || !is_one_file(p->path, read)) return HR_OK;
+    return hr_fail(p->err, HR_USAGE, "%s %.200s is the file %.200s, which %s; give another place",
+                   p->option, p->path, read, what);
+}
+
+/* Whether the word ends in this. */
+static bool ends_in(const char *word, const char *end)
+{
+    const size_t bytes = strlen(word), end_bytes = strlen(end);
+    return bytes >= end_bytes && !strcmp(word + bytes - end_bytes, end);
+}
+
+/* Names under which files of a model or of a tokenizer are looked for: whatever has them is taken
+ * for a part of the model the next time, before the shards that are there. */
+static bool is_read_by_name(const char *path)
+{
+    return ends_in(path, ".safetensors") || ends_in(path, ".json") || ends_in(path, "merges.txt");
+}
+
+static bool compare(void *context, const char *name)
+{
+    place *p = context;
+    char inside[HR_PATH_BYTES];
+    p->status = hr_path_join(p->folder, name, inside, sizeof inside, p->err);
+    if (p->status == HR_OK && !ends_in(name, ".jsonl"))
+        p->status = check_apart(p, inside, is_read_by_name(name) ? is_read : "the model may have");
+    return p->status == HR_OK;
+}
+
+/* Every file of a folder, since an index may call a shard what it likes; but for lines of JSON,
+ * which no model is made of: losses of an earlier evaluation may be replaced. */
+static hr_status check_folder(place *p, const char *folder)
+{
+    char into[HR_PATH_BYTES];
+    p->folder = folder;
+    const hr_status status = hr_directory_list(folder, compare, p, p->err);
+    if (status != HR_OK || p->status != HR_OK) return status != HR_OK ? status : p->status;
+    folder_of(p->path, into);
+    if (!is_one_file(into, folder) || !is_read_by_name(p->path)) return HR_OK;
+    return hr_fail(p->err, HR_USAGE,
+                   "%s %.200s would be taken for a part of the model in %.200s; give another place",
+                   p->option, p->path, folder);
+}
+
+/* A file of words may have its merges beside it, which are read with it. */
+static hr_status check_tokenizer(place *p)
+{
+    static const char *const pair[] = { "vocab.json", "merges.txt" };
+    char folder[HR_PATH_BYTES], beside[HR_PATH_BYTES];
+    const char *path = p->request->model.tokenizer;
+    if (!path || !strcmp(path, "bytes")) return HR_OK;
+    if (is_folder(path)) return check_folder(p, path);
+    hr_status status = check_apart(p, path, is_read);
+    if (!ends_in(path, pair[0]) && !ends_in(path, pair[1])) return status;
+    folder_of(path, folder);
+    for (int32_t i = 0; i < 2 && status == HR_OK; i++) {
+        status = hr_path_join(folder, pair[i], beside, sizeof beside, p->err);
+        if (status == HR_OK) status = check_apart(p, beside, is_read);
+    }
+    return status;
+}
+
+hr_status hr_place_check(const hr_evaluate_request *request, const char *option, const char *path,
+                         hr_error *err)
+{
+    place p = { request, option, path, NULL, HR_OK, err };
+    if (!path) return HR_OK;
+    hr_status status = check_apart(&p, request->tokens, is_read);
+    if (status == HR_OK) status = check_apart(&p, request->text, is_read);
+    if (status == HR_OK) status = check_apart(&p, request->choices, is_read);
+    if (status == HR_OK) status = check_folder(&p, request->model.folder);
+    if (status == HR_OK) status = check_tokenizer(&p);
+    return status == HR_OK ? hr_file_check_place(path, err) : status;
+}
