@@ -428,7 +428,8 @@ static void a_signal_ends_it_with_its_code(void **state)
     alarm(0);
 }
 
-/* A million tokens are not made for nobody: a reader that goes away ends it; so does a full disk. */
+/* A million tokens are not made for nobody: neither for a reader that went away, nor for a full
+ * disk. */
 static void an_answer_ends_with_its_reader(void **state)
 {
     (void)state;
