@@ -18,13 +18,6 @@ typedef struct {
 
 static const char is_read[] = "is read";
 
-static bool is_one_file(const char *path, const char *other)
-{
-    struct stat a, b;
-    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 static bool is_folder(const char *path)
 {
     struct stat what;
@@ -43,7 +36,7 @@ static void folder_of(const char *path, char folder[HR_PATH_BYTES])
 
 static hr_status check_apart(const place *p, const char *read, const char *what)
 {
-    if (!read || !is_one_file(p->path, read)) return HR_OK;
+    if (!read || !hr_file_is_one(p->path, read)) return HR_OK;
     return hr_fail(p->err, HR_USAGE, "%s %.200s is the file %.200s, which %s; give another place",
                    p->option, p->path, read, what);
 }
@@ -81,7 +74,7 @@ static hr_status check_folder(place *p, const char *folder)
     const hr_status status = hr_directory_list(folder, compare, p, p->err);
     if (status != HR_OK || p->status != HR_OK) return status != HR_OK ? status : p->status;
     folder_of(p->path, into);
-    if (!is_one_file(into, folder) || !is_read_by_name(p->path)) return HR_OK;
+    if (!hr_file_is_one(into, folder) || !is_read_by_name(p->path)) return HR_OK;
     return hr_fail(p->err, HR_USAGE,
                    "%s %.200s would be taken for a part of the model in %.200s; give another place",
                    p->option, p->path, folder);
