@@ -36,6 +36,14 @@ typedef struct {
 
 /* ---- what is asked about */
 
+/* A long text takes long to become ids. */
+static hr_status add_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
+{
+    evaluation *e = context;
+    if (hr_session_is_interrupted(&e->session)) return HR_INTERRUPTED;
+    return hr_ids_file_add(&e->source.ids, ids, count, err);
+}
+
 static hr_status check_request(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
@@ -52,9 +60,7 @@ static hr_status check_request(evaluation *e, hr_error *err)
     if (!request->text && (request->context || request->stride))
         return hr_fail(err, HR_USAGE, "--context and --stride are of the windows of --file");
     hr_status status = HR_OK;
-    if (!request->tokens)
-        status = hr_session_open_text(&e->session, "--tokens", hr_ids_file_add, &e->source.ids,
-                                      err);
+    if (!request->tokens) status = hr_session_open_text(&e->session, "--tokens", add_ids, e, err);
     if (status == HR_OK && e->session.tokens)
         status = hr_ids_file_open(&e->source.ids, request->scratch, err);
     return status;
@@ -134,6 +140,14 @@ static hr_status open_source(evaluation *e, hr_error *err)
         return hr_fail(err, HR_USAGE, "%s has sequences of %lld tokens, the model %lld positions",
                        e->source.path, (long long)e->source.length,
                        (long long)e->session.config.model.positions);
+    const int64_t longest = hr_session_longest(&e->session, e->source.length);
+    if (longest < e->source.length)
+        return hr_fail(
+            err, HR_USAGE,
+            "%s has sequences of %lld tokens, and %lld are the most that can be planned; "
+            "%s",
+            e->source.path, (long long)e->source.length, (long long)longest,
+            request->text ? "give a smaller --context" : "make them shorter");
     e->result->sequences = e->source.rows;
     e->result->positions = e->session.config.model.positions;
     e->result->length = e->session.config.train.seq_len = e->source.length;

@@ -104,6 +104,8 @@ static int64_t count_ids(const char *list)
 static hr_status sink_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
 {
     generation *g = context;
+    if (hr_session_is_interrupted(&g->session))
+        return hr_fail(err, HR_INTERRUPTED, "interrupted while the prompt became tokens");
     if (count > g->id_room - g->id_count)
         return hr_fail(err, HR_FAILURE, "no room for the ids of the prompt");
     for (int64_t i = 0; i < count; i++) g->prompt_ids[g->id_count++] = (int32_t)ids[i];
@@ -186,24 +188,10 @@ static hr_status take_ids(generation *g, hr_error *err)
 
 /* ---- the plan */
 
-static bool is_planned(hr_config *config, int64_t positions)
-{
-    config->train.seq_len = positions;
-    return hr_config_check(config, NULL) == HR_OK;
-}
-
-/* Beyond some length no plan is made, and what a check of the config says of it names keys of
- * training: it is told in tokens here. What is wrong with one token already is not the length. */
 static hr_status check_length(generation *g, int64_t positions, hr_error *err)
 {
-    hr_config *config = &g->session.config;
-    int64_t least = 1, most = positions;
-    if (is_planned(config, positions) || !is_planned(config, least)) return HR_OK;
-    while (most - least > 1) {
-        const int64_t middle = least + (most - least) / 2;
-        *(is_planned(config, middle) ? &least : &most) = middle;
-    }
-    const long long held = least, prompt = g->prompt_count;
+    const long long held = hr_session_longest(&g->session, positions), prompt = g->prompt_count;
+    if (held == positions) return HR_OK;
     if (prompt >= held)
         return hr_fail(err, HR_USAGE,
                        "a prompt of %lld tokens is too long: prompt and answer may have %lld "

@@ -90,6 +90,24 @@ static int64_t reading_bytes(const hr_session *s)
     return hr_weights_in_scratch_bytes(s->request->folder);
 }
 
+static bool is_planned(hr_config *config, int64_t tokens)
+{
+    config->train.seq_len = tokens;
+    return hr_config_check(config, NULL) == HR_OK;
+}
+
+/* What is wrong with one token already is not the length: hr_session_plan says it. */
+int64_t hr_session_longest(hr_session *s, int64_t tokens)
+{
+    int64_t least = 1, most = tokens;
+    if (is_planned(&s->config, tokens) || !is_planned(&s->config, least)) return tokens;
+    while (most - least > 1) {
+        const int64_t middle = least + (most - least) / 2;
+        *(is_planned(&s->config, middle) ? &least : &most) = middle;
+    }
+    return least;
+}
+
 hr_status hr_session_plan(hr_session *s, hr_error *err)
 {
     hr_status status = hr_config_check(&s->config, err);

@@ -39,6 +39,10 @@ typedef struct {
 /* Config, threads and kernels. Errors USAGE; CORRUPT as hr_config_adopt. */
 HR_MUST_CHECK hr_status hr_session_begin(hr_session *session, hr_error *err);
 
+/* The longest text of at most so many tokens that a plan is made of; beyond it hr_session_plan
+ * names keys of training, which nobody gave. The config's length is undefined after it. */
+int64_t hr_session_longest(hr_session *session, int64_t tokens);
+
 /* Checks the config and opens the region for compiling. Errors USAGE, NO_FIT. */
 HR_MUST_CHECK hr_status hr_session_plan(hr_session *session, hr_error *err);
 

@@ -3,7 +3,8 @@
  * and text means the same ids to train, generate and eval. */
 #include <math.h>
 
-#include "headroom/status.h"
+#include "headroom/evaluate.h"
+#include "headroom/generate.h"
 #include "support/program.h"
 #include "support/small_tokenizer.h"
 #include "support/stored.h"
@@ -179,6 +180,28 @@ static void ids_that_are_no_bytes_are_no_text(void **state)
     assert_true(beyond > 0);
 }
 
+/* Long texts take long to become ids; nothing else was begun then. */
+static void an_interrupt_is_heard_while_text_becomes_ids(void **state)
+{
+    static const volatile sig_atomic_t interrupts = 1;
+    const hr_infer_request model = { .folder = "m", .interrupts = &interrupts };
+    const hr_evaluate_request question = { .model = model, .text = "text.txt" };
+    const hr_generate_request request = { .model = model,
+                                          .prompt_file = "text.txt",
+                                          .tokens = 8,
+                                          .sampling = { .repetition_penalty = 1, .top_p = 1 } };
+    hr_evaluate_result facts;
+    hr_generate_result answer;
+    hr_error error = { HR_OK, "" };
+    (void)state;
+    train_with_a_tokenizer("<|endoftext|>");
+    assert_int_equal(hr_generate(&request, &answer, &error), HR_INTERRUPTED);
+    assert_string_equal(error.message, "interrupted while the prompt became tokens");
+    assert_int_equal(hr_evaluate(&question, &facts, &error), HR_INTERRUPTED);
+    assert_string_equal(error.message, "interrupted; no file was written");
+    assert_int_equal(facts.sequences, 0);
+}
+
 static void what_a_tokenizer_lacks_is_said(void **state)
 {
     (void)state;
@@ -232,6 +255,7 @@ int main(void)
         IN_A_FOLDER(windows_of_a_text_cost_what_their_tokens_do),
         IN_A_FOLDER(a_choice_that_is_one_token_with_its_context_can_be_measured),
         IN_A_FOLDER(ids_that_are_no_bytes_are_no_text),
+        IN_A_FOLDER(an_interrupt_is_heard_while_text_becomes_ids),
         IN_A_FOLDER(what_a_tokenizer_lacks_is_said),
         IN_A_FOLDER(a_piece_is_a_mebibyte_at_most),
     };

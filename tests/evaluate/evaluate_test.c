@@ -446,6 +446,9 @@ static void what_cannot_be_is_refused(void **state)
     (void)state;
     put_model("gpt2", 64, "");
     put_tokens("long", 2, 65, 256, true);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt train.out=rotary model.family=llama "
+                         "train.sample_tokens=0"),
+                     HR_OK);
     put_one("floats", "F32", "[2,4]", "input_ids", 1, 32);
     put_one("flat", "I64", "[8]", "input_ids", 1, 64);
     put_one("empty", "I64", "[0,8]", "input_ids", 1, 0);
@@ -487,6 +490,9 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --file text.txt --threads 999999999999", HR_USAGE, "given 999999999999");
     refused("eval nothing --file text.txt", HR_USAGE, "nothing");
     refused("eval '' --file text.txt", HR_USAGE, "the name of the model's folder is empty");
+    assert_int_equal(system("truncate -s 4G far.txt"), 0);
+    refused("eval rotary --file far.txt --context 4000000000", HR_USAGE,
+            "are the most that can be planned; give a smaller --context");
     put("one.txt", "a");
     refused("eval model --file one.txt", HR_USAGE, "one.txt has 1 byte");
     static const struct {
