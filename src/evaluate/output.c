@@ -7,10 +7,28 @@
 #include "base/checked.h"
 #include "base/writer.h"
 
+enum { LENGTH_BYTES = 8 };
+
+static const char beginning[] = "{\"__metadata__\":{\"format\":\"pt\"},\"logits\":{";
+
+bool hr_logits_are_in(const char *path)
+{
+    char text[sizeof beginning - 1];
+    int file;
+    int64_t bytes;
+    hr_error ignored;
+    if (hr_file_open(path, &file, &bytes, &ignored) != HR_OK) return false;
+    const bool same = hr_file_read(file, path, LENGTH_BYTES, text, sizeof text, &ignored) ==
+                          HR_OK &&
+                      !memcmp(text, beginning, sizeof text);
+    hr_file_close(&file);
+    return same;
+}
+
 hr_status hr_logits_begin(hr_file_out *out, const char *path, int64_t sequences, int64_t length,
                           int64_t vocabulary, hr_error *err)
 {
-    enum { LENGTH_BYTES = 8, ALIGN = 64, TEXT_BYTES = 512 };
+    enum { ALIGN = 64, TEXT_BYTES = 512 };
     char text[TEXT_BYTES];
     hr_writer w = { text + LENGTH_BYTES, TEXT_BYTES - LENGTH_BYTES };
     int64_t bytes = vocabulary;
@@ -18,10 +36,9 @@ hr_status hr_logits_begin(hr_file_out *out, const char *path, int64_t sequences,
         !hr_checked_mul(bytes, (int64_t)sizeof(float), &bytes))
         return hr_fail(err, HR_USAGE, "logits of %lld x %lld tokens have more than 2^63 bytes",
                        (long long)sequences, (long long)length);
-    hr_put(&w,
-           "{\"__metadata__\":{\"format\":\"pt\"},\"logits\":{\"dtype\":\"F32\",\"shape\":"
-           "[%lld,%lld,%lld],\"data_offsets\":[0,%lld]}}",
-           (long long)sequences, (long long)length, (long long)vocabulary, (long long)bytes);
+    hr_put(&w, "%s\"dtype\":\"F32\",\"shape\":[%lld,%lld,%lld],\"data_offsets\":[0,%lld]}}",
+           beginning, (long long)sequences, (long long)length, (long long)vocabulary,
+           (long long)bytes);
     while ((w.used + LENGTH_BYTES) % ALIGN && !w.cut) hr_put(&w, " ");
     HR_ASSERT(!w.cut);
     for (int32_t i = 0; i < LENGTH_BYTES; i++) text[i] = (char)((uint64_t)w.used >> (8 * i));

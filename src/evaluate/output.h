@@ -14,6 +14,9 @@ enum { HR_LOGITS_STAGING_BYTES = 1 << 18, HR_LOSSES_TEXT_BYTES = 1 << 16 };
 HR_MUST_CHECK hr_status hr_logits_begin(hr_file_out *out, const char *path, int64_t sequences,
                                         int64_t length, int64_t vocabulary, hr_error *err);
 
+/* Whether a path leads to a file that was begun so. */
+bool hr_logits_are_in(const char *path);
+
 /* Adds the next logits [count], of type F32 or BF16.
  *
  *   staging  [HR_LOGITS_STAGING_BYTES] where they are BF16; else null will do

@@ -8,6 +8,8 @@
 
 #include "base/directory.h"
 #include "base/file.h"
+#include "ckpt/safetensors.h"
+#include "evaluate/output.h"
 
 typedef struct {
     const hr_evaluate_request *request;
@@ -52,7 +54,25 @@ static bool ends_in(const char *word, const char *end)
  * for a part of the model the next time, before the shards that are there. */
 static bool is_read_by_name(const char *path)
 {
-    return ends_in(path, ".safetensors") || ends_in(path, ".json") || ends_in(path, "merges.txt");
+    static const char *const names[] = { "config.json",
+                                         "generation_config.json",
+                                         hr_stored_single_name,
+                                         hr_stored_index_name,
+                                         "tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "vocab.json",
+                                         "merges.txt",
+                                         "special_tokens_map.json" };
+    const char *slash = strrchr(path, '/');
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(slash ? slash + 1 : path, names[i])) return true;
+    return false;
+}
+
+/* What an earlier evaluation wrote into the folder, and no model is made of. */
+static bool is_output(const char *path)
+{
+    return ends_in(path, ".jsonl") || hr_logits_are_in(path);
 }
 
 static bool compare(void *context, const char *name)
@@ -60,13 +80,13 @@ static bool compare(void *context, const char *name)
     place *p = context;
     char inside[HR_PATH_BYTES];
     p->status = hr_path_join(p->folder, name, inside, sizeof inside, p->err);
-    if (p->status == HR_OK && !ends_in(name, ".jsonl"))
-        p->status = check_apart(p, inside, is_read_by_name(name) ? is_read : "the model may have");
+    const bool read = ends_in(name, ".safetensors") || is_read_by_name(name);
+    if (p->status == HR_OK && !is_output(inside))
+        p->status = check_apart(p, inside, read ? is_read : "the model may have");
     return p->status == HR_OK;
 }
 
-/* Every file of a folder, since an index may call a shard what it likes; but for lines of JSON,
- * which no model is made of: losses of an earlier evaluation may be replaced. */
+/* Every file of a folder, since an index may call a shard what it likes. */
 static hr_status check_folder(place *p, const char *folder)
 {
     char into[HR_PATH_BYTES];
