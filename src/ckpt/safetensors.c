@@ -183,65 +183,136 @@ void hr_stored_close(hr_stored *stored)
 
 /* ---- how much room that takes */
 
-/* A text and its rows: a tensor takes 50 bytes of text at least and 104 + 2 x 4 of tables, a row of
- * an index 7 and 2 x 16 + 4. */
-static int64_t bytes_of_text(int64_t text_bytes)
+/* What stands between the strings of a text, which is not taken apart: blanks, and the signs that
+ * every row has one of. */
+typedef struct {
+    int64_t bytes, blanks, braces, colons;
+    bool in_string, escaped;
+} outline;
+
+static void see(outline *o, char sign)
 {
-    return 7 * text_bytes + 1024;
+    const bool ends = sign == '"' && !o->escaped;
+    o->escaped = o->in_string && sign == '\\' && !o->escaped;
+    if (ends) o->in_string = !o->in_string;
+    if (o->in_string) return;
+    o->blanks += sign == ' ' || sign == '\n' || sign == '\t' || sign == '\r';
+    o->braces += sign == '{';
+    o->colons += sign == ':';
 }
 
-static int64_t bytes_of_file(const char *path)
+/* A text from `offset` on. What cannot be read is none, and is told when it is opened. */
+static outline outline_of(int file, const char *path, int64_t offset, int64_t bytes)
+{
+    char piece[4096];
+    outline o = { .bytes = bytes };
+    for (int64_t at = 0; at < bytes; at += (int64_t)sizeof piece) {
+        const int64_t some = hr_min((int64_t)sizeof piece, bytes - at);
+        if (hr_file_read(file, path, offset + at, piece, some, NULL) != HR_OK)
+            return (outline){ 0 };
+        for (int64_t i = 0; i < some; i++) see(&o, piece[i]);
+    }
+    return o;
+}
+
+/* Texts, and the tables that they come to with their beginnings. */
+typedef struct {
+    int64_t text_bytes, blanks, table_bytes;
+} needs;
+
+/* A row of a header opens a brace and takes 50 bytes of text at least, one of an index has a colon
+ * and 7. */
+static void add_text(needs *n, const outline *o, bool is_index)
+{
+    const int64_t tensor_bytes = sizeof(hr_stored_tensor) + 2 * sizeof(int32_t);
+    const int64_t name_bytes = 2 * sizeof(hr_opening_name) + sizeof(int32_t);
+    n->text_bytes += o->bytes;
+    n->blanks += o->blanks;
+    n->table_bytes += 1024;
+    if (is_index) n->table_bytes += hr_min(o->colons, o->bytes / 7 + 1) * name_bytes;
+    else n->table_bytes += hr_min(o->braces, o->bytes / 50 + 1) * tensor_bytes;
+}
+
+/* False: there is no file that could be opened. */
+static bool add_file(needs *n, const char *path)
 {
     uint8_t length[HR_STORED_LENGTH_BYTES];
     uint64_t text_bytes = 0;
     int file;
     int64_t bytes;
-    if (hr_file_open(path, &file, &bytes, NULL) != HR_OK) return 0;
+    if (hr_file_open(path, &file, &bytes, NULL) != HR_OK) return false;
     if (hr_file_read(file, path, 0, length, HR_STORED_LENGTH_BYTES, NULL) == HR_OK)
         for (int32_t i = HR_STORED_LENGTH_BYTES - 1; i >= 0; i--)
             text_bytes = text_bytes << 8 | length[i];
-    hr_file_close(&file);
     if (text_bytes > HR_STORED_HEADER_BYTES_MAX || (int64_t)text_bytes > bytes) text_bytes = 0;
-    return bytes_of_text((int64_t)text_bytes);
+    const outline o = outline_of(file, path, HR_STORED_LENGTH_BYTES, (int64_t)text_bytes);
+    hr_file_close(&file);
+    add_text(n, &o, false);
+    return true;
 }
 
 /* Every shard that an index may name lies in the folder. */
-static int64_t bytes_of_shards(const char *folder)
+static void add_shards(needs *n, const char *folder)
 {
     static const char suffix[] = ".safetensors";
     const size_t suffix_bytes = sizeof suffix - 1;
     char path[PATH_MAX];
-    int64_t sum = 0;
     DIR *directory = opendir(folder);
-    if (!directory) return 0;
+    if (!directory) return;
     for (const struct dirent *entry; (entry = readdir(directory));) {
         const size_t bytes = strlen(entry->d_name);
         if (bytes < suffix_bytes || strcmp(entry->d_name + bytes - suffix_bytes, suffix)) continue;
         if (hr_path_join(folder, entry->d_name, path, sizeof path, NULL) == HR_OK)
-            sum += bytes_of_file(path);
+            (void)add_file(n, path);
     }
     closedir(directory);
-    return sum;
 }
+
+static bool add_index(needs *n, const char *path)
+{
+    int file;
+    int64_t bytes;
+    if (hr_file_open(path, &file, &bytes, NULL) != HR_OK) return false;
+    const outline o = outline_of(file, path, 0, hr_min(bytes, HR_STORED_HEADER_BYTES_MAX));
+    hr_file_close(&file);
+    add_text(n, &o, true);
+    return true;
+}
+
+static bool look(needs *n, const char *path)
+{
+    char inside[PATH_MAX];
+    if (!is_folder(path)) return add_file(n, path);
+    if (hr_path_join(path, hr_stored_single_name, inside, sizeof inside, NULL) != HR_OK)
+        return false;
+    if (hr_file_exists(inside)) return add_file(n, inside);
+    if (hr_path_join(path, hr_stored_index_name, inside, sizeof inside, NULL) != HR_OK ||
+        !add_index(n, inside))
+        return false;
+    add_shards(n, path);
+    return true;
+}
+
+static const int64_t files_bytes = HR_STORED_FILES_MAX * (int64_t)sizeof(hr_stored_file) + 4096;
 
 int64_t hr_stored_bytes(const char *path)
 {
-    char inside[PATH_MAX];
-    int file;
-    int64_t bytes;
-    const int64_t fixed = (int64_t)strlen(path) + 4096 +
-                          HR_STORED_FILES_MAX * (int64_t)sizeof(hr_stored_file);
-    if (!is_folder(path)) {
-        bytes = bytes_of_file(path);
-        return bytes ? fixed + bytes : 0;
-    }
-    if (hr_path_join(path, hr_stored_single_name, inside, sizeof inside, NULL) != HR_OK) return 0;
-    if (hr_file_exists(inside)) return fixed + bytes_of_file(inside);
-    if (hr_path_join(path, hr_stored_index_name, inside, sizeof inside, NULL) != HR_OK ||
-        hr_file_open(inside, &file, &bytes, NULL) != HR_OK)
-        return 0;
-    hr_file_close(&file);
-    return fixed + bytes_of_text(hr_min(bytes, HR_STORED_HEADER_BYTES_MAX)) + bytes_of_shards(path);
+    needs n = { 0 };
+    if (!look(&n, path)) return 0;
+    return (int64_t)strlen(path) + files_bytes + n.text_bytes + n.table_bytes;
+}
+
+int64_t hr_stored_text_bytes(const char *path)
+{
+    needs n = { 0 };
+    return look(&n, path) ? n.text_bytes : 0;
+}
+
+int64_t hr_stored_said_bytes(const char *path)
+{
+    needs n = { 0 };
+    if (!look(&n, path)) return 0;
+    return n.text_bytes - n.blanks + n.table_bytes;
 }
 
 /* ---- looking things up */

@@ -58,8 +58,16 @@ extern const char hr_stored_single_name[]; /* "model.safetensors" */
 extern const char hr_stored_index_name[];  /* "model.safetensors.index.json" */
 
 /* Bytes of a region that hr_stored_open needs for a path as it is now; 0 when there is nothing
- * there that could be opened. */
+ * there that could be opened. The texts of headers and index, and a row for each tensor.
+ * Cost     headers and index are read once, and looked through for tensors. */
 int64_t hr_stored_bytes(const char *path);
+
+/* The texts alone, of headers and index. */
+int64_t hr_stored_text_bytes(const char *path);
+
+/* As hr_stored_bytes for what they say alone, without the blanks between: what a table of the
+ * tensors, or a header that says it again, takes at most. */
+int64_t hr_stored_said_bytes(const char *path);
 
 /* Opens a safetensors file, or a folder that has model.safetensors or, without that, an index.
  *

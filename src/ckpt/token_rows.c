@@ -71,7 +71,7 @@ hr_status hr_token_rows_open(hr_token_rows *rows, const char *path, hr_error *er
 {
     _Alignas(64) uint8_t scratch[SCRATCH_BYTES];
     hr_region region = hr_region_over(scratch, sizeof scratch);
-    if (hr_stored_bytes(path) > SCRATCH_BYTES)
+    if (hr_stored_text_bytes(path) > HR_TOKEN_ROWS_HEADER_MOST)
         return hr_fail(err, HR_CORRUPT,
                        "%.*s: has a header of more than %d bytes; keep input_ids and labels alone "
                        "in it",

@@ -44,9 +44,9 @@ int64_t hr_weights_in_kept_bytes(const hr_program *program)
 
 int64_t hr_weights_in_scratch_bytes(const char *path)
 {
-    /* A byte for each tensor: a tensor takes 50 bytes of text. */
+    /* A byte for each tensor, which has a row of the table. */
     const int64_t bytes = hr_stored_bytes(path);
-    return bytes + bytes / 50 + 64;
+    return bytes + bytes / (int64_t)sizeof(hr_stored_tensor) + 64;
 }
 
 hr_status hr_weights_in_check(const char *path, hr_error *err)

@@ -360,6 +360,46 @@ static void shards_are_one_table(void **state)
     hr_folder_close(&folder);
 }
 
+/* Signs inside names and metadata, tensors as short as they can be written, and what is no JSON:
+ * the room that was asked for is enough, or the text is refused for what it says. */
+static void the_room_is_what_the_text_needs(void **state)
+{
+    (void)state;
+    enum { MOST = 4096 };
+    static const char *const parts[] = {
+        "{\"\":{\"dtype\":\"F4\",\"shape\":[0],\"data_offsets\":[0,0]}}",
+        "{\"{{{{{{{{{{{{{{{{{{{{\\\"{{\":{\"dtype\":\"F4\",\"shape\":[0],\"data_offsets\":[0,0]}}",
+        "{\"__metadata__\":{\"\\\\\":\"{}:::::\"}}",
+        "{{{{{{{{{{{{{{{{{{{{{{",
+        "{\"a\":",
+        "\"\\",
+    };
+    hr_folder folder = hr_folder_open();
+    const char *path = hr_folder_path(&folder, "model.safetensors");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        opened o;
+        hr_error err;
+        write_file(path, parts[i], 0);
+        const hr_status status = open_it(&o, path, &err);
+        assert_int_equal(status, i < 3 ? HR_OK : HR_CORRUPT);
+        close_it(&o);
+    }
+    char *header = malloc(MOST * 80), *at = header;
+    for (int32_t i = 0; i < MOST; i++)
+        at += sprintf(at, "%c\"%x\":{\"dtype\":\"F4\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                      i ? ',' : '{', (unsigned)i);
+    strcpy(at, "}");
+    write_file(path, header, 0);
+    opened o;
+    hr_error err;
+    assert_int_equal(open_it(&o, path, &err), HR_OK);
+    assert_int_equal(o.stored.tensor_count, MOST);
+    assert_true(o.region.used_most > hr_stored_bytes(path) / 2);
+    close_it(&o);
+    free(header);
+    hr_folder_close(&folder);
+}
+
 /* More names than rows of any small table, in no order. */
 static void many_tensors_are_all_found(void **state)
 {
@@ -398,6 +438,7 @@ int main(void)
         cmocka_unit_test(what_is_nested_deeply_is_refused),
         cmocka_unit_test(every_cut_and_many_flips_are_answered),
         cmocka_unit_test(shards_are_one_table),
+        cmocka_unit_test(the_room_is_what_the_text_needs),
         cmocka_unit_test(many_tensors_are_all_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
