@@ -6,6 +6,7 @@
 #ifndef HEADROOM_CONVERT_H
 #define HEADROOM_CONVERT_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "headroom/status.h"
@@ -20,6 +21,7 @@ typedef struct {
     int64_t shard_bytes; /* most bytes of tensors a file, but for a larger tensor; 0: one file */
     const char *prefix;  /* "none", "model.", "transformer.", "gpt_neox."; null: as they are */
     const char *dtype;   /* "f32", "f16", "bf16" for all that is one of these; null: as it is */
+    const volatile sig_atomic_t *interrupts; /* once above 0 it ends; null: there are none */
 } hr_convert_request;
 
 typedef struct {
@@ -30,14 +32,17 @@ typedef struct {
 
 /* Writes the destination: config.json and what belongs to a tokenizer, as they are but for the type
  * in config.json; then the weights, each file whole under its name or not there; then their index.
+ * After an error nothing of that is left, nor the folder, where this made it.
  *
  *   report  out; untouched after an error
  *
- * Errors   USAGE    the source is missing or unreadable; the destination has weights; a word that
- *                   is none of these
- *          CORRUPT  the source lies about itself; two tensors would have one name; with a dtype, an
- *                   element that is not finite or that the type cannot hold
- *          FAILURE  a full disk among them; files that are done stay, and no index names them
+ * Errors   USAGE    the source is missing or unreadable; the destination has weights, or a file
+ *                   that would go along; a word that is none of these
+ *          CORRUPT  the source lies about itself; its config.json is no JSON; two tensors would
+ *                   have one name; with a dtype, an element that is not finite or that the type
+ *                   cannot hold
+ *          FAILURE  a full disk among them
+ *          INTERRUPTED  as it was asked to
  *          NO_FIT   no memory for the table of tensors.
  * Threads  one at a time in a process. */
 HR_MUST_CHECK hr_status hr_convert(const hr_convert_request *request, hr_convert_report *report,

@@ -2,26 +2,28 @@
 /* ckpt/convert.c - names and places are settled first, then tensors go through one buffer.
  *
  * What says which model it is goes first and the index last, so that a folder that is not finished
- * is not taken for one that is. */
+ * is not taken for one that is. What an error or a signal ends is removed again. */
 #include "ckpt/convert.h"
 
 #include <dirent.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "base/json.h"
 #include "base/writer.h"
+#include "ckpt/companions.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/unpack.h"
 
 enum {
     PIECE_ELEMENTS = 1 << 18,
     PIECE_BYTES = PIECE_ELEMENTS * 4,
-    TEXT_BYTES = 1 << 20, /* a file that is copied beside the weights */
+    TEXT_BYTES = 1 << 20, /* of a header and an index, beside what they say of tensors */
     NAME_BYTES = 1024,
     LENGTH_BYTES = 8,
     ALIGN = 64,
@@ -29,20 +31,9 @@ enum {
     NAME_SHOWN = 120
 };
 
-/* Files beside the weights that are taken along as they are. */
-static const char *const companions[] = {
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "tokenizer.model",
-    "chat_template.jinja",
-};
-
 static const char *const prefixes[] = { "none", "model.", "transformer.", "gpt_neox." };
+
+_Static_assert((int64_t)PIECE_BYTES >= HR_COMPANIONS_BYTES, "a piece is read, and companions too");
 
 enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
 
@@ -74,13 +65,17 @@ typedef struct {
     float *wide;    /* [PIECE_ELEMENTS] */
     uint16_t *half; /* [PIECE_ELEMENTS] */
     uint32_t cpu_mask;
+    bool made;             /* the destination, by this conversion */
+    int32_t files_written; /* so far */
+    hr_companions companions;
 } conversion;
 
 int64_t hr_convert_bytes(const char *source)
 {
     /* Rows and new names come to less than the tables that are read, the new header to less than
-     * those too. */
-    return 3 * hr_stored_bytes(source) + 3 * (int64_t)PIECE_BYTES + TEXT_BYTES + 65536;
+     * those too; neither has the blanks of the old one. */
+    return hr_stored_bytes(source) + 2 * hr_stored_said_bytes(source) + 3 * (int64_t)PIECE_BYTES +
+           TEXT_BYTES + 65536;
 }
 
 /* ---- names */
@@ -193,6 +188,16 @@ static hr_status place(conversion *c)
     return HR_OK;
 }
 
+/* ---- interrupts */
+
+static hr_status check_interrupts(const conversion *c)
+{
+    const volatile sig_atomic_t *interrupts = c->request->interrupts;
+    if (!interrupts || *interrupts == 0) return HR_OK;
+    return hr_fail(c->err, HR_INTERRUPTED, "interrupted; what was begun in %.200s is removed",
+                   c->request->destination);
+}
+
 /* ---- numbers */
 
 /* Nearest, ties to even; false where it would be infinite. */
@@ -240,8 +245,10 @@ static hr_status write_tensor(const conversion *c, hr_file_out *out, const row *
     const int64_t elements = r->from->bytes / from_bytes;
     for (int64_t at = 0; at < elements; at += most) {
         const int64_t some = hr_min(most, elements - at);
-        hr_status status = hr_file_read(file, c->request->source, r->from->offset + at * from_bytes,
-                                        c->piece, some * from_bytes, c->err);
+        hr_status status = check_interrupts(c);
+        if (status != HR_OK) return status;
+        status = hr_file_read(file, c->request->source, r->from->offset + at * from_bytes, c->piece,
+                              some * from_bytes, c->err);
         if (status != HR_OK) return status;
         const void *written = changes ? change(c, r, some) : c->piece;
         if (!written)
@@ -298,7 +305,8 @@ static hr_status write_file(conversion *c, int32_t file)
         for (int32_t i = 0; i < c->stored.tensor_count && status == HR_OK; i++)
             if (c->rows[i].file == file && c->rows[i].dtype->bits == widths[w])
                 status = write_tensor(c, &out, &c->rows[i]);
-    if (status == HR_OK) return hr_file_commit(&out, c->err);
+    if (status == HR_OK) status = hr_file_commit(&out, c->err);
+    if (status == HR_OK) c->files_written++;
     hr_file_abort(&out);
     return status;
 }
@@ -330,93 +338,13 @@ static hr_status write_index(const conversion *c)
     return write_text(c, hr_stored_index_name, c->text, w.used);
 }
 
-/* ---- what stands beside */
+/* ---- the whole */
 
-typedef struct {
-    int64_t begin, end;
-} span;
-
-/* The other software's name of a type. */
-static const char *torch_name(const hr_stored_dtype *dtype)
-{
-    return dtype->kind == HR_STORED_F32   ? "float32"
-           : dtype->kind == HR_STORED_F16 ? "float16"
-                                          : "bfloat16";
-}
-
-/* Where the type stands in a config, under one of its names or both: returns how often. The text is
- * looked through in a copy, since strings are decoded where they lie. */
-static int32_t find_dtypes(char *copy, int64_t bytes, span found[2])
-{
-    int32_t count = 0;
-    hr_json json = hr_json_over(copy, bytes);
-    hr_json_kind kind = hr_json_next(&json);
-    if (kind != HR_JSON_OBJECT) return 0;
-    while (count < 2 && (kind = hr_json_next(&json)) == HR_JSON_KEY) {
-        const bool is_it = hr_json_is(&json, "torch_dtype") || hr_json_is(&json, "dtype");
-        kind = hr_json_next(&json);
-        if (is_it && kind == HR_JSON_STRING)
-            found[count++] = (span){ json.value - copy, json.at - 1 };
-        else if (!hr_json_skip(&json, kind)) break;
-    }
-    return count;
-}
-
-/* The text of a config up to its last type, with the types that the weights have now. */
-static hr_status put_types(const conversion *c, hr_file_out *out, int file, const char *path,
-                           int64_t bytes, int64_t *taken)
-{
-    span found[2];
-    char *text = c->piece, *copy = text + TEXT_BYTES / 2;
-    const char *name = torch_name(c->dtype);
-    hr_status status = hr_file_read(file, path, 0, text, bytes, c->err);
-    if (status != HR_OK) return status;
-    memcpy(copy, text, (size_t)bytes);
-    const int32_t count = find_dtypes(copy, bytes, found);
-    for (int32_t i = 0; i < count && status == HR_OK; i++) {
-        status = hr_file_append(out, text + *taken, found[i].begin - *taken, c->err);
-        if (status == HR_OK) status = hr_file_append(out, name, (int64_t)strlen(name), c->err);
-        *taken = found[i].end;
-    }
-    return status;
-}
-
-static hr_status copy_beside(const conversion *c, const char *name)
-{
-    char path[PATH_MAX];
-    int file;
-    int64_t bytes, taken = 0;
-    hr_status status = hr_path_join(c->request->source, name, path, sizeof path, c->err);
-    if (status != HR_OK || !hr_file_exists(path)) return status;
-    status = hr_file_open(path, &file, &bytes, c->err);
-    if (status != HR_OK) return status;
-    const bool config = !strcmp(name, "config.json") && c->dtype;
-    hr_file_out out;
-    status = hr_file_begin(&out, c->request->destination, name, c->err);
-    if (status == HR_OK && config && bytes <= TEXT_BYTES / 2)
-        status = put_types(c, &out, file, path, bytes, &taken);
-    for (int64_t at = taken; at < bytes && status == HR_OK; at += PIECE_BYTES) {
-        const int64_t some = hr_min(PIECE_BYTES, bytes - at);
-        status = hr_file_read(file, path, at, c->piece, some, c->err);
-        if (status == HR_OK) status = hr_file_append(&out, c->piece, some, c->err);
-    }
-    hr_file_close(&file);
-    if (status == HR_OK) return hr_file_commit(&out, c->err);
-    hr_file_abort(&out);
-    return status;
-}
-
-static hr_status copy_all_beside(const conversion *c)
+static bool is_folder(const char *path)
 {
     struct stat what;
-    if (stat(c->request->source, &what) != 0 || !S_ISDIR(what.st_mode)) return HR_OK;
-    hr_status status = copy_beside(c, "config.json");
-    for (size_t i = 0; i < sizeof companions / sizeof *companions && status == HR_OK; i++)
-        status = copy_beside(c, companions[i]);
-    return status;
+    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
 }
-
-/* ---- the whole */
 
 /* Weights of before would stand beside the new ones, and be read in their place. */
 static hr_status check_destination(const conversion *c)
@@ -468,15 +396,43 @@ static hr_status take_room(conversion *c, hr_region *region)
     return hr_fail(c->err, HR_FAILURE, "%.200s: its tensors find no room", c->request->source);
 }
 
+static hr_status write_all(conversion *c)
+{
+    hr_status status = hr_companions_copy(&c->companions, c->err);
+    for (int32_t f = 0; f < c->file_count && status == HR_OK; f++) status = write_file(c, f);
+    return status == HR_OK && c->request->shard_bytes ? write_index(c) : status;
+}
+
+/* Only what this conversion has written: nothing of these names was there before. */
+static void remove_begun(const conversion *c)
+{
+    char path[PATH_MAX], name[HR_NAME_BYTES];
+    const char *folder = c->request->destination;
+    hr_companions_remove(&c->companions);
+    for (int32_t f = 0; f < c->files_written; f++) {
+        put_file_name(c, f, name);
+        if (hr_path_join(folder, name, path, sizeof path, NULL) == HR_OK) unlink(path);
+    }
+    if (c->made) rmdir(folder);
+}
+
 static hr_status convert(conversion *c, hr_region *region)
 {
     hr_status status = take_room(c, region);
     if (status == HR_OK) status = check_names(c);
     if (status == HR_OK) status = place(c);
-    if (status == HR_OK) status = hr_directory_make(c->request->destination, c->err);
-    if (status == HR_OK) status = copy_all_beside(c);
-    for (int32_t f = 0; f < c->file_count && status == HR_OK; f++) status = write_file(c, f);
-    if (status == HR_OK && c->request->shard_bytes) status = write_index(c);
+    c->companions = (hr_companions){ .source = is_folder(c->request->source) ? c->request->source
+                                                                             : NULL,
+                                     .destination = c->request->destination,
+                                     .dtype = c->dtype,
+                                     .memory = c->piece };
+    if (status == HR_OK) status = hr_companions_check(&c->companions, c->err);
+    if (status != HR_OK) return status;
+    c->made = !hr_file_exists(c->request->destination);
+    status = hr_directory_make(c->request->destination, c->err);
+    if (status != HR_OK) return status;
+    status = write_all(c);
+    if (status != HR_OK) remove_begun(c);
     return status;
 }
 

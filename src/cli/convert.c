@@ -12,7 +12,8 @@ int hr_cli_convert(const hr_cli_arguments *arguments)
     hr_convert_request request = { .source = arguments->operands[0],
                                    .destination = arguments->operands[1],
                                    .prefix = arguments->values[HR_OPTION_PREFIX],
-                                   .dtype = arguments->values[HR_OPTION_DTYPE] };
+                                   .dtype = arguments->values[HR_OPTION_DTYPE],
+                                   .interrupts = hr_cli_catch_signals() };
     hr_convert_report report;
     hr_error err;
     char bytes[64];
@@ -22,7 +23,10 @@ int hr_cli_convert(const hr_cli_arguments *arguments)
         (void)hr_fail(&err, HR_USAGE, "--shard-bytes %.40s is no room at all; give a size", shard);
         return hr_cli_fail(&err);
     }
-    if (hr_convert(&request, &report, &err) != HR_OK) return hr_cli_fail(&err);
+    if (hr_convert(&request, &report, &err) != HR_OK) {
+        const int code = hr_cli_fail(&err);
+        return code == HR_INTERRUPTED ? hr_cli_signalled() : code;
+    }
     printf("%s: %d tensors in %d file%s, %s; %d of another type than before\n", request.destination,
            report.tensors, report.files, report.files == 1 ? "" : "s",
            hr_bytes_print(report.bytes, bytes), report.changed);

@@ -5,6 +5,7 @@
 
 #include "base/bf16.h"
 #include "base/random.h"
+#include "ckpt/convert.h"
 #include "headroom/status.h"
 #include "support/oracle.h"
 #include "support/program.h"
@@ -246,6 +247,111 @@ static void what_cannot_be_converted_is_refused(void **state)
     assert_said("the name of the source is empty; give a folder");
 }
 
+static void put_folder(const char *folder, float value, const char *config)
+{
+    char path[64];
+    stored_file file = stored_begin();
+    stored_add(&file, "a", "F32", "[1]", &value, 4);
+    stored_add(&file, "b", "F32", "[1]", &value, 4);
+    snprintf(path, sizeof path, "rm -rf %s && mkdir %s", folder, folder);
+    assert_int_equal(system(path), 0);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    stored_end(&file, path);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    put(path, config);
+    snprintf(path, sizeof path, "%s/merges.txt", folder);
+    put(path, "#version: 0.2\n");
+}
+
+static void a_config_that_is_no_json_is_refused(void **state)
+{
+    (void)state;
+    require_program();
+    static const char *const configs[] = {
+        "",         "{",    "{\"dtype\":\"float32\"",     "[]",
+        "{\"a\":}", "{} x", "{\"dtype\":\"float32\"} {}", "\xff"
+    };
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++)
+        for (int32_t how = 0; how < 2; how++) {
+            put_folder("m", 1, configs[i]);
+            assert_int_equal(run("convert m new %s", how ? "--dtype bf16" : ""), HR_CORRUPT);
+            assert_non_null(strstr(err, "headroom: m/config.json: not JSON: "));
+            assert_int_equal(access("new", F_OK), -1);
+        }
+    put_folder("m", 1, "{\"torch_dtype\":\"float32\",\"dtype\":7,\"a\":[{}]}");
+    assert_int_equal(run("convert m new --dtype bf16"), HR_OK);
+    get("new/config.json", out);
+    assert_string_equal(out, "{\"torch_dtype\":\"bfloat16\",\"dtype\":7,\"a\":[{}]}");
+}
+
+/* What was begun is removed, and what was there before stays. */
+static void a_conversion_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    require_program();
+    put_folder("m", INFINITY, "{}");
+    assert_int_equal(run("convert m new --dtype bf16"), HR_CORRUPT);
+    assert_int_equal(access("new", F_OK), -1);
+    assert_int_equal(system("mkdir there && echo mine >there/notes"), 0);
+    assert_int_equal(run("convert m there --dtype bf16 --shard-bytes 1"), HR_CORRUPT);
+    assert_int_equal(system("test \"$(ls there)\" = notes"), 0);
+    static const char *const names[] = { "config.json", "merges.txt" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char said[128], path[64];
+        snprintf(path, sizeof path, "there/%s", names[i]);
+        put(path, "mine");
+        assert_int_equal(run("convert m there"), HR_USAGE);
+        snprintf(said, sizeof said,
+                 "there: has %s already, which is left as it is; name another folder", names[i]);
+        assert_said(said);
+        get(path, out);
+        assert_string_equal(out, "mine");
+        assert_int_equal(unlink(path), 0);
+    }
+    put("there/vocab.json", "mine"); /* the source has none */
+    assert_int_equal(run("convert m there"), HR_OK);
+}
+
+static void a_conversion_that_is_interrupted_leaves_nothing(void **state)
+{
+    (void)state;
+    require_program();
+    put_folder("m", 1, "{}");
+    const volatile sig_atomic_t interrupts = 1;
+    const hr_convert_request request = { .source = "m",
+                                         .destination = "new",
+                                         .interrupts = &interrupts };
+    hr_convert_report report;
+    hr_error error;
+    assert_int_equal(hr_convert(&request, &report, &error), HR_INTERRUPTED);
+    assert_string_equal(error.message, "interrupted; what was begun in new is removed");
+    assert_int_equal(access("new", F_OK), -1);
+}
+
+/* Blanks of a header are read once, and that is all that they take. */
+static void blanks_of_a_header_take_their_own_bytes_alone(void **state)
+{
+    (void)state;
+    enum { BLANKS = 20 << 20 };
+    static const char header[] = "{\"a b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}";
+    require_program();
+    const int64_t bytes = BLANKS + (int64_t)sizeof header;
+    FILE *file = fopen("wide.safetensors", "w");
+    assert_non_null(file);
+    for (int32_t i = 0; i < 8; i++) fputc((int)(bytes >> (8 * i) & 255), file);
+    fputs(header, file);
+    for (int32_t i = 0; i < BLANKS; i++) fputc(' ', file);
+    fputs("}x", file);
+    assert_int_equal(fclose(file), 0);
+    assert_in_range(hr_convert_bytes("wide.safetensors"), BLANKS, BLANKS + (5 << 20));
+    assert_int_equal(run("convert wide.safetensors new"), HR_OK);
+    assert_int_equal(system("test $(wc -c <new/model.safetensors) -lt 200"), 0);
+    oracle_file whole = { 0 };
+    assert_true(oracle_open(&whole, "wide.safetensors"));
+    same_tensors("new/model.safetensors", &whole, 1);
+    oracle_close(&whole);
+}
+
 /* ---- model.from, from the command line */
 
 /* The model of `words` is trained into a folder, read from it, and written again as it was. */
@@ -333,6 +439,10 @@ int main(void)
         IN_A_FOLDER(rounding_is_asked_for),
         IN_A_FOLDER(every_count_of_elements_is_converted),
         IN_A_FOLDER(what_cannot_be_converted_is_refused),
+        IN_A_FOLDER(a_config_that_is_no_json_is_refused),
+        IN_A_FOLDER(a_conversion_that_fails_leaves_nothing),
+        IN_A_FOLDER(a_conversion_that_is_interrupted_leaves_nothing),
+        IN_A_FOLDER(blanks_of_a_header_take_their_own_bytes_alone),
         IN_A_FOLDER(a_run_goes_on_from_its_own_folder),
         IN_A_FOLDER(a_folder_that_lies_ends_with_its_code),
     };

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ckpt/companions.h - files that stand beside weights and go along when those are converted: which
+ * model it is, and its tokenizer. */
+#ifndef HR_CKPT_COMPANIONS_H
+#define HR_CKPT_COMPANIONS_H
+
+#include "ckpt/safetensors.h"
+
+enum { HR_COMPANIONS = 10, HR_COMPANIONS_BYTES = 1 << 20 };
+
+typedef struct {
+    const char *source; /* folder; null: there are none */
+    const char *destination;
+    const hr_stored_dtype *dtype; /* that config.json is to name; null: as it does */
+    char *memory;                 /* [HR_COMPANIONS_BYTES] while a function runs */
+    bool copied[HR_COMPANIONS];   /* so far */
+} hr_companions;
+
+/* That they can go along.
+ * Errors   USAGE    the destination has one of these names
+ *          CORRUPT  config.json is no JSON, or half of HR_COMPANIONS_BYTES long. */
+HR_MUST_CHECK hr_status hr_companions_check(const hr_companions *companions, hr_error *err);
+
+/* Copies them into the destination, each whole or not at all. Errors as hr_file_begin. */
+HR_MUST_CHECK hr_status hr_companions_copy(hr_companions *companions, hr_error *err);
+
+/* Removes those that were copied. */
+void hr_companions_remove(const hr_companions *companions);
+
+#endif
