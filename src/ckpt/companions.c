@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/checked.h"
 #include "base/file.h"
 #include "base/json.h"
 
@@ -22,6 +21,7 @@ static const char *const names[HR_COMPANIONS] = {
     "tokenizer.model",
     "chat_template.jinja",
 };
+
 typedef struct {
     int64_t begin, end;
 } span;
@@ -98,26 +98,6 @@ static hr_status write_config(const hr_companions *c, const char *path, hr_error
     return status == HR_OK ? hr_file_commit(&out, err) : status;
 }
 
-static hr_status copy_file(const hr_companions *c, const char *path, const char *name,
-                           hr_error *err)
-{
-    int file;
-    int64_t bytes;
-    hr_file_out out;
-    hr_status status = hr_file_open(path, &file, &bytes, err);
-    if (status != HR_OK) return status;
-    status = hr_file_begin(&out, c->destination, name, err);
-    for (int64_t at = 0; at < bytes && status == HR_OK; at += HR_COMPANIONS_BYTES) {
-        const int64_t some = hr_min(HR_COMPANIONS_BYTES, bytes - at);
-        status = hr_file_read(file, path, at, c->memory, some, err);
-        if (status == HR_OK) status = hr_file_append(&out, c->memory, some, err);
-    }
-    hr_file_close(&file);
-    if (status == HR_OK) return hr_file_commit(&out, err);
-    hr_file_abort(&out);
-    return status;
-}
-
 /* The path of a companion in the source; `there` is false where it has none. */
 static hr_status find_companion(const hr_companions *c, int32_t which, char path[PATH_MAX],
                                 bool *there, hr_error *err)
@@ -157,7 +137,10 @@ hr_status hr_companions_copy(hr_companions *c, hr_error *err)
         bool there;
         status = find_companion(c, i, path, &there, err);
         if (status != HR_OK || !there) continue;
-        status = i == 0 ? write_config(c, path, err) : copy_file(c, path, names[i], err);
+        if (i == 0) status = write_config(c, path, err);
+        else
+            status = hr_file_copy(path, c->destination, names[i], c->memory, HR_COMPANIONS_BYTES,
+                                  err);
         c->copied[i] = status == HR_OK;
     }
     return status;
