@@ -30,4 +30,8 @@ int32_t hr_config_distance(const char *wanted, const char *known);
 /* The refusal of a key that is not in the table; names one that is near. USAGE. */
 hr_status hr_config_fail_unknown(const char *key, hr_error *err);
 
+/* hr_config_read of a file that is open at its beginning, and stays open. Errors USAGE, FAILURE. */
+HR_MUST_CHECK hr_status hr_config_read_open(hr_config *config, int file, const char *path,
+                                            hr_error *err);
+
 #endif

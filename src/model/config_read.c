@@ -241,6 +241,14 @@ static hr_status take_event(void *context, const yaml_event_t *event, int64_t li
     }
 }
 
+hr_status hr_config_read_open(hr_config *config, int file, const char *path, hr_error *err)
+{
+    reader r = { .config = *config, .err = err, .path = path };
+    const hr_status status = hr_yaml_read_open(file, path, "recipe", take_event, &r, err);
+    if (status == HR_OK) *config = r.config;
+    return status;
+}
+
 hr_status hr_config_read(hr_config *config, const char *path, hr_error *err)
 {
     reader r = { .config = *config, .err = err, .path = path };

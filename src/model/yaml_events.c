@@ -87,14 +87,21 @@ static hr_status read_open(source *s, hr_yaml_take *take, void *context, hr_erro
     return status;
 }
 
+hr_status hr_yaml_read_open(int file, const char *path, const char *what, hr_yaml_take *take,
+                            void *context, hr_error *err)
+{
+    source s = { .path = path, .what = what, .fd = file };
+    return read_open(&s, take, context, err);
+}
+
 hr_status hr_yaml_read(const char *path, const char *what, hr_yaml_take *take, void *context,
                        hr_error *err)
 {
-    source s = { .path = path, .what = what, .fd = open(path, O_RDONLY | O_CLOEXEC) };
-    if (s.fd < 0)
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
         return hr_fail(err, HR_USAGE, "the %s %s cannot be opened: %s", what, path,
                        strerror(errno));
-    const hr_status status = read_open(&s, take, context, err);
-    close(s.fd);
+    const hr_status status = hr_yaml_read_open(file, path, what, take, context, err);
+    close(file);
     return status;
 }

@@ -21,6 +21,10 @@ typedef hr_status hr_yaml_take(void *context, const yaml_event_t *event, int64_t
 HR_MUST_CHECK hr_status hr_yaml_read(const char *path, const char *what, hr_yaml_take *take,
                                      void *context, hr_error *err);
 
+/* The same of a file that is open at its beginning, and stays open. */
+HR_MUST_CHECK hr_status hr_yaml_read_open(int file, const char *path, const char *what,
+                                          hr_yaml_take *take, void *context, hr_error *err);
+
 /* "path:line: sentence", USAGE; of a long path the end is what tells. */
 hr_status hr_yaml_fail(const char *path, int64_t line, const char *sentence, hr_error *err);
 

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "ckpt/recipe.h"
 #include "ckpt/weights.h"
+#include "model/config_keys.h"
 #include "train/log.h"
 
 static void tell(const hr_train_options *options, const char *line)
@@ -33,15 +34,29 @@ static bool has(const hr_config *recipe, hr_kept kept)
     return kept != HR_KEPT_AVERAGE || recipe->train.average > 0;
 }
 
+/* The recipe of a checkpoint; `opened` is out. What cannot be opened is not damaged. */
+static hr_status read_recipe(const char *place, hr_config *recipe, bool *opened, hr_error *err)
+{
+    char path[HR_STEP_PATH_BYTES + 32];
+    int file;
+    int64_t bytes;
+    hr_config_default(recipe);
+    hr_status status = hr_path_join(place, hr_recipe_name, path, sizeof path, err);
+    if (status == HR_OK) status = hr_file_open(path, &file, &bytes, err);
+    *opened = status == HR_OK;
+    if (status != HR_OK) return status;
+    status = hr_config_read_open(recipe, file, path, err);
+    hr_file_close(&file);
+    return status;
+}
+
 /* Not inlined: a config is large, and the stack is planned. */
 static __attribute__((noinline)) hr_status check_files(const char *place,
                                                        const hr_manifest *manifest, hr_error *err)
 {
     hr_config recipe;
-    char path[HR_STEP_PATH_BYTES + 32];
-    hr_status status = hr_path_join(place, hr_recipe_name, path, sizeof path, err);
-    hr_config_default(&recipe);
-    if (status == HR_OK) status = hr_config_read(&recipe, path, err);
+    bool opened;
+    hr_status status = read_recipe(place, &recipe, &opened, err);
     for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++)
         if (has(&recipe, (hr_kept)kept) && !hr_manifest_find(manifest, hr_kept_name((hr_kept)kept)))
             status = hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place,
@@ -143,13 +158,10 @@ static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
 {
     hr_config before;
     hr_error why;
-    char path[HR_STEP_PATH_BYTES + 32];
-    hr_status status = hr_path_join(resume->place, hr_recipe_name, path, sizeof path, &why);
-    hr_config_default(&before);
-    if (status == HR_OK) status = hr_config_read(&before, path, &why);
-    if (status != HR_OK)
-        return hr_fail(err, status == HR_USAGE ? HR_CORRUPT : status, "%s", why.message);
-    return compare(&before, config, options, resume, err);
+    bool opened;
+    const hr_status status = read_recipe(resume->place, &before, &opened, &why);
+    if (status == HR_OK) return compare(&before, config, options, resume, err);
+    return hr_fail(err, status == HR_USAGE && opened ? HR_CORRUPT : status, "%s", why.message);
 }
 
 /* ---- all of it */
