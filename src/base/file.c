@@ -146,6 +146,12 @@ bool hr_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+bool hr_file_is_directory(const char *path)
+{
+    struct stat what;
+    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
+}
+
 hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *err)
 {
     struct stat what;

@@ -37,6 +37,9 @@ HR_MUST_CHECK hr_status hr_file_flush_name(const char *path, hr_error *err);
 /* Whether something has that name. */
 bool hr_file_exists(const char *path);
 
+/* Whether a directory has that name, through links. */
+bool hr_file_is_directory(const char *path);
+
 /* Opens a regular file for reading.
  *
  *   file   out; a descriptor, for hr_file_close

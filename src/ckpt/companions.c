@@ -22,6 +22,13 @@ static const char *const names[HR_COMPANIONS] = {
     "chat_template.jinja",
 };
 
+bool hr_companions_have(const char *name)
+{
+    for (int32_t i = 0; i < HR_COMPANIONS; i++)
+        if (!strcmp(name, names[i])) return true;
+    return false;
+}
+
 typedef struct {
     int64_t begin, end;
 } span;

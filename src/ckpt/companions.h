@@ -16,6 +16,9 @@ typedef struct {
     bool copied[HR_COMPANIONS];   /* so far */
 } hr_companions;
 
+/* Whether a file of this name goes along. */
+bool hr_companions_have(const char *name);
+
 /* That they can go along.
  * Errors   USAGE    the destination has one of these names
  *          CORRUPT  config.json is no JSON, or half of HR_COMPANIONS_BYTES long. */

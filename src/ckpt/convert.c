@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -340,12 +339,6 @@ static hr_status write_index(const conversion *c)
 
 /* ---- the whole */
 
-static bool is_folder(const char *path)
-{
-    struct stat what;
-    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
-}
-
 /* Weights of before would stand beside the new ones, and be read in their place. */
 static hr_status check_destination(const conversion *c)
 {
@@ -421,8 +414,9 @@ static hr_status convert(conversion *c, hr_region *region)
     hr_status status = take_room(c, region);
     if (status == HR_OK) status = check_names(c);
     if (status == HR_OK) status = place(c);
-    c->companions = (hr_companions){ .source = is_folder(c->request->source) ? c->request->source
-                                                                             : NULL,
+    c->companions = (hr_companions){ .source = hr_file_is_directory(c->request->source)
+                                                   ? c->request->source
+                                                   : NULL,
                                      .destination = c->request->destination,
                                      .dtype = c->dtype,
                                      .memory = c->piece };

@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/checked.h"
 #include "base/sort.h"
@@ -109,12 +108,6 @@ static hr_status check_all(hr_opening *o)
 
 /* ---- opening */
 
-static bool is_folder(const char *path)
-{
-    struct stat what;
-    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
-}
-
 static hr_status open_shards(hr_opening *o)
 {
     hr_stored *stored = o->stored;
@@ -145,7 +138,7 @@ static hr_status open_all(hr_opening *o, const char *path)
                        hr_opening_shown(path));
     stored->path = strcpy(kept, path);
     hr_status status = HR_OK;
-    if (is_folder(path)) {
+    if (hr_file_is_directory(path)) {
         o->folder = kept;
         status = hr_path_join(path, hr_stored_single_name, o->place, sizeof o->place, o->err);
         const bool single = status == HR_OK && hr_file_exists(o->place);
@@ -282,7 +275,7 @@ static bool add_index(needs *n, const char *path)
 static bool look(needs *n, const char *path)
 {
     char inside[PATH_MAX];
-    if (!is_folder(path)) return add_file(n, path);
+    if (!hr_file_is_directory(path)) return add_file(n, path);
     if (hr_path_join(path, hr_stored_single_name, inside, sizeof inside, NULL) != HR_OK)
         return false;
     if (hr_file_exists(inside)) return add_file(n, inside);

@@ -4,11 +4,10 @@
 #include "evaluate/place.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/directory.h"
 #include "base/file.h"
-#include "ckpt/safetensors.h"
+#include "ckpt/companions.h"
 #include "evaluate/output.h"
 
 typedef struct {
@@ -19,12 +18,6 @@ typedef struct {
 } place;
 
 static const char is_read[] = "is read";
-
-static bool is_folder(const char *path)
-{
-    struct stat what;
-    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
-}
 
 /* The folder that a path leads into; too long a path is refused by whoever opens it. */
 static void folder_of(const char *path, char folder[HR_PATH_BYTES])
@@ -54,19 +47,9 @@ static bool ends_in(const char *word, const char *end)
  * for a part of the model the next time, before the shards that are there. */
 static bool is_read_by_name(const char *path)
 {
-    static const char *const names[] = { "config.json",
-                                         "generation_config.json",
-                                         hr_stored_single_name,
-                                         hr_stored_index_name,
-                                         "tokenizer.json",
-                                         "tokenizer_config.json",
-                                         "vocab.json",
-                                         "merges.txt",
-                                         "special_tokens_map.json" };
-    const char *slash = strrchr(path, '/');
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(slash ? slash + 1 : path, names[i])) return true;
-    return false;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return hr_companions_have(name) || !strcmp(name, hr_stored_single_name) ||
+           !strcmp(name, hr_stored_index_name);
 }
 
 /* What an earlier evaluation wrote into the folder, and no model is made of. */
@@ -107,7 +90,7 @@ static hr_status check_tokenizer(place *p)
     char folder[HR_PATH_BYTES], beside[HR_PATH_BYTES];
     const char *path = p->request->model.tokenizer;
     if (!path || !strcmp(path, "bytes")) return HR_OK;
-    if (is_folder(path)) return check_folder(p, path);
+    if (hr_file_is_directory(path)) return check_folder(p, path);
     hr_status status = check_apart(p, path, is_read);
     if (!ends_in(path, pair[0]) && !ends_in(path, pair[1])) return status;
     folder_of(path, folder);

@@ -2,18 +2,11 @@
 /* tokenizer/look.c - which files make a tokenizer, and how much memory it will need. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/checked.h"
 #include "base/file.h"
 #include "tokenizer/forms.h"
 #include "tokenizer/reading.h"
-
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
 
 static bool ends_in(const char *path, const char *end)
 {
@@ -37,7 +30,7 @@ static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_er
     source->form = ends_in(path, ".tiktoken") ? HR_TOKENIZER_RANKS : HR_TOKENIZER_JSON;
     memcpy(source->path, path, strlen(path) + 1);
     memcpy(folder, path, strlen(path) + 1);
-    if (is_folder(path)) {
+    if (hr_file_is_directory(path)) {
         if (beside(folder, "tokenizer.json", source->path)) return HR_OK;
     } else if (ends_in(path, "vocab.json") || ends_in(path, "merges.txt")) {
         char *slash = strrchr(folder, '/');
