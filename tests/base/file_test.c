@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file_test.c - files that are whole or not there, and sentences that name what is wrong. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "require.h"
 #include "text/folder.h"
 
 enum { NOBODY = 65534 };
@@ -67,7 +69,8 @@ static void what_others_may_not_read_or_write_is_refused(void **state)
     hr_folder_write(path, "x", 1);
     chmod(path, 0);
     chmod(folder.path, 0555);
-    if (geteuid() == 0 && seteuid(NOBODY) != 0) skip();
+    if (geteuid() == 0 && seteuid(NOBODY) != 0)
+        hr_test_skip("nobody", "root cannot become another user: %s", strerror(errno));
     assert_refused(path, HR_USAGE, "cannot be read: Permission denied");
     assert_int_equal(hr_file_begin(&out, folder.path, "new", &err), HR_FAILURE);
     assert_non_null(strstr(err.message, "new cannot be written there: Permission denied"));
@@ -296,8 +299,7 @@ static void a_full_disk_leaves_nothing(void **state)
     (void)state;
     hr_error err;
     if (mount("none", folder.path, "tmpfs", 0, "size=256k") != 0) {
-        print_message("skip: this process may not mount a small file system\n");
-        skip();
+        hr_test_skip("mount", "a tmpfs cannot be mounted: %s", strerror(errno));
     }
     hr_file_out out;
     hr_error early;

@@ -17,6 +17,7 @@
 #include "calibrate/rates_file.h"
 #include "headroom/calibrate.h"
 #include "ops/list.h"
+#include "require.h"
 
 static char folder[64];
 static hr_error err;
@@ -110,7 +111,7 @@ static void too_many_recipes_or_threads_are_refused(void **state)
 static int run(const char *before, const char *arguments)
 {
     char command[512];
-    if (!getenv("HEADROOM")) skip();
+    if (!getenv("HEADROOM")) hr_test_skip("program", "HEADROOM does not name the program");
     snprintf(command, sizeof command,
              "XDG_CACHE_HOME='%s/cache' %s \"$HEADROOM\" calibrate %s >out.txt 2>err.txt", folder,
              before, arguments);

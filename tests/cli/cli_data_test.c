@@ -14,13 +14,6 @@ enum { FAMILIES = sizeof families / sizeof *families, STEPS = 10, T = 16 };
 
 #define LOSS_TOLERANCE 1e-5
 
-static bool shared_is_absent(void)
-{
-    const bool absent = access(HR_SHARED "/oracles/README.md", F_OK) != 0;
-    if (absent) print_message("skip: ../shared is not there\n");
-    return absent;
-}
-
 /* Losses of the steps in a file of metrics. */
 static int32_t read_losses(const char *name, double losses[STEPS])
 {
@@ -60,7 +53,7 @@ static double worst_loss(const char *family, const double losses[STEPS])
 {
     char path[512];
     double worst = 0;
-    snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s/golden.json", family);
+    snprintf(path, sizeof path, HR_ORACLES "/hf/%s/golden.json", family);
     json_t *facts = json_load_file(path, 0, NULL);
     const json_t *wanted = json_object_get(json_object_get(facts, "training"), "losses_float64");
     assert_int_equal(json_array_size(wanted), STEPS);
@@ -82,12 +75,11 @@ static void a_fixed_batch_gives_the_losses_of_another_trainer_in_any_micro_batch
                                         "train.threads=2" };
     (void)state;
     require_program();
-    if (shared_is_absent()) skip();
     put("fixed.yaml", "train: {steps: 10, threads: 1, schedule.kind: constant}\n");
     for (int32_t f = 0; f < FAMILIES; f++) {
         double losses[STEPS], others[STEPS];
         char path[256];
-        snprintf(path, sizeof path, HR_SHARED "/oracles/hf/%s", families[f]);
+        snprintf(path, sizeof path, HR_ORACLES "/hf/%s", families[f]);
         for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
             assert_int_equal(run("train fixed.yaml model.from=%s "
                                  "data.fixed_batch=%s/golden.safetensors --metrics m.jsonl %s",
@@ -107,12 +99,12 @@ static void rows_are_read_without_asking_for_memory(void **state)
 {
     (void)state;
     require_program();
-    if (shared_is_absent() || !getenv("HR_TRAP")) skip();
+    hr_test_require_trap();
     put("fixed.yaml", "train: {steps: 2, threads: 2}\n");
     const int status = system("LD_PRELOAD=\"$HR_TRAP\" \"$HEADROOM\" train fixed.yaml "
-                              "model.from=" HR_SHARED "/oracles/hf/gpt2 "
-                              "data.fixed_batch=" HR_SHARED "/oracles/hf/gpt2/golden.safetensors "
-                              "data.valid=" HR_SHARED "/oracles/hf/gpt2/golden.safetensors "
+                              "model.from=" HR_ORACLES "/hf/gpt2 "
+                              "data.fixed_batch=" HR_ORACLES "/hf/gpt2/golden.safetensors "
+                              "data.valid=" HR_ORACLES "/hf/gpt2/golden.safetensors "
                               ">out.txt 2>err.txt");
     get("err.txt", err);
     if (status != 0) fail_msg("%d: %s", status, err);

@@ -300,7 +300,8 @@ static void without_room_to_plan_it_does_not_fit(void **state)
 {
     (void)state;
     require_program();
-    if (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER) skip();
+    if (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER)
+        hr_test_skip("no-sanitizer", "a sanitizer has memory of its own");
     for (int32_t json = 0; json < 2; json++) {
         char command[PROGRAM_COMMAND_BYTES];
         snprintf(command, sizeof command,

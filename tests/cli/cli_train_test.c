@@ -176,8 +176,7 @@ static void a_cache_without_shards_has_to_be_writable(void **state)
     assert_int_equal(mkdir("cache", 0555), 0);
     const bool root = geteuid() == 0;
     if (root && mount("none", "cache", "tmpfs", MS_RDONLY, NULL) != 0) {
-        print_message("skip: this process may not mount a file system\n");
-        skip();
+        hr_test_skip("mount", "a tmpfs cannot be mounted: %s", strerror(errno));
     }
     const int code = run("%s --budget 1", words);
     if (root) assert_int_equal(umount("cache"), 0);
@@ -204,7 +203,8 @@ static void a_run_takes_what_its_cgroup_leaves(void **state)
 {
     (void)state;
     require_program();
-    if (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER) skip();
+    if (HR_ADDRESS_SANITIZER || HR_THREAD_SANITIZER)
+        hr_test_skip("no-sanitizer", "a sanitizer has memory of its own");
     put_tiny_and_text();
     static const char train[] = "train tiny.yaml --fresh data.train=text.txt --out run";
     static const char *const groups[] = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
@@ -225,8 +225,7 @@ static void a_run_takes_what_its_cgroup_leaves(void **state)
                 command, sizeof command,
                 "echo %lld 2>no.txt >%s/%s && echo $$ >%s/cgroup.procs && exec \"$HEADROOM\" %s "
                 ">out.txt 2>err.txt",
-                (long long)(k ? needed : needed - (1 << 20)), folder, groups[i + 1],
-                folder, train);
+                (long long)(k ? needed : needed - (1 << 20)), folder, groups[i + 1], folder, train);
             codes[k] = WEXITSTATUS(system(command));
             get("err.txt", err);
             if (k == 0 && codes[0] == HR_NO_FIT)
@@ -238,8 +237,7 @@ static void a_run_takes_what_its_cgroup_leaves(void **state)
         assert_int_equal(codes[1], HR_OK);
         return;
     }
-    print_message("skip: this process may not make a cgroup with a limit of memory\n");
-    skip();
+    hr_test_skip("cgroup", "no cgroup with a memory limit can be made");
 }
 
 /* The numbers of closed streams would be those of the first files that the run opens. */

@@ -21,6 +21,7 @@
 #include "base/random.h"
 #include "dev/pool.h"
 #include "mem/process.h"
+#include "require.h"
 
 enum { THREADS_MOST = 8, ELEMENTS = 1000 };
 
@@ -130,7 +131,7 @@ static void every_page_of_the_stacks_is_resident(void **state)
     (void)state;
     enum { PAGES = 3 * HR_STACK_BYTES / 4096 };
     static unsigned char resident[PAGES];
-    if (hr_page_bytes() != 4096) skip();
+    if (hr_page_bytes() != 4096) hr_test_skip("page-4096", "a page has another size here");
     open_pool(4);
     assert_int_equal(mincore(stacks, (size_t)hr_pool_bytes(4), resident), 0);
     for (int i = 0; i < PAGES; i++) assert_int_equal(resident[i] & 1, 1);

@@ -195,16 +195,14 @@ static void windows_are_those_that_the_model_is_known_for(void **state)
 static void text_needs_a_tokenizer(void **state)
 {
     (void)state;
-    require_oracles();
+    require_program();
     put("bytes.txt", "abc");
-    refused("eval " HR_SHARED "/oracles/hf/gpt2 --file bytes.txt", HR_USAGE,
+    refused("eval " HR_ORACLES "/hf/gpt2 --file bytes.txt", HR_USAGE,
             "has no tokenizer for its 101 tokens");
-    refused("eval " HR_SHARED "/oracles/hf/gpt2 --file bytes.txt --tokenizer words", HR_USAGE,
-            "words");
-    assert_int_equal(run("eval " HR_SHARED "/oracles/hf/gpt2 --file bytes.txt --tokenizer bytes"),
-                     HR_OK);
+    refused("eval " HR_ORACLES "/hf/gpt2 --file bytes.txt --tokenizer words", HR_USAGE, "words");
+    assert_int_equal(run("eval " HR_ORACLES "/hf/gpt2 --file bytes.txt --tokenizer bytes"), HR_OK);
     put("far.txt", "abz");
-    refused("eval " HR_SHARED "/oracles/hf/gpt2 --file far.txt --tokenizer bytes", HR_USAGE,
+    refused("eval " HR_ORACLES "/hf/gpt2 --file far.txt --tokenizer bytes", HR_USAGE,
             "far.txt: byte 2 is 122; the model has ids 0 to 100");
 }
 

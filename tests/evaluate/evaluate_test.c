@@ -12,7 +12,7 @@
 static const char *const families[] = { "gpt_neox", "gpt2", "llama_gqa", "qwen3_tied" };
 enum { FAMILIES = sizeof families / sizeof *families };
 #define LOGIT_TOLERANCE 2e-5
-#define ORACLE HR_SHARED "/oracles/hf/%s"
+#define ORACLE HR_ORACLES "/hf/%s"
 
 /* A line of --per-token; `at` goes on behind it. */
 typedef struct {
@@ -51,7 +51,7 @@ static void same_bytes(const char *path, const char *other)
 static void logits_are_those_of_others(void **state)
 {
     (void)state;
-    require_oracles();
+    require_program();
     for (int32_t f = 0; f < FAMILIES; f++) {
         oracle_file golden = { 0 }, made = { 0 };
         int64_t bytes = 0, made_bytes = 0;
@@ -85,7 +85,7 @@ static double cost(const float *logits, int64_t count, int64_t target)
 static void losses_are_those_of_others(void **state)
 {
     (void)state;
-    require_oracles();
+    require_program();
     for (int32_t f = 0; f < FAMILIES; f++) {
         oracle_file golden = { 0 };
         int64_t bytes = 0, tokens = 0;
@@ -378,11 +378,7 @@ static void the_seal_holds(void **state)
     static const char *const what[] = { "--tokens ids --logits-out o --format bf16",
                                         "--tokens ids --per-token p", "--file text.txt",
                                         "--choices q" };
-    const char *trap = getenv("HR_TRAP");
-    if (!trap) {
-        print_message("skip: there is no trap in this build\n");
-        skip();
-    }
+    const char *trap = hr_test_require_trap();
     put_model("gpt2", 64, "");
     put_tokens("ids", 3, 40, 256, false);
     put("q", "{\"context\": \"a\", \"choices\": [\"b\", \"c\"], \"answer\": 0}");

@@ -21,6 +21,7 @@
 #include "mem/memory.h"
 #include "mem/pattern.h"
 #include "mem/poison.h"
+#include "require.h"
 
 static const int64_t MiB = 1 << 20;
 
@@ -135,7 +136,7 @@ static hr_status arena_above_the_address_space(void)
 static void an_arena_above_ulimit_is_refused_by_name(void **state)
 {
     (void)state;
-    if (!hr_process_is_exact()) skip();
+    if (!hr_process_is_exact()) hr_test_skip("no-sanitizer", "a sanitizer has memory of its own");
     assert_int_equal(in_child(arena_above_the_address_space), HR_NO_FIT);
     assert_non_null(strstr(said->message, "arena: needs "));
     assert_non_null(strstr(said->message, "67,108,864 bytes"));
@@ -161,7 +162,8 @@ static hr_status interrupt_an_arena(void)
 static void an_interrupt_is_answered_before_all_is_resident(void **state)
 {
     (void)state;
-    if (hr_room_memory().left_bytes < 600 * MiB) skip();
+    if (hr_room_memory().left_bytes < 600 * MiB)
+        hr_test_skip("memory", "less than 600 MiB are free");
     assert_int_equal(in_child(interrupt_an_arena), HR_INTERRUPTED);
 }
 
@@ -269,7 +271,7 @@ static void a_seal_finds_what_the_plan_does_not_have(void **state)
                    { seal_with_a_large_heap, "heap: capped at 1048576 bytes, grown to " },
                    { seal_with_a_deep_stack, "main stack: planned " },
                    { seal_with_a_high_peak, "process: planned " } };
-    if (!hr_process_is_exact()) skip();
+    if (!hr_process_is_exact()) hr_test_skip("no-sanitizer", "a sanitizer has memory of its own");
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
         assert_int_equal(in_child(scenes[i].scene), HR_BROKEN);
         print_message("%s\n", said->message);
@@ -291,7 +293,7 @@ static hr_status run_twice(void)
 static void a_smaller_run_may_follow_in_the_same_process(void **state)
 {
     (void)state;
-    if (!hr_process_is_exact()) skip();
+    if (!hr_process_is_exact()) hr_test_skip("no-sanitizer", "a sanitizer has memory of its own");
     assert_int_equal(in_child(run_twice), HR_OK);
 }
 

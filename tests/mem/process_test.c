@@ -22,6 +22,7 @@
 #include "mem/limits.h"
 #include "mem/memory.h"
 #include "mem/proc.h"
+#include "require.h"
 
 static const int64_t MiB = 1 << 20;
 
@@ -168,8 +169,7 @@ static void pages_are_given_back_on_one_processor(void **state)
         else if (second < 0) second = i;
     }
     if (second < 0) {
-        print_message("skip: one processor is allowed\n");
-        skip();
+        hr_test_skip("processors", "one processor is allowed, two are needed");
     }
     CPU_ZERO(&other);
     CPU_SET(second, &other);

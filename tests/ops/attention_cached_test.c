@@ -4,6 +4,7 @@
 #include "attention_cached_cases.h"
 #include "ops/attention/attention_build.h"
 #include "plan/lifetimes.h"
+#include "require.h"
 #include "support/by_hand.h"
 
 #ifndef HR_COUNT
@@ -16,13 +17,9 @@ static const uint64_t seed = 20261122;
 static int rungs(uint32_t masks[5])
 {
     static const char *const names[] = { "ref", "avx2", "avx512", "avx512bf16", "amx" };
-    const uint32_t here = hr_cpu_detect();
     int count = 0;
-    for (int i = 0; i < 5; i++) {
-        const uint32_t mask = (uint32_t)hr_cpu_mask_of(names[i]);
-        if ((here & mask) == mask) masks[count++] = mask;
-        else print_message("skip: this machine has no %s\n", names[i]);
-    }
+    for (int i = 0; i < 5; i++)
+        if (hr_test_has(names[i])) masks[count++] = (uint32_t)hr_cpu_mask_of(names[i]);
     return count;
 }
 

@@ -2,6 +2,7 @@
 /* Attention: every rung against the reference, the reference against differences of its own
  * definition, and what the contract promises about bits. */
 #include "attention_cases.h"
+#include "require.h"
 
 #ifndef HR_COUNT
 #define HR_COUNT 1
@@ -13,13 +14,9 @@ static const uint64_t seed = 20241121;
 static int rungs(uint32_t masks[4])
 {
     static const char *const names[] = { "avx2", "avx512", "avx512bf16", "amx" };
-    const uint32_t here = hr_cpu_detect();
     int count = 0;
-    for (int i = 0; i < 4; i++) {
-        const uint32_t mask = (uint32_t)hr_cpu_mask_of(names[i]);
-        if ((here & mask) == mask) masks[count++] = mask;
-        else print_message("skip: this machine has no %s\n", names[i]);
-    }
+    for (int i = 0; i < 4; i++)
+        if (hr_test_has(names[i])) masks[count++] = (uint32_t)hr_cpu_mask_of(names[i]);
     return count;
 }
 

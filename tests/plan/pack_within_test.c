@@ -2,15 +2,15 @@
 /* pack_within_test.c - packing within a capacity, and until it is stopped; public instances. */
 #include "support/storages.h"
 
-/* Reads `id,lower,upper,size` with half-open lives. Zero when the file is not there. */
+/* Reads `id,lower,upper,size` with half-open lives. */
 static int32_t read_instance(const char *name)
 {
     char path[512], line[128];
-    snprintf(path, sizeof path, "%s/packing/%s", HR_SHARED, name);
+    snprintf(path, sizeof path, HR_SOURCE "/tests/plan/instances/%s", name);
     FILE *file = fopen(path, "r");
     int32_t count = 0;
     long long id, lower, upper, size;
-    if (!file) return 0;
+    assert_non_null(file);
     while (fgets(line, sizeof line, file))
         if (sscanf(line, "%lld,%lld,%lld,%lld", &id, &lower, &upper, &size) == 4)
             storages[count++] = (hr_storage){ size * HR_ARENA_ALIGN, -1, (int32_t)lower,
@@ -42,10 +42,6 @@ static void public_instances_fit_their_capacity(void **state)
                       { "resnet50-training.csv", 0 } };
     for (size_t i = 0; i < sizeof instances / sizeof *instances; i++) {
         const int32_t count = read_instance(instances[i].name);
-        if (count == 0) {
-            printf("skip: no %s/packing/%s\n", HR_SHARED, instances[i].name);
-            skip();
-        }
         const hr_pack_limits limits = { .capacity_bytes = instances[i].capacity * HR_ARENA_ALIGN,
                                         .work = HR_PACK_WORK_DEFAULT };
         const hr_pack_result result = pack_within(count, &limits);

@@ -21,6 +21,7 @@
 
 #include "base/random.h"
 #include "headroom/verify.h"
+#include "require.h"
 
 enum { ANSWER_BYTES = 1024 };
 
@@ -105,9 +106,7 @@ static inline void begin(uint64_t seed)
     seeded = seed;
     draws = 0;
     printf("seed %llu\n", (unsigned long long)seed);
-    if (there_are_two) return;
-    print_message("no python3: the second judge cannot run\n");
-    skip();
+    if (!there_are_two) hr_test_skip("python3", "the second judge is written in Python");
 }
 
 /* ---- verdicts */

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "headroom/progress.h"
+#include "require.h"
 
 static const hr_progress_line middle = { 40, 300, 3.25, 18400.7, 83.9, 62000000, 62914560 };
 
@@ -29,9 +30,9 @@ static int open_terminal(int *terminal, unsigned short columns)
         ptsname_r(master, name, sizeof name) == 0)
         *terminal = open(name, O_RDWR | O_NOCTTY);
     if (*terminal < 0) {
-        print_message("skip: no pseudo-terminal (%s); is /dev/pts mounted?\n", strerror(errno));
+        const int reason = errno;
         if (master >= 0) close(master);
-        skip();
+        hr_test_skip("terminal", "no pseudo-terminal (%s); is /dev/pts mounted?", strerror(reason));
     }
     const struct winsize size = { .ws_row = 24, .ws_col = columns };
     assert_int_equal(ioctl(*terminal, TIOCSWINSZ, &size), 0);

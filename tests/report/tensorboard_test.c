@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of events, read by a reader of their own: lengths, checksums, fields, and what a full disk
  * and a second start leave. */
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -18,6 +19,7 @@
 
 #include "base/random.h"
 #include "report/tensorboard.h"
+#include "require.h"
 #include "text/folder.h"
 
 enum { EVENTS_MAX = 2000, SCALARS_MAX = 8, NOBODY = 65534 };
@@ -381,7 +383,8 @@ static void a_directory_without_permission_is_one_sentence(void **state)
     hr_tensorboard board;
     hr_error inside, there;
     assert_int_equal(chmod(folder.path, 0555), 0);
-    if (geteuid() == 0 && seteuid(NOBODY) != 0) skip();
+    if (geteuid() == 0 && seteuid(NOBODY) != 0)
+        hr_test_skip("nobody", "root cannot become another user: %s", strerror(errno));
     const char *path = hr_folder_path(&folder, "board");
     const hr_status made = hr_tensorboard_open(&board, path, 1, noon, buffer, &inside);
     const hr_status used = hr_tensorboard_open(&board, folder.path, 1, noon, buffer, &there);

@@ -9,14 +9,6 @@
 #include "support/program.h"
 #include "support/stored.h"
 
-static __attribute__((unused)) void require_oracles(void)
-{
-    require_program();
-    if (access(HR_SHARED "/oracles/hf/gpt2/golden.safetensors", R_OK) == 0) return;
-    print_message("skip: the oracles are not there\n");
-    skip();
-}
-
 static __attribute__((unused)) double number(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/support/program.h - the program as people and scripts meet it: run with /bin/sh in a folder
  * of the test's own, its exit code and words read back; and run until a line of its output, at
- * which it is sent a signal. HEADROOM names the program; without it every test is skipped. */
+ * which it is sent a signal. HEADROOM names the program; without it the tests are skipped. */
 #ifndef HR_TESTS_SUPPORT_PROGRAM_H
 #define HR_TESTS_SUPPORT_PROGRAM_H
 
@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 #include <jansson.h>
+
+#include "require.h"
 
 enum { PROGRAM_TEXT_BYTES = 1 << 18, PROGRAM_COMMAND_BYTES = 4096 };
 
@@ -66,9 +68,7 @@ static inline void get(const char *name, char *text)
 
 static inline void require_program(void)
 {
-    if (getenv("HEADROOM")) return;
-    print_message("skip: HEADROOM is not set\n");
-    skip();
+    if (!getenv("HEADROOM")) hr_test_skip("program", "HEADROOM does not name the program");
 }
 
 /* Runs `headroom <arguments>` in the folder; returns its exit code. */

@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
+#include "support/zst.h"
 #include "tokenizer/cases.h"
 
 static subject s;
@@ -87,43 +89,67 @@ static void a_file_of_ranks_is_the_tokenizer_that_it_was_made_of(void **state)
     assert_int_equal(open_subject(&s, path, "gpt5", &err), HR_USAGE);
 }
 
-/* The same model as vocab.json and merges.txt. */
-static void a_pair_of_files_is_the_tokenizer_that_it_was_made_of(void **state)
+#define GOLDEN HR_SOURCE "/tests/tokenizer/golden/"
+
+/* Writes one of the published tokenizers into the folder as tokenizer.json. */
+static const char *put_published(const hr_folder *folder, const char *name)
 {
-    char path[4096];
-    int64_t bytes, own;
-    hr_error err;
-    (void)state;
-    snprintf(path, sizeof path, "%s/tokenizers/superbpe-t80k/vocab.json", HR_SHARED);
-    char *text = read_all(path, &bytes);
-    if (!text) {
-        print_message("skip: no %s\n", path);
-        skip();
-    }
+    char path[512];
+    int64_t bytes = 0;
+    snprintf(path, sizeof path, GOLDEN "%s.json.zst", name);
+    char *text = zst_read(path, &bytes);
+    const char *put = hr_folder_path(folder, "tokenizer.json");
+    hr_folder_write(put, text, bytes);
     free(text);
-    if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
-    own = s.tokenizer->merges;
-    assert_int_equal(s.tokenizer->ids, 200000);
-    close_subject(&s);
-    snprintf(path, sizeof path, "%s/tokenizers/superbpe-t80k", HR_SHARED);
-    if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
-    assert_int_equal(s.tokenizer->merges, own);
-    close_subject(&s);
+    return put;
 }
 
-/* The golden encodings of five tokenizers of the field, where they are. */
+/* vocab.json and merges.txt as Hugging Face's BPE.save writes them. */
+static void put_pair(const hr_folder *folder, const char *tokenizer)
+{
+    json_t *whole = json_load_file(tokenizer, 0, NULL), *merge;
+    const json_t *model = json_object_get(whole, "model");
+    size_t i;
+    assert_int_equal(json_dump_file(json_object_get(model, "vocab"),
+                                    hr_folder_path(folder, "vocab.json"), JSON_COMPACT),
+                     0);
+    FILE *merges = fopen(hr_folder_path(folder, "merges.txt"), "w");
+    assert_non_null(merges);
+    fputs("#version: 0.2\n", merges);
+    json_array_foreach(json_object_get(model, "merges"), i, merge)
+        fprintf(merges, "%s %s\n", json_string_value(json_array_get(merge, 0)),
+                json_string_value(json_array_get(merge, 1)));
+    assert_int_equal(fclose(merges), 0);
+    json_decref(whole);
+}
+
+static void a_pair_of_files_is_the_tokenizer_that_it_was_made_of(void **state)
+{
+    hr_error err;
+    (void)state;
+    const hr_folder folder = hr_folder_open();
+    const char *tokenizer = put_published(&folder, "superbpe-t80k");
+    put_pair(&folder, tokenizer);
+    const char *vocab = hr_folder_path(&folder, "vocab.json");
+    if (open_subject(&s, vocab, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    const int64_t merges = s.tokenizer->merges;
+    assert_int_equal(s.tokenizer->ids, 200000);
+    close_subject(&s);
+    if (open_subject(&s, folder.path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_int_equal(s.tokenizer->merges, merges);
+    close_subject(&s);
+    hr_folder_close(&folder);
+}
+
+/* What Hugging Face's tokenizers encode 543 texts into with five published tokenizers. */
 static void golden_encodings_are_exact(void **state)
 {
-    char path[4096], open[32] = "";
+    char open[32] = "";
     int64_t bytes = 0, number = 0;
     hr_error err;
     (void)state;
-    snprintf(path, sizeof path, "%s/tokenizers/golden.jsonl", HR_SHARED);
-    char *text = read_all(path, &bytes);
-    if (!text) {
-        print_message("skip: no %s\n", path);
-        skip();
-    }
+    const hr_folder folder = hr_folder_open();
+    char *text = zst_read(GOLDEN "encodings.jsonl.zst", &bytes);
     for (char *at = text, *stop; at < text + bytes; at = stop + 1, number++) {
         char name[32];
         stop = strchr(at, '\n');
@@ -132,8 +158,8 @@ static void golden_encodings_are_exact(void **state)
         if (strcmp(name, open)) {
             if (*open) close_subject(&s);
             snprintf(open, sizeof open, "%s", name);
-            snprintf(path, sizeof path, "%s/tokenizers/%s", HR_SHARED, name);
-            if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+            if (open_subject(&s, put_published(&folder, name), NULL, &err) != HR_OK)
+                fail_msg("%s", err.message);
         }
         assert_true(read_expected(at, stop - at, &e));
         hold_line(name, number);
@@ -142,6 +168,7 @@ static void golden_encodings_are_exact(void **state)
     assert_int_equal(number, 2715);
     close_subject(&s);
     free(text);
+    hr_folder_close(&folder);
 }
 
 /* The walk from left to right against merging as it is defined. */

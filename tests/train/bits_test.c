@@ -43,10 +43,10 @@ static bool has_rung(int32_t rung)
 {
 #ifdef HR_EMULATE
     (void)rung;
-    return (hr_cpu_detect() & HR_CPU_AVX512) != 0;
+    hr_test_require("avx512"); /* the emulation is plain C, its callers are not */
+    return true;
 #else
-    const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
-    return (hr_cpu_detect() & mask) == mask;
+    return hr_test_has(rungs[rung]);
 #endif
 }
 
@@ -242,7 +242,7 @@ static void any_strategy_keeps_every_bit(void **state)
         }
     }
     print_message("%d strategies\n", judged);
-    if (!judged) skip();
+    assert_true(judged > 0);
 }
 
 /* Every optimiser, with clipping that bites and without: the norm of gradients that are gone is the
@@ -278,7 +278,7 @@ static void consumed_gradients_keep_every_bit(void **state)
         }
     }
     print_message("%d strategies\n", judged);
-    if (!judged) skip();
+    assert_true(judged > 0);
 }
 
 static void cuts_and_threads_keep_every_bit(void **state)
@@ -303,7 +303,7 @@ static void cuts_and_threads_keep_every_bit(void **state)
         }
     }
     print_message("%d cases\n", judged);
-    if (!judged) skip();
+    assert_true(judged > 0);
 }
 
 /* Sizes that pass the blocks of the products: 512 words of a reduction, and blocks of columns. */

@@ -4,6 +4,7 @@
 #include <sys/time.h>
 
 #include "model/assemble.h"
+#include "require.h"
 #include "support/compiled.h"
 #include "train/initialise.h"
 
@@ -109,8 +110,7 @@ static void an_interrupt_in_the_midst_leaves_the_rest(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    print_message("skip: ThreadSanitizer keeps signals back until the program waits\n");
-    skip();
+    hr_test_skip("no-sanitizer", "ThreadSanitizer delays signals until the program waits");
 #endif
     int64_t wait = 40000, seen = 0;
     parameter p;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "ops/rope/rope.h"
+#include "require.h"
 #include "support/oracle.h"
 #include "support/rig.h"
 
@@ -225,7 +226,7 @@ static double worst_way(const rig *r, const oracle_file *weights, const oracle_f
 }
 
 /* Sum, 2-norm, product with r and largest element, as the oracle sums tensors up; r is in
- * ../shared/oracles/README.md. */
+ * tests/oracles/README.md. */
 static void sum_up(const rig *r, int32_t index, int64_t first, bool final, double of[4])
 {
     const int64_t count = rig_elements(&r->compiled.program.params[index]);
@@ -278,11 +279,11 @@ static void judge(const oracle_case *c, const hr_config *config, uint32_t mask, 
     oracle_file weights = { 0 }, golden = { 0 };
     rig r;
     int64_t bytes = 0;
-    snprintf(path, sizeof path, HR_SHARED "/oracles/%s", c->weights);
+    snprintf(path, sizeof path, HR_ORACLES "/%s", c->weights);
     assert_true(oracle_open(&weights, path));
-    snprintf(path, sizeof path, HR_SHARED "/oracles/%s", c->golden);
+    snprintf(path, sizeof path, HR_ORACLES "/%s", c->golden);
     assert_true(oracle_open(&golden, path));
-    snprintf(path, sizeof path, HR_SHARED "/oracles/%s", c->json);
+    snprintf(path, sizeof path, HR_ORACLES "/%s", c->json);
     json_t *json = json_load_file(path, 0, 0);
     const json_t *facts = c->pattern
                               ? json_object_get(json_object_get(json, "patterns"), c->pattern)
@@ -327,14 +328,6 @@ static void judge(const oracle_case *c, const hr_config *config, uint32_t mask, 
     oracle_close(&weights);
 }
 
-static int shared_is_absent(void)
-{
-    FILE *probe = fopen(HR_SHARED "/oracles/README.md", "r");
-    if (probe) fclose(probe);
-    else print_message("skip: ../shared is not there\n");
-    return !probe;
-}
-
 #ifdef HR_EMULATE
 static const char *const rungs[] = { "avx512bf16", "amx" };
 #else
@@ -347,9 +340,10 @@ static bool has_rung(int32_t rung, uint32_t *mask)
 {
     *mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
 #ifdef HR_EMULATE
-    return (hr_cpu_detect() & HR_CPU_AVX512) != 0;
+    hr_test_require("avx512"); /* the emulation is plain C, its callers are not */
+    return true;
 #else
-    return (hr_cpu_detect() & *mask) == *mask;
+    return hr_test_has(rungs[rung]);
 #endif
 }
 
@@ -366,7 +360,6 @@ static void gpt_neox_is_what_transformers_computes(void **state)
     const oracle_case c = { "hf/gpt_neox/model.safetensors", "hf/gpt_neox/golden.safetensors",
                             "hf/gpt_neox/golden.json", 0, 1.7e-6 };
     const hr_config config = gpt_neox_config();
-    if (shared_is_absent()) skip();
     on_every_rung(&c, &config);
 }
 
@@ -376,7 +369,6 @@ static void llama_is_what_transformers_computes(void **state)
     const oracle_case c = { "hf/llama_gqa/model.safetensors", "hf/llama_gqa/golden.safetensors",
                             "hf/llama_gqa/golden.json", 0, 1.7e-6 };
     const hr_config config = llama_config();
-    if (shared_is_absent()) skip();
     on_every_rung(&c, &config);
 }
 
@@ -386,7 +378,6 @@ static void gpt2_is_what_transformers_computes(void **state)
     const oracle_case c = { "hf/gpt2/model.safetensors", "hf/gpt2/golden.safetensors",
                             "hf/gpt2/golden.json", 0, 1.7e-6 };
     const hr_config config = gpt2_config();
-    if (shared_is_absent()) skip();
     on_every_rung(&c, &config);
 }
 
@@ -396,7 +387,6 @@ static void qwen3_is_what_transformers_computes(void **state)
     const oracle_case c = { "hf/qwen3_tied/model.safetensors", "hf/qwen3_tied/golden.safetensors",
                             "hf/qwen3_tied/golden.json", 0, 1.7e-6 };
     const hr_config config = qwen3_config();
-    if (shared_is_absent()) skip();
     on_every_rung(&c, &config);
 }
 
@@ -407,7 +397,6 @@ static void yxanul_is_what_pytorch_computes(void **state)
                             "systems/yxanul/golden.safetensors", "systems/yxanul/golden.json", 0,
                             3.4e-6 };
     const hr_config config = yxanul_config();
-    if (shared_is_absent()) skip();
     on_every_rung(&c, &config);
 }
 
@@ -417,7 +406,6 @@ static void wide_is_what_pytorch_computes(void **state)
     const oracle_case c = { "systems/wide/weights.safetensors", "systems/wide/golden.safetensors",
                             "systems/wide/golden.json", 0, 1.2e-7 };
     const hr_config config = wide_config();
-    if (shared_is_absent()) skip();
     on_every_rung(&c, &config);
 }
 
@@ -439,7 +427,6 @@ static void wide_with_two_factors_is_wide_with_their_product(void **state)
     uint32_t mask;
     hr_config config = wide_config();
     config.model.decoder_rank = config.model.expansion;
-    if (shared_is_absent()) skip();
     for (int32_t i = 0; i < RUNGS; i++) {
         if (!has_rung(i, &mask)) continue;
         oracle_file weights = { 0 }, golden = { 0 };
@@ -447,8 +434,8 @@ static void wide_with_two_factors_is_wide_with_their_product(void **state)
         int64_t bytes = 0, at = 0;
         double worst = 0;
         int32_t compared = 0;
-        assert_true(oracle_open(&weights, HR_SHARED "/oracles/systems/wide/weights.safetensors"));
-        assert_true(oracle_open(&golden, HR_SHARED "/oracles/systems/wide/golden.safetensors"));
+        assert_true(oracle_open(&weights, HR_ORACLES "/systems/wide/weights.safetensors"));
+        assert_true(oracle_open(&golden, HR_ORACLES "/systems/wide/golden.safetensors"));
         rig_open(&r, &config, 2, mask, factor_of, &weights);
         take_batch(&r, &golden);
         rig_evaluate(&r);
@@ -478,7 +465,6 @@ static void needle_is_what_pytorch_computes_with_every_pattern(void **state)
 {
     (void)state;
     static const char *const patterns[] = { "dense", "local", "global", "mixed" };
-    if (shared_is_absent()) skip();
     for (int32_t i = 0; i < 4; i++) {
         char golden[96];
         snprintf(golden, sizeof golden, "systems/needle/golden.%s.safetensors", patterns[i]);
@@ -496,7 +482,6 @@ static void bf16_follows_the_oracle(void **state)
 {
     (void)state;
     uint32_t mask;
-    if (shared_is_absent()) skip();
     for (int32_t i = 0; i < RUNGS; i++) {
         if (!has_rung(i, &mask)) continue;
         oracle_file weights = { 0 }, golden = { 0 };
@@ -505,9 +490,9 @@ static void bf16_follows_the_oracle(void **state)
         int64_t bytes = 0, at = 0;
         double worst = 0, worst_loss = 0;
         config.train.format = HR_FORMAT_BF16;
-        assert_true(oracle_open(&weights, HR_SHARED "/oracles/hf/gpt_neox/model.safetensors"));
-        assert_true(oracle_open(&golden, HR_SHARED "/oracles/hf/gpt_neox/golden.safetensors"));
-        json_t *json = json_load_file(HR_SHARED "/oracles/hf/gpt_neox/golden.json", 0, 0);
+        assert_true(oracle_open(&weights, HR_ORACLES "/hf/gpt_neox/model.safetensors"));
+        assert_true(oracle_open(&golden, HR_ORACLES "/hf/gpt_neox/golden.safetensors"));
+        json_t *json = json_load_file(HR_ORACLES "/hf/gpt_neox/golden.json", 0, 0);
         const json_t *losses = json_object_get(json_object_get(json, "training"), "losses_float64");
         rig_open(&r, &config, 2, mask, weight_of, &weights);
         take_batch(&r, &golden);

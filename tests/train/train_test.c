@@ -10,6 +10,7 @@
 
 #include "mem/process.h"
 #include "model/family.h"
+#include "require.h"
 #include "support/child.h"
 #include "support/oracle.h"
 #include "support/rig.h"
@@ -466,10 +467,7 @@ static void schedules_are_what_their_page_says(void **state)
 static void a_whole_run_asks_for_nothing_after_its_seal(void **state)
 {
     (void)state;
-    if (!getenv("HR_TRAP")) {
-        print_message("skip: HR_TRAP does not name the trap\n");
-        skip();
-    }
+    hr_test_require_trap();
     for (int32_t family = 0; family < HR_FAMILIES; family++) {
         hr_config config = config_of(family);
         config.train.format = family % 2;
