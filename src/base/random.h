@@ -1,49 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/random.h - random numbers that are a function of where they are used, not of what was drawn
- * before. So a recomputed layer, a cut batch and another thread count see the same numbers. */
+/* base/random.h - random numbers as a function of where they are used: Philox4x32-10.
+ *
+ * Philox is a counter-based generator: a keyed bijection of 128-bit counters. There is no state, so
+ * recomputed layers, micro-batches and any number of threads see the same numbers.
+ *
+ *     stream  key, tag = words 0-1, word 2 of Philox(key = seed, counter = (step, site, lane))
+ *     draw    word e % 4 of Philox(key, counter = (e / 4, position, sequence, tag))
+ *
+ * A stream belongs to one use at one step. Within a stream, counters are the coordinates, so no two
+ * elements share a word. Two streams of one seed coincide only where 96 bits of two different
+ * Philox blocks are equal: for n streams with probability n^2 / 2^97.
+ *
+ * Range    seed, step < 2^64; site, lane, sequence, position < 2^32; element < 2^34
+ * Source   Salmon, Moraes, Dror, Shaw 2011, Parallel random numbers: as easy as 1, 2, 3. */
 #ifndef HR_BASE_RANDOM_H
 #define HR_BASE_RANDOM_H
 
 #include <stdint.h>
 
-/* Bijective mixing of 64 bits (Stafford's variant 13 of the MurmurHash3 finaliser). */
-static inline uint64_t hr_random_mix(uint64_t x)
+/* Sites that are not a random operation of a program. Those count from 0 and stay below. */
+enum {
+    HR_SITE_WEIGHTS = 1 << 30, /* initial weights; the lane is the parameter's index */
+    HR_SITE_ORDER,             /* order of windows; the step is the epoch */
+    HR_SITE_SAMPLE,            /* tokens sampled in training */
+    HR_SITE_GENERATE,          /* tokens of headroom generate */
+    HR_SITE_PROBE              /* token ids of calibration */
+};
+
+enum { HR_PHILOX_ROUNDS = 10 };
+
+/* Multipliers and key increments of Philox4x32. */
+#define HR_PHILOX_M0 0xd2511f53u
+#define HR_PHILOX_M1 0xcd9e8d57u
+#define HR_PHILOX_W0 0x9e3779b9u /* golden ratio */
+#define HR_PHILOX_W1 0xbb67ae85u /* sqrt(3) - 1 */
+
+typedef struct {
+    uint32_t word[4];
+} hr_random_block;
+
+typedef struct {
+    uint32_t key[2], tag;
+} hr_random_stream;
+
+/* One row of a stream. counter[0] is 0: a block's index goes there. */
+typedef struct {
+    uint32_t key[2], counter[4];
+} hr_random_row;
+
+static inline hr_random_block hr_philox(const uint32_t key[2], const uint32_t counter[4])
 {
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
+    uint32_t k0 = key[0], k1 = key[1];
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+    for (int round = 0; round < HR_PHILOX_ROUNDS; round++) {
+        const uint64_t p0 = (uint64_t)HR_PHILOX_M0 * c0, p1 = (uint64_t)HR_PHILOX_M1 * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += HR_PHILOX_W0;
+        k1 += HR_PHILOX_W1;
+    }
+    return (hr_random_block){ { c0, c1, c2, c3 } };
 }
 
-/* The key of one row of one use: seed of the run, optimiser step, site (one number per random op of
- * the program; layers have different sites), sequence in the batch, position in the sequence. */
-static inline uint64_t hr_random_row_key(uint64_t seed, uint64_t step, uint64_t site,
-                                         uint64_t sequence, uint64_t position)
+/* The stream of one use.
+ *   step  optimiser step or epoch; 0 where there is none
+ *   site  one number for each random operation of a program, or HR_SITE_*
+ *   lane  tells apart what one site does several times: the head, the parameter, the file */
+static inline hr_random_stream hr_random_stream_of(uint64_t seed, uint64_t step, uint32_t site,
+                                                   uint32_t lane)
 {
-    uint64_t key = hr_random_mix(seed + UINT64_C(0x9e3779b97f4a7c15));
-    key = hr_random_mix(key ^ (step + UINT64_C(0x9e3779b97f4a7c15)));
-    key = hr_random_mix(key ^ (site + UINT64_C(0x9e3779b97f4a7c15)));
-    key = hr_random_mix(key ^ (sequence + UINT64_C(0x9e3779b97f4a7c15)));
-    return hr_random_mix(key ^ (position + UINT64_C(0x9e3779b97f4a7c15)));
+    const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
+    const uint32_t counter[4] = { (uint32_t)step, (uint32_t)(step >> 32), site, lane };
+    const hr_random_block block = hr_philox(key, counter);
+    return (hr_random_stream){ { block.word[0], block.word[1] }, block.word[2] };
 }
 
-/* 32 uniform bits for element `element` of a row. 32-bit operations only, so that vector code can
- * compute sixteen at a time: two rounds of the "lowbias32" hash with the two halves of the key. */
-static inline uint32_t hr_random_element(uint64_t row_key, uint32_t element)
+static inline hr_random_row hr_random_row_of(hr_random_stream stream, uint32_t sequence,
+                                             uint32_t position)
 {
-    uint32_t x = element * 0x9e3779b9u ^ (uint32_t)row_key;
-    x ^= x >> 16;
-    x *= 0x7feb352du;
-    x ^= x >> 15;
-    x = x * 0x846ca68bu ^ (uint32_t)(row_key >> 32);
-    x ^= x >> 16;
-    x *= 0x7feb352du;
-    return x ^ (x >> 15);
+    return (hr_random_row){ { stream.key[0], stream.key[1] },
+                            { 0, position, sequence, stream.tag } };
+}
+
+/* Elements 4 * index to 4 * index + 3 of a row. */
+static inline hr_random_block hr_random_block_of(const hr_random_row *row, uint32_t index)
+{
+    const uint32_t counter[4] = { index, row->counter[1], row->counter[2], row->counter[3] };
+    return hr_philox(row->key, counter);
+}
+
+/* 32 uniform bits. */
+static inline uint32_t hr_random_element(const hr_random_row *row, uint64_t element)
+{
+    return hr_random_block_of(row, (uint32_t)(element / 4)).word[element % 4];
+}
+
+/* 64 uniform bits: elements 2 * index and 2 * index + 1 of a row. */
+static inline uint64_t hr_random_wide(const hr_random_row *row, uint64_t index)
+{
+    const hr_random_block block = hr_random_block_of(row, (uint32_t)(index / 2));
+    const uint32_t *word = block.word + index % 2 * 2;
+    return (uint64_t)word[1] << 32 | word[0];
+}
+
+/* Uniform in [0, 1), a multiple of 2^-53. */
+static inline double hr_random_unit(uint64_t bits)
+{
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+/* Uniform in [0, bound): the probability of each number is off by less than 2^-64. */
+static inline uint64_t hr_random_below(uint64_t bits, uint64_t bound)
+{
+    return (uint64_t)((unsigned __int128)bits * bound >> 64);
 }
 
 /* An element is dropped when its bits are below this: p * 2^32, p in [0, 1). */
 static inline uint32_t hr_random_threshold(double p)
 {
     return (uint32_t)(p * 4294967296.0);
+}
+
+/* A hash of 64 bits, and a bijection (Stafford's variant 13 of the MurmurHash3 finaliser). For hash
+ * tables and checks; no number that a training run draws comes from it. */
+static inline uint64_t hr_random_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
 }
 
 #endif

@@ -31,11 +31,12 @@ static void invent_weights(const hr_program *program, const hr_step *step, const
 
 static void invent_tokens(const hr_probe *probe, const hr_call *call)
 {
-    const uint32_t V = (uint32_t)probe->compiled.program.params[0].dims[0];
+    const uint64_t V = (uint64_t)probe->compiled.program.params[0].dims[0];
+    const hr_random_stream stream = hr_random_stream_of(1, 0, HR_SITE_PROBE, 0);
     for (int64_t i = 0; i < call->rows; i++) {
-        const uint64_t key = hr_random_row_key(1, 0, 0, 0, (uint64_t)i);
-        ((int32_t *)call->out[0])[i] = (int32_t)(hr_random_element(key, 0) % V);
-        ((int32_t *)call->out[1])[i] = (int32_t)(hr_random_element(key, 1) % V);
+        const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)i);
+        ((int32_t *)call->out[0])[i] = (int32_t)hr_random_below(hr_random_wide(&row, 0), V);
+        ((int32_t *)call->out[1])[i] = (int32_t)hr_random_below(hr_random_wide(&row, 1), V);
     }
     if (call->out[4]) memset(call->out[4], 0, (size_t)call->rows * sizeof(int32_t));
     if (call->out[2]) *(double *)call->out[2] = 1.0 / (double)probe->targets;

@@ -267,6 +267,13 @@ hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text, 
                        "%s: is no whole manifest: its hash is not that of its text", path);
     if (!read_all(&r) || r.version < 0)
         return hr_fail(err, HR_CORRUPT, "%s: is no manifest of a checkpoint", path);
+    if (r.version == 1)
+        return hr_fail(err, HR_USAGE,
+                       "%s: is of version 1, whose runs have another random generator: dropout and "
+                       "the order of the text would change in the middle of the run. Resume it "
+                       "with the release that wrote it, or start a new run from its weights: type "
+                       "model.from=DIR and another --out",
+                       path);
     if (r.version != HR_MANIFEST_VERSION)
         return hr_fail(
             err, HR_USAGE,

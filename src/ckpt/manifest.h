@@ -13,7 +13,7 @@
 #include "headroom/status.h"
 
 enum {
-    HR_MANIFEST_VERSION = 1,
+    HR_MANIFEST_VERSION = 2, /* 1: the same members, but of runs with another random generator */
     HR_MANIFEST_FILES_MAX = 8,
     HR_MANIFEST_NAME_BYTES = 40,
     HR_MANIFEST_BYTES = 16 << 10,

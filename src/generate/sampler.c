@@ -15,8 +15,6 @@
 #include "base/random.h"
 #include "ops/element.h"
 
-enum { SITE = 0x47454e }; /* of random numbers, apart from those of training */
-
 int64_t hr_sampler_bytes(int64_t V)
 {
     return V * (int64_t)sizeof(hr_candidate);
@@ -100,11 +98,12 @@ static int64_t keep_likeliest(hr_candidate *all, int64_t V, const hr_sampling *s
     return kept;
 }
 
-/* From 0 to 1; of the seed and how many tokens there are. */
+/* In [0, 1), a function of the seed and the number of tokens so far. */
 static double share_drawn(const hr_sampling *s, int64_t count)
 {
-    const uint64_t key = hr_random_row_key(s->seed, 0, SITE, 0, (uint64_t)count);
-    return hr_random_element(key, 0) / 4294967296.0;
+    const hr_random_stream stream = hr_random_stream_of(s->seed, 0, HR_SITE_GENERATE, 0);
+    const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)count);
+    return hr_random_unit(hr_random_wide(&row, 0));
 }
 
 static int32_t pick_of_cut(const hr_sampling *s, const void *logits, hr_dtype dtype, int64_t V,

@@ -18,7 +18,7 @@ typedef struct {
     int32_t loop;    /* steps are added here; it is also the home of new values */
     int16_t layer;
     uint8_t block, direction;
-    uint64_t site;      /* of the next random step */
+    uint32_t site;      /* of the next random step */
     bool weights_alone; /* nothing trains the parameters: no masters */
     hr_param_rule (*rule)(const void *of, int16_t layer, int32_t index, bool vector,
                           const char *name); /* of the layer's parameter `index`; null: all train */

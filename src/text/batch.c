@@ -31,37 +31,40 @@ typedef struct {
 
 enum { ROUNDS = 8 };
 
-/* No random op of a program has this site: sites count up from 0. */
-static const uint64_t ORDER_SITE = UINT64_C(0x6f72646572);
-
-/* Which shard of a mixture a row is of, and the windows of each shard, have seeds of their own. */
-static const uint64_t MIXTURE_SEED = UINT64_C(0x6d69787475726500); /* "mixture", and the shard */
+/* Lanes of HR_SITE_ORDER: windows of one text, the shards of a mixture's rows, windows of each of
+ * its shards. */
+enum { LANE_TEXT, LANE_MIXTURE, LANE_SHARDS };
 
 /* A balanced Feistel network is a bijection whatever its round function: here of [0, 4^half_bits).
+ * Its round function is Philox, in a row per round.
  * Values that fall outside [0, count) are sent through again until they land inside ("cycle
  * walking"), which is a bijection of [0, count). It ends, because the walk runs along a cycle that
  * holds the place it began at, and that one is inside.
  * Source  Black and Rogaway, Ciphers with Arbitrary Finite Domains (2002), section 3. */
-int64_t hr_batch_order(uint64_t seed, int64_t epoch, int64_t index, int64_t count)
+static int64_t order(uint64_t seed, uint32_t lane, int64_t epoch, int64_t index, int64_t count)
 {
     HR_ASSERT(index >= 0 && index < count);
-    uint64_t keys[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++)
-        keys[i] = hr_random_row_key(seed, (uint64_t)epoch, ORDER_SITE, 0, (uint64_t)i);
+    const hr_random_stream stream = hr_random_stream_of(seed, (uint64_t)epoch, HR_SITE_ORDER, lane);
     int half_bits = 1;
     while (half_bits < 31 && (INT64_C(1) << 2 * half_bits) < count) half_bits++;
     const uint64_t mask = (UINT64_C(1) << half_bits) - 1;
     uint64_t value = (uint64_t)index;
     do {
         uint64_t left = value >> half_bits, right = value & mask;
-        for (int i = 0; i < ROUNDS; i++) {
-            const uint64_t mixed = left ^ (hr_random_mix(keys[i] ^ right) & mask);
+        for (uint32_t i = 0; i < ROUNDS; i++) {
+            const hr_random_row row = hr_random_row_of(stream, 0, i);
+            const uint64_t mixed = left ^ (hr_random_element(&row, right) & mask);
             left = right;
             right = mixed;
         }
         value = left << half_bits | right;
     } while (value >= (uint64_t)count);
     return (int64_t)value;
+}
+
+int64_t hr_batch_order(uint64_t seed, int64_t epoch, int64_t index, int64_t count)
+{
+    return order(seed, LANE_TEXT, epoch, index, count);
 }
 
 /* ---- batches */
@@ -191,13 +194,12 @@ static place mix(const hr_batches *b, int64_t row)
 {
     const hr_batch_mixture *mixture = &b->mixture;
     const int64_t block = row / mixture->block;
-    int64_t at = hr_batch_order(b->seed ^ MIXTURE_SEED, block, row % mixture->block,
-                                mixture->block);
+    int64_t at = order(b->seed, LANE_MIXTURE, block, row % mixture->block, mixture->block);
     int32_t i = 0;
     for (; at >= mixture->shares[i]; i++) at -= mixture->shares[i];
     const int64_t number = block * mixture->shares[i] + at, windows = b->windows[i];
-    const uint64_t seed = b->seed ^ (MIXTURE_SEED + 1 + (uint64_t)i);
-    return (place){ i, hr_batch_order(seed, number / windows, number % windows, windows) };
+    return (place){ i, order(b->seed, LANE_SHARDS + (uint32_t)i, number / windows, number % windows,
+                             windows) };
 }
 
 /* What a row of a step sees. */

@@ -14,9 +14,6 @@
 #include "train/schedule.h"
 #include "train/trainer.h"
 
-/* Random sites of their own, apart from those of dropout, which count from 0. */
-enum { SAMPLE_SITE = 0x53414d50 };
-
 /* What a checkpoint has of a parameter, into the tensor that had it. */
 static hr_status take_up(hr_trainer *trainer, const hr_call *call, hr_kept kept, void *master,
                          void *weight, hr_error *err)
@@ -162,11 +159,12 @@ static hr_status pick(hr_trainer *trainer, const hr_call *call)
         if (logit(call, v) > logit(call, best)) best = v;
     if (temperature > 0) {
         const float top = logit(call, best);
-        const uint64_t key = hr_random_row_key(call->seed, (uint64_t)call->clock, SAMPLE_SITE, 0,
-                                               (uint64_t)trainer->sample_count);
+        const hr_random_stream stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
+                                                            HR_SITE_SAMPLE, 0);
+        const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)trainer->sample_count);
         double sum = 0;
         for (int64_t v = 0; v < V; v++) sum += exp((logit(call, v) - top) / temperature);
-        double left = sum * (hr_random_element(key, 0) / 4294967296.0);
+        double left = sum * hr_random_unit(hr_random_wide(&row, 0));
         for (int64_t v = 0; v < V; v++) {
             left -= exp((logit(call, v) - top) / temperature);
             if (left < 0) {

@@ -9,15 +9,18 @@
 #include "base/checked.h"
 #include "base/random.h"
 
-/* A site that no dropout uses, so that the two kinds of numbers never meet. */
-enum { INITIAL_SITE = 0x494e4954 };
-
-static double normal(uint64_t row_key, uint32_t column)
+/* Normal numbers of columns 4 * index to 4 * index + 3 of a row. u is not 0, so no number is
+ * further from 0 than sqrt(-2 ln 2^-32) = 6.66. */
+static void draw_normals(const hr_random_row *row, uint32_t index, double normals[4])
 {
     const double turn = 6.283185307179586476925;
-    const double u = (hr_random_element(row_key, 2 * column) + 1.0) / 4294967296.0;
-    const double v = hr_random_element(row_key, 2 * column + 1) / 4294967296.0;
-    return sqrt(-2 * log(u)) * cos(turn * v);
+    const hr_random_block block = hr_random_block_of(row, index);
+    for (int i = 0; i < 4; i += 2) {
+        const double u = (block.word[i] + 1.0) / 4294967296.0;
+        const double v = block.word[i + 1] / 4294967296.0, radius = sqrt(-2 * log(u));
+        normals[i] = radius * cos(turn * v);
+        normals[i + 1] = radius * sin(turn * v);
+    }
 }
 
 void hr_initialise(const hr_program *program, int32_t index, uint64_t seed, float *master,
@@ -28,14 +31,15 @@ void hr_initialise(const hr_program *program, int32_t index, uint64_t seed, floa
     const hr_layout layout = (hr_layout)tensor->layout;
     const int64_t K = param->dims[0], N = hr_max(param->dims[1], 1);
     memset(master ? master : weight, 0, (size_t)hr_tensor_bytes(tensor));
+    const hr_random_stream stream = hr_random_stream_of(seed, 0, HR_SITE_WEIGHTS, (uint32_t)index);
+    double draws[4] = { 1, 1, 1, 1 };
     for (int64_t k = 0; k < K; k++) {
         if (interrupts && *interrupts > 0) return;
-        const uint64_t key = hr_random_row_key(seed, 0, INITIAL_SITE, (uint64_t)index, (uint64_t)k);
+        const hr_random_row row = hr_random_row_of(stream, 0, (uint32_t)k);
         for (int64_t n = 0; n < N; n++) {
             const int64_t at = hr_layout_index(layout, K, N, k, n);
-            const float value = (float)(param->init_constant
-                                            ? param->init_scale
-                                            : param->init_scale * normal(key, (uint32_t)n));
+            if (n % 4 == 0 && !param->init_constant) draw_normals(&row, (uint32_t)(n / 4), draws);
+            const float value = (float)(param->init_scale * draws[n % 4]);
             if (master) master[at] = value;
             else ((hr_bf16 *)weight)[at] = hr_bf16_from_f32(value);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers keyed by place: known answers (so that a run of today can be repeated tomorrow),
- * and bits that are fair and do not follow their neighbours. */
+/* Philox against its published answers, draws against their definition, and bits that are fair and
+ * do not follow their neighbours. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,29 @@ enum { SEED = 5, ROWS = 256, ELEMENTS = 256 };
 
 static uint32_t bits_at(uint64_t position, uint32_t element)
 {
-    return hr_random_element(hr_random_row_key(SEED, 0, 0, 0, position), element);
+    const hr_random_row row = hr_random_row_of(hr_random_stream_of(SEED, 0, 0, 0), 0,
+                                               (uint32_t)position);
+    return hr_random_element(&row, element);
+}
+
+static void assert_block(hr_random_block block, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    assert_int_equal(block.word[0], a);
+    assert_int_equal(block.word[1], b);
+    assert_int_equal(block.word[2], c);
+    assert_int_equal(block.word[3], d);
+}
+
+/* The vectors of Random123's kat_vectors for philox4x32 with 10 rounds. */
+static void philox_gives_the_known_answers_of_random123(void **state)
+{
+    (void)state;
+    const uint32_t zeros[4] = { 0 }, ones[4] = { ~0u, ~0u, ~0u, ~0u };
+    const uint32_t pi[6] = { 0x243f6a88, 0x85a308d3, 0x13198a2e,
+                             0x03707344, 0xa4093822, 0x299f31d0 };
+    assert_block(hr_philox(zeros, zeros), 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8);
+    assert_block(hr_philox(ones, ones), 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd);
+    assert_block(hr_philox(pi + 4, pi), 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1);
 }
 
 /* The mixer is SplitMix64's: mixed multiples of its constant are its outputs for seed 0. */
@@ -29,30 +51,74 @@ static void the_mixer_gives_the_published_values_of_splitmix64(void **state)
     assert_true(hr_random_mix(3 * golden) == UINT64_C(0x06c45d188009454f));
 }
 
-/* Computed apart from this code, from the definition in base/random.h. */
-static void keys_and_elements_have_their_known_values(void **state)
+/* The definition at the head of base/random.h, from hr_philox alone. */
+static void a_draw_is_the_word_that_its_coordinates_name(void **state)
 {
     (void)state;
-    const uint64_t zero = hr_random_row_key(0, 0, 0, 0, 0), some = hr_random_row_key(1, 2, 3, 4, 5);
-    assert_true(zero == UINT64_C(0x7564aca7cb8f9e9a));
-    assert_true(some == UINT64_C(0x65ef7d4eb5178a4d));
-    assert_int_equal(hr_random_element(zero, 0), 0x73f1a783);
-    assert_int_equal(hr_random_element(zero, 1), 0xe956c2dc);
-    assert_int_equal(hr_random_element(zero, UINT32_MAX), 0x85529a51);
-    assert_int_equal(hr_random_element(some, 0), 0x313f7354);
-    assert_int_equal(hr_random_element(some, UINT32_MAX), 0x7967995e);
+    const uint64_t seed = UINT64_C(0x0123456789abcdef), step = UINT64_C(0xfedcba9876543210);
+    const uint64_t element = (UINT64_C(1) << 34) - 2; /* word 2 of the last block */
+    const uint32_t site = 77, lane = 88, sequence = 99, position = 111;
+    const uint32_t outer[2] = { 0x89abcdef, 0x01234567 };
+    const uint32_t use[4] = { 0x76543210, 0xfedcba98, site, lane };
+    const hr_random_block stream = hr_philox(outer, use);
+    const uint32_t place[4] = { UINT32_MAX, position, sequence, stream.word[2] };
+    const hr_random_block drawn = hr_philox(stream.word, place);
+    const hr_random_row row = hr_random_row_of(hr_random_stream_of(seed, step, site, lane),
+                                               sequence, position);
+    assert_int_equal(hr_random_element(&row, element), drawn.word[2]);
+    assert_int_equal(hr_random_element(&row, element + 1), drawn.word[3]);
+    assert_true(hr_random_wide(&row, element / 2) ==
+                ((uint64_t)drawn.word[3] << 32 | drawn.word[2]));
 }
 
-static void every_part_of_the_key_counts(void **state)
+/* Computed apart from this code (Python), so that a run of today can be repeated tomorrow. */
+static void elements_have_their_known_values(void **state)
 {
     (void)state;
-    const uint64_t key = hr_random_row_key(1, 1, 1, 1, 1);
-    assert_true(key != hr_random_row_key(2, 1, 1, 1, 1));
-    assert_true(key != hr_random_row_key(1, 2, 1, 1, 1));
-    assert_true(key != hr_random_row_key(1, 1, 2, 1, 1));
-    assert_true(key != hr_random_row_key(1, 1, 1, 2, 1));
-    assert_true(key != hr_random_row_key(1, 1, 1, 1, 2));
-    assert_true(hr_random_row_key(1, 2, 1, 1, 1) != hr_random_row_key(2, 1, 1, 1, 1));
+    const hr_random_row zero = hr_random_row_of(hr_random_stream_of(0, 0, 0, 0), 0, 0);
+    const hr_random_row some = hr_random_row_of(hr_random_stream_of(1, 2, 3, 4), 5, 6);
+    assert_int_equal(hr_random_element(&zero, 0), 0x038fd38c);
+    assert_int_equal(hr_random_element(&zero, 1), 0xe9ce5743);
+    assert_int_equal(hr_random_element(&some, 0), 0xbb3d83e8);
+    assert_int_equal(hr_random_element(&some, (UINT64_C(1) << 34) - 1), 0x06606945);
+}
+
+/* One bit of one coordinate makes another block. */
+static void every_bit_of_every_coordinate_counts(void **state)
+{
+    (void)state;
+    const hr_random_row row = hr_random_row_of(hr_random_stream_of(1, 2, 3, 4), 5, 6);
+    const uint32_t here = hr_random_element(&row, 8);
+    for (uint32_t bit = 0; bit < 64; bit++) {
+        const uint64_t wide = UINT64_C(1) << bit;
+        const uint32_t word = (uint32_t)(wide >> (bit & 32)), high = bit >= 32;
+        const hr_random_row others[] = {
+            hr_random_row_of(hr_random_stream_of(1 ^ wide, 2, 3, 4), 5, 6),
+            hr_random_row_of(hr_random_stream_of(1, 2 ^ wide, 3, 4), 5, 6),
+            hr_random_row_of(hr_random_stream_of(1, 2, high ? 3 : 3 ^ word, high ? 4 ^ word : 4), 5,
+                             6),
+            hr_random_row_of(hr_random_stream_of(1, 2, 3, 4), high ? 5 : 5 ^ word,
+                             high ? 6 ^ word : 6),
+        };
+        for (int i = 0; i < 4; i++) assert_int_not_equal(hr_random_element(&others[i], 8), here);
+        if (bit < 34) assert_int_not_equal(hr_random_element(&row, 8 ^ wide), here);
+    }
+}
+
+static void units_and_bounds_cover_their_ranges(void **state)
+{
+    (void)state;
+    assert_true(hr_random_unit(0) == 0);
+    assert_true(hr_random_unit(UINT64_MAX) == 1 - 0x1p-53);
+    assert_int_equal(hr_random_below(UINT64_MAX, 1), 0);
+    assert_int_equal(hr_random_below(0, 50257), 0);
+    assert_int_equal(hr_random_below(UINT64_MAX, 50257), 50256);
+    int64_t counts[6] = { 0 };
+    for (uint32_t i = 0; i < 60000; i++) {
+        const hr_random_row row = hr_random_row_of(hr_random_stream_of(SEED, 0, 0, 0), 1, i);
+        counts[hr_random_below(hr_random_wide(&row, 0), 6)]++;
+    }
+    for (int i = 0; i < 6; i++) assert_in_range(counts[i], 10000 - 460, 10000 + 460); /* 5 sigma */
 }
 
 /* Each bit of what `draw` gives is 1 half of the time, within five standard deviations. */
@@ -121,8 +187,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_mixer_gives_the_published_values_of_splitmix64),
-        cmocka_unit_test(keys_and_elements_have_their_known_values),
-        cmocka_unit_test(every_part_of_the_key_counts),
+        cmocka_unit_test(philox_gives_the_known_answers_of_random123),
+        cmocka_unit_test(a_draw_is_the_word_that_its_coordinates_name),
+        cmocka_unit_test(elements_have_their_known_values),
+        cmocka_unit_test(every_bit_of_every_coordinate_counts),
+        cmocka_unit_test(units_and_bounds_cover_their_ranges),
         cmocka_unit_test(bits_are_fair),
         cmocka_unit_test(bits_do_not_follow_their_neighbours),
         cmocka_unit_test(a_threshold_drops_the_share_it_is_asked_for),

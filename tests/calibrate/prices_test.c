@@ -16,7 +16,7 @@ enum { SEED = 20250312, SAMPLES = 400, OP = 3 };
 
 static double uniform(uint64_t turn, uint32_t what)
 {
-    return hr_random_element(hr_random_row_key(SEED, turn, 0, 0, 0), what) / 4294967296.0;
+    return hr_random_unit(hr_random_mix(SEED + (turn << 8) + what));
 }
 
 /* Calls with FLOPs and bytes over several decades; input 1 costs nothing, input 2 is never

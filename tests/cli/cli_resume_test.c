@@ -124,7 +124,7 @@ static void replace(const char *place, const char *part, const char *by)
 
 static void another_version(void)
 {
-    replace(STEP_4, "{\"headroom_checkpoint\":1,", "{\"headroom_checkpoint\":2,");
+    replace(STEP_4, "{\"headroom_checkpoint\":2,", "{\"headroom_checkpoint\":1,");
 }
 
 static void another_length(void)
@@ -360,7 +360,7 @@ static const struct {
     { a_pipe_for_a_file, HR_OK, "config.json: is no file" },
     { a_file_for_a_step, HR_OK, "cannot be opened as a directory" },
     /* refused */
-    { another_version, HR_USAGE, "is of version 2, and this program reads version 1" },
+    { another_version, HR_USAGE, "is of version 1, whose runs have another random generator" },
     { another_model, HR_USAGE, "holds a run of another recipe, at step 4: 1 key differs" },
     { another_shape, HR_CORRUPT, "model.safetensors" },
     { a_file_that_is_longer, HR_CORRUPT, "moment_1.safetensors" },

@@ -83,7 +83,7 @@ static void uneven(void *context, int32_t thread, int32_t threads)
 {
     int64_t *runs = context;
     const int64_t turn = runs[thread]++;
-    const uint32_t burden = hr_random_element((uint64_t)turn, (uint32_t)thread) % 64;
+    const uint32_t burden = (uint32_t)(hr_random_mix((uint64_t)(8 * turn + thread)) % 64);
     for (volatile uint32_t i = 0; i < (burden ? burden : 20000u);) i++;
     (void)threads;
 }

@@ -331,7 +331,7 @@ static void a_pattern_tells_what_was_written(void **state)
         hr_pattern_fill(words, sizeof words);
         assert_int_equal(hr_pattern_end(words, sizeof words), 0);
         for (uint32_t i = 0; i < WORDS; i++) {
-            const uint32_t draw = hr_random_element(SEED + (uint64_t)round, i);
+            const uint32_t draw = (uint32_t)hr_random_mix((uint64_t)(SEED + round) << 32 | i);
             if (draw % 3) continue;
             ((uint8_t *)words)[i * 8 + draw / 3 % 8] ^= 1;
             untouched -= 8;

@@ -88,8 +88,9 @@ static double definition(const attention_case *c, const double *x, const double 
     double loss = 0, p[64];
     for (int64_t i = 0; i < c->rows; i++) {
         const int64_t begin = c->begins ? c->begins[i] : 0;
-        const uint64_t key = hr_random_row_key(7, 5, a->site, (uint64_t)(c->row_first / a->T),
-                                               (uint64_t)i);
+        const hr_random_row row = hr_random_row_of(
+            hr_random_stream_of(7, 5, a->site, (uint32_t)head), (uint32_t)(c->row_first / a->T),
+            (uint32_t)i);
         double total = 0;
         for (int64_t j = begin; j <= i; j++) {
             const int64_t apart = (i - begin) / block - (j - begin) / block;
@@ -105,7 +106,7 @@ static double definition(const attention_case *c, const double *x, const double 
             total += p[j];
         }
         for (int64_t j = begin; j <= i; j++) {
-            const uint32_t bits = hr_random_element(key, (uint32_t)(head * a->T + j));
+            const uint32_t bits = hr_random_element(&row, (uint64_t)(j - begin));
             const bool dropped = bits < hr_random_threshold((double)a->dropout);
             const double weight = dropped ? 0 : p[j] / total / (1 - (double)a->dropout);
             for (int64_t e = 0; e < w; e++)

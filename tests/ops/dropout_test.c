@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout: the mask is the one its key defines, on every rung, for every cut; kept elements are
- * scaled; the gradient is the same operation. */
+/* Dropout: the mask is the one its row of random numbers defines, on every rung, for every cut;
+ * kept elements are scaled; the gradient is the same operation. */
 #include "ops/dropout/dropout.h"
 #include "ops/passes.h"
 
@@ -23,9 +23,10 @@ static double expected_at(const hr_dropout_attr *attr, const void *x, const void
                           int64_t row_first, int64_t r, int64_t c, hr_dtype dtype)
 {
     const int64_t row = row_first + r, at = r * attr->D + c;
-    const uint64_t key = hr_random_row_key(SEED, STEP, attr->site, (uint64_t)(row / attr->T),
-                                           (uint64_t)(row % attr->T));
-    const bool drop = hr_random_element(key, (uint32_t)c) < hr_random_threshold(attr->p);
+    const hr_random_row random = hr_random_row_of(hr_random_stream_of(SEED, STEP, attr->site, 0),
+                                                  (uint32_t)(row / attr->T),
+                                                  (uint32_t)(row % attr->T));
+    const bool drop = hr_random_element(&random, (uint64_t)c) < hr_random_threshold(attr->p);
     return (drop ? 0 : hr_element_get(x, at, dtype) / (1 - (double)attr->p)) +
            (residual ? hr_element_get(residual, at, dtype) : 0);
 }

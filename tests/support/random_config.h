@@ -12,7 +12,8 @@
 /* A number that `what` names, in case `turn`. */
 static inline uint32_t draw(uint64_t seed, uint64_t turn, uint32_t what)
 {
-    return hr_random_element(hr_random_row_key(seed, turn, 0, 0, 0), what);
+    const hr_random_row row = hr_random_row_of(hr_random_stream_of(seed, turn, 0, 0), 0, 0);
+    return hr_random_element(&row, what);
 }
 
 static inline int64_t between(uint64_t seed, uint64_t turn, uint32_t what, int64_t low,

@@ -230,9 +230,9 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
     r->gradient_count = hr_program_parameters(&r->compiled.program);
     r->gradients = calloc((size_t)r->gradient_count, sizeof *r->gradients);
     for (int64_t i = 0; i < r->rows; i++) {
-        const uint64_t key = hr_random_row_key(7, 0, 0, 0, (uint64_t)i);
-        r->ids[i] = (int32_t)(hr_random_element(key, 0) % config->model.vocab_size);
-        r->targets[i] = (int32_t)(hr_random_element(key, 1) % config->model.vocab_size);
+        const uint64_t V = (uint64_t)config->model.vocab_size;
+        r->ids[i] = (int32_t)hr_random_below(hr_random_mix(7 + 2 * (uint64_t)i), V);
+        r->targets[i] = (int32_t)hr_random_below(hr_random_mix(8 + 2 * (uint64_t)i), V);
         if (i % 11 == 3) r->targets[i] = -1;
     }
     const int64_t arena = r->compiled.plan.arena_bytes;

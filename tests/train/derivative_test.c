@@ -18,7 +18,7 @@
 #include "support/rig.h"
 #include "support/wide_in_double.h"
 
-enum { SEED = 20250216, DIRECTIONS = 2 };
+enum { SEED = 20250219, DIRECTIONS = 2 };
 #define TOLERANCE 1e-3
 #define TOLERANCE_IN_DOUBLE 1e-5 /* fp32 has 6e-8 a value; the gradients are near 3e-7 */
 
@@ -32,7 +32,7 @@ static float *weight_of(void *context, const char *name)
     for (const char *c = name; *c; c++) key = hr_random_mix(key ^ (uint64_t)*c);
     for (uint32_t i = 0; i < ELEMENTS_MOST; i++) {
         double sum = 0; /* of uniforms: near enough to normal, sd 0.3 */
-        for (uint32_t j = 0; j < 4; j++) sum += hr_random_element(key, 4 * i + j) / 4294967296.0;
+        for (uint32_t j = 0; j < 4; j++) sum += hr_random_unit(hr_random_mix(key + 4 * i + j));
         values[i] = (float)((sum - 2) * 0.5);
     }
     if (strstr(name, "ln") || strstr(name, "norm"))
@@ -77,8 +77,9 @@ static double loss_of(rig *r)
 
 static double sign_of(int32_t p, int32_t direction, int64_t i)
 {
-    const uint64_t key = hr_random_row_key(SEED, (uint64_t)p, (uint64_t)direction, 0, 0);
-    return hr_random_element(key, (uint32_t)i) & 1 ? 1 : -1;
+    const hr_random_stream stream = hr_random_stream_of(SEED, (uint64_t)p, (uint32_t)direction, 0);
+    const hr_random_row row = hr_random_row_of(stream, 0, 0);
+    return hr_random_element(&row, (uint64_t)i) & 1 ? 1 : -1;
 }
 
 static void move(rig *r, int32_t p, int32_t direction, const float *from, double h)
@@ -90,8 +91,8 @@ static void move(rig *r, int32_t p, int32_t direction, const float *from, double
 
 /* How far slope and difference are apart in one direction, as a share of |g|, at the best step.
  * `size` is the norm below which a gradient is nothing but rounding. A ReLU that is nearly 0 has
- * its kink within every step: then the slope is between those of the two sides, and counts as a
- * kink. */
+ * its kink within every step: then the slope is that of one side or between the two, to rounding,
+ * and counts as a kink. */
 static double apart(rig *r, double loss, int32_t p, int32_t direction, const double *gradient,
                     double size, int32_t *kinks)
 {
@@ -115,8 +116,9 @@ static double apart(rig *r, double loss, int32_t p, int32_t direction, const dou
     }
     move(r, p, direction, from, 0);
     free(from);
-    const double share = best / fmax(sqrt(norm), size);
-    if (share < TOLERANCE || slope < fmin(left, right) || slope > fmax(left, right)) return share;
+    const double scale = fmax(sqrt(norm), size), share = best / scale, slack = TOLERANCE * scale;
+    if (share < TOLERANCE) return share;
+    if (slope < fmin(left, right) - slack || slope > fmax(left, right) + slack) return share;
     (*kinks)++;
     return 0;
 }

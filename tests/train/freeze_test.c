@@ -32,9 +32,9 @@ static float *weights_of(void *context, const char *name)
     const int64_t count = rig_elements(&program->params[p]);
     float *values = malloc((size_t)count * sizeof *values);
     for (int64_t i = 0; i < count; i++) {
-        const uint64_t key = hr_random_row_key(SEED, 0, 0, (uint64_t)p, (uint64_t)i);
         const double shift = program->params[p].init_constant ? program->params[p].init_scale : 0;
-        const double noise = hr_random_element(key, 0) / 4294967296.0 - 0.5;
+        const uint64_t bits = hr_random_mix(SEED + ((uint64_t)p << 32) + (uint64_t)i);
+        const double noise = hr_random_unit(bits) - 0.5;
         values[i] = (float)(shift + 0.2 * noise);
     }
     return values;

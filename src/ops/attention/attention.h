@@ -60,15 +60,15 @@ static inline bool hr_attention_keeps(const hr_attention_mask *mask, int64_t que
  * (row_first is always a multiple of T).
  *
  * begins: int32 [rows], where in its sequence of T a row's document begins (that row has its own
- * index). Each document is a sequence of its own then, also to the mask, but for dropout, which
- * goes by places in the sequence of T. Left out: a sequence is one document.
+ * index). Each document is a sequence of its own then, also to the mask. For dropout, j counts from
+ * the start of the document, and i from that of the sequence. Left out: a sequence is one document.
  *
  * Head h of a row of q starts at q_offset + h * q_head_stride; the key-value head of query head h
  * is h / (H / G), its k at k_offset + g * k_head_stride, and so for v. Strides, offsets: elements.
  *
- * Dropout (probability dropout > 0): p[i,j] is dropped when
- *     hr_random_element(hr_random_row_key(seed, clock, site, sequence, i), h * T + j) < threshold
- * and scaled by 1 / (1 - dropout) otherwise; lse is that of the scores before dropout.
+ * Dropout (probability dropout > 0): p[i,j] of head h is dropped when element j of row (sequence,
+ * i) of the stream (seed, clock, site, h) is below hr_random_threshold(dropout), and scaled by
+ * 1 / (1 - dropout) otherwise (base/random.h); lse is that of the scores before dropout.
  *
  * Numerics products in fp32 (bf16 operands on bf16 rungs), softmax in fp32; exp to 4e-6 relative.
  * Repeat   a (sequence, head) is computed by one thread; its bits depend on nothing else. The first
@@ -87,7 +87,7 @@ typedef struct {
     hr_attention_mask mask;
     float scale;
     float dropout;
-    uint64_t site;
+    uint32_t site;
 } hr_attention_attr;
 
 /* The forward pass for rows of one sequence that goes on: queries at positions p, p + 1, ... of it,

@@ -72,12 +72,15 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
         lse[j] = load_floats(b->room.lse + query + j * VEC_LANES);
         delta[j] = load_floats(b->room.delta + query + j * VEC_LANES);
     }
+    vec_bits bits[2][4]; /* of four keys: a tile begins at a multiple of 64, a strip at one of 8 */
     for (int64_t i = 0; i < ROWS; i += 2) {
+        for (int64_t j = 0; drop && i % 4 == 0 && j < 2; j++)
+            vec_random_rows(&task->random, (uint32_t)(query + j * VEC_LANES), (uint32_t)(key + i),
+                            bits[j]);
         vec ds[2][2];
         UNROLL for (int u = 0; u < 2; u++)
         {
             const int64_t k = key + i + u;
-            const uint32_t element = task->element_first + (uint32_t)k;
             const int64_t first = hr_max(t->query_first, k);
             const bool inside = k >= t->first && k < t->last;
             const int64_t last = inside ? hr_min(t->query_last, k + b->reach) : 0;
@@ -90,12 +93,9 @@ VEC_INLINE void gradients(const bool drop, const backward *b, const key_tile *t,
                 if (edge) p = select_range(p, zero, first - q, last - q);
                 kept[j] = p;
                 if (drop) {
-                    const vec_bits bits = random_of(
-                        (vec_bits)load_floats((const float *)task->key_low + q),
-                        (vec_bits)load_floats((const float *)task->key_high + q),
-                        vec_bits_set(element));
-                    kept[j] = vec_keep_from(p, bits, threshold);
-                    dp = vec_mul(vec_keep_from(dp, bits, threshold), keep_scale);
+                    const vec_bits drawn = bits[j][(i + u) % 4];
+                    kept[j] = vec_keep_from(p, drawn, threshold);
+                    dp = vec_mul(vec_keep_from(dp, drawn, threshold), keep_scale);
                 }
                 ds[u][j] = vec_mul(p, vec_sub(dp, delta[j]));
             }
@@ -144,7 +144,7 @@ static void backward_chunk(const backward *b, const key_tile *t, int64_t chunk, 
                            room->score);
             multiply_block(b->words, room->v_strip + row * STRIP_ROW, room->g_columns + packed,
                            room->dp);
-            if (b->task->key_low) gradients_dropped(b, t, row, chunk + at, at);
+            if (b->task->drops) gradients_dropped(b, t, row, chunk + at, at);
             else gradients_plain(b, t, row, chunk + at, at);
         }
     }

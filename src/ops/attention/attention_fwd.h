@@ -34,7 +34,7 @@ typedef struct {
 
 /* A strip and the keys it sees. Rows past `rows` hold anything. */
 typedef struct {
-    int64_t row, rows, position[ROWS]; /* row i of the sequence: row + i where dropout asks */
+    int64_t row, rows, position[ROWS]; /* for dropout, row i is row + i */
     bool again;                        /* not its first chunk of keys */
     attention_keys keys[ATTENTION_KEYS_MAX];
     int64_t key_ranges;
@@ -125,12 +125,16 @@ VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, i
     const int64_t row = hr_min(s->row + i, task->length - 1);
     const vec factor = vec_set(f->factor), most = vec_set(-s->most[i]);
     const vec_bits threshold = vec_bits_set(task->threshold);
+    hr_random_row random = task->random;
+    vec_bits bits[2] = { threshold, threshold };
     vec total = vec_set(0);
+    random.counter[1] += (uint32_t)row;
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];
         const int64_t span = span_of(keys);
         for (int64_t j = 0; j < span; j += SPAN_STEP) {
-            const int64_t column = keys->column + j;
+            const int64_t column = keys->column + j, key = keys->base + j;
+            if (drop && key % PANELS == 0) vec_random_elements(&random, (uint32_t)key, bits);
             vec p[SPAN_STEP / VEC_LANES];
             UNROLL for (int k = 0; k < SPAN_STEP / VEC_LANES; k++)
             {
@@ -138,13 +142,7 @@ VEC_INLINE vec exponentials(const bool drop, const forward *f, const strip *s, i
                 const vec score = load_floats(s->scores + i * SCORE_ROW + column + at);
                 p[k] = vec_exp2(vec_fma(score, factor, most));
                 total = vec_add(total, p[k]);
-                if (!drop) continue;
-                const uint32_t element = task->element_first + (uint32_t)(keys->base + j + at);
-                const vec_bits elements = vec_bits_add(vec_bits_count(), vec_bits_set(element));
-                p[k] = vec_keep_from(p[k],
-                                     random_of(vec_bits_set(task->key_low[row]),
-                                               vec_bits_set(task->key_high[row]), elements),
-                                     threshold);
+                if (drop) p[k] = vec_keep_from(p[k], bits[(key + at) / VEC_LANES % 2], threshold);
             }
             uint32_t *words = s->p + i * P_ROW;
             if (SPAN_STEP == PANELS) put_panels(words + column / PAIR, p);
@@ -199,7 +197,7 @@ static void forward_strip(const forward *f, const strip *s)
         multiply_scores(s->rows, f->words, f->room.strip, f->room.keys + keys->packed * f->words,
                         s->scores + keys->column, span_of(keys));
     }
-    if (f->task->key_low) softmax_dropped(f, s);
+    if (f->task->drops) softmax_dropped(f, s);
     else softmax_plain(f, s);
     for (int64_t r = 0; r < s->key_ranges; r++) {
         const attention_keys *keys = &s->keys[r];

@@ -7,6 +7,7 @@
 #ifndef HR_OPS_ATTENTION_KERNELS_H
 #define HR_OPS_ATTENTION_KERNELS_H
 
+#include "base/random.h"
 #include "ops/attention/attention.h"
 
 /* Rows of one head: row i starts at element i * stride. When it is used, what lies so many rows and
@@ -28,10 +29,11 @@ typedef struct {
     float scale;            /* > 0 */
     bool first, last;       /* head of its group */
 
-    /* Dropout: p[i,j] is dropped where the element `element_first` + j of the row with key
-     * key_high[i]:key_low[i] is below `threshold`. Both [length rounded up to 64]; null: none. */
-    const uint32_t *key_low, *key_high;
-    uint32_t element_first, threshold;
+    /* Dropout, if `drops`: p[i,j] is dropped where element j of the row i places behind `random` is
+     * below `threshold`. */
+    bool drops;
+    hr_random_row random;
+    uint32_t threshold;
     float keep_scale; /* 1 / (1 - dropout) */
 
     void *scratch; /* attention_scratch.h; carried through a group */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/attention/attention_lanes.h - what attention needs of a vector beyond ops/simd: ranges
- * of lanes, dropout's numbers. Included after simd/vec_avx2.h or simd/vec_avx512.h. */
+ * of lanes, logarithms. Included after simd/vec_avx2.h or simd/vec_avx512.h. */
 #ifndef HR_OPS_ATTENTION_LANES_H
 #define HR_OPS_ATTENTION_LANES_H
 
 #include "base/checked.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/element.h"
+#include "ops/simd/philox.h"
 #include "ops/simd/unroll.h"
 
 #define NOINLINE static __attribute__((noinline))
@@ -55,18 +56,6 @@ VEC_INLINE vec log_of(vec x)
     UNROLL for (int turn = 0; turn < 3; turn++)
         y = vec_add(y, vec_sub(vec_mul(x, vec_exp2(vec_mul(y, vec_set(-1.44269504f)))), one));
     return y;
-}
-
-/* hr_random_element (base/random.h) of a vector of keys and elements. */
-VEC_INLINE vec_bits random_of(vec_bits low, vec_bits high, vec_bits element)
-{
-    const vec_bits spread = vec_bits_set(0x7feb352du);
-    vec_bits x = vec_bits_xor(vec_bits_mul(element, vec_bits_set(0x9e3779b9u)), low);
-    x = vec_bits_mul(vec_bits_xor(x, vec_bits_shift_right(x, 16)), spread);
-    x = vec_bits_xor(x, vec_bits_shift_right(x, 15));
-    x = vec_bits_xor(vec_bits_mul(x, vec_bits_set(0x846ca68bu)), high);
-    x = vec_bits_mul(vec_bits_xor(x, vec_bits_shift_right(x, 16)), spread);
-    return vec_bits_xor(x, vec_bits_shift_right(x, 15));
 }
 
 #endif

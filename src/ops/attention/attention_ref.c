@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "base/random.h"
 #include "ops/attention/attention_kernels.h"
 #include "ops/element.h"
 
@@ -36,9 +35,10 @@ static bool seen(const hr_attention_task *task, int64_t i, int64_t j)
 /* 0 where dropout drops p[i,j], else what p is multiplied by. */
 static double keep(const hr_attention_task *task, int64_t i, int64_t j)
 {
-    if (!task->key_low) return 1;
-    const uint64_t key = (uint64_t)task->key_high[i] << 32 | task->key_low[i];
-    const uint32_t bits = hr_random_element(key, task->element_first + (uint32_t)j);
+    if (!task->drops) return 1;
+    hr_random_row row = task->random;
+    row.counter[1] += (uint32_t)i;
+    const uint32_t bits = hr_random_element(&row, (uint64_t)j);
     return bits < task->threshold ? 0 : (double)task->keep_scale;
 }
 

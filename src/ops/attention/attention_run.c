@@ -5,7 +5,6 @@
  * of the backward is a group of heads, whose dk and dv are one sum in head order. What a kernel
  * takes for a sequence is a document where those are apart. */
 #include "base/assert.h"
-#include "base/random.h"
 #include "ops/attention/attention_pattern.h"
 #include "ops/attention/attention_scratch.h"
 #include "ops/element.h"
@@ -35,27 +34,16 @@ static int64_t longest(const hr_attention_attr *attr, int64_t rows)
     return hr_min(attr->T, rows);
 }
 
-/* Words of dropout keys of a sequence, for each half. */
-static int64_t key_words(int64_t length)
-{
-    return hr_round_up(length, 64);
-}
-
-static int64_t key_bytes(int64_t length)
-{
-    return 2 * key_words(length) * (int64_t)sizeof(uint32_t);
-}
-
 static int64_t thread_bytes(const hr_attention_attr *attr, int64_t length)
 {
     attention_scratch room;
-    return key_bytes(length) + attention_scratch_place(NULL, length, attr->head_width, &room);
+    return attention_scratch_place(NULL, length, attr->head_width, &room);
 }
 
 static int64_t thread_bytes_bwd(const hr_attention_attr *attr, int64_t length)
 {
     attention_bwd_scratch room;
-    return key_bytes(length) + attention_bwd_scratch_place(NULL, length, attr->head_width, &room);
+    return attention_bwd_scratch_place(NULL, length, attr->head_width, &room);
 }
 
 int64_t hr_attention_scratch_bytes(const void *attr, int64_t rows, int32_t threads)
@@ -75,8 +63,7 @@ typedef struct {
     bool fused; /* k and v lie in q */
     int64_t k_width, v_width;
     int64_t sequences;
-    uint8_t *scratch;       /* keys of the sequence, then what the inner function needs */
-    int64_t keyed_sequence; /* whose dropout keys are there; -1: none yet */
+    uint8_t *scratch; /* of the inner function */
 } share;
 
 static share share_of(const hr_call *call, int64_t bytes)
@@ -93,8 +80,7 @@ static share share_of(const hr_call *call, int64_t bytes)
                     .k_width = fused ? attr->q_width : attr->k_width,
                     .v_width = fused ? attr->q_width : attr->v_width,
                     .sequences = (call->rows + attr->T - 1) / attr->T,
-                    .scratch = (uint8_t *)call->scratch + call->thread * bytes,
-                    .keyed_sequence = -1 };
+                    .scratch = (uint8_t *)call->scratch + call->thread * bytes };
 }
 
 /* Heads inside the rows of a tensor. */
@@ -162,37 +148,23 @@ static heads output_heads(const hr_attention_attr *attr)
     return (heads){ 0, attr->head_width, attr->H };
 }
 
-/* Row keys of dropout for a sequence: one half of each in a list of its own, for vectors. */
-static void make_keys(share *s, int64_t sequence, int64_t length)
+static void add_dropout(const share *s, hr_attention_task *task, const document *d, int64_t head)
 {
     const hr_call *call = s->call;
-    const uint64_t global = (uint64_t)(call->row_first / s->attr->T + sequence);
-    uint32_t *low = (uint32_t *)s->scratch;
-    uint32_t *high = low + key_words(longest(s->attr, call->rows));
-    for (int64_t i = 0; i < length; i++) {
-        const uint64_t key = hr_random_row_key(call->seed, (uint64_t)call->clock, s->attr->site,
-                                               global, (uint64_t)i);
-        low[i] = (uint32_t)key;
-        high[i] = (uint32_t)(key >> 32);
-    }
-    s->keyed_sequence = sequence;
-}
-
-static void add_dropout(share *s, hr_attention_task *task, const document *d, int64_t head)
-{
+    const int64_t T = s->attr->T, start = d->sequence * T;
     const double dropout = (double)s->attr->dropout;
-    const int64_t T = s->attr->T, start = d->sequence * T, at = d->first - start;
-    if (s->keyed_sequence != d->sequence)
-        make_keys(s, d->sequence, hr_min(T, s->call->rows - start));
-    task->key_low = (const uint32_t *)s->scratch + at;
-    task->key_high = task->key_low + key_words(longest(s->attr, s->call->rows));
-    task->element_first = (uint32_t)(head * T + at);
+    const hr_random_stream stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
+                                                        s->attr->site, (uint32_t)head);
+    task->drops = true;
+    task->random = hr_random_row_of(stream, (uint32_t)(call->row_first / T + d->sequence),
+                                    (uint32_t)(d->first - start));
     task->threshold = hr_random_threshold(dropout);
     task->keep_scale = (float)(1 / (1 - dropout));
 }
 
 /* What forward and backward of one head of a document have in common. */
-static hr_attention_task task_of(share *s, const document *d, int64_t head, void *o, float *lse)
+static hr_attention_task task_of(const share *s, const document *d, int64_t head, void *o,
+                                 float *lse)
 {
     const hr_attention_attr *attr = s->attr;
     const hr_call *call = s->call;
@@ -212,7 +184,7 @@ static hr_attention_task task_of(share *s, const document *d, int64_t head, void
                                .mask = attr->mask,
                                .scale = attr->scale,
                                .keep_scale = 1,
-                               .scratch = s->scratch + key_bytes(longest(attr, call->rows)) };
+                               .scratch = s->scratch };
     hr_attention_mask *mask = &task.mask;
     if (mask->kind == HR_PATTERN_SLIDING && mask->window >= attr->T) mask->kind = HR_PATTERN_DENSE;
     if (mask->kind == HR_PATTERN_DENSE || mask->kind == HR_PATTERN_SLIDING)

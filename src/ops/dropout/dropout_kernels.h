@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/dropout/dropout_kernels.h - inner work of dropout: one row with its key. */
+/* ops/dropout/dropout_kernels.h - inner work of dropout: one row. */
 #ifndef HR_OPS_DROPOUT_KERNELS_H
 #define HR_OPS_DROPOUT_KERNELS_H
 
 #include <stdint.h>
 
 #include "base/dtype.h"
+#include "base/random.h"
 
-/* y = residual + (hash >= threshold ? x * scale : 0); residual may be null. */
+/* y = residual + (bits >= threshold ? x * scale : 0); residual may be null. */
 typedef void hr_dropout_row_fn(const void *x, const void *residual, void *y, int64_t D,
-                               uint64_t key, uint32_t threshold, float scale, hr_dtype dtype);
+                               const hr_random_row *random, uint32_t threshold, float scale,
+                               hr_dtype dtype);
 
 typedef struct {
     hr_dropout_row_fn *row;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops/dropout/dropout_run.c - shares rows among threads and gives each its key. */
-#include "base/random.h"
+/* ops/dropout/dropout_run.c - shares rows among threads. */
 #include "ops/dropout/dropout.h"
 #include "ops/element.h"
 #include "ops/kernels.h"
@@ -12,16 +11,17 @@ void hr_dropout_run(const hr_call *call)
     const uint32_t threshold = hr_random_threshold(attr->p);
     const float scale = (float)(1 / (1 - (double)attr->p));
     const void *residual = call->in[1];
+    const hr_random_stream stream = hr_random_stream_of(call->seed, (uint64_t)call->clock,
+                                                        attr->site, 0);
     int64_t first, last;
     hr_share(call->rows, call->thread, call->threads, &first, &last);
     for (int64_t r = first; r < last; r++) {
         const int64_t row = call->row_first + r;
-        const uint64_t key = hr_random_row_key(call->seed, (uint64_t)call->clock, attr->site,
-                                               (uint64_t)(row / attr->T),
-                                               (uint64_t)(row % attr->T));
+        const hr_random_row random = hr_random_row_of(stream, (uint32_t)(row / attr->T),
+                                                      (uint32_t)(row % attr->T));
         call->kernels->dropout.row(hr_element_at(call->in[0], r * D, call->dtype),
                                    residual ? hr_element_at(residual, r * D, call->dtype) : NULL,
-                                   hr_element_at(call->out[0], r * D, call->dtype), D, key,
-                                   threshold, scale, call->dtype);
+                                   hr_element_at(call->out[0], r * D, call->dtype), D,
+                                   &random, threshold, scale, call->dtype);
     }
 }

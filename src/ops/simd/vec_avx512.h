@@ -193,6 +193,41 @@ VEC_INLINE vec_bits vec_bits_shift_right(vec_bits a, int places)
     return _mm512_srli_epi32(a, (unsigned)places);
 }
 
+/* A vector is also VEC_LANES / 2 lanes of 64 bits. Full products of their low halves. */
+VEC_INLINE vec_bits vec_bits_mul_wide(vec_bits a, vec_bits b)
+{
+    return _mm512_mul_epu32(a, b);
+}
+
+/* The high halves of 64-bit lanes, moved to the low ones; zeros above. */
+VEC_INLINE vec_bits vec_bits_high(vec_bits a)
+{
+    return _mm512_srli_epi64(a, 32);
+}
+
+/* The low halves of a below those of b. */
+VEC_INLINE vec_bits vec_bits_join(vec_bits a, vec_bits b)
+{
+    return _mm512_mask_shuffle_epi32(a, 0xaaaa, b, _MM_PERM_CCAA);
+}
+
+/* Even 64-bit lanes of a and b by turns, and the odd ones. */
+VEC_INLINE vec_bits vec_bits_unpack_even(vec_bits a, vec_bits b)
+{
+    return _mm512_unpacklo_epi64(a, b);
+}
+
+VEC_INLINE vec_bits vec_bits_unpack_odd(vec_bits a, vec_bits b)
+{
+    return _mm512_unpackhi_epi64(a, b);
+}
+
+/* 0, 1, ... in 64-bit lanes: even lanes have the first half of them, odd lanes the second. */
+VEC_INLINE vec_bits vec_bits_count_wide(void)
+{
+    return _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+}
+
 /* a where bits >= least as unsigned numbers, else zero. */
 VEC_INLINE vec vec_keep_from(vec a, vec_bits bits, vec_bits least)
 {

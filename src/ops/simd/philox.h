@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops/simd/philox.h - the numbers of base/random.h, a vector at a time.
+ *
+ * Each 64-bit lane holds one word of a counter of its own in its low half, because that is what the
+ * instruction for 32 x 32 = 64 bits multiplies; high halves hold anything. Ten rounds are 20 such
+ * products for 2 * VEC_LANES numbers. Included after simd/vec_avx2.h or simd/vec_avx512.h. */
+#ifndef HR_OPS_SIMD_PHILOX_H
+#define HR_OPS_SIMD_PHILOX_H
+
+#include "base/random.h"
+#include "ops/simd/unroll.h"
+
+typedef struct {
+    vec_bits word[4];
+} vec_counter;
+
+VEC_INLINE vec_counter vec_philox(const hr_random_row *row, vec_counter c)
+{
+    const vec_bits m0 = vec_bits_set(HR_PHILOX_M0), m1 = vec_bits_set(HR_PHILOX_M1);
+    UNROLL for (uint32_t round = 0; round < HR_PHILOX_ROUNDS; round++)
+    {
+        const vec_bits k0 = vec_bits_set(row->key[0] + round * HR_PHILOX_W0);
+        const vec_bits k1 = vec_bits_set(row->key[1] + round * HR_PHILOX_W1);
+        const vec_bits p0 = vec_bits_mul_wide(c.word[0], m0);
+        const vec_bits p1 = vec_bits_mul_wide(c.word[2], m1);
+        c.word[0] = vec_bits_xor(vec_bits_xor(c.word[1], k0), vec_bits_high(p1));
+        c.word[2] = vec_bits_xor(vec_bits_xor(c.word[3], k1), vec_bits_high(p0));
+        c.word[1] = p1;
+        c.word[3] = p0;
+    }
+    return c;
+}
+
+/* Elements `first` to `first` + 2 * VEC_LANES - 1 of a row; `first` is a multiple of 4. */
+VEC_INLINE void vec_random_elements(const hr_random_row *row, uint32_t first, vec_bits bits[2])
+{
+    const vec_bits index = vec_bits_add(vec_bits_count_wide(), vec_bits_set(first / 4));
+    const vec_counter c = vec_philox(row, (vec_counter){ { index, vec_bits_set(row->counter[1]),
+                                                           vec_bits_set(row->counter[2]),
+                                                           vec_bits_set(row->counter[3]) } });
+    const vec_bits low = vec_bits_join(c.word[0], c.word[1]);
+    const vec_bits high = vec_bits_join(c.word[2], c.word[3]);
+    bits[0] = vec_bits_unpack_even(low, high);
+    bits[1] = vec_bits_unpack_odd(low, high);
+}
+
+/* bits[i]: element `first` + i of VEC_LANES rows, whose positions are that of `row` plus `after`,
+ * `after` + 1, ...; `first` is a multiple of 4. */
+VEC_INLINE void vec_random_rows(const hr_random_row *row, uint32_t after, uint32_t first,
+                                vec_bits bits[4])
+{
+    const vec_bits positions = vec_bits_add(vec_bits_count(),
+                                            vec_bits_set(row->counter[1] + after));
+    vec_counter even = { { vec_bits_set(first / 4), positions, vec_bits_set(row->counter[2]),
+                           vec_bits_set(row->counter[3]) } };
+    vec_counter odd = even;
+    odd.word[1] = vec_bits_high(positions);
+    even = vec_philox(row, even);
+    odd = vec_philox(row, odd);
+    UNROLL for (int i = 0; i < 4; i++) bits[i] = vec_bits_join(even.word[i], odd.word[i]);
+}
+
+#endif
