@@ -128,6 +128,12 @@ const char *hr_cli_operands(const hr_cli_command *command, char text[HR_CLI_OPER
 /* The command of that name, or null. */
 const hr_cli_command *hr_cli_command_find(const char *name);
 
+/* Whether a command belongs to a group: "tokenize train" to "tokenize". */
+bool hr_cli_is_of_group(const hr_cli_command *command, const char *group);
+
+/* Whether commands of that group exist. */
+bool hr_cli_is_group(const char *name);
+
 /* Whether a command takes an option. */
 bool hr_cli_takes(const hr_cli_command *command, int32_t id);
 
@@ -189,16 +195,19 @@ void hr_cli_put_run(FILE *file, const hr_infer_result *result);
 /* Prints "headroom: sentence" on standard error; returns the exit code. */
 int hr_cli_fail(const hr_error *err);
 
-/* The same for a command that is not in the table; names the nearest. */
-int hr_cli_fail_command(const char *name);
+/* The same for words that name no command: the group's name alone, a group with another word, or an
+ * unknown word. `second` is the word behind it, or null. Names a similar command if there is one. */
+int hr_cli_fail_command(const char *name, const char *second);
 
 /* Prints text of a model, which may be any bytes: "?" for what is no text or would drive a
  * terminal; or as the inside of a JSON string, U+FFFD for what is no text. */
 void hr_cli_put_text(const char *text, int64_t bytes);
 void hr_cli_put_json_text(const char *text, int64_t bytes);
 
-/* Help for one command, or the overview for null; on standard output. */
+/* Help for one command, or the overview for null; help for a group: its commands. On standard
+ * output. */
 void hr_cli_print_help(const hr_cli_command *command);
+void hr_cli_print_group(const char *group);
 void hr_cli_print_manual(void);
 void hr_cli_print_completion(void);
 

@@ -269,6 +269,19 @@ const hr_cli_command *hr_cli_command_find(const char *name)
     return NULL;
 }
 
+bool hr_cli_is_of_group(const hr_cli_command *command, const char *group)
+{
+    const size_t length = strlen(group);
+    return !strncmp(command->name, group, length) && command->name[length] == ' ';
+}
+
+bool hr_cli_is_group(const char *name)
+{
+    for (int32_t i = 0; i < COMMAND_COUNT; i++)
+        if (hr_cli_is_of_group(&commands[i], name)) return true;
+    return false;
+}
+
 bool hr_cli_takes(const hr_cli_command *command, int32_t id)
 {
     return command->options >> id & 1;
