@@ -178,16 +178,19 @@ const hr_key *hr_config_key(int32_t index);
  * Returns text. */
 const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES]);
 
-/* The known key that a person most likely meant; where none is near, still the nearest. Pure. */
+/* The known key that is most similar to `key`; null where none is similar. Pure. */
 const char *hr_config_nearest(const char *key);
 
-/* How many letters must be added, removed, replaced or swapped with their neighbour to make one
- * word the other; of longer words the first 63 letters count. Pure. */
+/* Damerau-Levenshtein distance: the letters that must be added, removed, replaced or swapped with
+ * their neighbour to turn one word into the other. Only the first 63 letters count. Pure. */
+enum { HR_WORD_LETTERS_MAX = 63 };
 int32_t hr_word_distance(const char *a, const char *b);
 
-/* Could `word` have been meant to be `known`? Then at most a third of its letters, rounded up, are
- * wrong, or one begins the other and has three letters. Pure. */
-bool hr_word_is_near(const char *word, const char *known);
+/* How unlikely it is that `word` was meant to be `known`: 0 for equal words, and INT32_MAX for
+ * words that are too different to suggest one for the other. Similar words differ in at most one
+ * edit for every three letters of `word`, or one begins with the other, or `word` is a whole part
+ * of `known` ("size" of "vocab-size"); a beginning and a part have three letters or more. Pure. */
+int32_t hr_word_cost(const char *word, const char *known);
 
 /* Elements of a head, and heads that have keys and values of their own. Pure. */
 int64_t hr_config_head_dim(const hr_config *config);

@@ -2,14 +2,18 @@
 /* ckpt/safetensors.c - headers into a table, and the table held against the files.
  *
  * All texts are read first, so that the rows that are found in them lie one behind the other. */
+#define _GNU_SOURCE
 #include "ckpt/safetensors.h"
 
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/checked.h"
+#include "base/directory.h"
 #include "base/sort.h"
 #include "ckpt/opening.h"
 
@@ -106,6 +110,87 @@ static hr_status check_all(hr_opening *o)
     return status;
 }
 
+/* ---- what lies there */
+
+/* Names in a folder that are, or may be, weights in another form. */
+typedef struct {
+    char pickle[HR_NAME_BYTES], other[HR_NAME_BYTES]; /* empty: none */
+} found_names;
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    const size_t bytes = strlen(name), suffix_bytes = strlen(suffix);
+    return bytes > suffix_bytes && !strcmp(name + bytes - suffix_bytes, suffix);
+}
+
+static bool note_name(void *context, const char *name)
+{
+    found_names *found = context;
+    const bool pickle = ends_with(name, ".bin") || ends_with(name, ".pt") ||
+                        ends_with(name, ".pth") || ends_with(name, ".ckpt");
+    const bool known = !strcmp(name, "pytorch_model.bin");
+    if (pickle && (known || !*found->pickle))
+        snprintf(found->pickle, sizeof found->pickle, "%s", name);
+    if (ends_with(name, ".safetensors")) snprintf(found->other, sizeof found->other, "%s", name);
+    return true;
+}
+
+/* A folder without the two names: the sentence says what it has instead. */
+static hr_status fail_missing(const char *path, hr_error *err)
+{
+    found_names found = { .pickle = "" };
+    const hr_status status = hr_directory_list(path, note_name, &found, err);
+    if (status != HR_OK) return status;
+    if (*found.pickle)
+        return hr_fail(err, HR_USAGE,
+                       "%s: has no %s. It has %.80s, a pickle. A pickle can run code when it is "
+                       "loaded, so headroom does not read it: save the model with "
+                       "save_pretrained(..., safe_serialization=True)",
+                       hr_opening_shown(path), hr_stored_single_name, found.pickle);
+    if (*found.other)
+        return hr_fail(
+            err, HR_USAGE, "%s: has neither %s nor %s. It has %.80s: give it one of these names",
+            hr_opening_shown(path), hr_stored_single_name, hr_stored_index_name, found.other);
+    return hr_fail(err, HR_USAGE, "%s: has neither %s nor %s", hr_opening_shown(path),
+                   hr_stored_single_name, hr_stored_index_name);
+}
+
+static bool is_link(const char *path)
+{
+    struct stat what;
+    return lstat(path, &what) == 0 && S_ISLNK(what.st_mode);
+}
+
+/* A link whose target is missing has a name, but no file. */
+static hr_status check_file(const char *path, hr_error *err)
+{
+    int file;
+    int64_t bytes;
+    char target[160];
+    if (!hr_file_exists(path) && is_link(path)) {
+        const ssize_t length = readlink(path, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = 0;
+        return hr_fail(err, HR_USAGE, "%s: is a link to %s, which does not exist",
+                       hr_opening_shown(path), target);
+    }
+    const hr_status status = hr_file_open(path, &file, &bytes, err);
+    if (status == HR_OK) hr_file_close(&file);
+    return status;
+}
+
+hr_status hr_stored_check(const char *path, hr_error *err)
+{
+    const char *const names[] = { hr_stored_single_name, hr_stored_index_name };
+    char inside[PATH_MAX];
+    if (!hr_file_is_directory(path)) return check_file(path, err);
+    for (int32_t i = 0; i < 2; i++) {
+        const hr_status status = hr_path_join(path, names[i], inside, sizeof inside, err);
+        if (status != HR_OK) return status;
+        if (hr_file_exists(inside) || is_link(inside)) return check_file(inside, err);
+    }
+    return fail_missing(path, err);
+}
+
 /* ---- opening */
 
 static hr_status open_shards(hr_opening *o)
@@ -141,13 +226,8 @@ static hr_status open_all(hr_opening *o, const char *path)
     if (hr_file_is_directory(path)) {
         o->folder = kept;
         status = hr_path_join(path, hr_stored_single_name, o->place, sizeof o->place, o->err);
-        const bool single = status == HR_OK && hr_file_exists(o->place);
-        if (status == HR_OK)
-            status = hr_path_join(path, hr_stored_index_name, o->place, sizeof o->place, o->err);
         if (status != HR_OK) return status;
-        if (!single && !hr_file_exists(o->place))
-            return hr_fail(o->err, HR_USAGE, "%s: has neither %s nor %s", hr_opening_shown(path),
-                           hr_stored_single_name, hr_stored_index_name);
+        const bool single = hr_file_exists(o->place);
         if (!single) status = hr_opening_open_index(o);
         else stored->files[stored->file_count++] = (hr_stored_file){ hr_stored_single_name, -1 };
     } else {
@@ -163,7 +243,8 @@ hr_status hr_stored_open(hr_stored *stored, const char *path, hr_region *region,
 {
     hr_opening o = { .stored = stored, .region = region, .err = err };
     *stored = (hr_stored){ 0 };
-    const hr_status status = open_all(&o, path);
+    hr_status status = hr_stored_check(path, err);
+    if (status == HR_OK) status = open_all(&o, path);
     if (status != HR_OK) hr_stored_close(stored);
     return status;
 }

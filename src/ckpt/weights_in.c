@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -51,22 +50,9 @@ int64_t hr_weights_in_scratch_bytes(const char *path)
 
 hr_status hr_weights_in_check(const char *path, hr_error *err)
 {
-    char inside[PATH_MAX];
-    struct stat what;
-    int file;
-    int64_t bytes;
-    hr_status status = hr_path_join(path, hr_stored_single_name, inside, sizeof inside, err);
-    if (status != HR_OK) return status;
-    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode))
+    if (!hr_file_is_directory(path))
         return hr_fail(err, HR_USAGE, "%s: there is no such folder", path);
-    if (!hr_file_exists(inside))
-        status = hr_path_join(path, hr_stored_index_name, inside, sizeof inside, err);
-    if (status == HR_OK && !hr_file_exists(inside))
-        return hr_fail(err, HR_USAGE, "%s: has neither %s nor %s", path, hr_stored_single_name,
-                       hr_stored_index_name);
-    if (status == HR_OK) status = hr_file_open(inside, &file, &bytes, err);
-    if (status == HR_OK) hr_file_close(&file);
-    return status;
+    return hr_stored_check(path, err);
 }
 
 static const char *shown(const char *path)

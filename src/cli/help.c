@@ -18,17 +18,27 @@ static void print_options(const hr_cli_command *command)
     }
 }
 
+static void print_line(const hr_cli_command *command)
+{
+    char left[96], operands[HR_CLI_OPERANDS_BYTES];
+    snprintf(left, sizeof left, "%s %s", command->name, hr_cli_operands(command, operands));
+    printf("  headroom %-30s %s\n", left, command->text);
+}
+
 static void print_overview(void)
 {
     printf("headroom trains language models inside a byte budget.\n\nusage:\n");
-    for (int32_t i = 0; hr_cli_command_at(i); i++) {
-        const hr_cli_command *command = hr_cli_command_at(i);
-        char left[96], operands[HR_CLI_OPERANDS_BYTES];
-        snprintf(left, sizeof left, "%s %s", command->name, hr_cli_operands(command, operands));
-        printf("  headroom %-30s %s\n", left, command->text);
-    }
+    for (int32_t i = 0; hr_cli_command_at(i); i++) print_line(hr_cli_command_at(i));
     printf("\nheadroom COMMAND --help lists the options of a command; presets/ has recipes to\n"
            "start from: headroom plan presets/quickstart.yaml\n");
+}
+
+void hr_cli_print_group(const char *group)
+{
+    printf("usage: headroom %s COMMAND [options]\n\ncommands:\n", group);
+    for (int32_t i = 0; hr_cli_command_at(i); i++)
+        if (hr_cli_is_of_group(hr_cli_command_at(i), group)) print_line(hr_cli_command_at(i));
+    printf("\nheadroom %s COMMAND --help lists the options of a command.\n", group);
 }
 
 void hr_cli_print_help(const hr_cli_command *command)
@@ -48,19 +58,21 @@ int hr_cli_help(const hr_cli_arguments *arguments)
 {
     const char *shell = arguments->values[HR_OPTION_COMPLETION];
     const char *name = arguments->operand_count ? arguments->operands[0] : NULL;
+    const char *second = arguments->operand_count > 1 ? arguments->operands[1] : NULL;
     char two[64];
-    if (arguments->operand_count > 1) { /* a name of two words: "tokenize train" */
-        snprintf(two, sizeof two, "%.30s %.30s", name, arguments->operands[1]);
-        name = two;
-    }
+    snprintf(two, sizeof two, "%.30s%s%.30s", name ? name : "", second ? " " : "",
+             second ? second : "");
+    const hr_cli_command *command = name ? hr_cli_command_find(two) : NULL;
+    const bool group = name && !second && hr_cli_is_group(name);
     if (shell && strcmp(shell, "bash")) {
         hr_error err;
         (void)hr_fail(&err, HR_USAGE, "--completion takes bash; it was given \"%.40s\"", shell);
         return hr_cli_fail(&err);
     }
-    if (name && !hr_cli_command_find(name)) return hr_cli_fail_command(name);
+    if (name && !command && !group) return hr_cli_fail_command(name, second);
     if (shell) hr_cli_print_completion();
     else if (arguments->values[HR_OPTION_MAN]) hr_cli_print_manual();
-    else hr_cli_print_help(name ? hr_cli_command_find(name) : NULL);
+    else if (group) hr_cli_print_group(name);
+    else hr_cli_print_help(command);
     return HR_OK;
 }

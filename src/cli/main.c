@@ -17,20 +17,60 @@ int hr_cli_fail(const hr_error *err)
     return err->status;
 }
 
-int hr_cli_fail_command(const char *name)
+/* "encode, decode or train": the commands of a group, without its name. */
+static const char *list_group(const char *group, char *text, size_t bytes)
 {
-    const char *nearest = "";
-    int32_t least = INT32_MAX;
-    for (int32_t i = 0; hr_cli_command_at(i); i++) {
-        const char *known = hr_cli_command_at(i)->name;
-        const int32_t distance = hr_word_distance(name, known);
-        if (distance >= least || !hr_word_is_near(name, known)) continue;
-        least = distance;
-        nearest = known;
+    const size_t name_bytes = strlen(group) + 1;
+    int32_t last = 0;
+    size_t used = 0;
+    for (int32_t i = 0; hr_cli_command_at(i); i++)
+        if (hr_cli_is_of_group(hr_cli_command_at(i), group)) last = i;
+    for (int32_t i = 0; i <= last; i++) {
+        const hr_cli_command *command = hr_cli_command_at(i);
+        if (!hr_cli_is_of_group(command, group) || used >= bytes) continue;
+        const char *between = !used ? "" : i == last ? " or " : ", ";
+        const int wrote = snprintf(text + used, bytes - used, "%s%s", between,
+                                   command->name + name_bytes);
+        used += (size_t)wrote;
     }
+    return text;
+}
+
+/* The name most similar to `word` of the commands of a group, without the group's name, or of all
+ * commands and groups for null; an empty text when none is similar. */
+static const char *similar_command(const char *word, const char *group, char name[64])
+{
+    int32_t least = INT32_MAX;
+    *name = 0;
+    for (int32_t i = 0; hr_cli_command_at(i); i++) {
+        const hr_cli_command *command = hr_cli_command_at(i);
+        char known[64];
+        if (group && !hr_cli_is_of_group(command, group)) continue;
+        snprintf(known, sizeof known, "%s", command->name + (group ? strlen(group) + 1 : 0));
+        if (!group) known[strcspn(known, " ")] = 0;
+        const int32_t cost = hr_word_cost(word, known);
+        if (cost >= least) continue;
+        least = cost;
+        memcpy(name, known, sizeof known);
+    }
+    return name;
+}
+
+int hr_cli_fail_command(const char *name, const char *second)
+{
     hr_error err;
-    (void)hr_fail(&err, HR_USAGE, "\"%.40s\" is not a command%s%s (headroom help lists all)", name,
-                  *nearest ? "; the nearest is " : "", nearest);
+    char similar[64], list[128];
+    const bool group = hr_cli_is_group(name);
+    const char *word = group && second ? second : name;
+    similar_command(word, group ? name : NULL, similar);
+    if (group && !second)
+        (void)hr_fail(&err, HR_USAGE, "%s needs a command: %s (headroom %s --help)", name,
+                      list_group(name, list, sizeof list), name);
+    else
+        (void)hr_fail(&err, HR_USAGE,
+                      "\"%.40s\" is not a command%s%s%s%s (headroom help%s%s lists all)", word,
+                      group ? " of " : "", group ? name : "", *similar ? "; the nearest is " : "",
+                      similar, group ? " " : "", group ? name : "");
     return hr_cli_fail(&err);
 }
 
@@ -47,10 +87,15 @@ hr_status hr_cli_check_out(const char *path, hr_error *err)
     return hr_cli_check_file("out", path, err);
 }
 
+static bool is_help(const char *word)
+{
+    return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
 static int run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "help";
-    if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
+    if (is_help(name)) name = "help";
     if (!strcmp(name, "--version")) name = "version";
     int32_t words = 1; /* of the command's name: "train", "tokenize train" */
     const hr_cli_command *command = NULL;
@@ -61,7 +106,12 @@ static int run(int argc, char **argv)
         if (command) words = 2;
     }
     if (!command) command = hr_cli_command_find(name);
-    if (!command) return hr_cli_fail_command(name);
+    const char *second = argc > 2 ? argv[2] : NULL;
+    if (!command && second && hr_cli_is_group(name) && is_help(second)) {
+        hr_cli_print_group(name);
+        return HR_OK;
+    }
+    if (!command) return hr_cli_fail_command(name, second);
     hr_cli_arguments arguments;
     hr_error err;
     const int32_t count = argc > 1 + words ? argc - 1 - words : 0;

@@ -4,27 +4,36 @@
 
 #include "cli.h"
 
+/* The option of the command that `name` is most similar to, or the only one that begins with it, as
+ * with -o for --out; null: none. */
+static const char *similar_option(const hr_cli_command *command, const char *name)
+{
+    const char *similar = NULL, *begun = NULL;
+    int32_t least = INT32_MAX, begun_count = 0;
+    for (int32_t id = 0; hr_cli_option_at(id); id++) {
+        const char *known = hr_cli_option_at(id)->name;
+        if (!hr_cli_takes(command, id)) continue;
+        if (*name && !strncmp(name, known, strlen(name))) {
+            begun = known;
+            begun_count++;
+        }
+        const int32_t cost = hr_word_cost(name, known);
+        if (cost < least) similar = known;
+        least = cost < least ? cost : least;
+    }
+    return similar ? similar : begun_count == 1 ? begun : NULL;
+}
+
 static hr_status fail_option(const hr_cli_command *command, const char *word, int32_t length,
                              hr_error *err)
 {
-    const char *nearest = NULL;
-    int32_t least = INT32_MAX;
     char name[64] = "";
-    const char *bare = word + strspn(word, "-");
-    strncat(name, bare, sizeof name - 1);
+    strncat(name, word + strspn(word, "-"), sizeof name - 1);
     name[strcspn(name, "=")] = 0;
-    for (int32_t id = 0; hr_cli_option_at(id); id++) {
-        const char *known = hr_cli_option_at(id)->name;
-        const int32_t distance = hr_word_distance(name, known);
-        const bool begins = *name && !strncmp(name, known, strlen(name)); /* -o is --out */
-        if (!hr_cli_takes(command, id) || distance >= least) continue;
-        if (!begins && !hr_word_is_near(name, known)) continue;
-        least = distance;
-        nearest = known;
-    }
+    const char *similar = similar_option(command, name);
     return hr_fail(err, HR_USAGE, "%.*s is not an option of %s%s%s (headroom %s --help)", length,
-                   word, command->name, nearest ? "; the nearest is --" : "",
-                   nearest ? nearest : "", command->name);
+                   word, command->name, similar ? "; the nearest is --" : "",
+                   similar ? similar : "", command->name);
 }
 
 /* The option that `word` [length, without what follows "="] names; -1 when there is none. */

@@ -26,6 +26,7 @@ hr_status hr_session_begin(hr_session *s, hr_error *err)
         status = hr_cpu_choose("--kernels", s->request->kernels, &s->cpu_mask, err);
     if (status == HR_OK) status = hr_config_set(config, "model.from", s->request->folder, err);
     if (status == HR_OK) status = hr_config_adopt(config, err);
+    if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
     config->train.format = s->request->format;
     config->train.batch = 1;
     if (status == HR_OK) /* ids are given: any vocabulary will do */

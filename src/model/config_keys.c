@@ -231,10 +231,9 @@ int32_t hr_config_row_find(const char *name)
 /* Restricted Damerau-Levenshtein distance, three rows of the table at a time. */
 int32_t hr_word_distance(const char *a, const char *b)
 {
-    enum { LETTERS_MAX = 63 };
-    int32_t line[3][LETTERS_MAX + 1];
-    const int32_t a_count = (int32_t)strnlen(a, LETTERS_MAX);
-    const int32_t b_count = (int32_t)strnlen(b, LETTERS_MAX);
+    int32_t line[3][HR_WORD_LETTERS_MAX + 1];
+    const int32_t a_count = (int32_t)strnlen(a, HR_WORD_LETTERS_MAX);
+    const int32_t b_count = (int32_t)strnlen(b, HR_WORD_LETTERS_MAX);
     for (int32_t j = 0; j <= b_count; j++) line[0][j] = j;
     for (int32_t i = 1; i <= a_count; i++) {
         int32_t *now = line[i % 3];
@@ -257,31 +256,43 @@ static const char *last_word(const char *name)
     return dot ? dot + 1 : name;
 }
 
-/* People forget or mistake the section more often than the word, and write "batch_size" for
- * "batch": the last words are compared alone too, and a word that begins the other is close. */
-static int32_t key_distance(const char *wanted, const char *known)
+/* Whether `word` is a run of whole parts of `known`: "size" of "vocab-size". */
+static bool is_part(const char *word, const char *known)
 {
-    const char *a = last_word(wanted), *b = last_word(known);
-    const size_t shorter = (size_t)hr_min((int64_t)strlen(a), (int64_t)strlen(b));
-    const bool begins = shorter > 2 && !strncmp(a, b, shorter);
-    const int32_t words = begins && strcmp(a, b) ? 2 : hr_word_distance(a, b) + 1;
-    return (int32_t)hr_min(words, hr_word_distance(wanted, known));
+    const size_t length = strlen(word);
+    for (const char *at = strstr(known, word); at; at = strstr(at + 1, word)) {
+        const bool starts = at == known || strchr("_-. ", at[-1]);
+        if (starts && (!at[length] || strchr("_-. ", at[length]))) return true;
+    }
+    return false;
 }
 
-bool hr_word_is_near(const char *word, const char *known)
+int32_t hr_word_cost(const char *word, const char *known)
 {
-    const size_t shorter = (size_t)hr_min((int64_t)strlen(word), (int64_t)strlen(known));
-    if (shorter > 2 && !strncmp(word, known, shorter)) return true;
-    return 3 * hr_word_distance(word, known) <= (int32_t)strnlen(word, 63) + 2;
+    enum { PREFIX_LETTERS = 3, LETTERS_PER_EDIT = 3, PREFIX = 1, PART = 2 };
+    const size_t letters = strnlen(word, HR_WORD_LETTERS_MAX), known_letters = strlen(known);
+    const int32_t edits = hr_word_distance(word, known);
+    int32_t cost = LETTERS_PER_EDIT * edits <= (int32_t)letters ? edits : INT32_MAX;
+    if (letters >= PREFIX_LETTERS && !strncmp(word, known, letters))
+        cost = (int32_t)hr_min(cost, PREFIX);
+    if (known_letters >= PREFIX_LETTERS && !strncmp(word, known, known_letters))
+        cost = (int32_t)hr_min(cost, PART);
+    if (letters >= PREFIX_LETTERS && is_part(word, known)) cost = (int32_t)hr_min(cost, PART);
+    return cost == INT32_MAX ? cost : (HR_WORD_LETTERS_MAX + 1) * cost + edits;
 }
 
+/* People forget or mistake the section more often than the word, so the last words are compared,
+ * and of equally similar ones the whole name decides. In another section only the same word, or one
+ * with a single edit, is meant: not model.decoder_rank by lora.rank. */
 int32_t hr_config_distance(const char *wanted, const char *known)
 {
-    const char *last = last_word(wanted);
-    const int32_t letters = (int32_t)strnlen(last, 63);
-    const bool near = hr_word_is_near(last, last_word(known)) ||
-                      3 * hr_word_distance(wanted, known) <= letters + 2;
-    return near ? key_distance(wanted, known) : INT32_MAX;
+    const int32_t cost = hr_word_cost(last_word(wanted), last_word(known));
+    const size_t section_bytes = (size_t)(last_word(wanted) - wanted);
+    const bool same_section = !strncmp(wanted, known, section_bytes);
+    if (cost == INT32_MAX) return cost;
+    if (!same_section && hr_word_distance(last_word(wanted), last_word(known)) > 1)
+        return INT32_MAX;
+    return (HR_WORD_LETTERS_MAX + 1) * cost + hr_word_distance(wanted, known);
 }
 
 /* What other software calls it: transformers, nanoGPT, Megatron-LM. */
@@ -343,22 +354,18 @@ static const char *name_here(const char *word)
     return NULL;
 }
 
-/* Where none is near, that with the fewest edits of the whole name: mostly one of its section. */
 const char *hr_config_nearest(const char *key)
 {
-    const char *here = name_here(last_word(key));
-    if (here) return here;
-    const char *near = NULL, *far = rows[0].key.name;
-    int32_t least_near = INT32_MAX, least_far = INT32_MAX;
+    const char *nearest = name_here(last_word(key));
+    int32_t least = INT32_MAX;
+    if (nearest) return nearest;
     for (int32_t i = 0; i < ROW_COUNT; i++) {
-        const char *name = rows[i].key.name;
-        const int32_t distance = hr_config_distance(key, name), edits = hr_word_distance(key, name);
-        if (distance < least_near) near = name;
-        if (edits < least_far) far = name;
-        least_near = (int32_t)hr_min(least_near, distance);
-        least_far = (int32_t)hr_min(least_far, edits);
+        const int32_t distance = hr_config_distance(key, rows[i].key.name);
+        if (distance >= least) continue;
+        nearest = rows[i].key.name;
+        least = distance;
     }
-    return near ? near : far;
+    return nearest;
 }
 
 /* Words of a list of choices with commas between them. */
@@ -426,6 +433,8 @@ const char *hr_config_quote(const char *value, char text[48])
 hr_status hr_config_fail_unknown(const char *key, hr_error *err)
 {
     char quoted[48];
-    return hr_fail(err, HR_USAGE, "%s is not a key; the nearest is %s (headroom keys lists all)",
-                   hr_config_quote(key, quoted), hr_config_nearest(key));
+    const char *nearest = hr_config_nearest(key);
+    return hr_fail(err, HR_USAGE, "%s is not a key%s%s (headroom keys lists all)",
+                   hr_config_quote(key, quoted), nearest ? "; the nearest is " : "",
+                   nearest ? nearest : "");
 }

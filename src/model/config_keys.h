@@ -24,7 +24,7 @@ int32_t hr_config_row_find(const char *name);
 /* `value` as an error may show it: in quotes, at most 40 characters, no control characters. */
 const char *hr_config_quote(const char *value, char text[48]);
 
-/* How far a known key or section is from what a person wrote; INT32_MAX: too far to be meant. */
+/* How different a known key or section is from what a person wrote; INT32_MAX: too different. */
 int32_t hr_config_distance(const char *wanted, const char *known);
 
 /* The refusal of a key that is not in the table; names one that is near. USAGE. */

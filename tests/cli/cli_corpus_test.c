@@ -240,7 +240,7 @@ static void what_cannot_be_read_ends_with_its_code(void **state)
     assert_int_equal(run("plan recipe.yaml data.train='a weight=1; b'"), HR_USAGE);
     assert_non_null(strstr(err, "1 of 2 parts have a weight, and b has none"));
     assert_int_equal(run("data look recipe.yaml"), HR_USAGE);
-    assert_non_null(strstr(err, "\"data\" is not a command; the nearest is data inspect"));
+    assert_non_null(strstr(err, "\"look\" is not a command of data (headroom help data"));
 }
 
 int main(void)

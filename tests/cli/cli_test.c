@@ -14,6 +14,10 @@ static const char *const commands[] = { "plan",
                                         "checkpoint verify",
                                         "checkpoint prune",
                                         "data inspect",
+                                        "cache path",
+                                        "cache list",
+                                        "cache prune",
+                                        "cache clear",
                                         "pack",
                                         "convert",
                                         "generate",
@@ -40,6 +44,29 @@ static void alone_it_prints_a_short_help(void **state)
         assert_int_equal(run("%s", words[i]), HR_OK);
         assert_string_equal(err, "");
         for (int32_t j = 0; j < COMMAND_COUNT; j++) assert_non_null(strstr(out, commands[j]));
+    }
+}
+
+static void a_group_prints_its_commands(void **state)
+{
+    (void)state;
+    require_program();
+    static const char *const groups[] = { "tokenize", "data", "checkpoint", "cache" };
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        static char first[PROGRAM_TEXT_BYTES];
+        assert_int_equal(run("%s --help", groups[i]), HR_OK);
+        strcpy(first, out);
+        assert_int_equal(run("%s -h", groups[i]), HR_OK);
+        assert_string_equal(out, first);
+        assert_int_equal(run("help %s", groups[i]), HR_OK);
+        assert_string_equal(out, first);
+        for (int32_t j = 0; j < COMMAND_COUNT; j++) {
+            char line[64];
+            const size_t length = strlen(groups[i]);
+            const bool is_one = !strncmp(commands[j], groups[i], length) && commands[j][length];
+            snprintf(line, sizeof line, "\n  headroom %s ", commands[j]);
+            assert_int_equal(strstr(out, line) != NULL, is_one);
+        }
     }
 }
 
@@ -170,8 +197,25 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
         { "help trian",
           "\"trian\" is not a command; the nearest is train (headroom help lists all)" },
         { "plan", "plan needs RECIPE (headroom plan --help)" },
-        { "data",
-          "\"data\" is not a command; the nearest is data inspect (headroom help lists all)" },
+        { "data", "data needs a command: inspect (headroom data --help)" },
+        { "checkpoint",
+          "checkpoint needs a command: list, verify or prune (headroom checkpoint --help)" },
+        { "data inspct",
+          "\"inspct\" is not a command of data; the nearest is inspect (headroom help data lists "
+          "all)" },
+        { "help tokenize frobnicate",
+          "\"frobnicate\" is not a command of tokenize (headroom help tokenize lists all)" },
+        { "tokenise encode",
+          "\"tokenise\" is not a command; the nearest is tokenize (headroom help lists all)" },
+        { "generate m --temp 1",
+          "--temp is not an option of generate; the nearest is --temperature (headroom generate "
+          "--help)" },
+        { "plan tiny.yaml --temp 1", "--temp is not an option of plan (headroom plan --help)" },
+        { "tokenize train t --size 9",
+          "--size is not an option of tokenize train; the nearest is --vocab-size (headroom "
+          "tokenize train --help)" },
+        { "generate m -t 1", "-t is not an option of generate (headroom generate --help)" },
+        { "plan tiny.yaml lora.rank=4", "\"lora.rank\" is not a key (headroom keys lists all)" },
         { "data inspect", "data inspect needs RECIPE (headroom data inspect --help)" },
         { "verify", "verify needs FILE.json (headroom verify --help)" },
         { "plan tiny.yaml --bugdet 4",
@@ -302,6 +346,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(alone_it_prints_a_short_help),
+        IN_A_FOLDER(a_group_prints_its_commands),
         IN_A_FOLDER(manual_and_completion_have_what_every_help_lists),
         IN_A_FOLDER(the_first_page_lists_every_command),
         IN_A_FOLDER(the_completion_is_good_bash),

@@ -245,8 +245,8 @@ static void a_key_of_any_length_is_refused_as_unknown(void **state)
     memset(text, 'k', sizeof text);
     memcpy(text + 800, ": 4\n", 5);
     assert_refused(text, 804,
-                   "1: \"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...\" is not a key; "
-                   "the nearest is model.n_kv_heads (headroom keys lists all)");
+                   "1: \"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...\" is not a key "
+                   "(headroom keys lists all)");
 }
 
 static void a_recipe_may_have_a_mebibyte_and_not_a_byte_more(void **state)
