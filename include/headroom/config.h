@@ -145,6 +145,8 @@ typedef struct {
     /* Bit i: key i of the table was set since hr_config_default. hr_config_set keeps it, for
      * hr_config_adopt. */
     uint64_t given[HR_CONFIG_GIVEN_WORDS];
+    /* The same: key i was last set by hr_config_read. */
+    uint64_t from_recipe[HR_CONFIG_GIVEN_WORDS];
 } hr_config;
 
 typedef enum {
@@ -249,7 +251,9 @@ HR_MUST_CHECK hr_status hr_config_get(const hr_config *config, const char *key, 
 HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_error *err);
 
 /* Where model.from names a folder: takes every key of `model` but dropout from its config.json.
- * Comes after all keys are set, and before the check; without model.from it does nothing.
+ * Comes after all keys are set, and before the check; without model.from it does nothing. Where
+ * model.from was set by hr_config_set and not by a recipe, it replaces the recipe's keys of `model`,
+ * and data.tokenizer where the folder has a tokenizer.
  * Errors   USAGE    no such file; a key that was given, and not as the folder says
  *          CORRUPT  not JSON; an architecture, an option or a value that is not known: named.
  * `config` is then untouched. */

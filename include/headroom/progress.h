@@ -25,6 +25,7 @@ typedef struct {
     double tokens_per_second;
     double seconds_left; /* negative: not known yet */
     int64_t used_bytes, planned_bytes;
+    bool no_targets; /* the step predicted no token, and has no loss */
 } hr_progress_line;
 
 enum { HR_PROGRESS_BYTES = 192 };

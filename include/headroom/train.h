@@ -21,6 +21,7 @@ typedef struct {
     int64_t tokens;           /* real tokens so far */
     double seconds;           /* since the first step began */
     double tokens_per_second; /* of this step */
+    int64_t targets; /* tokens of this step that were predicted; 0: there is no loss, and it is NaN */
 } hr_train_step;
 
 typedef struct {
@@ -28,7 +29,7 @@ typedef struct {
     int64_t arena_bytes_planned, arena_bytes_used;
     int64_t process_bytes_planned, process_bytes_measured;
     int64_t steps, tokens; /* of the run, from its first step on */
-    double first_loss, last_loss;
+    double first_loss, last_loss; /* of steps that had targets; NaN: none had any */
     double valid_loss; /* NaN: not evaluated */
     double seconds;
     bool saved; /* weights were written, since the last update */
@@ -42,6 +43,7 @@ typedef struct {
     void (*planned)(void *context, const hr_plan_answer *plan);
     void (*text)(void *context, const char *line); /* a sentence about the data, the seal */
     void (*step)(void *context, const hr_train_step *step);
+    /* tokens 0: none was predicted, and loss is NaN */
     void (*evaluated)(void *context, int64_t step, double loss, int64_t tokens);
     void (*sample)(void *context, const char *text, int64_t bytes); /* as it comes */
     void (*saved)(void *context, const char *path);

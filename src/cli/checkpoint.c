@@ -42,15 +42,16 @@ static void add(screen *s, const hr_checkpoint *c)
 
 static void print(screen *s, const hr_checkpoint *c)
 {
-    char valid[32] = "-";
+    char valid[32] = "-", loss[32] = "-";
     if (!s->told++) printf("%10s %15s %15s %9s %9s\n", "step", "tokens", "bytes", "loss", "valid");
     if (c->problem) {
         printf("%10lld damaged: %s\n", (long long)c->step, c->problem);
         return;
     }
     if (isfinite(c->valid_loss)) snprintf(valid, sizeof valid, "%.4f", c->valid_loss);
-    printf("%10lld %15lld %15lld %9.4f %9s%s%s\n", (long long)c->step, (long long)c->tokens,
-           (long long)c->bytes, c->last_loss, valid, c->is_best ? "  best" : "",
+    if (isfinite(c->last_loss)) snprintf(loss, sizeof loss, "%.4f", c->last_loss);
+    printf("%10lld %15lld %15lld %9s %9s%s%s\n", (long long)c->step, (long long)c->tokens,
+           (long long)c->bytes, loss, valid, c->is_best ? "  best" : "",
            s->thorough ? "  whole" : "");
 }
 

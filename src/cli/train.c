@@ -109,6 +109,7 @@ static void show_step(void *context, const hr_train_step *step)
     const hr_progress_line line = { .step = step->step,
                                     .steps = step->steps,
                                     .loss = step->loss,
+                                    .no_targets = step->targets == 0,
                                     .tokens_per_second = step->tokens_per_second,
                                     .seconds_left = seconds_left(step),
                                     .used_bytes = hr_progress_resident_bytes(),
@@ -127,8 +128,12 @@ static void show_step(void *context, const hr_train_step *step)
 static void show_evaluated(void *context, int64_t step, double loss, int64_t tokens)
 {
     char line[128];
-    snprintf(line, sizeof line, "step %lld  validation loss %.4f over %lld tokens", (long long)step,
-             loss, (long long)tokens);
+    if (tokens)
+        snprintf(line, sizeof line, "step %lld  validation loss %.4f over %lld tokens",
+                 (long long)step, loss, (long long)tokens);
+    else
+        snprintf(line, sizeof line, "step %lld  no validation loss: no token was a target",
+                 (long long)step);
     show_text(context, line);
 }
 

@@ -110,6 +110,7 @@ hr_status hr_config_set(hr_config *config, const char *key, const char *value, h
     }
     memcpy((char *)config + row->offset, &parsed, (size_t)row->bytes);
     config->given[index / 64] |= UINT64_C(1) << index % 64;
+    config->from_recipe[index / 64] &= ~(UINT64_C(1) << index % 64);
     return HR_OK;
 }
 
@@ -235,4 +236,5 @@ void hr_config_default(hr_config *config)
         HR_ASSERT(hr_config_set(config, key->name, key->default_text, NULL) == HR_OK);
     }
     memset(config->given, 0, sizeof config->given);
+    memset(config->from_recipe, 0, sizeof config->from_recipe);
 }

@@ -17,10 +17,18 @@ static bool is_free(const char *name)
            !strcmp(name, "model.dropout");
 }
 
-static bool is_given(const hr_config *config, const char *name)
+static bool bit(const uint64_t *bits, const char *name)
 {
     const int32_t row = hr_config_row_find(name);
-    return config->given[row / 64] >> row % 64 & 1;
+    return bits[row / 64] >> row % 64 & 1;
+}
+
+/* Whether a key counts as given beside model.from: a recipe's key gives way to a folder that was
+ * named outside of it, on the command line. */
+static bool is_given(const hr_config *config, const char *name)
+{
+    const bool named_outside = !bit(config->from_recipe, "model.from");
+    return bit(config->given, name) && !(named_outside && bit(config->from_recipe, name));
 }
 
 /* Text is read as the model reads it, unless somebody says otherwise. */
@@ -40,14 +48,14 @@ hr_status hr_config_adopt(hr_config *config, hr_error *err)
     for (int32_t i = 0; i < hr_config_row_count() && status == HR_OK; i++) {
         const char *name = hr_config_key(i)->name;
         char mine[HR_PATH_BYTES], theirs[HR_PATH_BYTES];
-        if (is_free(name) || !(config->given[i / 64] >> i % 64 & 1)) continue;
+        if (is_free(name) || !is_given(config, name)) continue;
         const bool read = hr_config_get(config, name, mine, sizeof mine, NULL) == HR_OK &&
                           hr_config_get(&adopted, name, theirs, sizeof theirs, NULL) == HR_OK;
         HR_ASSERT(read);
         if (strcmp(mine, theirs))
             status = hr_fail(err, HR_USAGE,
                              "%s is given as %.40s, and the model in %.200s has %.40s; leave the "
-                             "key out",
+                             "key out, or type model.from= to build a new model",
                              name, mine, config->model.from, theirs);
     }
     if (status != HR_OK) return status;

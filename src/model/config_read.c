@@ -241,11 +241,19 @@ static hr_status take_event(void *context, const yaml_event_t *event, int64_t li
     }
 }
 
+/* What was read, with a bit for each key that this recipe set. */
+static void take_config(const reader *r, hr_config *config)
+{
+    *config = r->config;
+    for (int32_t i = 0; i < hr_config_row_count(); i++)
+        if (r->key_line[i]) config->from_recipe[i / 64] |= UINT64_C(1) << i % 64;
+}
+
 hr_status hr_config_read_open(hr_config *config, int file, const char *path, hr_error *err)
 {
     reader r = { .config = *config, .err = err, .path = path };
     const hr_status status = hr_yaml_read_open(file, path, "recipe", take_event, &r, err);
-    if (status == HR_OK) *config = r.config;
+    if (status == HR_OK) take_config(&r, config);
     return status;
 }
 
@@ -253,6 +261,6 @@ hr_status hr_config_read(hr_config *config, const char *path, hr_error *err)
 {
     reader r = { .config = *config, .err = err, .path = path };
     const hr_status status = hr_yaml_read(path, "recipe", take_event, &r, err);
-    if (status == HR_OK) *config = r.config;
+    if (status == HR_OK) take_config(&r, config);
     return status;
 }

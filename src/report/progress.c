@@ -34,12 +34,13 @@ static void print_duration(double seconds, char text[24])
 int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES])
 {
     const double mebibyte = 1048576.0;
-    char left[24];
+    char left[24], loss[48] = "no targets";
     print_duration(line->seconds_left, left);
+    if (!line->no_targets) snprintf(loss, sizeof loss, "loss %.4f", line->loss);
     const int32_t length = snprintf(
         text, HR_PROGRESS_BYTES,
-        "step %lld/%lld  loss %.4f  %.0f tokens/s  %s left  memory %.1f/%.1f MiB",
-        (long long)line->step, (long long)line->steps, line->loss, line->tokens_per_second, left,
+        "step %lld/%lld  %s  %.0f tokens/s  %s left  memory %.1f/%.1f MiB",
+        (long long)line->step, (long long)line->steps, loss, line->tokens_per_second, left,
         (double)line->used_bytes / mebibyte, (double)line->planned_bytes / mebibyte);
     return (int32_t)hr_min(length, HR_PROGRESS_BYTES - 1);
 }

@@ -169,14 +169,15 @@ hr_status hr_tensorboard_write_step(hr_tensorboard *board, double wall_seconds,
                                     const hr_metrics_step *step, hr_error *err)
 {
     if (board->fd < 0) return HR_OK;
-    scalar scalars[SCALARS_MAX] = { { "loss", step->loss },
-                                    { "lr", step->lr },
-                                    { "grad_norm", step->grad_norm },
-                                    { "tokens_per_second", step->tokens_per_second } };
-    int32_t count = 4;
+    scalar scalars[SCALARS_MAX];
+    int32_t count = 0;
+    if (!step->no_targets) scalars[count++] = (scalar){ "loss", step->loss };
+    scalars[count++] = (scalar){ "lr", step->lr };
+    scalars[count++] = (scalar){ "grad_norm", step->grad_norm };
+    scalars[count++] = (scalar){ "tokens_per_second", step->tokens_per_second };
     if (step->fraction_of_ceiling > 0)
         scalars[count++] = (scalar){ "fraction_of_ceiling", step->fraction_of_ceiling };
-    if (step->pulls) scalars[count++] = (scalar){ "z_loss", step->z_loss };
+    if (step->pulls && !step->no_targets) scalars[count++] = (scalar){ "z_loss", step->z_loss };
     return write_scalars(board, wall_seconds, step->step, scalars, count, err);
 }
 

@@ -305,6 +305,36 @@ hr_status hr_batches_targets(hr_batches *batches, int64_t step, int64_t *targets
     return HR_OK;
 }
 
+/* Whether a shard, or what is there in its place, has a target. */
+static hr_status find_target(hr_batches *b, int32_t index, bool *found, hr_error *err)
+{
+    hr_shard *shard = b->shards[index];
+    const hr_shard_info *info = shard ? hr_shard_view(shard) : NULL;
+    int64_t count = 0, windows = shard ? b->windows[index] : b->rows.count;
+    if (b->fixed) windows = hr_min(windows, b->batch);
+    if (info && info->masked >= info->tokens) windows = 0;
+    hr_status status = HR_OK;
+    for (int64_t w = 0; w < windows && count == 0 && status == HR_OK; w++)
+        status = shard ? mask_window(b, shard, w, NULL, &count, err)
+                       : b->rows.read(b->rows.context, w, NULL, NULL, &count, err);
+    *found = count > 0;
+    return status;
+}
+
+hr_status hr_batches_check_targets(hr_batches *batches, const char *name, hr_error *err)
+{
+    const int32_t shards = (int32_t)hr_max(batches->mixture.count, 1);
+    for (int32_t i = 0; i < shards; i++) {
+        bool found;
+        const hr_status status = find_target(batches, i, &found, err);
+        if (status != HR_OK || found) return status;
+    }
+    return hr_fail(err, HR_CORRUPT,
+                   "%.300s: has %lld tokens and no target: each token is masked, such as those of a "
+                   "prompt, or has no token after it; give text with tokens to predict",
+                   name, (long long)batches->shape.tokens);
+}
+
 /* ---- documents */
 
 static hr_status begins_of(const hr_batches *b, place at, int32_t *begins, hr_error *err)

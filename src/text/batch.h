@@ -97,6 +97,13 @@ HR_MUST_CHECK hr_status hr_batches_fill(hr_batches *batches, int64_t step, int64
 HR_MUST_CHECK hr_status hr_batches_targets(hr_batches *batches, int64_t step,
                                            int64_t *targets_count, hr_error *err);
 
+/* That some window or row has a target: without one there is nothing to learn, or to evaluate.
+ *   name  of the text, for the sentence
+ * Errors   CORRUPT  there is none. As hr_batches_fill.
+ * Cost     of text without masks none; else marks are read up to the first target. */
+HR_MUST_CHECK hr_status hr_batches_check_targets(hr_batches *batches, const char *name,
+                                                 hr_error *err);
+
 /* Where the documents begin that the tokens of these rows belong to, as hr_batches_fill takes them.
  *
  *   begins  [rows, T] out: the index in its row of the first token of the same document, 0 where

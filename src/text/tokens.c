@@ -3,6 +3,7 @@
 #define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
 #include "text/tokens.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -36,6 +37,8 @@ struct hr_tokens {
 };
 
 /* ---- what a file is */
+
+static const char vocabulary_name[] = "vocab.json", merges_name[] = "merges.txt";
 
 static int64_t kept_bytes(const hr_tokenizer_source *source)
 {
@@ -92,20 +95,37 @@ hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts
     return status;
 }
 
+/* The name under which a folder has the tokenizer's file. */
+static const char *name_of(const hr_tokenizer_source *source)
+{
+    const char *slash = strrchr(source->path, '/');
+    return source->form == HR_TOKENIZER_JSON   ? "tokenizer.json"
+           : source->form == HR_TOKENIZER_PAIR ? vocabulary_name
+           : slash                             ? slash + 1
+                                               : source->path;
+}
+
+hr_status hr_tokens_origin(const char *path, const char *name, char *origin, int64_t bytes,
+                           hr_error *err)
+{
+    hr_tokenizer_source source;
+    const hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    if (status != HR_OK) return status;
+    const bool merges = source.form == HR_TOKENIZER_PAIR && !strcmp(name, merges_name);
+    const bool found = merges || !strcmp(name, name_of(&source));
+    snprintf(origin, (size_t)bytes, "%s", merges ? source.merges : found ? source.path : "");
+    return HR_OK;
+}
+
 hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *staging,
                                hr_error *err)
 {
     hr_tokenizer_source source;
     hr_status status = hr_tokenizer_look(&source, path, NULL, err);
     if (status != HR_OK) return status;
-    const char *slash = strrchr(source.path, '/');
-    const char *name = source.form == HR_TOKENIZER_JSON   ? "tokenizer.json"
-                       : source.form == HR_TOKENIZER_PAIR ? "vocab.json"
-                       : slash                            ? slash + 1
-                                                          : source.path;
-    status = hr_file_copy(source.path, folder, name, staging, HR_TOKENS_STAGING, err);
+    status = hr_file_copy(source.path, folder, name_of(&source), staging, HR_TOKENS_STAGING, err);
     if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
-        status = hr_file_copy(source.merges, folder, "merges.txt", staging, HR_TOKENS_STAGING, err);
+        status = hr_file_copy(source.merges, folder, merges_name, staging, HR_TOKENS_STAGING, err);
     return status;
 }
 

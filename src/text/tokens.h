@@ -31,6 +31,11 @@ HR_MUST_CHECK hr_status hr_tokens_identify(const char *path, uint8_t *staging,
 HR_MUST_CHECK hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *staging,
                                              hr_error *err);
 
+/* The file that hr_tokens_take_along copies into a folder under `name`, into origin [bytes]; an
+ * empty text: it copies none of that name. Errors as hr_tokenizer_look. */
+HR_MUST_CHECK hr_status hr_tokens_origin(const char *path, const char *name, char *origin,
+                                         int64_t bytes, hr_error *err);
+
 typedef struct hr_tokens hr_tokens;
 
 /* Takes ids in their order. */

@@ -201,12 +201,21 @@ static hr_status report_bad(hr_trainer *trainer, hr_guard_verdict verdict, hr_er
     return hr_trainer_diverged(trainer, what, err);
 }
 
+/* The sums of no token are 0, which would pass for a perfect loss. */
+static hr_status report_no_targets(hr_trainer *trainer, const hr_call *call)
+{
+    trainer->loss = trainer->z_loss = (double)NAN;
+    trainer->grad_norm = call->in[1] ? *(const double *)call->in[1] : (double)NAN;
+    return HR_OK;
+}
+
 /* Where updates consume gradients and wait for no norm, a first report knows the loss alone: before
  * the first weight changes. */
 static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
     const double *sums = call->in[0], targets = (double)hr_max(trainer->targets, 1);
     const bool pulls = trainer->config->train.z_loss > 0;
+    if (trainer->targets == 0) return report_no_targets(trainer, call);
     trainer->loss = without_sign_of_nan(sums[0] / targets);
     trainer->z_loss = pulls ? without_sign_of_nan(sums[1] / targets) : 0;
     trainer->grad_norm = call->in[1] ? without_sign_of_nan(*(const double *)call->in[1])
@@ -233,8 +242,10 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
     case HR_OP_pick: return pick(trainer, call);
     case HR_OP_report:
         if (loop != trainer->evaluation) return report(trainer, call, err);
-        trainer->evaluation_loss = without_sign_of_nan(
-            *(const double *)call->in[0] / (double)hr_max(trainer->evaluated_tokens, 1));
+        trainer->evaluation_loss = trainer->evaluated_tokens
+                                       ? without_sign_of_nan(*(const double *)call->in[0] /
+                                                             (double)trainer->evaluated_tokens)
+                                       : (double)NAN;
         return HR_OK;
     case HR_OP_save: return save(trainer, call, err);
     default: return hr_fail(err, HR_FAILURE, "step %d is no step of the host", step);

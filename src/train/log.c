@@ -85,6 +85,7 @@ void hr_log_evaluation(hr_log *log, int64_t step, double valid_loss, int64_t tok
 {
     hr_error err;
     note(log, hr_metrics_write_evaluation(&log->log, step, valid_loss, tokens, &err), &err);
+    if (tokens == 0) return; /* a chart has no point where there is no loss */
     note(log,
          hr_tensorboard_write_evaluation(&log->board, hr_clock_wall_seconds(), step, valid_loss,
                                          &err),

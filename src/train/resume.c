@@ -9,6 +9,7 @@
 #include "ckpt/recipe.h"
 #include "ckpt/weights.h"
 #include "model/config_keys.h"
+#include "train/folder.h"
 #include "train/log.h"
 
 static void tell(const hr_train_options *options, const char *line)
@@ -205,6 +206,24 @@ static hr_status check_gone(const hr_config *config, const hr_train_options *opt
                    out);
 }
 
+/* A run that begins at step 0 loses no other model's files, and mixes with none. What shows that
+ * the model is an earlier run's: a checkpoint, the save that its log has, or a log beside an empty
+ * checkpoints/, which is what --fresh leaves when it is killed at once. */
+static hr_status check_begin(const hr_config *config, const hr_train_options *options,
+                             const char *shelf, hr_error *err)
+{
+    char log[HR_PATH_BYTES + 32];
+    int64_t newest = -1;
+    hr_status status = check_gone(config, options, err);
+    if (status == HR_OK) status = hr_shelf_newest(shelf, INT64_MAX, &newest, err);
+    if (status == HR_OK)
+        status = hr_path_join(config->train.out, hr_log_name, log, sizeof log, err);
+    if (status != HR_OK) return status;
+    const bool is_run = newest >= 0 || hr_metrics_has_save(log) ||
+                        (hr_file_exists(shelf) && hr_file_exists(log));
+    return hr_folder_check(config, options, is_run, err);
+}
+
 hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options, int *lock,
                           hr_resume *resume, hr_error *err)
 {
@@ -213,10 +232,10 @@ hr_status hr_resume_enter(const hr_config *config, const hr_train_options *optio
     if (status != HR_OK || !config->train.out[0]) return status;
     status = hr_shelf_path(config->train.out, shelf, err);
     if (status != HR_OK) return status;
-    if (!hr_file_exists(shelf)) return check_gone(config, options, err);
+    if (!hr_file_exists(shelf)) return check_begin(config, options, shelf, err);
     status = hr_shelf_lock(config->train.out, lock, err);
     if (status == HR_OK) status = find(shelf, config, options, resume, err);
-    return status == HR_OK && !resume->found ? check_gone(config, options, err) : status;
+    return status == HR_OK && !resume->found ? check_begin(config, options, shelf, err) : status;
 }
 
 hr_status hr_resume_check_shelf(const hr_config *config, hr_error *err)

@@ -22,7 +22,7 @@ typedef struct {
  *   resume  out; not found: there are no checkpoints, or options->fresh
  *
  * Errors   USAGE    the recipe is another; another run is in the folder; a run was, and all its
- *                   checkpoints are gone
+ *                   checkpoints are gone; the folder has another model, as hr_folder_check
  *          CORRUPT  there are checkpoints, and none of them is whole
  *          INTERRUPTED, FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options,

@@ -38,7 +38,8 @@ static hr_status open_some(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_
         status = hr_rows_open(rows, r->config, !desc->training, r->options, desc, err);
     const int64_t bytes = hr_batches_bytes(desc->mixture.count ? desc->mixture.count : 1);
     void *memory = hr_region_take(&r->run_region, bytes, 1);
-    return status == HR_OK ? hr_batches_open(batches, memory, desc, err) : status;
+    if (status == HR_OK) status = hr_batches_open(batches, memory, desc, err);
+    return status == HR_OK ? hr_batches_check_targets(*batches, desc->name, err) : status;
 }
 
 static hr_status open_batches(run *r, hr_error *err)
@@ -329,7 +330,10 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
                            .lock = &r.lock,
                            .result = result,
                            .begun_ns = hr_clock_ns(),
-                           .state = { .valid_loss = NAN, .best_loss = NAN },
+                           .state = { .first_loss = NAN,
+                                      .last_loss = NAN,
+                                      .valid_loss = NAN,
+                                      .best_loss = NAN },
                            .train_rows.file = -1,
                            .valid_rows.file = -1 } };
     const hr_status status = whole_run(&r, err);

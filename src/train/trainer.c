@@ -153,6 +153,7 @@ static void log_step(hr_trainer *trainer, double rate)
                                    .tokens = state->tokens,
                                    .tokens_per_second = rate,
                                    .seconds = trainer->result->seconds,
+                                   .no_targets = trainer->targets == 0,
                                    .pulls = trainer->config->train.z_loss > 0,
                                    .z_loss = trainer->z_loss,
                                    .fraction_of_ceiling = rate * trainer->ceiling_seconds };
@@ -167,14 +168,23 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
     const int64_t now_ns = hr_clock_ns();
     state->step++;
     state->tokens += trainer->targets;
-    if (state->step == 1) state->first_loss = trainer->loss;
-    state->last_loss = trainer->loss;
+    if (trainer->targets) {
+        if (isnan(state->first_loss)) state->first_loss = trainer->loss;
+        state->last_loss = trainer->loss;
+    }
     state->seconds = trainer->seconds_before + (double)(now_ns - trainer->start_ns) * 1e-9;
     hr_trainer_take_result(result, state);
     result->saved = trainer->is_saved = false;
     const double rate = (double)trainer->targets * 1e9 / (double)hr_max(now_ns - before_ns, 1);
-    const hr_train_step told = { state->step,        state->steps,  trainer->loss,   trainer->lr,
-                                 trainer->grad_norm, state->tokens, result->seconds, rate };
+    const hr_train_step told = { .step = state->step,
+                                 .steps = state->steps,
+                                 .loss = trainer->loss,
+                                 .lr = trainer->lr,
+                                 .grad_norm = trainer->grad_norm,
+                                 .tokens = state->tokens,
+                                 .seconds = result->seconds,
+                                 .tokens_per_second = rate,
+                                 .targets = trainer->targets };
     if (events->step) events->step(events->context, &told);
     log_step(trainer, rate);
 }
@@ -220,7 +230,7 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
 
 /* ---- what comes between steps */
 
-/* Less than any before it, or that is no number: then nothing is known. */
+/* The best so far has the least loss. One without targets has none, and is not asked here. */
 static void note_evaluation(hr_trainer *trainer)
 {
     hr_run_state *state = &trainer->state;
@@ -232,7 +242,6 @@ static void note_evaluation(hr_trainer *trainer)
     }
     const int64_t patience = trainer->config->train.patience;
     state->ended = patience > 0 && state->waited >= patience;
-    trainer->is_saved = false;
 }
 
 static hr_status evaluate(hr_trainer *trainer, hr_error *err)
@@ -250,13 +259,14 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     if (status != HR_OK) return status;
     trainer->result->valid_loss = trainer->state.valid_loss = trainer->evaluation_loss;
     trainer->state.evaluated = trainer->state.step;
-    note_evaluation(trainer);
+    trainer->is_saved = false;
+    if (trainer->evaluated_tokens) note_evaluation(trainer);
     if (events->evaluated)
         events->evaluated(events->context, trainer->state.step, trainer->evaluation_loss,
                           trainer->evaluated_tokens);
     hr_log_evaluation(&trainer->log, trainer->state.step, trainer->evaluation_loss,
                       trainer->evaluated_tokens);
-    if (isfinite(trainer->evaluation_loss)) return HR_OK;
+    if (!trainer->evaluated_tokens || isfinite(trainer->evaluation_loss)) return HR_OK;
     char what[128];
     snprintf(what, sizeof what, "step %lld: the validation loss is %g over %lld tokens",
              (long long)trainer->state.step, trainer->evaluation_loss,

@@ -283,6 +283,23 @@ static void every_number_of_every_step_is_there(void **state)
     }
 }
 
+static void a_step_without_targets_has_no_point_for_its_loss(void **state)
+{
+    (void)state;
+    hr_tensorboard board;
+    hr_error err;
+    const hr_metrics_step step = {
+        .step = 1, .loss = NAN, .lr = 0.5, .no_targets = true, .pulls = true
+    };
+    open_board(&board, 1, noon);
+    good(hr_tensorboard_write_step(&board, noon, &step, &err), &err);
+    close_board(&board);
+    read_whole(board.name);
+    assert_int_equal(file.event_count, 3);
+    assert_int_equal(file.events[2].count, 3);
+    same(get(&file.events[2], "lr"), 0.5);
+}
+
 static void every_start_is_a_file_behind_the_others_that_names_its_step(void **state)
 {
     (void)state;
@@ -487,6 +504,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_number_of_every_step_is_there, make_folder,
                                         drop_folder),
+        cmocka_unit_test_setup_teardown(a_step_without_targets_has_no_point_for_its_loss,
+                                        make_folder, drop_folder),
         cmocka_unit_test_setup_teardown(every_start_is_a_file_behind_the_others_that_names_its_step,
                                         make_folder, drop_folder),
         cmocka_unit_test_setup_teardown(events_gather_until_they_are_due, make_folder, drop_folder),

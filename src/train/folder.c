@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/folder.c - each name in the folder: part of a model or not, and what this run does with
+ * it. */
+#include "train/folder.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "ckpt/companions.h"
+#include "ckpt/shelf.h"
+#include "ckpt/weights.h"
+#include "text/tokens.h"
+
+typedef struct {
+    const hr_config *config;
+    const char *folder;
+    bool is_average; /* the folder gets weights and config.json, and nothing else */
+    bool is_run;
+    char replaced[HR_NAME_BYTES]; /* a file of another model that the run would replace, */
+    char left[HR_NAME_BYTES];     /* and one that it would leave where it is; empty: none */
+    hr_status status;
+    hr_error *err;
+} checking;
+
+static bool begins(const char *name, const char *with)
+{
+    return !strncmp(name, with, strlen(with));
+}
+
+/* Weights as the field names them: whole, in shards, or in another format. */
+static bool is_weights(const char *name)
+{
+    static const char *const others[] = { "pytorch_model", "adapter_model", "tf_model",
+                                          "flax_model", "consolidated" };
+    if (begins(name, "model") && strstr(name, ".safetensors")) return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (begins(name, others[i]) && strchr(name, '.')) return true;
+    return false;
+}
+
+static bool is_published(const char *name)
+{
+    return !strcmp(name, hr_kept_name(HR_KEPT_WEIGHTS)) || !strcmp(name, hr_weights_config_name);
+}
+
+/* Texts and tokenizers may lie in the run's folder. */
+static bool is_input(const hr_config *config, const char *path)
+{
+    const hr_config_data data = hr_config_data_of(config);
+    const char *const inputs[] = { data.train_text, data.train_rows, data.valid_text,
+                                   data.valid_rows, config->data.tokenizer };
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (*inputs[i] && hr_file_is_one(path, inputs[i])) return true;
+    return false;
+}
+
+/* The file that the run copies into train.out under that name; an empty path: there is none. */
+static hr_status find_origin(const hr_config *config, const char *name, char path[PATH_MAX],
+                             hr_error *err)
+{
+    *path = 0;
+    if (!strcmp(name, "generation_config.json")) {
+        if (!config->model.from[0]) return HR_OK;
+        const hr_status status = hr_path_join(config->model.from, name, path, PATH_MAX, err);
+        if (status == HR_OK && !hr_file_exists(path)) *path = 0;
+        return status;
+    }
+    if (hr_config_tokenizer(config) != HR_TOKENIZER_FILE) return HR_OK;
+    return hr_tokens_origin(config->data.tokenizer, name, path, PATH_MAX, err);
+}
+
+/* Whether two files have the same bytes. What cannot be read is another file. */
+static bool is_same(const char *path, const char *other)
+{
+    char a[4096], b[4096];
+    int files[2] = { -1, -1 };
+    int64_t bytes[2];
+    hr_error ignored;
+    bool same = hr_file_open(path, &files[0], &bytes[0], &ignored) == HR_OK &&
+                hr_file_open(other, &files[1], &bytes[1], &ignored) == HR_OK &&
+                bytes[0] == bytes[1];
+    for (int64_t at = 0; same && at < bytes[0]; at += (int64_t)sizeof a) {
+        const int64_t part = hr_min((int64_t)sizeof a, bytes[0] - at);
+        same = hr_file_read(files[0], path, at, a, part, &ignored) == HR_OK &&
+               hr_file_read(files[1], other, at, b, part, &ignored) == HR_OK &&
+               !memcmp(a, b, (size_t)part);
+    }
+    hr_file_close(&files[0]);
+    hr_file_close(&files[1]);
+    return same;
+}
+
+/* Whether the first name is to be told rather than the second: weights before all else, and then
+ * by the alphabet, since the order of a folder is the file system's. */
+static bool comes_first(const char *name, const char *other)
+{
+    const bool weights = is_weights(name);
+    return weights != is_weights(other) ? weights : strcmp(name, other) < 0;
+}
+
+static void note(char noted[HR_NAME_BYTES], const char *name)
+{
+    if (!*noted || comes_first(name, noted)) snprintf(noted, HR_NAME_BYTES, "%s", name);
+}
+
+/* A run that was killed before its first checkpoint leaves a lock, and beside it the vocabulary
+ * that it made of its text. */
+static bool is_own_vocabulary(const checking *c, const char *name)
+{
+    char lock[PATH_MAX];
+    return hr_config_tokenizer(c->config) == HR_TOKENIZER_WORDS &&
+           !strcmp(name, "tokenizer.json") &&
+           (c->is_run || (hr_path_join(c->folder, "lock", lock, sizeof lock, NULL) == HR_OK &&
+                          hr_file_exists(lock)));
+}
+
+/* Not inlined: paths are long, and the stack is planned. */
+static __attribute__((noinline)) void check_file(checking *c, const char *name)
+{
+    char path[PATH_MAX], origin[PATH_MAX];
+    c->status = hr_path_join(c->folder, name, path, sizeof path, c->err);
+    if (c->status != HR_OK || is_input(c->config, path)) return;
+    if (is_published(name)) {
+        if (!c->is_run) note(c->replaced, name);
+        return;
+    }
+    if (is_own_vocabulary(c, name)) return;
+    *origin = 0;
+    if (!c->is_average && !is_weights(name))
+        c->status = find_origin(c->config, name, origin, c->err);
+    if (c->status != HR_OK || (*origin && is_same(path, origin))) return;
+    if (*origin) c->status = hr_file_check_place(path, c->err);
+    if (!*origin) note(c->left, name);
+    else if (!c->is_run) note(c->replaced, name);
+}
+
+static bool take_name(void *context, const char *name)
+{
+    checking *c = context;
+    if (is_weights(name) || hr_companions_have(name)) check_file(c, name);
+    return c->status == HR_OK;
+}
+
+/* Says what --fresh replaces. */
+static void tell_replaced(const checking *c, const hr_train_options *options)
+{
+    char line[HR_SHELF_PATH_BYTES + HR_NAME_BYTES + 128];
+    if (!options->events.trouble) return;
+    snprintf(line, sizeof line, "--fresh: this run replaces %.1000s/%s, which is another model's",
+             c->folder, c->replaced);
+    options->events.trouble(options->events.context, line);
+}
+
+static hr_status check(checking *c, const hr_train_options *options)
+{
+    if (!hr_file_exists(c->folder)) return HR_OK;
+    hr_error unread;
+    const hr_status listed = hr_directory_list(c->folder, take_name, c, &unread);
+    if (c->status != HR_OK) return c->status;
+    if (listed != HR_OK) return hr_fail(c->err, listed, "%s", unread.message);
+    if (*c->left)
+        return hr_fail(c->err, HR_USAGE,
+                       "%.300s has %.100s, which is not this run's: training would mix it with the "
+                       "new weights; move it away or give another --out",
+                       c->folder, c->left);
+    if (!*c->replaced) return HR_OK;
+    if (options->fresh) {
+        tell_replaced(c, options);
+        return HR_OK;
+    }
+    return hr_fail(c->err, HR_USAGE,
+                   "%.300s has %.100s, which is not this run's; give another --out, or type "
+                   "--fresh to replace it",
+                   c->folder, c->replaced);
+}
+
+hr_status hr_folder_check(const hr_config *config, const hr_train_options *options, bool is_run,
+                          hr_error *err)
+{
+    char average[HR_SHELF_PATH_BYTES];
+    checking c = {
+        .config = config, .folder = config->train.out, .is_run = is_run, .err = err
+    };
+    hr_status status = check(&c, options);
+    if (status != HR_OK || config->train.average <= 0) return status;
+    status = hr_path_join(config->train.out, "average", average, sizeof average, err);
+    c.folder = average;
+    c.is_average = true;
+    *c.replaced = *c.left = 0;
+    return status == HR_OK ? check(&c, options) : status;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_out_folder_test.c - a model in --out that is not the run's: it is never lost unasked, and never
+ * mixed with the run's weights. */
+#include "headroom/status.h"
+#include "support/program.h"
+
+static const char train[] = "train tiny.yaml data.train=text.txt --out";
+
+static void shell(const char *command)
+{
+    assert_int_equal(system(command), 0);
+}
+
+static void prepare(const char *command)
+{
+    put_tiny_and_text();
+    shell("rm -rf folder && mkdir folder");
+    shell(command);
+    shell("rm -rf kept && cp -a folder kept");
+}
+
+static void expect_left(const char *arguments, const char *said)
+{
+    const int code = run("%s folder %s", train, arguments);
+    if (code != HR_USAGE || !strstr(err, said)) fail_msg("%d: %s", code, err);
+    shell("diff -r --no-dereference folder kept");
+}
+
+#define ANOTHER_MODEL "cd folder && echo '{}' >config.json && echo weights >model.safetensors"
+
+static void another_model_is_replaced_only_by_fresh(void **state)
+{
+    (void)state;
+    require_program();
+    prepare(ANOTHER_MODEL);
+    expect_left("", "headroom: folder has model.safetensors, which is not this run's; give another "
+                    "--out, or type --fresh to replace it\n");
+    assert_int_equal(run("%s folder --fresh", train), HR_OK);
+    assert_string_equal(err, "headroom: --fresh: this run replaces folder/model.safetensors, which "
+                             "is another model's\n");
+    assert_int_equal(run("%s folder", train), HR_OK);
+    assert_non_null(strstr(out, "the run is complete"));
+    assert_int_equal(run("%s folder --fresh", train), HR_OK); /* of its own model nothing is said */
+    assert_string_equal(err, "");
+}
+
+static void files_that_a_run_would_replace_are_refused(void **state)
+{
+    static const char *const names[] = { "config.json", "model.safetensors" };
+    (void)state;
+    require_program();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char command[128], said[128];
+        snprintf(command, sizeof command, "echo >folder/%s", names[i]);
+        prepare(command);
+        snprintf(said, sizeof said, "headroom: folder has %s, which is not this run's; give ",
+                 names[i]);
+        expect_left("", said);
+    }
+}
+
+/* Fresh or not: nobody could tell afterwards which of the files belong together. */
+static void files_that_a_run_would_mix_with_its_own_are_refused(void **state)
+{
+    static const char *const names[] = { "model-00001-of-00002.safetensors",
+                                         "model.safetensors.index.json",
+                                         "pytorch_model.bin",
+                                         "pytorch_model-00001-of-00002.bin",
+                                         "adapter_model.safetensors",
+                                         "tokenizer.json",
+                                         "vocab.json",
+                                         "merges.txt",
+                                         "tokenizer.model",
+                                         "tokenizer_config.json",
+                                         "generation_config.json" };
+    (void)state;
+    require_program();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char command[128], said[256];
+        snprintf(command, sizeof command, "%s && echo >%s", ANOTHER_MODEL, names[i]);
+        prepare(command);
+        snprintf(said, sizeof said,
+                 "headroom: folder has %s, which is not this run's: training would mix it with the "
+                 "new weights; move it away or give another --out\n",
+                 names[i]);
+        expect_left("", said);
+        expect_left("--fresh", said);
+    }
+}
+
+static void links_to_another_model_are_refused(void **state)
+{
+    static const struct {
+        const char *command, *said;
+    } cases[] = {
+        { "echo >there && ln -s ../there folder/model.safetensors",
+          "folder/model.safetensors: there is a symbolic link" },
+        { "ln -s /nowhere folder/config.json", "folder/config.json: there is a symbolic link" },
+        { "ln -s /nowhere folder/tokenizer.json", "folder has tokenizer.json, which is not" },
+        { "ln -s /nowhere folder/pytorch_model.bin", "folder has pytorch_model.bin, which is not" },
+    };
+    (void)state;
+    require_program();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        prepare(cases[i].command);
+        expect_left("", cases[i].said);
+        expect_left("--fresh", cases[i].said);
+    }
+    /* Through a link to its folder a model is as it is without. */
+    prepare(ANOTHER_MODEL);
+    shell("ln -sfn folder link");
+    assert_int_equal(run("%s link", train), HR_USAGE);
+    shell("diff -r folder kept");
+}
+
+static void an_average_of_another_model_is_refused(void **state)
+{
+    (void)state;
+    require_program();
+    prepare("mkdir folder/average && echo '{}' >folder/average/config.json");
+    expect_left("train.average=0.9", "headroom: folder/average has config.json, which is not");
+    assert_int_equal(run("%s folder", train), HR_OK);
+}
+
+static void texts_and_what_is_no_model_may_lie_in_the_folder(void **state)
+{
+    (void)state;
+    require_program();
+    prepare("echo notes >folder/notes.txt && echo >folder/other.json && cp text.txt folder");
+    assert_int_equal(run("train tiny.yaml data.train=folder/text.txt --out folder"), HR_OK);
+    assert_string_equal(err, "");
+    assert_int_equal(run("%s .", train), HR_OK);
+}
+
+/* What a kill before the first checkpoint leaves: a lock and a log. */
+static void a_run_that_had_no_checkpoint_yet_begins_again(void **state)
+{
+    (void)state;
+    require_program();
+    prepare("true");
+    assert_int_equal(run("%s folder", train), HR_OK);
+    shell("cd folder && rm -r checkpoints model.safetensors config.json && "
+          "head -n 1 metrics.jsonl >kept.jsonl && mv kept.jsonl metrics.jsonl");
+    assert_int_equal(run("%s folder", train), HR_OK);
+    assert_string_equal(err, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(another_model_is_replaced_only_by_fresh),
+        IN_A_FOLDER(files_that_a_run_would_replace_are_refused),
+        IN_A_FOLDER(files_that_a_run_would_mix_with_its_own_are_refused),
+        IN_A_FOLDER(links_to_another_model_are_refused),
+        IN_A_FOLDER(an_average_of_another_model_is_refused),
+        IN_A_FOLDER(texts_and_what_is_no_model_may_lie_in_the_folder),
+        IN_A_FOLDER(a_run_that_had_no_checkpoint_yet_begins_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
