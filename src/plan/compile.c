@@ -99,7 +99,7 @@ hr_status hr_compile_floor(const hr_config *config, const hr_strategy *strategy,
     return status == HR_OK ? derive_plan(threads, region, compiled, err) : status;
 }
 
-static hr_status pack(int64_t work, hr_region *region, hr_compiled *compiled, hr_error *err)
+hr_status hr_compile_pack(hr_region *region, int64_t work, hr_compiled *compiled, hr_error *err)
 {
     hr_plan *plan = &compiled->plan;
     const hr_status status = hr_pack(plan->storages, plan->storage_count, work, region,
@@ -110,25 +110,12 @@ static hr_status pack(int64_t work, hr_region *region, hr_compiled *compiled, hr
     return HR_OK;
 }
 
-hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *err)
-{
-    return pack(HR_COMPILE_PACK_WORK, region, compiled, err);
-}
-
-hr_status hr_compile_pack_open(hr_region *region, hr_compiled *compiled, hr_error *err)
-{
-    /* Of more storages the stages are longer, and what is open is some millionths. */
-    enum { STORAGES_MOST = 1 << 16 };
-    const bool is_large = compiled->plan.storage_count > STORAGES_MOST;
-    if (compiled->packing.proof != HR_PACK_OPEN || is_large) return HR_OK;
-    return pack(HR_COMPILE_PACK_WORK_MOST, region, compiled, err);
-}
-
 hr_status hr_compile(const hr_config *config, const hr_strategy *strategy, int32_t threads,
                      hr_region *region, hr_compiled *compiled, hr_error *err)
 {
     const hr_status status = hr_compile_floor(config, strategy, threads, region, compiled, err);
-    return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
+    if (status != HR_OK) return status;
+    return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);
 }
 
 hr_status hr_compile_generation(const hr_config *config, int64_t rows, int64_t picking_bytes,
@@ -138,7 +125,8 @@ hr_status hr_compile_generation(const hr_config *config, int64_t rows, int64_t p
     hr_status status = hr_model_assemble_generation(config, rows, picking_bytes, region,
                                                     &compiled->program, err);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
-    return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
+    if (status != HR_OK) return status;
+    return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);
 }
 
 /* The head is the last block of its section; every layer has a feed-forward part. */
@@ -177,5 +165,6 @@ hr_status hr_compile_evaluation(const hr_config *config, int64_t sequences, int6
     if (status == HR_OK)
         status = cut_turn(chunk, mlp_tile, sequences * config->train.seq_len, program, region, err);
     if (status == HR_OK) status = derive_plan(threads, region, compiled, err);
-    return status == HR_OK ? hr_compile_pack(region, compiled, err) : status;
+    if (status != HR_OK) return status;
+    return hr_compile_pack(region, HR_COMPILE_PACK_WORK, compiled, err);
 }

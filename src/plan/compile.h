@@ -8,9 +8,15 @@
 #include "plan/strategy.h"
 
 /* Items that packing may look at for one plan where the best orders fail, which is one plan in a
- * hundred: some tenths of a second at most, mostly some hundredths; and for a plan that is wanted
- * though it stayed open then, one in some hundreds: seconds. Three stages of hr_pack, and five. */
-enum { HR_COMPILE_PACK_WORK = 21 << 20, HR_COMPILE_PACK_WORK_MOST = 341 << 20 };
+ * hundred: three stages of hr_pack, a third of a second at most. BRIEF: two stages, for a plan that
+ * is one of many candidates. HINT: one, for a plan of which only the size is printed. MOST: five,
+ * some seconds, for tests and benchmarks. */
+enum {
+    HR_COMPILE_PACK_WORK_HINT = 1 << 20,
+    HR_COMPILE_PACK_WORK_BRIEF = 5 << 20,
+    HR_COMPILE_PACK_WORK = 21 << 20,
+    HR_COMPILE_PACK_WORK_MOST = 341 << 20
+};
 
 typedef struct {
     hr_program program;
@@ -35,13 +41,10 @@ HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, const hr_strat
                                          int32_t threads, hr_region *region, hr_compiled *compiled,
                                          hr_error *err);
 
-/* The second half: gives every buffer its place. */
-HR_MUST_CHECK hr_status hr_compile_pack(hr_region *region, hr_compiled *compiled, hr_error *err);
-
-/* Packs a compiled plan again where it is open whether it could be lower, with all the work that a
- * plan is worth. The arena does not become larger. */
-HR_MUST_CHECK hr_status hr_compile_pack_open(hr_region *region, hr_compiled *compiled,
-                                             hr_error *err);
+/* The second half: gives every buffer its place, with so much work (hr_pack). A plan that was packed
+ * already does not become larger if it is packed again with more work. */
+HR_MUST_CHECK hr_status hr_compile_pack(hr_region *region, int64_t work, hr_compiled *compiled,
+                                        hr_error *err);
 
 /* Compiles with a strategy, which is copied. Everything lies in `region`.
  *

@@ -111,16 +111,17 @@ static hr_status open_search(trial *t, hr_error *err)
     return hr_fit_open(&t->fit, &a->config, &a->rates, t->threads, &t->search, err);
 }
 
-/* Builds and packs a strategy: it lies in the admission then. A plan that is not known to be packed
- * as low as can be is worth more work. */
-static hr_status build(trial *t, const hr_strategy *strategy, hr_error *err)
+/* Builds a strategy and packs it with so much work: it lies in the admission then. */
+static hr_status build(trial *t, const hr_strategy *strategy, int64_t work, hr_error *err)
 {
     hr_admission *a = t->admission;
     a->region.used = 0;
     t->search_is_open = false;
-    hr_status status = hr_compile(&a->config, strategy, t->threads, &a->region, &a->compiled, err);
-    if (status == HR_OK) status = hr_compile_pack_open(&a->region, &a->compiled, err);
+    hr_status status = hr_compile_floor(&a->config, strategy, t->threads, &a->region, &a->compiled,
+                                        err);
+    if (status == HR_OK) status = hr_compile_pack(&a->region, work, &a->compiled, err);
     if (status != HR_OK) return status;
+    a->pack_work = work;
     HR_ASSERT(a->region.used <= t->kept_bytes);
     a->region.used = t->kept_bytes;
     account(t, a->compiled.plan.arena_bytes);
@@ -128,7 +129,8 @@ static hr_status build(trial *t, const hr_strategy *strategy, hr_error *err)
 }
 
 /* The fastest strategy whose plan is within a limit as packed. A plan that does not pack at its
- * floor may miss the limit: then with as much less.
+ * floor may miss the limit: then with as much less. The first is packed with all the work, so that
+ * packing the plan that is taken with all the work again gives an arena that is no larger.
  * Errors   NO_FIT  none was found. */
 static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
 {
@@ -136,7 +138,9 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
     for (int32_t tries = 0; tries < TRIES_MOST; tries++) {
         hr_status status = open_search(t, err);
         if (status == HR_OK) status = hr_fit_fastest(&t->fit, asked, found, err);
-        if (status == HR_OK) status = build(t, &found->strategy, err);
+        if (status == HR_OK)
+            status = build(t, &found->strategy,
+                           tries ? HR_COMPILE_PACK_WORK_BRIEF : HR_COMPILE_PACK_WORK, err);
         if (status != HR_OK) return status;
         if (tries == 0) bound_ps = found->proven ? found->step_ps : 0;
         const int64_t arena = t->admission->compiled.plan.arena_bytes;
@@ -185,7 +189,7 @@ static hr_status build_low(trial *t, hr_fit_found *least, int64_t *best, hr_erro
     for (int32_t tries = 0; tries < TRIES_MOST && status == HR_OK; tries++) {
         status = open_search(t, err);
         if (status == HR_OK) status = hr_fit_fastest(&t->fit, limit, &found, err);
-        if (status == HR_OK) status = build(t, &found.strategy, err);
+        if (status == HR_OK) status = build(t, &found.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
         if (status != HR_OK) return status;
         const int64_t arena = a->compiled.plan.arena_bytes;
         if (arena >= *best) break;
@@ -208,17 +212,17 @@ static hr_status build_least(trial *t, bool shown, hr_fit_found *least, hr_error
     hr_status status = find_floor(t, INT64_MAX, &floor_bytes, err);
     if (status != HR_OK) return status;
     copy_found(t, &t->lowest, least);
-    status = build(t, &least->strategy, err);
+    status = build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     if (status == HR_OK) best = a->compiled.plan.arena_bytes;
     if (status == HR_OK && best > floor_bytes) status = build_low(t, least, &best, err);
     least->strategy.reorder = true;
-    if (status == HR_OK) status = build(t, &least->strategy, err);
+    if (status == HR_OK) status = build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     if (status == HR_OK && a->compiled.plan.arena_bytes >= best) {
         least->strategy.reorder = false;
         if (shown && best == floor_bytes) status = build_low(t, least, &low, err);
-        if (status == HR_OK) status = build(t, &least->strategy, err);
+        if (status == HR_OK) status = build(t, &least->strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
         if (status == HR_OK && a->compiled.plan.arena_bytes > best)
-            status = build(t, &t->lowest.strategy, err);
+            status = build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     }
     if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
     return status;
@@ -230,7 +234,7 @@ static hr_status build_named(trial *t, hr_fit_found *found, hr_error *err)
     hr_admission *a = t->admission;
     hr_status status = hr_strategy_read(&a->config, a->config.memory.strategy, &found->strategy,
                                         err);
-    if (status == HR_OK) status = build(t, &found->strategy, err);
+    if (status == HR_OK) status = build(t, &found->strategy, HR_COMPILE_PACK_WORK, err);
     if (status == HR_OK) a->answer.minimum_bytes = a->compiled.plan.process_bytes;
     return status;
 }
@@ -298,7 +302,7 @@ static hr_status build_any(trial *t, int64_t limit, bool *settled, hr_error *err
         return hr_fail(err, HR_NO_FIT, "the smallest floor is far above the limit");
     *settled = floor_bytes <= limit;
     if (!*settled) return HR_OK;
-    status = build(t, &t->lowest.strategy, err);
+    status = build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
     *settled = status != HR_OK || a->compiled.plan.arena_bytes <= limit;
     a->answer.minimum_bytes = a->compiled.plan.process_bytes;
     return status;
@@ -344,7 +348,7 @@ static hr_status search(trial *t, aims aim, hr_error *err)
     if (status != HR_OK || (!answer->fits && a->compiled.plan.arena_bytes > limit)) return status;
     /* What the search could not pack within the limit the smallest plan may. */
     if (!answer->fits) answer->fits = true;
-    else status = build(t, &found.strategy, err);
+    else status = build(t, &found.strategy, HR_COMPILE_PACK_WORK, err);
     return status;
 }
 
@@ -496,7 +500,7 @@ hr_region hr_admit_spare(const hr_admission *admission)
     return hr_region_over(admission->region.base + admission->region.bytes - bytes, bytes);
 }
 
-hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, bool packed,
+hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, int64_t work,
                             hr_admission *admission, double *seconds, hr_error *err)
 {
     hr_admission *a = admission;
@@ -505,8 +509,8 @@ hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, bool
                 .rung = a->compiled.plan.rung,
                 .threads = a->compiled.plan.threads };
     hr_status status = open_regions(&t, true, err);
-    if (status == HR_OK && packed) status = build(&t, strategy, err);
-    if (status == HR_OK && !packed) {
+    if (status == HR_OK && work > 0) status = build(&t, strategy, work, err);
+    if (status == HR_OK && work == 0) {
         a->region.used = 0;
         status = hr_compile_floor(&a->config, strategy, t.threads, &a->region, &a->compiled, err);
         a->region.used = t.kept_bytes;

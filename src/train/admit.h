@@ -14,7 +14,8 @@
 typedef struct {
     hr_region region; /* holds the compiled program and plan; trimmed once admitted */
     hr_compiled compiled;
-    hr_config config; /* the keys of memory as chosen */
+    int64_t pack_work; /* that the plan was packed with (plan/compile.h) */
+    hr_config config;  /* the keys of memory as chosen */
     uint32_t cpu_mask;
     int64_t prepare_bytes; /* memory for tokenizing, before the arena */
     int64_t reading_bytes; /* memory for finding the weights of model.from, before the arena */
@@ -64,10 +65,10 @@ HR_MUST_CHECK hr_status hr_admit_other(hr_memory *memory, const hr_config *confi
  * answer stays.
  *
  *   strategy  `dropped` lies in hr_admit_spare(admission) or outside the admission's region
- *   packed    false: the floor stands for the arena, which is never less
+ *   work      of packing it; 0: the floor stands for the arena, which is never less
  *   seconds   out: a step of training, predicted */
 HR_MUST_CHECK hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy,
-                                          bool packed, hr_admission *admission, double *seconds,
+                                          int64_t work, hr_admission *admission, double *seconds,
                                           hr_error *err);
 
 /* What is free in the region of an admission whatever is compiled there. */

@@ -121,7 +121,7 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
 }
 
 /* Builds the plan with a change and notes what it comes to. False: there is no such plan. */
-static bool look(const removing *r, int32_t way, bool packed, hr_plan_change *found)
+static bool look(const removing *r, int32_t way, int64_t work, hr_plan_change *found)
 {
     hr_strategy strategy;
     hr_error ignored;
@@ -129,7 +129,7 @@ static bool look(const removing *r, int32_t way, bool packed, hr_plan_change *fo
     *found = (hr_plan_change){ .bytes = 0 };
     if (!change(r, way, &strategy, found->what)) return false;
     if (hr_strategy_check(&r->admission->config, &strategy, &ignored) != HR_OK) return false;
-    if (hr_admit_strategy(r->memory, &strategy, packed, r->admission, &seconds, &ignored) != HR_OK)
+    if (hr_admit_strategy(r->memory, &strategy, work, r->admission, &seconds, &ignored) != HR_OK)
         return false;
     found->bytes = r->admission->compiled.plan.process_bytes;
     found->gained_bytes = r->bytes - found->bytes;
@@ -161,10 +161,10 @@ static void look_at_all(const removing *r, hr_plan_details *details)
     hr_plan_change list[WAYS], found;
     int32_t ways[WAYS], order[WAYS], count = 0;
     for (int32_t way = 0; way < WAYS; way++)
-        if ((way >= WAY_MICRO || way < r->form.part_count) && look(r, way, false, &found))
+        if ((way >= WAY_MICRO || way < r->form.part_count) && look(r, way, 0, &found))
             insert(&found, way, list, ways, count++);
     for (int32_t i = 0; i < count && details->removal_count < PACKED_MOST; i++)
-        if (look(r, ways[i], true, &found))
+        if (look(r, ways[i], HR_COMPILE_PACK_WORK_HINT, &found))
             insert(&found, ways[i], details->removals, order, details->removal_count++);
 }
 
@@ -173,6 +173,7 @@ hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details 
 {
     hr_region spare = hr_admit_spare(admission);
     const int32_t layers = admission->compiled.strategy.layer_count;
+    const int64_t work = admission->pack_work; /* so that the same plan is left at the end */
     removing r = { .memory = memory,
                    .admission = admission,
                    .chosen = admission->compiled.strategy,
@@ -188,5 +189,5 @@ hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details 
            (size_t)layers * sizeof *r.chosen.dropped);
     look_at_all(&r, details);
     double seconds;
-    return hr_admit_strategy(memory, &r.chosen, true, admission, &seconds, err);
+    return hr_admit_strategy(memory, &r.chosen, work, admission, &seconds, err);
 }

@@ -43,7 +43,8 @@ static void compile(compiled *c, const hr_config *config, int64_t micro_batch, i
     hr_intermediates *dropped = malloc((size_t)config->model.n_layers * sizeof *dropped);
     const hr_strategy strategy = hr_strategy_of(config, micro_batch, dropped);
     must(hr_compile(config, &strategy, threads, &c->region, &c->of, &err), &err);
-    must(hr_compile_pack_open(&c->region, &c->of, &err), &err); /* as the product does */
+    if (c->of.packing.proof == HR_PACK_OPEN)
+        must(hr_compile_pack(&c->region, HR_COMPILE_PACK_WORK_MOST, &c->of, &err), &err);
     free(dropped);
     hr_plan *plan = &c->of.plan;
     plan->rung = "ref";

@@ -37,7 +37,7 @@ static inline void pack(compiled *c)
 {
     hr_error err;
     hr_plan *plan = &c->of.plan;
-    must(hr_compile_pack(&c->region, &c->of, &err), &err);
+    must(hr_compile_pack(&c->region, HR_COMPILE_PACK_WORK, &c->of, &err), &err);
     plan->rung = "ref";
     plan->page_bytes = 4096;
     plan->process_bytes = hr_round_up(plan->arena_bytes, 4096);
