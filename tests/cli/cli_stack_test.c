@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program under limits of its stack: a limit below what it needs is refused with the number, and
- * from that number on every command works. */
+/* The program under limits of its stack: a limit below what it needs is refused with the number,
+ * and from that number on every command works. */
 #include "headroom/status.h"
 #include "mem/sanitize.h"
 #include "support/program.h"
