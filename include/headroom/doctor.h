@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "headroom/status.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -29,6 +31,11 @@ typedef struct {
 /* Fills `machine`. What the system does not tell is -1 or "unknown". Asks the kernel for AMX: call
  * it once, before threads start. */
 void hr_machine_read(hr_machine *machine);
+
+/* Checks that the stack of the main thread may grow as far as calls of this library need. Without
+ * this, a smaller limit is met as SIGSEGV: call it first in a program.
+ * Errors  NO_FIT  the limit (ulimit -s) is lower. */
+HR_MUST_CHECK hr_status hr_machine_check_stack(hr_error *err);
 
 #ifdef __cplusplus
 }

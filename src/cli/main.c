@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "headroom/doctor.h"
 
 int hr_cli_fail(const hr_error *err)
 {
@@ -169,6 +170,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* past ulimit -f a write fails, and is answered like a full disk */
     catch_signals();
+    hr_error err;
+    if (hr_machine_check_stack(&err) != HR_OK) return hr_cli_fail(&err);
     const int code = run(argc, argv);
     return output_arrived() || code != HR_OK ? code : HR_FAILURE;
 }

@@ -10,10 +10,12 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/small_file.h"
+#include "headroom/doctor.h"
 #include "mem/proc.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
@@ -153,6 +155,20 @@ int64_t hr_process_stack_bytes(void)
     return hr_round_up(environment + HR_STACK_BYTES / 32 * 27, HR_STACK_BYTES);
 }
 
+/* The kernel counts the environment against the limit, as the plan does. */
+hr_status hr_machine_check_stack(hr_error *err)
+{
+    struct rlimit limit;
+    const int64_t needed = hr_process_stack_bytes();
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return HR_OK;
+    if (limit.rlim_cur >= (rlim_t)needed) return HR_OK;
+    return hr_fail(err, HR_NO_FIT,
+                   "the stack of the main thread needs %lld KiB, and its limit is %lld KiB: type "
+                   "ulimit -s %lld",
+                   (long long)needed / 1024, (long long)limit.rlim_cur / 1024,
+                   (long long)needed / 1024);
+}
+
 /* A frame as deep as any that may be missing; only pages above `last` are touched. */
 static __attribute__((noinline)) void touch_down_to(uintptr_t last, int64_t page_bytes)
 {
@@ -165,6 +181,8 @@ static __attribute__((noinline)) void touch_down_to(uintptr_t last, int64_t page
 hr_status hr_process_stack_touch(int64_t bytes, hr_error *err)
 {
     hr_mapping stack;
+    const hr_status status = hr_machine_check_stack(err);
+    if (status != HR_OK) return status;
     if (!hr_process_is_exact() || !find_stack(&stack)) return HR_OK;
     if ((int64_t)(stack.end - stack.first) > bytes)
         return hr_fail(err, HR_BROKEN, "main stack: planned %lld bytes, grown to %lld",

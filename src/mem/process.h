@@ -59,7 +59,8 @@ HR_MUST_CHECK hr_status hr_process_heap_bytes(int64_t *bytes, hr_error *err);
 int64_t hr_process_stack_bytes(void);
 
 /* Touches the main stack down to `bytes` below its top.
- * Errors  BROKEN  it has already grown further than that. */
+ * Errors  BROKEN  it has already grown further than that
+ *         NO_FIT  its limit is lower (hr_machine_check_stack). */
 HR_MUST_CHECK hr_status hr_process_stack_touch(int64_t bytes, hr_error *err);
 
 /* The processor that this thread runs on now, for hr_process_give_back; -1: unknown. */

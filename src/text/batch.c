@@ -29,11 +29,29 @@ typedef struct {
 
 /* ---- order */
 
-enum { ROUNDS = 8 };
+enum { ROUNDS = 8, FEW = 256 };
 
 /* Lanes of HR_SITE_ORDER: windows of one text, the shards of a mixture's rows, windows of each of
  * its shards. */
 enum { LANE_TEXT, LANE_MIXTURE, LANE_SHARDS };
+
+/* The shuffle of Fisher and Yates: every order is as likely as every other. A Feistel network of so
+ * few values does not give that: of 7 windows, the share of an order was off by 19 % (root of the
+ * mean square), and more rounds did not help. */
+static int64_t order_of_few(hr_random_stream stream, int64_t index, int64_t count)
+{
+    uint8_t places[FEW];
+    const hr_random_row row = hr_random_row_of(stream, 1, 0);
+    for (int64_t i = 0; i < count; i++) places[i] = (uint8_t)i;
+    for (int64_t i = count - 1; i > 0; i--) {
+        const uint64_t bits = hr_random_wide(&row, (uint64_t)i);
+        const uint64_t other = hr_random_below(bits, (uint64_t)i + 1);
+        const uint8_t moved = places[i];
+        places[i] = places[other];
+        places[other] = moved;
+    }
+    return places[index];
+}
 
 /* A balanced Feistel network is a bijection whatever its round function: here of [0, 4^half_bits).
  * Its round function is Philox, in a row per round.
@@ -45,6 +63,7 @@ static int64_t order(uint64_t seed, uint32_t lane, int64_t epoch, int64_t index,
 {
     HR_ASSERT(index >= 0 && index < count);
     const hr_random_stream stream = hr_random_stream_of(seed, (uint64_t)epoch, HR_SITE_ORDER, lane);
+    if (count <= FEW) return order_of_few(stream, index, count);
     int half_bits = 1;
     while (half_bits < 31 && (INT64_C(1) << 2 * half_bits) < count) half_bits++;
     const uint64_t mask = (UINT64_C(1) << half_bits) - 1;

@@ -105,11 +105,13 @@ static void tables_are_aligned_and_within_104_columns(void **state)
     static const char *const presets[] = { "needle-70m", "pythia-70m", "quickstart" };
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         assert_int_equal(run("plan " HR_SOURCE "/presets/%s.yaml", presets[i]), HR_OK);
-        for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n")) {
+        int32_t lines = 0;
+        for (char *line = strtok(out, "\n"); line; line = strtok(NULL, "\n"), lines++) {
             size_t columns = 0;
             for (const char *at = line; *at; at++) columns += ((unsigned char)*at & 0xc0) != 0x80;
             if (columns > 104) fail_msg("%zu columns: %s", columns, line);
         }
+        assert_true(lines > 10);
     }
     static const char *const keys[] = { "train.seq_len", "train.schedule.warmup_steps" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

@@ -104,7 +104,8 @@ static void an_evaluation_of_some_batches_reads_the_same_in_any_micro_batch(void
 }
 
 /* A step goes wrong behind a checkpoint that a signal asked for: the run goes back to the one that
- * was due before that, as it would have without the signal. */
+ * was due before that, as it would have without the signal. With this seed such a step comes after
+ * step 42. */
 static void where_a_run_was_stopped_is_not_where_it_goes_back_to(void **state)
 {
     (void)state;
@@ -114,7 +115,7 @@ static void where_a_run_was_stopped_is_not_where_it_goes_back_to(void **state)
                                     "train.schedule.kind=constant train.optimizer.lr=0.01 "
                                     "train.checkpoint_every=40 train.keep_last=1 "
                                     "train.spikes=true train.bad_steps=rewind "
-                                    "train.bad_steps_max=1000";
+                                    "train.bad_steps_max=1000 train.seed=11";
     assert_int_equal(run("%s", rewinding), HR_OK);
     assert_non_null(strstr(err, ": back to step 40, and past the batch\n"));
     assert_int_equal(system("cp run/model.safetensors whole"), 0);

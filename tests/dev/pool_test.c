@@ -207,13 +207,24 @@ static void a_run_inside_a_run_is_a_programmer_error(void **state)
     }
 }
 
+/* The second time changes nothing, also where the stacks are gone; and the pool can be opened. */
 static void a_closed_pool_may_be_closed_again(void **state)
 {
     (void)state;
+    static hr_pool closed;
+    void *places[3] = { 0 };
     open_pool(2);
-    hr_pool_close(&pool);
+    assert_int_equal(pool.threads, 2);
     close_pool();
+    assert_int_equal(pool.threads, 0);
+    memcpy(&closed, &pool, sizeof closed);
+    hr_pool_close(&pool);
+    assert_memory_equal(&pool, &closed, sizeof closed);
     hr_pool_close(0);
+    open_pool(3);
+    hr_pool_run(&pool, note_stack, places);
+    for (int i = 0; i < 3; i++) assert_non_null(places[i]);
+    close_pool();
 }
 
 static void bytes_are_stacks_of_all_but_the_caller(void **state)

@@ -230,7 +230,9 @@ static void too_little_scratch_is_refused(void **state)
     (void)state;
     const int32_t count = make_random(60);
     const int64_t enough = hr_pack_scratch_bytes(count);
-    for (int64_t bytes = 0; bytes < enough; bytes += 1000) {
+    int32_t refused = 0;
+    for (int64_t at = 0; at < enough + 1000; at += 1000) {
+        const int64_t bytes = at < enough ? at : enough;
         hr_region scratch = hr_region_over(memory, bytes);
         hr_pack_result result;
         hr_error err;
@@ -239,7 +241,11 @@ static void too_little_scratch_is_refused(void **state)
         if (status == HR_FAILURE)
             assert_non_null(strstr(err.message, "packing needs more scratch than the"));
         assert_int_equal(scratch.used, 0);
+        if (bytes == 0) assert_int_equal(status, HR_FAILURE);
+        if (bytes == enough) assert_int_equal(status, HR_OK);
+        refused += status == HR_FAILURE;
     }
+    assert_true(refused > 1);
 }
 
 int main(void)

@@ -225,6 +225,7 @@ static void rubbish_gets_an_answer(void **state)
     (void)state;
     const hr_folder folder = hr_folder_open();
     const hr_config config = recipe(HR_FAMILY_NEEDLE);
+    int64_t refused = 0;
     for (uint64_t turn = 0; turn < 2000 * HR_COUNT; turn++) {
         char text[sizeof seeds];
         hr_intermediates dropped[4];
@@ -236,7 +237,11 @@ static void rubbish_gets_an_answer(void **state)
                 SEED, turn, 61 + 2 * k, 1, 255);
         const hr_status status = hr_strategy_read(&config, write_file(&folder, text), &got, &err);
         assert_true(status == HR_OK || status == HR_USAGE);
+        if (status != HR_OK) assert_int_equal(err.status, status);
+        if (status != HR_OK) assert_null(strchr(err.message, '\n'));
+        refused += status != HR_OK;
     }
+    assert_in_range(refused, 1, 2000 * HR_COUNT - 1);
     hr_folder_close(&folder);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* batch_test.c - every window once an epoch, at a place that only (seed, step) decides. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,6 +106,28 @@ static void all_orders_are_equally_likely(void **state)
         orders++;
     }
     assert_int_equal(orders, 24);
+}
+
+/* 120 orders of 5 windows: the sum of 119 squares of standard normal numbers, whose standard
+ * deviation is the root of 238. */
+static void orders_of_five_are_as_even_as_chance_makes_them(void **state)
+{
+    (void)state;
+    static int counts[3125];
+    double sum = 0;
+    int orders = 0;
+    for (int64_t epoch = 0; epoch < 24000; epoch++) {
+        int code = 0;
+        for (int64_t i = 0; i < 5; i++) code = code * 5 + (int)hr_batch_order(11, epoch, i, 5);
+        counts[code]++;
+    }
+    for (int i = 0; i < 3125; i++) {
+        if (counts[i] == 0) continue;
+        sum += (counts[i] - 200.0) * (counts[i] - 200.0) / 200;
+        orders++;
+    }
+    assert_int_equal(orders, 120);
+    assert_true(fabs(sum - 119) < 6 * sqrt(238));
 }
 
 static void other_seeds_and_epochs_give_other_orders(void **state)
@@ -555,6 +578,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_is_a_permutation_for_every_count),
         cmocka_unit_test(all_orders_are_equally_likely),
+        cmocka_unit_test(orders_of_five_are_as_even_as_chance_makes_them),
         cmocka_unit_test(other_seeds_and_epochs_give_other_orders),
         TEST(an_epoch_shows_each_window_at_most_once_and_targets_follow),
         TEST(a_run_taken_up_anywhere_in_any_pieces_sees_the_same),

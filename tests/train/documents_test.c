@@ -99,7 +99,10 @@ static void windows_of_several_documents_are_worth_those_of_one(void **state)
             assert_true(fabs(apart.result.valid_loss - alone.result.valid_loss) < 1e-5);
             several.data.documents = HR_DOCUMENTS_JOINED;
             const child_outcome joined = outcome_of(&several);
-            assert_true(fabs(joined.steps[STEPS - 1].loss - alone.steps[STEPS - 1].loss) > 1e-3);
+            double most = 0;
+            for (int32_t i = 0; i < STEPS; i++)
+                most = fmax(most, fabs(joined.steps[i].loss - alone.steps[i].loss));
+            assert_true(most > 1e-3);
         }
         print_message("%s: %.6f to %.6f\n", hr_family_of(&one)->name, alone.steps[0].loss,
                       alone.steps[STEPS - 1].loss);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program under limits of its stack: a limit below what it needs is refused with the number,
+ * and from that number on every command works. */
+#include "headroom/status.h"
+#include "mem/sanitize.h"
+#include "support/program.h"
+
+/* KiB. The last one is the usual limit. */
+static const int32_t limits[] = { 64, 80, 100, 128, 160, 200, 240, 255, 256, 257, 300, 512, 8192 };
+
+enum { LIMITS = sizeof limits / sizeof *limits, STACK_KIB = 256 };
+
+static void require_known_frames(void)
+{
+    require_program();
+    if (!HR_ADDRESS_SANITIZER && !HR_THREAD_SANITIZER) return;
+    print_message("skip: a sanitizer makes frames larger\n");
+    skip();
+}
+
+/* Runs the program under a limit, and with `padding` more bytes of environment. */
+static int run_limited(int32_t limit_kib, int32_t padding, const char *arguments)
+{
+    char command[PROGRAM_COMMAND_BYTES];
+    snprintf(command, sizeof command,
+             "bash -c 'ulimit -s %d; PADDING=$(printf %%%ds) exec \"$HEADROOM\" %s' "
+             ">out.txt 2>err.txt",
+             (int)limit_kib, (int)padding, arguments);
+    const int status = system(command);
+    get("out.txt", out);
+    get("err.txt", err);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void needs(int32_t limit_kib, int32_t padding, int32_t needed_kib, const char *arguments)
+{
+    char sentence[256];
+    const int code = run_limited(limit_kib, padding, arguments);
+    snprintf(sentence, sizeof sentence,
+             "headroom: the stack of the main thread needs %d KiB, and its limit is %d KiB: type "
+             "ulimit -s %d\n",
+             (int)needed_kib, (int)limit_kib, (int)needed_kib);
+    if (limit_kib >= needed_kib && code != HR_OK)
+        fail_msg("%s with ulimit -s %d: exit code %d, %s", arguments, (int)limit_kib, code, err);
+    if (limit_kib >= needed_kib) return;
+    assert_int_equal(code, HR_NO_FIT);
+    assert_string_equal(err, sentence);
+}
+
+static void every_limit_is_enough_or_refused_with_the_number(void **state)
+{
+    static const char *const commands[] = {
+        "version",
+        "plan tiny.yaml",
+        "plan tiny.yaml --smallest",
+        "plan tiny.yaml --largest train.batch --budget 64MB",
+        "train tiny.yaml data.train=text.txt data.valid=text.txt --fresh --out run",
+        "train tiny.yaml data.train=text.txt data.valid=text.txt --out run train.steps=3",
+        "train from.yaml data.train=text.txt "
+        "train.batch=2 train.seq_len=8 --fresh --out again",
+        "generate run --prompt abc --max-tokens 4",
+        "eval run --file text.txt",
+        "checkpoint verify run",
+    };
+    (void)state;
+    require_known_frames();
+    put_tiny_and_text();
+    put("from.yaml", "model: {from: run}\ntrain: {steps: 2}\n");
+    for (int32_t i = 0; i < LIMITS; i++)
+        for (size_t c = 0; c < sizeof commands / sizeof *commands; c++)
+            needs(limits[LIMITS - 1 - i], 0, STACK_KIB, commands[c]);
+}
+
+/* The kernel counts arguments and environment against the limit. */
+static void a_large_environment_needs_more(void **state)
+{
+    (void)state;
+    require_known_frames();
+    put_tiny_and_text();
+    needs(256, 60000, 2 * STACK_KIB, "plan tiny.yaml");
+    needs(512, 60000, 2 * STACK_KIB, "plan tiny.yaml");
+    needs(512, 60000, 2 * STACK_KIB, "train tiny.yaml data.train=text.txt --fresh --out run");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(every_limit_is_enough_or_refused_with_the_number),
+        IN_A_FOLDER(a_large_environment_needs_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
