@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Names in front of CMakePresets.json. The program is build/headroom, the library build/libheadroom.a.
-.PHONY: build check check-full full soak fuzz dev tsan bench tidy clean
+.PHONY: build check check-full full soak fuzz dev tsan bench bench-check tidy clean
 
 TEST = ctest --output-on-failure --no-tests=error --parallel $$(nproc) --timeout 7200
 
@@ -27,6 +27,12 @@ fuzz:
 
 bench: build
 	bench/run
+
+# Fails when a kernel variant is slower than the rung below it, or computes something else.
+bench-check:
+	cmake --preset release
+	cmake --build build --target kernels_bench
+	build/bench/kernels_bench
 
 tidy:
 	tools/tidy

@@ -24,10 +24,34 @@ VEC_INLINE void turn_head(void *row, int64_t at, const float *table, int64_t hal
     if (e < half) turn_step(row, at, table, half, e, sign, half - e, dtype);
 }
 
+#ifdef ROPE_SIXTEEN
+/* Heads of which 16 elements turn: both halves share one vector, where each would leave half of its
+ * own empty. The products and sums of turn_step, in its order. */
+VEC_INLINE void turn_sixteen(void *row, const float *table, const hr_rope_attr *attr, vec sign,
+                             hr_dtype dtype)
+{
+    const vec signs = vec_first(vec_sub(vec_set(0), sign), sign, 8);
+    const vec c = vec_load_twice(table), s = vec_mul(signs, vec_load_twice(table + 8));
+    for (int32_t u = 0; u < attr->runs; u++)
+        for (int32_t h = 0; h < attr->heads; h++) {
+            const int64_t at = attr->offset[u] + h * attr->head_stride;
+            const vec x = vec_load(row, at, VEC_LANES, dtype);
+            const vec turned = vec_fma(vec_swap_halves(x), s, vec_mul(x, c));
+            vec_store(row, at, turned, VEC_LANES, dtype);
+        }
+}
+#endif
+
 VEC_INLINE void turn_row(void *row, const float *table, const hr_rope_attr *attr, hr_dtype dtype)
 {
     const vec sign = vec_set(attr->inverse ? -1 : 1);
     const int64_t half = attr->rotary / 2;
+#ifdef ROPE_SIXTEEN
+    if (attr->rotary == 16) {
+        turn_sixteen(row, table, attr, sign, dtype);
+        return;
+    }
+#endif
     for (int32_t u = 0; u < attr->runs; u++)
         for (int32_t h = 0; h < attr->heads; h++)
             turn_head(row, attr->offset[u] + h * attr->head_stride, table, half, sign, dtype);

@@ -93,6 +93,18 @@ VEC_INLINE vec vec_load_f32(const float *at, int64_t lanes)
     return lanes == VEC_LANES ? _mm512_loadu_ps(at) : _mm512_maskz_loadu_ps(vec_mask(lanes), at);
 }
 
+/* Eight floats, twice. */
+VEC_INLINE vec vec_load_twice(const float *at)
+{
+    return _mm512_broadcast_f32x8(_mm256_loadu_ps(at));
+}
+
+/* The lower eight lanes as the upper ones, and the upper as the lower. */
+VEC_INLINE vec vec_swap_halves(vec x)
+{
+    return _mm512_shuffle_f32x4(x, x, 0x4e);
+}
+
 VEC_INLINE void vec_store_f32(float *at, vec value, int64_t lanes)
 {
     if (lanes == VEC_LANES) _mm512_storeu_ps(at, value);

@@ -20,14 +20,14 @@ static double sum_lanes(vec_sums sums)
     return sum;
 }
 
-static void sumsq_streams(const float *gradient, double *runs)
+VEC_INLINE void sumsq_streams(const float *gradient, double *runs, int streams)
 {
     vec_sums sums[STREAMS];
-    UNROLL for (int k = 0; k < STREAMS; k++) sums[k] = vec_sums_zero();
+    UNROLL for (int k = 0; k < streams; k++) sums[k] = vec_sums_zero();
     for (int64_t i = 0; i < RUN; i += HR_SUMSQ_LANES)
-        UNROLL for (int k = 0; k < STREAMS; k++)
+        UNROLL for (int k = 0; k < streams; k++)
             sums[k] = vec_sums_add_squares(sums[k], gradient + k * RUN + i, HR_SUMSQ_LANES);
-    UNROLL for (int k = 0; k < STREAMS; k++) runs[k] = sum_lanes(sums[k]);
+    UNROLL for (int k = 0; k < streams; k++) runs[k] = sum_lanes(sums[k]);
 }
 
 static double sumsq_run(const float *gradient, int64_t count)
@@ -44,7 +44,8 @@ static void sumsq(const float *gradient, int64_t count, double *runs)
 {
     int64_t i = 0;
     for (; i + STREAMS * RUN <= count; i += STREAMS * RUN)
-        sumsq_streams(gradient + i, runs + i / RUN);
+        sumsq_streams(gradient + i, runs + i / RUN, STREAMS);
+    for (; i + 2 * RUN <= count; i += 2 * RUN) sumsq_streams(gradient + i, runs + i / RUN, 2);
     for (; i < count; i += RUN)
         runs[i / RUN] = sumsq_run(gradient + i, count - i < RUN ? count - i : RUN);
 }
