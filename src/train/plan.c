@@ -2,6 +2,8 @@
 /* train/plan.c - plans a run and writes down what came of it. */
 #include "headroom/plan.h"
 
+#include <stddef.h>
+
 #include "plan/plan_file.h"
 #include "report/details.h"
 #include "report/explain.h"
@@ -38,7 +40,8 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
                                                      hr_memory *memory, hr_admission *admission,
                                                      hr_plan_details *details, hr_error *err)
 {
-    const hr_status status = hr_admit(memory, config, outputs->calibrations, true, admission, err);
+    const hr_status status = hr_admit(memory, config, outputs->calibrations, true, NULL, admission,
+                                      err);
     const hr_compiled *compiled = &admission->compiled;
     if (status != HR_OK && (status != HR_NO_FIT || !compiled->program.step_count)) return status;
     const bool table = outputs->text && !outputs->program;
