@@ -39,7 +39,6 @@ static hr_fit_choice choose_chunk(const hr_setting *s, int64_t limit,
 static bool choose_by_layer(hr_fit_walk *w, const hr_setting *s, hr_layers_task *task,
                             hr_fit_choice *best)
 {
-    enum { COARSE_STATES = 32 };
     const int64_t rest_ps = hr_setting_least_rest_ps(s), ps_most = task->ps_most;
     const hr_layers_state *frontier;
     hr_layers *layers = &w->fit->layers;
@@ -51,10 +50,12 @@ static bool choose_by_layer(hr_fit_walk *w, const hr_setting *s, hr_layers_task 
     task->ps_most = ps_most - rest_ps;
     const int64_t bound = hr_layers_bound(task);
     if (bound == INT64_MAX || bound > task->ps_most) return false;
-    int32_t count = hr_layers_choose(layers, task, COARSE_STATES, &frontier);
+    int32_t count = hr_layers_choose(layers, task, HR_LAYERS_COARSE, &frontier);
     *best = choose_chunk(s, task->limit, frontier, count, &state);
     if (best->chunk != HR_NONE) hr_layers_read(layers, task, state, w->fit->trial);
-    if (layers->thinned) {
+    if (layers->thinned && hr_layers_spent(layers)) {
+        w->bound = hr_min(w->bound, hr_max(bound + rest_ps, task->ps_least));
+    } else if (layers->thinned) {
         if (best->chunk != HR_NONE) task->ps_most = hr_min(task->ps_most, best->ps - rest_ps);
         count = hr_layers_choose(layers, task, HR_LAYERS_STATES, &frontier);
         const hr_fit_choice finer = choose_chunk(s, task->limit, frontier, count, &state);
@@ -190,6 +191,7 @@ hr_status hr_fit_explore(hr_fit_walk *w, hr_setting *s, hr_error *err)
         const int64_t bytes = peak_of(&q.task, &s->rests[q.best.chunk], w->fit->trial);
         if (!w->any || q.best.ps < found->step_ps || bytes < found->floor_bytes)
             take(w, s, &q.task, &q.best, bytes);
+        if (hr_layers_spent(&w->fit->layers)) return HR_OK;
         q.limit = found->floor_bytes - 1;
     }
 }

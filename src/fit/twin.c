@@ -190,6 +190,7 @@ static hr_status raise_twin(hr_twin *twin, const hr_strategy *knobs, hr_intermed
     const int64_t missing = still_bytes(twin, program, plan);
     for (int32_t s = 0; s < program->step_count; s++) (*alive)[s] += missing;
     twin->built++;
+    twin->steps += program->step_count;
     return HR_OK;
 }
 
