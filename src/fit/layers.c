@@ -6,7 +6,10 @@
 
 #include "base/checked.h"
 
-enum { STATES_ALL = 1 << 19 }; /* of all layers together: 12 MiB */
+enum {
+    STATES_ALL = 1 << 19, /* of all layers together: 12 MiB */
+    COARSE_MERGED = 8 * HR_LAYERS_COARSE /* of one layer while its sets are merged coarsely */
+};
 
 static int64_t room_of(int32_t layers)
 {
@@ -23,6 +26,7 @@ hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region, h
 {
     layers->most = room_of(count);
     layers->work = 0;
+    layers->work_most = HR_LAYERS_WORK_MOST;
     layers->states = hr_region_take(region, layers->most, sizeof *layers->states);
     layers->first = hr_region_take(region, 2 * ((int64_t)count + 1), sizeof *layers->first);
     layers->spare = hr_region_take(region, 3 * HR_LAYERS_STATES, sizeof *layers->spare);
@@ -242,6 +246,8 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
             hr_layers_state *swap = list;
             list = other;
             other = swap;
+            if (wanted <= HR_LAYERS_COARSE)
+                count = thin(list, count, COARSE_MERGED, &layers->thinned);
         }
         count = thin(list, count, (int32_t)share, &layers->thinned);
         layers->first[l] = used;

@@ -24,15 +24,17 @@ typedef struct {
     bool thinned; /* states were left out for want of room: what is found may not be the best */
     void *alike;  /* [HR_LAYERS_ALIKE_BYTES] of the search over counts: too large for a stack */
     int64_t work; /* states looked at, by all three searches, since the caller put it to 0 */
+    int64_t work_most;
 } hr_layers;
 
-/* States that may be looked at for one answer: some tenths of a second. Beyond, only coarse lists
- * are made: what is found may not be the best, and a bound says how far off it is at most. */
-enum { HR_LAYERS_WORK_MOST = 32 << 20 };
+/* States that may be looked at for one answer: about a tenth of a second. Beyond, only coarse lists
+ * are made: what is found may not be the best, and a bound says how far off it is at most. BRIEF:
+ * for one of many answers that are compared. */
+enum { HR_LAYERS_WORK_MOST = 16 << 20, HR_LAYERS_WORK_BRIEF = 2 << 20 };
 
 static inline bool hr_layers_spent(const hr_layers *layers)
 {
-    return layers->work >= HR_LAYERS_WORK_MOST;
+    return layers->work >= layers->work_most;
 }
 
 enum { HR_LAYERS_ALIKE_BYTES = 384 << 10 };

@@ -153,6 +153,20 @@ static void take(hr_fit_walk *w, const hr_setting *s, const hr_layers_task *task
 /* By counts of parts a choice takes no longer than a twin or two, else as long as many. */
 enum { TRUSTING_LOOKS = 8 };
 
+/* With so many times the work of lists coarse lists end, too, if anything was found. */
+enum { SPENT_TIMES = 2 };
+
+/* Whether the search has no work left for a setting. Then all that is known of it is that none of
+ * its strategies is faster than the one that computes nothing again. */
+static bool is_spent(hr_fit_walk *w, const hr_setting *s)
+{
+    const hr_layers *layers = &w->fit->layers;
+    if (!w->any || layers->work / SPENT_TIMES < layers->work_most) return false;
+    w->bound = hr_min(w->bound, hr_fit_uniform_ps(w->fit, &s->sets[0]) +
+                                    hr_setting_least_rest_ps(s));
+    return true;
+}
+
 hr_status hr_fit_settle(hr_fit_walk *w, hr_setting *s, hr_fit_question *q, hr_error *err)
 {
     hr_fit *fit = w->fit;
@@ -171,7 +185,7 @@ hr_status hr_fit_settle(hr_fit_walk *w, hr_setting *s, hr_fit_question *q, hr_er
                                     .limit = q->limit,
                                     .ps_most = q->ps_most,
                                     .parts = &q->parts };
-        q->found = choose(w, s, &q->task, &q->best);
+        q->found = !is_spent(w, s) && choose(w, s, &q->task, &q->best);
         if (!q->found || turn + 1 == q->turns_most) return HR_OK;
         const hr_status status = hr_fit_confirm(fit, s, &q->task, w->looks - looks > TRUSTING_LOOKS,
                                                 &changed, err);

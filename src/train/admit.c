@@ -24,7 +24,7 @@
 /* A floor that is above a limit by more than this part of itself is not built to see what else its
  * plan may gain. */
 enum {
-    TRIES_MOST = 6,
+    TRIES_MOST = 5,
     CHANCE_PART = 8,
     SETS_OWN = 4,  /* of a trial, by layer */
     SETS_SPARE = 2 /* at the region's end, for who asks about other strategies */
@@ -147,7 +147,7 @@ static hr_status build(trial *t, const hr_strategy *strategy, int64_t work, hr_e
 }
 
 /* The fastest strategy whose plan is within a limit as packed. A plan that does not pack at its
- * floor may miss the limit: then with as much less. The first is packed with all the work, so that
+ * floor may miss the limit: then with as much less, each time twice as much. The first is packed with all the work, so that
  * packing the plan that is taken with all the work again gives an arena that is no larger.
  * Errors   NO_FIT  none was found. */
 static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
@@ -166,7 +166,7 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
             t->admission->answer.bound_seconds = 1e-12 * (double)bound_ps;
             return HR_OK;
         }
-        asked -= arena - limit;
+        asked -= (arena - limit) << tries;
     }
     return hr_fail(err, HR_NO_FIT, "no plan packs within %lld bytes of arena", (long long)limit);
 }
@@ -521,6 +521,10 @@ hr_status hr_admit_any(hr_memory *memory, const hr_config *config, const char *c
     return admit(&t, calibrations, WHETHER, err);
 }
 
+/* States of layers and steps of twins that are looked at for one budget, as hr_layers and hr_fit
+ * count them: with more, what was found so far is good enough. */
+enum { BUDGET_STATES_MOST = 24 << 20, BUDGET_STEPS_MOST = 1 << 19 };
+
 /* Arenas between which a time is passed, and what a step takes with each. */
 typedef struct {
     int64_t low, high;
@@ -550,9 +554,13 @@ hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char
     hr_fit_found found = { .strategy.dropped = t.chosen }, best = { .strategy.dropped = t.least };
     span s = { slow->arena_bytes, fast->arena_bytes, slow->step_seconds, fast->step_seconds };
     if (status == HR_OK) status = open_search(&t, err);
+    t.fit.layers.work_most = HR_LAYERS_WORK_BRIEF;
+    int64_t work = 0;
     for (int32_t turn = 0; status == HR_OK && s.high - s.low > page; turn++) {
+        if (work > BUDGET_STATES_MOST || t.fit.twin.steps > BUDGET_STEPS_MOST) break;
         const int64_t middle = look_at(&s, page, seconds, turn);
         status = hr_fit_fastest(&t.fit, middle, &found, err);
+        work += t.fit.layers.work;
         const double takes = 1e-12 * (double)found.step_ps;
         const bool within = status == HR_OK && takes <= seconds;
         if (within) {
@@ -563,7 +571,8 @@ hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char
         if (status == HR_OK && !within) s.slow = takes;
         if (status == HR_NO_FIT) status = HR_OK;
     }
-    if (status == HR_OK) *least = *bytes = account(&t, s.high);
+    if (status == HR_OK) *least = account(&t, s.low) + page;
+    if (status == HR_OK) *bytes = account(&t, s.high);
     if (status == HR_OK && best.floor_bytes) {
         status = build(&t, &best.strategy, HR_COMPILE_PACK_WORK, err);
         if (status == HR_OK) *bytes = admission.compiled.plan.process_bytes;

@@ -55,7 +55,7 @@ HR_MUST_CHECK hr_status hr_admit_least(hr_memory *memory, const hr_config *confi
  * floors. One plan is built.
  *
  *   slow, fast  plans of this config: one that takes longer, one that does not
- *   least       out: process bytes below which no plan is fast enough
+ *   least       out: process bytes below which no plan is known to be fast enough
  *   bytes       out: process bytes of a plan that is; = least where it packs at its floor
  *
  * Errors   as hr_admit_least. */
