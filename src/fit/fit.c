@@ -9,9 +9,9 @@
 #include "fit/settle.h"
 #include "plan/compile.h"
 
-/* STEPS_MOST: of all twins of one search; some eight times what searches mostly need, and about half
+/* STEPS_MOST: of all twins of one search; thirty times what searches mostly need, and about half
  * a second. */
-enum { BOUNDING_TURNS = 3, STEPS_MOST = 1 << 19 };
+enum { BOUNDING_TURNS = 3, STEPS_MOST = 1 << 21 };
 
 /* Whether the search has done all it may. What was not looked at then has no bound but `bound`. */
 static bool is_spent(hr_fit_walk *w, int64_t bound)

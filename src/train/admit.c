@@ -445,7 +445,8 @@ static hr_status prepare(trial *t, const char *calibrations, aims aim, hr_error 
     a->run_bytes = hr_run_bytes(config);
     answer->available_bytes = config->memory.budget ? config->memory.budget
                                                     : hr_room_process_bytes();
-    answer->machine_bytes = config->memory.budget ? 0 : hr_room_memory().whole_bytes;
+    answer->memory_bytes = hr_room_memory().whole_bytes;
+    answer->machine_bytes = config->memory.budget ? 0 : answer->memory_bytes;
     if (t->room) hr_twin_cache_use(t->room->cache, config);
     return HR_OK;
 }
@@ -457,6 +458,7 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
     const hr_config *config = &a->config;
     hr_status status = prepare(t, calibrations, aim, err);
     if (status == HR_OK) status = search(t, aim, err);
+    close_search(t);
     if (status != HR_OK) return status;
     const hr_strategy *strategy = &a->compiled.strategy;
     a->config.memory.micro_batch = strategy->micro_batch ? strategy->micro_batch
@@ -499,7 +501,6 @@ int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,
     trial t = { .memory = memory, .admission = &other };
     other.region.used = 0;
     const hr_status status = admit(&t, NULL, exact ? LEAST : WHETHER, &ignored);
-    close_search(&t);
     admission->work += other.work;
     const bool known = status == HR_OK || (status == HR_NO_FIT && other.answer.minimum_bytes > 0);
     return known ? other.answer.minimum_bytes : INT64_MAX;
@@ -588,7 +589,6 @@ hr_status hr_admit_other(hr_memory *memory, const hr_config *config, const char 
     trial t = { .memory = memory, .admission = &other };
     other.region.used = 0;
     const hr_status status = admit(&t, calibrations, FASTEST, err);
-    close_search(&t);
     admission->work += other.work;
     if (status == HR_OK) *answer = other.answer;
     return status;
@@ -614,6 +614,7 @@ hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, int6
         a->region.used = 0;
         status = hr_compile_floor(&a->config, strategy, t.threads, &a->region, &a->compiled, err);
         a->region.used = t.kept_bytes;
+        a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 2;
         if (status == HR_OK) account(&t, a->compiled.plan.floor_bytes);
     }
     if (status == HR_OK)

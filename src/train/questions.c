@@ -18,7 +18,8 @@ enum {
     POINTS_FEW = 12,  /* with fewer points the widest gaps are looked into */
     PROBES_MOST = 48, /* of a frontier */
     MEND_MOST = 3,
-    WITHIN_MOST = 2 /* plans that are tried where floors do not tell */
+    WITHIN_MOST = 8, /* plans that are tried where floors do not tell, */
+    WITHIN_WORK_MOST = 800000000 /* with so much work (hr_admission) of all plans so far */
 };
 
 static const int64_t unbounded = INT64_C(1) << 53; /* the largest that memory.budget takes */
@@ -70,6 +71,7 @@ hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t b
     memcpy(probes->times, admission.answer.times, sizeof probes->times);
     if (status == HR_OK) describe(&admission, point);
     probes->least_floor = admission.least_floor;
+    probes->work += admission.work;
     return status;
 }
 
@@ -79,6 +81,7 @@ hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *by
     probes->made++;
     const hr_status status = hr_admit_least(&probes->memory, config, probes->calibrations,
                                             &probes->room, &admission, err);
+    probes->work += admission.work;
     if (status == HR_OK) *bytes = admission.answer.minimum_bytes;
     return status;
 }
@@ -92,6 +95,7 @@ hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budge
     probes->made++;
     hr_status status = hr_admit_any(&probes->memory, &bounded, probes->calibrations, &probes->room,
                                     &admission, err);
+    probes->work += admission.work;
     const bool far = status == HR_NO_FIT && admission.answer.minimum_bytes > 0;
     if (status == HR_OK || far) *bytes = admission.answer.minimum_bytes;
     return far ? HR_OK : status;
@@ -147,7 +151,9 @@ static hr_status find_within(hr_probes *probes, const hr_config *config, hr_smal
     else low = middle;
     if (answer->within.process_bytes <= low) return HR_OK;
     low -= page;
-    for (int32_t i = 0; i < WITHIN_MOST && answer->within.process_bytes - low > page; i++) {
+    for (int32_t i = 0; i < WITHIN_MOST && probes->work < WITHIN_WORK_MOST &&
+                        answer->within.process_bytes - low > page;
+         i++) {
         middle = low + (answer->within.process_bytes - low) / 2 / page * page;
         status = hr_probe_fastest(probes, config, hr_max(middle, low + page), &point, err);
         if (status != HR_OK) return status;
