@@ -18,7 +18,8 @@ typedef struct {
     int64_t minimum_bytes; /* process bytes of the smallest plan of all */
     int64_t
         available_bytes;   /* the budget; or what the machine has, or has left where that counts */
-    int64_t machine_bytes; /* without a budget: what the machine has, or its cgroup */
+    int64_t machine_bytes; /* without a budget: what the machine has, or its cgroup; else 0 */
+    int64_t memory_bytes;  /* memory of this machine, or of its cgroup, whatever the budget */
     int64_t arena_bytes, floor_bytes;
     int64_t bound_bytes;  /* no arena of this plan is smaller, as far as that is proven */
     int64_t kernel_bytes; /* page tables and kernel: what a cgroup is charged beside the process */

@@ -50,6 +50,12 @@ typedef struct {
     int64_t beyond,
         beyond_bytes; /* of train.seq_len: the next multiple of 64; -1: the same, none */
     int64_t free_from;
+    int64_t at_once;       /* of train.batch, where bytes stop growing: the largest micro-batch */
+    int64_t at_once_bytes; /* that fits without accumulation, and its bytes; -1: not asked, or none */
+    int64_t tokens_at_once; /* tokens of such a step */
+    bool cut;               /* the limit of work ended the search: `value` fits and may not be the
+                               largest; `below` does not fit, -1: not known */
+    int64_t below;
     int64_t available_bytes; /* the budget, or what the machine has left for a process */
     int32_t probes;          /* plans that were made */
     char reason[HR_LARGEST_REASON_BYTES]; /* why `next` cannot be planned, or there is none */
@@ -66,7 +72,7 @@ typedef struct {
  *
  * Errors   USAGE    the key is unknown or no integer. NO_FIT  outcome NONE; answer and text are
  *                   written all the same. As hr_plan_make.
- * Cost     a few dozen plans. */
+ * Cost     a few dozen plans, at most some ten seconds: counted work ends it (`cut`). */
 HR_MUST_CHECK hr_status hr_plan_largest(const hr_config *config, const char *key,
                                         const hr_question *question, hr_largest *answer,
                                         hr_error *err);

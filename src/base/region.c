@@ -9,8 +9,11 @@
 void *hr_region_take_raw(hr_region *region, int64_t count, int64_t size)
 {
     int64_t bytes, end, first = hr_round_up(region->used, 64);
-    if (count < 0 || size < 0 || !hr_checked_mul(count, size, &bytes)) return 0;
-    if (!hr_checked_add(first, bytes, &end) || end > region->bytes) return 0;
+    if (count < 0 || size < 0 || !hr_checked_mul(count, size, &bytes) ||
+        !hr_checked_add(first, bytes, &end) || end > region->bytes) {
+        region->used = region->bytes; /* nothing that follows may succeed */
+        return 0;
+    }
     region->used = end;
     region->used_most = hr_max(region->used_most, end);
     return region->base + first;

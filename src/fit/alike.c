@@ -61,6 +61,7 @@ typedef struct {
     hr_layers_state *nodes, *lists[2]; /* from: of a list, its node; of a node, the one before */
     int64_t *first[2];                 /* [middles + 2] */
     int64_t node_count, node_most, list_most;
+    hr_layers *layers; /* that count the work */
     bool out_of_room;
 } search;
 
@@ -353,6 +354,8 @@ static bool add_set(search *s, int32_t position)
                      made + used, s->list_most - used);
     }
     first[s->middles + 1] = used;
+    s->layers->work += old_first[s->middles + 1] + used;
+    s->out_of_room |= hr_layers_spent(s->layers);
     s->lists[0] = made;
     s->lists[1] = (hr_layers_state *)old;
     s->first[1] = s->first[0];
@@ -419,6 +422,7 @@ static search *open_search(hr_layers *layers, const hr_layers_task *task, const 
     s->end_count = s->corner_count = 0;
     s->out_of_room = false;
     s->node_count = 0;
+    s->layers = layers;
     s->task = task;
     s->middles = task->twin->depth.layers - 2;
     s->node_most = layers->most / 2;

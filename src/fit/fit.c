@@ -9,7 +9,17 @@
 #include "fit/settle.h"
 #include "plan/compile.h"
 
-enum { BOUNDING_TURNS = 3 };
+/* STEPS_MOST: of all twins of one search; thirty times what searches mostly need, and about half
+ * a second. */
+enum { BOUNDING_TURNS = 3, STEPS_MOST = 1 << 21 };
+
+/* Whether the search has done all it may. What was not looked at then has no bound but `bound`. */
+static bool is_spent(hr_fit_walk *w, int64_t bound)
+{
+    if (!w->any || w->fit->twin.steps < w->steps_most) return false;
+    w->bound = hr_min(w->bound, bound);
+    return true;
+}
 
 int64_t hr_fit_bytes(const hr_config *config)
 {
@@ -119,6 +129,7 @@ static hr_status explore_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
     hr_fit *fit = w->fit;
     hr_setting *s = &fit->desk->tiled;
     int32_t i = t->mlps > 1, last = t->attentions - 1;
+    if (is_spent(w, 0)) return HR_OK;
     hr_status status = bound_tiling(w, t, err);
     if (t->bound == INT64_MAX || (w->any && t->bound >= w->found->step_ps)) return status;
     if (status == HR_OK) status = skip_tiles(w, t, true, &i, &last, err);
@@ -127,6 +138,7 @@ static hr_status explore_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
         status = skip_tiles(w, t, false, &i, &j, err);
         for (; j < t->attentions && status == HR_OK; j++) {
             if (w->any && t->bound >= w->found->step_ps) return HR_OK;
+            if (is_spent(w, t->bound)) return HR_OK;
             hr_setting_derive(fit, t->base, t->rests, s);
             s->knobs.mlp_tile = t->mlp[i];
             s->knobs.attention_tile = t->attention[j];
@@ -221,7 +233,7 @@ static hr_status explore_consumed(hr_fit_walk *w, const hr_setting *whole, hr_er
     hr_fit *fit = w->fit;
     hr_fit_desk *desk = fit->desk;
     const int64_t micro = hr_fit_sequences_of(fit, &whole->knobs);
-    if (whole->knobs.micro_batch) return HR_OK;
+    if (whole->knobs.micro_batch || is_spent(w, 0)) return HR_OK;
     hr_status status = hr_setting_open(fit, micro, false, true, &desk->dx_rests, err);
     if (status == HR_OK) status = hr_setting_open(fit, micro, true, true, &desk->dw_rests, err);
     if (status != HR_OK) return status;
@@ -305,6 +317,8 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     prospect prospects[HR_FIT_MICROS_MOST];
     const int32_t count = hr_fit_micros(fit->config, micros);
     hr_fit_walk w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
+    fit->layers.work = 0;
+    w.steps_most = fit->twin.steps + STEPS_MOST;
     hr_setting *whole = &fit->desk->whole;
     hr_status status = hr_setting_open(fit, micros[0], false, false, whole, err);
     if (status == HR_OK) status = hr_setting_foresee(fit, whole, err);
@@ -317,7 +331,8 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
         prospects[i] = p;
     }
     for (int32_t i = 0; i < count && status == HR_OK; i++)
-        if (prospects[i].bound < INT64_MAX && (!w.any || prospects[i].bound <= found->step_ps))
+        if (prospects[i].bound < INT64_MAX && (!w.any || prospects[i].bound <= found->step_ps) &&
+            !is_spent(&w, prospects[i].bound))
             status = explore_micro(&w, prospects[i].micro, whole, err);
     if (status == HR_OK) status = explore_consumed(&w, whole, err);
     if (status != HR_OK) return status;

@@ -6,7 +6,10 @@
 
 #include "base/checked.h"
 
-enum { STATES_ALL = 1 << 19 }; /* of all layers together: 12 MiB */
+enum {
+    STATES_ALL = 1 << 19, /* of all layers together: 12 MiB */
+    COARSE_MERGED = 8 * HR_LAYERS_COARSE /* of one layer while its sets are merged coarsely */
+};
 
 static int64_t room_of(int32_t layers)
 {
@@ -22,6 +25,8 @@ int64_t hr_layers_bytes(int32_t layers)
 hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region, hr_error *err)
 {
     layers->most = room_of(count);
+    layers->work = 0;
+    layers->work_most = HR_LAYERS_WORK_MOST;
     layers->states = hr_region_take(region, layers->most, sizeof *layers->states);
     layers->first = hr_region_take(region, 2 * ((int64_t)count + 1), sizeof *layers->first);
     layers->spare = hr_region_take(region, 3 * HR_LAYERS_STATES, sizeof *layers->spare);
@@ -222,7 +227,9 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
         const int32_t place = hr_twin_place(task->twin, l);
         outlook ahead = look_ahead(task, &middle, l + 1);
         /* What room is left is shared by the layers that come, so that none starves. */
-        const int64_t share = hr_min((layers->most - used) / (depth - l), states_most);
+        const int64_t wanted = hr_layers_spent(layers) ? hr_min(states_most, HR_LAYERS_COARSE)
+                                                       : states_most;
+        const int64_t share = hr_min((layers->most - used) / (depth - l), wanted);
         hr_layers_state *list = layers->spare, *other = layers->spare + HR_LAYERS_STATES;
         hr_layers_state *extended = other + HR_LAYERS_STATES;
         int32_t count = 0;
@@ -232,11 +239,15 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
             const int32_t fit = fitting(before, before_count, task->limit, work);
             const hr_layers_state added = { set->kept, set->ps[place], 0, (uint16_t)k };
             const int32_t more = extend(&ahead, task->ps_most, before, fit, &added, extended);
+            layers->work += fit + more;
             if (more == 0) continue;
+            layers->work += count;
             count = merge(list, count, extended, more, other, &layers->thinned);
             hr_layers_state *swap = list;
             list = other;
             other = swap;
+            if (wanted <= HR_LAYERS_COARSE)
+                count = thin(list, count, COARSE_MERGED, &layers->thinned);
         }
         count = thin(list, count, (int32_t)share, &layers->thinned);
         layers->first[l] = used;

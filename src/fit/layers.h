@@ -23,10 +23,25 @@ typedef struct {
     hr_layers_state *spare;  /* [3 * HR_LAYERS_STATES] for merging */
     bool thinned; /* states were left out for want of room: what is found may not be the best */
     void *alike;  /* [HR_LAYERS_ALIKE_BYTES] of the search over counts: too large for a stack */
+    int64_t work; /* states looked at, by all three searches, since the caller put it to 0 */
+    int64_t work_most;
 } hr_layers;
 
+/* States that may be looked at for one answer: about a tenth of a second. Beyond, only coarse lists
+ * are made: what is found may not be the best, and a bound says how far off it is at most. BRIEF:
+ * for one of many answers that are compared. */
+enum { HR_LAYERS_WORK_MOST = 16 << 20, HR_LAYERS_WORK_BRIEF = 2 << 20 };
+
+static inline bool hr_layers_spent(const hr_layers *layers)
+{
+    return layers->work >= layers->work_most;
+}
+
 enum { HR_LAYERS_ALIKE_BYTES = 384 << 10 };
-enum { HR_LAYERS_STATES = 1 << 12 }; /* of one layer */
+enum {
+    HR_LAYERS_STATES = 1 << 12, /* of one layer */
+    HR_LAYERS_COARSE = 32       /* of one layer, at a first look and where work is spent */
+};
 
 int64_t hr_layers_bytes(int32_t layers);
 HR_MUST_CHECK hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region,

@@ -40,6 +40,7 @@ typedef struct {
     hr_layers_state *nodes, *lists[2];
     int64_t node_count, node_most, list_most;
     int32_t ends[HR_FIT_SETS_MOST * HR_FIT_CHUNKS_MOST]; /* of the first nodes */
+    hr_layers *layers;                                   /* that count the work */
     bool out_of_room;
 } search;
 
@@ -214,6 +215,8 @@ static int64_t add_bundle(search *s, int32_t b, int64_t old_count)
     }
     s->lists[1] = s->lists[0];
     s->lists[0] = made;
+    s->layers->work += i + j;
+    s->out_of_room |= hr_layers_spent(s->layers);
     return count;
 }
 
@@ -367,6 +370,7 @@ void hr_parts_choose(hr_layers *layers, const hr_layers_task *task, const hr_twi
     hr_layers_state state;
     *best = (hr_parts_best){ .bound = 0 };
     s->task = &shrunk;
+    s->layers = layers;
     s->rests = rests;
     s->rest_count = rest_count;
     s->node_most = layers->most / 2;

@@ -39,7 +39,6 @@ static hr_fit_choice choose_chunk(const hr_setting *s, int64_t limit,
 static bool choose_by_layer(hr_fit_walk *w, const hr_setting *s, hr_layers_task *task,
                             hr_fit_choice *best)
 {
-    enum { COARSE_STATES = 32 };
     const int64_t rest_ps = hr_setting_least_rest_ps(s), ps_most = task->ps_most;
     const hr_layers_state *frontier;
     hr_layers *layers = &w->fit->layers;
@@ -51,10 +50,12 @@ static bool choose_by_layer(hr_fit_walk *w, const hr_setting *s, hr_layers_task 
     task->ps_most = ps_most - rest_ps;
     const int64_t bound = hr_layers_bound(task);
     if (bound == INT64_MAX || bound > task->ps_most) return false;
-    int32_t count = hr_layers_choose(layers, task, COARSE_STATES, &frontier);
+    int32_t count = hr_layers_choose(layers, task, HR_LAYERS_COARSE, &frontier);
     *best = choose_chunk(s, task->limit, frontier, count, &state);
     if (best->chunk != HR_NONE) hr_layers_read(layers, task, state, w->fit->trial);
-    if (layers->thinned) {
+    if (layers->thinned && hr_layers_spent(layers)) {
+        w->bound = hr_min(w->bound, hr_max(bound + rest_ps, task->ps_least));
+    } else if (layers->thinned) {
         if (best->chunk != HR_NONE) task->ps_most = hr_min(task->ps_most, best->ps - rest_ps);
         count = hr_layers_choose(layers, task, HR_LAYERS_STATES, &frontier);
         const hr_fit_choice finer = choose_chunk(s, task->limit, frontier, count, &state);
@@ -152,6 +153,20 @@ static void take(hr_fit_walk *w, const hr_setting *s, const hr_layers_task *task
 /* By counts of parts a choice takes no longer than a twin or two, else as long as many. */
 enum { TRUSTING_LOOKS = 8 };
 
+/* With so many times the work of lists coarse lists end, too, if anything was found. */
+enum { SPENT_TIMES = 2 };
+
+/* Whether the search has no work left for a setting. Then all that is known of it is that none of
+ * its strategies is faster than the one that computes nothing again. */
+static bool is_spent(hr_fit_walk *w, const hr_setting *s)
+{
+    const hr_layers *layers = &w->fit->layers;
+    if (!w->any || layers->work / SPENT_TIMES < layers->work_most) return false;
+    w->bound = hr_min(w->bound, hr_fit_uniform_ps(w->fit, &s->sets[0]) +
+                                    hr_setting_least_rest_ps(s));
+    return true;
+}
+
 hr_status hr_fit_settle(hr_fit_walk *w, hr_setting *s, hr_fit_question *q, hr_error *err)
 {
     hr_fit *fit = w->fit;
@@ -170,7 +185,7 @@ hr_status hr_fit_settle(hr_fit_walk *w, hr_setting *s, hr_fit_question *q, hr_er
                                     .limit = q->limit,
                                     .ps_most = q->ps_most,
                                     .parts = &q->parts };
-        q->found = choose(w, s, &q->task, &q->best);
+        q->found = !is_spent(w, s) && choose(w, s, &q->task, &q->best);
         if (!q->found || turn + 1 == q->turns_most) return HR_OK;
         const hr_status status = hr_fit_confirm(fit, s, &q->task, w->looks - looks > TRUSTING_LOOKS,
                                                 &changed, err);
@@ -190,6 +205,7 @@ hr_status hr_fit_explore(hr_fit_walk *w, hr_setting *s, hr_error *err)
         const int64_t bytes = peak_of(&q.task, &s->rests[q.best.chunk], w->fit->trial);
         if (!w->any || q.best.ps < found->step_ps || bytes < found->floor_bytes)
             take(w, s, &q.task, &q.best, bytes);
+        if (hr_layers_spent(&w->fit->layers)) return HR_OK;
         q.limit = found->floor_bytes - 1;
     }
 }

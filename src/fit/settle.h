@@ -18,6 +18,7 @@ typedef struct {
     bool any;
     int64_t bound; /* picoseconds: no strategy that was not looked at takes less */
     int32_t looks; /* choices for which counts of parts were not enough */
+    int64_t steps_most; /* of twins: with more of them built the walk ends, if it found anything */
 } hr_fit_walk;
 
 /* What each function of a walk has of its own; none calls itself. */

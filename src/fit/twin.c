@@ -5,21 +5,12 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "fit/twin_cache.h"
 #include "model/assemble.h"
 #include "plan/compile.h"
 #include "plan/lifetimes.h"
 
 enum { VALUES_MOST = 24 }; /* of a layer that may be dropped, alive at one step */
-
-/* Most bytes alive, and picoseconds, by what a step belongs to. */
-typedef struct {
-    int64_t work[HR_TWIN_LAYERS_MOST][HR_PASSES];
-    int64_t layer_ps[HR_TWIN_LAYERS_MOST];
-    int64_t head, head_first; /* at most; at its first step */
-    int64_t before, after;    /* before the first layer and after it came back */
-    int64_t section[HR_TWIN_SECTIONS_MOST];
-    int64_t rest_ps;
-} census;
 
 /* A program, and the tables of building it. */
 static int64_t model_bytes(const hr_config *small)
@@ -76,7 +67,7 @@ static int32_t place_of(const hr_twin *twin, const hr_step *step)
     return (int32_t)hr_max(step->layer - twin->trained.stands, 0);
 }
 
-static void count_step(const hr_twin *twin, const hr_step *step, int64_t alive, census *c)
+static void count_step(const hr_twin *twin, const hr_step *step, int64_t alive, hr_twin_census *c)
 {
     const bool back = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_AGAIN;
     if (step->layer != HR_NONE) {
@@ -101,11 +92,11 @@ static bool is_training(const hr_program *program, int32_t section)
 typedef enum { PRICE_LAYERS, PRICE_REST } prices;
 
 static void take_census(const hr_twin *twin, const hr_program *program, const int64_t *alive,
-                        prices wanted, census *c)
+                        prices wanted, hr_twin_census *c)
 {
     bool timed = false, training = false;
     int32_t sections = 0, last = HR_NONE;
-    *c = (census){ .head = 0 };
+    *c = (hr_twin_census){ .head = 0 };
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
         const int32_t section = section_of(program, s);
@@ -199,18 +190,39 @@ static hr_status raise_twin(hr_twin *twin, const hr_strategy *knobs, hr_intermed
     const int64_t missing = still_bytes(twin, program, plan);
     for (int32_t s = 0; s < program->step_count; s++) (*alive)[s] += missing;
     twin->built++;
+    twin->steps += program->step_count;
     return HR_OK;
 }
 
+static hr_twin_key key_of(const hr_strategy *knobs, hr_intermediates dropped, int32_t layers,
+                          prices wanted, bool works)
+{
+    return (hr_twin_key){ .micro_batch = knobs->micro_batch,
+                          .loss_chunk = knobs->loss_chunk,
+                          .mlp_tile = knobs->mlp_tile,
+                          .attention_tile = knobs->attention_tile,
+                          .dropped = dropped,
+                          .layers = layers,
+                          .dw_first = knobs->dw_first,
+                          .consume = knobs->consume,
+                          .prices = (int32_t)wanted,
+                          .works = works };
+}
+
 static hr_status look(hr_twin *twin, const hr_strategy *knobs, hr_intermediates dropped,
-                      int32_t layers, prices wanted, census *c, hr_error *err)
+                      int32_t layers, prices wanted, hr_twin_census *c, hr_error *err)
 {
     const int64_t kept = twin->region->used;
+    const hr_twin_key key = key_of(knobs, dropped, layers, wanted, false);
+    if (hr_twin_cache_find(twin->cache, &key, c)) return HR_OK;
     hr_program program;
     hr_plan plan;
     int64_t *alive = NULL;
     const hr_status status = raise_twin(twin, knobs, dropped, layers, &program, &plan, &alive, err);
-    if (status == HR_OK) take_census(twin, &program, alive, wanted, c);
+    if (status == HR_OK) {
+        take_census(twin, &program, alive, wanted, c);
+        hr_twin_cache_put(twin->cache, &key, c);
+    }
     twin->region->used = kept;
     return status;
 }
@@ -279,7 +291,7 @@ static int64_t ps_most(const hr_twin *twin)
     return INT64_MAX / (twin->depth.layers + 2);
 }
 
-static hr_twin_set set_of(const hr_twin *twin, hr_intermediates dropped, const census *c,
+static hr_twin_set set_of(const hr_twin *twin, hr_intermediates dropped, const hr_twin_census *c,
                           int64_t *reference_head)
 {
     const int32_t places = twin->depth.places;
@@ -297,7 +309,7 @@ hr_status hr_twin_set_of(hr_twin *twin, const hr_strategy *knobs, hr_intermediat
                          int64_t *reference_head, hr_twin_set *set, hr_error *err)
 {
     const int32_t places = twin->depth.places;
-    census c;
+    hr_twin_census c;
     const hr_status status = look(twin, knobs, dropped, places, PRICE_LAYERS, &c, err);
     if (status != HR_OK) return status;
     *set = set_of(twin, dropped, &c, reference_head);
@@ -414,14 +426,15 @@ static void alive_with(const outline *o, const hr_twin_set *sets, int32_t count,
     }
 }
 
+/* Lists are of sets[0], which drops nothing. */
 static void bound_works(const hr_twin *twin, const hr_program *program, const hr_plan *plan,
-                        const int64_t *alive, int32_t *list, bool tiled, hr_twin_set *sets,
-                        const bool *known, int32_t count)
+                        const int64_t *alive, int32_t *list, bool tiled, const hr_twin_set *sets,
+                        int32_t count, hr_twin_works most)
 {
     const bool all = are_all(sets, count);
     const int32_t droppable = list_droppable(program, plan, list);
     int64_t with[HR_FIT_SETS_MOST];
-    int64_t most[HR_TWIN_LAYERS_MOST][HR_PASSES][HR_FIT_SETS_MOST] = { 0 };
+    memset(most, 0, sizeof(hr_twin_works));
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
         if (step->layer == HR_NONE || !is_training(program, section_of(program, s))) continue;
@@ -432,6 +445,11 @@ static void bound_works(const hr_twin *twin, const hr_program *program, const hr
         alive_with(&o, sets, count, all, with);
         for (int32_t k = 1; k < count; k++) raise(&most[place][pass][k], with[k]);
     }
+}
+
+static void take_works(const hr_twin_works most, const bool *known, int32_t count,
+                       hr_twin_set *sets)
+{
     for (int32_t k = 1; k < count; k++)
         for (int32_t place = 0; place < HR_TWIN_LAYERS_MOST && !known[k]; place++)
             for (int32_t pass = 0; pass < HR_PASSES; pass++)
@@ -445,7 +463,16 @@ hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs, int64_t *ref
     hr_program program;
     hr_plan plan;
     int64_t *alive = NULL;
-    census c;
+    hr_twin_census c;
+    hr_twin_works most;
+    const bool tiled = knobs->mlp_tile || knobs->attention_tile;
+    const hr_twin_key key = key_of(knobs, 0, twin->depth.places, PRICE_LAYERS, true);
+    const hr_twin_works *known_works = hr_twin_cache_works(twin->cache, &key);
+    if (known_works && hr_twin_cache_find(twin->cache, &key, &c)) {
+        sets[0] = set_of(twin, 0, &c, reference_head);
+        take_works(*known_works, known, count, sets);
+        return HR_OK;
+    }
     const hr_status status = raise_twin(twin, knobs, 0, twin->depth.places, &program, &plan, &alive,
                                         err);
     int32_t *list = NULL;
@@ -453,8 +480,13 @@ hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs, int64_t *ref
     if (list) {
         take_census(twin, &program, alive, PRICE_LAYERS, &c);
         sets[0] = set_of(twin, 0, &c, reference_head);
-        bound_works(twin, &program, &plan, alive, list, knobs->mlp_tile || knobs->attention_tile,
-                    sets, known, count);
+        bound_works(twin, &program, &plan, alive, list, tiled, sets, count, most);
+        take_works(most, known, count, sets);
+        hr_twin_works *kept_works = hr_twin_cache_put_works(twin->cache, &key);
+        if (kept_works) {
+            memcpy(*kept_works, most, sizeof most);
+            hr_twin_cache_put(twin->cache, &key, &c);
+        }
     }
     twin->region->used = kept;
     if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "no room to look at sets");
@@ -479,6 +511,8 @@ static bool stands_alone(const hr_program *program, int32_t tensor)
 
 bool hr_twin_adds_up(const hr_twin *twin)
 {
+    bool add_up = true;
+    if (hr_twin_cache_adds_up(twin->cache, &add_up)) return add_up;
     for (int32_t i = 0; i < HR_TWIN_DEPTHS; i++) {
         const hr_program *program = &twin->models[i].program;
         if (!twin->models[i].sequences) continue;
@@ -486,10 +520,11 @@ bool hr_twin_adds_up(const hr_twin *twin)
         for (int32_t t = 0; t < program->tensor_count; t++)
             if (program->tensors[t].intermediates &&
                 program->tensors[t].layer == twin->trained.stands &&
-                program->tensors[t].home == section && !stands_alone(program, t))
-                return false;
+                program->tensors[t].home == section)
+                add_up &= stands_alone(program, t);
     }
-    return true;
+    hr_twin_cache_put_adds_up(twin->cache, add_up);
+    return add_up;
 }
 
 /* What each layer beyond three adds. */
@@ -499,7 +534,7 @@ typedef struct {
     int64_t section[HR_TWIN_SECTIONS_MOST];
 } growth;
 
-static growth growth_of(const census *three, const census *four)
+static growth growth_of(const hr_twin_census *three, const hr_twin_census *four)
 {
     growth g = { .head = four->head - three->head,
                  .before = four->before - three->before,
@@ -516,7 +551,7 @@ static growth growth_of(const census *three, const census *four)
     return g;
 }
 
-static hr_twin_rest rest_at(const census *c, const growth *g, int64_t beyond, int64_t most)
+static hr_twin_rest rest_at(const hr_twin_census *c, const growth *g, int64_t beyond, int64_t most)
 {
     hr_twin_rest rest = { .head = c->head + beyond * g->head, .ps = c->rest_ps };
     if (g->rest_ps > (most - hr_min(rest.ps, most)) / hr_max(beyond, 1)) rest.ps = most;
@@ -540,7 +575,7 @@ hr_status hr_twin_rests_of(hr_twin *twin, const hr_strategy *knobs, hr_intermedi
     for (int32_t i = 0; i < count; i++) {
         const int32_t c = i == 0 ? 0 : count - i; /* the last is the second to be looked at */
         hr_strategy cut = *knobs;
-        census three, four;
+        hr_twin_census three, four;
         cut.loss_chunk = chunks[c];
         hr_status status = look(twin, &cut, dropped, twin->depth.places, PRICE_REST, &three, err);
         if (status == HR_OK && !agree)

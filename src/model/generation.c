@@ -86,7 +86,7 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, in
     const int64_t kept = region->used, layers = config->model.n_layers;
     a.model.layers = hr_region_take(region, layers, sizeof *a.model.layers);
     int32_t(*caches)[2] = hr_region_take(region, layers, sizeof *caches);
-    if (!caches)
+    if (!a.model.layers || !caches)
         return hr_fail(err, HR_FAILURE, "no room to set up %lld layers", (long long)layers);
     a.family->params(&a.builder, config, &a.model);
     hr_assembly_load(&a);

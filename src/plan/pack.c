@@ -286,12 +286,15 @@ static bool begin_stage(packing *p, int32_t stage, int64_t *work)
     return p->effort.work > 0 && !p->effort.stopped;
 }
 
-/* All parts that are above the target, again and again, each time with four times the work. */
-static void lower_parts(packing *p, int64_t target, int64_t work, hr_storage *storages,
-                        int64_t *bound, int32_t *hard_count)
+/* All parts that are above the target, again and again, each time with four times the work. Returns
+ * the work used. */
+static int64_t lower_parts(packing *p, int64_t target, int64_t work, hr_storage *storages,
+                           int64_t *bound, int32_t *hard_count)
 {
+    int64_t used = 0;
     bool open = true;
     for (int32_t stage = 0; open && begin_stage(p, stage, &work); stage++) {
+        const int64_t begun = p->effort.work;
         open = false;
         for (int32_t from = 0; from < p->count;) {
             const hr_pack_part part = next_part(p, from);
@@ -302,8 +305,10 @@ static void lower_parts(packing *p, int64_t target, int64_t work, hr_storage *st
             open = open || height_of(p, &part, storages) > hr_max(target, *bound);
             *hard_count += stage == 0;
         }
-        if (p->content && *bound > target) return;
+        used += begun - p->effort.work;
+        if (p->content && *bound > target) return used;
     }
+    return used;
 }
 
 int64_t hr_pack_scratch_bytes(int32_t count)
@@ -365,7 +370,7 @@ hr_status hr_pack_within(hr_storage *storages, int32_t count, const hr_pack_limi
         from += part.count;
     }
     if (limits->work > 0 && !is_vain)
-        lower_parts(&p, enough, limits->work, storages, &bound, &r.hard_count);
+        r.work = lower_parts(&p, enough, limits->work, storages, &bound, &r.hard_count);
     for (int32_t i = 0; i < p.count; i++) {
         const hr_storage *storage = &storages[p.items[i].storage];
         height = hr_max(height, storage->offset - p.base + storage->bytes);

@@ -37,6 +37,7 @@ typedef struct {
     hr_pack_proof proof;
     int32_t hard_count; /* parts in time that needed the exact search */
     int64_t nodes;      /* placements the exact search tried */
+    int64_t work;       /* items that it looked at, about */
 } hr_pack_result;
 
 /* The most bytes alive at one step; HR_NO_FIT when they exceed an int64_t.

@@ -66,6 +66,17 @@ const char *hr_explain_certificate(const hr_plan_answer *answer)
                : "the fastest found that packs in these bytes";
 }
 
+/* A plan for another machine is worth making: it is a note, and `train` refuses the plan here. */
+static void put_machine(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
+{
+    if (!config->memory.budget || !answer->memory_bytes) return;
+    if (answer->available_bytes <= answer->memory_bytes) return;
+    put_line(writer, "this machine has", answer->memory_bytes, "less than the budget");
+    if (answer->process_bytes + answer->kernel_bytes > answer->memory_bytes)
+        hr_put(writer, "  note: the plan needs more memory than this machine has: headroom train "
+                       "refuses it here\n");
+}
+
 static void put_answer(hr_writer *writer, const hr_style *style, const hr_config *config,
                        const hr_plan_answer *answer)
 {
@@ -76,6 +87,7 @@ static void put_answer(hr_writer *writer, const hr_style *style, const hr_config
     put_line(writer, "the process", answer->process_bytes, "");
     put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, "");
     put_line(writer, "margin", margin, "");
+    put_machine(writer, config, answer);
     if (answer->minimum_bytes)
         put_line(writer, "smallest plan", answer->minimum_bytes,
                  answer->minimum_bytes == answer->process_bytes ? "this one" : "");

@@ -286,6 +286,7 @@ static void put_value(hr_writer *w, int columns, const char *key, int64_t value,
 
 static void put_why(const hr_largest *a, hr_writer *w)
 {
+    char size[64];
     const char *key = a->key->name;
     switch (a->outcome) {
     case HR_LARGEST_FOUND:
@@ -296,11 +297,16 @@ static void put_why(const hr_largest *a, hr_writer *w)
         break;
     case HR_LARGEST_FREE:
         if (a->free_from < 0)
-            hr_put(w, "bytes do not depend on %s: every legal value fits, up to %lld\n", key,
-                   (long long)a->value);
+            hr_put(w,
+                   "memory does not grow with %s: the smallest plan takes %s with every value, up "
+                   "to %lld\n",
+                   key, hr_bytes_print(a->value_bytes, size), (long long)a->value);
         else
-            hr_put(w, "from %lld on bytes do not depend on %s: it fits up to %lld\n",
-                   (long long)a->free_from, key, (long long)a->value);
+            hr_put(w,
+                   "memory stops growing at %s=%lld: from there to %lld the smallest plan takes "
+                   "%s\n",
+                   key, (long long)a->free_from, (long long)a->value,
+                   hr_bytes_print(a->value_bytes, size));
         break;
     case HR_LARGEST_NONE:
         hr_put(w, "no %s fits: not even %lld, the smallest legal value\n", key, (long long)a->next);
@@ -308,13 +314,34 @@ static void put_why(const hr_largest *a, hr_writer *w)
     }
 }
 
+/* A batch beyond the micro-batch costs time alone: gradients accumulate. */
+static void put_at_once(const hr_largest *a, hr_writer *w)
+{
+    char size[64];
+    if (a->at_once <= 0) return;
+    hr_put(w,
+           "  a larger batch runs as more micro-batches, one after the other (gradient "
+           "accumulation)\n"
+           "the largest micro-batch that fits at once is %lld sequences: %lld tokens a step, at least "
+           "%s\n",
+           (long long)a->at_once, (long long)a->tokens_at_once,
+           hr_bytes_print(a->at_once_bytes, size));
+}
+
 void hr_largest_print(const hr_largest *a, hr_writer *w)
 {
     char size[64];
     const char *key = a->key->name;
+    if (a->cut) {
+        hr_put(w, "%s=%lld fits; ", key, (long long)a->value);
+        if (a->below < 0) hr_put(w, "a larger value may fit, too");
+        else hr_put(w, "%lld does not; between them a larger value may fit", (long long)a->below);
+        hr_put(w, ". The search ended at its limit of work, after %d plans\n", a->probes);
+    }
     const int64_t most = hr_max(a->value, hr_max(a->next, a->beyond));
     const int columns = snprintf(NULL, 0, "%s=%lld", key, (long long)most);
-    put_why(a, w);
+    if (!a->cut) put_why(a, w);
+    put_at_once(a, w);
     if (a->value >= 0) put_value(w, columns, key, a->value, a->value_bytes);
     if (a->next >= 0) put_value(w, columns, key, a->next, a->next_bytes);
     if (a->beyond >= 0) put_value(w, columns, key, a->beyond, a->beyond_bytes);

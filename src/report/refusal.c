@@ -97,7 +97,9 @@ void hr_explain_refusal(const hr_config *config, const hr_plan_answer *answer,
     put_line(writer, beside ? "available" : "budget", answer->available_bytes, "");
     put_line(writer, "lacks", answer->minimum_bytes + beside - answer->available_bytes, "");
     if (line) put_line(writer, "largest part", line->bytes, line->name);
-    if (part) put_line(writer, "most of it", part->bytes, part->name);
+    /* Parts are counted in the arena, so they are parts of no other line. */
+    const bool in_arena = line && !strcmp(line->name, "arena");
+    if (part) put_line(writer, in_arena ? "most of it" : "most of arena", part->bytes, part->name);
     if (details->alone.bytes) {
         char digits[32];
         hr_words_digits(details->alone.bytes, digits);

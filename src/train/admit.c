@@ -12,6 +12,7 @@
 #include "calibrate/rates_file.h"
 #include "ckpt/weights_in.h"
 #include "fit/fit.h"
+#include "fit/twin_cache.h"
 #include "graph/op.h"
 #include "mem/limits.h"
 #include "model/assemble.h"
@@ -23,7 +24,7 @@
 /* A floor that is above a limit by more than this part of itself is not built to see what else its
  * plan may gain. */
 enum {
-    TRIES_MOST = 6,
+    TRIES_MOST = 5,
     CHANCE_PART = 8,
     SETS_OWN = 4,  /* of a trial, by layer */
     SETS_SPARE = 2 /* at the region's end, for who asks about other strategies */
@@ -44,6 +45,7 @@ static const char *const packing_words
 typedef struct {
     hr_memory *memory;
     hr_admission *admission;
+    hr_admission_room *room; /* null: none */
     const char *rung;
     int32_t threads;
     int64_t planning_bytes, kept_bytes;
@@ -101,6 +103,17 @@ static int64_t arena_limit(const trial *t)
     return fits * page;
 }
 
+/* What a step of a twin and of a plan takes, and an item of packing: on presets of 6 to 126 layers,
+ * to a factor of two. */
+enum { WORK_TWIN_STEP = 400, WORK_PLAN_STEP = 2000, WORK_PACKED = 10 };
+
+/* Counts what was searched so far. */
+static void close_search(trial *t)
+{
+    if (t->search_is_open) t->admission->work += t->fit.twin.steps * WORK_TWIN_STEP;
+    t->search_is_open = false;
+}
+
 /* Begins to search, or goes on: building a plan takes the same room. */
 static hr_status open_search(trial *t, hr_error *err)
 {
@@ -108,7 +121,10 @@ static hr_status open_search(trial *t, hr_error *err)
     if (t->search_is_open) return HR_OK;
     t->search.used = 0;
     t->search_is_open = true;
-    return hr_fit_open(&t->fit, &a->config, &a->rates, t->threads, &t->search, err);
+    const hr_status status = hr_fit_open(&t->fit, &a->config, &a->rates, t->threads, &t->search,
+                                         err);
+    if (status == HR_OK && t->room) t->fit.twin.cache = t->room->cache;
+    return status;
 }
 
 /* Builds a strategy and packs it with so much work: it lies in the admission then. */
@@ -116,12 +132,14 @@ static hr_status build(trial *t, const hr_strategy *strategy, int64_t work, hr_e
 {
     hr_admission *a = t->admission;
     a->region.used = 0;
-    t->search_is_open = false;
+    close_search(t);
     hr_status status = hr_compile_floor(&a->config, strategy, t->threads, &a->region, &a->compiled,
                                         err);
     if (status == HR_OK) status = hr_compile_pack(&a->region, work, &a->compiled, err);
     if (status != HR_OK) return status;
     a->pack_work = work;
+    a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP +
+               a->compiled.packing.work * WORK_PACKED;
     HR_ASSERT(a->region.used <= t->kept_bytes);
     a->region.used = t->kept_bytes;
     account(t, a->compiled.plan.arena_bytes);
@@ -129,7 +147,7 @@ static hr_status build(trial *t, const hr_strategy *strategy, int64_t work, hr_e
 }
 
 /* The fastest strategy whose plan is within a limit as packed. A plan that does not pack at its
- * floor may miss the limit: then with as much less. The first is packed with all the work, so that
+ * floor may miss the limit: then with as much less, each time twice as much. The first is packed with all the work, so that
  * packing the plan that is taken with all the work again gives an arena that is no larger.
  * Errors   NO_FIT  none was found. */
 static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
@@ -148,7 +166,7 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
             t->admission->answer.bound_seconds = 1e-12 * (double)bound_ps;
             return HR_OK;
         }
-        asked -= arena - limit;
+        asked -= (arena - limit) << tries;
     }
     return hr_fail(err, HR_NO_FIT, "no plan packs within %lld bytes of arena", (long long)limit);
 }
@@ -163,6 +181,7 @@ static hr_status find_floor(trial *t, int64_t most, int64_t *bytes, hr_error *er
     if (status == HR_OK) status = hr_fit_least(&t->fit, most, &found, err);
     if (status != HR_OK) return status;
     t->lowest = found;
+    t->admission->least_floor = found.floor_bytes;
     *bytes = found.floor_bytes;
     return HR_OK;
 }
@@ -368,6 +387,13 @@ static hr_status open_regions(trial *t, bool runs, hr_error *err)
     t->kept_bytes = hr_compile_kept_bytes(&a->config);
     const int64_t searching = hr_round_up(t->kept_bytes, 64) + search_bytes;
     t->planning_bytes = hr_max(compile_bytes, searching) + sets_bytes;
+    if (t->room && t->room->region.bytes < t->planning_bytes) {
+        hr_memory_region_close(t->memory, &t->room->region);
+        const hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
+                                                       &t->room->region, err);
+        if (status != HR_OK) return status;
+    }
+    if (t->room) a->region = t->room->region;
     if (!a->region.base) {
         hr_status status = hr_memory_region_open(t->memory, "planning", t->planning_bytes,
                                                  &a->region, err);
@@ -400,8 +426,8 @@ static hr_status load_rates(trial *t, const char *calibrations, hr_error *err)
     return status;
 }
 
-/* Everything from the config on; admission->region may be open. */
-static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *err)
+/* Everything before the search; admission->region may be open. */
+static hr_status prepare(trial *t, const char *calibrations, aims aim, hr_error *err)
 {
     hr_admission *a = t->admission;
     hr_plan_answer *answer = &a->answer;
@@ -419,8 +445,20 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
     a->run_bytes = hr_run_bytes(config);
     answer->available_bytes = config->memory.budget ? config->memory.budget
                                                     : hr_room_process_bytes();
-    answer->machine_bytes = config->memory.budget ? 0 : hr_room_memory().whole_bytes;
-    status = search(t, aim, err);
+    answer->memory_bytes = hr_room_memory().whole_bytes;
+    answer->machine_bytes = config->memory.budget ? 0 : answer->memory_bytes;
+    if (t->room) hr_twin_cache_use(t->room->cache, config);
+    return HR_OK;
+}
+
+static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *err)
+{
+    hr_admission *a = t->admission;
+    hr_plan_answer *answer = &a->answer;
+    const hr_config *config = &a->config;
+    hr_status status = prepare(t, calibrations, aim, err);
+    if (status == HR_OK) status = search(t, aim, err);
+    close_search(t);
     if (status != HR_OK) return status;
     const hr_strategy *strategy = &a->compiled.strategy;
     a->config.memory.micro_batch = strategy->micro_batch ? strategy->micro_batch
@@ -433,10 +471,10 @@ static hr_status admit(trial *t, const char *calibrations, aims aim, hr_error *e
 }
 
 hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calibrations,
-                   bool thorough, hr_admission *admission, hr_error *err)
+                   bool thorough, hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
     *admission = (hr_admission){ .config = *config };
-    trial t = { .memory = memory, .admission = admission };
+    trial t = { .memory = memory, .admission = admission, .room = room };
     const hr_status status = admit(&t, calibrations, thorough ? THOROUGH : FASTEST, err);
     const hr_plan_answer *answer = &admission->answer;
     if (status != HR_OK || answer->fits) return status;
@@ -463,24 +501,85 @@ int64_t hr_admit_minimum(hr_memory *memory, const hr_config *config, bool exact,
     trial t = { .memory = memory, .admission = &other };
     other.region.used = 0;
     const hr_status status = admit(&t, NULL, exact ? LEAST : WHETHER, &ignored);
+    admission->work += other.work;
     const bool known = status == HR_OK || (status == HR_NO_FIT && other.answer.minimum_bytes > 0);
     return known ? other.answer.minimum_bytes : INT64_MAX;
 }
 
 hr_status hr_admit_least(hr_memory *memory, const hr_config *config, const char *calibrations,
-                         hr_admission *admission, hr_error *err)
+                         hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
     *admission = (hr_admission){ .config = *config };
-    trial t = { .memory = memory, .admission = admission };
+    trial t = { .memory = memory, .admission = admission, .room = room };
     return admit(&t, calibrations, LEAST, err);
 }
 
 hr_status hr_admit_any(hr_memory *memory, const hr_config *config, const char *calibrations,
-                       hr_admission *admission, hr_error *err)
+                       hr_admission_room *room, hr_admission *admission, hr_error *err)
 {
     *admission = (hr_admission){ .config = *config };
-    trial t = { .memory = memory, .admission = admission };
+    trial t = { .memory = memory, .admission = admission, .room = room };
     return admit(&t, calibrations, WHETHER, err);
+}
+
+/* States of layers and steps of twins that are looked at for one budget, as hr_layers and hr_fit
+ * count them: with more, what was found so far is good enough. */
+enum { BUDGET_STATES_MOST = 24 << 20, BUDGET_STEPS_MOST = 1 << 19 };
+
+/* Arenas between which a time is passed, and what a step takes with each. */
+typedef struct {
+    int64_t low, high;
+    double slow, fast;
+} span;
+
+/* Where to look next between the two: where a straight line has the time, in the middle, and just
+ * below the upper one, in turns: time falls in steps, and the last is often reached early. */
+static int64_t look_at(const span *s, int64_t page, double seconds, int32_t turn)
+{
+    const double width = (double)(s->high - s->low), fall = s->slow - s->fast;
+    double share = 0.5;
+    if (turn % 3 == 2) return s->high - page;
+    if (turn % 3 == 0 && fall > 0) share = (s->slow - seconds) / fall;
+    share = share < 1.0 / 16 ? 1.0 / 16 : share > 15.0 / 16 ? 15.0 / 16 : share;
+    return hr_max(s->low + page, hr_min(s->high - page, s->low + (int64_t)(width * share)));
+}
+
+hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char *calibrations,
+                          double seconds, const hr_plan_point *slow, const hr_plan_point *fast,
+                          hr_admission_room *room, int64_t *least, int64_t *bytes, hr_error *err)
+{
+    hr_admission admission = { .config = *config };
+    trial t = { .memory = memory, .admission = &admission, .room = room };
+    hr_status status = prepare(&t, calibrations, LEAST, err);
+    const int64_t page = hr_page_bytes();
+    hr_fit_found found = { .strategy.dropped = t.chosen }, best = { .strategy.dropped = t.least };
+    span s = { slow->arena_bytes, fast->arena_bytes, slow->step_seconds, fast->step_seconds };
+    if (status == HR_OK) status = open_search(&t, err);
+    t.fit.layers.work_most = HR_LAYERS_WORK_BRIEF;
+    int64_t work = 0;
+    for (int32_t turn = 0; status == HR_OK && s.high - s.low > page; turn++) {
+        if (work > BUDGET_STATES_MOST || t.fit.twin.steps > BUDGET_STEPS_MOST) break;
+        const int64_t middle = look_at(&s, page, seconds, turn);
+        status = hr_fit_fastest(&t.fit, middle, &found, err);
+        work += t.fit.layers.work;
+        const double takes = 1e-12 * (double)found.step_ps;
+        const bool within = status == HR_OK && takes <= seconds;
+        if (within) {
+            s.high = hr_min(found.floor_bytes, middle);
+            s.fast = takes;
+            copy_found(&t, &found, &best);
+        } else s.low = middle;
+        if (status == HR_OK && !within) s.slow = takes;
+        if (status == HR_NO_FIT) status = HR_OK;
+    }
+    if (status == HR_OK) *least = account(&t, s.low) + page;
+    if (status == HR_OK) *bytes = account(&t, s.high);
+    if (status == HR_OK && best.floor_bytes) {
+        status = build(&t, &best.strategy, HR_COMPILE_PACK_WORK, err);
+        if (status == HR_OK) *bytes = admission.compiled.plan.process_bytes;
+    }
+    if (!room) hr_memory_region_close(memory, &admission.region);
+    return status;
 }
 
 hr_status hr_admit_other(hr_memory *memory, const hr_config *config, const char *calibrations,
@@ -490,6 +589,7 @@ hr_status hr_admit_other(hr_memory *memory, const hr_config *config, const char 
     trial t = { .memory = memory, .admission = &other };
     other.region.used = 0;
     const hr_status status = admit(&t, calibrations, FASTEST, err);
+    admission->work += other.work;
     if (status == HR_OK) *answer = other.answer;
     return status;
 }
@@ -514,6 +614,7 @@ hr_status hr_admit_strategy(hr_memory *memory, const hr_strategy *strategy, int6
         a->region.used = 0;
         status = hr_compile_floor(&a->config, strategy, t.threads, &a->region, &a->compiled, err);
         a->region.used = t.kept_bytes;
+        a->work += a->compiled.program.step_count * (int64_t)WORK_PLAN_STEP / 2;
         if (status == HR_OK) account(&t, a->compiled.plan.floor_bytes);
     }
     if (status == HR_OK)

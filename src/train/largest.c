@@ -20,8 +20,12 @@ enum {
     KNOWN_MOST = 256,
     DESERTS_MOST = 16,
     BLOCK_TOKENS = 64, /* a sequence that is a multiple of it can be cut at its multiples */
-    MEND_MOST = 16
+    MEND_MOST = 4
 };
+
+/* Work of plans (hr_admission), after which no other value is tried: about three seconds. The last
+ * plan comes on top. */
+static const int64_t work_most = INT64_C(3000000000);
 
 /* Which values a walk is over. */
 typedef enum { ALL, BLOCKS, OTHERS } kinds;
@@ -42,6 +46,8 @@ typedef struct {
         kinds kind;
     } deserts[DESERTS_MOST];
     int32_t desert_count;
+    bool at_once; /* the micro-batch is the value, too */
+    int64_t high_tried; /* the smallest that is known not to fit; INT64_MAX: none */
     char reason[HR_ERROR_BYTES];    /* why the last that could not be planned could not */
     hr_intermediates dropped[4096]; /* of a strategy that is read to see whether it is legal */
 } asking;
@@ -49,6 +55,12 @@ typedef struct {
 static void set(asking *a, int64_t value)
 {
     memcpy((char *)&a->config + a->row->offset, &value, sizeof value);
+    if (a->at_once) a->config.memory.micro_batch = value;
+}
+
+static bool is_spent(const asking *a)
+{
+    return a->probes->work >= work_most;
 }
 
 static bool is_of(kinds kind, int64_t value)
@@ -188,6 +200,7 @@ static hr_status fits(asking *a, int64_t value, bool *yes, hr_error *err)
     const hr_status status = bytes_as(a, value, false, &bytes, err);
     set(a, value);
     *yes = bytes <= available(a);
+    if (status == HR_OK && !*yes) a->high_tried = hr_min(a->high_tried, value);
     return status;
 }
 
@@ -200,7 +213,7 @@ static hr_status gallop(asking *a, kinds kind, int64_t *low, int64_t *high, hr_e
     bool yes = true, ended = false;
     int64_t bytes = INT64_MAX, before;
     hr_status status = bytes_as(a, *low, false, &before, err);
-    while (status == HR_OK && yes) {
+    while (status == HR_OK && yes && !is_spent(a)) {
         const int64_t next = *low <= a->high / 2 ? from(a, kind, hr_max(2 * *low, *low + 1), *high)
                                                  : -1;
         const int64_t value = next < 0 ? end_of(a, kind, *low) : next;
@@ -239,7 +252,8 @@ static hr_status climb(asking *a, kinds kind, int64_t start, int64_t *best, hr_e
     if (status == HR_OK && !yes) status = fits(a, low, &yes, err);
     if (status != HR_OK || !yes) return status;
     if (high != start) status = gallop(a, kind, &low, &high, err);
-    for (int64_t next; status == HR_OK && (next = between(a, kind, low, high)) >= 0;) {
+    for (int64_t next;
+         status == HR_OK && !is_spent(a) && (next = between(a, kind, low, high)) >= 0;) {
         status = fits(a, next, &yes, err);
         if (yes) low = next;
         else high = next;
@@ -274,7 +288,7 @@ static hr_status try_all(asking *a, bool *few, int64_t *best, hr_error *err)
 static hr_status settle(asking *a, hr_largest *answer, hr_error *err)
 {
     hr_status status = HR_OK;
-    for (int32_t i = 0; i < MEND_MOST && status == HR_OK; i++) {
+    for (int32_t i = 0; i < MEND_MOST && status == HR_OK && !is_spent(a); i++) {
         const int64_t next = from(a, ALL, answer->value + 1, INT64_MAX);
         int64_t bytes = INT64_MAX;
         if (next < 0) break;
@@ -293,7 +307,8 @@ static hr_status settle(asking *a, hr_largest *answer, hr_error *err)
     set(a, answer->value);
     answer->available_bytes = available(a);
     status = hr_probe_fastest(a->probes, &a->config, answer->available_bytes, &answer->plan, err);
-    if (status == HR_OK) status = bytes_with(a, answer->value, &answer->value_bytes, err);
+    if (status == HR_OK)
+        status = bytes_as(a, answer->value, !is_spent(a), &answer->value_bytes, err);
     return status;
 }
 
@@ -308,7 +323,8 @@ static hr_status find_free(asking *a, hr_largest *answer, hr_error *err)
     answer->outcome = HR_LARGEST_FREE;
     status = bytes_with(a, low, &bytes, err);
     if (status != HR_OK || bytes == answer->value_bytes) return status;
-    for (int64_t next; status == HR_OK && (next = between(a, ALL, low, high)) >= 0;) {
+    for (int64_t next;
+         status == HR_OK && !is_spent(a) && (next = between(a, ALL, low, high)) >= 0;) {
         status = bytes_with(a, next, &bytes, err);
         if (bytes == answer->value_bytes) high = next;
         else low = next;
@@ -385,6 +401,24 @@ static hr_status find_none(asking *a, hr_largest *answer, hr_error *err)
                    hr_bytes_print(answer->available_bytes, there));
 }
 
+/* Where a larger batch is only more micro-batches, what people mean is the batch that goes through
+ * the model at once. */
+static hr_status find_at_once(asking *a, hr_largest *answer, int64_t start, hr_error *err)
+{
+    if (answer->outcome != HR_LARGEST_FREE && answer->outcome != HR_LARGEST_END) return HR_OK;
+    a->at_once = true;
+    a->known_count = 0;
+    a->desert_count = 0;
+    hr_status status = climb(a, ALL, start, &answer->at_once, err);
+    if (status == HR_OK && answer->at_once > 0) {
+        status = bytes_as(a, answer->at_once, !is_spent(a), &answer->at_once_bytes, err);
+        answer->tokens_at_once = answer->at_once * a->config.train.seq_len;
+    }
+    a->at_once = false;
+    a->config.memory.micro_batch = 0;
+    return status;
+}
+
 static hr_status find(asking *a, hr_largest *answer, hr_error *err)
 {
     int64_t start, other = -1;
@@ -397,8 +431,13 @@ static hr_status find(asking *a, hr_largest *answer, hr_error *err)
     if (status != HR_OK) return status;
     answer->value = hr_max(answer->value, other);
     if (answer->value < 0) return find_none(a, answer, err);
+    answer->cut = is_spent(a);
+    answer->below = a->high_tried < INT64_MAX ? a->high_tried : -1;
     status = settle(a, answer, err);
-    return status == HR_OK ? look_around(a, answer, err) : status;
+    if (status != HR_OK || answer->cut) return status;
+    status = look_around(a, answer, err);
+    const bool batch = !strcmp(a->row->key.name, "train.batch") && !a->config.memory.micro_batch;
+    return status == HR_OK && batch ? find_at_once(a, answer, start, err) : status;
 }
 
 static hr_status find_row(const char *key, const hr_config_row **row, hr_error *err)
@@ -434,9 +473,16 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_que
                  .row = row,
                  .low = row->key.zero_word ? hr_max(low, 1) : low,
                  .high = (int64_t)row->key.high,
+                 .high_tried = INT64_MAX,
                  .room_bytes = hr_room_process_bytes() };
     *answer = (hr_largest){
-        .key = &row->key, .value = -1, .next = -1, .beyond = -1, .free_from = -1
+        .key = &row->key,
+        .value = -1,
+        .next = -1,
+        .beyond = -1,
+        .free_from = -1,
+        .at_once = -1,
+        .below = -1
     };
     status = find(&a, answer, err);
     answer->probes = probes.made;

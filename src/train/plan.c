@@ -2,6 +2,8 @@
 /* train/plan.c - plans a run and writes down what came of it. */
 #include "headroom/plan.h"
 
+#include <stddef.h>
+
 #include "plan/plan_file.h"
 #include "report/details.h"
 #include "report/explain.h"
@@ -38,7 +40,8 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
                                                      hr_memory *memory, hr_admission *admission,
                                                      hr_plan_details *details, hr_error *err)
 {
-    const hr_status status = hr_admit(memory, config, outputs->calibrations, true, admission, err);
+    const hr_status status = hr_admit(memory, config, outputs->calibrations, true, NULL, admission,
+                                      err);
     const hr_compiled *compiled = &admission->compiled;
     if (status != HR_OK && (status != HR_NO_FIT || !compiled->program.step_count)) return status;
     const bool table = outputs->text && !outputs->program;
@@ -66,14 +69,16 @@ static __attribute__((noinline)) hr_status plan_alone(const hr_config *config,
 hr_status hr_plan_make(const hr_config *config, const hr_plan_outputs *outputs,
                        hr_plan_answer *answer, hr_error *err)
 {
+    static const hr_plan_outputs nothing = { 0 };
     hr_memory memory = { 0 };
     hr_admission admission = { 0 };
+    if (!outputs) outputs = &nothing;
     hr_status status = outputs->file ? hr_plan_file_check(outputs->file, err) : HR_OK;
     if (status == HR_OK) status = hr_memory_open(&memory, err);
     if (status == HR_OK && outputs->details)
         status = plan_into(config, outputs, &memory, &admission, outputs->details, err);
     else if (status == HR_OK) status = plan_alone(config, outputs, &memory, &admission, err);
-    *answer = admission.answer;
+    if (answer) *answer = admission.answer;
     hr_memory_close(&memory);
     return status;
 }

@@ -10,14 +10,16 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "fit/twin_cache.h"
 #include "report/frontier.h"
-#include "train/admit.h"
 
 enum {
     BUDGETS = 20,     /* of a frontier, even on a scale of ratios */
     POINTS_FEW = 12,  /* with fewer points the widest gaps are looked into */
     PROBES_MOST = 48, /* of a frontier */
-    MEND_MOST = 8
+    MEND_MOST = 3,
+    WITHIN_MOST = 8, /* plans that are tried where floors do not tell, */
+    WITHIN_WORK_MOST = 800000000 /* with so much work (hr_admission) of all plans so far */
 };
 
 static const int64_t unbounded = INT64_C(1) << 53; /* the largest that memory.budget takes */
@@ -27,7 +29,14 @@ static const int64_t unbounded = INT64_C(1) << 53; /* the largest that memory.bu
 hr_status hr_probes_open(hr_probes *probes, const hr_question *question, hr_error *err)
 {
     *probes = (hr_probes){ .calibrations = question->calibrations };
-    return hr_memory_open(&probes->memory, err);
+    hr_region region;
+    hr_status status = hr_memory_open(&probes->memory, err);
+    if (status != HR_OK) return status;
+    status = hr_memory_region_open(&probes->memory, "search results", hr_twin_cache_bytes(),
+                                   &region, err);
+    if (status == HR_OK) status = hr_twin_cache_place(&region, &probes->room.cache, err);
+    if (status != HR_OK) hr_memory_close(&probes->memory);
+    return status;
 }
 
 void hr_probes_close(hr_probes *probes)
@@ -58,10 +67,11 @@ hr_status hr_probe_fastest(hr_probes *probes, const hr_config *config, int64_t b
     bounded.memory.budget = budget;
     probes->made++;
     const hr_status status = hr_admit(&probes->memory, &bounded, probes->calibrations, false,
-                                      &admission, err);
+                                      &probes->room, &admission, err);
     memcpy(probes->times, admission.answer.times, sizeof probes->times);
     if (status == HR_OK) describe(&admission, point);
-    hr_memory_region_close(&probes->memory, &admission.region);
+    probes->least_floor = admission.least_floor;
+    probes->work += admission.work;
     return status;
 }
 
@@ -70,9 +80,9 @@ hr_status hr_probe_least(hr_probes *probes, const hr_config *config, int64_t *by
     hr_admission admission;
     probes->made++;
     const hr_status status = hr_admit_least(&probes->memory, config, probes->calibrations,
-                                            &admission, err);
+                                            &probes->room, &admission, err);
+    probes->work += admission.work;
     if (status == HR_OK) *bytes = admission.answer.minimum_bytes;
-    hr_memory_region_close(&probes->memory, &admission.region);
     return status;
 }
 
@@ -83,18 +93,18 @@ hr_status hr_probe_any(hr_probes *probes, const hr_config *config, int64_t budge
     hr_config bounded = *config;
     bounded.memory.budget = budget;
     probes->made++;
-    hr_status status = hr_admit_any(&probes->memory, &bounded, probes->calibrations, &admission,
-                                    err);
+    hr_status status = hr_admit_any(&probes->memory, &bounded, probes->calibrations, &probes->room,
+                                    &admission, err);
+    probes->work += admission.work;
     const bool far = status == HR_NO_FIT && admission.answer.minimum_bytes > 0;
     if (status == HR_OK || far) *bytes = admission.answer.minimum_bytes;
-    hr_memory_region_close(&probes->memory, &admission.region);
     return far ? HR_OK : status;
 }
 
 /* ---- the smallest budget */
 
-/* What runs in the least budget of all. A plan that packs above its floor may hide one that packs
- * lower: the page below is asked for until it is refused. */
+/* What runs in the least budget of all. A plan that packs above the least floor may hide one that
+ * packs lower: the page below is asked for until it is refused. */
 static hr_status find_least(hr_probes *probes, const hr_config *config, hr_plan_point *point,
                             hr_error *err)
 {
@@ -102,6 +112,7 @@ static hr_status find_least(hr_probes *probes, const hr_config *config, hr_plan_
     hr_status status = hr_probe_least(probes, config, &bytes, err);
     if (status == HR_OK) status = hr_probe_fastest(probes, config, bytes, point, err);
     for (int32_t i = 0; i < MEND_MOST && status == HR_OK; i++) {
+        if (point->arena_bytes <= probes->least_floor) return HR_OK;
         bytes = point->process_bytes - hr_page_bytes();
         status = hr_probe_fastest(probes, config, bytes, point, err);
         if (status == HR_NO_FIT) return HR_OK;
@@ -115,22 +126,36 @@ static bool is_within(const hr_plan_point *point, const hr_smallest *answer)
     return point->step_seconds <= most * (1 + 1e-12);
 }
 
-/* Bisection by budgets: `within` always is fast enough, `low` never. */
+/* By floors, which is quick. Where the plan found there does not pack at its floor, less may be
+ * enough than it takes: some halvings by plans, `within` always fast enough, `low` never. */
 static hr_status find_within(hr_probes *probes, const hr_config *config, hr_smallest *answer,
                              hr_error *err)
 {
     const int64_t page = hr_page_bytes();
-    int64_t low = answer->least.process_bytes;
+    const double seconds = answer->fastest.step_seconds * (1 + answer->slowdown) * (1 + 1e-12);
+    int64_t low, middle;
     hr_plan_point point;
     if (is_within(&answer->least, answer)) {
         answer->within = answer->least;
         return HR_OK;
     }
     answer->within = answer->fastest;
-    while (answer->within.process_bytes - low > page) {
-        const int64_t middle = low + (answer->within.process_bytes - low) / 2 / page * page;
-        const hr_status status = hr_probe_fastest(probes, config, hr_max(middle, low + page),
-                                                  &point, err);
+    hr_config unlimited = *config;
+    unlimited.memory.budget = unbounded;
+    hr_status status = hr_admit_budget(&probes->memory, &unlimited, probes->calibrations, seconds,
+                                       &answer->least, &answer->fastest, &probes->room, &low,
+                                       &middle, err);
+    if (status == HR_OK) status = hr_probe_fastest(probes, config, middle, &point, err);
+    if (status != HR_OK) return status;
+    if (is_within(&point, answer)) answer->within = point;
+    else low = middle;
+    if (answer->within.process_bytes <= low) return HR_OK;
+    low -= page;
+    for (int32_t i = 0; i < WITHIN_MOST && probes->work < WITHIN_WORK_MOST &&
+                        answer->within.process_bytes - low > page;
+         i++) {
+        middle = low + (answer->within.process_bytes - low) / 2 / page * page;
+        status = hr_probe_fastest(probes, config, hr_max(middle, low + page), &point, err);
         if (status != HR_OK) return status;
         if (is_within(&point, answer)) answer->within = point;
         else low = hr_max(middle, low + page);

@@ -5,10 +5,14 @@
 
 #include "headroom/questions.h"
 #include "mem/memory.h"
+#include "train/admit.h"
 
 typedef struct {
     hr_memory memory;
     const char *calibrations;
+    hr_admission_room room;
+    int64_t least_floor;             /* of the last plan's recipe */
+    int64_t work;                    /* of all plans so far, as hr_admission counts it */
     int32_t made;                    /* plans so far */
     char times[HR_TIMES_TEXT_BYTES]; /* of the last */
 } hr_probes;

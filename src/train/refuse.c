@@ -11,9 +11,9 @@
 
 enum { HALVINGS_MOST = 30, PAIRS_MOST = 3 };
 
-/* Plans that are made for changes of one key, and in all: counted and never timed, so that equal
- * recipes get equal answers. */
-enum { SINGLES_MOST = 30, PLANS_MOST = 42 };
+/* Plans that are made for changes of one key, and in all, and the work of all (hr_admission):
+ * counted and never timed, so that equal recipes get equal answers. */
+enum { SINGLES_MOST = 30, PLANS_MOST = 42, WORK_MOST = 1400000000 };
 
 /* What else is another than time, from what costs least to what costs most. */
 typedef enum { NOTHING, ROUNDING, UPDATES, WINDOWS, WORDS, MODEL } loss;
@@ -138,7 +138,7 @@ static bool fits(refusing *r, const way *const *chosen, int32_t count, int32_t h
 
 static bool tired(const refusing *r)
 {
-    return r->plans >= r->plans_most;
+    return r->plans >= r->plans_most || r->admission->work >= WORK_MOST;
 }
 
 /* ---- the offers */

@@ -12,6 +12,7 @@
 
 enum {
     PACKED_MOST = 6,
+    WORK_MOST = 400000000, /* of the whole admission: beyond, no other change is looked at */
     BLOCK_TOKENS = 64, /* cuts at multiples of it keep every bit */
     WAY_MICRO = HR_INTERMEDIATES,
     WAY_CHUNK,
@@ -160,10 +161,11 @@ static void look_at_all(const removing *r, hr_plan_details *details)
 {
     hr_plan_change list[WAYS], found;
     int32_t ways[WAYS], order[WAYS], count = 0;
-    for (int32_t way = 0; way < WAYS; way++)
+    for (int32_t way = 0; way < WAYS && r->admission->work < WORK_MOST; way++)
         if ((way >= WAY_MICRO || way < r->form.part_count) && look(r, way, 0, &found))
             insert(&found, way, list, ways, count++);
-    for (int32_t i = 0; i < count && details->removal_count < PACKED_MOST; i++)
+    for (int32_t i = 0;
+         i < count && details->removal_count < PACKED_MOST && r->admission->work < WORK_MOST; i++)
         if (look(r, ways[i], HR_COMPILE_PACK_WORK_HINT, &found))
             insert(&found, ways[i], details->removals, order, details->removal_count++);
 }
