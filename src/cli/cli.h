@@ -94,6 +94,7 @@ typedef struct {
 } hr_cli_option;
 
 typedef struct {
+    const char *program; /* as it was typed */
     const struct hr_cli_command *command;
     const char *values[HR_OPTION_COUNT]; /* null: not given; an empty text: given, takes none */
     /* [repeated_count] of the one option that may be given several times, in their order */
@@ -135,6 +136,10 @@ bool hr_cli_takes(const hr_cli_command *command, int32_t id);
  * Errors   USAGE  one sentence; the nearest option is named. */
 HR_MUST_CHECK hr_status hr_cli_parse(const hr_cli_command *command, char **words, int32_t count,
                                      hr_cli_arguments *arguments, hr_error *err);
+
+/* Prints the command that was typed, in quotes where a shell needs them, without the end of the
+ * line. */
+void hr_cli_put_command(FILE *file, const hr_cli_arguments *arguments);
 
 /* Defaults, the recipe, key=value in their order, --budget and --out; and then the check. */
 HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config,

@@ -58,6 +58,8 @@ typedef struct {
     hr_progress progress;
     int64_t process_bytes;
     char trouble[HR_ERROR_BYTES]; /* told last */
+    const char *refused[HR_CLI_REPEATS_MAX]; /* [refused_count] keys, which outlive the run */
+    int32_t refused_count;                   /* may be more than there is room for */
 } screen;
 
 enum { LINES_A_RUN = 10 };
@@ -160,6 +162,26 @@ static void show_trouble(void *context, const char *line)
     snprintf(s->trouble, sizeof s->trouble, "%s", line);
 }
 
+static void note_refused(void *context, const char *key)
+{
+    screen *s = context;
+    if (s->refused_count < HR_CLI_REPEATS_MAX) s->refused[s->refused_count] = key;
+    s->refused_count++;
+}
+
+/* The whole command that goes on all the same. */
+static void print_command(const screen *s, const hr_cli_arguments *arguments)
+{
+    const int32_t count = arguments->repeated_count + s->refused_count;
+    if (!s->refused_count || count > HR_CLI_REPEATS_MAX) return;
+    fprintf(stderr, "headroom: to go on with %s, type:\n  ",
+            s->refused_count == 1 ? "this change" : "these changes");
+    hr_cli_put_command(stderr, arguments);
+    for (int32_t i = 0; i < s->refused_count; i++)
+        fprintf(stderr, " --%s %s", hr_cli_option_at(HR_OPTION_ALLOW_CHANGE)->name, s->refused[i]);
+    fputc('\n', stderr);
+}
+
 /* What ended the run may have been told while it went on: once is enough. */
 static int fail(const screen *s, const hr_error *err)
 {
@@ -212,7 +234,8 @@ int hr_cli_train(const hr_cli_arguments *arguments)
                     .evaluated = show_evaluated,
                     .sample = show_sample,
                     .saved = show_saved,
-                    .trouble = show_trouble },
+                    .trouble = show_trouble,
+                    .refused = note_refused },
         .calibrations = hr_cli_calibrations(calibrations, sizeof calibrations),
         .metrics = arguments->values[HR_OPTION_METRICS],
         .fresh = arguments->values[HR_OPTION_FRESH],
@@ -230,6 +253,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     if (status == HR_OK) return HR_OK;
     fflush(stdout);
     const int code = fail(&s, &err);
+    print_command(&s, arguments);
     /* Without a signal its time was over, which is as SIGTERM. */
     return status == HR_INTERRUPTED && !result.saved
                ? 128 + (last_signal ? (int)last_signal : SIGTERM)

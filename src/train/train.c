@@ -240,18 +240,23 @@ static hr_status end_for_it(const run *r, hr_error *err)
     return status;
 }
 
+static void tell_complete(const run *r, int64_t step)
+{
+    char line[HR_PATH_BYTES + 128];
+    const hr_train_events *events = &r->options->events;
+    snprintf(line, sizeof line, "%.900s  the run is complete, at step %lld; --fresh starts it over",
+             r->config->train.out, (long long)step);
+    if (events->text) events->text(events->context, line);
+}
+
 /* A run that ended is told as one: nothing is computed again. */
 static hr_status tell_done(run *r, hr_error *err)
 {
-    char line[HR_PATH_BYTES + 128];
     hr_train_result *result = r->trainer.result;
-    const hr_train_events *events = &r->options->events;
     const hr_run_state *state = &r->trainer.resume.manifest.state;
     hr_trainer_take_result(result, state);
     result->saved = true;
-    snprintf(line, sizeof line, "%.900s  the run is complete, at step %lld; --fresh starts it over",
-             r->config->train.out, (long long)state->step);
-    if (events->text) events->text(events->context, line);
+    tell_complete(r, state->step);
     return end_for_it(r, err);
 }
 
@@ -260,7 +265,8 @@ static hr_status go_on(run *r, hr_error *err)
 {
     const hr_resume *resume = &r->trainer.resume;
     if (!resume->found) return HR_OK;
-    hr_resume_tell(resume, r->options, r->admission.compiled.plan.rung);
+    hr_resume_tell(resume, r->config, r->options, r->admission.compiled.plan.rung,
+                   r->trainer.state.steps);
     const hr_run_state *state = &resume->manifest.state;
     const hr_status status = hr_resume_check_texts(
         resume, r->config, r->options, r->trainer.train_text, r->trainer.valid_text, err);
@@ -307,7 +313,9 @@ static hr_status whole_run(run *r, hr_error *err)
     if (status == HR_OK) status = start_over(r, err);
     if (status != HR_OK) return status;
     hr_error settled;
+    const int64_t begun = r->trainer.resume.found ? r->trainer.resume.manifest.state.step : -1;
     status = hr_trainer_run(&r->trainer, err);
+    if (status == HR_OK && r->trainer.state.step == begun) tell_complete(r, begun);
     if (status != HR_OK && !r->trainer.start_ns) return status; /* the log is left as it was */
     const hr_status promise = settle(r, &settled);
     if (promise == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
