@@ -287,6 +287,7 @@ hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step
            print_json(step->fraction_of_ceiling > 0 ? step->fraction_of_ceiling : (double)NAN,
                       fraction),
            print_json(step->seconds, seconds));
+    HR_ASSERT(w.used <= HR_METRICS_STEP_BYTES);
     return end(metrics, &w, err);
 }
 

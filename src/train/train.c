@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "model/hf_config.h"
+#include "train/disk.h"
 #include "train/prepare.h"
 #include "train/rows.h"
 #include "train/trainer.h"
@@ -158,7 +159,8 @@ static hr_status open_run(run *r, hr_error *err)
                                     r->text.vocabulary, err);
     if (status == HR_OK)
         status = hr_keeper_open(&trainer->keeper, &trainer->log, config, &compiled->program,
-                                r->admission.answer.strategy, &r->run_region, err);
+                                r->admission.answer.strategy,
+                                r->admission.answer.disk.checkpoint_bytes, &r->run_region, err);
     if (status != HR_OK) return status;
     tell_old_average(r);
     return hr_log_open(&trainer->log, &r->options->events, config->train.out, r->options->metrics,
@@ -280,6 +282,15 @@ static hr_status start_over(run *r, hr_error *err)
     return r->options->fresh && r->config->train.out[0] ? hr_resume_forget(r->config, err) : HR_OK;
 }
 
+/* The number of steps is known now, whatever the recipe says. */
+static hr_status check_disk(run *r, hr_error *err)
+{
+    const hr_resume *resume = &r->trainer.resume;
+    hr_plan_disk *disk = &r->trainer.result->plan.disk;
+    hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
+    return hr_disk_check_run(r->config, disk, resume->found ? resume->manifest.state.step : 0, err);
+}
+
 static hr_status whole_run(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
@@ -291,6 +302,8 @@ static hr_status whole_run(run *r, hr_error *err)
     if (status == HR_OK)
         status = hr_admit(r->memory, r->config, r->options->calibrations, false, &r->admission,
                           err);
+    if (r->admission.compiled.program.step_count)
+        hr_disk_of(r->config, &r->admission.compiled.program, 0, &r->admission.answer.disk);
     result->plan = r->admission.answer;
     if (status != HR_OK) return status;
     hr_memory_region_trim(r->memory, &r->admission.region);
@@ -309,6 +322,7 @@ static hr_status whole_run(run *r, hr_error *err)
                                  r->trainer.valid_text, err);
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = go_on(r, err);
+    if (status == HR_OK) status = check_disk(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status == HR_OK) status = start_over(r, err);
     if (status != HR_OK) return status;
