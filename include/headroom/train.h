@@ -21,6 +21,7 @@ typedef struct {
     int64_t tokens;           /* real tokens so far */
     double seconds;           /* since the first step began */
     double tokens_per_second; /* of this step */
+    double seconds_left; /* to the end of the run, with its evaluations, samples and saves */
     int64_t targets; /* tokens of this step that were predicted; 0: there is no loss, and it is NaN */
 } hr_train_step;
 
@@ -40,6 +41,9 @@ typedef struct {
 typedef struct {
     void *context;
     void (*preparing)(void *context, const char *work, int64_t bytes_done, int64_t bytes_total);
+    /* Work beside the steps: planning, loading weights, evaluating, sampling, saving. done of total
+     * in units of the work; total 0: not known. */
+    void (*working)(void *context, const char *work, int64_t done, int64_t total);
     void (*planned)(void *context, const hr_plan_answer *plan);
     void (*text)(void *context, const char *line); /* a sentence about the data, the seal */
     void (*step)(void *context, const hr_train_step *step);

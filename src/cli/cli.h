@@ -11,6 +11,7 @@
 
 #include "headroom/config.h"
 #include "headroom/infer.h"
+#include "headroom/progress.h"
 
 typedef enum {
     HR_OPTION_BUDGET,
@@ -181,6 +182,16 @@ int hr_cli_signalled(void);
 
 /* Of a clock that only goes on. */
 int64_t hr_cli_now_ns(void);
+
+/* Work whose progress is shown: which, and since when. Begin with { 0 }. */
+typedef struct {
+    char name[64];
+    int64_t begun_ns;
+} hr_cli_work;
+
+/* Shows how far work is, with the time that it still takes. */
+void hr_cli_show_work(hr_progress *progress, hr_cli_work *shown, const char *work, int64_t done,
+                      int64_t total);
 
 /* The folder, which is the operand, and what options say of how a model is asked. Signals are
  * caught from here on. Errors USAGE. */

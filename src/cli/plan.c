@@ -138,7 +138,10 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
         status = hr_fail(err, HR_FAILURE, "no memory for %lld bytes of text",
                          (long long)text_bytes);
     else {
+        hr_progress progress = hr_progress_begin(STDERR_FILENO);
+        hr_progress_note(&progress, "planning", hr_cli_now_ns());
         status = hr_plan_make(config, &outputs, &answer, err);
+        hr_progress_end(&progress);
         /* Where there was no room to plan, there is nothing to show but that. */
         const bool answered = status == HR_OK || (status == HR_NO_FIT && answer.minimum_bytes > 0);
         if (status == HR_NO_FIT && !answered && json) printf("{\n  \"fits\": false\n}\n");

@@ -56,6 +56,7 @@ static void catch_requests(void)
 
 typedef struct {
     hr_progress progress;
+    hr_cli_work work;
     int64_t process_bytes;
     char trouble[HR_ERROR_BYTES]; /* told last */
     const char *refused[HR_CLI_REPEATS_MAX]; /* [refused_count] keys, which outlive the run */
@@ -73,10 +74,17 @@ static void show_preparing(void *context, const char *work, int64_t bytes_done, 
     hr_progress_note(&s->progress, text, hr_cli_now_ns());
 }
 
+static void show_working(void *context, const char *work, int64_t done, int64_t total)
+{
+    screen *s = context;
+    hr_cli_show_work(&s->progress, &s->work, work, done, total);
+}
+
 static void show_plan(void *context, const hr_plan_answer *plan)
 {
     screen *s = context;
     char process[64], arena[64];
+    hr_progress_end(&s->progress);
     catch_two(interrupted, SIGINT, SIGTERM); /* until here nothing was begun: main.c answered */
     s->process_bytes = plan->process_bytes;
     if (plan->trained_parameters != plan->parameters)
@@ -99,12 +107,6 @@ static void show_text(void *context, const char *line)
     fflush(stdout);
 }
 
-/* Seconds that the steps to come take at the mean speed so far. */
-static double seconds_left(const hr_train_step *step)
-{
-    return step->seconds / (double)step->step * (double)(step->steps - step->step);
-}
-
 static void show_step(void *context, const hr_train_step *step)
 {
     screen *s = context;
@@ -113,7 +115,7 @@ static void show_step(void *context, const hr_train_step *step)
                                     .loss = step->loss,
                                     .no_targets = step->targets == 0,
                                     .tokens_per_second = step->tokens_per_second,
-                                    .seconds_left = seconds_left(step),
+                                    .seconds_left = step->seconds_left,
                                     .used_bytes = hr_progress_resident_bytes(),
                                     .planned_bytes = s->process_bytes };
     const int64_t every = step->steps > LINES_A_RUN ? step->steps / LINES_A_RUN : 1;
@@ -228,6 +230,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     const hr_train_options options = {
         .events = { .context = &s,
                     .preparing = show_preparing,
+                    .working = show_working,
                     .planned = show_plan,
                     .text = show_text,
                     .step = show_step,

@@ -188,6 +188,7 @@ static hr_status take_memory(run *r, hr_error *err)
     const hr_plan *plan = &r->admission.compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
     void *stacks;
+    hr_trainer_tell(&r->trainer, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
     if (status == HR_OK)
@@ -299,6 +300,7 @@ static hr_status whole_run(run *r, hr_error *err)
     if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
         return tell_done(r, err);
     if (status == HR_OK) status = hr_resume_check_shelf(r->config, err);
+    if (status == HR_OK) hr_trainer_tell(&r->trainer, "planning", 0, 0);
     if (status == HR_OK)
         status = hr_admit(r->memory, r->config, r->options->calibrations, false, &r->admission,
                           err);
