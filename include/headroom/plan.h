@@ -14,9 +14,9 @@ enum { HR_STRATEGY_TEXT_BYTES = 8192, HR_TIMES_TEXT_BYTES = 160 };
 /* What a run with train.out takes on disks. In bytes, in blocks of 4 KiB as file systems give them,
  * unless it says otherwise. */
 typedef struct {
-    int64_t tensor_bytes;     /* of one checkpoint: its files of weights, moments and average, exact */
+    int64_t tensor_bytes; /* of one checkpoint: its files of weights, moments and average, exact */
     int64_t checkpoint_bytes; /* of one checkpoint, with its small files, at most */
-    int64_t checkpoints;      /* count that exists at once, at most: those kept and one being written */
+    int64_t checkpoints; /* count that exists at once, at most: those kept and one being written */
     int64_t every_steps; /* train.keep_every, where the number of steps is not known: one more for
                             each so many steps; else 0 */
     int64_t log_bytes;   /* metrics.jsonl and TensorBoard, at most; of one step where the number of

@@ -75,8 +75,7 @@ static void put_entry(hr_writer *w, const hr_param *param, int64_t begin)
 {
     const int64_t first = param->dims[param->external_transposed ? 1 : 0];
     const int64_t second = param->dims[param->external_transposed ? 0 : 1];
-    hr_put(w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", param->external_name,
-           (long long)first);
+    hr_put(w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", param->external_name, (long long)first);
     if (second) hr_put(w, ",%lld", (long long)second);
     hr_put(w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
            (long long)(begin + hr_kept_bytes_of(param)));

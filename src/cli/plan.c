@@ -39,11 +39,11 @@ static json_t *json_of_changes(const hr_plan_change *changes, int32_t count)
 
 static void add_disk(json_t *object, const hr_plan_disk *disk)
 {
-    json_t *all = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I}", "tensor_bytes", (json_int_t)disk->tensor_bytes,
-        "checkpoint_bytes", (json_int_t)disk->checkpoint_bytes, "checkpoints",
-        (json_int_t)disk->checkpoints, "log_bytes", (json_int_t)disk->log_bytes, "steps",
-        (json_int_t)disk->steps, "bytes", (json_int_t)disk->bytes);
+    json_t *all = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "tensor_bytes",
+                            (json_int_t)disk->tensor_bytes, "checkpoint_bytes",
+                            (json_int_t)disk->checkpoint_bytes, "checkpoints",
+                            (json_int_t)disk->checkpoints, "log_bytes", (json_int_t)disk->log_bytes,
+                            "steps", (json_int_t)disk->steps, "bytes", (json_int_t)disk->bytes);
     json_object_set_new(all, "shard_bytes",
                         disk->shard_bytes < 0 ? json_null() : json_integer(disk->shard_bytes));
     json_object_set_new(object, "disk", all);

@@ -58,7 +58,7 @@ typedef struct {
     hr_progress progress;
     hr_cli_work work;
     int64_t process_bytes;
-    char trouble[HR_ERROR_BYTES]; /* told last */
+    char trouble[HR_ERROR_BYTES];            /* told last */
     const char *refused[HR_CLI_REPEATS_MAX]; /* [refused_count] keys, which outlive the run */
     int32_t refused_count;                   /* may be more than there is room for */
 } screen;

@@ -38,7 +38,7 @@ typedef struct {
     bool pulls;                        /* z_loss is added to the loss, and written beside it */
     double z_loss;
     double fraction_of_ceiling; /* of what the machine was measured to do; 0: not known */
-    bool no_targets; /* the step predicted no token: loss and z_loss are not known */
+    bool no_targets;            /* the step predicted no token: loss and z_loss are not known */
 } hr_metrics_step;
 
 typedef struct {

@@ -175,13 +175,13 @@ __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
     fewer.bytes -= (disk->checkpoints - fewer.checkpoints) * disk->checkpoint_bytes;
     const bool helps = fewer.checkpoints < disk->checkpoints &&
                        needed_bytes(&fewer, held, done) <= available;
-    return hr_fail(err, HR_NO_FIT,
-                   "%.200s: the run needs %lld bytes of disk for up to %lld checkpoint%s of %lld and "
-                   "its log, and %lld are free; free %lld bytes, %sor give --out on another disk",
-                   config->train.out, (long long)needed, (long long)disk->checkpoints,
-                   disk->checkpoints == 1 ? "" : "s", (long long)disk->checkpoint_bytes,
-                   (long long)available, (long long)(needed - available),
-                   helps ? "type train.keep_last=1, " : "");
+    return hr_fail(
+        err, HR_NO_FIT,
+        "%.200s: the run needs %lld bytes of disk for up to %lld checkpoint%s of %lld and "
+        "its log, and %lld are free; free %lld bytes, %sor give --out on another disk",
+        config->train.out, (long long)needed, (long long)disk->checkpoints,
+        disk->checkpoints == 1 ? "" : "s", (long long)disk->checkpoint_bytes, (long long)available,
+        (long long)(needed - available), helps ? "type train.keep_last=1, " : "");
 }
 
 hr_status hr_disk_check_checkpoint(const char *path, int64_t bytes, hr_error *err)

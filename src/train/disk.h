@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* train/disk.h - the bytes that a run takes on disks, and whether a disk has them.
  *
- * Sizes of checkpoints follow from the program and the recipe; those of logs and shards are bounds. */
+ * Sizes of checkpoints follow from the program and the recipe; those of logs and shards are
+ * bounds. */
 #ifndef HR_TRAIN_DISK_H
 #define HR_TRAIN_DISK_H
 

@@ -62,7 +62,7 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
     hr_trainer_tell(trainer,
-                    trainer->resume.found             ? "loading the checkpoint"
+                    trainer->resume.found            ? "loading the checkpoint"
                     : trainer->config->model.from[0] ? "loading weights"
                                                      : "initializing weights",
                     attr->param, trainer->executor.program->param_count);

@@ -35,8 +35,8 @@ int64_t hr_keeper_bytes(void)
 }
 
 hr_status hr_keeper_open(hr_keeper **opened, const hr_log *log, const hr_config *config,
-                         const hr_program *program, const char *strategy,
-                         int64_t checkpoint_bytes, hr_region *region, hr_error *err)
+                         const hr_program *program, const char *strategy, int64_t checkpoint_bytes,
+                         hr_region *region, hr_error *err)
 {
     const int64_t page = hr_page_bytes();
     uint8_t *memory = hr_region_take(region, page + SHARED_BYTES, 1);

@@ -29,11 +29,11 @@ typedef struct {
     hr_weights_out files[HR_KEPT_KINDS];
     bool begun[HR_KEPT_KINDS];
     int64_t checkpoint_bytes; /* of one checkpoint, at most */
-    int64_t bytes;    /* of what was handed over last */
-    bool pending;     /* handed over, and its end not yet told */
-    bool made;        /* what was handed over last has its name, */
-    hr_status status; /* and its weights their place */
-    hr_status tidied; /* what need not stay is gone */
+    int64_t bytes;            /* of what was handed over last */
+    bool pending;             /* handed over, and its end not yet told */
+    bool made;                /* what was handed over last has its name, */
+    hr_status status;         /* and its weights their place */
+    hr_status tidied;         /* what need not stay is gone */
     hr_error err, tidied_err;
 } hr_keeper;
 

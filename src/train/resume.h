@@ -9,7 +9,7 @@
 /* All zeros but what hr_resume_enter writes: nothing was found. */
 typedef struct {
     bool found;
-    bool changed; /* the recipe differs from the run's, in a way that may be */
+    bool changed;                   /* the recipe differs from the run's, in a way that may be */
     char place[HR_STEP_PATH_BYTES]; /* of the checkpoint */
     hr_manifest manifest;           /* its */
 } hr_resume;

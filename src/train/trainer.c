@@ -184,14 +184,16 @@ static double seconds_left(const hr_trainer *trainer)
     const double save = config->train.out[0] && plan->disk_rate > 0
                             ? (double)plan->disk.tensor_bytes / plan->disk_rate
                             : 0;
-    const double sampled = (double)config->train.sample_tokens / (3.0 * (double)config->train.batch);
+    const double sampled = (double)config->train.sample_tokens /
+                           (3.0 * (double)config->train.batch);
     hr_remaining remaining = {
         .step = trainer->state.step,
         .steps = trainer->state.steps,
         .every = { [HR_WORK_EVALUATION] = trainer->valid ? config->train.eval_every : HR_EVERY_NONE,
                    [HR_WORK_SAMPLE] = trainer->sample != HR_NONE ? config->train.sample_every
                                                                  : HR_EVERY_NONE,
-                   [HR_WORK_SAVE] = config->train.out[0] ? config->train.checkpoint_every : HR_EVERY_NONE },
+                   [HR_WORK_SAVE] = config->train.out[0] ? config->train.checkpoint_every
+                                                         : HR_EVERY_NONE },
         .in_steps = { [HR_WORK_SAMPLE] = sampled },
         .in_seconds = { [HR_WORK_SAVE] = save },
         .end_seconds = 2 * save /* flushed and read back */

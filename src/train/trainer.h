@@ -37,7 +37,7 @@ typedef struct {
     int64_t saved_step;         /* of the newest checkpoint; 0: there is none */
     bool is_saved;              /* and it has the state as it is */
     int64_t saves, reports;     /* signals that were answered */
-    hr_run_times times;        /* of this start */
+    hr_run_times times;         /* of this start */
 
     int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sample,
         save; /* loops; HR_NONE: norm or update, where gradients are consumed or kept */

@@ -137,8 +137,8 @@ static void a_run_without_room_on_the_disk_does_not_begin(void **state)
     assert_int_equal(run_on_disk(2000000, script), HR_OK);
     /* Of a run that goes on the checkpoints that lie there are not asked for again. */
     assert_int_equal(run_on_disk(1000000, "run=\"$HEADROOM train recipe.yaml data.train=text.txt "
-                                         "train.schedule.kind=constant --out disk/run\"\n"
-                                         "$run train.steps=6 && $run train.steps=12\n"),
+                                          "train.schedule.kind=constant --out disk/run\"\n"
+                                          "$run train.steps=6 && $run train.steps=12\n"),
                      HR_OK);
     assert_non_null(strstr(out, "step 12/12"));
 }

@@ -50,9 +50,10 @@ static void assert_shown_in_order(const char *const *works, size_t count)
 
 static void every_part_of_a_run_is_named(void **state)
 {
-    static const char *const first[] = { "planning", "allocating memory", "initializing weights",
-                                         "evaluating: 0 %", "sampling: 0 %", "saving: 0 %",
-                                         "writing the checkpoint" };
+    static const char *const first[] = {
+        "planning",      "allocating memory", "initializing weights",  "evaluating: 0 %",
+        "sampling: 0 %", "saving: 0 %",       "writing the checkpoint"
+    };
     static const char *const again[] = { "planning", "loading the checkpoint: 0 %",
                                          "evaluating: 0 %" };
     (void)state;
