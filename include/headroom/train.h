@@ -53,7 +53,7 @@ typedef struct {
     void (*sample)(void *context, const char *text, int64_t bytes); /* as it comes */
     void (*saved)(void *context, const char *path);
     void (*trouble)(void *context, const char *line); /* what went wrong, and the run goes on */
-    /* A key that is not what it was, for which the run is refused; `allowed` would let it differ. */
+    /* A key that differs, for which the run is refused; `allowed` would let it differ. */
     void (*refused)(void *context, const char *key);
 } hr_train_events;
 

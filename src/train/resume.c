@@ -228,7 +228,14 @@ static hr_status find(const char *shelf, const hr_config *config, const hr_train
     if (hr_shelf_remove_partial(shelf, &left) != HR_OK) tell(options, left.message);
     if (options->fresh) return HR_OK;
     hr_status status = find_whole(shelf, options, resume, err);
-    return status == HR_OK && resume->found ? check_recipe(config, options, resume, err) : status;
+    if (status == HR_OK && resume->found) status = check_recipe(config, options, resume, err);
+    if (status != HR_OK || !resume->found ||
+        !hr_folder_has_another_model(config->train.out, resume->place))
+        return status;
+    return hr_fail(err, HR_USAGE,
+                   "%.300s has %s of another model than its checkpoints have; move it and its "
+                   "config.json away, or give another --out",
+                   config->train.out, hr_kept_name(HR_KEPT_WEIGHTS));
 }
 
 /* A disk that is not there just now, or checkpoints that were removed: what they made is not
@@ -261,8 +268,13 @@ static hr_status check_begin(const hr_config *config, const hr_train_options *op
     if (status == HR_OK)
         status = hr_path_join(config->train.out, hr_log_name, log, sizeof log, err);
     if (status != HR_OK) return status;
-    const bool is_run = newest >= 0 || hr_metrics_has_save(log) ||
-                        (hr_file_exists(shelf) && hr_file_exists(log));
+    bool is_run = hr_metrics_has_save(log) || (hr_file_exists(shelf) && hr_file_exists(log));
+    if (newest >= 0) {
+        char name[HR_STEP_NAME_BYTES], place[HR_STEP_PATH_BYTES];
+        status = hr_path_join(shelf, hr_step_name(newest, name), place, sizeof place, err);
+        if (status != HR_OK) return status;
+        is_run = !hr_folder_has_another_model(config->train.out, place);
+    }
     return hr_folder_check(config, options, is_run, err);
 }
 
