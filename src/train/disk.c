@@ -155,33 +155,34 @@ static int64_t held_bytes(const hr_config *config)
 }
 
 /* What the run has still to write: at least one checkpoint beside those that are there. */
-static int64_t needed_bytes(const hr_plan_disk *disk, int64_t held, int64_t done)
+static int64_t needed_bytes(const hr_plan_disk *disk, int64_t held)
 {
-    const int64_t log = disk->log_bytes / disk->steps * (disk->steps - done);
-    const int64_t checkpoints = disk->bytes - disk->log_bytes;
-    return hr_max(checkpoints - held, disk->checkpoint_bytes) + log;
+    return hr_max(disk->bytes - disk->log_bytes - held, disk->checkpoint_bytes);
 }
 
 __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
                                                       const hr_plan_disk *disk, int64_t done,
-                                                      hr_error *err)
+                                                      int64_t *free_bytes, hr_error *err)
 {
+    *free_bytes = -1;
     if (!config->train.out[0] || done >= disk->steps) return HR_OK;
     const int64_t available = hr_file_free_bytes(config->train.out), held = held_bytes(config);
-    const int64_t needed = needed_bytes(disk, held, done);
-    if (available < 0 || needed <= available) return HR_OK;
+    const int64_t needed = needed_bytes(disk, held);
+    if (available < 0) return HR_OK;
+    *free_bytes = available - needed;
+    if (needed <= available) return HR_OK;
     hr_plan_disk fewer = *disk;
     fewer.checkpoints = count_checkpoints(config, 1, disk->steps);
     fewer.bytes -= (disk->checkpoints - fewer.checkpoints) * disk->checkpoint_bytes;
     const bool helps = fewer.checkpoints < disk->checkpoints &&
-                       needed_bytes(&fewer, held, done) <= available;
-    return hr_fail(
-        err, HR_NO_FIT,
-        "%.200s: the run needs %lld bytes of disk for up to %lld checkpoint%s of %lld and "
-        "its log, and %lld are free; free %lld bytes, %sor give --out on another disk",
-        config->train.out, (long long)needed, (long long)disk->checkpoints,
-        disk->checkpoints == 1 ? "" : "s", (long long)disk->checkpoint_bytes, (long long)available,
-        (long long)(needed - available), helps ? "type train.keep_last=1, " : "");
+                       needed_bytes(&fewer, held) <= available;
+    return hr_fail(err, HR_NO_FIT,
+                   "%.200s: the run needs %lld bytes of disk for up to %lld checkpoint%s of %lld, "
+                   "and %lld are free; free %lld bytes, %sor give --out on another disk",
+                   config->train.out, (long long)needed, (long long)disk->checkpoints,
+                   disk->checkpoints == 1 ? "" : "s", (long long)disk->checkpoint_bytes,
+                   (long long)available, (long long)(needed - available),
+                   helps ? "type train.keep_last=1, " : "");
 }
 
 hr_status hr_disk_check_checkpoint(const char *path, int64_t bytes, hr_error *err)

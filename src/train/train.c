@@ -286,10 +286,22 @@ static hr_status start_over(run *r, hr_error *err)
 /* The number of steps is known now, whatever the recipe says. */
 static hr_status check_disk(run *r, hr_error *err)
 {
+    char line[192];
+    int64_t free_bytes;
+    const hr_train_events *events = &r->options->events;
     const hr_resume *resume = &r->trainer.resume;
+    const int64_t done = resume->found ? resume->manifest.state.step : 0;
     hr_plan_disk *disk = &r->trainer.result->plan.disk;
     hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
-    return hr_disk_check_run(r->config, disk, resume->found ? resume->manifest.state.step : 0, err);
+    const hr_status status = hr_disk_check_run(r->config, disk, done, &free_bytes, err);
+    if (status != HR_OK || free_bytes < 0 || free_bytes >= disk->log_bytes) return status;
+    snprintf(
+        line, sizeof line,
+        "disk   the log may grow to %lld bytes, and %lld are free beside the checkpoints; lines "
+        "without room are left out",
+        (long long)disk->log_bytes, (long long)free_bytes);
+    if (events->text) events->text(events->context, line);
+    return HR_OK;
 }
 
 static hr_status whole_run(run *r, hr_error *err)
@@ -331,7 +343,8 @@ static hr_status whole_run(run *r, hr_error *err)
     hr_error settled;
     const int64_t begun = r->trainer.resume.found ? r->trainer.resume.manifest.state.step : -1;
     status = hr_trainer_run(&r->trainer, err);
-    if (status == HR_OK && r->trainer.state.step == begun) tell_complete(r, begun);
+    if (status == HR_OK && r->trainer.state.step == begun && r->trainer.resume.changed)
+        tell_complete(r, begun);
     if (status != HR_OK && !r->trainer.start_ns) return status; /* the log is left as it was */
     const hr_status promise = settle(r, &settled);
     if (promise == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;

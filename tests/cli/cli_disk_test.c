@@ -135,6 +135,12 @@ static void a_run_without_room_on_the_disk_does_not_begin(void **state)
     assert_int_equal(run_on_disk(100000, script), HR_NO_FIT);
     assert_null(strstr(err, "keep_last=1"));
     assert_int_equal(run_on_disk(2000000, script), HR_OK);
+    /* A log that may outgrow the disk does not end the run. */
+    assert_int_equal(run_on_disk(2000000, "\"$HEADROOM\" train recipe.yaml data.train=text.txt "
+                                          "train.steps=4000 train.checkpoint_every=0 "
+                                          "--out disk/run\n"),
+                     HR_OK);
+    assert_non_null(strstr(out, "disk   the log may grow to "));
     /* Of a run that goes on the checkpoints that lie there are not asked for again. */
     assert_int_equal(run_on_disk(1000000, "run=\"$HEADROOM train recipe.yaml data.train=text.txt "
                                           "train.schedule.kind=constant --out disk/run\"\n"
