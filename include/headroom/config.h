@@ -252,8 +252,8 @@ HR_MUST_CHECK hr_status hr_config_read(hr_config *config, const char *path, hr_e
 
 /* Where model.from names a folder: takes every key of `model` but dropout from its config.json.
  * Comes after all keys are set, and before the check; without model.from it does nothing. Where
- * model.from was set by hr_config_set and not by a recipe, it replaces the recipe's keys of `model`,
- * and data.tokenizer where the folder has a tokenizer.
+ * model.from was set by hr_config_set and not by a recipe, it replaces the recipe's keys of
+ * `model`, and data.tokenizer where the folder has a tokenizer.
  * Errors   USAGE    no such file; a key that was given, and not as the folder says
  *          CORRUPT  not JSON; an architecture, an option or a value that is not known: named.
  * `config` is then untouched. */

@@ -21,6 +21,10 @@ typedef struct {
     int64_t threads;     /* 0: as affinity and cgroup quota allow */
     const char *kernels; /* highest rung; null: auto */
     const volatile sig_atomic_t *interrupts; /* above 0: to end; null: there are none */
+    /* Told how far the work is: planning, loading weights, evaluating. done of total in units of
+     * the work; total 0: not known. May be null; must not allocate. */
+    void (*working)(void *context, const char *work, int64_t done, int64_t total);
+    void *working_context;
 } hr_infer_request;
 
 typedef struct {

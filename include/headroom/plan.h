@@ -11,6 +11,22 @@ extern "C" {
 
 enum { HR_STRATEGY_TEXT_BYTES = 8192, HR_TIMES_TEXT_BYTES = 160 };
 
+/* What a run with train.out takes on disks. In bytes, in blocks of 4 KiB as file systems give them,
+ * unless it says otherwise. */
+typedef struct {
+    int64_t tensor_bytes; /* of one checkpoint: its files of weights, moments and average, exact */
+    int64_t checkpoint_bytes; /* of one checkpoint, with its small files, at most */
+    int64_t checkpoints; /* count that exists at once, at most: those kept and one being written */
+    int64_t every_steps; /* train.keep_every, where the number of steps is not known: one more for
+                            each so many steps; else 0 */
+    int64_t log_bytes;   /* metrics.jsonl and TensorBoard, at most; of one step where the number of
+                            steps is not known */
+    int64_t steps;       /* of the run; 0: not known before the text is read */
+    int64_t shard_bytes; /* token shards of the texts, at most; -1: not known before they are read.
+                            They lie in data.cache, or without that in train.out */
+    int64_t bytes;       /* checkpoints and log together, as far as they are known */
+} hr_plan_disk;
+
 /* What a plan comes to. All in bytes unless it says otherwise. */
 typedef struct {
     bool fits;
@@ -22,6 +38,7 @@ typedef struct {
     int64_t memory_bytes;  /* memory of this machine, or of its cgroup, whatever the budget */
     int64_t arena_bytes, floor_bytes;
     int64_t bound_bytes;  /* no arena of this plan is smaller, as far as that is proven */
+    hr_plan_disk disk;    /* written by hr_plan_make and hr_train */
     int64_t kernel_bytes; /* page tables and kernel: what a cgroup is charged beside the process */
     int64_t parameters, trained_parameters; /* count */
     int64_t micro_batch;                    /* sequences */

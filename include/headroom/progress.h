@@ -36,6 +36,11 @@ hr_progress hr_progress_begin(int fd);
 /* The line as text, without control characters. Returns its length. Pure. */
 int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES]);
 
+/* "evaluating: 45 %, 0:23 left", for work that began so many seconds ago and is done in part; total
+ * 0: "planning". Returns its length. Pure. */
+int32_t hr_progress_work_print(const char *work, int64_t done, int64_t total, double seconds,
+                               char text[HR_PROGRESS_BYTES]);
+
 /* Shows the line, cut to the terminal's width; at most five times a second by `now_ns`, a clock
  * that only moves forward, and always for the last step. A write that fails ends the showing. */
 void hr_progress_show(hr_progress *progress, const hr_progress_line *line, int64_t now_ns);

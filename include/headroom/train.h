@@ -21,16 +21,18 @@ typedef struct {
     int64_t tokens;           /* real tokens so far */
     double seconds;           /* since the first step began */
     double tokens_per_second; /* of this step */
-    int64_t targets; /* tokens of this step that were predicted; 0: there is no loss, and it is NaN */
+    double seconds_left;      /* to the end of the run, with its evaluations, samples and saves */
+    int64_t
+        targets; /* tokens of this step that were predicted; 0: there is no loss, and it is NaN */
 } hr_train_step;
 
 typedef struct {
     hr_plan_answer plan;
     int64_t arena_bytes_planned, arena_bytes_used;
     int64_t process_bytes_planned, process_bytes_measured;
-    int64_t steps, tokens; /* of the run, from its first step on */
+    int64_t steps, tokens;        /* of the run, from its first step on */
     double first_loss, last_loss; /* of steps that had targets; NaN: none had any */
-    double valid_loss; /* NaN: not evaluated */
+    double valid_loss;            /* NaN: not evaluated */
     double seconds;
     bool saved; /* weights were written, since the last update */
 } hr_train_result;
@@ -40,6 +42,9 @@ typedef struct {
 typedef struct {
     void *context;
     void (*preparing)(void *context, const char *work, int64_t bytes_done, int64_t bytes_total);
+    /* Work beside the steps: planning, loading weights, evaluating, sampling, saving. done of
+     * total in units of the work; total 0: not known. */
+    void (*working)(void *context, const char *work, int64_t done, int64_t total);
     void (*planned)(void *context, const hr_plan_answer *plan);
     void (*text)(void *context, const char *line); /* a sentence about the data, the seal */
     void (*step)(void *context, const hr_train_step *step);
@@ -48,6 +53,8 @@ typedef struct {
     void (*sample)(void *context, const char *text, int64_t bytes); /* as it comes */
     void (*saved)(void *context, const char *path);
     void (*trouble)(void *context, const char *line); /* what went wrong, and the run goes on */
+    /* A key that differs, for which the run is refused; `allowed` would let it differ. */
+    void (*refused)(void *context, const char *key);
 } hr_train_events;
 
 typedef struct {

@@ -146,6 +146,16 @@ bool hr_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
+int64_t hr_file_free_bytes(const char *path)
+{
+    struct statvfs system;
+    int64_t bytes;
+    if (statvfs(path, &system) != 0 || system.f_blocks == 0 ||
+        !hr_checked_mul((int64_t)system.f_bavail, (int64_t)system.f_frsize, &bytes))
+        return -1;
+    return bytes;
+}
+
 bool hr_file_is_directory(const char *path)
 {
     struct stat what;

@@ -37,6 +37,9 @@ HR_MUST_CHECK hr_status hr_file_flush_name(const char *path, hr_error *err);
 /* Whether something has that name. */
 bool hr_file_exists(const char *path);
 
+/* Bytes that may still be written to the file system of a path, -1 where it does not say. */
+int64_t hr_file_free_bytes(const char *path);
+
 /* Whether a directory has that name, through links. */
 bool hr_file_is_directory(const char *path);
 

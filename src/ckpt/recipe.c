@@ -28,17 +28,38 @@ static void get(const hr_config *config, const char *key, char text[HR_PATH_BYTE
     HR_ASSERT(status == HR_OK); /* the table's own key, and room for the longest value */
 }
 
+static void put_line(hr_writer *writer, const hr_key *key, const char *value)
+{
+    hr_put(writer, "%s: ", key->name);
+    if (key->type == HR_KEY_TEXT) put_quoted(writer, value);
+    else hr_put(writer, "%s", value);
+    hr_put(writer, "\n");
+}
+
 void hr_recipe_print(const hr_config *config, hr_writer *writer)
 {
     char value[HR_PATH_BYTES];
     const hr_key *key;
     for (int32_t i = 0; (key = hr_config_key(i)); i++) {
         get(config, key->name, value);
-        hr_put(writer, "%s: ", key->name);
-        if (key->type == HR_KEY_TEXT) put_quoted(writer, value);
-        else hr_put(writer, "%s", value);
-        hr_put(writer, "\n");
+        put_line(writer, key, value);
     }
+}
+
+int64_t hr_recipe_bytes(const hr_config *config)
+{
+    enum { LINE_BYTES = 4 * HR_PATH_BYTES + 256 }; /* a path of which every byte is escaped */
+    char value[HR_PATH_BYTES], line[LINE_BYTES];
+    int64_t sum = 0;
+    const hr_key *key;
+    for (int32_t i = 0; (key = hr_config_key(i)); i++) {
+        hr_writer writer = { line, sizeof line };
+        get(config, key->name, value);
+        put_line(&writer, key, value);
+        HR_ASSERT(!writer.cut);
+        sum += writer.used;
+    }
+    return sum;
 }
 
 /* Keys, or whole sections, with which the run stays the same run. */

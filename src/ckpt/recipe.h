@@ -13,6 +13,9 @@ extern const char hr_recipe_name[]; /* "recipe.yaml" */
 /* Every key with its value, as hr_config_read takes them back. Takes no memory from the system. */
 void hr_recipe_print(const hr_config *config, hr_writer *writer);
 
+/* Bytes that hr_recipe_print writes. Pure. */
+int64_t hr_recipe_bytes(const hr_config *config);
+
 /* A key that two recipes differ in, and what each says. */
 typedef struct {
     const char *key;

@@ -68,22 +68,44 @@ int64_t hr_weights_text_bytes(const hr_program *program)
     return hr_max(program->param_count * (int64_t)ENTRY_BYTES + ENTRY_BYTES, CONFIG_BYTES);
 }
 
+static const char header_begin[] = "{\"__metadata__\":{\"format\":\"pt\"}";
+
+/* The entry of a parameter whose tensor begins at `begin`, behind all tensors before it. */
+static void put_entry(hr_writer *w, const hr_param *param, int64_t begin)
+{
+    const int64_t first = param->dims[param->external_transposed ? 1 : 0];
+    const int64_t second = param->dims[param->external_transposed ? 0 : 1];
+    hr_put(w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", param->external_name, (long long)first);
+    if (second) hr_put(w, ",%lld", (long long)second);
+    hr_put(w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
+           (long long)(begin + hr_kept_bytes_of(param)));
+}
+
+int64_t hr_kept_file_bytes(const hr_program *program, hr_kept kept)
+{
+    char entry[ENTRY_BYTES];
+    int64_t begin = 0, header = LENGTH_BYTES + (int64_t)sizeof header_begin; /* with its "}" */
+    if (!hr_kept_any(program, kept)) return 0;
+    for (int32_t p = 0; p < program->param_count; p++) {
+        if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
+        hr_writer w = { entry, sizeof entry };
+        put_entry(&w, &program->params[p], begin);
+        HR_ASSERT(!w.cut);
+        header += w.used;
+        begin += hr_kept_bytes_of(&program->params[p]);
+    }
+    return hr_round_up(header, HEADER_ALIGN) + begin;
+}
+
 int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, int64_t bytes)
 {
     hr_writer w = { text + LENGTH_BYTES, bytes - LENGTH_BYTES };
     int64_t begin = 0;
-    hr_put(&w, "{\"__metadata__\":{\"format\":\"pt\"}");
+    hr_put(&w, "%s", header_begin);
     for (int32_t p = 0; p < program->param_count; p++) {
-        const hr_param *param = &program->params[p];
         if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
-        const int64_t first = param->dims[param->external_transposed ? 1 : 0];
-        const int64_t second = param->dims[param->external_transposed ? 0 : 1];
-        const int64_t end = begin + hr_kept_bytes_of(param);
-        hr_put(&w, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%lld", param->external_name,
-               (long long)first);
-        if (second) hr_put(&w, ",%lld", (long long)second);
-        hr_put(&w, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
-        begin = end;
+        put_entry(&w, &program->params[p], begin);
+        begin += hr_kept_bytes_of(&program->params[p]);
     }
     hr_put(&w, "}");
     while ((w.used + LENGTH_BYTES) % HEADER_ALIGN && !w.cut) hr_put(&w, " ");

@@ -44,6 +44,9 @@ int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, i
 int64_t hr_kept_bytes_of(const hr_param *param);
 int64_t hr_kept_bytes(const hr_program *program, hr_kept kept);
 
+/* Bytes of the whole file; 0: this program has none. Pure. */
+int64_t hr_kept_file_bytes(const hr_program *program, hr_kept kept);
+
 typedef struct {
     hr_file_out file;
     hr_hash hash; /* of what was written */

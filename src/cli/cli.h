@@ -11,6 +11,7 @@
 
 #include "headroom/config.h"
 #include "headroom/infer.h"
+#include "headroom/progress.h"
 
 typedef enum {
     HR_OPTION_BUDGET,
@@ -95,6 +96,7 @@ typedef struct {
 } hr_cli_option;
 
 typedef struct {
+    const char *program; /* as it was typed */
     const struct hr_cli_command *command;
     const char *values[HR_OPTION_COUNT]; /* null: not given; an empty text: given, takes none */
     /* [repeated_count] of the one option that may be given several times, in their order */
@@ -143,6 +145,10 @@ bool hr_cli_takes(const hr_cli_command *command, int32_t id);
 HR_MUST_CHECK hr_status hr_cli_parse(const hr_cli_command *command, char **words, int32_t count,
                                      hr_cli_arguments *arguments, hr_error *err);
 
+/* Prints the command that was typed, in quotes where a shell needs them, without the end of the
+ * line. */
+void hr_cli_put_command(FILE *file, const hr_cli_arguments *arguments);
+
 /* Defaults, the recipe, key=value in their order, --budget and --out; and then the check. */
 HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config,
                                       hr_error *err);
@@ -189,6 +195,16 @@ int hr_cli_signalled(void);
 
 /* Of a clock that only goes on. */
 int64_t hr_cli_now_ns(void);
+
+/* Work whose progress is shown: which, and since when. Begin with { 0 }. */
+typedef struct {
+    char name[64];
+    int64_t begun_ns;
+} hr_cli_work;
+
+/* Shows how far work is, with the time that it still takes. */
+void hr_cli_show_work(hr_progress *progress, hr_cli_work *shown, const char *work, int64_t done,
+                      int64_t total);
 
 /* The folder, which is the operand, and what options say of how a model is asked. Signals are
  * caught from here on. Errors USAGE. */

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -79,6 +80,17 @@ static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *
     hr_cli_put_run(stdout, &r->run);
 }
 
+typedef struct {
+    hr_progress progress;
+    hr_cli_work work;
+} screen;
+
+static void show_working(void *context, const char *work, int64_t done, int64_t total)
+{
+    screen *s = context;
+    hr_cli_show_work(&s->progress, &s->work, work, done, total);
+}
+
 int hr_cli_eval(const hr_cli_arguments *arguments)
 {
     hr_evaluate_request request = { .tokens = arguments->values[HR_OPTION_TOKENS],
@@ -91,7 +103,11 @@ int hr_cli_eval(const hr_cli_arguments *arguments)
     hr_error err;
     hr_status status = read_request(arguments, &request, &err);
     if (status != HR_OK) return hr_cli_fail(&err);
+    screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
+    request.model.working = show_working;
+    request.model.working_context = &s;
     status = hr_evaluate(&request, &result, &err);
+    hr_progress_end(&s.progress);
     if (status != HR_OK) {
         const int code = hr_cli_fail(&err);
         return status == HR_INTERRUPTED ? hr_cli_signalled() : code;

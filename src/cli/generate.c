@@ -14,12 +14,21 @@ typedef struct {
     bool ids, json, terminal;
     int64_t told;
     int lost; /* errno of the write that failed; 0: all arrived */
+    hr_progress progress;
+    hr_cli_work work;
 } answer;
+
+static void show_working(void *context, const char *work, int64_t done, int64_t total)
+{
+    answer *a = context;
+    hr_cli_show_work(&a->progress, &a->work, work, done, total);
+}
 
 /* A file or a program gets the bytes as they are, a terminal what it can show. */
 static bool told(void *context, int32_t id, const char *text, int64_t bytes)
 {
     answer *a = context;
+    hr_progress_end(&a->progress);
     if (a->json && !a->told) printf(a->ids ? "{ \"ids\": [" : "{ \"text\": \"");
     if (a->ids && id >= 0) printf(a->told ? ",%d" : "%d", id);
     if (!a->ids && a->json) hr_cli_put_json_text(text, bytes);
@@ -86,7 +95,8 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
 {
     answer a = { .ids = arguments->values[HR_OPTION_PRINT_IDS] != NULL,
                  .json = arguments->values[HR_OPTION_JSON] != NULL,
-                 .terminal = isatty(STDOUT_FILENO) };
+                 .terminal = isatty(STDOUT_FILENO),
+                 .progress = hr_progress_begin(STDERR_FILENO) };
     hr_generate_request request = {
         .prompt = arguments->values[HR_OPTION_PROMPT],
         .prompt_file = arguments->values[HR_OPTION_FILE],
@@ -102,7 +112,10 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
     hr_generate_result result;
     hr_error err;
     if (read_request(arguments, &request, &err) != HR_OK) return hr_cli_fail(&err);
+    request.model.working = show_working;
+    request.model.working_context = &a;
     const hr_status status = hr_generate(&request, &result, &err);
+    hr_progress_end(&a.progress);
     if (a.lost) { /* main.c says what became of standard output, as of every command's */
         errno = a.lost;
         return HR_FAILURE;

@@ -118,6 +118,7 @@ static int run(int argc, char **argv)
     const int32_t count = argc > 1 + words ? argc - 1 - words : 0;
     if (hr_cli_parse(command, argv + argc - count, count, &arguments, &err) != HR_OK)
         return hr_cli_fail(&err);
+    arguments.program = argv[0];
     if (!arguments.values[HR_OPTION_HELP]) return command->run(&arguments);
     hr_cli_print_help(command);
     return HR_OK;

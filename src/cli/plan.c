@@ -37,6 +37,18 @@ static json_t *json_of_changes(const hr_plan_change *changes, int32_t count)
     return list;
 }
 
+static void add_disk(json_t *object, const hr_plan_disk *disk)
+{
+    json_t *all = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "tensor_bytes",
+                            (json_int_t)disk->tensor_bytes, "checkpoint_bytes",
+                            (json_int_t)disk->checkpoint_bytes, "checkpoints",
+                            (json_int_t)disk->checkpoints, "log_bytes", (json_int_t)disk->log_bytes,
+                            "steps", (json_int_t)disk->steps, "bytes", (json_int_t)disk->bytes);
+    json_object_set_new(all, "shard_bytes",
+                        disk->shard_bytes < 0 ? json_null() : json_integer(disk->shard_bytes));
+    json_object_set_new(object, "disk", all);
+}
+
 static void add_details(json_t *object, const hr_plan_details *details)
 {
     json_t *curve = json_array();
@@ -77,6 +89,7 @@ static void print_json(const hr_plan_answer *answer, const hr_plan_details *deta
         answer->rung, "packing", answer->packing, "step_seconds_predicted", answer->step_seconds,
         "stop_seconds", answer->stop_seconds, "times", answer->times, "strategy", answer->strategy,
         "certificate", certificate);
+    add_disk(object, &answer->disk);
     add_details(object, details);
     json_dumpf(object, stdout, JSON_INDENT(2));
     json_decref(object);
@@ -125,7 +138,10 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
         status = hr_fail(err, HR_FAILURE, "no memory for %lld bytes of text",
                          (long long)text_bytes);
     else {
+        hr_progress progress = hr_progress_begin(STDERR_FILENO);
+        hr_progress_note(&progress, "planning", hr_cli_now_ns());
         status = hr_plan_make(config, &outputs, &answer, err);
+        hr_progress_end(&progress);
         /* Where there was no room to plan, there is nothing to show but that. */
         const bool answered = status == HR_OK || (status == HR_NO_FIT && answer.minimum_bytes > 0);
         if (status == HR_NO_FIT && !answered && json) printf("{\n  \"fits\": false\n}\n");

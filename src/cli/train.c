@@ -56,8 +56,11 @@ static void catch_requests(void)
 
 typedef struct {
     hr_progress progress;
+    hr_cli_work work;
     int64_t process_bytes;
-    char trouble[HR_ERROR_BYTES]; /* told last */
+    char trouble[HR_ERROR_BYTES];            /* told last */
+    const char *refused[HR_CLI_REPEATS_MAX]; /* [refused_count] keys, which outlive the run */
+    int32_t refused_count;                   /* may be more than there is room for */
 } screen;
 
 enum { LINES_A_RUN = 10 };
@@ -71,10 +74,17 @@ static void show_preparing(void *context, const char *work, int64_t bytes_done, 
     hr_progress_note(&s->progress, text, hr_cli_now_ns());
 }
 
+static void show_working(void *context, const char *work, int64_t done, int64_t total)
+{
+    screen *s = context;
+    hr_cli_show_work(&s->progress, &s->work, work, done, total);
+}
+
 static void show_plan(void *context, const hr_plan_answer *plan)
 {
     screen *s = context;
     char process[64], arena[64];
+    hr_progress_end(&s->progress);
     catch_two(interrupted, SIGINT, SIGTERM); /* until here nothing was begun: main.c answered */
     s->process_bytes = plan->process_bytes;
     if (plan->trained_parameters != plan->parameters)
@@ -97,12 +107,6 @@ static void show_text(void *context, const char *line)
     fflush(stdout);
 }
 
-/* Seconds that the steps to come take at the mean speed so far. */
-static double seconds_left(const hr_train_step *step)
-{
-    return step->seconds / (double)step->step * (double)(step->steps - step->step);
-}
-
 static void show_step(void *context, const hr_train_step *step)
 {
     screen *s = context;
@@ -111,7 +115,7 @@ static void show_step(void *context, const hr_train_step *step)
                                     .loss = step->loss,
                                     .no_targets = step->targets == 0,
                                     .tokens_per_second = step->tokens_per_second,
-                                    .seconds_left = seconds_left(step),
+                                    .seconds_left = step->seconds_left,
                                     .used_bytes = hr_progress_resident_bytes(),
                                     .planned_bytes = s->process_bytes };
     const int64_t every = step->steps > LINES_A_RUN ? step->steps / LINES_A_RUN : 1;
@@ -160,6 +164,26 @@ static void show_trouble(void *context, const char *line)
     snprintf(s->trouble, sizeof s->trouble, "%s", line);
 }
 
+static void note_refused(void *context, const char *key)
+{
+    screen *s = context;
+    if (s->refused_count < HR_CLI_REPEATS_MAX) s->refused[s->refused_count] = key;
+    s->refused_count++;
+}
+
+/* The whole command that goes on all the same. */
+static void print_command(const screen *s, const hr_cli_arguments *arguments)
+{
+    const int32_t count = arguments->repeated_count + s->refused_count;
+    if (!s->refused_count || count > HR_CLI_REPEATS_MAX) return;
+    fprintf(stderr, "headroom: to go on with %s, type:\n  ",
+            s->refused_count == 1 ? "this change" : "these changes");
+    hr_cli_put_command(stderr, arguments);
+    for (int32_t i = 0; i < s->refused_count; i++)
+        fprintf(stderr, " --%s %s", hr_cli_option_at(HR_OPTION_ALLOW_CHANGE)->name, s->refused[i]);
+    fputc('\n', stderr);
+}
+
 /* What ended the run may have been told while it went on: once is enough. */
 static int fail(const screen *s, const hr_error *err)
 {
@@ -199,13 +223,15 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     const hr_train_options options = {
         .events = { .context = &s,
                     .preparing = show_preparing,
+                    .working = show_working,
                     .planned = show_plan,
                     .text = show_text,
                     .step = show_step,
                     .evaluated = show_evaluated,
                     .sample = show_sample,
                     .saved = show_saved,
-                    .trouble = show_trouble },
+                    .trouble = show_trouble,
+                    .refused = note_refused },
         .calibrations = hr_cli_calibrations(calibrations, sizeof calibrations),
         .cache_limit_bytes = cache_limit_bytes,
         .metrics = arguments->values[HR_OPTION_METRICS],
@@ -224,6 +250,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     if (status == HR_OK) return HR_OK;
     fflush(stdout);
     const int code = fail(&s, &err);
+    print_command(&s, arguments);
     /* Without a signal its time was over, which is as SIGTERM. */
     return status == HR_INTERRUPTED && !result.saved
                ? 128 + (last_signal ? (int)last_signal : SIGTERM)

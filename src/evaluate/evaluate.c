@@ -42,6 +42,7 @@ static hr_status add_ids(void *context, const uint32_t *ids, int64_t count, hr_e
 {
     evaluation *e = context;
     if (hr_session_is_interrupted(&e->session)) return HR_INTERRUPTED;
+    hr_session_tell(&e->session, "tokenizing", 0, 0);
     if (e->request->text) return hr_sequences_add(&e->source, ids, count, err);
     return hr_ids_file_add(&e->source.ids, ids, count, err);
 }
@@ -275,6 +276,7 @@ static hr_status prompt(evaluation *e, hr_executor *executor, const hr_call *cal
     const int64_t length = e->source.length;
     int32_t *ids = call->out[0];
     e->first = executor->turn[e->turn] * e->result->at_a_time;
+    hr_session_tell(&e->session, "evaluating", e->first, e->source.rows);
     e->here = hr_min(e->result->at_a_time, e->source.rows - e->first);
     executor->rows_here = e->here * length;
     for (int64_t i = 0; i < e->here; i++) {
@@ -373,6 +375,7 @@ static hr_status open_run(evaluation *e, hr_error *err)
     e->losses.text = hr_region_take(tables, HR_LOSSES_TEXT_BYTES, 1);
     if (!e->losses.text) return hr_fail(err, HR_FAILURE, "no room for the run's tables");
     e->turn = hr_program_loop(&e->session.compiled.program, "turn");
+    hr_session_tell(&e->session, "checking the tokens", 0, 0);
     return hr_sequences_check(&e->source, e->ids, e->targets, err);
 }
 
@@ -424,6 +427,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
                      .logits = { .directory = -1, .file = -1 },
                      .losses = { .file = { .directory = -1, .file = -1 } } };
     hr_status status = read_request(&e, err);
+    if (status == HR_OK) hr_session_tell(&e.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&e, err);
     if (status == HR_OK) status = open_run(&e, err);
     if (status == HR_OK) status = hr_session_take(&e.session, host, &e, err);

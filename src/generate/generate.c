@@ -457,6 +457,7 @@ static __attribute__((noinline)) hr_status generate_in(hr_memory *memory,
                      .session = { &request->model, &result->run, memory },
                      .stream = { .stops = request->stops, .stop_count = request->stop_count } };
     hr_status status = read_request(&g, err);
+    if (status == HR_OK) hr_session_tell(&g.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&g, err);
     if (status == HR_OK) status = open_run(&g, err);
     if (status == HR_OK) status = hr_session_take(&g.session, host, &g, err);

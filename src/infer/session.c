@@ -188,9 +188,16 @@ hr_status hr_session_refuse(hr_session *s, hr_error *err)
     return hr_fail(err, HR_CORRUPT, "%s", found.message);
 }
 
+void hr_session_tell(const hr_session *session, const char *work, int64_t done, int64_t total)
+{
+    const hr_infer_request *request = session->request;
+    if (request->working) request->working(request->working_context, work, done, total);
+}
+
 static hr_status load(hr_session *s, const hr_call *call, hr_error *err)
 {
     const hr_host_attr *attr = call->attr;
+    hr_session_tell(s, "loading weights", attr->param, s->compiled.program.param_count);
     const hr_status status = hr_load(&s->weights, attr->param, &s->pool, call->out[0], call->out[1],
                                      call->scratch, attr->staging_bytes, s->request->interrupts,
                                      err);
@@ -216,6 +223,7 @@ hr_status hr_session_take(hr_session *s, hr_host_fn *host, void *context, hr_err
     const hr_plan *plan = &s->compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
     void *stacks;
+    hr_session_tell(s, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(s->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, stacks_bytes, plan->threads, err);
     if (status == HR_OK)

@@ -88,6 +88,9 @@ HR_MUST_CHECK hr_status hr_session_open_text(hr_session *session, const char *in
 /* Nothing becomes ids any more: gives back what only that needed. */
 void hr_session_end_text(hr_session *session);
 
+/* Tells how far the work is. */
+void hr_session_tell(const hr_session *session, const char *work, int64_t done, int64_t total);
+
 static inline bool hr_session_is_interrupted(const hr_session *session)
 {
     return session->request->interrupts && *session->request->interrupts > 0;

@@ -105,6 +105,26 @@ static void put_answer(hr_writer *writer, const hr_style *style, const hr_config
     hr_put(writer, "\n");
 }
 
+/* What a run with --out takes. Bounds are said to be such. */
+static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *config,
+                     const hr_plan_disk *disk)
+{
+    char what[HR_PLAN_NAME_BYTES], why[HR_PLAN_NAME_BYTES];
+    hr_put(writer, "\n%sdisk, with --out%s\n", style->title, style->plain);
+    put_line(writer, "one checkpoint", disk->checkpoint_bytes, "weights and optimizer states");
+    snprintf(what, sizeof what, "%lld checkpoint%s", (long long)disk->checkpoints,
+             disk->checkpoints == 1 ? "" : "s");
+    snprintf(why, sizeof why, "at most at once; train.keep_last=%lld",
+             (long long)config->train.keep_last);
+    if (disk->every_steps)
+        snprintf(why, sizeof why, "and one more every %lld steps (train.keep_every)",
+                 (long long)disk->every_steps);
+    put_line(writer, what, disk->checkpoints * disk->checkpoint_bytes, why);
+    snprintf(why, sizeof why, "at most, for %lld steps", (long long)disk->steps);
+    put_line(writer, "logs", disk->log_bytes, disk->steps ? why : "a step, at most");
+    if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, "at most");
+}
+
 static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_details *details,
                       bool blocks)
 {
@@ -195,6 +215,7 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
     const hr_style style = hr_style_of(colour);
     put_model(writer, config, answer);
     put_answer(writer, &style, config, answer);
+    if (answer->disk.checkpoints) put_disk(writer, &style, config, &answer->disk);
     put_curve(writer, &style, details, blocks);
     put_peak(writer, &style, answer, details);
     put_parts(writer, &style, "largest values alive there", details->largest,

@@ -277,8 +277,11 @@ hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step
     char loss[HR_REAL_BYTES], lr[HR_REAL_BYTES], norm[HR_REAL_BYTES], z_loss[HR_REAL_BYTES];
     char speed[HR_REAL_BYTES], fraction[HR_REAL_BYTES], seconds[HR_REAL_BYTES];
     hr_writer w = begin(metrics);
-    hr_put(&w, "{\"step\":%lld,\"loss\":%s,", (long long)step->step, print_json(step->no_targets ? (double)NAN : step->loss, loss));
-    if (step->pulls) hr_put(&w, "\"z_loss\":%s,", print_json(step->no_targets ? (double)NAN : step->z_loss, z_loss));
+    hr_put(&w, "{\"step\":%lld,\"loss\":%s,", (long long)step->step,
+           print_json(step->no_targets ? (double)NAN : step->loss, loss));
+    if (step->pulls)
+        hr_put(&w, "\"z_loss\":%s,",
+               print_json(step->no_targets ? (double)NAN : step->z_loss, z_loss));
     hr_put(&w,
            "\"lr\":%s,\"grad_norm\":%s,\"tokens\":%lld,\"clock\":{\"tokens_per_second\":%s,"
            "\"fraction_of_ceiling\":%s,\"seconds\":%s}}\n",
@@ -287,6 +290,7 @@ hr_status hr_metrics_write_step(hr_metrics *metrics, const hr_metrics_step *step
            print_json(step->fraction_of_ceiling > 0 ? step->fraction_of_ceiling : (double)NAN,
                       fraction),
            print_json(step->seconds, seconds));
+    HR_ASSERT(w.used <= HR_METRICS_STEP_BYTES);
     return end(metrics, &w, err);
 }
 

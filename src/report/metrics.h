@@ -25,6 +25,9 @@ typedef struct {
 /* Room for the longest line: a sample's 16 KiB of text and what it is escaped by. */
 enum { HR_METRICS_BYTES = 24 << 10 };
 
+/* Room for the longest line of a step; of an evaluation, a save or a run's end. */
+enum { HR_METRICS_STEP_BYTES = 416, HR_METRICS_EVENT_BYTES = 320 };
+
 typedef struct {
     int64_t step; /* from 1 */
     double loss;  /* nats, mean over real tokens, before the update */
@@ -35,7 +38,7 @@ typedef struct {
     bool pulls;                        /* z_loss is added to the loss, and written beside it */
     double z_loss;
     double fraction_of_ceiling; /* of what the machine was measured to do; 0: not known */
-    bool no_targets; /* the step predicted no token: loss and z_loss are not known */
+    bool no_targets;            /* the step predicted no token: loss and z_loss are not known */
 } hr_metrics_step;
 
 typedef struct {

@@ -38,11 +38,24 @@ int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BY
     print_duration(line->seconds_left, left);
     if (!line->no_targets) snprintf(loss, sizeof loss, "loss %.4f", line->loss);
     const int32_t length = snprintf(
-        text, HR_PROGRESS_BYTES,
-        "step %lld/%lld  %s  %.0f tokens/s  %s left  memory %.1f/%.1f MiB",
+        text, HR_PROGRESS_BYTES, "step %lld/%lld  %s  %.0f tokens/s  %s left  memory %.1f/%.1f MiB",
         (long long)line->step, (long long)line->steps, loss, line->tokens_per_second, left,
         (double)line->used_bytes / mebibyte, (double)line->planned_bytes / mebibyte);
     return (int32_t)hr_min(length, HR_PROGRESS_BYTES - 1);
+}
+
+int32_t hr_progress_work_print(const char *work, int64_t done, int64_t total, double seconds,
+                               char text[HR_PROGRESS_BYTES])
+{
+    char left[24];
+    int32_t length = snprintf(text, HR_PROGRESS_BYTES, "%.100s", work);
+    if (total <= 0) return length;
+    length += snprintf(text + length, (size_t)(HR_PROGRESS_BYTES - length), ": %lld %%",
+                       (long long)((double)done * 100 / (double)total));
+    if (done <= 0 || seconds < 1) return length;
+    print_duration(seconds * (double)(total - done) / (double)done, left);
+    return length +
+           snprintf(text + length, (size_t)(HR_PROGRESS_BYTES - length), ", %s left", left);
 }
 
 static int32_t terminal_columns(int fd)

@@ -23,7 +23,12 @@
 
 /* A key of a field: its number, and how its value is written. */
 enum { VARINT = 0, EIGHT_BYTES = 1, WITH_LENGTH = 2, FOUR_BYTES = 5 };
-enum { EVENT_BYTES = 512, RECORD_BYTES = EVENT_BYTES + 16, SCALARS_MAX = 8, TAG_BYTES = 24 };
+enum {
+    RECORD_BYTES = HR_TENSORBOARD_RECORD_BYTES,
+    EVENT_BYTES = RECORD_BYTES - 16,
+    SCALARS_MAX = 8,
+    TAG_BYTES = 24
+};
 
 typedef struct {
     const char *tag;

@@ -18,6 +18,7 @@
 enum {
     HR_TENSORBOARD_BYTES = 16 << 10, /* some 80 steps */
     HR_TENSORBOARD_SECONDS = 5,
+    HR_TENSORBOARD_RECORD_BYTES = 528, /* of one event, at most */
     HR_TENSORBOARD_NAME_BYTES = 128
 };
 

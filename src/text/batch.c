@@ -348,10 +348,11 @@ hr_status hr_batches_check_targets(hr_batches *batches, const char *name, hr_err
         const hr_status status = find_target(batches, i, &found, err);
         if (status != HR_OK || found) return status;
     }
-    return hr_fail(err, HR_CORRUPT,
-                   "%.300s: has %lld tokens and no target: each token is masked, such as those of a "
-                   "prompt, or has no token after it; give text with tokens to predict",
-                   name, (long long)batches->shape.tokens);
+    return hr_fail(
+        err, HR_CORRUPT,
+        "%.300s: has %lld tokens and no target: each token is masked, such as those of a "
+        "prompt, or has no token after it; give text with tokens to predict",
+        name, (long long)batches->shape.tokens);
 }
 
 /* ---- documents */

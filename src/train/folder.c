@@ -107,15 +107,18 @@ static void note(char noted[HR_NAME_BYTES], const char *name)
     if (!*noted || comes_first(name, noted)) snprintf(noted, HR_NAME_BYTES, "%s", name);
 }
 
-/* A run that was killed before its first checkpoint leaves a lock, and beside it the vocabulary
- * that it made of its text. */
-static bool is_own_vocabulary(const checking *c, const char *name)
+/* A run of words saves the vocabulary that it made of its text. */
+static bool is_vocabulary(const checking *c, const char *name)
+{
+    return hr_config_tokenizer(c->config) == HR_TOKENIZER_WORDS && !strcmp(name, "tokenizer.json");
+}
+
+/* A run that was killed before its first checkpoint leaves a lock. */
+static bool has_lock(const checking *c)
 {
     char lock[PATH_MAX];
-    return hr_config_tokenizer(c->config) == HR_TOKENIZER_WORDS &&
-           !strcmp(name, "tokenizer.json") &&
-           (c->is_run || (hr_path_join(c->folder, "lock", lock, sizeof lock, NULL) == HR_OK &&
-                          hr_file_exists(lock)));
+    return hr_path_join(c->folder, "lock", lock, sizeof lock, NULL) == HR_OK &&
+           hr_file_exists(lock);
 }
 
 /* Not inlined: paths are long, and the stack is planned. */
@@ -128,7 +131,10 @@ static __attribute__((noinline)) void check_file(checking *c, const char *name)
         if (!c->is_run) note(c->replaced, name);
         return;
     }
-    if (is_own_vocabulary(c, name)) return;
+    if (is_vocabulary(c, name) && !c->is_average) {
+        if (!c->is_run && !has_lock(c)) note(c->replaced, name);
+        return;
+    }
     *origin = 0;
     if (!c->is_average && !is_weights(name))
         c->status = find_origin(c->config, name, origin, c->err);
@@ -178,13 +184,34 @@ static hr_status check(checking *c, const hr_train_options *options)
                    c->folder, c->replaced);
 }
 
+/* Not inlined, as above. */
+__attribute__((noinline)) bool hr_folder_has_another_model(const char *folder, const char *place)
+{
+    char own[PATH_MAX], there[PATH_MAX];
+    int files[2] = { -1, -1 };
+    int64_t bytes[2];
+    hr_error ignored;
+    const char *config = hr_weights_config_name, *weights = hr_kept_name(HR_KEPT_WEIGHTS);
+    if (hr_path_join(folder, config, there, sizeof there, NULL) != HR_OK ||
+        hr_path_join(place, config, own, sizeof own, NULL) != HR_OK || !hr_file_exists(there) ||
+        !hr_file_exists(own) || is_same(there, own))
+        return false;
+    if (hr_path_join(folder, weights, there, sizeof there, NULL) != HR_OK ||
+        hr_path_join(place, weights, own, sizeof own, NULL) != HR_OK)
+        return false;
+    const bool other = hr_file_open(there, &files[0], &bytes[0], &ignored) == HR_OK &&
+                       hr_file_open(own, &files[1], &bytes[1], &ignored) == HR_OK &&
+                       bytes[0] != bytes[1];
+    hr_file_close(&files[0]);
+    hr_file_close(&files[1]);
+    return other;
+}
+
 hr_status hr_folder_check(const hr_config *config, const hr_train_options *options, bool is_run,
                           hr_error *err)
 {
     char average[HR_SHELF_PATH_BYTES];
-    checking c = {
-        .config = config, .folder = config->train.out, .is_run = is_run, .err = err
-    };
+    checking c = { .config = config, .folder = config->train.out, .is_run = is_run, .err = err };
     hr_status status = check(&c, options);
     if (status != HR_OK || config->train.average <= 0) return status;
     status = hr_path_join(config->train.out, "average", average, sizeof average, err);

@@ -21,4 +21,8 @@
 HR_MUST_CHECK hr_status hr_folder_check(const hr_config *config, const hr_train_options *options,
                                         bool is_run, hr_error *err);
 
+/* Whether the model in a run's folder is another than that of one of its checkpoints: with another
+ * config.json, and weights of another size. Pure. */
+bool hr_folder_has_another_model(const char *folder, const char *place);
+
 #endif

@@ -58,6 +58,11 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
     const hr_host_attr *attr = call->attr;
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
+    hr_trainer_tell(trainer,
+                    trainer->resume.found            ? "loading the checkpoint"
+                    : trainer->config->model.from[0] ? "loading weights"
+                                                     : "initializing weights",
+                    attr->param, trainer->executor.program->param_count);
     if (trainer->resume.found) return take_up_all(trainer, step, call, err);
     if (trainer->config->model.from[0])
         status = hr_load(&trainer->source, attr->param, trainer->executor.pool, call->out[0],
@@ -77,6 +82,7 @@ static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
     const hr_host_attr *attr = call->attr;
     const hr_program *program = trainer->executor.program;
     hr_status status = HR_OK;
+    hr_trainer_tell(trainer, "saving", attr->param, program->param_count);
     for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
         hr_weights_out *file = hr_keeper_file(trainer->keeper, (hr_kept)kept);
         if (!file || hr_kept_tensor(program, attr->param, (hr_kept)kept) == HR_NONE) continue;
@@ -123,6 +129,8 @@ static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_e
     const hr_executor *executor = &trainer->executor;
     int64_t targets;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
+    hr_trainer_tell(trainer, "evaluating", executor->turn[trainer->evaluation_batch],
+                    executor->count[trainer->evaluation_batch]);
     const hr_status status = read_rows(trainer->valid, executor->turn[trainer->evaluation_batch], 0,
                                        call->rows / trainer->config->train.seq_len, call, &targets,
                                        err);
@@ -154,6 +162,9 @@ static hr_status pick(hr_trainer *trainer, const hr_call *call)
     const int64_t V = trainer->config->model.vocab_size;
     const double temperature = trainer->config->train.sample_temperature;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
+    const int64_t prompt_tokens = hr_min(HR_SAMPLE_PROMPT_TOKENS, trainer->config->train.seq_len);
+    hr_trainer_tell(trainer, "sampling", trainer->sample_count - prompt_tokens,
+                    trainer->config->train.sample_tokens);
     int64_t best = 0;
     for (int64_t v = 1; v < V; v++)
         if (logit(call, v) > logit(call, best)) best = v;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/directory.h"
 #include "ckpt/recipe.h"
+#include "train/disk.h"
 
 /* What a slow disk that others write to has flushed and read back in that time. A signal does not
  * end the wait: the run that ends then waits for the same. */
@@ -34,8 +35,8 @@ int64_t hr_keeper_bytes(void)
 }
 
 hr_status hr_keeper_open(hr_keeper **opened, const hr_log *log, const hr_config *config,
-                         const hr_program *program, const char *strategy, hr_region *region,
-                         hr_error *err)
+                         const hr_program *program, const char *strategy, int64_t checkpoint_bytes,
+                         hr_region *region, hr_error *err)
 {
     const int64_t page = hr_page_bytes();
     uint8_t *memory = hr_region_take(region, page + SHARED_BYTES, 1);
@@ -48,6 +49,7 @@ hr_status hr_keeper_open(hr_keeper **opened, const hr_log *log, const hr_config 
     keeper->config = config;
     keeper->program = program;
     keeper->strategy = strategy;
+    keeper->checkpoint_bytes = checkpoint_bytes;
     if (!config->train.out[0]) return HR_OK;
     const hr_status status = hr_shelf_path(config->train.out, keeper->shelf, err);
     return status == HR_OK ? hr_aside_open(&keeper->aside, keeper->buffer + HR_KEEPER_BUFFER, err)
@@ -100,6 +102,8 @@ hr_status hr_keeper_begin(hr_keeper *keeper, int64_t step, char *text, int64_t t
     hr_aside_wait(&keeper->aside);
     keeper->made = false;
     hr_status status = make_partial(keeper, step, err);
+    if (status == HR_OK)
+        status = hr_disk_check_checkpoint(keeper->shelf, keeper->checkpoint_bytes, err);
     for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
         if (!hr_kept_any(keeper->program, (hr_kept)kept)) continue;
         status = hr_weights_begin(&keeper->files[kept], keeper->program, (hr_kept)kept,

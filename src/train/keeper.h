@@ -28,11 +28,12 @@ typedef struct {
     hr_manifest manifest;
     hr_weights_out files[HR_KEPT_KINDS];
     bool begun[HR_KEPT_KINDS];
-    int64_t bytes;    /* of what was handed over last */
-    bool pending;     /* handed over, and its end not yet told */
-    bool made;        /* what was handed over last has its name, */
-    hr_status status; /* and its weights their place */
-    hr_status tidied; /* what need not stay is gone */
+    int64_t checkpoint_bytes; /* of one checkpoint, at most */
+    int64_t bytes;            /* of what was handed over last */
+    bool pending;             /* handed over, and its end not yet told */
+    bool made;                /* what was handed over last has its name, */
+    hr_status status;         /* and its weights their place */
+    hr_status tidied;         /* what need not stay is gone */
     hr_error err, tidied_err;
 } hr_keeper;
 
@@ -43,16 +44,18 @@ int64_t hr_keeper_bytes(void);
 
 /* Takes them, a keeper among them, and starts the thread. Without train.out there is nothing to
  * keep, and only the bytes are taken.
- *   log  flushed before a checkpoint gets its name
+ *   log               flushed before a checkpoint gets its name
+ *   checkpoint_bytes  hr_plan_disk
  * Errors FAILURE; USAGE the path is too long. */
 HR_MUST_CHECK hr_status hr_keeper_open(hr_keeper **keeper, const hr_log *log,
                                        const hr_config *config, const hr_program *program,
-                                       const char *strategy, hr_region *region, hr_error *err);
+                                       const char *strategy, int64_t checkpoint_bytes,
+                                       hr_region *region, hr_error *err);
 void hr_keeper_close(hr_keeper *keeper); /* null is accepted */
 
 /* Begins a checkpoint in a directory of its own; waits for the one before.
  *   text  [hr_weights_text_bytes], for headers
- * Errors FAILURE  the system refused: nothing is left of it. */
+ * Errors FAILURE  no room on the disk, or the system refused: nothing is left of it. */
 HR_MUST_CHECK hr_status hr_keeper_begin(hr_keeper *keeper, int64_t step, char *text,
                                         int64_t text_bytes, hr_error *err);
 

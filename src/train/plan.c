@@ -9,6 +9,7 @@
 #include "report/explain.h"
 #include "report/listing.h"
 #include "train/admit.h"
+#include "train/disk.h"
 #include "train/refuse.h"
 #include "train/remove.h"
 
@@ -44,6 +45,7 @@ static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
                                       err);
     const hr_compiled *compiled = &admission->compiled;
     if (status != HR_OK && (status != HR_NO_FIT || !compiled->program.step_count)) return status;
+    hr_disk_of(config, &compiled->program, 0, &admission->answer.disk);
     const bool table = outputs->text && !outputs->program;
     hr_error other;
     if (table || outputs->details) {

@@ -8,9 +8,11 @@
 #include "base/file.h"
 #include "ckpt/recipe.h"
 #include "ckpt/weights.h"
+#include "corpus/spec.h"
 #include "model/config_keys.h"
 #include "train/folder.h"
 #include "train/log.h"
+#include "train/schedule.h"
 
 static void tell(const hr_train_options *options, const char *line)
 {
@@ -126,36 +128,76 @@ bool hr_resume_allows(const hr_train_options *options, const char *key)
     return false;
 }
 
+/* Whether two mixtures have the same shares, or neither text is a mixture. */
+static bool has_same_shares(const char *key, const char *before, const char *now)
+{
+    hr_spec a, b;
+    if (hr_spec_read(&a, key, before, NULL) != HR_OK || hr_spec_read(&b, key, now, NULL) != HR_OK ||
+        a.weighted != b.weighted)
+        return false;
+    if (a.weighted && a.count != b.count) return false;
+    for (int32_t i = 0; a.weighted && i < a.count; i++)
+        if (a.parts[i].weight != b.parts[i].weight) return false;
+    return true;
+}
+
+/* Whether a path alone differs: then hr_resume_check_texts compares the content. Shards are named
+ * for what they hold and for the tokenizer that made them. */
+static bool is_path(const hr_config *before, const hr_config *now, const hr_recipe_change *change)
+{
+    const hr_config_data a = hr_config_data_of(before), b = hr_config_data_of(now);
+    const bool same_kinds = !*a.train_text == !*b.train_text && !*a.train_rows == !*b.train_rows &&
+                            !*a.valid_text == !*b.valid_text && !*a.valid_rows == !*b.valid_rows &&
+                            !before->data.fixed_batch[0] == !now->data.fixed_batch[0];
+    if (!strcmp(change->key, "data.tokenizer"))
+        return hr_config_tokenizer(before) == HR_TOKENIZER_FILE &&
+               hr_config_tokenizer(now) == HR_TOKENIZER_FILE && *b.train_text && !*b.valid_rows;
+    if (!strcmp(change->key, "data.train") || !strcmp(change->key, "data.valid"))
+        return same_kinds && has_same_shares(change->key, change->before, change->now);
+    return !strcmp(change->key, "data.fixed_batch") && same_kinds;
+}
+
+/* The length of the run may change, and a run that has begun no longer needs its first weights. */
+static bool is_harmless(const hr_recipe_change *change)
+{
+    return !strcmp(change->key, "train.steps") || !strcmp(change->key, "train.epochs") ||
+           (!strcmp(change->key, "model.from") && !*change->now);
+}
+
+static void refuse_key(const hr_train_options *options, const char *key)
+{
+    if (options->events.refused) options->events.refused(options->events.context, key);
+}
+
 static hr_status compare(const hr_config *before, const hr_config *now,
-                         const hr_train_options *options, const hr_resume *resume, hr_error *err)
+                         const hr_train_options *options, hr_resume *resume, hr_error *err)
 {
     hr_recipe_change change;
-    const char *first = NULL;
     int32_t refused = 0;
     for (int32_t index = 0; hr_recipe_differs(before, now, &index, &change);) {
         char line[512];
+        resume->changed = true;
+        if (is_path(before, now, &change)) continue;
         const bool allowed = hr_resume_allows(options, change.key);
         snprintf(line, sizeof line, "%s was \"%.160s\" and is \"%.160s\"%s", change.key,
                  change.before, change.now, allowed ? ", as allowed" : "");
         tell(options, line);
-        if (allowed) continue;
-        if (!first) first = change.key;
+        if (allowed || is_harmless(&change)) continue;
+        refuse_key(options, change.key);
         refused++;
     }
     if (!refused) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "%.200s holds a run of another recipe, at step %lld: %d key%s differ%s; type "
-                   "--allow-change %s%s to go on with it all the same, --fresh to start over, or "
-                   "another --out",
+                   "%.200s holds a run of another recipe, at step %lld: %d key%s; allow %s with "
+                   "--allow-change, type --fresh to start over, or give another --out",
                    now->train.out, (long long)resume->manifest.state.step, refused,
-                   refused == 1 ? "" : "s", refused == 1 ? "s" : "", first,
-                   refused == 1 ? "" : " and so on");
+                   refused == 1 ? " differs" : "s differ", refused == 1 ? "it" : "each");
 }
 
 /* Not inlined: two configs are large, and the stack is planned. */
 static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
                                                         const hr_train_options *options,
-                                                        const hr_resume *resume, hr_error *err)
+                                                        hr_resume *resume, hr_error *err)
 {
     hr_config before;
     hr_error why;
@@ -186,7 +228,14 @@ static hr_status find(const char *shelf, const hr_config *config, const hr_train
     if (hr_shelf_remove_partial(shelf, &left) != HR_OK) tell(options, left.message);
     if (options->fresh) return HR_OK;
     hr_status status = find_whole(shelf, options, resume, err);
-    return status == HR_OK && resume->found ? check_recipe(config, options, resume, err) : status;
+    if (status == HR_OK && resume->found) status = check_recipe(config, options, resume, err);
+    if (status != HR_OK || !resume->found ||
+        !hr_folder_has_another_model(config->train.out, resume->place))
+        return status;
+    return hr_fail(err, HR_USAGE,
+                   "%.300s has %s of another model than its checkpoints have; move it and its "
+                   "config.json away, or give another --out",
+                   config->train.out, hr_kept_name(HR_KEPT_WEIGHTS));
 }
 
 /* A disk that is not there just now, or checkpoints that were removed: what they made is not
@@ -219,8 +268,13 @@ static hr_status check_begin(const hr_config *config, const hr_train_options *op
     if (status == HR_OK)
         status = hr_path_join(config->train.out, hr_log_name, log, sizeof log, err);
     if (status != HR_OK) return status;
-    const bool is_run = newest >= 0 || hr_metrics_has_save(log) ||
-                        (hr_file_exists(shelf) && hr_file_exists(log));
+    bool is_run = hr_metrics_has_save(log) || (hr_file_exists(shelf) && hr_file_exists(log));
+    if (newest >= 0) {
+        char name[HR_STEP_NAME_BYTES], place[HR_STEP_PATH_BYTES];
+        status = hr_path_join(shelf, hr_step_name(newest, name), place, sizeof place, err);
+        if (status != HR_OK) return status;
+        is_run = !hr_folder_has_another_model(config->train.out, place);
+    }
     return hr_folder_check(config, options, is_run, err);
 }
 
@@ -287,16 +341,42 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
 {
     const hr_run_state *state = &resume->manifest.state;
     return resume->found && (state->step == state->steps || state->ended) &&
-           state->kept == state->step && !options->allowed_count &&
+           state->kept == state->step && !resume->changed && !options->allowed_count &&
            has_last_line(config, state->log_bytes);
 }
 
-void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, const char *rung)
+/* The next step has another learning rate than it would have had. */
+static void tell_schedule(const hr_resume *resume, const hr_config *config,
+                          const hr_train_options *options, int64_t steps)
+{
+    char line[256];
+    const hr_run_state *state = &resume->manifest.state;
+    if (state->steps == steps || state->step >= steps ||
+        config->train.schedule.kind == HR_SCHEDULE_CONSTANT)
+        return;
+    const double now = hr_schedule_lr(config, state->step, steps);
+    if (state->step < state->steps)
+        snprintf(line, sizeof line,
+                 "the run has %lld steps, and had %lld: from step %lld on the learning rate "
+                 "follows the longer or shorter schedule, with %g in place of %g",
+                 (long long)steps, (long long)state->steps, (long long)state->step + 1, now,
+                 hr_schedule_lr(config, state->step, state->steps));
+    else
+        snprintf(line, sizeof line,
+                 "the run has %lld steps, and was complete with %lld: from step %lld on the "
+                 "learning rate follows the longer schedule, with %g",
+                 (long long)steps, (long long)state->steps, (long long)state->step + 1, now);
+    tell(options, line);
+}
+
+void hr_resume_tell(const hr_resume *resume, const hr_config *config,
+                    const hr_train_options *options, const char *rung, int64_t steps)
 {
     char line[HR_PATH_BYTES + 256];
     const hr_train_events *events = &options->events;
     snprintf(line, sizeof line, "resume %.1000s", resume->place);
     if (events->text) events->text(events->context, line);
+    tell_schedule(resume, config, options, steps);
     if (!strcmp(resume->manifest.kernels, rung)) return;
     snprintf(line, sizeof line,
              "the steps so far were computed by %s kernels, those to come by %s: not bit by bit "
@@ -309,6 +389,7 @@ static hr_status check_text(const hr_train_options *options, const char *key, co
                             const char *now, hr_error *err)
 {
     if (!strcmp(before, now) || hr_resume_allows(options, key)) return HR_OK;
+    refuse_key(options, key);
     return hr_fail(err, HR_USAGE,
                    "%s: is not the text that the run has read so far; type --allow-change %s to go "
                    "on with it all the same, or --fresh to start over",
@@ -320,9 +401,12 @@ hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config
                                 const char *valid_text, hr_error *err)
 {
     const char *key = config->data.fixed_batch[0] ? "data.fixed_batch" : "data.train";
-    const hr_status status = check_text(options, key, resume->manifest.train_text, train_text, err);
-    if (status != HR_OK) return status;
-    return check_text(options, "data.valid", resume->manifest.valid_text, valid_text, err);
+    hr_error other; /* both are looked at, so that both keys are told */
+    const hr_status valid = check_text(options, "data.valid", resume->manifest.valid_text,
+                                       valid_text, &other);
+    const hr_status train = check_text(options, key, resume->manifest.train_text, train_text, err);
+    if (train != HR_OK || valid == HR_OK) return train;
+    return hr_fail(err, valid, "%s", other.message);
 }
 
 hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config, hr_error *err)

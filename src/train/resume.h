@@ -9,6 +9,7 @@
 /* All zeros but what hr_resume_enter writes: nothing was found. */
 typedef struct {
     bool found;
+    bool changed;                   /* the recipe differs from the run's, in a way that may be */
     char place[HR_STEP_PATH_BYTES]; /* of the checkpoint */
     hr_manifest manifest;           /* its */
 } hr_resume;
@@ -42,8 +43,11 @@ bool hr_resume_allows(const hr_train_options *options, const char *key);
 bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
                        const hr_train_options *options);
 
-/* Says where the run goes on, and whether other kernels computed what was. */
-void hr_resume_tell(const hr_resume *resume, const hr_train_options *options, const char *rung);
+/* Says where the run goes on, and whether other kernels computed what was, or the learning rate
+ * follows a schedule of another length from here on.
+ *   steps  of the whole run, as the recipe has it now */
+void hr_resume_tell(const hr_resume *resume, const hr_config *config,
+                    const hr_train_options *options, const char *rung, int64_t steps);
 
 /* That the texts are those of before. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config,

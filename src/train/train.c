@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "model/hf_config.h"
+#include "train/disk.h"
 #include "train/prepare.h"
 #include "train/rows.h"
 #include "train/trainer.h"
@@ -158,7 +159,8 @@ static hr_status open_run(run *r, hr_error *err)
                                     r->text.vocabulary, err);
     if (status == HR_OK)
         status = hr_keeper_open(&trainer->keeper, &trainer->log, config, &compiled->program,
-                                r->admission.answer.strategy, &r->run_region, err);
+                                r->admission.answer.strategy,
+                                r->admission.answer.disk.checkpoint_bytes, &r->run_region, err);
     if (status != HR_OK) return status;
     tell_old_average(r);
     return hr_log_open(&trainer->log, &r->options->events, config->train.out, r->options->metrics,
@@ -186,6 +188,7 @@ static hr_status take_memory(run *r, hr_error *err)
     const hr_plan *plan = &r->admission.compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
     void *stacks;
+    hr_trainer_tell(&r->trainer, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
     if (status == HR_OK)
@@ -240,18 +243,23 @@ static hr_status end_for_it(const run *r, hr_error *err)
     return status;
 }
 
+static void tell_complete(const run *r, int64_t step)
+{
+    char line[HR_PATH_BYTES + 128];
+    const hr_train_events *events = &r->options->events;
+    snprintf(line, sizeof line, "%.900s  the run is complete, at step %lld; --fresh starts it over",
+             r->config->train.out, (long long)step);
+    if (events->text) events->text(events->context, line);
+}
+
 /* A run that ended is told as one: nothing is computed again. */
 static hr_status tell_done(run *r, hr_error *err)
 {
-    char line[HR_PATH_BYTES + 128];
     hr_train_result *result = r->trainer.result;
-    const hr_train_events *events = &r->options->events;
     const hr_run_state *state = &r->trainer.resume.manifest.state;
     hr_trainer_take_result(result, state);
     result->saved = true;
-    snprintf(line, sizeof line, "%.900s  the run is complete, at step %lld; --fresh starts it over",
-             r->config->train.out, (long long)state->step);
-    if (events->text) events->text(events->context, line);
+    tell_complete(r, state->step);
     return end_for_it(r, err);
 }
 
@@ -260,7 +268,8 @@ static hr_status go_on(run *r, hr_error *err)
 {
     const hr_resume *resume = &r->trainer.resume;
     if (!resume->found) return HR_OK;
-    hr_resume_tell(resume, r->options, r->admission.compiled.plan.rung);
+    hr_resume_tell(resume, r->config, r->options, r->admission.compiled.plan.rung,
+                   r->trainer.state.steps);
     const hr_run_state *state = &resume->manifest.state;
     const hr_status status = hr_resume_check_texts(
         resume, r->config, r->options, r->trainer.train_text, r->trainer.valid_text, err);
@@ -274,6 +283,27 @@ static hr_status start_over(run *r, hr_error *err)
     return r->options->fresh && r->config->train.out[0] ? hr_resume_forget(r->config, err) : HR_OK;
 }
 
+/* The number of steps is known now, whatever the recipe says. */
+static hr_status check_disk(run *r, hr_error *err)
+{
+    char line[192];
+    int64_t free_bytes;
+    const hr_train_events *events = &r->options->events;
+    const hr_resume *resume = &r->trainer.resume;
+    const int64_t done = resume->found ? resume->manifest.state.step : 0;
+    hr_plan_disk *disk = &r->trainer.result->plan.disk;
+    hr_disk_of(r->config, &r->admission.compiled.program, r->trainer.state.steps, disk);
+    const hr_status status = hr_disk_check_run(r->config, disk, done, &free_bytes, err);
+    if (status != HR_OK || free_bytes < 0 || free_bytes >= disk->log_bytes) return status;
+    snprintf(
+        line, sizeof line,
+        "disk   the log may grow to %lld bytes, and %lld are free beside the checkpoints; lines "
+        "without room are left out",
+        (long long)disk->log_bytes, (long long)free_bytes);
+    if (events->text) events->text(events->context, line);
+    return HR_OK;
+}
+
 static hr_status whole_run(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
@@ -282,9 +312,12 @@ static hr_status whole_run(run *r, hr_error *err)
     if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
         return tell_done(r, err);
     if (status == HR_OK) status = hr_resume_check_shelf(r->config, err);
+    if (status == HR_OK) hr_trainer_tell(&r->trainer, "planning", 0, 0);
     if (status == HR_OK)
         status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL, &r->admission,
                           err);
+    if (r->admission.compiled.program.step_count)
+        hr_disk_of(r->config, &r->admission.compiled.program, 0, &r->admission.answer.disk);
     result->plan = r->admission.answer;
     if (status != HR_OK) return status;
     hr_memory_region_trim(r->memory, &r->admission.region);
@@ -303,11 +336,15 @@ static hr_status whole_run(run *r, hr_error *err)
                                  r->trainer.valid_text, err);
     if (status == HR_OK) status = open_run(r, err);
     if (status == HR_OK) status = go_on(r, err);
+    if (status == HR_OK) status = check_disk(r, err);
     if (status == HR_OK) status = take_memory(r, err);
     if (status == HR_OK) status = start_over(r, err);
     if (status != HR_OK) return status;
     hr_error settled;
+    const int64_t begun = r->trainer.resume.found ? r->trainer.resume.manifest.state.step : -1;
     status = hr_trainer_run(&r->trainer, err);
+    if (status == HR_OK && r->trainer.state.step == begun && r->trainer.resume.changed)
+        tell_complete(r, begun);
     if (status != HR_OK && !r->trainer.start_ns) return status; /* the log is left as it was */
     const hr_status promise = settle(r, &settled);
     if (promise == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;

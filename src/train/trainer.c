@@ -93,6 +93,12 @@ bool hr_trainer_poll(hr_trainer *trainer)
     return hr_trainer_is_interrupted(trainer);
 }
 
+void hr_trainer_tell(const hr_trainer *trainer, const char *work, int64_t done, int64_t total)
+{
+    const hr_train_events *events = &trainer->options->events;
+    if (events->working) events->working(events->context, work, done, total);
+}
+
 void hr_trainer_trouble(hr_trainer *trainer, const char *line)
 {
     const hr_train_events *events = &trainer->options->events;
@@ -160,6 +166,45 @@ static void log_step(hr_trainer *trainer, double rate)
     hr_log_step(&trainer->log, &line);
 }
 
+/* Batches of an evaluation. */
+static int64_t evaluation_batches(const hr_trainer *trainer)
+{
+    const hr_program *program = trainer->executor.program;
+    const int64_t there = hr_batches_view(trainer->valid)->batches;
+    if (!trainer->config->train.eval_batches) return there;
+    return hr_min(program->loops[trainer->evaluation_batch].count, there);
+}
+
+/* A token that is evaluated takes a third of one that is trained: the forward pass without the
+ * backward pass, which is twice that. A sampled token takes the forward pass of a window. */
+static double seconds_left(const hr_trainer *trainer)
+{
+    const hr_config *config = trainer->config;
+    const hr_plan_answer *plan = &trainer->result->plan;
+    const double save = config->train.out[0] && plan->disk_rate > 0
+                            ? (double)plan->disk.tensor_bytes / plan->disk_rate
+                            : 0;
+    const double sampled = (double)config->train.sample_tokens /
+                           (3.0 * (double)config->train.batch);
+    hr_remaining remaining = {
+        .step = trainer->state.step,
+        .steps = trainer->state.steps,
+        .every = { [HR_WORK_EVALUATION] = trainer->valid ? config->train.eval_every : HR_EVERY_NONE,
+                   [HR_WORK_SAMPLE] = trainer->sample != HR_NONE ? config->train.sample_every
+                                                                 : HR_EVERY_NONE,
+                   [HR_WORK_SAVE] = config->train.out[0] ? config->train.checkpoint_every
+                                                         : HR_EVERY_NONE },
+        .in_steps = { [HR_WORK_SAMPLE] = sampled },
+        .in_seconds = { [HR_WORK_SAVE] = save },
+        .end_seconds = 2 * save /* flushed and read back */
+    };
+    if (trainer->valid)
+        remaining.in_steps[HR_WORK_EVALUATION] = (double)evaluation_batches(trainer) *
+                                                 (double)plan->micro_batch /
+                                                 (3.0 * (double)config->train.batch);
+    return hr_remaining_seconds(&remaining, &trainer->times);
+}
+
 static void count_step(hr_trainer *trainer, int64_t before_ns)
 {
     const hr_train_events *events = &trainer->options->events;
@@ -175,6 +220,7 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
     state->seconds = trainer->seconds_before + (double)(now_ns - trainer->start_ns) * 1e-9;
     hr_trainer_take_result(result, state);
     result->saved = trainer->is_saved = false;
+    hr_run_work_note(&trainer->times, HR_WORK_STEP, (double)(now_ns - before_ns) * 1e-9);
     const double rate = (double)trainer->targets * 1e9 / (double)hr_max(now_ns - before_ns, 1);
     const hr_train_step told = { .step = state->step,
                                  .steps = state->steps,
@@ -184,6 +230,7 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
                                  .tokens = state->tokens,
                                  .seconds = result->seconds,
                                  .tokens_per_second = rate,
+                                 .seconds_left = seconds_left(trainer),
                                  .targets = trainer->targets };
     if (events->step) events->step(events->context, &told);
     log_step(trainer, rate);
@@ -247,12 +294,7 @@ static void note_evaluation(hr_trainer *trainer)
 static hr_status evaluate(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
-    const hr_program *program = trainer->executor.program;
-    const int64_t asked = program->loops[trainer->evaluation_batch].count;
-    const int64_t there = hr_batches_view(trainer->valid)->batches;
-    trainer->executor.count[trainer->evaluation_batch] = trainer->config->train.eval_batches
-                                                             ? hr_min(asked, there)
-                                                             : there;
+    trainer->executor.count[trainer->evaluation_batch] = evaluation_batches(trainer);
     trainer->evaluated_tokens = 0;
     trainer->executor.lasting = false;
     const hr_status status = hr_executor_run(&trainer->executor, trainer->evaluation, err);
@@ -315,6 +357,7 @@ static hr_status unless_it_can_wait(hr_trainer *trainer, hr_status status, bool 
 static hr_status settle(hr_trainer *trainer, bool wait, bool last, hr_error *err)
 {
     hr_error why = { .status = HR_OK };
+    if (wait && trainer->keeper->pending) hr_trainer_tell(trainer, "writing the checkpoint", 0, 0);
     hr_status status = hr_trainer_settle(trainer, wait, &why);
     status = unless_it_can_wait(trainer, status, last, &why);
     return status == HR_OK ? HR_OK : hr_fail(err, status, "%s", why.message);
@@ -344,6 +387,27 @@ static hr_status keep_due(hr_trainer *trainer, bool last, hr_error *err)
     return keep(trainer, last, err);
 }
 
+typedef hr_status work_fn(hr_trainer *trainer, hr_error *err);
+
+/* Does work that is due, and notes what it took. */
+static hr_status measure(hr_trainer *trainer, work_fn *work, hr_run_work kind, hr_error *err)
+{
+    const int64_t before_ns = hr_clock_ns();
+    const hr_status status = work(trainer, err);
+    hr_run_work_note(&trainer->times, kind, (double)(hr_clock_ns() - before_ns) * 1e-9);
+    return status;
+}
+
+static hr_status keep_last(hr_trainer *trainer, hr_error *err)
+{
+    return keep_due(trainer, true, err);
+}
+
+static hr_status keep_next(hr_trainer *trainer, hr_error *err)
+{
+    return keep_due(trainer, false, err);
+}
+
 /* What is due after a step, unless it was done before the run was interrupted. */
 static hr_status after_step(hr_trainer *trainer, hr_error *err)
 {
@@ -354,15 +418,15 @@ static hr_status after_step(hr_trainer *trainer, hr_error *err)
     if (step == 0) return HR_OK;
     if (trainer->valid && state->evaluated < step &&
         (step == state->steps || due(config->train.eval_every, step)))
-        status = evaluate(trainer, err);
+        status = measure(trainer, evaluate, HR_WORK_EVALUATION, err);
     const bool last = step == state->steps || state->ended;
     if (status == HR_OK && trainer->sample != HR_NONE && state->sampled < step &&
         (last || due(config->train.sample_every, step)))
-        status = sample(trainer, err);
+        status = measure(trainer, sample, HR_WORK_SAMPLE, err);
     const bool best = config->train.keep_best && state->evaluated == step &&
                       state->best_step == step;
     if (status == HR_OK && (last || best || due(config->train.checkpoint_every, step)))
-        status = keep_due(trainer, last, err);
+        status = measure(trainer, last ? keep_last : keep_next, HR_WORK_SAVE, err);
     return status;
 }
 

@@ -14,6 +14,7 @@
 #include "train/guard.h"
 #include "train/keeper.h"
 #include "train/log.h"
+#include "train/remaining.h"
 #include "train/resume.h"
 
 enum { HR_SAMPLE_PROMPT_TOKENS = 16, HR_SAMPLE_TEXT_BYTES = 16 << 10 };
@@ -36,6 +37,7 @@ typedef struct {
     int64_t saved_step;         /* of the newest checkpoint; 0: there is none */
     bool is_saved;              /* and it has the state as it is */
     int64_t saves, reports;     /* signals that were answered */
+    hr_run_times times;         /* of this start */
 
     int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sample,
         save; /* loops; HR_NONE: norm or update, where gradients are consumed or kept */
@@ -80,6 +82,9 @@ bool hr_trainer_poll(hr_trainer *trainer);
 
 /* What a run tells at its end of where it is. */
 void hr_trainer_take_result(hr_train_result *result, const hr_run_state *state);
+
+/* Tells how far work beside the steps is. */
+void hr_trainer_tell(const hr_trainer *trainer, const char *work, int64_t done, int64_t total);
 
 /* Tells what went wrong while the run goes on. */
 void hr_trainer_trouble(hr_trainer *trainer, const char *line);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_out_folder_test.c - a model in --out that is not the run's: it is never lost unasked, and never
- * mixed with the run's weights. */
+/* cli_out_folder_test.c - a model in --out that is not the run's: it is never lost unasked, and
+ * never mixed with the run's weights. */
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -132,6 +132,24 @@ static void texts_and_what_is_no_model_may_lie_in_the_folder(void **state)
     assert_int_equal(run("%s .", train), HR_OK);
 }
 
+/* A run's own folder, into which somebody has put a model since. */
+static void another_model_beside_checkpoints_is_not_lost(void **state)
+{
+    (void)state;
+    require_program();
+    prepare("true");
+    assert_int_equal(run("%s folder", train), HR_OK);
+    shell("cd folder && rm config.json model.safetensors && cd .. && " ANOTHER_MODEL
+          " && cp config.json model.safetensors ..");
+    assert_int_equal(run("%s folder train.steps=5", train), HR_USAGE);
+    assert_non_null(strstr(err, "headroom: folder has model.safetensors of another model than its "
+                                "checkpoints have; move it and its config.json away, or give "
+                                "another --out\n"));
+    shell("cmp folder/config.json config.json && cmp folder/model.safetensors model.safetensors");
+    assert_int_equal(run("%s folder --fresh", train), HR_OK);
+    assert_non_null(strstr(err, "--fresh: this run replaces folder/model.safetensors"));
+}
+
 /* What a kill before the first checkpoint leaves: a lock and a log. */
 static void a_run_that_had_no_checkpoint_yet_begins_again(void **state)
 {
@@ -154,6 +172,7 @@ int main(void)
         IN_A_FOLDER(links_to_another_model_are_refused),
         IN_A_FOLDER(an_average_of_another_model_is_refused),
         IN_A_FOLDER(texts_and_what_is_no_model_may_lie_in_the_folder),
+        IN_A_FOLDER(another_model_beside_checkpoints_is_not_lost),
         IN_A_FOLDER(a_run_that_had_no_checkpoint_yet_begins_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,6 +191,30 @@ static void resident_bytes_grow_when_memory_is_touched(void **state)
     free(memory);
 }
 
+static void work_is_told_with_the_time_that_it_still_takes(void **state)
+{
+    static const struct {
+        int64_t done, total;
+        double seconds;
+        const char *said;
+    } cases[] = {
+        { 0, 0, 9, "evaluating" },
+        { 0, 200, 9, "evaluating: 0 %" },
+        { 90, 200, 0.5, "evaluating: 45 %" },
+        { 50, 200, 30, "evaluating: 25 %, 1:30 left" },
+        { 200, 200, 30, "evaluating: 100 %, 0:00 left" },
+        { 1, INT64_MAX, 30, "evaluating: 0 %, ? left" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[HR_PROGRESS_BYTES];
+        const int32_t length = hr_progress_work_print("evaluating", cases[i].done, cases[i].total,
+                                                      cases[i].seconds, text);
+        assert_string_equal(text, cases[i].said);
+        assert_int_equal(length, strlen(text));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +227,7 @@ int main(void)
         cmocka_unit_test(the_line_changes_five_times_a_second_and_at_the_last_step),
         cmocka_unit_test(a_note_stands_where_the_line_will),
         cmocka_unit_test(resident_bytes_grow_when_memory_is_touched),
+        cmocka_unit_test(work_is_told_with_the_time_that_it_still_takes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/work.c - the line that shows how far work is. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+void hr_cli_show_work(hr_progress *progress, hr_cli_work *shown, const char *work, int64_t done,
+                      int64_t total)
+{
+    char text[HR_PROGRESS_BYTES];
+    const int64_t now_ns = hr_cli_now_ns();
+    if (!progress->terminal) return;
+    const bool begins = strcmp(shown->name, work) != 0;
+    if (begins || done == 0) {
+        snprintf(shown->name, sizeof shown->name, "%s", work);
+        shown->begun_ns = now_ns;
+    }
+    /* Work that tells only its beginning is shown whatever was shown just before. */
+    if (begins) progress->shown_ns = 0;
+    hr_progress_work_print(work, done, total, (double)(now_ns - shown->begun_ns) * 1e-9, text);
+    hr_progress_note(progress, text, now_ns);
+}

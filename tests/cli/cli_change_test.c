@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_change_test.c - a run that goes on with another recipe: what is the same run all the same,
+ * what is refused with the command that goes on, and model.from beside a preset. */
+#include "headroom/status.h"
+#include "support/program.h"
+
+static const char constant[] = "train tiny.yaml train.schedule.kind=constant data.train=text.txt";
+
+static void shell(const char *command)
+{
+    assert_int_equal(system(command), 0);
+}
+
+static void prepare(void)
+{
+    require_program();
+    put_tiny_and_text();
+}
+
+static void more_steps_of_a_constant_schedule_are_the_longer_run(void **state)
+{
+    (void)state;
+    prepare();
+    assert_int_equal(run("%s --out whole train.steps=8", constant), HR_OK);
+    assert_int_equal(run("%s --out run train.steps=5", constant), HR_OK);
+    assert_int_equal(run("%s --out run train.steps=8", constant), HR_OK);
+    assert_string_equal(err, "headroom: train.steps was \"5\" and is \"8\"\n");
+    assert_non_null(strstr(out, "step 8/8"));
+    shell("cmp whole/model.safetensors run/model.safetensors");
+}
+
+static void a_schedule_of_another_length_is_told(void **state)
+{
+    (void)state;
+    prepare();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=6"), HR_OK);
+    assert_non_null(strstr(err, "the run has 6 steps, and was complete with 3: from step 4 on the "
+                                "learning rate follows the longer schedule, with 0.00055\n"));
+    assert_non_null(strstr(out, "step 6/6"));
+}
+
+static void a_finished_run_with_fewer_steps_says_that_it_is_complete(void **state)
+{
+    (void)state;
+    prepare();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
+    for (int32_t steps = 1; steps <= 3; steps++) {
+        assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=%d", steps),
+                         HR_OK);
+        assert_non_null(strstr(out, "run  the run is complete, at step 3; --fresh starts it over"));
+    }
+}
+
+static void a_text_is_known_by_its_content_and_not_by_its_path(void **state)
+{
+    static const char words[] = "train tiny.yaml --out run train.steps=6";
+    (void)state;
+    prepare();
+    shell("mkdir there && cp text.txt there/moved.txt && cp text.txt second.txt && "
+          "tail -c 3000 text.txt >other.txt && cp other.txt there/other.txt");
+    assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=other.txt --out run"),
+                     HR_OK);
+    assert_int_equal(run("%s data.train=there/moved.txt data.valid=there/other.txt", words), HR_OK);
+    assert_null(strstr(err, "data."));
+    assert_int_equal(run("%s data.train=other.txt data.valid=text.txt", words), HR_USAGE);
+    assert_non_null(strstr(err, "data.train: is not the text that the run has read so far"));
+    assert_non_null(strstr(err, "--allow-change data.valid --allow-change data.train\n"));
+    assert_int_equal(run("%s data.train=text.txt", words), HR_USAGE);
+    assert_non_null(strstr(err, "data.valid was \"there/other.txt\" and is \"\"\n"));
+}
+
+static void the_shares_of_a_mixture_are_no_path(void **state)
+{
+    (void)state;
+    prepare();
+    shell("tail -c 3000 text.txt >other.txt && cp other.txt copy.txt");
+    static const char words[] = "train tiny.yaml --out run train.steps=6";
+    assert_int_equal(run("train tiny.yaml --out run "
+                         "data.train='text.txt weight=0.75; other.txt weight=0.25'"),
+                     HR_OK);
+    assert_int_equal(run("%s data.train='text.txt weight=0.5; other.txt weight=0.5'", words),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "1 key differs"));
+    assert_int_equal(run("%s data.train='text.txt weight=0.75; copy.txt weight=0.25'", words),
+                     HR_OK);
+}
+
+/* The command is what follows, on a line of its own. */
+static void a_refused_change_comes_with_the_whole_command(void **state)
+{
+    (void)state;
+    prepare();
+    shell("cp text.txt 'a \"b\" it'\\''s.txt'");
+    const char *quoted = "'a \"b\" it'\\''s.txt'";
+    assert_int_equal(run("train tiny.yaml data.train=%s --out run", quoted), HR_OK);
+    assert_int_equal(run("train tiny.yaml --out=run data.train=%s train.steps=5 train.seed=7 "
+                         "--metrics m.jsonl train.optimizer.lr=0.02 --allow-change train.seed "
+                         "train.optimizer.weight_decay=0.5",
+                         quoted),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "2 keys differ; allow each with --allow-change, type --fresh to "
+                                "start over, or give another --out\n"));
+    const char *told = strstr(err, "headroom: to go on with these changes, type:\n  ");
+    assert_non_null(told);
+    const char *command = strchr(told, '\n') + 3;
+    assert_non_null(strstr(command, "'data.train=a \"b\" it'\\''s.txt'"));
+    assert_int_equal(system(command), HR_OK);
+    get("m.jsonl", out);
+    assert_non_null(strstr(out, "\"step\":5,"));
+}
+
+static void a_model_from_the_command_line_replaces_the_preset_s(void **state)
+{
+    static const char preset[] = "model: {d_model: 32, n_layers: 3, n_heads: 4, d_ff: 64}\n"
+                                 "train: {batch: 2, seq_len: 16, steps: 2, threads: 1}\n";
+    (void)state;
+    prepare();
+    put("preset.yaml", preset);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run"), HR_OK);
+    assert_int_equal(run("train preset.yaml model.from=run data.train=text.txt --out more"), HR_OK);
+    assert_non_null(strstr(out, "plan   10448 parameters"));
+    /* What was typed beside it, or written in one recipe, still has to agree. */
+    assert_int_equal(run("plan preset.yaml model.from=run model.d_model=32"), HR_USAGE);
+    assert_non_null(strstr(err, "model.d_model is given as 32, and the model in run has 16; leave "
+                                "the key out, or type model.from= to build a new model\n"));
+    put("both.yaml", "model: {from: run, d_model: 32}\ntrain: {batch: 2, seq_len: 16, steps: 2}\n");
+    assert_int_equal(run("plan both.yaml"), HR_USAGE);
+    /* And it can be unset. */
+    assert_int_equal(run("plan both.yaml model.from= model.n_heads=2"), HR_OK);
+    assert_int_equal(run("plan preset.yaml model.from=run model.from="), HR_OK);
+    assert_null(strstr(out, "10448 parameters"));
+}
+
+static void a_run_that_began_needs_its_first_weights_no_more(void **state)
+{
+    (void)state;
+    prepare();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out first"), HR_OK);
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run model.from=first"), HR_OK);
+    shell("mv first other");
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=4 "
+                         "model.positions=16 model.tie_embeddings=false"),
+                     HR_OK);
+    assert_non_null(strstr(out, "step 4/4"));
+    assert_int_equal(run("train tiny.yaml data.train=text.txt --out run model.from=other "
+                         "train.steps=4"),
+                     HR_USAGE);
+    assert_non_null(strstr(err, "model.from was \"\" and is \"other\"\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(more_steps_of_a_constant_schedule_are_the_longer_run),
+        IN_A_FOLDER(a_schedule_of_another_length_is_told),
+        IN_A_FOLDER(a_finished_run_with_fewer_steps_says_that_it_is_complete),
+        IN_A_FOLDER(a_text_is_known_by_its_content_and_not_by_its_path),
+        IN_A_FOLDER(the_shares_of_a_mixture_are_no_path),
+        IN_A_FOLDER(a_refused_change_comes_with_the_whole_command),
+        IN_A_FOLDER(a_model_from_the_command_line_replaces_the_preset_s),
+        IN_A_FOLDER(a_run_that_began_needs_its_first_weights_no_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
