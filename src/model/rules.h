@@ -2,7 +2,7 @@
 /* model/rules.h - what training does to each parameter, by patterns of names.
  *
  *     train.freeze  patterns: what one of them matches does not train
- *     train.groups  groups with `;` between them, each of patterns and of lr=X (a factor of the
+ *     train.param_groups  groups with `;` between them, each of patterns and of lr=X (a factor of the
  *                   learning rate), decay=X (weight decay, of vectors too) or both; the first group
  *                   with a pattern that matches decides
  *

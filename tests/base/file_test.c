@@ -49,8 +49,8 @@ static void opening_names_what_is_missing_or_no_file(void **state)
 {
     (void)state;
     assert_refused(hr_folder_path(&folder, "absent"), HR_USAGE, "there is no such file");
-    assert_refused(folder.path, HR_USAGE, "is a directory, and a file is needed");
-    assert_refused("/dev/null", HR_USAGE, "is a device or pipe, and a file is needed");
+    assert_refused(folder.path, HR_USAGE, "is a directory, a file is needed");
+    assert_refused("/dev/null", HR_USAGE, "is a device or pipe, a file is needed");
     const char *pipe_path = hr_folder_path(&folder, "pipe");
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
     assert_refused(pipe_path, HR_USAGE, "is a device or pipe");
@@ -146,7 +146,7 @@ static void only_a_file_is_replaced(void **state)
     struct stat before, after;
     static const char *const names[] = { "directory", "pipe", "link" };
     static const char *const reasons[] = {
-        ": there is a directory, and a file is to be put there",
+        ": is a directory, a file cannot be written there",
         ": there is a device or a pipe, and a file is to be pu",
         ": there is a symbolic link, and a file is to be put t"
     };
@@ -168,7 +168,7 @@ static void only_a_file_is_replaced(void **state)
     assert_int_equal(hr_file_begin(&out, folder.path, "late", &err), HR_OK);
     assert_int_equal(mkdir(hr_folder_path(&folder, "late"), 0700), 0);
     assert_int_equal(hr_file_commit(&out, &err), HR_FAILURE);
-    assert_non_null(strstr(err.message, "late: cannot be renamed after 0 bytes, and is removed"));
+    assert_non_null(strstr(err.message, "late: cannot be renamed after 0 bytes, and was removed"));
     assert_int_equal(hr_folder_count(&folder, ""), 4);
 }
 
@@ -274,8 +274,8 @@ static void a_file_past_its_limit_is_removed(void **state)
     setrlimit(RLIMIT_FSIZE, &limit);
     fill(folder.path, &err);
     setrlimit(RLIMIT_FSIZE, &before);
-    assert_string_equal(err.message, "big: cannot be written after 100000 bytes, and is removed: "
-                                     "File too large");
+    assert_string_equal(
+        err.message, "big: cannot be written after 100000 bytes, and was removed: File too large");
     assert_int_equal(hr_folder_count(&folder, ""), 0);
 }
 
@@ -319,7 +319,7 @@ static void a_full_disk_leaves_nothing(void **state)
     assert_int_equal(umount(folder.path), 0);
     static const char sentence[] = "No space left on device; 262144 bytes are free in ";
     assert_non_null(strstr(err.message, sentence));
-    assert_non_null(strstr(err.message, ": make room, or name another place"));
+    assert_non_null(strstr(err.message, ": free some space, or give another place"));
     assert_int_equal(left, 0);
     assert_non_null(strstr(early.message, "big: needs 262145 bytes: "));
     assert_non_null(strstr(early.message, sentence));
@@ -355,7 +355,7 @@ static void paths_are_joined_within_their_bounds(void **state)
     assert_string_equal(path, "cd");
     assert_int_equal(hr_path_join("abc", "defg", path, sizeof path, &err), HR_USAGE);
     assert_string_equal(path, "cd");
-    assert_non_null(strstr(err.message, "needs 9 bytes, there are 8"));
+    assert_non_null(strstr(err.message, "needs 9 bytes, the limit is 8"));
 }
 
 static void the_clock_never_goes_back(void **state)
