@@ -100,7 +100,7 @@ static void too_many_recipes_or_threads_are_refused(void **state)
     hr_calibrate_verdict verdict;
     hr_calibrate_request request = { .directory = folder, .date = "", .checks = 41 };
     assert_int_equal(hr_calibrate_check(&request, &verdict, &err), HR_USAGE);
-    assert_string_equal(err.message, "a check runs 1 to 40 recipes, not 41");
+    assert_string_equal(err.message, "--recipes takes 1 to 40, not 41");
     request.threads = 257;
     assert_int_equal(hr_calibrate(&request, &report, &err), HR_USAGE);
     assert_string_equal(err.message, "calibration runs on 1 to 256 threads, not on 257");
@@ -132,12 +132,12 @@ static void the_command_refuses_what_it_does_not_take(void **state)
 {
     (void)state;
     assert_int_equal(run("", "--recipes 41"), HR_USAGE);
-    expect_said("--recipes takes a whole number from 1 to 40; it was given \"41\"");
+    expect_said("--recipes takes an integer from 1 to 40; got \"41\"");
     assert_int_equal(run("", "--threads 0"), HR_USAGE);
-    expect_said("--threads takes a whole number from 1 to 256; it was given \"0\"");
+    expect_said("--threads takes an integer from 1 to 256; got \"0\"");
     assert_int_equal(run("", "--threads 2x"), HR_USAGE);
     assert_int_equal(run("", "--kernels avx3"), HR_USAGE);
-    expect_said("there are no kernels named \"avx3\"");
+    expect_said("no kernels are named \"avx3\"");
     assert_int_equal(run("", "recipe.yaml"), HR_USAGE);
     assert_int_equal(run("env -u HOME -u XDG_CACHE_HOME", ""), HR_USAGE);
     expect_said("neither XDG_CACHE_HOME nor HOME says where to keep the prices");

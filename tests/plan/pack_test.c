@@ -222,7 +222,7 @@ static void sizes_that_add_up_to_too_much_are_refused(void **state)
     hr_error err;
     storages[0] = storages[1] = (hr_storage){ INT64_MAX / 64 * 64, 0, 0, 0 };
     assert_int_equal(hr_pack(storages, 2, 0, &scratch, &result, &err), HR_NO_FIT);
-    assert_string_equal(err.message, "the storages of this plan add up to 2^63 bytes or more");
+    assert_string_equal(err.message, "the buffers of this plan add up to 2^63 bytes or more");
 }
 
 static void too_little_scratch_is_refused(void **state)

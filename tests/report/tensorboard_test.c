@@ -389,7 +389,7 @@ static void a_directory_without_permission_is_one_sentence(void **state)
     assert_int_equal(chmod(folder.path, 0700), 0);
     assert_int_equal(made, HR_FAILURE);
     assert_non_null(
-        strstr(inside.message, "/board: the directory cannot be made: Permission denied"));
+        strstr(inside.message, "/board: the directory cannot be created: Permission denied"));
     assert_int_equal(used, HR_FAILURE);
     assert_memory_equal(there.message, folder.path, strlen(folder.path));
     assert_non_null(strstr(there.message, ": cannot be made: Permission denied"));
