@@ -20,15 +20,18 @@ static void print_options(const hr_cli_command *command)
 
 static void print_overview(void)
 {
-    printf("headroom trains language models inside a byte budget.\n\nusage:\n");
+    printf("headroom trains language models within a memory budget.\n\nusage:\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) {
         const hr_cli_command *command = hr_cli_command_at(i);
         char left[96], operands[HR_CLI_OPERANDS_BYTES];
         snprintf(left, sizeof left, "%s %s", command->name, hr_cli_operands(command, operands));
-        printf("  headroom %-30s %s\n", left, command->text);
+        printf("  headroom %-40s %s\n", left, command->text);
     }
-    printf("\nheadroom COMMAND --help lists the options of a command; presets/ has recipes to\n"
-           "start from: headroom plan presets/quickstart.yaml\n");
+    printf(
+        "\nheadroom COMMAND --help lists the options of a command; headroom help TERM explains a\n"
+        "word of the output, and headroom help terms all of them. presets/ has recipes:\n\n"
+        "    headroom plan presets/quickstart.yaml\n"
+        "    headroom train presets/quickstart.yaml data.train=FILE data.valid=5%% --out run\n");
 }
 
 void hr_cli_print_help(const hr_cli_command *command)
@@ -48,15 +51,26 @@ int hr_cli_help(const hr_cli_arguments *arguments)
 {
     const char *shell = arguments->values[HR_OPTION_COMPLETION];
     const char *name = arguments->operand_count ? arguments->operands[0] : NULL;
-    char two[64];
-    if (arguments->operand_count > 1) { /* a name of two words: "tokenize train" */
-        snprintf(two, sizeof two, "%.30s %.30s", name, arguments->operands[1]);
-        name = two;
+    char words[64] = "";
+    for (int32_t i = 0; i < arguments->operand_count; i++) { /* "tokenize train", "loss chunk" */
+        const size_t length = strlen(words);
+        snprintf(words + length, sizeof words - length, "%s%.30s", i ? " " : "",
+                 arguments->operands[i]);
     }
+    if (name) name = words;
     if (shell && strcmp(shell, "bash")) {
         hr_error err;
-        (void)hr_fail(&err, HR_USAGE, "--completion takes bash; it was given \"%.40s\"", shell);
+        (void)hr_fail(&err, HR_USAGE, "--completion takes bash; got \"%.40s\"", shell);
         return hr_cli_fail(&err);
+    }
+    const hr_cli_term *term = name ? hr_cli_term_find(name) : NULL;
+    if (name && !strcmp(name, "terms")) {
+        hr_cli_print_terms();
+        return HR_OK;
+    }
+    if (term) {
+        printf("%s: %s\n", term->name, term->text);
+        return HR_OK;
     }
     if (name && !hr_cli_command_find(name)) return hr_cli_fail_command(name);
     if (shell) hr_cli_print_completion();

@@ -143,7 +143,7 @@ static void a_run_that_goes_on_is_the_run_that_never_stopped(void **state)
     int64_t whole_bytes, parts_bytes;
     static const char words[] = "train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
                                 "train.steps=60 train.eval_every=20 model.dropout=0.2 "
-                                "train.average=0.9";
+                                "train.ema_decay=0.9";
     assert_int_equal(run("%s --fresh", words), HR_OK);
     text_of_weights(whole, &whole_bytes);
     assert_int_equal(system("cp run/average/model.safetensors average"), 0);
@@ -157,7 +157,7 @@ static void a_run_that_goes_on_is_the_run_that_never_stopped(void **state)
     assert_memory_equal(parts, whole, (size_t)whole_bytes);
     assert_int_equal(system("cmp run/average/model.safetensors average"), 0);
     assert_int_equal(run("%s", words), HR_OK);
-    assert_non_null(strstr(out, "the run is complete, at step 60; --fresh starts it over\n"));
+    assert_non_null(strstr(out, "the run is complete, at step 60; use --fresh to start over\n"));
 }
 
 static void another_recipe_or_text_is_refused_unless_allowed(void **state)
@@ -169,7 +169,7 @@ static void another_recipe_or_text_is_refused_unless_allowed(void **state)
     assert_int_equal(run("%s train.optimizer.lr=0.02 train.seed=7", run_words), HR_USAGE);
     assert_non_null(strstr(err, "train.seed was \"0\" and is \"7\"\n"));
     assert_non_null(strstr(err, "train.optimizer.lr was \""));
-    assert_non_null(strstr(err, "run holds a run of another recipe, at step 12: 2 keys differ"));
+    assert_non_null(strstr(err, "run has a run with another recipe, at step 12: 2 keys differ"));
     assert_int_equal(run("%s train.optimizer.lr=0.02 --allow-change train.optimizer.lr "
                          "train.steps=14 --allow-change train.steps",
                          run_words),
@@ -198,14 +198,14 @@ static void an_average_may_be_asked_for_later(void **state)
     put_tiny_and_text();
     assert_int_equal(run("%s", run_words), HR_OK);
     for (int32_t steps = 14; steps <= 16; steps += 2)
-        assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.average=0.5 "
+        assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.ema_decay=0.5 "
                              "train.steps=%d --allow-change train.steps %s",
-                             steps, steps == 14 ? "--allow-change train.average" : ""),
+                             steps, steps == 14 ? "--allow-change train.ema_decay" : ""),
                          HR_OK);
     assert_int_equal(system("cmp -s run/average/model.safetensors run/model.safetensors"), 256);
     assert_null(strstr(err, "run/average"));
     assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.steps=18 "
-                         "--allow-change train.steps --allow-change train.average"),
+                         "--allow-change train.steps --allow-change train.ema_decay"),
                      HR_OK);
     assert_non_null(strstr(err, "run/average/model.safetensors: is of an earlier run, with "));
 }
@@ -235,16 +235,16 @@ static void a_step_that_goes_wrong_is_left_out_or_gone_back_from(void **state)
     put_tiny_and_blot();
     static const char words[] = "train tiny.yaml --fresh data.train=text.txt --out run "
                                 "train.steps=300 train.schedule.kind=constant "
-                                "train.optimizer.lr=0.01 train.spikes=true ";
+                                "train.optimizer.lr=0.01 train.detect_spikes=true ";
     assert_int_equal(run("%s", words), HR_DIVERGED);
-    assert_non_null(strstr(err, ", and of the steps before it at most "));
+    assert_non_null(strstr(err, ", in the steps before at most "));
     assert_int_equal(run("%s train.bad_steps=skip train.bad_steps_max=1000", words), HR_OK);
-    assert_non_null(strstr(err, "; its update is left out\n"));
+    assert_non_null(strstr(err, "; the update is skipped\n"));
     assert_int_equal(run("%s train.bad_steps=rewind train.checkpoint_every=5 "
                          "train.bad_steps_max=1000",
                          words),
                      HR_OK);
-    assert_non_null(strstr(err, ", and past the batch\n"));
+    assert_non_null(strstr(err, ", the batch is skipped\n"));
     get("run/metrics.jsonl", out);
     assert_non_null(strstr(out, "\"event\":\"trouble\""));
     /* No step is in the log twice, though some were made twice. */
@@ -266,12 +266,12 @@ static void a_run_that_only_goes_wrong_ends(void **state)
                                 "train.steps=40 train.optimizer.lr=1000 "
                                 "train.optimizer.weight_decay=1000 train.bad_steps_max=4 ";
     assert_int_equal(run("%s train.bad_steps=skip", words), HR_DIVERGED);
-    assert_non_null(strstr(err, "; its update is left out\n"));
+    assert_non_null(strstr(err, "; the update is skipped\n"));
     assert_non_null(strstr(err, "the loss is nan"));
     assert_int_equal(run("%s train.bad_steps=rewind", words), HR_DIVERGED);
-    assert_non_null(strstr(err, "there is no checkpoint to go back to"));
+    assert_non_null(strstr(err, "there is no checkpoint to rewind to"));
     assert_int_equal(run("%s train.bad_steps=rewind train.checkpoint_every=1", words), HR_DIVERGED);
-    assert_non_null(strstr(err, ", and past the batch\n"));
+    assert_non_null(strstr(err, ", the batch is skipped\n"));
     assert_int_equal(run("checkpoint verify run"), HR_OK); /* none of them is not finite */
 }
 

@@ -360,7 +360,7 @@ static const struct {
     { a_pipe_for_a_file, HR_OK, "config.json: is no file" },
     { a_file_for_a_step, HR_OK, "cannot be opened as a directory" },
     /* refused */
-    { another_version, HR_USAGE, "is of version 2, and this program reads version 1" },
+    { another_version, HR_USAGE, "is of version 2, this program reads version 1" },
     { another_model, HR_USAGE, "holds a run of another recipe, at step 4: 1 key differs" },
     { another_shape, HR_CORRUPT, "model.safetensors" },
     { a_file_that_is_longer, HR_CORRUPT, "moment_1.safetensors" },
@@ -432,7 +432,7 @@ static void a_log_that_is_missing_is_told_and_begins_anew(void **state)
     restore();
     assert_int_equal(unlink("run/metrics.jsonl"), 0);
     assert_int_equal(run("%s", train), HR_OK);
-    assert_non_null(strstr(err, "run/metrics.jsonl: is not there, and begins anew; it had "));
+    assert_non_null(strstr(err, "run/metrics.jsonl: is missing (it had "));
     get("run/metrics.jsonl", (char *)text);
     assert_int_equal(strncmp((char *)text, "{\"step\":5,", 10), 0);
 }

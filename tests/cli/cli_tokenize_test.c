@@ -138,7 +138,7 @@ static void every_answer_has_its_exit_code(void **state)
         { "encode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT,
           "wrong.txt: byte 1: not UTF-8" },
         { "count --tokenizer " CASES "/gpt2.json --jsonl lines.jsonl", HR_CORRUPT,
-          "lines.jsonl: line 2: it has no \"text\"" },
+          "lines.jsonl: line 2: \"text\" is missing" },
         { "encode --tokenizer " CASES "/ranks.tiktoken text.txt", HR_USAGE,
           "say it with --pattern" },
         { "decode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT, "byte 0: not an id" },

@@ -147,8 +147,8 @@ static void a_choice_that_is_one_token_with_its_context_can_be_measured(void **s
     assert_null(strstr(out, "bits_per_byte"));
     put("small.json", small_tokenizer("<|other|>"));
     assert_int_equal(run("eval m --choices questions.jsonl --tokenizer small.json"), HR_CORRUPT);
-    assert_said("questions.jsonl, line 2: a choice is one token together with its context, and "
-                "nothing stands before it that could foretell it: write a longer context");
+    assert_said("questions.jsonl, line 2: context and choice are one token together, so "
+                "there is no context to score it with: write a longer context");
 }
 
 /* Ids past the bytes are U+FFFD each, where tokens are said to be bytes. */
@@ -196,7 +196,7 @@ static void an_interrupt_is_heard_while_text_becomes_ids(void **state)
     (void)state;
     train_with_a_tokenizer("<|endoftext|>");
     assert_int_equal(hr_generate(&request, &answer, &error), HR_INTERRUPTED);
-    assert_string_equal(error.message, "interrupted while the prompt became tokens");
+    assert_string_equal(error.message, "interrupted while tokenizing the prompt");
     assert_int_equal(hr_evaluate(&question, &facts, &error), HR_INTERRUPTED);
     assert_string_equal(error.message, "interrupted; no file was written");
     assert_int_equal(facts.sequences, 0);
