@@ -263,17 +263,15 @@ hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text, 
     reading r = { .manifest = manifest, .json = hr_json_over(text, bytes), .version = -1 };
     memset(manifest, 0, sizeof *manifest);
     if (!is_whole(text, bytes))
-        return hr_fail(err, HR_CORRUPT,
-                       "%s: is no whole manifest: its hash is not that of its text", path);
+        return hr_fail(err, HR_CORRUPT, "%s: damaged manifest: its hash does not match", path);
     if (!read_all(&r) || r.version < 0)
-        return hr_fail(err, HR_CORRUPT, "%s: is no manifest of a checkpoint", path);
+        return hr_fail(err, HR_CORRUPT, "%s: not a checkpoint manifest", path);
     if (r.version != HR_MANIFEST_VERSION)
-        return hr_fail(
-            err, HR_USAGE,
-            "%s: is of version %lld, and this program reads version %d: take the program "
-            "that wrote it, or another folder",
-            path, (long long)r.version, HR_MANIFEST_VERSION);
+        return hr_fail(err, HR_USAGE,
+                       "%s: has version %lld, this program reads version %d: use the program that "
+                       "wrote it, or another folder",
+                       path, (long long)r.version, HR_MANIFEST_VERSION);
     if (r.seen == (1u << ROW_COUNT) - 1 && r.has_levels && r.has_files && is_sane(&manifest->state))
         return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: has no whole state", path);
+    return hr_fail(err, HR_CORRUPT, "%s: its run state is incomplete", path);
 }

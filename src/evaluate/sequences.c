@@ -32,9 +32,8 @@ hr_status hr_sequences_open_text(hr_sequences *source, const char *path, hr_erro
     const hr_status status = hr_file_open(path, &source->file, &source->count, err);
     source->text_bytes = source->count - 1;
     if (status != HR_OK || source->count >= 2) return status;
-    return hr_fail(err, HR_USAGE,
-                   "%s has %lld bytes; two tokens at least are needed, one to come after another",
-                   path, (long long)source->count);
+    return hr_fail(err, HR_USAGE, "%s has %lld bytes; at least two tokens are needed", path,
+                   (long long)source->count);
 }
 
 hr_status hr_sequences_open_encoded(hr_sequences *source, const char *path, hr_tokens *tokens,
@@ -58,9 +57,8 @@ hr_status hr_sequences_open_encoded(hr_sequences *source, const char *path, hr_t
     if (status != HR_OK) return status;
     source->count = source->ids.count;
     if (source->count < 2)
-        return hr_fail(err, HR_USAGE,
-                       "%s has %lld tokens; two at least are needed, one to come after another",
-                       path, (long long)source->count);
+        return hr_fail(err, HR_USAGE, "%s has %lld tokens; at least two are needed", path,
+                       (long long)source->count);
     status = hr_ids_file_read(&source->ids, 0, 1, &first, err);
     if (status == HR_OK && !hr_tokens_is_around(tokens, first))
         hr_tokens_text(tokens, first, &skipped);

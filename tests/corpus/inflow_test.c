@@ -209,7 +209,7 @@ static void what_is_not_packed_is_refused(void **state)
     assert_refused(HR_FILE_ZSTD, 5000, "its zstd stream is damaged near byte");
     const int64_t bytes = gzip(content, 100, packed, 6);
     memcpy(packed + bytes, "\0\0more", 6);
-    assert_refused(HR_FILE_GZIP, bytes + 6, "something else comes behind it");
+    assert_refused(HR_FILE_GZIP, bytes + 6, "other data follows it");
     memcpy(packed + bytes, "more", 4);
     assert_refused(HR_FILE_GZIP, bytes + 4, "its gzip stream is damaged near byte");
 }

@@ -72,7 +72,7 @@ static void what_says_nothing_is_refused(void **state)
         snprintf(text, sizeof text, "a.txt weight=%s; b.txt weight=1", weights[i]);
         assert_refused(text, "a weight is a number above 0, at most 1e9");
     }
-    assert_refused("a weight=1; b", "1 of 2 parts have a weight, and b has none");
+    assert_refused("a weight=1; b", "1 of 2 parts have a weight, b has none");
     assert_refused("a.bin ids=u8", "ids without a header are u16 or u32");
     assert_refused("a;;b", "a part between semicolons names no file");
     assert_refused(";a", "a part between semicolons names no file");
@@ -115,7 +115,7 @@ static void weights_are_shares_of_the_smallest_block_that_has_them_exactly(void 
     int64_t shares[HR_SPEC_PARTS_MAX], block;
     assert_int_equal(hr_spec_read(&spec, "data.train", "a weight=1e9; b weight=1", &err), HR_OK);
     assert_int_equal(hr_spec_shares(&spec, shares, &block, &err), HR_USAGE);
-    assert_non_null(strstr(err.message, "weight 1 of b is less than one row of 65536 in all"));
+    assert_non_null(strstr(err.message, "weight 1 of b is less than one row of all 65536 in all"));
 }
 
 static void a_name_says_what_a_file_is(void **state)

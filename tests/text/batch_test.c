@@ -358,26 +358,24 @@ static void texts_that_are_too_short_are_refused_with_both_numbers(void **state)
 {
     (void)state;
     hr_batch_desc desc = describe(128, 32, true);
-    assert_refused(
-        128, &desc, HR_CORRUPT,
-        "data.train: has 128 tokens, and one window of train.seq_len=128 needs 129: give "
-        "a longer text or type train.seq_len=127");
+    assert_refused(128, &desc, HR_CORRUPT,
+                   "data.train: has 128 tokens, but one window of train.seq_len=128 needs 129: "
+                   "give a longer text or use train.seq_len=127");
     assert_refused(0, &desc, HR_CORRUPT,
-                   "data.train: has 0 tokens, and one window of train.seq_len=128 needs 129: give "
-                   "a longer text");
-    assert_refused(
-        128 * 31 + 1, &desc, HR_CORRUPT,
-        "data.train: has 31 windows of train.seq_len=128, and one batch needs 32: give a "
-        "longer text or type train.batch=31");
+                   "data.train: has 0 tokens, but one window of train.seq_len=128 needs 129: "
+                   "give a longer text");
+    assert_refused(128 * 31 + 1, &desc, HR_CORRUPT,
+                   "data.train: has 31 windows of train.seq_len=128, but one batch needs 32: "
+                   "give a longer text or use train.batch=31");
     int64_t failing = -1;
     const hr_batch_desc rows = describe_rows(3, 8, true, &failing);
     assert_refused(0, &rows, HR_CORRUPT,
-                   "data.train: has 3 rows of train.seq_len=4, and one batch needs 8: give more "
-                   "rows or type train.batch=3");
+                   "data.train: has 3 rows of train.seq_len=4, but one batch needs 8: give more "
+                   "rows or use train.batch=3");
     desc.vocab_size = 10000;
     assert_refused(129 * 32, &desc, HR_USAGE,
-                   "data.train: has token ids up to 131071, and model.vocab_size=10000: type "
-                   "model.vocab_size=131072");
+                   "data.train: has token ids up to 131071, but ids must be below "
+                   "model.vocab_size=10000: use model.vocab_size=131072");
 }
 
 static void a_flipped_bit_is_found_when_its_window_is_read(void **state)

@@ -288,12 +288,12 @@ static void files_that_lie_are_refused(void **state)
     hold_refused(MODEL(",\"vocab\":{\"a\":0},\"merges\":[]7"), "the list of merges is not as");
     hold_refused(MODEL(",\"merges\":[],\"vocab\":{\"a\":0,}"), "the vocabulary is not as");
     hold_refused("{\"model\":{\"merges\":[],\"vocab\":{\"a\":0}},\"a\" 1}",
-                 "no JSON at byte 43: no colon behind a key");
+                 "no JSON at byte 43: no colon after a key");
     hold_refused("{\"model\":{\"vocab\":{\"a\":0},\"merges\":[]},}", "no JSON at byte 39");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]"),
                  "token \"b\" with id 0: its id belongs to another token too");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"a\":1},\"merges\":[]"),
-                 "token \"a\" with id 1: it is there twice");
+                 "token \"a\" with id 1: it occurs twice");
     hold_refused(MODEL(",\"vocab\":{\"a\":-1},\"merges\":[]"), "id -1: its id is out of range");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[\"a b\"]"),
                  "names the token \"ab\"");
@@ -302,7 +302,7 @@ static void files_that_lie_are_refused(void **state)
     hold_refused(MODEL(",\"vocab\":{\"a\":0},\"merges\":[\"a\"]"),
                  "merge 1, \"a\", is not two tokens");
     hold_refused(MODEL(",\"vocab\":{\"a\":0}"), "its model has no merges");
-    hold_refused(MODEL(",\"vocab\":{\"a\":0},\"vocab\":{\"a\":0},\"merges\":[]"), "is there twice");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0},\"vocab\":{\"a\":0},\"merges\":[]"), "occurs twice");
     hold_refused(MODEL(",\"vocab\":{\"a\":2097152},\"merges\":[]"), "ids up to 2097152");
     hold_refused(
         HEAD ",\"added_tokens\":[{\"id\":9,\"content\":\"a\"}],\"model\":{\"type\":\"BPE\"" WORDS
