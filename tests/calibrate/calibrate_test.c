@@ -80,7 +80,7 @@ static void what_was_measured_is_what_a_check_uses(void **state)
     assert_true(report.error_median <= report.error_high);
     assert_int_equal(access(report.file, R_OK), 0);
     if (hr_calibrate_check(&request, &verdict, &err) != HR_OK) fail_msg("%s", err.message);
-    assert_string_equal(verdict.source, "calibrated here 2025-03-14");
+    assert_string_equal(verdict.source, "calibrated on this machine 2025-03-14");
     assert_int_equal(verdict.rows, 1);
     assert_int_equal(l.rows, 1);
     assert_true(l.last.predicted_seconds > 0 && l.last.measured_seconds > 0);
@@ -140,7 +140,7 @@ static void the_command_refuses_what_it_does_not_take(void **state)
     expect_said("no kernels are named \"avx3\"");
     assert_int_equal(run("", "recipe.yaml"), HR_USAGE);
     assert_int_equal(run("env -u HOME -u XDG_CACHE_HOME", ""), HR_USAGE);
-    expect_said("neither XDG_CACHE_HOME nor HOME says where to keep the prices");
+    expect_said("there is no place for the calibration");
 }
 
 static void a_calibration_that_is_nonsense_is_refused(void **state)
@@ -157,7 +157,7 @@ static void a_calibration_that_is_nonsense_is_refused(void **state)
     fputs("{\"rates\": -1}", file);
     fclose(file);
     assert_int_equal(run("", "--check --threads 1"), HR_CORRUPT);
-    expect_said("no calibration of use");
+    expect_said("invalid calibration");
 }
 
 static void an_interrupt_ends_it_and_leaves_nothing(void **state)

@@ -130,7 +130,7 @@ static void what_no_run_writes_is_refused(void **state)
     (void)state;
     /* Not damaged: nobody goes back to an older one for it. */
     refuses_as(HR_USAGE, "\"headroom_checkpoint\":1", "\"headroom_checkpoint\":2",
-               "is of version 2, this program reads version 1");
+               "has version 2, this program reads version 1");
     refuses("\"headroom_checkpoint\":1", "\"other\":1", "is no manifest of a checkpoint");
     refuses("\"step\":1234567890123", "\"step\":-1", "has no whole state");
     refuses("\"steps\":1234567890124", "\"steps\":1234567890122", "has no whole state");

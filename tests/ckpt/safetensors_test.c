@@ -167,14 +167,14 @@ static void a_header_that_lies_is_refused(void **state)
           "has tensor a twice" },
         { "{" T("a", "F32", "[4294967296,4294967296]", 0, 8) "}", 8, "is too large" },
         { "{" T("a", "F32", "[9223372036854775807,3]", 0, 8) "}", 8, "is too large" },
-        { "{" T("a", "F32", "[9223372036854775808]", 0, 8) "}", 8, "needs whole numbers" },
+        { "{" T("a", "F32", "[9223372036854775808]", 0, 8) "}", 8, "needs non-negative integers" },
         { "{" T("a", "F4", "[3]", 0, 2) "}", 2, "is not a whole number of bytes" },
         { "{" T("a", "F128", "[2]", 0, 8) "}", 8, "unknown dtype \"F128\"" },
         { "{" T("a", "f32", "[2]", 0, 8) "}", 8, "unknown dtype \"f32\"" },
-        { "{" T("a", "F32", "[-2]", 0, 8) "}", 8, "its shape needs whole numbers" },
-        { "{" T("a", "F32", "[2.0]", 0, 8) "}", 8, "its shape needs whole numbers" },
-        { "{" T("a", "F32", "[\"2\"]", 0, 8) "}", 8, "its shape needs whole numbers" },
-        { "{" T("a", "F32", "[[2]]", 0, 8) "}", 8, "its shape needs whole numbers" },
+        { "{" T("a", "F32", "[-2]", 0, 8) "}", 8, "its shape needs non-negative integers" },
+        { "{" T("a", "F32", "[2.0]", 0, 8) "}", 8, "its shape needs non-negative integers" },
+        { "{" T("a", "F32", "[\"2\"]", 0, 8) "}", 8, "its shape needs non-negative integers" },
+        { "{" T("a", "F32", "[[2]]", 0, 8) "}", 8, "its shape needs non-negative integers" },
         { "{" T("a", "F32", "2", 0, 8) "}", 8, "wrong type of value" },
         { "{" T("a", "F32", "[1,1,1,1,1,1,1,1,2]", 0, 8) "}", 8, "more than 8 numbers" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]}}", 8,
@@ -225,7 +225,7 @@ static void lengths_that_lie_are_refused(void **state)
     is_refused(path, HR_CORRUPT,
                "its header ends at byte 11, the file at byte 10: the file is truncated");
     hr_folder_write(path, "\1\xe1\xf5\5\0\0\0\0{}", 10); /* a hundred million and one */
-    is_refused(path, HR_CORRUPT, "says that its header has 100000001 bytes; 100000000 is the most");
+    is_refused(path, HR_CORRUPT, "its header has 100000001 bytes, the limit is 100000000");
     hr_folder_write(path, "\377\377\377\377\377\377\377\377{}", 10);
     is_refused(path, HR_CORRUPT, "says that its header has 18446744073709551615 bytes");
     is_refused(hr_folder_path(&folder, "other"), HR_USAGE, "there is no such file");
@@ -325,7 +325,7 @@ static void shards_are_one_table(void **state)
     } cases[] = {
         { "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
           "\"c\":\"m-3.safetensors\"}}",
-          HR_USAGE, "m-3.safetensors: no such file, and model.safetensors.index.json" },
+          HR_USAGE, "m-3.safetensors: no such file, but model.safetensors.index.json" },
         { "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
           "\"c\":\"m-2.safetensors\",\"a\":\"m-2.safetensors\"}}",
           HR_CORRUPT, "names tensor a twice" },

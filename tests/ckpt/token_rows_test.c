@@ -308,7 +308,7 @@ static void files_of_another_form_are_refused(void **state)
     open_refuses(put_two("f", "I64", "[2,3]", "labels", "[3,2]", 48), HR_CORRUPT,
                  "f: labels has shape [3, 2], input_ids has [2, 3]");
     open_refuses(put_two("g", "I64", "[2,3]", "labels", "[2,3,1]", 48), HR_CORRUPT,
-                 "g: labels has shape [2, 3, 1]; it has to be [rows, tokens]");
+                 "g: labels has shape [2, 3, 1]; it must be [rows, tokens]");
     const char *path = hr_folder_path(&folder, "text");
     hr_folder_write(path, "no tensors at all", 17);
     open_refuses(path, HR_CORRUPT, "text");

@@ -360,7 +360,7 @@ static const struct {
     { a_pipe_for_a_file, HR_OK, "config.json: is no file" },
     { a_file_for_a_step, HR_OK, "cannot be opened as a directory" },
     /* refused */
-    { another_version, HR_USAGE, "is of version 2, this program reads version 1" },
+    { another_version, HR_USAGE, "has version 2, this program reads version 1" },
     { another_model, HR_USAGE, "holds a run of another recipe, at step 4: 1 key differs" },
     { another_shape, HR_CORRUPT, "model.safetensors" },
     { a_file_that_is_longer, HR_CORRUPT, "moment_1.safetensors" },

@@ -71,8 +71,7 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
     } cases[] = {
         { "data.train=none.txt --out run", "none.txt: no such file" },
         { "data.train=. --out run",
-          ".: is a directory, a file is needed; with a slash behind it, it names the "
-"texts in it" },
+          ".: is a directory; add a slash to use the texts in it" },
         { "data.train=text.txt data.valid=none.txt --out run", "none.txt: no such file" },
         { "data.train=text.txt --out text.txt",
           "text.txt: is a file, a directory is needed" },

@@ -39,7 +39,7 @@ static void what_cannot_be_is_refused(void **state)
     put_one("huge", "I64", "[1,8]", "input_ids", INT64_C(1) << 32, 64);
     put_one("below", "I64", "[1,8]", "input_ids", -1, 64);
     refused("eval model --tokens long --logits-out o", HR_USAGE,
-            "long has sequences of 65 tokens and the model has 64 positions");
+            "long has sequences of 65 tokens, the model has 64 positions");
     refused("eval model --tokens floats", HR_CORRUPT, "input_ids is of type F32");
     refused("eval model --tokens flat", HR_CORRUPT, "input_ids has shape [8]");
     refused("eval model --tokens empty", HR_CORRUPT, "input_ids has shape [0, 8]");
@@ -51,7 +51,7 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --tokens missing", HR_USAGE, "missing");
     refused("eval model --tokens model", HR_USAGE, "model");
     refused("eval model --file text.txt --context 65", HR_USAGE,
-            "--context 65 exceeds the model's 64 positions");
+            "--context 65 is more than the model's 64 positions");
     refused("eval model --file text.txt --context 8 --stride 9", HR_USAGE,
             "--stride 9 is larger than the window of 8 tokens: tokens would be skipped");
     refused("eval model --file text.txt --stride 0", HR_USAGE, "--stride 0");
@@ -62,11 +62,10 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --tokens large --per-token large", HR_USAGE, "--per-token large is the f");
     refused("eval model --file text.txt --per-token text.txt", HR_USAGE, "is the file text.txt");
     refused("eval model --tokens large --logits-out model/model.safetensors", HR_USAGE,
-            "is the file model/model.safetensors, which is read; give another path");
+            "is the file model/model.safetensors, which is an input; give another path");
     refused("eval model --file text.txt --tokens long", HR_USAGE, "give one of --tokens");
     refused("eval model", HR_USAGE, "give one of --tokens");
-    refused("eval model --file text.txt --kernels mmx", HR_USAGE,
-            "--kernels: mmx is not on this machine");
+    refused("eval model --file text.txt --kernels mmx", HR_USAGE, "--kernels: this CPU has no mmx");
     refused("eval model --file text.txt --threads 257", HR_USAGE,
             "--threads takes an integer from 0 to 256");
     refused("eval model --file text.txt --threads 999999999999", HR_USAGE, "given 999999999999");

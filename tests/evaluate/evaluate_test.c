@@ -238,9 +238,9 @@ static void windows_hold_every_byte_once(void **state)
         assert_string_equal(line, "");
     }
     assert_int_equal(run("eval model --file text.txt --context 32 --stride 8"), HR_OK);
-    assert_non_null(strstr(out, "windows of 32, each 8 behind the one before\n"));
+    assert_non_null(strstr(out, "windows of 32 tokens, stride 8\n"));
     assert_int_equal(run("eval model --file text.txt"), HR_OK);
-    assert_non_null(strstr(out, "windows of 64, disjoint\n"));
+    assert_non_null(strstr(out, "windows of 64 tokens, no overlap\n"));
 }
 
 /* The loss of a text is what the run that made the model said of it at its end. */

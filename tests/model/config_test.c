@@ -147,7 +147,7 @@ static void get_says_how_many_bytes_its_text_needs(void **state)
     char text[4] = "old";
     hr_config_default(&config);
     assert_int_equal(hr_config_get(&config, "data.tokenizer", text, sizeof text, &err), HR_USAGE);
-    assert_string_equal(err.message, "data.tokenizer: its value needs 6 bytes, the limit is 4");
+    assert_string_equal(err.message, "data.tokenizer: its value needs 6 bytes, there are 4");
     assert_string_equal(text, "old");
 }
 
@@ -347,7 +347,7 @@ static void sizes_are_read_exactly(void **state)
     int64_t bytes = -1;
     hr_error err;
     assert_int_equal(hr_bytes_parse("8388608TiB", &bytes, &err), HR_USAGE);
-    assert_string_equal(err.message, "\"8388608TiB\" exceeds 9223372036854775807 bytes");
+    assert_string_equal(err.message, "\"8388608TiB\" is more than 9223372036854775807 bytes");
     assert_int_equal(hr_bytes_parse("8388607.999999TiB", &bytes, &err), HR_OK);
 }
 
@@ -395,7 +395,8 @@ static void the_check_names_both_numbers(void **state)
         { "model.n_heads=3",
           "model.n_heads 3 does not divide model.d_model 128; the nearest that does is 2" },
         { "model.d_model=4096 model.n_heads=8",
-          "model.d_model 4096 / model.n_heads 8 gives heads of 512; 256: use 16 heads" },
+          "model.d_model 4096 / model.n_heads 8 gives heads of 512; the limit is 256: "
+          "use at least 16 heads" },
         { "model.d_model=48 model.n_heads=4",
           "model.rotary_fraction 0.25 of a head of 12 is 3 elements; RoPE needs an "
           "even number" },
@@ -409,10 +410,10 @@ static void the_check_names_both_numbers(void **state)
         { "model.family=llama model.attention.sliding_window=64 model.attention.pattern=local",
           "model.attention.sliding_window 64 needs model.attention.pattern dense" },
         { "model.family=gpt2 model.positions=64",
-          "train.seq_len 128 exceeds model.positions 64: use train.seq_len=64 or "
+          "train.seq_len 128 is more than model.positions 64: use train.seq_len=64 or "
           "model.positions=128" },
         { "model.family=gpt2 model.positions=64 model.from=folder",
-          "train.seq_len 128 exceeds model.positions 64: use train.seq_len=64" },
+          "train.seq_len 128 is more than model.positions 64: use train.seq_len=64" },
         { "memory.micro_batch=3",
           "memory.micro_batch 3 does not divide train.batch 16; the nearest that does is 2" },
         { "memory.micro_batch=32",

@@ -279,8 +279,7 @@ static void what_is_not_known_is_named(void **state)
         { "{" LLAMA ",\"layer_types\":[\"full_attention\"]}",
           "\"layer_types\" are 1, of 2 layers" },
         { "{" NEOX ",\"rope_theta\":500}",
-          "\"rope_theta\" is 500, but the other options make model.rope_theta 10000: "
-          "they have" },
+          "\"rope_theta\" is 500, but the other options make model.rope_theta 10000" },
         { "{" NEOX ",\"rotary_pct\":0.5,\"partial_rotary_factor\":0.25}",
           "\"partial_rotary_factor\" is 0.25, but the other options make "
           "model.rotary_fraction 0.5" },
