@@ -200,10 +200,10 @@ static void absurd_rates_are_refused(void **state)
         const char *value, *why;
     } cases[] = {
         { "-1", "a negative rate of linear" },     { "1000000000001", "too large, of linear" },
-        { "99999999999999999999999", "not JSON" }, { "1e300", "no whole number, of linear" },
-        { "0.5", "no whole number, of linear" },   { "NaN", "not JSON" },
-        { "null", "no whole number, of linear" },  { "\"12\"", "no whole number, of linear" },
-        { "[1]", "no whole number, of linear" }
+        { "99999999999999999999999", "not JSON" }, { "1e300", "not an integer, of linear" },
+        { "0.5", "not an integer, of linear" },    { "NaN", "not JSON" },
+        { "null", "not an integer, of linear" },   { "\"12\"", "not an integer, of linear" },
+        { "[1]", "not an integer, of linear" }
     };
     const hr_rates rates = guessed();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

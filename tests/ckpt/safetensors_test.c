@@ -227,8 +227,8 @@ static void lengths_that_lie_are_refused(void **state)
     hr_folder_write(path, "\1\xe1\xf5\5\0\0\0\0{}", 10); /* a hundred million and one */
     is_refused(path, HR_CORRUPT, "its header has 100000001 bytes, the limit is 100000000");
     hr_folder_write(path, "\377\377\377\377\377\377\377\377{}", 10);
-    is_refused(path, HR_CORRUPT, "says that its header has 18446744073709551615 bytes");
-    is_refused(hr_folder_path(&folder, "other"), HR_USAGE, "there is no such file");
+    is_refused(path, HR_CORRUPT, "its header has 18446744073709551615 bytes");
+    is_refused(hr_folder_path(&folder, "other"), HR_USAGE, "no such file");
     hr_folder_empty(&folder);
     is_refused(folder.path, HR_USAGE, "has neither model.safetensors nor model.safetensors.index");
     hr_folder_close(&folder);
@@ -338,8 +338,8 @@ static void shards_are_one_table(void **state)
         { "{\"weight_map\":{\"b\":\"m-1.safetensors\",\"c\":\"m-2.safetensors\"}}", HR_CORRUPT,
           "puts nowhere" },
         { "{\"weight_map\":{\"a\":\"../m-2.safetensors\"}}", HR_CORRUPT,
-          "names a shard that is no file's name in its folder" },
-        { "{\"weight_map\":{\"a\":\"..\"}}", HR_CORRUPT, "names a shard that is no file's name" },
+          "names a shard that is not a file name" },
+        { "{\"weight_map\":{\"a\":\"..\"}}", HR_CORRUPT, "names a shard that is not a file name" },
         { "{\"weight_map\":{\"a\":7}}", HR_CORRUPT, "wrong type of value" },
         { "{\"weight_map\":{},\"weight_map\":{}}", HR_CORRUPT, "has \"weight_map\" twice" },
         { "{\"metadata\":{}}", HR_CORRUPT, "has no \"weight_map\"" },

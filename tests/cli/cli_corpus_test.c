@@ -227,8 +227,8 @@ static void what_cannot_be_read_ends_with_its_code(void **state)
         { "data.train=bad.jsonl data.text_field=prompt", "they must differ", HR_USAGE },
         { "data.train=bad.jsonl data.document_end=x", "data.document_end takes a token id",
           HR_USAGE },
-        { "data.train=bad.jsonl data.document_end=256", "has ids below", HR_USAGE },
-        { "data.train=1%", "a share is what data.valid may be", HR_USAGE },
+        { "data.train=bad.jsonl data.document_end=256", "must be below", HR_USAGE },
+        { "data.train=1%", "only data.valid takes a percentage", HR_USAGE },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("data inspect recipe.yaml --out made %s", cases[i].words),

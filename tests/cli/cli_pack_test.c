@@ -31,7 +31,7 @@ static void every_answer_has_its_exit_code(void **state)
         { unreachable, "--capacity lots", HR_USAGE, "\"lots\" is not a size" },
         { unreachable, "--capacity -1", HR_USAGE, "\"-1\" is not a size" },
         { unreachable, "twice.csv", HR_USAGE, "\"twice.csv\" is one too many" },
-        { unreachable, "--out nowhere/o.csv", HR_USAGE, "nowhere: there is no such directory" },
+        { unreachable, "--out nowhere/o.csv", HR_USAGE, "nowhere: no such directory" },
         { HEADER, "", HR_OK, "" },
         { "", "", HR_CORRUPT, "line 1: no header" },
         { "\n \r\n", "", HR_CORRUPT, "no header" },
@@ -41,7 +41,7 @@ static void every_answer_has_its_exit_code(void **state)
         { HEADER "a,0,1,-1\n", "", HR_CORRUPT, "line 2: size -1 is negative" },
         { HEADER "a,3,1,1\n", "", HR_CORRUPT, "line 2: a life that starts at 3 has to end" },
         { HEADER "a,0,1,9223372036854775807\n", "", HR_OK, "" },
-        { HEADER "a,0,1,9223372036854775808\n", "", HR_CORRUPT, "whole number below 2^63" },
+        { HEADER "a,0,1,9223372036854775808\n", "", HR_CORRUPT, "integer below 2^63" },
         { HEADER "a,0,1,9223372036854775807\nb,1,2,1\n", "", HR_CORRUPT, "add up to 2^63" },
         { "\r\n size , id,upper ,lower\t\r\n3, a ,5,0\r\n\r\n4,b,9,5\r\n", "", HR_OK, "" },
     };

@@ -161,7 +161,7 @@ static void every_answer_has_its_exit_code(void **state)
             fail_msg("%s: %d, %s", cases[i].words, code, err);
     }
     assert_int_equal(run("tokenize inspect " CASES "/pcre.json"), HR_OK);
-    assert_non_null(strstr(out, "pcre2: no scanner here for this pattern"));
+    assert_non_null(strstr(out, "pcre2: no built-in scanner for this pattern"));
     assert_int_equal(run("tokenize encode --bare --tokenizer " CASES "/qwen.json text.txt"), HR_OK);
     const size_t bare = strlen(out);
     assert_int_equal(run("tokenize encode --tokenizer " CASES "/qwen.json text.txt"), HR_OK);

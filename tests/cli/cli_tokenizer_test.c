@@ -84,7 +84,8 @@ static void a_run_from_a_folder_takes_its_tokenizer(void **state)
     assert_int_equal(system("test ! -e b/tokenizer.json"), 0);
     assert_int_equal(system("ln -s m same"), 0);
     assert_int_equal(run("train from.yaml --out same"), HR_USAGE);
-    said("train.out same is the folder of model.from, whose weights would be written over");
+    said("train.out same is the folder of model.from, whose weights would be "
+         "overwritten");
 }
 
 /* Bits a byte are those of the losses of all tokens but the first, over the bytes of these. */
@@ -208,7 +209,7 @@ static void what_a_tokenizer_lacks_is_said(void **state)
     train_with_a_tokenizer("<|endoftext|>");
     assert_int_equal(run("train tiny.yaml data.tokenizer=small.json data.train=text.txt --out n"),
                      HR_USAGE);
-    said("type model.vocab_size=260");
+    said("use model.vocab_size=260");
     assert_int_equal(run("train tiny.yaml data.tokenizer=none.json data.train=text.txt --out n"),
                      HR_USAGE);
     said("none.json");

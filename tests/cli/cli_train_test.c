@@ -459,7 +459,7 @@ static void a_second_interrupt_stops_at_once(void **state)
     put_tiny_and_text();
     const int code = run_interrupted(long_run, "step 1/", true);
     assert_true(code == 128 + SIGINT || code == 128 + SIGTERM);
-    assert_string_equal(err, "\nheadroom: stopped at once; what was not saved yet is lost\n");
+    assert_string_equal(err, "\nheadroom: stopped at once; steps since the last checkpoint are lost\n");
     assert_nothing_is_saved();
 }
 

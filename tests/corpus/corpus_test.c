@@ -134,7 +134,7 @@ static void a_bad_line_ends_the_pass_or_is_counted(void **state)
     } bad[] = {
         { "{\"text\":\"a\"", "line 2: byte 11: unexpected end" },
         { "{\"text\":1}", "line 2: byte 8: the field is not a string" },
-        { "not json", "line 2: byte 0: no object" },
+        { "not json", "line 2: byte 0: not a JSON object" },
         { "{\"texts\":\"a\"}", "line 2: has no \"text\"; if its text is in \"texts\", set "
                                "data.text_field=texts" },
         { "{}", "line 2: has no \"text\"; fix it, or skip such lines with data.bad_lines=skip" },
@@ -234,10 +234,10 @@ static void ids_of_unknown_origin_are_refused(void **state)
     (void)state;
     put_ids("raw.bin", 0, 0, 0, 600, 2);
     hr_corpus_desc desc = describe("@raw.bin");
-    assert_refused(&desc, HR_USAGE, "type ids=u16 behind its name");
+    assert_refused(&desc, HR_USAGE, "add ids=u16 after its name");
     put_ids("a.bin", 20240520, 1, 600, 600, 2);
     desc = describe("@a.bin ids=u16");
-    assert_refused(&desc, HR_USAGE, "has a header that says what it is: leave ids=u16 away");
+    assert_refused(&desc, HR_USAGE, "has a header with its type: remove ids=u16");
     put_ids("a.bin", 20240520, 2, 600, 600, 2);
     desc = describe("@a.bin");
     assert_refused(&desc, HR_CORRUPT,
@@ -251,16 +251,16 @@ static void ids_of_unknown_origin_are_refused(void **state)
     desc = describe("@raw.bin ids=u16");
     desc.vocab_size = 150;
     assert_refused(&desc, HR_CORRUPT,
-                   "token 50 is 150, but ids must be below model.vocab_size=150 needs ids below");
+                   "token 50 is 150, but ids must be below model.vocab_size=150");
     put("odd.bin", "abc");
     desc = describe("@odd.bin ids=u16");
-    assert_refused(&desc, HR_CORRUPT, "ends with a part of an id of 2 bytes");
+    assert_refused(&desc, HR_CORRUPT, "ends with an incomplete id of 2 bytes");
     put("a.txt", "text");
     desc = describe("@raw.bin ids=u16; @a.txt");
-    assert_refused(&desc, HR_USAGE, "holds token ids and ");
+    assert_refused(&desc, HR_USAGE, "has token ids and ");
     desc = describe("@raw.bin ids=u16");
     desc.valid = "1%";
-    assert_refused(&desc, HR_USAGE, "documents of text can be held out");
+    assert_refused(&desc, HR_USAGE, "a percentage needs text");
 }
 
 /* ---- held out */

@@ -161,13 +161,13 @@ static void what_is_no_object_with_texts_is_refused(void **state)
 {
     (void)state;
     assert_bad("", "nothing");
-    assert_bad("[]", "no object");
+    assert_bad("[]", "not a JSON object");
     assert_bad("{\"text\":\"a\"} {}", "more text after the object");
     assert_bad("{\"text\":\"a\"", "unexpected end");
     assert_bad("{\"text\":\"a", "unexpected end");
     assert_bad("{\"text\":1}", "the field is not a string");
     assert_bad("{\"text\":null}", "the field is not a string");
-    assert_bad("{\"text\":\"a\",\"text\":\"b\"}", "a field that occurs twice");
+    assert_bad("{\"text\":\"a\",\"text\":\"b\"}", "a field occurs twice");
     assert_bad("{\"text\" \"a\"}", "no colon after a key");
     assert_bad("{text:\"a\"}", "no quoted key");
     assert_bad("{\"a\":1,}", "no quoted key");
@@ -176,9 +176,9 @@ static void what_is_no_object_with_texts_is_refused(void **state)
     assert_bad("{\"a\":01}", "neither a comma nor the closing bracket");
     assert_bad("{\"a\":1.}", "an invalid number");
     assert_bad("{\"a\":[1}", "neither a comma nor the closing bracket");
-    assert_bad("{\"text\":\"\\x\"}", "an unknown escape, or half a pair");
-    assert_bad("{\"text\":\"\\ud834\"}", "an unknown escape, or half a pair");
-    assert_bad("{\"text\":\"\\udd1e\"}", "an unknown escape, or half a pair");
+    assert_bad("{\"text\":\"\\x\"}", "an unknown escape, or half a surrogate pair");
+    assert_bad("{\"text\":\"\\ud834\"}", "an unknown escape, or half a surrogate pair");
+    assert_bad("{\"text\":\"\\udd1e\"}", "an unknown escape, or half a surrogate pair");
     assert_bad("{\"text\":\"\x01\"}", "a control character in a string");
     assert_bad("{\"text\":\"\xed\xa0\x80\"}", "bytes that are not UTF-8");
     assert_bad("{\"text\":\"\xc3\"}", "bytes that are not UTF-8");

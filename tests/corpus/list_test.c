@@ -149,7 +149,7 @@ static void links_are_followed_and_one_that_leads_back_is_refused(void **state)
     assert_int_equal(symlink("nowhere", hr_folder_path(&folder, "b/gone.txt")), 0);
     assert_listed("b/", "b/link.txt b/other/er/y2.txt b/other/y.txt.zst b/x.txt ");
     assert_int_equal(symlink("..", hr_folder_path(&folder, "a/deep/back")), 0);
-    assert_refused("a/", "a/deep/back: is a link that leads back to a folder that it lies in");
+    assert_refused("a/", "a/deep/back: is a link to one of its parent folders");
     assert_refused("**/*.txt", "/back: is a link that leads back to a folder that it lies in");
     assert_listed("a/*.txt", "a/x.txt ");
 }
@@ -171,7 +171,7 @@ static void what_names_nothing_is_refused(void **state)
     assert_refused("b/*", "is a table of columns, which is not read");
     assert_refused("tables/", "is a table of columns, which is not read");
     assert_listed("b/", "b/x.txt ");
-    assert_refused("**/**/x", "** may stand in a pattern once");
+    assert_refused("**/**/x", "** may occur once in a pattern");
     assert_int_equal(mkfifo(hr_folder_path(&folder, "pipe.txt"), 0666), 0);
     assert_refused("pipe.txt", "is a device or pipe, a file is needed");
     assert_listed("*.txt", "10.txt 2.txt ");

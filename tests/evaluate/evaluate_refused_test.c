@@ -40,7 +40,7 @@ static void what_cannot_be_is_refused(void **state)
     put_one("below", "I64", "[1,8]", "input_ids", -1, 64);
     refused("eval model --tokens long --logits-out o", HR_USAGE,
             "long has sequences of 65 tokens, the model has 64 positions");
-    refused("eval model --tokens floats", HR_CORRUPT, "input_ids is of type F32");
+    refused("eval model --tokens floats", HR_CORRUPT, "input_ids has dtype F32");
     refused("eval model --tokens flat", HR_CORRUPT, "input_ids has shape [8]");
     refused("eval model --tokens empty", HR_CORRUPT, "input_ids has shape [0, 8]");
     refused("eval model --tokens other", HR_CORRUPT, "other: has no tensor input_ids");
@@ -73,7 +73,7 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval '' --file text.txt", HR_USAGE, "the path of the model is empty; give a folder");
     assert_int_equal(system("truncate -s 4G far.txt"), 0);
     refused("eval rotary --file far.txt --context 4000000000", HR_USAGE,
-            "are the most that can be planned; give a smaller --context");
+            "can be planned; give a smaller --context");
     put("one.txt", "a");
     refused("eval model --file one.txt", HR_USAGE, "one.txt has 1 byte");
     static const struct {
@@ -120,7 +120,7 @@ static void what_cannot_be_is_refused(void **state)
     /* Numbers that are none, of logits and of weights. */
     const char *weights = "model/model.safetensors", *norm = "transformer.ln_f.weight";
     oracle_spoil(weights, norm, 3e38f, 16);
-    refused("eval model --file text.txt", HR_DIVERGED, "are not finite");
+    refused("eval model --file text.txt", HR_DIVERGED, "are NaN or Inf");
     oracle_spoil(weights, norm, NAN, 1);
     refused("eval model --file text.txt", HR_CORRUPT,
             "model: tensor transformer.ln_f.weight has NaN or Inf values");
@@ -142,10 +142,10 @@ static void nothing_of_the_model_is_written_over(void **state)
         { "shards/model.safetensors.index.json", "which is read" },
         { "shards/tokenizer.json", "which is read" },
         { "shards/notes", "which may belong to the model" },
-        { "shards/model.safetensors", "would be taken for a part of the model in shards" },
+        { "shards/model.safetensors", "would become part of the model in shards" },
         { "shards/config.json", "which is read" },
-        { "./shards/vocab.json", "would be taken for a part" },
-        { "shards/merges.txt", "would be taken for a part" },
+        { "./shards/vocab.json", "would become part" },
+        { "shards/merges.txt", "would become part" },
         { "beside", "which is read" },
         { "other/tokenizer.json", "is the file other/tokenizer.json, which is read" },
         { "pair/merges.txt", "is the file pair/merges.txt, which is read" },

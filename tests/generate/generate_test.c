@@ -261,7 +261,7 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
         { "out --prompt-ids 1,256", "token 2 of the prompt is 256; the model has ids 0 to 255",
           HR_USAGE },
         { "out --prompt x --max-tokens 0", "at least 1 is needed", HR_USAGE },
-        { "out --prompt x --max-tokens -3", "not a whole number", HR_USAGE },
+        { "out --prompt x --max-tokens -3", "not a non-negative integer", HR_USAGE },
         { "out --prompt x --temperature warm", "not a number", HR_USAGE },
         { "out --prompt x --top-p 1.5", "--top-p 1.5", HR_USAGE },
         { "out --prompt x --top-p 1.0000001", "--top-p 1.0000001 is not above 0 and at most 1",
@@ -317,7 +317,7 @@ static void positions_end_where_the_model_is_known_for(void **state)
         assert_int_equal(json_integer_value(json_object_get(cut, "tokens")), 4);
         json_decref(cut);
         assert_int_equal(run(arguments), HR_OK);
-        assert_non_null(strstr(said, "the answer was cut: the model has 64 positions"));
+        assert_non_null(strstr(said, "generation stopped at the 64 positions of the model"));
         drop_model();
     }
 }
@@ -481,7 +481,7 @@ static void a_text_too_long_to_plan_is_told_in_tokens(void **state)
     char arguments[100];
     snprintf(arguments, sizeof arguments, "out --prompt xy --max-tokens %lld", most - 1);
     assert_int_equal(run(arguments), HR_USAGE);
-    assert_non_null(strstr(said, "is too long"));
+    assert_non_null(strstr(said, "are too many"));
     snprintf(arguments, sizeof arguments, "out --prompt xy --max-tokens %lld --budget 1MiB",
              most - 2);
     assert_int_equal(run(arguments), HR_NO_FIT);

@@ -274,7 +274,7 @@ static void a_training_may_be_interrupted_again_and_again(void **state)
         status = train(&request, &result, &err);
         if (status == HR_INTERRUPTED) {
             assert_true(result.saved);
-            assert_non_null(strstr(err.message, "and saved: the same command goes on"));
+            assert_non_null(strstr(err.message, "the state is saved, the same command resumes"));
         }
     }
     assert_int_equal(status, HR_OK);
@@ -334,7 +334,7 @@ static void a_state_of_something_else_is_refused(void **state)
     l.plan_count = 0;
     write_file(path, saved, (size_t)bytes / 2);
     assert_int_equal(train(&request, &result, &err), HR_CORRUPT);
-    assert_non_null(strstr(err.message, "it is damaged or of another version; remove it"));
+    assert_non_null(strstr(err.message, "damaged or of another version; remove it"));
     l.plan_count = 0;
     write_file(path, saved, (size_t)bytes);
     train_well(&request);
@@ -466,7 +466,7 @@ static void settings_that_contradict_are_refused(void **state)
     r = fine;
     r.transition = 5;
     r.inherit = text_path;
-    expect_refused(&r, HR_CORRUPT, "is not two tokens with a space");
+    expect_refused(&r, HR_CORRUPT, "is not two tokens separated by a space");
     r = fine;
     r.special_tokens = empty;
     r.special_count = 1;
@@ -499,9 +499,9 @@ static void pipelines_that_are_not_trained_are_named(void **state)
           "no ByteLevel in it" },
         { "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"odd\":1}}", "odd is not supported" },
         { "{\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
-          "it has a normalizer" },
+          "has a normalizer" },
         { "{\"added_tokens\":[{}],\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
-          "it has added tokens" },
+          "has added tokens" },
         { "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":"
           "\"Odd\"}}",
           "Split is not Odd" },

@@ -93,7 +93,7 @@ static void what_cannot_be_used_is_refused_with_its_line(void **state)
     static const struct {
         const char *text, *sentence;
     } cases[] = {
-        { "", "line 1: no header; it names id,lower,upper,size" },
+        { "", "line 1: no header; it must name id,lower,upper,size" },
         { "hello\x1b[2J world\n",
           "line 1: \"hello?[2J world\"; the columns are id,lower,upper,size and "
           "optionally offset" },

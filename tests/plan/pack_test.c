@@ -236,8 +236,7 @@ static void too_little_scratch_is_refused(void **state)
         hr_error err;
         const hr_status status = hr_pack(storages, count, 100000, &scratch, &result, &err);
         assert_true(status == HR_OK || status == HR_FAILURE);
-        if (status == HR_FAILURE)
-            assert_non_null(strstr(err.message, "packing needs more scratch than the"));
+        if (status == HR_FAILURE) assert_non_null(strstr(err.message, "packing needs more than"));
         assert_int_equal(scratch.used, 0);
     }
 }

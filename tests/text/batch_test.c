@@ -543,7 +543,7 @@ static void a_mixture_has_its_shares_exactly_and_goes_through_its_shards_evenly(
     hr_batches_close(&batches);
     desc.T = 100;
     assert_int_equal(hr_batches_open(&batches, memory, &desc, &err), HR_CORRUPT);
-    assert_non_null(strstr(err.message, "part2: has 71 tokens, and one window"));
+    assert_non_null(strstr(err.message, "part2: has 71 tokens, but one window"));
     close_batches(batches);
 }
 

@@ -121,7 +121,7 @@ static void damage_in_the_cache_is_refused_and_mended_by_deleting(void **state)
         char *content = hr_folder_read(made[i], &bytes);
         content[4096 + 9] ^= 4;
         hr_folder_write(made[i], content, bytes);
-        assert_refused(&desc, HR_CORRUPT, "is damaged, its checksum is wrong: delete the file");
+        assert_refused(&desc, HR_CORRUPT, "is damaged (wrong checksum): delete the file");
         hr_text again;
         remove(made[i]);
         assert_prepared(&desc, &again);
@@ -235,7 +235,7 @@ static void a_text_with_far_more_words_than_planned_is_counted_to_the_last(void 
                    "train.txt: has 30005 distinct words of 507680 bytes, but data.words_max=1 "
                    "has room for 1 of 16 bytes: use data.words_max=31730");
     desc.words_max = 31729;
-    assert_refused(&desc, HR_USAGE, "type data.words_max=31730");
+    assert_refused(&desc, HR_USAGE, "use data.words_max=31730");
     desc.words_max = 31730;
     assert_prepared(&desc, &text);
     assert_int_equal(text.distinct_words, 30005);
