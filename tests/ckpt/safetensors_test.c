@@ -355,7 +355,7 @@ static void shards_are_one_table(void **state)
                "{" T("b", "F32", "[2]", 0, 8) "," T("a", "U8", "[1]", 8, 9) "}", 9);
     write_index(&folder, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
                          "\"c\":\"m-2.safetensors\"}}");
-    is_refused(folder.path, HR_CORRUPT, "has tensor a, and");
+    is_refused(folder.path, HR_CORRUPT, "has tensor a, which");
     is_refused(folder.path, HR_CORRUPT, folder.path);
     hr_folder_close(&folder);
 }
