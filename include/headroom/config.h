@@ -295,7 +295,7 @@ enum { HR_COUNT_BYTES = 40 };
 /* "734,003,200". */
 const char *hr_count_print(int64_t count, char text[HR_COUNT_BYTES]);
 
-/* "700.0 MiB", in the unit that suits the largest size of its table: KiB, MiB from 10 MiB on, GiB
+/* "700.0 MiB", in the unit that suits the largest size of its table: KiB, MiB from 1 MiB on, GiB
  * from 10 GiB on. */
 const char *hr_size_print(int64_t bytes, int64_t largest, char text[HR_COUNT_BYTES]);
 

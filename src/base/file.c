@@ -75,7 +75,7 @@ static hr_status make_one(const char *path, hr_error *err)
     if (mkdir(path, 0777) == 0) return hr_file_flush_name(path, err);
     const int code = errno;
     if (stat(path, &there) != 0)
-        return hr_fail(err, HR_FAILURE, "%s: the directory cannot be made: %s", path,
+        return hr_fail(err, HR_FAILURE, "%s: the directory cannot be created: %s", path,
                        hr_reason(code));
     if (!S_ISDIR(there.st_mode))
         return hr_fail(err, HR_USAGE, "%s: is a file, a directory is needed", path);

@@ -125,11 +125,13 @@ const char *hr_size_print(int64_t bytes, int64_t largest, char text[HR_COUNT_BYT
 {
     static const struct {
         const char *name;
-        int64_t bytes;
-    } sizes[] = { { "GiB", 1 << 30 }, { "MiB", 1 << 20 }, { "KiB", 1 << 10 } };
+        int64_t bytes, least; /* of the largest size */
+    } sizes[] = { { "GiB", 1 << 30, INT64_C(10) << 30 },
+                  { "MiB", 1 << 20, 1 << 20 },
+                  { "KiB", 1 << 10, 0 } };
     char whole[HR_COUNT_BYTES];
     int32_t u = 0;
-    while (u < 2 && largest < 10 * sizes[u].bytes && largest > -10 * sizes[u].bytes) u++;
+    while (u < 2 && largest < sizes[u].least && largest > -sizes[u].least) u++;
     const double size = (double)bytes / (double)sizes[u].bytes;
     const int64_t tenths = (int64_t)(10 * (size < 0 ? -size : size) + 0.5);
     if (bytes && tenths == 0) snprintf(text, HR_COUNT_BYTES, "<0.1 %s", sizes[u].name);

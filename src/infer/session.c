@@ -153,11 +153,12 @@ hr_status hr_session_fit(hr_session *s, int64_t own_bytes, const char *tokens, c
         return HR_OK;
     }
     char there[64], wanted[64];
-    return hr_fail(err, HR_NO_FIT,
-                   "%s and %lld %s need at least %s, there are %s; give a larger --budget, %s, or "
-                   "--dtype bf16",
-                   s->request->folder, (long long)s->config.train.seq_len, tokens,
-                   hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead);
+    return hr_fail(
+        err, HR_NO_FIT,
+        "%s and %lld %s need at least %s, %s are available; use a larger --budget, %s, or "
+        "--dtype bf16",
+        s->request->folder, (long long)s->config.train.seq_len, tokens,
+        hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead);
 }
 
 /* ---- the run */

@@ -221,7 +221,7 @@ const hr_key *hr_config_key(int32_t index)
     return index >= 0 && index < ROW_COUNT ? &rows[index].key : NULL;
 }
 
-/* Keys whose names have changed. The old name is accepted for one version, in recipes, in checkpoints
+/* Keys whose names have changed. The old name is accepted for one version, in recipes, checkpoints
  * and on the command line, and means the same run. */
 static const hr_renamed_key renamed[] = {
     { "train.average", "train.ema_decay" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/explain.c - prints a plan. Sizes in exact bytes with MiB or GiB beside them, columns aligned;
+/* report/explain.c - prints a plan. Sizes in exact bytes with MiB or GiB beside them, aligned;
  * what is most important first, the strategy as YAML last. */
 #include "report/explain.h"
 
@@ -44,7 +44,9 @@ static void put_batch(hr_writer *writer, const hr_config *config, const hr_plan_
     hr_put(writer, "  batch %lld x %s tokens, micro-batch %lld", (long long)config->train.batch,
            hr_count_print(config->train.seq_len, length), (long long)answer->micro_batch);
     if (turns > 1) hr_put(writer, " (%lld gradient accumulation steps)", (long long)turns);
-    hr_put(writer, ", loss chunk %s tokens\n  %d thread%s, %s kernels; %.3f MFLOP per token\n",
+    hr_put(writer,
+           ", loss chunk %s tokens\n"
+           "  %d thread%s, %s kernels; %.3f MFLOP per token, forward and backward\n",
            hr_count_print(answer->loss_chunk, chunk), answer->threads,
            answer->threads == 1 ? "" : "s", answer->rung, (double)answer->flops_per_token * 1e-6);
 }
@@ -83,6 +85,8 @@ static void put_time(hr_writer *writer, const hr_style *style, const hr_config *
                         answer->step_seconds;
     hr_put(writer, "\n%sspeed%s\n  %.4g s per step, %s tokens/s, %s\n", style->title, style->plain,
            answer->step_seconds, hr_count_print((int64_t)(rate + 0.5), tokens), answer->times);
+    if (!strncmp(answer->times, "estimated", 9))
+        hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");
     hr_put(writer, "  SIGTERM saves and exits within %.*f s (disk at %.0f MB/s)\n",
            answer->stop_seconds < 10, answer->stop_seconds, 1e-6 * answer->disk_rate);
     hr_put(writer, "  strategy: %s", hr_explain_certificate(answer));

@@ -21,8 +21,9 @@ static void put_size(hr_writer *w, int64_t bytes)
 
 static void put_cut(hr_writer *w, const char *what, int64_t cut, const char *unit)
 {
+    char count[HR_COUNT_BYTES];
     if (!cut) return;
-    hr_put(w, "%s%s %lld %s%s", w->used ? ", " : "", what, (long long)cut, unit,
+    hr_put(w, "%s%s %s %s%s", w->used ? ", " : "", what, hr_count_print(cut, count), unit,
            cut == 1 ? "" : "s");
 }
 
@@ -325,11 +326,11 @@ void hr_largest_print(const hr_largest *a, hr_writer *w)
 static void put_budget(hr_writer *w, const char *what, const hr_plan_point *p,
                        const hr_plan_point *fastest)
 {
-    char size[64];
+    char size[64], rate[HR_COUNT_BYTES];
     hr_put(w, "%s\n  --budget %lld  %s\n", what, (long long)p->process_bytes,
            hr_bytes_print(p->process_bytes, size));
-    hr_put(w, "  %.4g s per step, %.5g tokens/s, %.1f %% slower than the fastest\n",
-           p->step_seconds, p->tokens_per_second,
+    hr_put(w, "  %.4g s per step, %s tokens/s, %.1f %% slower than the fastest\n", p->step_seconds,
+           hr_count_print((int64_t)(p->tokens_per_second + 0.5), rate),
            100 * (p->step_seconds / fastest->step_seconds - 1));
     hr_put(w, "  memory saved by: %s\n", p->words);
     put_indented(w, p->strategy);

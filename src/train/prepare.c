@@ -180,19 +180,21 @@ static bool tell_progress(void *context, const char *work, int64_t bytes_done, i
 
 static void tell_part(const hr_train_events *events, const char *name, const hr_text_part *part)
 {
-    char line[512], more[192] = "";
+    char line[512], more[192] = "", count[HR_COUNT_BYTES];
     int used = 0;
     if (!events->text || !part->shard[0]) return;
     if (part->documents > 1)
-        used = snprintf(more, sizeof more, ", %lld documents", (long long)part->documents);
+        used = snprintf(more, sizeof more, ", %s documents",
+                        hr_count_print(part->documents, count));
     if (part->masked)
         used += snprintf(more + used, sizeof more - (size_t)used, ", %.2f %% masked from the loss",
                          100 * (double)part->masked / (double)part->tokens);
     if (part->bad_lines)
-        snprintf(more + used, sizeof more - (size_t)used, ", %lld bad lines skipped",
-                 (long long)part->bad_lines);
-    snprintf(line, sizeof line, "%.160s  %lld tokens, %.2f %% in the vocabulary%s%s", name,
-             (long long)part->tokens, 100 * (double)part->covered / (double)part->tokens, more,
+        snprintf(more + used, sizeof more - (size_t)used, ", %s bad line%s skipped",
+                 hr_count_print(part->bad_lines, count), part->bad_lines == 1 ? "" : "s");
+    snprintf(line, sizeof line, "%.160s  %s tokens, %.2f %% in the vocabulary%s%s", name,
+             hr_count_print(part->tokens, count),
+             100 * (double)part->covered / (double)part->tokens, more,
              part->reused ? " (cached)" : "");
     events->text(events->context, line);
 }

@@ -95,11 +95,12 @@ static hr_status read_row(void *context, int64_t row, int32_t *ids, int32_t *tar
 static void tell(const hr_train_options *options, const source *from, const hr_token_rows *rows,
                  int64_t targets)
 {
-    char line[256];
+    char line[256], count[HR_COUNT_BYTES], length[HR_COUNT_BYTES], real[HR_COUNT_BYTES];
     if (!options->events.text) return;
-    snprintf(line, sizeof line, "%s  %lld rows of %lld tokens, %lld targets%s",
-             from->key + sizeof "data." - 1, (long long)rows->rows, (long long)rows->length,
-             (long long)targets, from->fixed ? "; used as the batch of every step" : "");
+    snprintf(line, sizeof line, "%s  %s rows of %s tokens, %s targets%s",
+             from->key + sizeof "data." - 1, hr_count_print(rows->rows, count),
+             hr_count_print(rows->length, length), hr_count_print(targets, real),
+             from->fixed ? "; used as the batch of every step" : "");
     options->events.text(options->events.context, line);
 }
 

@@ -53,7 +53,7 @@ static void without_a_folder_the_tokens_are_in_the_cache(void **state)
     assert_int_equal(system("ls cache/headroom/*.tokens >list.txt"), 0);
     assert_int_equal(WEXITSTATUS(system(command)), HR_OK);
     get("out.txt", out);
-    assert_non_null(strstr(out, "(tokenized before)"));
+    assert_non_null(strstr(out, "(cached)"));
     assert_int_equal(system("test $(ls | wc -l) = 6"), 0); /* recipe, text, three outputs, cache */
 }
 
@@ -134,7 +134,7 @@ static void a_short_text_is_named_with_what_to_type(void **state)
                 words[i % 2], i),
             HR_CORRUPT);
         assert_said("short.txt: has 10 tokens, but one window of train.seq_len=64 needs 65: give "
-"a longer text or use train.seq_len=9");
+                                "a longer text or use train.seq_len=9");
     }
     assert_int_equal(
         run("train tiny.yaml --fresh data.train=text.txt --out run train.batch=100000"),
@@ -368,8 +368,8 @@ static void a_training_loss_that_is_no_number_ends_the_run(void **state)
     put_tiny_and_text();
     static char text[PROGRAM_TEXT_BYTES];
     assert_int_equal(run("%s", diverging), HR_DIVERGED);
-    assert_non_null(strstr(err, ": the loss is nan and the gradient norm nan; no weights are saved; try a "
-"lower"));
+    assert_non_null(strstr(err, ": the loss is nan and the gradient norm nan; no weights are saved; "
+                                "try a lower"));
     assert_int_equal(access("run/model.safetensors", F_OK), -1);
     assert_int_equal(run("%s train.checkpoint_every=1", diverging), HR_DIVERGED);
     assert_non_null(strstr(err, "; run has the weights of step "));
@@ -459,7 +459,8 @@ static void a_second_interrupt_stops_at_once(void **state)
     put_tiny_and_text();
     const int code = run_interrupted(long_run, "step 1/", true);
     assert_true(code == 128 + SIGINT || code == 128 + SIGTERM);
-    assert_string_equal(err, "\nheadroom: stopped at once; steps since the last checkpoint are lost\n");
+    assert_string_equal(err, "\nheadroom: stopped at once; steps since the last checkpoint are "
+                             "lost\n");
     assert_nothing_is_saved();
 }
 

@@ -247,7 +247,7 @@ static void ids_of_unknown_origin_are_refused(void **state)
     put_ids("a.bin", 20240520, 1, 599, 600, 2);
     assert_refused(&desc, HR_CORRUPT, "its header says 599 tokens, it has more than 599");
     put_ids("a.bin", 20240522, 1, 600, 600, 2);
-    assert_refused(&desc, HR_USAGE, "has no llm.c's");
+    assert_refused(&desc, HR_USAGE, "has no llm.c header");
     desc = describe("@raw.bin ids=u16");
     desc.vocab_size = 150;
     assert_refused(&desc, HR_CORRUPT,

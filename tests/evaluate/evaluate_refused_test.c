@@ -54,10 +54,10 @@ static void what_cannot_be_is_refused(void **state)
             "--context 65 is more than the model's 64 positions");
     refused("eval model --file text.txt --context 8 --stride 9", HR_USAGE,
             "--stride 9 is larger than the window of 8 tokens: tokens would be skipped");
-    refused("eval model --file text.txt --stride 0", HR_USAGE, "--stride 0");
+    refused("eval model --file text.txt --stride 0", HR_USAGE, "--stride takes at least 1");
     refused("eval model --file text.txt --logits-out o", HR_USAGE, "--logits-out needs --tokens");
     refused("eval model --tokens large --logits-out large", HR_USAGE,
-            "--logits-out large is the file large, which is read");
+            "--logits-out large is the file large, which is an input");
     refused("eval model --tokens large --logits-out ./large", HR_USAGE, "is the file large, which");
     refused("eval model --tokens large --per-token large", HR_USAGE, "--per-token large is the f");
     refused("eval model --file text.txt --per-token text.txt", HR_USAGE, "is the file text.txt");
@@ -68,7 +68,7 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --file text.txt --kernels mmx", HR_USAGE, "--kernels: this CPU has no mmx");
     refused("eval model --file text.txt --threads 257", HR_USAGE,
             "--threads takes an integer from 0 to 256");
-    refused("eval model --file text.txt --threads 999999999999", HR_USAGE, "given 999999999999");
+    refused("eval model --file text.txt --threads 999999999999", HR_USAGE, "got 999999999999");
     refused("eval nothing --file text.txt", HR_USAGE, "nothing");
     refused("eval '' --file text.txt", HR_USAGE, "the path of the model is empty; give a folder");
     assert_int_equal(system("truncate -s 4G far.txt"), 0);
@@ -137,18 +137,18 @@ static void nothing_of_the_model_is_written_over(void **state)
 {
     (void)state;
     static const char *const outputs[][2] = {
-        { "shards/model-00001-of-00002.safetensors", "which is read" },
-        { "shards/../shards/model-00002-of-00002.safetensors", "which is read" },
-        { "shards/model.safetensors.index.json", "which is read" },
-        { "shards/tokenizer.json", "which is read" },
+        { "shards/model-00001-of-00002.safetensors", "which is an input" },
+        { "shards/../shards/model-00002-of-00002.safetensors", "which is an input" },
+        { "shards/model.safetensors.index.json", "which is an input" },
+        { "shards/tokenizer.json", "which is an input" },
         { "shards/notes", "which may belong to the model" },
         { "shards/model.safetensors", "would become part of the model in shards" },
-        { "shards/config.json", "which is read" },
+        { "shards/config.json", "which is an input" },
         { "./shards/vocab.json", "would become part" },
         { "shards/merges.txt", "would become part" },
-        { "beside", "which is read" },
-        { "other/tokenizer.json", "is the file other/tokenizer.json, which is read" },
-        { "pair/merges.txt", "is the file pair/merges.txt, which is read" },
+        { "beside", "which is an input" },
+        { "other/tokenizer.json", "is the file other/tokenizer.json, which is an input" },
+        { "pair/merges.txt", "is the file pair/merges.txt, which is an input" },
     };
     put_model("llama", 0, "model.d_model=64 model.d_ff=256");
     put_tokens("ids", 1, 8, 256, true);

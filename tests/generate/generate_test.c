@@ -310,7 +310,7 @@ static void positions_end_where_the_model_is_known_for(void **state)
         snprintf(arguments, sizeof arguments, "out --prompt %s", prompt);
         assert_int_equal(run(arguments), HR_USAGE);
         assert_non_null(strstr(said, "the prompt has 64 tokens and the model 64 positions"));
-        assert_true((strstr(said, "a larger max_position_embeddings") != NULL) == (i > 0));
+        assert_true((strstr(said, "increase max_position_embeddings") != NULL) == (i > 0));
         snprintf(arguments, sizeof arguments, "out --prompt %s --max-tokens 9", prompt + 4);
         json_t *cut = answer_of(arguments);
         assert_string_equal(json_string_value(json_object_get(cut, "end")), "positions");

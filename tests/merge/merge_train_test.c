@@ -361,7 +361,7 @@ static void the_plan_is_what_is_used_and_a_byte_less_is_refused(void **state)
         request.budget = most - 1;
         l.plan_count = 0;
         assert_int_equal(train(&request, &result, &err), HR_NO_FIT);
-        assert_non_null(strstr(err.message, "give a larger --budget or less text"));
+        assert_non_null(strstr(err.message, "use a larger --budget or less text"));
         request.budget = 1 << 20;
         assert_int_equal(train(&request, &result, &err), HR_NO_FIT);
         assert_non_null(strstr(err.message, "needs at least"));
@@ -480,7 +480,7 @@ static void settings_that_contradict_are_refused(void **state)
     r = fine;
     r.pattern = "gpt2";
     r.like = text_path;
-    expect_refused(&r, HR_USAGE, "give one of them");
+    expect_refused(&r, HR_USAGE, "give one");
     r = fine;
     r.initial_alphabet = "a\xff";
     expect_refused(&r, HR_USAGE, "initial alphabet: byte 1 is not UTF-8");
@@ -492,7 +492,7 @@ static void pipelines_that_are_not_trained_are_named(void **state)
     static const struct {
         const char *json, *said;
     } wrong[] = {
-        { "{\"pre_tokenizer\":null}", "there is no pre_tokenizer" },
+        { "{\"pre_tokenizer\":null}", "has no pre_tokenizer" },
         { "{\"pre_tokenizer\":{\"type\":\"Whitespace\"}}",
           "pre_tokenizer: Whitespace is not supported" },
         { "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[]}}",

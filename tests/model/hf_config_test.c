@@ -286,7 +286,8 @@ static void what_is_not_known_is_named(void **state)
           "\"partial_rotary_factor\" is 0.25, but the other options make "
           "model.rotary_fraction 0.5" },
         { "{" LLAMA ",\"logit_scale\":2}", "\"logit_scale\" is not a known option of llama" },
-        { "{" LLAMA ",\"quantization_config\":{\"bits\":4}}", "\"quantization_config\" is no opt" },
+        { "{" LLAMA ",\"quantization_config\":{\"bits\":4}}",
+          "\"quantization_config\" is not a known opt" },
         { "{" LLAMA ",\"attention_bias\":true}",
           "\"attention_bias\" is true, only false is supported" },
         { "{" LLAMA ",\"mlp_bias\":true}", "\"mlp_bias\" is true, only false is supported" },

@@ -94,9 +94,8 @@ static void what_cannot_be_used_is_refused_with_its_line(void **state)
         const char *text, *sentence;
     } cases[] = {
         { "", "line 1: no header; it must name id,lower,upper,size" },
-        { "hello\x1b[2J world\n",
-          "line 1: \"hello?[2J world\"; the columns are id,lower,upper,size and "
-          "optionally offset" },
+        { "hello\x1b[2J world\n", "line 1: unknown column \"hello?[2J world\"; the columns are "
+                                  "id,lower,upper,size and optionally offset" },
         { "id,lower,upper\n1,0,1\n", "line 1: column size is missing from the header" },
         { "id,lower,id,upper,size\n", "line 1: column id occurs twice" },
         { HEADER "a,0,1,3\n\nb,2,3\n", "line 4: 3 values, the header has 4 columns" },

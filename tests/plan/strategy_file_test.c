@@ -98,7 +98,7 @@ static void neighbours_with_one_set_are_one_entry(void **state)
                               "mlp_tile: full\n"
                               "attention_tile: full\n"
                               "backward_order: input_grad_first\n"
-                              "gradient_release: no\\n"
+                              "gradient_release: no\n"
                               "reorder: no\n"
                               "layers:\n"
                               "  - layers: 0-1\n"

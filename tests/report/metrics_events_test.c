@@ -252,8 +252,8 @@ static void what_cannot_be_gone_on_with_is_refused_and_untouched(void **state)
         int64_t keep_bytes;
         const char *said;
     } cases[] = {
-        { "{\"step\":1}\n", 12, "have 11 bytes, and 12" },
-        { "{\"step\":1}\n", -1, "have 11 bytes, and -1" },
+        { "{\"step\":1}\n", 12, "has 11 bytes, the run needs its first 12" },
+        { "{\"step\":1}\n", -1, "has 11 bytes, the run needs its first -1" },
         { "{\"step\":1}\n{\"step\":2}\n", 15,
           "has no end of line at byte 15, where the run resumes" },
         { "Dear diary,\n", 12, "exists and is not a metrics file" },

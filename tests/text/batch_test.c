@@ -374,8 +374,8 @@ static void texts_that_are_too_short_are_refused_with_both_numbers(void **state)
                    "rows or use train.batch=3");
     desc.vocab_size = 10000;
     assert_refused(129 * 32, &desc, HR_USAGE,
-                   "data.train: has token ids up to 131071, but ids must be below "
-                   "model.vocab_size=10000: use model.vocab_size=131072");
+                   "data.train: has token ids up to 131071, but model.vocab_size is 10000: use "
+                   "model.vocab_size=131072");
 }
 
 static void a_flipped_bit_is_found_when_its_window_is_read(void **state)

@@ -162,7 +162,7 @@ static void texts_that_cannot_be_used_are_refused(void **state)
     write_texts("a b", "a \xe2\x82 b");
     assert_refused(&words, HR_CORRUPT, "valid.txt: byte 2 (0xe2) is not UTF-8");
     words.train = folder.path;
-    assert_refused(&words, HR_USAGE, "is a directory, a file is needed");
+    assert_refused(&words, HR_USAGE, "is a directory; add a slash");
 }
 
 static void descriptions_out_of_range_are_refused(void **state)
@@ -184,7 +184,7 @@ static void descriptions_out_of_range_are_refused(void **state)
     assert_refused(&desc, HR_USAGE, "data.words_max=9223372036854775807: must lie");
     desc.words_max = 2;
     assert_int_equal(prepare_in(&desc, 64, NULL, &text, &err), HR_NO_FIT);
-    assert_non_null(strstr(err.message, "there are 64"));
+    assert_non_null(strstr(err.message, "64 are available"));
 }
 
 static void more_words_than_planned_are_refused_with_both_numbers(void **state)

@@ -184,7 +184,7 @@ static void parted_texts_have_the_same_ids(void **state)
     int64_t bytes, partings = 0;
     hr_error err;
     (void)state;
-    snprintf(path, sizeof path, "%s/README.md", HR_SOURCE);
+    snprintf(path, sizeof path, "%s/docs/architecture.md", HR_SOURCE);
     char *text = read_all(path, &bytes);
     const uint8_t *at = (const uint8_t *)text;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -302,7 +302,7 @@ static void files_that_lie_are_refused(void **state)
     hold_refused(MODEL(",\"vocab\":{\"a\":0},\"merges\":[\"a\"]"),
                  "merge 1, \"a\", is not two tokens");
     hold_refused(MODEL(",\"vocab\":{\"a\":0}"), "its model has no merges");
-    hold_refused(MODEL(",\"vocab\":{\"a\":0},\"vocab\":{\"a\":0},\"merges\":[]"), "occurs twice");
+    hold_refused(MODEL(",\"vocab\":{\"a\":0},\"vocab\":{\"a\":0},\"merges\":[]"), "is there twice");
     hold_refused(MODEL(",\"vocab\":{\"a\":2097152},\"merges\":[]"), "ids up to 2097152");
     hold_refused(
         HEAD ",\"added_tokens\":[{\"id\":9,\"content\":\"a\"}],\"model\":{\"type\":\"BPE\"" WORDS

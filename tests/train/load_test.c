@@ -458,7 +458,7 @@ static void a_copy_of_a_table_that_is_the_head_is_that_table(void **state)
         if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
 
         status = open_with_head(table, head, shape, "BF16", bytes / 4, false, &err);
-        snprintf(said, sizeof said, "tensor %s is BF16, and %s, the head by config.json, is F32",
+        snprintf(said, sizeof said, "tensor %s is BF16, but %s, the head by config.json, is F32",
                  head, table);
         if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
         oracle_close(&model);
