@@ -190,7 +190,7 @@ static void another_recipe_or_text_is_refused_unless_allowed(void **state)
                      HR_OK);
 }
 
-/* It begins with the weights as they are then, and goes on. */
+/* It begins with the weights as they are then, and goes on. An old name of its key is no change. */
 static void an_average_may_be_asked_for_later(void **state)
 {
     (void)state;
@@ -198,9 +198,10 @@ static void an_average_may_be_asked_for_later(void **state)
     put_tiny_and_text();
     assert_int_equal(run("%s", run_words), HR_OK);
     for (int32_t steps = 14; steps <= 16; steps += 2)
-        assert_int_equal(run("train tiny.yaml data.train=text.txt --out run train.ema_decay=0.5 "
+        assert_int_equal(run("train tiny.yaml data.train=text.txt --out run %s=0.5 "
                              "train.steps=%d --allow-change train.steps %s",
-                             steps, steps == 14 ? "--allow-change train.ema_decay" : ""),
+                             steps == 14 ? "train.ema_decay" : "train.average", steps,
+                             steps == 14 ? "--allow-change train.average" : ""),
                          HR_OK);
     assert_int_equal(system("cmp -s run/average/model.safetensors run/model.safetensors"), 256);
     assert_null(strstr(err, "run/average"));

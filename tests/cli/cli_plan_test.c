@@ -127,6 +127,24 @@ static void tables_are_aligned_and_within_104_columns(void **state)
     }
 }
 
+/* Said once for each name, in the order of the table; the plan is that of the new name. */
+static void an_old_name_of_a_key_is_accepted_and_said_to_be_deprecated(void **state)
+{
+    (void)state;
+    require_program();
+    static char now[PROGRAM_TEXT_BYTES];
+    put("tiny.yaml", tiny);
+    put("old.yaml", tiny);
+    assert_int_equal(system("printf 'train.average: 0.9\\n' >>old.yaml"), 0);
+    assert_int_equal(run("plan tiny.yaml train.dtype=bf16 train.ema_decay=0.9"), HR_OK);
+    assert_string_equal(err, "");
+    snprintf(now, sizeof now, "%s", out);
+    assert_int_equal(run("plan old.yaml train.format=bf16 train.format=bf16"), HR_OK);
+    assert_string_equal(err, "headroom: train.average is deprecated: use train.ema_decay\n"
+                             "headroom: train.format is deprecated: use train.dtype\n");
+    assert_string_equal(out, now);
+}
+
 static void a_plan_says_why_in_json(void **state)
 {
     (void)state;
@@ -367,6 +385,7 @@ int main(void)
         IN_A_FOLDER(the_minimum_fits_and_a_page_less_does_not),
         IN_A_FOLDER(questions_are_answered_in_words_and_in_json),
         IN_A_FOLDER(tables_are_aligned_and_within_104_columns),
+        IN_A_FOLDER(an_old_name_of_a_key_is_accepted_and_said_to_be_deprecated),
         IN_A_FOLDER(a_plan_says_why_in_json),
         IN_A_FOLDER(a_cache_that_cannot_be_read_does_not_stop_a_plan),
         IN_A_FOLDER(a_plan_file_is_judged_and_a_collision_is_exit_4),

@@ -368,8 +368,8 @@ static void a_training_loss_that_is_no_number_ends_the_run(void **state)
     put_tiny_and_text();
     static char text[PROGRAM_TEXT_BYTES];
     assert_int_equal(run("%s", diverging), HR_DIVERGED);
-    assert_non_null(strstr(err, ": the loss is nan and the gradient norm nan; no weights are saved; "
-                                "try a lower"));
+    assert_non_null(strstr(err, ": the loss is nan and the gradient norm nan; no weights are "
+                                "saved; try a lower"));
     assert_int_equal(access("run/model.safetensors", F_OK), -1);
     assert_int_equal(run("%s train.checkpoint_every=1", diverging), HR_DIVERGED);
     assert_non_null(strstr(err, "; run has the weights of step "));
