@@ -78,7 +78,7 @@ static int64_t bytes_of_token(hr_config config, int32_t format)
 {
     hr_error err;
     hr_compiled compiled;
-    config.train.format = format;
+    config.train.dtype = format;
     config.train.seq_len = 2 * TOKENS;
     const int64_t region_bytes = hr_compile_bytes(&config);
     hr_region region = hr_region_over(take(region_bytes), region_bytes);

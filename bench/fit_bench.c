@@ -100,7 +100,7 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
     config.model.vocab_size = shapes[shape].V;
     config.train.seq_len = shapes[shape].T;
     config.train.batch = shapes[shape].batch;
-    config.train.format = HR_FORMAT_BF16;
+    config.train.dtype = HR_FORMAT_BF16;
     const int64_t fit_bytes = hr_fit_bytes(&config), compile_bytes = hr_compile_bytes(&config);
     hr_region search = hr_region_over(take(fit_bytes), fit_bytes);
     hr_region compile = hr_region_over(take(compile_bytes), compile_bytes);

@@ -153,7 +153,7 @@ static void open_model(bench *b)
     b->config.model.d_ff = F;
     b->config.model.vocab_size = V;
     b->config.model.n_layers = strcmp(b->type, "f32") ? LAYERS : LAYERS / 2 - 1;
-    b->config.train.format = strcmp(b->format, "fp32") ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
+    b->config.train.dtype = strcmp(b->format, "fp32") ? HR_FORMAT_BF16 : HR_FORMAT_FP32;
     must(hr_model_assemble(&b->config, 1, &region, &b->program, &err), &err);
     madvise(region.base + hr_round_up(region.used, 4096),
             (size_t)(bytes - hr_round_up(region.used, 4096)), MADV_DONTNEED);

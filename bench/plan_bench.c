@@ -58,7 +58,7 @@ static hr_config deep(const char *layers)
     set(&config, "model.d_ff", "16384");
     set(&config, "model.vocab_size", "50304");
     set(&config, "model.n_layers", layers);
-    set(&config, "train.format", "bf16");
+    set(&config, "train.dtype", "bf16");
     set(&config, "train.batch", "8");
     set(&config, "train.seq_len", "4096");
     must(hr_config_check(&config, &err), &err);

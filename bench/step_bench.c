@@ -66,7 +66,7 @@ static void add_needle(bench *b, const char *name, int64_t V, int64_t T, hr_form
     config->model.vocab_size = V;
     config->model.dropout = 0;
     snprintf(config->data.tokenizer, sizeof config->data.tokenizer, "words");
-    config->train.format = format;
+    config->train.dtype = format;
     config->train.seq_len = T;
     config->train.batch = 4096 / T;
     config->train.steps = 1000;
@@ -116,7 +116,7 @@ static void watch(void *context, const hr_executor *executor, int32_t s)
 
 static sample take_round(bench *b)
 {
-    const hr_ceiling kind = hr_ceiling_of(b->mask, b->rig.config.train.format == HR_FORMAT_BF16);
+    const hr_ceiling kind = hr_ceiling_of(b->mask, b->rig.config.train.dtype == HR_FORMAT_BF16);
     const double before = hr_ceiling_gflops(kind, b->threads);
     const double wall = wall_seconds(), cpu = hr_bench_cpu_seconds();
     b->last_seconds = cpu;

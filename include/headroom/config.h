@@ -93,8 +93,8 @@ typedef struct {
         char fixed_batch[HR_PATH_BYTES];   /* safetensors: the batch of every step; empty: none */
     } data;
     struct {
-        int32_t format; /* hr_format */
-        int64_t batch;  /* sequences an update */
+        int32_t dtype; /* hr_format */
+        int64_t batch; /* sequences an update */
         int64_t seq_len;
         int64_t steps; /* updates; 0: as many as `epochs` gives */
         int64_t epochs;
@@ -108,18 +108,18 @@ typedef struct {
         bool keep_best;            /* that of the least validation loss */
         int64_t patience;          /* evaluations without a new best; 0: any number */
         int64_t max_seconds;       /* 0: as long as it takes */
-        double average;            /* of the weights: decay; 0: none */
+        double ema_decay;          /* of the weights: decay; 0: none */
         int32_t bad_steps;         /* hr_bad_steps */
         int64_t bad_steps_max;     /* of a run */
-        bool spikes;               /* make one too */
+        bool detect_spikes;        /* make one too */
         int64_t sample_every;      /* steps; 0: at the end only */
         int64_t sample_tokens;     /* 0: no sample */
         double sample_temperature; /* 0: the likeliest token */
         double z_loss; /* times the mean of log(sum of exponentials)^2, added to the loss */
         char freeze[HR_PATH_BYTES]; /* patterns of names (model/rules.h): what does not train */
-        char groups[HR_PATH_BYTES]; /* patterns with their own learning rate and decay */
-        char out[HR_PATH_BYTES];    /* directory for weights; empty: nothing is written */
-        char kernels[16];           /* auto, or the highest rung to use: ref, avx2 ... */
+        char param_groups[HR_PATH_BYTES]; /* patterns with their own learning rate and decay */
+        char out[HR_PATH_BYTES];          /* directory for weights; empty: nothing is written */
+        char kernels[16];                 /* auto, or the highest rung to use: ref, avx2 ... */
         struct {
             int32_t kind; /* hr_optimizer_kind */
             double lr, beta1, beta2, eps, weight_decay;
@@ -129,7 +129,7 @@ typedef struct {
             int32_t kind; /* hr_schedule_kind */
             int64_t warmup_steps;
             double final_fraction; /* of lr, that the schedule falls to */
-            double decay_share;    /* wsd: the share of the steps that decays at the end */
+            double decay_fraction; /* wsd: the share of the steps that decays at the end */
         } schedule;
     } train;
     struct {
@@ -147,6 +147,8 @@ typedef struct {
     uint64_t given[HR_CONFIG_GIVEN_WORDS];
     /* The same: key i was last set by hr_config_read. */
     uint64_t from_recipe[HR_CONFIG_GIVEN_WORDS];
+    /* Bit i: old name i of a key (hr_config_renamed) was used since hr_config_default. */
+    uint64_t old_names;
 } hr_config;
 
 typedef enum {
@@ -176,7 +178,19 @@ enum { HR_TAKES_BYTES = 192 };
 /* Row `index` of the table, null past its end. Pure. */
 const hr_key *hr_config_key(int32_t index);
 
-/* What a key takes, for people: "a whole number from 0 to 1024, in threads, or auto".
+/* A key whose name has changed. The old name is accepted for one version. */
+typedef struct {
+    const char *old_name, *name;
+} hr_renamed_key;
+
+/* Row `index` of the table of old names, null past its end. At most 64 rows. Pure. */
+const hr_renamed_key *hr_config_renamed(int32_t index);
+
+/* The present name of a key that is written with its present or its old name; null: no such key.
+ * Pure. */
+const char *hr_config_name(const char *name);
+
+/* What a key takes, for people: "integer from 0 to 1,024 threads, or auto".
  * Returns text. */
 const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES]);
 
@@ -281,7 +295,18 @@ HR_MUST_CHECK hr_status hr_config_check_model(const hr_config *config, hr_error 
 /* Reads "700MiB", "733MB", "1.5GiB" or plain bytes; a broken byte is dropped. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err);
 
-/* "734,003,200 bytes (0.684 GiB)" into text [64]. Returns text. */
+/* Numbers as people read them; JSON, CSV and values that are typed back have none of these commas.
+ * Each returns its text. */
+enum { HR_COUNT_BYTES = 40 };
+
+/* "734,003,200". */
+const char *hr_count_print(int64_t count, char text[HR_COUNT_BYTES]);
+
+/* "700.0 MiB", in the unit that suits the largest size of its table: KiB, MiB from 1 MiB on, GiB
+ * from 10 GiB on. */
+const char *hr_size_print(int64_t bytes, int64_t largest, char text[HR_COUNT_BYTES]);
+
+/* "734,003,200 bytes (700.0 MiB)" into text [64]. */
 const char *hr_bytes_print(int64_t bytes, char text[64]);
 
 #ifdef __cplusplus

@@ -80,8 +80,8 @@ hr_status hr_cpu_choose(const char *typed, const char *rung_name, uint32_t *mask
     const int64_t wanted = any ? machine : hr_cpu_mask_of(rung_name);
     if (wanted < 0 || ((uint32_t)wanted & ~machine))
         return hr_fail(err, HR_USAGE,
-                       "%s: %.40s is not on this machine, whose best is %s; leave it at auto",
-                       typed, rung_name, hr_cpu_rung_name(machine));
+                       "%s: this CPU has no %.40s; the best available is %s (or use auto)", typed,
+                       rung_name, hr_cpu_rung_name(machine));
     *mask = (uint32_t)wanted;
     return HR_OK;
 }

@@ -72,7 +72,7 @@ hr_status hr_directory_remove(const char *path, const char *keystone, hr_error *
 {
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (directory < 0 && errno == ENOENT) return HR_OK;
-    if (directory < 0) return refuse(path, "what has that name", err);
+    if (directory < 0) return refuse(path, "the existing file", err);
     hr_status status = HR_OK;
     if (keystone && unlinkat(directory, keystone, 0) != 0 && errno != ENOENT)
         status = refuse(path, keystone, err);

@@ -31,7 +31,7 @@ hr_status hr_path_join(const char *directory, const char *name, char *path, int6
     const char *slash = length && directory[length - 1] != '/' ? "/" : "";
     const int64_t needed = (int64_t)(length + strlen(slash) + strlen(name)) + 1;
     if (needed > bytes)
-        return hr_fail(err, HR_USAGE, "the path %.80s... needs %lld bytes, there are %lld",
+        return hr_fail(err, HR_USAGE, "the path %.80s... needs %lld bytes, the limit is %lld",
                        directory, (long long)needed, (long long)bytes);
     snprintf(path, (size_t)bytes, "%s%s%s", directory, slash, name);
     return HR_OK;
@@ -75,11 +75,10 @@ static hr_status make_one(const char *path, hr_error *err)
     if (mkdir(path, 0777) == 0) return hr_file_flush_name(path, err);
     const int code = errno;
     if (stat(path, &there) != 0)
-        return hr_fail(err, HR_FAILURE, "%s: the directory cannot be made: %s", path,
+        return hr_fail(err, HR_FAILURE, "%s: the directory cannot be created: %s", path,
                        hr_reason(code));
     if (!S_ISDIR(there.st_mode))
-        return hr_fail(err, HR_USAGE, "%s: there is a file of that name, and a directory is needed",
-                       path);
+        return hr_fail(err, HR_USAGE, "%s: is a file, a directory is needed", path);
     return HR_OK;
 }
 
@@ -102,20 +101,17 @@ static hr_status check_writable(const char *directory, hr_error *err)
     struct stat there;
     const int code = stat(directory, &there) == 0 ? 0 : errno;
     if (code == ENOENT)
-        return hr_fail(err, HR_USAGE, "%s: there is no such directory; make it, or name another",
+        return hr_fail(err, HR_USAGE, "%s: no such directory; create it, or give another",
                        directory);
     if (code)
         return hr_fail(err, HR_USAGE, "%s: cannot be opened as a directory: %s", directory,
                        hr_reason(code));
     if (!S_ISDIR(there.st_mode))
-        return hr_fail(err, HR_USAGE, "%s: there is a file of that name, and a directory is needed",
-                       directory);
+        return hr_fail(err, HR_USAGE, "%s: is a file, a directory is needed", directory);
     if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0) return HR_OK;
-    return hr_fail(
-        err, HR_FAILURE,
-        "%s: nothing can be written into this directory: %s; let this user write there, or "
-        "name another",
-        directory, hr_reason(errno));
+    return hr_fail(err, HR_FAILURE,
+                   "%s: directory is not writable: %s; change its permissions, or give another",
+                   directory, hr_reason(errno));
 }
 
 /* Cuts `path` before the slashes at its end. */
@@ -167,8 +163,7 @@ hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *er
     struct stat what;
     /* Without O_NONBLOCK the opening of a named pipe would wait for a writer. */
     int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (opened < 0 && errno == ENOENT)
-        return hr_fail(err, HR_USAGE, "%s: there is no such file", path);
+    if (opened < 0 && errno == ENOENT) return hr_fail(err, HR_USAGE, "%s: no such file", path);
     if (opened < 0) return hr_fail(err, HR_USAGE, "%s: cannot be read: %s", path, hr_reason(errno));
     const int code = fstat(opened, &what) == 0 ? 0 : errno;
     if (code == 0 && S_ISREG(what.st_mode)) {
@@ -178,7 +173,7 @@ hr_status hr_file_open(const char *path, int *file, int64_t *bytes, hr_error *er
     }
     hr_file_close(&opened);
     if (code) return hr_fail(err, HR_FAILURE, "%s: cannot be examined: %s", path, hr_reason(code));
-    return hr_fail(err, HR_USAGE, "%s: is %s, and a file is needed", path,
+    return hr_fail(err, HR_USAGE, "%s: is %s, a file is needed", path,
                    S_ISDIR(what.st_mode) ? "a directory" : "a device or pipe");
 }
 
@@ -199,7 +194,7 @@ hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
         if (got < 0)
             return hr_fail(err, HR_FAILURE, "%s: cannot be read: %s", path, hr_reason(errno));
         if (got == 0)
-            return hr_fail(err, HR_CORRUPT, "%s: ends at byte %lld, and %lld are needed", path,
+            return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", path,
                            (long long)(offset + done), (long long)(offset + bytes));
         done += got;
     }
@@ -209,7 +204,7 @@ hr_status hr_file_read(int file, const char *path, int64_t offset, void *memory,
 static hr_status check_name(const char *name, hr_error *err)
 {
     if (*name && !strchr(name, '/') && strlen(name) < HR_NAME_BYTES - 32) return HR_OK;
-    return hr_fail(err, HR_USAGE, "\"%.80s\" is no name for a file", name);
+    return hr_fail(err, HR_USAGE, "\"%.80s\" is not a file name", name);
 }
 
 /* What a rename would put an end to. A link is not followed: /dev/stdout is one, and the file that
@@ -219,7 +214,7 @@ static hr_status check_replaceable(int directory, const char *path, hr_error *er
     struct stat there;
     if (fstatat(directory, path, &there, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(there.st_mode))
         return HR_OK;
-    return hr_fail(err, HR_USAGE, "%s: there is %s, and a file is to be put there", path,
+    return hr_fail(err, HR_USAGE, "%s: is %s, a file cannot be written there", path,
                    S_ISDIR(there.st_mode)   ? "a directory"
                    : S_ISLNK(there.st_mode) ? "a symbolic link"
                                             : "a device or a pipe");
@@ -250,10 +245,7 @@ hr_status hr_file_check_kind(const char *path, const char *begin, const char *ki
     hr_file_close(&file);
     if (status != HR_OK || bytes == 0) return status;
     if (bytes >= length && !memcmp(text, begin, (size_t)length)) return HR_OK;
-    return hr_fail(err, HR_USAGE,
-                   "%s: there is a file that does not begin as a %s does, and is left as it is; "
-                   "name another",
-                   path, kind);
+    return hr_fail(err, HR_USAGE, "%s: exists and is not a %s; give another path", path, kind);
 }
 
 hr_status hr_file_check_open(const char *path, hr_error *err)
@@ -268,8 +260,7 @@ hr_status hr_file_check_open(const char *path, hr_error *err)
         return status == HR_OK ? check_writable(directory, err) : status;
     }
     if (S_ISDIR(there.st_mode))
-        return hr_fail(err, HR_USAGE, "%s: there is a directory, and a file is to be put there",
-                       path);
+        return hr_fail(err, HR_USAGE, "%s: is a directory, a file cannot be written there", path);
     if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0) return HR_OK;
     return hr_fail(err, HR_FAILURE, "%s: cannot be written: %s", path, hr_reason(errno));
 }
@@ -291,7 +282,7 @@ hr_status hr_file_begin(hr_file_out *out, const char *directory, const char *nam
     hr_status status = check_name(name, err);
     if (status != HR_OK) return status;
     if (getrandom(&token, sizeof token, 0) != sizeof token)
-        return hr_fail(err, HR_FAILURE, "no random number for a temporary name: %s",
+        return hr_fail(err, HR_FAILURE, "cannot get random bytes for a temporary name: %s",
                        hr_reason(errno));
     strcpy(out->name, name);
     snprintf(out->temporary, sizeof out->temporary, "%s.partial-%016llx", name,
@@ -329,7 +320,8 @@ static const char *advice(const hr_file_out *out, int code, char text[PATH_MAX])
     snprintf(self, sizeof self, "/proc/self/fd/%d", out->directory);
     const ssize_t length = readlink(self, place, sizeof place - 1);
     if (length > 0) place[length] = 0;
-    snprintf(text, PATH_MAX, "; %lld bytes are free in %.200s: make room, or name another place",
+    snprintf(text, PATH_MAX,
+             "; %lld bytes are free in %.200s: free some space, or give another place",
              (long long)system.f_bavail * (long long)system.f_frsize, place);
     return text;
 }
@@ -352,7 +344,7 @@ static hr_status remove_and_tell(hr_file_out *out, const char *what, int code, h
 static hr_status give_up(hr_file_out *out, const char *what, int code, hr_error *err)
 {
     char text[96];
-    snprintf(text, sizeof text, "cannot be %s after %lld bytes, and is removed", what,
+    snprintf(text, sizeof text, "cannot be %s after %lld bytes, and was removed", what,
              (long long)out->bytes);
     return remove_and_tell(out, text, code, err);
 }
@@ -422,7 +414,7 @@ hr_status hr_file_commit(hr_file_out *out, hr_error *err)
     const int settled = flush(out->directory);
     hr_file_close(&out->directory);
     if (settled)
-        return hr_fail(err, HR_FAILURE, "%s: is written, but its directory cannot be flushed: %s",
+        return hr_fail(err, HR_FAILURE, "%s: was written, but its directory cannot be flushed: %s",
                        out->name, hr_reason(settled));
     return HR_OK;
 }

@@ -174,12 +174,12 @@ static hr_json_kind take_string(hr_json *json, hr_json_kind kind)
     char *const first = json->text + json->at + 1, *out = first;
     for (json->at++; here(json) != '"';) {
         const uint8_t c = (uint8_t)here(json);
-        if (json->at >= json->bytes) return wrong(json, "a text without an end");
-        if (c < ' ') return wrong(json, "a control character in a text");
+        if (json->at >= json->bytes) return wrong(json, "a string without an end");
+        if (c < ' ') return wrong(json, "a control character in a string");
         if (c == '\\') {
             json->at++;
             const int64_t written = unescape(json, out);
-            if (!written) return wrong(json, "no such escape");
+            if (!written) return wrong(json, "an unknown escape");
             out += written;
             continue;
         }
@@ -212,10 +212,10 @@ static hr_json_kind take_number(hr_json *json)
     const int64_t digits = json->at;
     if (!take_digits(json)) return wrong(json, "a number without digits");
     if (json->text[digits] == '0' && json->at > digits + 1)
-        return wrong(json, "a number that begins with 0");
+        return wrong(json, "a number with a leading 0");
     if (here(json) == '.') {
         json->at++;
-        if (!take_digits(json)) return wrong(json, "no digit behind the point");
+        if (!take_digits(json)) return wrong(json, "no digit after the decimal point");
     }
     if (here(json) == 'e' || here(json) == 'E') {
         json->at++;
@@ -242,7 +242,7 @@ static hr_json_kind take_word(hr_json *json)
         json->at += bytes;
         return words[i].kind;
     }
-    return wrong(json, json->at < json->bytes ? "no value" : "the end, and a value is missing");
+    return wrong(json, json->at < json->bytes ? "no value" : "unexpected end");
 }
 
 /* ---- what may come next */
@@ -269,7 +269,7 @@ static hr_json_kind take_key(hr_json *json)
     if (here(json) != '"') return wrong(json, "no key in quotes");
     if (take_string(json, HR_JSON_KEY) == HR_JSON_WRONG) return HR_JSON_WRONG;
     pass_blanks(json);
-    if (here(json) != ':') return wrong(json, "no colon behind a key");
+    if (here(json) != ':') return wrong(json, "no colon after a key");
     json->at++;
     json->expects = VALUE;
     return HR_JSON_KEY;
@@ -292,7 +292,7 @@ hr_json_kind hr_json_next(hr_json *json)
     if (json->expects == LOST) return HR_JSON_WRONG;
     pass_blanks(json);
     if (json->expects == NOTHING)
-        return json->at == json->bytes ? HR_JSON_END : wrong(json, "more behind the value");
+        return json->at == json->bytes ? HR_JSON_END : wrong(json, "more text after the value");
     const char close = json->depth && json->open[json->depth - 1] == '{' ? '}' : ']';
     const bool closes = here(json) == close && json->depth;
     switch (json->expects) {

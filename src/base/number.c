@@ -100,25 +100,53 @@ hr_status hr_bytes_parse(const char *text, int64_t *bytes, hr_error *err)
                        text);
     if (!hr_checked_mul(whole, unit, &total) ||
         !hr_checked_add(total, decimals * unit / scale, &total))
-        return hr_fail(err, HR_USAGE, "\"%.40s\" is more than the %lld bytes that can be counted",
-                       text, (long long)INT64_MAX);
+        return hr_fail(err, HR_USAGE, "\"%.40s\" is more than %lld bytes", text,
+                       (long long)INT64_MAX);
     *bytes = total;
     return HR_OK;
 }
 
+const char *hr_count_print(int64_t count, char text[HR_COUNT_BYTES])
+{
+    char digits[24];
+    const uint64_t size = count < 0 ? UINT64_C(0) - (uint64_t)count : (uint64_t)count;
+    const int32_t length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)size);
+    int32_t out = 0;
+    if (count < 0) text[out++] = '-';
+    for (int32_t i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) text[out++] = ',';
+        text[out++] = digits[i];
+    }
+    text[out] = 0;
+    return text;
+}
+
+const char *hr_size_print(int64_t bytes, int64_t largest, char text[HR_COUNT_BYTES])
+{
+    static const struct {
+        const char *name;
+        int64_t bytes, least; /* of the largest size */
+    } sizes[] = { { "GiB", 1 << 30, INT64_C(10) << 30 },
+                  { "MiB", 1 << 20, 1 << 20 },
+                  { "KiB", 1 << 10, 0 } };
+    char whole[HR_COUNT_BYTES];
+    int32_t u = 0;
+    while (u < 2 && largest < sizes[u].least && largest > -sizes[u].least) u++;
+    const double size = (double)bytes / (double)sizes[u].bytes;
+    const int64_t tenths = (int64_t)(10 * (size < 0 ? -size : size) + 0.5);
+    if (bytes && tenths == 0) snprintf(text, HR_COUNT_BYTES, "<0.1 %s", sizes[u].name);
+    else
+        snprintf(text, HR_COUNT_BYTES, "%s%s.%d %s", bytes < 0 ? "-" : "",
+                 hr_count_print(tenths / 10, whole), (int)(tenths % 10), sizes[u].name);
+    return text;
+}
+
 const char *hr_bytes_print(int64_t bytes, char text[64])
 {
-    char digits[24], grouped[32];
-    const int32_t count = snprintf(digits, sizeof digits, "%llu",
-                                   bytes < 0 ? 0ULL - (unsigned long long)bytes
-                                             : (unsigned long long)bytes);
-    int32_t length = 0;
-    for (int32_t i = 0; i < count; i++) {
-        if (i > 0 && (count - i) % 3 == 0) grouped[length++] = ',';
-        grouped[length++] = digits[i];
-    }
-    grouped[length] = 0;
-    snprintf(text, 64, "%s%s byte%s (%.3f GiB)", bytes < 0 ? "-" : "", grouped,
-             bytes == 1 ? "" : "s", (double)bytes / 1073741824.0);
+    char count[HR_COUNT_BYTES], size[HR_COUNT_BYTES];
+    hr_count_print(bytes, count);
+    if (bytes > -1024 && bytes < 1024)
+        snprintf(text, 64, "%s byte%s", count, bytes == 1 || bytes == -1 ? "" : "s");
+    else snprintf(text, 64, "%s bytes (%s)", count, hr_size_print(bytes, bytes, size));
     return text;
 }

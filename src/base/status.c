@@ -22,13 +22,13 @@ const char *hr_status_name(hr_status status)
     switch (status) {
     case HR_OK: return "done";
     case HR_FAILURE: return "failure";
-    case HR_USAGE: return "usage";
+    case HR_USAGE: return "invalid usage";
     case HR_NO_FIT: return "does not fit";
-    case HR_BROKEN: return "promise broken";
-    case HR_CORRUPT: return "corrupt content";
+    case HR_BROKEN: return "plan violated";
+    case HR_CORRUPT: return "invalid or damaged file";
     case HR_DIVERGED: return "diverged";
-    case HR_UNDECIDED: return "undecided in the time given";
-    case HR_INTERRUPTED: return "interrupted and saved";
+    case HR_UNDECIDED: return "time limit reached";
+    case HR_INTERRUPTED: return "interrupted, checkpoint saved";
     }
     return "unknown status";
 }

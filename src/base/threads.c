@@ -34,8 +34,8 @@ hr_status hr_threads_choose(int64_t asked, int32_t *threads, hr_error *err)
 {
     if (asked < 0 || asked > HR_THREADS_MOST)
         return hr_fail(err, HR_USAGE,
-                       "--threads takes a whole number from 0 to %d, 0 for as many as affinity and "
-                       "quota allow; it was given %lld",
+                       "--threads takes an integer from 0 to %d (0: as many as affinity and quota "
+                       "allow); got %lld",
                        HR_THREADS_MOST, (long long)asked);
     *threads = asked ? (int32_t)asked : hr_threads_default();
     return HR_OK;

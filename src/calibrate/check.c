@@ -228,8 +228,8 @@ hr_status hr_calibrate_check(const hr_calibrate_request *request, hr_calibrate_v
     hr_memory memory = { 0 };
     hr_calibrate_verdict made = { .rows = 0 };
     if (request->checks < 1 || request->checks > HR_CALIBRATE_CHECKS_MAX)
-        return hr_fail(err, HR_USAGE, "a check runs 1 to %d recipes, not %d",
-                       HR_CALIBRATE_CHECKS_MAX, request->checks);
+        return hr_fail(err, HR_USAGE, "--recipes takes 1 to %d, not %d", HR_CALIBRATE_CHECKS_MAX,
+                       request->checks);
     const hr_status status = check(request, &memory, &made, err);
     hr_memory_close(&memory);
     if (status == HR_OK) *verdict = made;

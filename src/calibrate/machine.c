@@ -20,7 +20,7 @@ hr_status hr_calibrate_machine(const hr_calibrate_request *request, uint32_t *ma
     const int64_t wanted = hr_cpu_mask_of(request->kernels);
     if (wanted < 0)
         return hr_fail(err, HR_USAGE,
-                       "there are no kernels named \"%.40s\"; there are ref, avx2, avx512, "
+                       "no kernels are named \"%.40s\"; the choices are ref, avx2, avx512, "
                        "avx512bf16 and amx",
                        request->kernels);
     if ((uint32_t)wanted & ~*mask)

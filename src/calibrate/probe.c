@@ -125,7 +125,7 @@ static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threa
                                   2 * sizeof *probe->times);
     probe->executor.program = &probe->compiled.program;
     if (!probe->times)
-        return hr_fail(err, HR_FAILURE, "no room to time %d steps",
+        return hr_fail(err, HR_FAILURE, "out of memory for the timing of %d operations",
                        probe->compiled.program.step_count);
     return hr_executor_place(&probe->region, &probe->executor, err);
 }
@@ -173,7 +173,7 @@ hr_status hr_probe_open(hr_probe *probe, const hr_config *config, int32_t thread
         executor->memory = &probe->memory;
         executor->pool = &probe->pool;
         executor->kernels = &probe->kernels;
-        executor->dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+        executor->dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
         executor->host = host;
         executor->context = probe;
         status = hr_executor_run(executor, hr_program_loop(executor->program, "load"), err);

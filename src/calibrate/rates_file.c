@@ -168,7 +168,7 @@ hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, i
     if (failed) {
         hr_file_abort(&out);
         if (err->status != HR_OK) return err->status;
-        return hr_fail(err, HR_FAILURE, "%s/%s: no memory to write it", directory, name);
+        return hr_fail(err, HR_FAILURE, "%s/%s: out of memory", directory, name);
     }
     return hr_file_commit(&out, err);
 }
@@ -186,7 +186,7 @@ typedef struct {
 static hr_status refuse(const reader *r, const char *what, const char *name)
 {
     return hr_fail(r->err, HR_CORRUPT,
-                   "%s: no calibration of use: %s%s%s; headroom calibrate makes it anew", r->path,
+                   "%s: invalid calibration: %s%s%s; headroom calibrate writes a new one", r->path,
                    what, *name ? " " : "", name);
 }
 
@@ -203,15 +203,15 @@ static hr_status read_rate(const reader *r, const char *op, json_t *object, hr_r
         const int32_t term = call ? HR_NONE : term_of(key);
         if (!call && term == HR_NONE) return refuse(r, "an unknown term of", op);
         const int64_t most = call ? HR_RATE_CALL_PS_MOST : HR_RATE_UNIT_AS_MOST;
-        if (!json_is_integer(value)) return refuse(r, "a rate that is no whole number, of", op);
+        if (!json_is_integer(value)) return refuse(r, "a rate that is not an integer, of", op);
         const int64_t number = json_integer_value(value);
         if (number < 0) return refuse(r, "a negative rate of", op);
-        if (number > most) return refuse(r, "a rate beyond all measure of", op);
+        if (number > most) return refuse(r, "a rate that is too large, of", op);
         if (call) rate->call_ps = number;
         else rate->unit_as[term] = number;
         prices = prices || number > 0;
     }
-    return prices ? HR_OK : refuse(r, "nothing costs time in", op);
+    return prices ? HR_OK : refuse(r, "all rates are zero in", op);
 }
 
 static hr_status read_rates(const reader *r, json_t *all)
@@ -232,12 +232,12 @@ static hr_status read_rates(const reader *r, json_t *all)
 
 static hr_status read_pace(const reader *r, json_t *parts)
 {
-    if (json_array_size(parts) != HR_PACE_PARTS) return refuse(r, "a pace that is none", "");
+    if (json_array_size(parts) != HR_PACE_PARTS) return refuse(r, "invalid pace_us", "");
     for (int32_t i = 0; i < HR_PACE_PARTS; i++) {
         json_t *part = json_array_get(parts, (size_t)i);
         if (!json_is_integer(part) || json_integer_value(part) < 0 ||
             json_integer_value(part) > INT32_MAX)
-            return refuse(r, "a pace that is none", "");
+            return refuse(r, "invalid pace_us", "");
         r->rates->pace_us[i] = (int32_t)json_integer_value(part);
     }
     return HR_OK;
@@ -246,7 +246,7 @@ static hr_status read_pace(const reader *r, json_t *parts)
 static hr_status read_disk(const reader *r, json_t *rate)
 {
     if (!json_is_integer(rate) || json_integer_value(rate) < 0)
-        return refuse(r, "a disk's rate that is none", "");
+        return refuse(r, "invalid disk_bytes_per_second", "");
     r->rates->disk_rate = json_integer_value(rate);
     return HR_OK;
 }
@@ -258,7 +258,7 @@ static hr_status read_text(const char *path, char *text, int64_t *bytes, hr_erro
     if (status != HR_OK) return status;
     if (*bytes > FILE_BYTES_MOST)
         status = hr_fail(err, HR_CORRUPT,
-                         "%s: no calibration of use: it has %lld bytes, %d at most", path,
+                         "%s: invalid calibration: %lld bytes, at most %d are read", path,
                          (long long)*bytes, FILE_BYTES_MOST);
     else status = hr_file_read(file, path, 0, text, *bytes, err);
     hr_file_close(&file);
@@ -288,7 +288,7 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
     hr_status status = read_pace(r, json_object_get(root, "pace_us"));
     if (status == HR_OK) status = read_disk(r, json_object_get(root, "disk_bytes_per_second"));
     if (status != HR_OK) return status;
-    snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated here %.32s", date);
+    snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated on this machine %.32s", date);
     return read_rates(r, all);
 }
 
@@ -301,8 +301,7 @@ static hr_status read_file(const reader *r, const hr_rates_machine *machine, con
     hr_status status = read_text(r->path, text, &bytes, r->err);
     if (status != HR_OK) return status;
     json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &why);
-    status = root ? read_root(r, root, machine, stale, source)
-                  : refuse(r, "it is not JSON:", why.text);
+    status = root ? read_root(r, root, machine, stale, source) : refuse(r, "not JSON:", why.text);
     json_decref(root);
     return status;
 }
@@ -334,10 +333,10 @@ hr_status hr_rates_load(const char *directory, const struct hr_op *const *ops, i
         return HR_OK;
     }
     hr_rates_guess(ops, op_count, cpu_mask, threads, rates);
-    const int written = snprintf(source, HR_RATES_SOURCE_BYTES, "a guess by instruction set (%s)",
-                                 machine.rung);
+    const int written = snprintf(source, HR_RATES_SOURCE_BYTES,
+                                 "estimated from the instruction set (%s)", machine.rung);
     if (stale)
         snprintf(source + written, (size_t)(HR_RATES_SOURCE_BYTES - written),
-                 "; the calibration is of %s and was ignored", stale);
+                 "; the calibration file is from %s and is ignored", stale);
     return HR_OK;
 }

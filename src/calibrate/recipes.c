@@ -145,7 +145,7 @@ void hr_recipe_config(const hr_recipe *recipe, hr_config *config)
     config->model.vocab_size = recipe->vocab_size;
     config->model.dropout = recipe->dropout;
     snprintf(config->data.tokenizer, sizeof config->data.tokenizer, "words");
-    config->train.format = recipe->format;
+    config->train.dtype = recipe->format;
     config->train.seq_len = recipe->seq_len;
     config->train.batch = recipe->batch;
     config->train.steps = 1000;

@@ -54,7 +54,7 @@ static const char *find_types(char *copy, int64_t bytes, types *found)
     hr_json json = hr_json_over_file(copy, bytes);
     hr_json_kind kind = hr_json_next(&json);
     found->count = 0;
-    if (kind != HR_JSON_OBJECT) return json.problem ? json.problem : "it is no object";
+    if (kind != HR_JSON_OBJECT) return json.problem ? json.problem : "not an object";
     while ((kind = hr_json_next(&json)) == HR_JSON_KEY) {
         const bool is_it = hr_json_is(&json, "torch_dtype") || hr_json_is(&json, "dtype");
         kind = hr_json_next(&json);
@@ -75,7 +75,7 @@ static hr_status read_config(const hr_companions *c, const char *path, int64_t *
     hr_status status = hr_file_open(path, &file, bytes, err);
     if (status != HR_OK) return status;
     if (*bytes >= HR_COMPANIONS_BYTES / 2)
-        status = hr_fail(err, HR_CORRUPT, "%.200s: has %lld bytes; %d are the most", path,
+        status = hr_fail(err, HR_CORRUPT, "%.200s: has %lld bytes, the limit is %d", path,
                          (long long)*bytes, HR_COMPANIONS_BYTES / 2 - 1);
     else status = hr_file_read(file, path, 0, text, *bytes, err);
     hr_file_close(&file);
@@ -129,8 +129,7 @@ hr_status hr_companions_check(const hr_companions *c, hr_error *err)
             status = hr_path_join(c->destination, names[i], path, sizeof path, err);
         if (status != HR_OK) return status;
         if (there && hr_file_exists(path))
-            return hr_fail(err, HR_USAGE,
-                           "%.200s: has %s already, which is left as it is; name another folder",
+            return hr_fail(err, HR_USAGE, "%.200s: already has %s; give another folder",
                            c->destination, names[i]);
     }
     return HR_OK;

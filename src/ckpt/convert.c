@@ -122,7 +122,7 @@ static hr_status check_names(const conversion *c)
             snprintf(name, sizeof name, "%s%s", k ? prefixes[k] : "", bare);
             const hr_stored_tensor *other = hr_stored_find(&c->stored, name);
             if (other && other != tensor)
-                return hr_fail(c->err, HR_CORRUPT, "%.200s: %.*s and %.*s would have one name",
+                return hr_fail(c->err, HR_CORRUPT, "%.200s: %.*s and %.*s would get the same name",
                                c->request->source, NAME_SHOWN, tensor->name, NAME_SHOWN,
                                other->name);
         }
@@ -174,7 +174,7 @@ static hr_status place(conversion *c)
         r->file = c->file_count - 1;
         if (c->file_count > HR_STORED_FILES_MAX)
             return hr_fail(c->err, HR_USAGE,
-                           "files of %lld bytes are more than %d; give larger ones",
+                           "--shard-bytes %lld makes more than %d files; give a larger size",
                            (long long)most, HR_STORED_FILES_MAX);
     }
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
@@ -193,7 +193,8 @@ static hr_status check_interrupts(const conversion *c)
 {
     const volatile sig_atomic_t *interrupts = c->request->interrupts;
     if (!interrupts || *interrupts == 0) return HR_OK;
-    return hr_fail(c->err, HR_INTERRUPTED, "interrupted; what was begun in %.200s is removed",
+    return hr_fail(c->err, HR_INTERRUPTED,
+                   "interrupted; the unfinished files in %.200s were removed",
                    c->request->destination);
 }
 
@@ -252,8 +253,7 @@ static hr_status write_tensor(const conversion *c, hr_file_out *out, const row *
         const void *written = changes ? change(c, r, some) : c->piece;
         if (!written)
             return hr_fail(c->err, HR_CORRUPT,
-                           "%.200s: tensor %.*s has elements that are not finite, or too large for "
-                           "%s",
+                           "%.200s: tensor %.*s has values that are NaN, Inf or too large for %s",
                            c->request->source, NAME_SHOWN, r->from->name, r->dtype->name);
         status = hr_file_append(out, written, some * to_bytes, c->err);
         if (status != HR_OK) return status;
@@ -282,7 +282,7 @@ static hr_status put_header(const conversion *c, int32_t file, int64_t *bytes)
     hr_put(&w, "}");
     while ((w.used + LENGTH_BYTES) % ALIGN && !w.cut) hr_put(&w, " ");
     if (w.cut || w.used > HR_STORED_HEADER_BYTES_MAX)
-        return hr_fail(c->err, HR_FAILURE, "the header of file %d finds no room", file + 1);
+        return hr_fail(c->err, HR_FAILURE, "out of memory for the header of file %d", file + 1);
     for (int32_t i = 0; i < LENGTH_BYTES; i++) c->text[i] = (char)((uint64_t)w.used >> (8 * i));
     *bytes = w.used + LENGTH_BYTES;
     return HR_OK;
@@ -333,7 +333,7 @@ static hr_status write_index(const conversion *c)
         hr_put(&w, ": \"%s\"", name);
     }
     hr_put(&w, "\n  }\n}\n");
-    if (w.cut) return hr_fail(c->err, HR_FAILURE, "the index finds no room");
+    if (w.cut) return hr_fail(c->err, HR_FAILURE, "out of memory for the index");
     return write_text(c, hr_stored_index_name, c->text, w.used);
 }
 
@@ -351,7 +351,7 @@ static hr_status check_destination(const conversion *c)
             snprintf(found, sizeof found, "%s", entry->d_name);
     closedir(directory);
     if (!*found) return HR_OK;
-    return hr_fail(c->err, HR_USAGE, "%.200s: has %.100s already; name a folder without weights",
+    return hr_fail(c->err, HR_USAGE, "%.200s: already has %.100s; give a folder without weights",
                    path, found);
 }
 
@@ -360,20 +360,18 @@ static hr_status check_words(conversion *c)
     const char *dtype = c->request->dtype, *prefix = c->request->prefix;
     char name[WORD_BYTES] = "";
     if (!*c->request->source || !*c->request->destination)
-        return hr_fail(c->err, HR_USAGE, "the name of the %s is empty; give a folder",
+        return hr_fail(c->err, HR_USAGE, "the %s path is empty; give a folder",
                        *c->request->source ? "destination" : "source");
     for (size_t i = 0; dtype && i < sizeof name - 1 && dtype[i]; i++)
         name[i] = (char)(dtype[i] >= 'a' && dtype[i] <= 'z' ? dtype[i] - 'a' + 'A' : dtype[i]);
     c->dtype = dtype ? hr_stored_dtype_find(name) : NULL;
     if (dtype && (!c->dtype || c->dtype->kind == HR_STORED_OTHER))
-        return hr_fail(c->err, HR_USAGE, "a dtype is f32, f16 or bf16; it was given \"%.40s\"",
-                       dtype);
+        return hr_fail(c->err, HR_USAGE, "--dtype takes f32, f16 or bf16; got \"%.40s\"", dtype);
     bool known = !prefix;
     for (int32_t i = 0; i < PREFIXES && !known; i++) known = !strcmp(prefix, prefixes[i]);
     if (known) return HR_OK;
     return hr_fail(c->err, HR_USAGE,
-                   "a prefix is none, model., transformer. or gpt_neox.; it was given \"%.40s\"",
-                   prefix);
+                   "--prefix takes none, model., transformer. or gpt_neox.; got \"%.40s\"", prefix);
 }
 
 static hr_status take_room(conversion *c, hr_region *region)
@@ -386,7 +384,7 @@ static hr_status take_room(conversion *c, hr_region *region)
     c->text_bytes = (region->bytes - hr_round_up(region->used, ALIGN)) / ALIGN * ALIGN;
     c->text = hr_region_take(region, hr_max(c->text_bytes, 0), 1);
     if (c->rows && c->file_bytes && c->piece && c->wide && c->half && c->text) return HR_OK;
-    return hr_fail(c->err, HR_FAILURE, "%.200s: its tensors find no room", c->request->source);
+    return hr_fail(c->err, HR_FAILURE, "%.200s: out of memory for its tensors", c->request->source);
 }
 
 static hr_status write_all(conversion *c)

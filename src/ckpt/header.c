@@ -44,8 +44,9 @@ static hr_status read_dtype(const hr_opening *o, hr_json *json, hr_stored_tensor
     if (hr_json_next(json) != HR_JSON_STRING) return wrong_header(o, json);
     tensor->dtype = hr_stored_dtype_find(json->value);
     if (tensor->dtype) return HR_OK;
-    if (!hr_opening_is_plain(json->value)) return wrong_tensor(o, tensor, "its dtype is no word");
-    snprintf(what, sizeof what, "\"%.40s\" is no dtype that is known", json->value);
+    if (!hr_opening_is_plain(json->value))
+        return wrong_tensor(o, tensor, "its dtype is not a string");
+    snprintf(what, sizeof what, "unknown dtype \"%.40s\"", json->value);
     return wrong_tensor(o, tensor, what);
 }
 
@@ -65,7 +66,7 @@ static hr_status read_numbers(const hr_opening *o, hr_json *json, hr_stored_tens
         if (kind == HR_JSON_NUMBER && hr_json_integer(json, &numbers[*count]) &&
             numbers[*count] >= 0)
             continue;
-        snprintf(what, sizeof what, "its %s needs whole numbers that are not negative", key);
+        snprintf(what, sizeof what, "its %s needs non-negative integers", key);
         return wrong_tensor(o, tensor, what);
     }
     return HR_OK;
@@ -84,7 +85,7 @@ static hr_status check_size(const hr_opening *o, const hr_stored_tensor *tensor,
         fits = hr_checked_mul(bits, tensor->dims[i], &bits);
     if (!fits || bits % 8) {
         snprintf(what, sizeof what, "its shape %s of %s %s", shape, tensor->dtype->name,
-                 fits ? "does not come to whole bytes" : "has more bytes than can be counted");
+                 fits ? "is not a whole number of bytes" : "is too large");
         return wrong_tensor(o, tensor, what);
     }
     if (begin <= end && end - begin == bits / 8) return HR_OK;
@@ -112,7 +113,7 @@ static hr_status read_tensor(hr_opening *o, hr_json *json, hr_stored_tensor *ten
         if (!key || (seen & key)) {
             snprintf(what, sizeof what, "the key \"%.40s\" %s",
                      hr_opening_is_plain(json->value) ? json->value : "?",
-                     key ? "is there twice" : "is not the format's");
+                     key ? "occurs twice" : "is not part of the format");
             return wrong_tensor(o, tensor, what);
         }
         seen |= key;
@@ -125,7 +126,7 @@ static hr_status read_tensor(hr_opening *o, hr_json *json, hr_stored_tensor *ten
     }
     if (kind != HR_JSON_CLOSE) return wrong_header(o, json);
     if (seen != ALL || count != 2)
-        return wrong_tensor(o, tensor, "it needs dtype, shape and two data_offsets");
+        return wrong_tensor(o, tensor, "dtype, shape or data_offsets is missing");
     tensor->offset = offsets[0];
     tensor->bytes = offsets[1] - offsets[0];
     return check_size(o, tensor, offsets[0], offsets[1]);
@@ -185,12 +186,13 @@ static hr_status check_length(const hr_opening *o, const hr_stored_file *file,
     uint64_t bytes = 0;
     for (int32_t i = HR_STORED_LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | length[i];
     if (bytes > HR_STORED_HEADER_BYTES_MAX)
-        return hr_fail(
-            o->err, HR_CORRUPT, "%s: says that its header has %llu bytes; %d is the most",
-            hr_opening_shown(o->place), (unsigned long long)bytes, HR_STORED_HEADER_BYTES_MAX);
+        return hr_fail(o->err, HR_CORRUPT, "%s: its header has %llu bytes, the limit is %d",
+                       hr_opening_shown(o->place), (unsigned long long)bytes,
+                       HR_STORED_HEADER_BYTES_MAX);
     if ((int64_t)bytes > file->bytes - HR_STORED_LENGTH_BYTES)
         return hr_fail(o->err, HR_CORRUPT,
-                       "%s: its header ends at byte %lld, the file at %lld: it is cut short",
+                       "%s: its header ends at byte %lld, the file at byte %lld: the file is "
+                       "truncated",
                        hr_opening_shown(o->place), (long long)bytes + HR_STORED_LENGTH_BYTES,
                        (long long)file->bytes);
     *text_bytes = (int64_t)bytes;
@@ -202,9 +204,7 @@ hr_status hr_opening_load_header(hr_opening *o, int32_t index)
     hr_stored_file *file = &o->stored->files[index];
     uint8_t length[HR_STORED_LENGTH_BYTES];
     if (file->bytes < HR_STORED_LENGTH_BYTES)
-        return hr_fail(o->err, HR_CORRUPT,
-                       "%s: has %lld bytes, and a safetensors file begins with the %d of its "
-                       "header's length",
+        return hr_fail(o->err, HR_CORRUPT, "%s: has %lld bytes, a safetensors file has at least %d",
                        hr_opening_shown(o->place), (long long)file->bytes, HR_STORED_LENGTH_BYTES);
     hr_status status = hr_file_read(file->file, o->place, 0, length, HR_STORED_LENGTH_BYTES,
                                     o->err);

@@ -27,7 +27,7 @@ static hr_status find_shard(hr_opening *o, const char *name, int32_t *file)
         }
     if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, "..") ||
         !hr_opening_is_plain(name) || strlen(name) >= HR_NAME_BYTES)
-        return hr_fail(o->err, HR_CORRUPT, "%s: names a shard that is no file's name in its folder",
+        return hr_fail(o->err, HR_CORRUPT, "%s: names a shard that is not a file name",
                        hr_opening_shown(o->place));
     if (stored->file_count == HR_STORED_FILES_MAX)
         return hr_fail(o->err, HR_CORRUPT, "%s: names more than %d shards",
@@ -107,7 +107,7 @@ hr_status hr_opening_open_index(hr_opening *o)
     if (status != HR_OK) return status;
     char *text = NULL;
     if (bytes > HR_STORED_HEADER_BYTES_MAX)
-        status = hr_fail(o->err, HR_CORRUPT, "%s: has %lld bytes; %d is the most",
+        status = hr_fail(o->err, HR_CORRUPT, "%s: has %lld bytes, the limit is %d",
                          hr_opening_shown(o->place), (long long)bytes, HR_STORED_HEADER_BYTES_MAX);
     else if (!(text = hr_region_take(o->region, bytes + 1, 1))) status = hr_opening_no_room(o);
     else status = hr_file_read(file, o->place, 0, text, bytes, o->err);

@@ -263,24 +263,22 @@ hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text, 
     reading r = { .manifest = manifest, .json = hr_json_over(text, bytes), .version = -1 };
     memset(manifest, 0, sizeof *manifest);
     if (!is_whole(text, bytes))
-        return hr_fail(err, HR_CORRUPT,
-                       "%s: is no whole manifest: its hash is not that of its text", path);
+        return hr_fail(err, HR_CORRUPT, "%s: damaged manifest: its hash does not match", path);
     if (!read_all(&r) || r.version < 0)
-        return hr_fail(err, HR_CORRUPT, "%s: is no manifest of a checkpoint", path);
+        return hr_fail(err, HR_CORRUPT, "%s: not a checkpoint manifest", path);
     if (r.version == 1)
         return hr_fail(err, HR_USAGE,
-                       "%s: is of version 1, whose runs have another random generator: dropout and "
-                       "the order of the text would change in the middle of the run. Resume it "
-                       "with the release that wrote it, or start a new run from its weights: type "
+                       "%s: has version 1, whose runs drew random numbers from another generator: "
+                       "dropout and the data order would change within the run. Resume it with the "
+                       "release that wrote it, or start a new run from its weights: use "
                        "model.from=DIR and another --out",
                        path);
     if (r.version != HR_MANIFEST_VERSION)
-        return hr_fail(
-            err, HR_USAGE,
-            "%s: is of version %lld, and this program reads version %d: take the program "
-            "that wrote it, or another folder",
-            path, (long long)r.version, HR_MANIFEST_VERSION);
+        return hr_fail(err, HR_USAGE,
+                       "%s: has version %lld, this program reads version %d: use the program that "
+                       "wrote it, or another folder",
+                       path, (long long)r.version, HR_MANIFEST_VERSION);
     if (r.seen == (1u << ROW_COUNT) - 1 && r.has_levels && r.has_files && is_sane(&manifest->state))
         return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: has no whole state", path);
+    return hr_fail(err, HR_CORRUPT, "%s: its run state is incomplete", path);
 }

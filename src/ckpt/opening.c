@@ -25,7 +25,7 @@ hr_status hr_opening_place(hr_opening *o, int32_t index)
 
 hr_status hr_opening_no_room(const hr_opening *o)
 {
-    return hr_fail(o->err, HR_FAILURE, "%s: the table of its tensors finds no room",
+    return hr_fail(o->err, HR_FAILURE, "%s: out of memory for its tensors",
                    hr_opening_shown(o->stored->path));
 }
 
@@ -51,6 +51,6 @@ hr_status hr_opening_not_json(const hr_opening *o, const hr_json *json, const ch
     if (json->problem)
         return hr_fail(o->err, HR_CORRUPT, "%s: %s, byte %lld: not JSON: %s",
                        hr_opening_shown(o->place), what, (long long)(at + json->at), json->problem);
-    return hr_fail(o->err, HR_CORRUPT, "%s: %s, byte %lld: another kind of value is needed there",
+    return hr_fail(o->err, HR_CORRUPT, "%s: %s, byte %lld: wrong type of value",
                    hr_opening_shown(o->place), what, (long long)(at + json->at));
 }

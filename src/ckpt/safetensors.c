@@ -52,22 +52,23 @@ static hr_status check_layout(hr_opening *o, const int32_t *by_offset)
         for (; row < stored->tensor_count && stored->tensors[by_offset[row]].file == f; row++) {
             const hr_stored_tensor *tensor = &stored->tensors[by_offset[row]];
             if (tensor->offset != at)
-                return hr_fail(o->err, HR_CORRUPT,
-                               "%s: tensor %.*s begins at data byte %lld, and %.*s ends at %lld: "
-                               "%s",
-                               hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, tensor->name,
-                               (long long)tensor->offset, HR_STORED_NAME_SHOWN, before,
-                               (long long)at,
-                               tensor->offset < at ? "they overlap" : "there is a hole");
+                return hr_fail(
+                    o->err, HR_CORRUPT,
+                    "%s: tensor %.*s begins at data byte %lld, and %.*s ends at %lld: "
+                    "%s",
+                    hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, tensor->name,
+                    (long long)tensor->offset, HR_STORED_NAME_SHOWN, before, (long long)at,
+                    tensor->offset < at ? "they overlap" : "there is a gap between them");
             at += tensor->bytes;
             before = tensor->name;
         }
         if (at != file->bytes - file->data_offset)
-            return hr_fail(
-                o->err, HR_CORRUPT, "%s: its tensors end at data byte %lld, the file at %lld: %s",
-                hr_opening_shown(o->place), (long long)at,
-                (long long)(file->bytes - file->data_offset),
-                at < file->bytes - file->data_offset ? "bytes are left over" : "it is cut short");
+            return hr_fail(o->err, HR_CORRUPT,
+                           "%s: its tensors end at data byte %lld, the file at %lld: %s",
+                           hr_opening_shown(o->place), (long long)at,
+                           (long long)(file->bytes - file->data_offset),
+                           at < file->bytes - file->data_offset ? "there are bytes after them"
+                                                                : "the file is truncated");
     }
     return HR_OK;
 }
@@ -85,7 +86,7 @@ static hr_status check_names(hr_opening *o)
         if (a->file == b->file)
             return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s twice",
                            hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, a->name);
-        return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s, and %s has it too",
+        return hr_fail(o->err, HR_CORRUPT, "%s: has tensor %.*s, which %s has too",
                        hr_opening_shown(o->place), HR_STORED_NAME_SHOWN, a->name,
                        hr_opening_shown(stored->files[b->file].name));
     }
@@ -201,7 +202,7 @@ static hr_status open_shards(hr_opening *o)
         hr_stored_file *file = &stored->files[i];
         status = hr_opening_place(o, i);
         if (status == HR_OK && stored->sharded && !hr_file_exists(o->place))
-            return hr_fail(o->err, HR_USAGE, "%s: there is no such file, and %s names it",
+            return hr_fail(o->err, HR_USAGE, "%s: no such file, but %s names it",
                            hr_opening_shown(o->place), hr_stored_index_name);
         if (status == HR_OK) status = hr_file_open(o->place, &file->file, &file->bytes, o->err);
         if (status == HR_OK) status = hr_opening_load_header(o, i);
@@ -219,7 +220,7 @@ static hr_status open_all(hr_opening *o, const char *path)
     char *kept = hr_region_take(o->region, (int64_t)strlen(path) + 1, 1);
     stored->files = hr_region_take(o->region, HR_STORED_FILES_MAX, sizeof *stored->files);
     if (!kept || !stored->files)
-        return hr_fail(o->err, HR_FAILURE, "%s: the table of its files finds no room",
+        return hr_fail(o->err, HR_FAILURE, "%s: out of memory for its files",
                        hr_opening_shown(path));
     stored->path = strcpy(kept, path);
     hr_status status = HR_OK;

@@ -96,9 +96,7 @@ static hr_status open_file(const char *place, const char *name, int more, int *f
     const int code = errno;
     hr_file_close(&directory);
     if (*file < 0 && code == ELOOP)
-        return hr_fail(err, HR_CORRUPT,
-                       "%s/%s: is a symbolic link, and files of a checkpoint are "
-                       "files",
+        return hr_fail(err, HR_CORRUPT, "%s/%s: is a symbolic link; checkpoints have regular files",
                        place, name);
     if (*file < 0)
         return hr_fail(err, code == EINVAL && more ? HR_UNDECIDED : unread(code),
@@ -108,7 +106,7 @@ static hr_status open_file(const char *place, const char *name, int more, int *f
         return HR_OK;
     }
     hr_file_close(file);
-    return hr_fail(err, HR_CORRUPT, "%s/%s: is no file", place, name);
+    return hr_fail(err, HR_CORRUPT, "%s/%s: is not a regular file", place, name);
 }
 
 hr_status hr_shelf_read(const char *shelf, int64_t step, char *text, hr_manifest *manifest,
@@ -122,7 +120,7 @@ hr_status hr_shelf_read(const char *shelf, int64_t step, char *text, hr_manifest
     if (status == HR_OK) status = open_file(place, hr_manifest_name, 0, &file, &bytes, err);
     if (status != HR_OK) return status;
     if (bytes > HR_MANIFEST_BYTES)
-        status = hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, and a manifest at most %d", path,
+        status = hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, a manifest has at most %d", path,
                          (long long)bytes, HR_MANIFEST_BYTES);
     if (status == HR_OK) status = hr_file_read(file, path, 0, text, bytes, err);
     hr_file_close(&file);
@@ -149,7 +147,7 @@ static hr_status hash_file(verifying *v, int file, const char *path, int64_t byt
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
             return hr_fail(err, unread(errno), "%s: cannot be read: %s", path, hr_reason(errno));
-        if (got == 0) return hr_fail(err, HR_CORRUPT, "%s: became shorter", path);
+        if (got == 0) return hr_fail(err, HR_CORRUPT, "%s: was truncated while it was read", path);
         hr_hash_add(hash, reader->memory, hr_min(got, bytes - at));
         at += got;
         v->done += got;
@@ -175,13 +173,13 @@ static hr_status verify_file(verifying *v, const char *place, const hr_manifest_
     }
     if (status != HR_OK) return status;
     if (bytes != named->bytes)
-        status = hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, and its manifest says %lld", path,
+        status = hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, its manifest says %lld", path,
                          (long long)bytes, (long long)named->bytes);
     if (status == HR_OK) status = hash_file(v, file, path, bytes, &hash, err);
     hr_file_close(&file);
     if (status != HR_OK || !strcmp(hr_hash_print(&hash, digits), named->hash)) return status;
-    return hr_fail(err, HR_CORRUPT, "%s: is damaged: its hash is %s, and its manifest says %s",
-                   path, digits, named->hash);
+    return hr_fail(err, HR_CORRUPT, "%s: damaged: its hash is %s, its manifest says %s", path,
+                   digits, named->hash);
 }
 
 hr_status hr_shelf_verify(const char *place, const hr_manifest *manifest,
@@ -295,7 +293,7 @@ static hr_status refuse_lock(const char *out, int lock, hr_error *err)
     holder[hr_max(got, 0)] = 0;
     holder[strcspn(holder, "\n")] = 0;
     return hr_fail(err, HR_USAGE,
-                   "%s: another run (process %s) is training into it; wait for its end, or give "
+                   "%s: another run (process %s) writes to it; wait until it ends, or give "
                    "another --out",
                    out, *holder ? holder : "unknown");
 }
@@ -326,7 +324,8 @@ hr_status hr_shelf_lock(const char *out, int *lock, hr_error *err)
     if (status != HR_OK) return status;
     *lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (*lock < 0)
-        return hr_fail(err, HR_FAILURE, "%s: the lock cannot be made: %s", path, hr_reason(errno));
+        return hr_fail(err, HR_FAILURE, "%s: the lock file cannot be created: %s", path,
+                       hr_reason(errno));
     if (flock(*lock, LOCK_EX | LOCK_NB) != 0) {
         const int code = errno;
         const hr_status refused = code == EWOULDBLOCK

@@ -26,15 +26,15 @@ static hr_status take_tensor(hr_token_rows *rows, const hr_stored *stored, const
     const char *dtype = tensor->dtype->name;
     const bool wide = !strcmp(dtype, "I64");
     if (!wide && strcmp(dtype, "I32") != 0)
-        return hr_fail(err, HR_CORRUPT, "%.*s: %s is of type %s; it has to be I64 or I32",
-                       NAME_SHOWN, rows->path, name, dtype);
+        return hr_fail(err, HR_CORRUPT, "%.*s: %s has dtype %s; it must be I64 or I32", NAME_SHOWN,
+                       rows->path, name, dtype);
     hr_stored_shape(tensor, shape, (int64_t)sizeof shape);
     if (tensor->rank != 2 || tensor->bytes == 0)
         return hr_fail(err, HR_CORRUPT,
-                       "%.*s: %s has shape %s; it has to be [rows, tokens], one at least",
+                       "%.*s: %s has shape %s; it must be [rows, tokens], at least one row",
                        NAME_SHOWN, rows->path, name, shape);
     if (rows->rows && (tensor->dims[0] != rows->rows || tensor->dims[1] != rows->length))
-        return hr_fail(err, HR_CORRUPT, "%.*s: %s has shape %s, and input_ids [%lld, %lld]",
+        return hr_fail(err, HR_CORRUPT, "%.*s: %s has shape %s, input_ids has [%lld, %lld]",
                        NAME_SHOWN, rows->path, name, shape, (long long)rows->rows,
                        (long long)rows->length);
     *numbers = (hr_token_numbers){ name, tensor->offset, wide ? 8 : 4 };
@@ -73,8 +73,7 @@ hr_status hr_token_rows_open(hr_token_rows *rows, const char *path, hr_error *er
     hr_region region = hr_region_over(scratch, sizeof scratch);
     if (hr_stored_text_bytes(path) > HR_TOKEN_ROWS_HEADER_MOST)
         return hr_fail(err, HR_CORRUPT,
-                       "%.*s: has a header of more than %d bytes; keep input_ids and labels alone "
-                       "in it",
+                       "%.*s: its header has more than %d bytes; keep only input_ids and labels",
                        NAME_SHOWN, path, HR_TOKEN_ROWS_HEADER_MOST);
     return open_in(rows, path, true, &region, err);
 }
@@ -184,10 +183,11 @@ hr_status hr_token_rows_check(const hr_token_rows *rows, const volatile sig_atom
         return hr_fail(err, HR_CORRUPT, "%.*s: all %lld labels are -100: there is nothing to learn",
                        NAME_SHOWN, rows->path, (long long)numbers);
     if (related.repeat && !related.is_next)
-        return hr_fail(err, HR_CORRUPT,
-                       "%.*s: labels repeat input_ids; each has to be the token after its own: "
-                       "move them by one",
-                       NAME_SHOWN, rows->path);
+        return hr_fail(
+            err, HR_CORRUPT,
+            "%.*s: labels equal input_ids; each label must be the next token: shift them "
+            "by one",
+            NAME_SHOWN, rows->path);
     *facts = (hr_token_rows_facts){ counted };
     return HR_OK;
 }

@@ -254,8 +254,8 @@ hr_status hr_weights_append(hr_weights_out *out, int32_t param, const float *val
                             hr_error *err)
 {
     if (all_finite(values, count)) return append(out, values, count * (int64_t)sizeof *values, err);
-    return hr_fail(err, HR_DIVERGED, "%s: %s has elements that are not finite",
-                   hr_kept_name(out->kept), out->program->params[param].external_name);
+    return hr_fail(err, HR_DIVERGED, "%s: %s has NaN or Inf values", hr_kept_name(out->kept),
+                   out->program->params[param].external_name);
 }
 
 hr_status hr_weights_add(hr_weights_out *out, int32_t index, const void *values, void *staging,

@@ -50,8 +50,7 @@ int64_t hr_weights_in_scratch_bytes(const char *path)
 
 hr_status hr_weights_in_check(const char *path, hr_error *err)
 {
-    if (!hr_file_is_directory(path))
-        return hr_fail(err, HR_USAGE, "%s: there is no such folder", path);
+    if (!hr_file_is_directory(path)) return hr_fail(err, HR_USAGE, "%s: no such folder", path);
     return hr_stored_check(path, err);
 }
 
@@ -84,8 +83,8 @@ static hr_status find(const hr_stored *stored, const char *path, const char *wan
         const hr_stored_tensor *tensor = hr_stored_find(stored, name);
         if (!tensor) continue;
         if (*found)
-            return hr_fail(err, HR_CORRUPT, "%s: has both %s and %s: which is meant?", shown(path),
-                           (*found)->name, tensor->name);
+            return hr_fail(err, HR_CORRUPT, "%s: has both %s and %s: remove one of them",
+                           shown(path), (*found)->name, tensor->name);
         *found = tensor;
     }
     if (*found) return HR_OK;
@@ -126,7 +125,7 @@ static hr_status check_shape(const char *path, const hr_param *param,
     const bool same = tensor->rank == expected.rank && tensor->dims[0] == expected.dims[0] &&
                       (vector || tensor->dims[1] == expected.dims[1]);
     if (!same)
-        return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s, and config.json makes it %s",
+        return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is %s, config.json implies %s",
                        shown(path), NAME_SHOWN, tensor->name,
                        hr_stored_shape(tensor, is, sizeof is),
                        hr_stored_shape(&expected, needed, sizeof needed));
@@ -166,13 +165,13 @@ static hr_status check_copy(const hr_weights_in *in, const hr_stored *stored,
     if (status != HR_OK) return status;
     if (head->dtype != table->dtype)
         return hr_fail(
-            err, HR_CORRUPT, "%s: tensor %s is %s, and %s, which config.json makes the head, is %s",
+            err, HR_CORRUPT, "%s: tensor %s is %s, but %s, the head by config.json, is %s",
             shown(in->path), head->name, head->dtype->name, table->name, table->dtype->name);
     status = compare_bytes(stored, head, table, &same, err);
     if (status != HR_OK || same) return status;
     return hr_fail(err, HR_CORRUPT,
-                   "%s: config.json says that the head is the table, and tensors %s and %s differ; "
-                   "\"tie_word_embeddings\": false there would take both",
+                   "%s: config.json ties the embeddings, but tensors %s and %s differ; set "
+                   "\"tie_word_embeddings\": false to load both",
                    shown(in->path), head->name, table->name);
 }
 
@@ -184,8 +183,8 @@ static hr_status check_other(const hr_weights_in *in, const hr_stored *stored,
     const bool ties = in->program->param_count && in->program->params[0].external_transposed;
     if (is_buffer(tensor->name)) return HR_OK;
     if (ties && is_head(tensor->name)) return check_copy(in, stored, tensor, err);
-    return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s is none of this model's", shown(in->path),
-                   NAME_SHOWN, tensor->name);
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %.*s does not belong to this model",
+                   shown(in->path), NAME_SHOWN, tensor->name);
 }
 
 static hr_status find_all(hr_weights_in *in, const hr_stored *stored, uint8_t *used, hr_error *err)
@@ -216,7 +215,8 @@ hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const
     in->sources = hr_region_take(kept, program->param_count, sizeof *in->sources);
     in->files = hr_region_take(kept, HR_STORED_FILES_MAX, sizeof *in->files);
     if (!used || !in->sources || !in->files)
-        status = hr_fail(err, HR_FAILURE, "%s: no room for the table of weights", shown(path));
+        status = hr_fail(err, HR_FAILURE, "%s: out of memory for the table of weights",
+                         shown(path));
     else status = find_all(in, &stored, used, err);
     for (int32_t f = 0; status == HR_OK && f < stored.file_count; f++) {
         in->files[in->file_count++] = stored.files[f].file; /* from here on ours to close */
@@ -237,7 +237,7 @@ static hr_status compare_header(int file, const char *path, const char *header, 
         const hr_status status = hr_file_read(file, path, at, piece, part, err);
         if (status != HR_OK) return status;
         if (memcmp(piece, header + at, (size_t)part))
-            return hr_fail(err, HR_CORRUPT, "%s: is of another model, or of another program",
+            return hr_fail(err, HR_CORRUPT, "%s: belongs to another model or program version",
                            shown(path));
     }
     return HR_OK;
@@ -259,7 +259,7 @@ hr_status hr_weights_in_open_kept(hr_weights_in *in, const hr_program *program, 
     if (status != HR_OK) return status;
     in->file_count = 1;
     if (file_bytes != all_bytes)
-        return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, and %lld are needed", shown(path),
+        return hr_fail(err, HR_CORRUPT, "%s: has %lld bytes, %lld are needed", shown(path),
                        (long long)file_bytes, (long long)all_bytes);
     for (int32_t p = 0; p < program->param_count; p++) {
         in->sources[p] = (hr_weights_source){ offset, 0, HR_STORED_F32 };
@@ -327,6 +327,6 @@ hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t pie
                                           count * row_bytes, err);
     if (status != HR_OK) return status;
     if (hr_unpack_take(&unpack, first, count, place)) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: tensor %s has elements that are not finite",
-                   shown(in->path), in->program->params[param].external_name);
+    return hr_fail(err, HR_CORRUPT, "%s: tensor %s has NaN or Inf values", shown(in->path),
+                   in->program->params[param].external_name);
 }

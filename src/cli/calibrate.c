@@ -25,8 +25,8 @@ static hr_status read_integer(const char *text, const char *name, int32_t most, 
         *value = (int32_t)number;
         return HR_OK;
     }
-    return hr_fail(err, HR_USAGE, "--%s takes a whole number from 1 to %d; it was given \"%.40s\"",
-                   name, most, text);
+    return hr_fail(err, HR_USAGE, "--%s takes an integer from 1 to %d; got \"%.40s\"", name, most,
+                   text);
 }
 
 typedef struct {
@@ -49,7 +49,7 @@ static const char *why_not(const hr_calibrate_row *row)
 {
     if (row->counts) return "";
     if (row->speed < 0.9) return " slower";
-    return row->speed > 1.1 ? " quicker" : " unsteady";
+    return row->speed > 1.1 ? " faster" : " unsteady";
 }
 
 static void show_row(void *context, const hr_calibrate_row *row)
@@ -65,8 +65,8 @@ static void show_row(void *context, const hr_calibrate_row *row)
         return;
     }
     if (s->printed++ == 0)
-        printf("%-66s %10s %10s %10s %8s %6s\n", "recipe (* shapes that calibration never ran)",
-               "predicted", "measured", "by clock", "error", "speed");
+        printf("%-66s %10s %10s %10s %8s %6s\n", "recipe (*: shapes not in the calibration)",
+               "predicted", "measured", "wall time", "error", "speed");
     printf("%c %-64s %7.2f ms %7.2f ms %7.2f ms %+6.1f %% %5.2f%s\n", row->unseen ? '*' : ' ',
            row->recipe, 1e3 * row->predicted_seconds, 1e3 * row->measured_seconds,
            1e3 * row->wall_seconds, 100 * row->error, row->speed, why_not(row));
@@ -94,18 +94,21 @@ static int calibrate(const hr_calibrate_request *request, bool json)
             report.fork_join, "disk_bytes_per_second", report.disk));
         return HR_OK;
     }
-    printf("calibrated %d thread%s, %s kernels: %d of %d recipes, %d different calls, %.1f s\n",
+    printf("calibrated with %d thread%s, %s kernels: %d of %d recipes, %d distinct "
+           "kernel calls, %.1f s\n",
            report.threads, report.threads == 1 ? "" : "s", report.rung, report.recipes,
            report.recipes + report.left_out, report.calls, report.seconds);
     if (report.left_out > 0)
-        printf("  no time     for %d recipes; on a quieter machine there is\n", report.left_out);
-    printf("  products    fp32 %.0f, bf16 %.0f GFLOP/s at best\n", 1e-9 * report.products[0],
+        printf("  skipped     %d recipes for lack of time; run it on an idle machine\n",
+               report.left_out);
+    printf("  matmul      fp32 %.0f, bf16 %.0f GFLOP/s at best\n", 1e-9 * report.products[0],
            1e-9 * report.products[1]);
-    if (report.memory > 0) printf("  updates     %.1f GB/s of memory\n", 1e-9 * report.memory);
+    if (report.memory > 0)
+        printf("  optimizer   %.1f GB/s of memory bandwidth\n", 1e-9 * report.memory);
     printf("  fork-join   %.2f us\n", 1e6 * report.fork_join);
-    printf("  disk        %.0f MB/s, written and flushed\n", 1e-6 * report.disk);
-    printf("  prices      off by %.1f %% (median), %.1f %% (9 of 10 calls are nearer)\n",
-           100 * report.error_median, 100 * report.error_high);
+    printf("  disk        %.0f MB/s, write and fsync\n", 1e-6 * report.disk);
+    printf("  fit error   %.1f %% median, %.1f %% 90th percentile\n", 100 * report.error_median,
+           100 * report.error_high);
     printf("  written     %s\n", report.file);
     return HR_OK;
 }
@@ -126,20 +129,20 @@ static int check(const hr_calibrate_request *request, screen *s)
                              verdict.counted_high, "rows", s->rows));
         return HR_OK;
     }
-    printf("prices: %s\n", verdict.source);
-    printf("error of all %d recipes: median %.1f %%, 90th percentile %.1f %%\n", verdict.rows,
-           100 * verdict.error_median, 100 * verdict.error_high);
+    printf("speed model: %s\n", verdict.source);
+    printf("prediction error of all %d recipes: median %.1f %%, 90th percentile %.1f "
+           "%%\n",
+           verdict.rows, 100 * verdict.error_median, 100 * verdict.error_high);
     if (verdict.counted == 0)
-        printf("no row counts: the machine was slower, quicker or unsteady in every one\n");
+        printf("no row counts: the machine was slower, faster or unsteady in every one\n");
     else if (verdict.counted < verdict.rows)
-        printf("error of the %d that count, the machine being as it was at the calibration: median "
-               "%.1f %%, 90th percentile %.1f %%\n",
+        printf("prediction error of the %d rows at the machine speed of the calibration: "
+               "median %.1f %%, 90th percentile %.1f %%\n",
                verdict.counted, 100 * verdict.counted_median, 100 * verdict.counted_high);
     if (verdict.speed < 0.9 || verdict.speed > 1.1)
-        printf(
-            "the machine runs at %.2f of its speed at the calibration: these rows say more about "
-            "it than about the prices; headroom calibrate measures it as it is now\n",
-            verdict.speed);
+        printf("the machine now runs at %.2f of its speed during calibration, so these "
+               "errors are not those of the speed model; run headroom calibrate again\n",
+               verdict.speed);
     return HR_OK;
 }
 
@@ -167,9 +170,9 @@ int hr_cli_calibrate(const hr_cli_arguments *arguments)
         hr_cli_cache_directory(directory, sizeof directory, &err) != HR_OK)
         return hr_cli_fail(&err);
     if (!checks && !*directory) {
-        (void)hr_fail(
-            &err, HR_USAGE,
-            "neither XDG_CACHE_HOME nor HOME says where to keep the prices; set one of them");
+        (void)hr_fail(&err, HR_USAGE,
+                      "XDG_CACHE_HOME and HOME are not set: there is no place for the calibration; "
+                      "set one of them");
         return hr_cli_fail(&err);
     }
     strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &today));

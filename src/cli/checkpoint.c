@@ -43,16 +43,17 @@ static void add(screen *s, const hr_checkpoint *c)
 static void print(screen *s, const hr_checkpoint *c)
 {
     char valid[32] = "-", loss[32] = "-";
-    if (!s->told++) printf("%10s %15s %15s %9s %9s\n", "step", "tokens", "bytes", "loss", "valid");
+    if (!s->told++)
+        printf("%12s %17s %17s %11s %11s\n", "step", "tokens", "bytes", "train loss", "valid loss");
     if (c->problem) {
-        printf("%10lld damaged: %s\n", (long long)c->step, c->problem);
+        printf("%12s  damaged: %s\n", hr_cli_count(c->step), c->problem);
         return;
     }
     if (isfinite(c->valid_loss)) snprintf(valid, sizeof valid, "%.4f", c->valid_loss);
     if (isfinite(c->last_loss)) snprintf(loss, sizeof loss, "%.4f", c->last_loss);
-    printf("%10lld %15lld %15lld %9s %9s%s%s\n", (long long)c->step, (long long)c->tokens,
-           (long long)c->bytes, loss, valid, c->is_best ? "  best" : "",
-           s->thorough ? "  whole" : "");
+    printf("%12s %17s %17s %11s %11s%s%s\n", hr_cli_count(c->step), hr_cli_count(c->tokens),
+           hr_cli_count(c->bytes), loss, valid, c->is_best ? "  best" : "",
+           s->thorough ? "  intact" : "");
 }
 
 static void show(void *context, const hr_checkpoint *checkpoint)
@@ -67,8 +68,7 @@ static void show_reading(void *context, int64_t bytes_done, int64_t bytes_total)
 {
     screen *s = context;
     char text[HR_PROGRESS_BYTES];
-    snprintf(text, sizeof text, "reading: %.0f of %.0f MB", (double)bytes_done / 1e6,
-             (double)bytes_total / 1e6);
+    hr_cli_progress_text("reading", bytes_done, bytes_total, text);
     hr_progress_note(&s->progress, text, hr_cli_now_ns());
 }
 

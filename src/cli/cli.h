@@ -92,7 +92,8 @@ typedef struct {
     const char *name;     /* without the dashes */
     const char *argument; /* "SIZE"; null: takes none */
     const char *text;
-    int32_t most; /* times that it may be given, HR_CLI_REPEATS_MAX at most; 0: once */
+    int32_t most;         /* times that it may be given, HR_CLI_REPEATS_MAX at most; 0: once */
+    const char *old_name; /* that is accepted for one version; null: none */
 } hr_cli_option;
 
 typedef struct {
@@ -152,6 +153,10 @@ void hr_cli_put_command(FILE *file, const hr_cli_arguments *arguments);
 /* Defaults, the recipe, key=value in their order, --budget and --out; and then the check. */
 HR_MUST_CHECK hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config,
                                       hr_error *err);
+
+/* The present name of a key that an option was given, which may be its old name: then says so on
+ * standard error. A word that is no key comes back as it is. */
+const char *hr_cli_key_name(const char *name);
 
 /* May a file be put where `path` says? What is there already must be a file: a device or a pipe
  * would be replaced, not written to. Null is fine. Errors USAGE. */
@@ -223,13 +228,30 @@ int hr_cli_fail(const hr_error *err);
  * one. */
 int hr_cli_fail_command(const char *name, const char *second);
 
+/* A count as people read it, "1,048,576", in one of eight places that are used in turn. */
+const char *hr_cli_count(int64_t count);
+
+/* "WORK: 1.2 MiB of 30.0 MiB", or the work alone where nothing says how many bytes there are. */
+void hr_cli_progress_text(const char *work, int64_t bytes_done, int64_t bytes_total,
+                          char text[HR_PROGRESS_BYTES]);
+
 /* Prints text of a model, which may be any bytes: "?" for what is no text or would drive a
  * terminal; or as the inside of a JSON string, U+FFFD for what is no text. */
 void hr_cli_put_text(const char *text, int64_t bytes);
 void hr_cli_put_json_text(const char *text, int64_t bytes);
 
-/* Help for one command, or the overview for null; help for a group: its commands. On standard
- * output. */
+/* A word of the output, and what it means in one line. */
+typedef struct {
+    const char *name, *text;
+} hr_cli_term;
+
+/* Rows of the glossary in their order, null past its end; the one of that name in any case of its
+ * letters, or null; all of them on standard output, "NAME: TEXT" each. */
+const hr_cli_term *hr_cli_term_at(int32_t index);
+const hr_cli_term *hr_cli_term_find(const char *name);
+void hr_cli_print_terms(void);
+
+/* Help for one command, the overview for null, or the commands of a group; on standard output. */
 void hr_cli_print_help(const hr_cli_command *command);
 void hr_cli_print_group(const char *group);
 void hr_cli_print_manual(void);

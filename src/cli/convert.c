@@ -20,15 +20,15 @@ int hr_cli_convert(const hr_cli_arguments *arguments)
     if (shard && hr_bytes_parse(shard, &request.shard_bytes, &err) != HR_OK)
         return hr_cli_fail(&err);
     if (shard && request.shard_bytes == 0) {
-        (void)hr_fail(&err, HR_USAGE, "--shard-bytes %.40s is no room at all; give a size", shard);
+        (void)hr_fail(&err, HR_USAGE, "--shard-bytes %.40s is zero; give a size", shard);
         return hr_cli_fail(&err);
     }
     if (hr_convert(&request, &report, &err) != HR_OK) {
         const int code = hr_cli_fail(&err);
         return code == HR_INTERRUPTED ? hr_cli_signalled() : code;
     }
-    printf("%s: %d tensors in %d file%s, %s; %d of another type than before\n", request.destination,
-           report.tensors, report.files, report.files == 1 ? "" : "s",
-           hr_bytes_print(report.bytes, bytes), report.changed);
+    printf("%s: %d tensor%s in %d file%s, %s; dtype changed in %d\n", request.destination,
+           report.tensors, report.tensors == 1 ? "" : "s", report.files,
+           report.files == 1 ? "" : "s", hr_bytes_print(report.bytes, bytes), report.changed);
     return HR_OK;
 }

@@ -19,8 +19,7 @@ static void show_preparing(void *context, const char *work, int64_t bytes_done, 
 {
     screen *s = context;
     char text[HR_PROGRESS_BYTES];
-    snprintf(text, sizeof text, "%s: %.0f of %.0f MB", work, (double)bytes_done / 1e6,
-             (double)bytes_total / 1e6);
+    hr_cli_progress_text(work, bytes_done, bytes_total, text);
     hr_progress_note(&s->progress, text, hr_cli_now_ns());
 }
 
@@ -44,34 +43,35 @@ static void print_text(const hr_data_text *text)
     char bytes[64];
     printf("%s  %s\n", text->key, text->name);
     if (text->files)
-        printf("  files      %lld, %s\n", (long long)text->files,
+        printf("  files      %s, %s\n", hr_cli_count(text->files),
                hr_bytes_print(text->bytes, bytes));
-    printf("  documents  %lld", (long long)text->documents);
+    printf("  documents  %s", hr_cli_count(text->documents));
     if (text->documents)
-        printf(", %.1f tokens in the mean, the longest %lld",
-               (double)text->tokens / (double)text->documents, (long long)text->longest);
-    printf("\n  tokens     %lld, %.2f %% in the vocabulary", (long long)text->tokens,
+        printf(", mean length %s tokens, longest %s",
+               hr_cli_count((text->tokens + text->documents / 2) / text->documents),
+               hr_cli_count(text->longest));
+    printf("\n  tokens     %s, %.2f %% in the vocabulary", hr_cli_count(text->tokens),
            share_of(text->covered, text->tokens));
     if (text->masked)
-        printf(", %.2f %% read and not learned", share_of(text->masked, text->tokens));
+        printf(", %.2f %% masked from the loss", share_of(text->masked, text->tokens));
     printf("\n");
-    if (text->bad_lines) printf("  bad lines  %lld, left out\n", (long long)text->bad_lines);
-    printf("  windows    %lld", (long long)text->windows);
-    if (text->share > 0) printf(", %.4f passes", text->passes);
-    if (text->share > 0 && text->share < 1) printf(", %.4f %% of all rows", 100 * text->share);
-    printf("\n  shard      %s%s\n", text->shard, text->reused ? " (made before)" : "");
+    if (text->bad_lines) printf("  bad lines  %s, skipped\n", hr_cli_count(text->bad_lines));
+    printf("  windows    %s", hr_cli_count(text->windows));
+    if (text->share > 0) printf(", %.4f passes in this run", text->passes);
+    if (text->share > 0 && text->share < 1)
+        printf(", %.4f %% of all training rows", 100 * text->share);
+    printf("\n  shard      %s%s\n", text->shard, text->reused ? " (cached)" : "");
 }
 
 static void print_sample(screen *s, const hr_data_sample *sample)
 {
-    printf("\nsample %d  %s, %s token %lld\n", ++s->sample, sample->name,
-           sample->begins ? "the document at" : "in the middle of a document, at",
-           (long long)sample->token);
+    printf("\nsample %d  %s, %s at token %s\n", ++s->sample, sample->name,
+           sample->begins ? "document" : "inside a document", hr_cli_count(sample->token));
     if (sample->prompt_bytes) {
         printf("[prompt] ");
         fflush(stdout);
         hr_cli_put_text(sample->prompt, sample->prompt_bytes);
-        printf("\n[learned] ");
+        printf("\n[completion] ");
     }
     hr_cli_put_text(sample->text, sample->text_bytes);
     printf("\n");

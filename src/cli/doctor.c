@@ -10,31 +10,31 @@
 static void print_bytes(const char *name, int64_t bytes, const char *none)
 {
     char text[64];
-    printf("%-20s %s\n", name, bytes < 0 ? none : hr_bytes_print(bytes, text));
+    printf("%-22s %s\n", name, bytes < 0 ? none : hr_bytes_print(bytes, text));
 }
 
 static void print_text(const hr_machine *machine)
 {
-    printf("%-20s %s\n", "processor", machine->processor);
-    printf("%-20s %d online, %d allowed by affinity\n", "cores", machine->cores_online,
+    printf("%-22s %s\n", "processor", machine->processor);
+    printf("%-22s %d online, %d allowed by affinity\n", "cores", machine->cores_online,
            machine->cores_allowed);
-    if (machine->cpu_thousandths < 0) printf("%-20s none\n", "cgroup cpu quota");
-    else printf("%-20s %.3f cores\n", "cgroup cpu quota", (double)machine->cpu_thousandths / 1000);
-    printf("%-20s %d\n", "threads by default", machine->threads_default);
-    printf("%-20s AVX2 %s, AVX-512 %s, AVX512-BF16 %s, AMX %s\n", "instructions",
+    if (machine->cpu_thousandths < 0) printf("%-22s none\n", "cgroup CPU quota");
+    else printf("%-22s %.3f cores\n", "cgroup CPU quota", (double)machine->cpu_thousandths / 1000);
+    printf("%-22s %d\n", "default threads", machine->threads_default);
+    printf("%-22s AVX2 %s, AVX-512 %s, AVX512-BF16 %s, AMX %s\n", "instruction sets",
            machine->avx2 ? "yes" : "no", machine->avx512 ? "yes" : "no",
            machine->avx512bf16 ? "yes" : "no", machine->amx ? "yes" : "no");
-    printf("%-20s %s\n", "kernels", machine->rung);
+    printf("%-22s %s\n", "kernels", machine->rung);
     print_bytes("memory", machine->memory_bytes, "unknown");
-    print_bytes("memory available", machine->memory_available_bytes, "unknown");
+    print_bytes("available memory", machine->memory_available_bytes, "unknown");
     print_bytes("swap", machine->swap_bytes, "unknown");
-    print_bytes("cgroup memory.max", machine->cgroup_memory_bytes, "none");
-    printf("%-20s %s\n", "huge pages", machine->huge_pages);
+    print_bytes("cgroup memory limit", machine->cgroup_memory_bytes, "none");
+    printf("%-22s %s\n", "transparent huge pages", machine->huge_pages);
     print_bytes("ulimit address space", machine->limit_address_bytes, "none");
-    print_bytes("ulimit locked", machine->limit_locked_bytes, "none");
+    print_bytes("ulimit locked memory", machine->limit_locked_bytes, "none");
     print_bytes("ulimit stack", machine->limit_stack_bytes, "none");
-    printf("%-20s %lld bytes\n", "page", (long long)machine->page_bytes);
-    printf("%-20s %s\n", "system", machine->kernel);
+    printf("%-22s %s bytes\n", "page size", hr_cli_count(machine->page_bytes));
+    printf("%-22s %s\n", "Linux kernel", machine->kernel);
 }
 
 static int print_json(const hr_machine *machine)

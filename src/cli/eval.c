@@ -18,7 +18,7 @@ static hr_status read_request(const hr_cli_arguments *arguments, hr_evaluate_req
         const char *given = arguments->values[windows[i]];
         status = hr_cli_whole(arguments, windows[i], sizes[i], err);
         if (status == HR_OK && given && *sizes[i] == 0)
-            status = hr_fail(err, HR_USAGE, "--%s 0: one token at least is needed",
+            status = hr_fail(err, HR_USAGE, "--%s takes at least 1",
                              hr_cli_option_at((int32_t)windows[i])->name);
     }
     return status;
@@ -53,30 +53,30 @@ static double share(int64_t part, int64_t whole)
 
 static void print_words(const hr_evaluate_request *q, const hr_evaluate_result *r)
 {
-    const long long sequences = r->sequences, length = r->length;
+    const int64_t length = r->length;
     if (q->logits_out)
-        printf("%s: logits of %lld x %lld tokens\n", q->logits_out, sequences, length);
+        printf("%s: logits of %s x %s tokens\n", q->logits_out, hr_cli_count(r->sequences),
+               hr_cli_count(r->length));
     else if (q->choices)
-        printf("%lld questions: %.2f %% right, %.2f %% by length\n", (long long)r->questions,
+        printf("%s question%s: accuracy %.2f %%, length-normalized accuracy %.2f %%\n",
+               hr_cli_count(r->questions), r->questions == 1 ? "" : "s",
                share(r->right, r->questions), share(r->right_by_length, r->questions));
-    else if (!r->tokens) printf("no token is held against another\n");
-    else printf("loss %.6f nats a token, perplexity %.4f", r->loss, r->perplexity);
-    if (r->tokens && q->text) printf(", %.6f bits a byte", r->bits_per_byte);
+    else if (!r->tokens) printf("no token has a target: there is no loss\n");
+    else printf("loss %.6f nats per token, perplexity %.4f", r->loss, r->perplexity);
+    if (r->tokens && q->text) printf(", %.6f bits per byte", r->bits_per_byte);
     if (r->tokens && !q->choices)
-        printf("\n%lld tokens in %lld %s of %lld", (long long)r->tokens, sequences,
-               q->text ? "windows" : "sequences", length);
+        printf("\n%s tokens in %s %s%s of %s tokens", hr_cli_count(r->tokens),
+               hr_cli_count(r->sequences), q->text ? "window" : "sequence",
+               r->sequences == 1 ? "" : "s", hr_cli_count(r->length));
     if (r->tokens && q->text && r->stride < r->length)
-        printf(", each %lld behind the one before", (long long)r->stride);
-    else if (r->tokens && q->text) printf(", disjoint");
+        printf(", stride %s", hr_cli_count(r->stride));
+    else if (r->tokens && q->text) printf(", no overlap");
     else if (r->tokens && q->tokens)
-        printf(r->has_labels ? ", against labels"
-                             : ", against the "
-                               "next token");
+        printf(r->has_labels ? ", targets: labels" : ", targets: next tokens");
     if (r->tokens && !q->choices) putchar('\n');
     if (r->positions && length > r->positions)
-        printf(
-            "sequences of %lld tokens are longer than the %lld positions the model is made for\n",
-            length, (long long)r->positions);
+        printf("warning: sequences of %s tokens exceed the %s positions of the model\n",
+               hr_cli_count(length), hr_cli_count(r->positions));
     hr_cli_put_run(stdout, &r->run);
 }
 

@@ -83,10 +83,10 @@ static void print_json(const hr_generate_result *r)
 static void print_report(const hr_generate_result *r)
 {
     if (r->end == HR_END_POSITIONS)
-        fprintf(stderr, "the answer was cut: the model has %lld positions\n",
-                (long long)r->positions);
+        fprintf(stderr, "generation stopped at the %s positions of the model\n",
+                hr_cli_count(r->positions));
     if (r->tokens > 1 && r->answer_seconds > 0)
-        fprintf(stderr, "%lld tokens, %.1f a second; ", (long long)r->tokens,
+        fprintf(stderr, "%s tokens, %.1f tokens/s; ", hr_cli_count(r->tokens),
                 (double)(r->tokens - 1) / r->answer_seconds);
     hr_cli_put_run(stderr, &r->run);
 }
@@ -131,8 +131,7 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
         return status == HR_INTERRUPTED ? hr_cli_signalled() : code;
     }
     if (result.end == HR_END_INTERRUPT)
-        fprintf(stderr, "headroom: interrupted; the answer ends after %lld tokens\n",
-                (long long)result.tokens);
+        fprintf(stderr, "headroom: interrupted after %lld tokens\n", (long long)result.tokens);
     if (!a.json) print_report(&result);
     return result.end == HR_END_INTERRUPT ? hr_cli_signalled() : HR_OK;
 }

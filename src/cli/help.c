@@ -27,10 +27,13 @@ static void print_line(const hr_cli_command *command)
 
 static void print_overview(void)
 {
-    printf("headroom trains language models inside a byte budget.\n\nusage:\n");
+    printf("headroom trains language models within a memory budget.\n\nusage:\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) print_line(hr_cli_command_at(i));
-    printf("\nheadroom COMMAND --help lists the options of a command; presets/ has recipes to\n"
-           "start from: headroom plan presets/quickstart.yaml\n");
+    printf(
+        "\nheadroom COMMAND --help lists the options of a command; headroom help TERM explains a\n"
+        "word of the output, and headroom help terms all of them. presets/ has recipes:\n\n"
+        "    headroom plan presets/quickstart.yaml\n"
+        "    headroom train presets/quickstart.yaml data.train=FILE data.valid=5%% --out run\n");
 }
 
 void hr_cli_print_group(const char *group)
@@ -59,15 +62,27 @@ int hr_cli_help(const hr_cli_arguments *arguments)
     const char *shell = arguments->values[HR_OPTION_COMPLETION];
     const char *name = arguments->operand_count ? arguments->operands[0] : NULL;
     const char *second = arguments->operand_count > 1 ? arguments->operands[1] : NULL;
-    char two[64];
-    snprintf(two, sizeof two, "%.30s%s%.30s", name ? name : "", second ? " " : "",
-             second ? second : "");
-    const hr_cli_command *command = name ? hr_cli_command_find(two) : NULL;
+    char words[64] = "";
+    for (int32_t i = 0; i < arguments->operand_count; i++) { /* "tokenize train", "loss chunk" */
+        const size_t length = strlen(words);
+        snprintf(words + length, sizeof words - length, "%s%.30s", i ? " " : "",
+                 arguments->operands[i]);
+    }
+    const hr_cli_command *command = name ? hr_cli_command_find(words) : NULL;
     const bool group = name && !second && hr_cli_is_group(name);
     if (shell && strcmp(shell, "bash")) {
         hr_error err;
-        (void)hr_fail(&err, HR_USAGE, "--completion takes bash; it was given \"%.40s\"", shell);
+        (void)hr_fail(&err, HR_USAGE, "--completion takes bash; got \"%.40s\"", shell);
         return hr_cli_fail(&err);
+    }
+    if (name && !strcmp(words, "terms")) {
+        hr_cli_print_terms();
+        return HR_OK;
+    }
+    const hr_cli_term *term = name && !command && !group ? hr_cli_term_find(words) : NULL;
+    if (term) {
+        printf("%s: %s\n", term->name, term->text);
+        return HR_OK;
     }
     if (name && !command && !group) return hr_cli_fail_command(name, second);
     if (shell) hr_cli_print_completion();

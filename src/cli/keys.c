@@ -7,14 +7,17 @@
 
 static void print_text(void)
 {
-    printf("%-30s %-10s %s\n", "key", "default", "takes");
+    printf("%-30s %-10s %s\n", "key", "default", "value");
     for (int32_t i = 0; hr_config_key(i); i++) {
         const hr_key *key = hr_config_key(i);
         char takes[HR_TAKES_BYTES];
-        printf("%-30s %-10s %s\n    %s\n", key->name,
-               *key->default_text ? key->default_text : "(empty)", hr_key_takes(key, takes),
-               key->text);
+        printf("%-30s %-10s %s\n    %s\n", key->name, *key->default_text ? key->default_text : "-",
+               hr_key_takes(key, takes), key->text);
     }
+    const hr_renamed_key *old;
+    for (int32_t i = 0; (old = hr_config_renamed(i)); i++)
+        printf("%s%s (now %s)", i ? ", " : "\ndeprecated: ", old->old_name, old->name);
+    printf("\n");
 }
 
 static const char *type_name(hr_key_type type)

@@ -79,7 +79,7 @@ hr_status hr_cli_check_file(const char *option, const char *path, hr_error *err)
 {
     struct stat there;
     if (!path || stat(path, &there) != 0 || S_ISREG(there.st_mode)) return HR_OK;
-    return hr_fail(err, HR_USAGE, "--%s %.200s: there is %s, and a file is to be put there", option,
+    return hr_fail(err, HR_USAGE, "--%s %.200s: is %s, a file cannot be written there", option,
                    path, S_ISDIR(there.st_mode) ? "a directory" : "a device or a pipe");
 }
 
@@ -145,7 +145,7 @@ static void keep_streams_apart(void)
 
 static void interrupted(int number)
 {
-    static const char said[] = "headroom: interrupted; nothing was begun that needs saving\n";
+    static const char said[] = "headroom: interrupted; nothing was saved\n";
     (void)!write(STDERR_FILENO, said, sizeof said - 1);
     _exit(128 + number);
 }

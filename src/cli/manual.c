@@ -57,27 +57,36 @@ void hr_cli_print_manual(void)
     static const hr_status statuses[] = { HR_OK,       HR_FAILURE,   HR_USAGE,
                                           HR_NO_FIT,   HR_BROKEN,    HR_CORRUPT,
                                           HR_DIVERGED, HR_UNDECIDED, HR_INTERRUPTED };
-    printf(".TH HEADROOM 1\n.SH NAME\nheadroom \\- train language models inside a byte budget\n"
-           ".SH SYNOPSIS\n.B headroom\n.I COMMAND\n[\\fIoperand\\fR ...] [\\fIoption\\fR ...]\n"
-           ".SH DESCRIPTION\nBefore a run starts headroom knows every byte the run will use. It\n"
-           "refuses what cannot fit and says what would; it takes the memory once; and then it\n"
-           "runs without asking for more.\n.SH COMMANDS\n");
+    printf(".TH HEADROOM 1\n"
+           ".SH NAME\n"
+           "headroom \\- train language models within a memory budget\n"
+           ".SH SYNOPSIS\n"
+           ".B headroom\n"
+           ".I COMMAND\n"
+           "[\\fIoperand\\fR ...] [\\fIoption\\fR ...]\n"
+           ".SH DESCRIPTION\n"
+           "headroom plans all memory of a run before it starts. It refuses a run\n"
+           "that does not fit and lists changes that make it fit. It allocates the "
+           "memory once and\nnever allocates again.\n.SH COMMANDS\n");
     for (int32_t i = 0; hr_cli_command_at(i); i++) manual_command(hr_cli_command_at(i));
     printf(".SH KEYS OF A RECIPE\n");
     for (int32_t i = 0; hr_config_key(i); i++) {
         const hr_key *key = hr_config_key(i);
         char takes[HR_TAKES_BYTES], text[512];
-        snprintf(text, sizeof text, "%s. Takes %s; default %s.", key->text,
-                 hr_key_takes(key, takes), *key->default_text ? key->default_text : "empty");
+        snprintf(text, sizeof text, "%s. Value: %s; default %s.", key->text,
+                 hr_key_takes(key, takes), *key->default_text ? key->default_text : "unset");
         paragraph(key->name, "", text, "");
     }
+    printf(".SH GLOSSARY\n");
+    for (int32_t i = 0; hr_cli_term_at(i); i++)
+        paragraph(hr_cli_term_at(i)->name, "", hr_cli_term_at(i)->text, "");
     printf(".SH EXIT STATUS\n");
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
         char code[16];
         snprintf(code, sizeof code, "%d", statuses[i]);
         paragraph(code, "", hr_status_name(statuses[i]), "");
     }
-    paragraph("130, 143", "", "interrupted, nothing newer saved", "");
+    paragraph("130, 143", "", "interrupted, no new checkpoint", "");
 }
 
 static void completion_options(const hr_cli_command *command)

@@ -26,7 +26,7 @@ hr_status hr_cli_whole(const hr_cli_arguments *arguments, hr_cli_option_id id, i
     const hr_status status = hr_cli_number(arguments, id, &wide, err);
     if (status != HR_OK) return status;
     if (!(wide >= 0 && wide <= 1e15) || wide != (double)(int64_t)wide)
-        return hr_fail(err, HR_USAGE, "--%s %.40s is not a whole number from 0 on",
+        return hr_fail(err, HR_USAGE, "--%s %.40s is not a non-negative integer",
                        hr_cli_option_at((int32_t)id)->name, arguments->values[id]);
     *value = (int64_t)wide;
     return HR_OK;
@@ -38,7 +38,7 @@ hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *requ
     const char *tokenizer = arguments->values[HR_OPTION_TOKENIZER];
     const char *budget = arguments->values[HR_OPTION_BUDGET];
     if (format && strcmp(format, "fp32") != 0 && strcmp(format, "bf16") != 0)
-        return hr_fail(err, HR_USAGE, "--format %.40s is none of fp32, bf16", format);
+        return hr_fail(err, HR_USAGE, "--dtype takes fp32 or bf16; got %.40s", format);
     *request = (hr_infer_request){ .folder = arguments->operands[0],
                                    .tokenizer = tokenizer,
                                    .format = format && !strcmp(format, "bf16") ? HR_FORMAT_BF16
@@ -48,7 +48,7 @@ hr_status hr_cli_model(const hr_cli_arguments *arguments, hr_infer_request *requ
     hr_status status = hr_cli_whole(arguments, HR_OPTION_THREADS, &request->threads, err);
     if (status == HR_OK && budget) status = hr_bytes_parse(budget, &request->budget, err);
     if (status == HR_OK && budget && request->budget == 0)
-        return hr_fail(err, HR_USAGE, "--budget %.40s is no room at all; give a size", budget);
+        return hr_fail(err, HR_USAGE, "--budget %.40s is zero; give a size", budget);
     return status;
 }
 

@@ -13,16 +13,17 @@ enum { SECONDS_DEFAULT = 10 };
 static void print_text(const hr_pack_request *request, const hr_pack_report *report)
 {
     char arena[64], floor[64], bound[64], gap[64];
-    printf("%s: %d row%s\n", request->file, report->rows, report->rows == 1 ? "" : "s");
+    printf("%s: %s row%s\n", request->file, hr_cli_count(report->rows),
+           report->rows == 1 ? "" : "s");
     printf("  arena    %s\n", hr_bytes_print(report->arena_bytes, arena));
-    printf("  floor    %s, alive at time %lld\n", hr_bytes_print(report->floor_bytes, floor),
+    printf("  floor    %s, live at time %lld\n", hr_bytes_print(report->floor_bytes, floor),
            (long long)report->peak_time);
     printf("  gap      %s\n", hr_bytes_print(report->arena_bytes - report->floor_bytes, gap));
     printf("  proof    %s", report->proof);
     if (report->arena_bytes > report->bound_bytes)
-        printf(": no arena is below %s", hr_bytes_print(report->bound_bytes, bound));
-    printf("\n  time     %.3f s, %lld placements tried by the exact search\n", report->seconds,
-           (long long)report->nodes);
+        printf(": no arena is smaller than %s", hr_bytes_print(report->bound_bytes, bound));
+    printf("\n  time     %.3f s, %s placements tried by the exact search\n", report->seconds,
+           hr_cli_count(report->nodes));
     if (request->out) printf("  written  %s\n", request->out);
 }
 
@@ -45,7 +46,7 @@ static hr_status read_seconds(const char *text, double *seconds, hr_error *err)
     char *end;
     *seconds = text ? strtod(text, &end) : SECONDS_DEFAULT;
     if (!text || (*text && !*end && *seconds >= 0 && *seconds <= HR_PACK_SECONDS_MAX)) return HR_OK;
-    return hr_fail(err, HR_USAGE, "--seconds takes a number from 0 to %d; it was given \"%.40s\"",
+    return hr_fail(err, HR_USAGE, "--seconds takes a number from 0 to %d; got \"%.40s\"",
                    HR_PACK_SECONDS_MAX, text);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/parse.c - words to options and operands, by the table. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
@@ -46,6 +47,14 @@ static int32_t option_find(const hr_cli_command *command, const char *word, int3
         if (!hr_cli_takes(command, id) || (int32_t)strlen(name) != length - 2) continue;
         if (!strncmp(name, word + 2, (size_t)(length - 2))) return id;
     }
+    for (int32_t id = 0; hr_cli_option_at(id); id++) {
+        const hr_cli_option *option = hr_cli_option_at(id);
+        const char *old = option->old_name;
+        if (!old || !hr_cli_takes(command, id) || (int32_t)strlen(old) != length - 2) continue;
+        if (strncmp(old, word + 2, (size_t)(length - 2)) != 0) continue;
+        fprintf(stderr, "headroom: --%s is deprecated: use --%s\n", old, option->name);
+        return id;
+    }
     return -1;
 }
 
@@ -62,11 +71,10 @@ static hr_status take_option(hr_cli_arguments *arguments, char **words, int32_t 
     if (arguments->values[id] && !option->most)
         return hr_fail(err, HR_USAGE, "--%s is given twice", option->name);
     if (option->most && arguments->repeated_count == option->most)
-        return hr_fail(err, HR_USAGE, "--%s may be given %d times, and is once more", option->name,
+        return hr_fail(err, HR_USAGE, "--%s may be given at most %d times", option->name,
                        option->most);
     if (!option->argument && value)
-        return hr_fail(err, HR_USAGE, "--%s takes no value; it was given \"%.40s\"", option->name,
-                       value);
+        return hr_fail(err, HR_USAGE, "--%s takes no value; got \"%.40s\"", option->name, value);
     *used = 1;
     if (option->argument && !value) {
         if (count < 2)

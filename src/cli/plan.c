@@ -135,7 +135,7 @@ static hr_status plan(const hr_cli_arguments *arguments, const hr_config *config
                                       .calibrations = calibrations };
     hr_status status;
     if (!text || !details)
-        status = hr_fail(err, HR_FAILURE, "no memory for %lld bytes of text",
+        status = hr_fail(err, HR_FAILURE, "out of memory for %lld bytes of text",
                          (long long)text_bytes);
     else {
         hr_progress progress = hr_progress_begin(STDERR_FILENO);
@@ -166,15 +166,15 @@ static hr_status check_options(const hr_cli_arguments *arguments, hr_error *err)
     for (int32_t i = 0; i < REAL_QUESTIONS; i++)
         for (int32_t j = i + 1; j < QUESTIONS; j++)
             if (values[questions[i]] && values[questions[j]])
-                return hr_fail(err, HR_USAGE, "--%s and --%s ask for different things; give one",
+                return hr_fail(err, HR_USAGE, "--%s and --%s exclude each other; give one",
                                hr_cli_option_at(questions[i])->name,
                                hr_cli_option_at(questions[j])->name);
     if (values[HR_OPTION_PROGRAM] && values[HR_OPTION_JSON])
-        return hr_fail(err, HR_USAGE, "--program and --json both say what to print; give one");
+        return hr_fail(err, HR_USAGE, "--program and --json exclude each other; give one");
     if (values[HR_OPTION_SLOWDOWN] && !values[HR_OPTION_SMALLEST])
-        return hr_fail(err, HR_USAGE, "--slowdown belongs to --smallest");
+        return hr_fail(err, HR_USAGE, "--slowdown needs --smallest");
     if (values[HR_OPTION_SVG] && !values[HR_OPTION_FRONTIER])
-        return hr_fail(err, HR_USAGE, "--svg belongs to --frontier");
+        return hr_fail(err, HR_USAGE, "--svg needs --frontier");
     return HR_OK;
 }
 

@@ -79,8 +79,8 @@ static void print_largest(const hr_largest *answer)
 static hr_status largest(const hr_cli_arguments *arguments, const hr_config *config,
                          const hr_question *question, hr_largest *answer, hr_error *err)
 {
-    const hr_status status = hr_plan_largest(config, arguments->values[HR_OPTION_LARGEST], question,
-                                             answer, err);
+    const hr_status status = hr_plan_largest(
+        config, hr_cli_key_name(arguments->values[HR_OPTION_LARGEST]), question, answer, err);
     if (status != HR_OK && status != HR_NO_FIT) return status;
     if (arguments->values[HR_OPTION_JSON]) print_largest(answer);
     else printf("%s", question->text);
@@ -100,7 +100,7 @@ static hr_status read_slowdown(const char *text, double *slowdown, hr_error *err
         return HR_OK;
     }
     return hr_fail(err, HR_USAGE,
-                   "--slowdown takes per cent from 0 to 1000000, such as 10%%; it was given "
+                   "--slowdown takes a percentage from 0 to 1,000,000, such as 10%%; got "
                    "\"%.40s\"",
                    text);
 }
@@ -167,7 +167,7 @@ hr_status hr_cli_question(const hr_cli_arguments *arguments, const hr_config *co
     const hr_question question = {
         .calibrations = calibrations, .text = text, .text_bytes = TEXT_BYTES, .columns = columns()
     };
-    if (!answer || !text) status = hr_fail(err, HR_FAILURE, "no memory for an answer");
+    if (!answer || !text) status = hr_fail(err, HR_FAILURE, "out of memory for an answer");
     else if (arguments->values[HR_OPTION_LARGEST])
         status = largest(arguments, config, &question, &answer->largest, err);
     else if (arguments->values[HR_OPTION_SMALLEST])

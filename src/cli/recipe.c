@@ -5,6 +5,23 @@
 
 #include "cli.h"
 
+/* Old names of keys that the recipe or the command line used. */
+static void tell_old_names(const hr_config *config)
+{
+    const hr_renamed_key *key;
+    for (int32_t i = 0; (key = hr_config_renamed(i)); i++)
+        if (config->old_names >> i & 1)
+            fprintf(stderr, "headroom: %s is deprecated: use %s\n", key->old_name, key->name);
+}
+
+const char *hr_cli_key_name(const char *name)
+{
+    const char *now = hr_config_name(name);
+    if (!now || !strcmp(now, name)) return name;
+    fprintf(stderr, "headroom: %s is deprecated: use %s\n", name, now);
+    return now;
+}
+
 hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr_error *err)
 {
     static const struct {
@@ -19,11 +36,11 @@ hr_status hr_cli_recipe(const hr_cli_arguments *arguments, hr_config *config, hr
         const char *value = arguments->values[options[i].id];
         if (value) status = hr_config_set(config, options[i].key, value, err);
     }
+    tell_old_names(config);
     /* In a recipe 0 stands for none, as everywhere; who types a budget of no bytes means it. */
     const char *budget = arguments->values[HR_OPTION_BUDGET];
     if (status == HR_OK && budget && !config->memory.budget && strcmp(budget, "none"))
-        return hr_fail(err, HR_USAGE,
-                       "--budget %.40s is no room at all; give a size such as 700MiB, or none",
+        return hr_fail(err, HR_USAGE, "--budget %.40s is zero; give a size such as 700MiB, or none",
                        budget);
     if (status == HR_OK) status = hr_config_adopt(config, err);
     if (status == HR_OK) status = hr_config_adopt_data(config, err);

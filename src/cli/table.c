@@ -15,243 +15,277 @@ static_assert(HR_OPTION_COUNT <= 8 * sizeof(hr_cli_options), "each has its bit")
 
 static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_BUDGET] = { "budget", "SIZE",
-                           "bytes for the whole process: 700MiB, 733MB, 4GiB or plain bytes" },
-    [HR_OPTION_PLAN_OUT] = { "out", "FILE.json", "write the whole plan to a file" },
-    [HR_OPTION_TRAIN_OUT] = { "out", "DIR", "directory for weights and token shards" },
-    [HR_OPTION_PACK_OUT] = { "out", "FILE.csv", "write the rows with their offsets to a file" },
-    [HR_OPTION_CAPACITY] = { "capacity", "SIZE", "be content with any placement in so many bytes" },
-    [HR_OPTION_SECONDS] = { "seconds", "N", "stop packing after so many seconds (10)" },
-    [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl", "write one JSON object for each step" },
-    [HR_OPTION_FRESH] = { "fresh", NULL,
-                          "start over: remove the checkpoints in --out, replace its model" },
-    [HR_OPTION_ALLOW_CHANGE] = { "allow-change", "KEY", "go on though this key is not what it was",
+                           "memory limit of the whole process: 700MiB, 733MB, 4GiB or plain "
+                           "bytes" },
+    [HR_OPTION_PLAN_OUT] = { "out", "FILE.json", "write the plan to a JSON file" },
+    [HR_OPTION_TRAIN_OUT] = { "out", "DIR",
+                              "output directory: weights, checkpoints, logs, tokenized data" },
+    [HR_OPTION_PACK_OUT] = { "out", "FILE.csv", "write the rows and their offsets to a CSV file" },
+    [HR_OPTION_CAPACITY] = { "capacity", "SIZE", "stop at the first placement within this size" },
+    [HR_OPTION_SECONDS] = { "seconds", "N", "time limit in seconds (default 10)" },
+    [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl", "write one JSON object per step" },
+    [HR_OPTION_FRESH] = { "fresh", NULL, "start over: delete the checkpoints in --out, replace its model" },
+    [HR_OPTION_ALLOW_CHANGE] = { "allow-change", "KEY",
+                                 "resume although the value of this key has changed",
                                  HR_CLI_REPEATS_MAX },
     [HR_OPTION_JSON] = { "json", NULL, "print JSON instead of text" },
-    [HR_OPTION_PROGRAM] = { "program", NULL, "print the step program instead of the plan" },
+    [HR_OPTION_PROGRAM] = { "program", NULL, "print the operations of the plan instead" },
     [HR_OPTION_LARGEST] = { "largest", "KEY",
-                            "say the largest value of a key, such as train.seq_len, that fits" },
-    [HR_OPTION_SMALLEST] = { "smallest", NULL, "say the least budgets, of all and of fast plans" },
+                            "print the largest value of a key, such as train.seq_len, that fits" },
+    [HR_OPTION_SMALLEST] = { "smallest", NULL,
+                             "print the smallest budget, and the smallest for a fast plan" },
     [HR_OPTION_SLOWDOWN] = { "slowdown", "PERCENT",
-                             "how much slower --smallest may be than the fastest plan (10%)" },
-    [HR_OPTION_FRONTIER] = { "frontier", NULL, "print bytes against tokens a second, with a plot" },
-    [HR_OPTION_SVG] = { "svg", "FILE.svg", "draw what --frontier prints in a file" },
-    [HR_OPTION_THREADS] = { "threads", "N", "use so many threads (as affinity and quota allow)" },
-    [HR_OPTION_CHECK] = { "check", NULL, "hold predictions against runs instead" },
-    [HR_OPTION_RECIPES] = { "recipes", "N", "recipes that --check runs, at most 40 (10)" },
+                             "slowdown that --smallest accepts for a fast plan (default 10%)" },
+    [HR_OPTION_FRONTIER] = { "frontier", NULL,
+                             "print memory against tokens per second, with a plot" },
+    [HR_OPTION_SVG] = { "svg", "FILE.svg", "write the plot of --frontier to an SVG file" },
+    [HR_OPTION_THREADS] = { "threads", "N",
+                            "number of threads (default: as many as affinity and quota allow)" },
+    [HR_OPTION_CHECK] = { "check", NULL, "compare predicted with measured times instead" },
+    [HR_OPTION_RECIPES] = { "recipes", "N",
+                            "number of recipes for --check, at most 40 (default 10)" },
     [HR_OPTION_KERNELS] = { "kernels", "NAME",
-                            "use these, as train.kernels takes them (the machine's best)" },
+                            "kernels to use, as in train.kernels (default: best of this CPU)" },
     [HR_OPTION_SHARD_BYTES] = { "shard-bytes", "SIZE",
-                                "split into files of so many bytes, and write their index" },
+                                "split the output into files of at most this size, with an index" },
     [HR_OPTION_PREFIX] = { "prefix", "NAME",
-                           "of all tensors but heads: none, model., transformer., gpt_neox." },
-    [HR_OPTION_DTYPE] = { "dtype", "NAME", "round or widen all floats: f32, f16, bf16" },
-    [HR_OPTION_PROMPT] = { "prompt", "TEXT", "go on from this text" },
-    [HR_OPTION_FILE] = { "file", "FILE", "go on from the text of a file; -: of standard input" },
-    [HR_OPTION_PROMPT_IDS] = { "prompt-ids", "LIST", "go on from these token ids: 29,1,11" },
-    [HR_OPTION_PRINT_IDS] = { "print-ids", NULL, "print token ids, not text" },
+                           "tensor name prefix: none, model., transformer. or gpt_neox." },
+    [HR_OPTION_DTYPE] = { "dtype", "NAME", "convert all floats: f32, f16 or bf16" },
+    [HR_OPTION_PROMPT] = { "prompt", "TEXT", "prompt text" },
+    [HR_OPTION_FILE] = { "file", "FILE", "read the prompt from a file; -: standard input" },
+    [HR_OPTION_PROMPT_IDS] = { "prompt-ids", "LIST", "prompt as token ids: 29,1,11" },
+    [HR_OPTION_PRINT_IDS] = { "print-ids", NULL, "print token ids instead of text" },
     [HR_OPTION_TOKENIZER] = { "tokenizer", "FILE",
-                              "how text becomes tokens: a tokenizer's file or folder; of a model, "
-                              "bytes (where it has 256 of them)" },
-    [HR_OPTION_MAX_TOKENS] = { "max-tokens", "N", "length of the answer (128)" },
+                              "tokenizer file or folder (default: that of the model; bytes if it "
+                              "has 256 "
+                              "tokens)" },
+    [HR_OPTION_MAX_TOKENS] = { "max-tokens", "N", "maximum number of new tokens (default 128)" },
     [HR_OPTION_CHUNK] = { "chunk", "N",
-                          "tokens of the prompt at a time (as many as fit, 512 at most)" },
+                          "prompt tokens per forward pass (default: as many as fit, at most 512)" },
     [HR_OPTION_TEMPERATURE] = { "temperature", "X",
-                                "divides logits; 0: always the likeliest token (0.8)" },
-    [HR_OPTION_TOP_K] = { "top-k", "N", "choose among the likeliest N tokens (all)" },
+                                "sampling temperature; 0: greedy (default 0.8)" },
+    [HR_OPTION_TOP_K] = { "top-k", "N", "sample from the N most likely tokens (default: all)" },
     [HR_OPTION_TOP_P] = { "top-p", "X",
-                          "choose among the likeliest that hold this share together (1)" },
+                          "nucleus sampling: smallest set with this probability (default 1)" },
     [HR_OPTION_MIN_P] = { "min-p", "X",
-                          "choose among those at least X times as likely as the likeliest (0)" },
+                          "minimum probability relative to the most likely token (default 0)" },
     [HR_OPTION_REPETITION_PENALTY] = { "repetition-penalty", "X",
-                                       "divides logits of tokens that were there; 0.01 to 100 "
-                                       "(1)" },
-    [HR_OPTION_STOP] = { "stop", "TEXT", "end before this text", HR_STOPS_MAX },
-    [HR_OPTION_SEED] = { "seed", "N", "of what is drawn (0)" },
-    [HR_OPTION_FORMAT] = { "format", "NAME", "weights and arithmetic: fp32 or bf16 (fp32)" },
+                                       "repetition penalty, 0.01 to 100 (default 1)" },
+    [HR_OPTION_STOP] = { "stop", "TEXT", "stop string; it is not printed", HR_STOPS_MAX },
+    [HR_OPTION_SEED] = { "seed", "N", "random seed of sampling (default 0)" },
+    [HR_OPTION_FORMAT] = { "dtype", "NAME",
+                           "dtype of weights and arithmetic: fp32 or bf16 (default fp32)", 0,
+                           "format" },
     [HR_OPTION_TOKENS] = { "tokens", "FILE",
-                           "evaluate the input_ids [B,T] of a safetensors file, against its labels "
-                           "or the next token" },
+                           "evaluate input_ids [B,T] of a safetensors file; targets: its labels, "
+                           "or the next tokens" },
     [HR_OPTION_TEXT_FILE] = { "file", "FILE",
-                              "evaluate a text: a file, folder or pattern, as data.valid takes" },
+                              "evaluate a text: a file, folder or pattern, as for data.valid" },
     [HR_OPTION_CHOICES] = { "choices", "FILE.jsonl",
-                            "multiple choice: an object a line with context, choices and answer" },
+                            "multiple choice: JSON Lines with context, choices and answer" },
     [HR_OPTION_LOGITS_OUT] = { "logits-out", "FILE",
-                               "write all logits [B,T,V] of --tokens to a safetensors file" },
+                               "write the logits [B,T,V] of --tokens to a safetensors file" },
     [HR_OPTION_PER_TOKEN] = { "per-token", "FILE.jsonl", "write the loss of each token to a file" },
     [HR_OPTION_CONTEXT] = { "context", "N",
-                            "tokens of a window of --file (1024; all positions, if fewer or "
-                            "learned)" },
+                            "window length in tokens for --file (default 1024, at most the "
+                            "positions of "
+                            "the model)" },
     [HR_OPTION_STRIDE] = { "stride", "N",
-                           "tokens from window to window; what two share counts in the first "
-                           "(--context)" },
+                           "offset between windows in tokens; overlap counts once (default: "
+                           "--context)" },
     [HR_OPTION_TOKENIZER_OUT] = { "out", "DIR",
-                                  "folder for tokenizer.json, vocab.json and merges.txt" },
-    [HR_OPTION_VOCAB_SIZE] = { "vocab-size", "N", "tokens to end with (30000)" },
-    [HR_OPTION_MIN_FREQUENCY] = { "min-frequency", "N", "times that a pair has to be there (0)" },
-    [HR_OPTION_LIMIT_ALPHABET] = { "limit-alphabet", "N",
-                                   "most characters that tokens begin with" },
+                                  "output folder for tokenizer.json, vocab.json and merges.txt" },
+    [HR_OPTION_VOCAB_SIZE] = { "vocab-size", "N", "vocabulary size (default 30000)" },
+    [HR_OPTION_MIN_FREQUENCY] = { "min-frequency", "N",
+                                  "minimum count of a pair to merge (default 0)" },
+    [HR_OPTION_LIMIT_ALPHABET] = { "limit-alphabet", "N", "maximum number of initial characters" },
     [HR_OPTION_INITIAL_ALPHABET] = { "initial-alphabet", "TEXT",
-                                     "characters that are in it whatever the text; bytes: all "
-                                     "256" },
-    [HR_OPTION_SPECIAL] = { "special", "TEXT", "a special token; they get the first ids",
+                                     "characters to include in any case; bytes: all 256" },
+    [HR_OPTION_SPECIAL] = { "special", "TEXT", "special token; special tokens get the first ids",
                             HR_CLI_REPEATS_MAX },
-    [HR_OPTION_MAX_TOKEN_LENGTH] = { "max-token-length", "N", "characters of a token (any)" },
+    [HR_OPTION_MAX_TOKEN_LENGTH] = { "max-token-length", "N",
+                                     "maximum token length in characters (default: no limit)" },
     [HR_OPTION_PATTERN] = { "pattern", "NAME",
-                            "how text is cut: gpt2, cl100k, qwen, o200k, super, super-paper, or a "
-                            "regular expression (gpt2; with --transition super)" },
-    [HR_OPTION_LIKE] = { "like", "FILE", "cut and write as this tokenizer.json does" },
-    [HR_OPTION_PREFIX_SPACE] = { "prefix-space", NULL, "gpt2: a space before every line" },
+                            "pre-tokenizer: gpt2, cl100k, qwen, o200k, super, super-paper or a "
+                            "regular "
+                            "expression (default gpt2; with --transition super)" },
+    [HR_OPTION_LIKE] = { "like", "FILE",
+                         "use the pre-tokenizer and format of this tokenizer.json" },
+    [HR_OPTION_PREFIX_SPACE] = { "prefix-space", NULL, "gpt2: add a space before every line" },
     [HR_OPTION_TRANSITION] = { "transition", "N",
-                               "SuperBPE: from here on tokens go over words; the first N - 1 "
-                               "merges "
-                               "are of a stage that does not" },
-    [HR_OPTION_INHERIT] = { "inherit", "FILE", "take those from this merges.txt instead" },
+                               "SuperBPE: vocabulary size at which stage 2 starts and merges may "
+                               "cross words" },
+    [HR_OPTION_INHERIT] = { "inherit", "FILE",
+                            "SuperBPE: take the merges of stage 1 from this merges.txt" },
     [HR_OPTION_PATTERN_TWO] = { "pattern-two", "NAME",
-                                "how text is cut from then on: super, super-paper, or a regular "
-                                "expression (super)" },
-    [HR_OPTION_LIKE_TWO] = { "like-two", "FILE", "the same, as this tokenizer.json does" },
-    [HR_OPTION_JSONL] = { "jsonl", NULL, "every line is a text of its own, in a JSON object" },
-    [HR_OPTION_BARE] = { "bare", NULL, "without the ids that the file puts around every text" },
-    [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "special tokens have their text too" },
+                                "pre-tokenizer of stage 2: super, super-paper or a regular "
+                                "expression "
+                                "(default super)" },
+    [HR_OPTION_LIKE_TWO] = { "like-two", "FILE",
+                             "use the stage 2 pre-tokenizer of this tokenizer.json" },
+    [HR_OPTION_JSONL] = { "jsonl", NULL, "JSON Lines: one text per line" },
+    [HR_OPTION_BARE] = { "bare", NULL, "do not add special tokens around each text" },
+    [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "print special tokens" },
     [HR_OPTION_LIMIT] = { "limit", "SIZE",
-                          "keep at most so many bytes, or none for all ($HEADROOM_CACHE_LIMIT, or "
+                          "size limit of the cache, or none ($HEADROOM_CACHE_LIMIT, default "
                           "16GiB)" },
-    [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
-    [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
+    [HR_OPTION_MAN] = { "man", NULL, "print the manual page (roff)" },
+    [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the shell completion: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
 };
 
 static const hr_cli_command commands[] = {
-    { "plan", "RECIPE", "say whether a run fits, what eats it and what to change",
-      "Plans every byte of a run without running it. When nothing fits, the exit code is 3 and\n"
-      "the changes that would make it fit are listed, cheapest first. One of --largest,\n"
-      "--smallest and --frontier asks about all plans of the recipe instead.",
+    { "plan", "RECIPE", "print whether a run fits, what uses memory and how to reduce it",
+      "Plans all memory of a training run without running it. When nothing fits, "
+      "the exit code is\n"
+      "3 and the changes that make it fit are listed, cheapest first. --largest, "
+      "--smallest and\n"
+      "--frontier search all plans of the recipe; at most one of them can be given.",
       TAKES(BUDGET) | TAKES(PLAN_OUT) | TAKES(JSON) | TAKES(PROGRAM) | TAKES(LARGEST) |
           TAKES(SMALLEST) | TAKES(SLOWDOWN) | TAKES(FRONTIER) | TAKES(SVG) | TAKES(HELP),
       1, 1, hr_cli_plan, true },
-    { "verify", "FILE.json", "judge a plan file from the file alone",
-      "Derives lives, overlap, peak and floor from the steps of the file, believing nothing it\n"
-      "declares. When two buffers share bytes at one step the exit code is 4 and both are named.",
+    { "verify", "FILE.json", "check a plan file for overlapping buffers",
+      "Recomputes lifetimes, overlaps, peak and floor from the operations in the "
+      "file, independently\n"
+      "of the planner. When two live buffers overlap the exit code is 4 and both "
+      "are named.",
       TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_verify },
-    { "train", "RECIPE", "train inside the plan",
-      "Plans, takes the memory once, trains, and ends with planned beside measured bytes. The\n"
-      "first Ctrl-C or SIGTERM saves and ends with exit code 75, and the same command goes on; a\n"
-      "second one stops at once. SIGUSR1 saves and goes on, SIGUSR2 reports on memory.",
+    { "train", "RECIPE", "train within the planned memory",
+      "Plans, allocates the memory once, trains, and prints planned and measured "
+      "memory at the end.\n"
+      "The first Ctrl-C or SIGTERM saves a checkpoint and exits with code 75; the "
+      "same command\n"
+      "resumes. A second one exits at once. SIGUSR1 saves a checkpoint, SIGUSR2 "
+      "prints memory use.",
       TAKES(BUDGET) | TAKES(TRAIN_OUT) | TAKES(METRICS) | TAKES(FRESH) | TAKES(ALLOW_CHANGE) |
           TAKES(HELP),
       1, 1, hr_cli_train, true },
     { "checkpoint list", "FOLDER", "list the checkpoints of a run",
-      "FOLDER is the --out of a run. Reads the manifests alone.", TAKES(JSON) | TAKES(HELP), 1, 1,
+      "FOLDER is the --out of a run. Only the manifests are read.", TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_checkpoint_list },
-    { "checkpoint verify", "FOLDER", "hold every byte of every checkpoint against its hash",
-      "The exit code is 5 when one is damaged; each is said.", TAKES(JSON) | TAKES(HELP), 1, 1,
+    { "checkpoint verify", "FOLDER", "check every file of every checkpoint against its hash",
+      "Prints each damaged checkpoint; the exit code is then 5.", TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_checkpoint_verify },
-    { "checkpoint prune", "FOLDER", "remove checkpoints that need not stay",
-      "What is damaged or was never finished goes, and what train.keep_last, train.keep_every and\n"
-      "train.keep_best of the run's recipe, or as given, let go. One that is whole stays always.",
+    { "checkpoint prune", "FOLDER", "delete checkpoints that are not to be kept",
+      "Deletes damaged and unfinished checkpoints, and those that train.keep_last, "
+      "train.keep_every\n"
+      "and train.keep_best do not keep. The keys are those of the run unless given "
+      "here. At least\none intact checkpoint always remains.",
       TAKES(HELP), 1, 1, hr_cli_checkpoint_prune, true },
-    { "pack", "FILE.csv", "give the rows of a packing instance their offsets",
-      "Reads id,lower,upper,size, alive from lower up to but not including upper; at most 1048576\n"
-      "rows. Without a capacity the arena is as low as can be. The exit code is 3 when no\n"
-      "placement in the capacity exists, 7 when the time ran out before that was known.",
+    { "pack", "FILE.csv", "assign offsets to the rows of a packing instance",
+      "Reads CSV rows id,lower,upper,size, live from lower up to but not including "
+      "upper; at most\n"
+      "1,048,576 rows. Without --capacity it minimizes the arena. The exit code is "
+      "3 when no\n"
+      "placement within the capacity exists, 7 when the time limit ended the "
+      "search.",
       TAKES(CAPACITY) | TAKES(SECONDS) | TAKES(PACK_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1,
       hr_cli_pack },
-    { "generate", "FOLDER", "go on with a text, inside a plan",
-      "Loads the model of a folder and prints the text that follows the prompt, as it comes. All\n"
-      "bytes are planned: weights, and keys and values of all tokens. Equal seeds give equal text.",
+    { "generate", "FOLDER", "generate text from a model",
+      "Loads a model folder and prints the generated text as it comes. All memory, "
+      "the KV cache\n"
+      "included, is planned before the weights are loaded. Equal seeds give equal "
+      "text.",
       TAKES(PROMPT) | TAKES(FILE) | TAKES(PROMPT_IDS) | TAKES(PRINT_IDS) | TAKES(TOKENIZER) |
           TAKES(MAX_TOKENS) | TAKES(CHUNK) | TAKES(TEMPERATURE) | TAKES(TOP_K) | TAKES(TOP_P) |
           TAKES(MIN_P) | TAKES(REPETITION_PENALTY) | TAKES(STOP) | TAKES(SEED) | TAKES(FORMAT) |
           TAKES(BUDGET) | TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_generate },
-    { "eval", "FOLDER", "say what a text costs a model, or write all its logits",
-      "Loads the model of a folder and prints the loss of a text in nats a token, perplexity and\n"
-      "bits a byte; with --choices the share of questions that it answers rightly, taking the\n"
-      "likeliest answer, and the likeliest by the mean of its tokens. All bytes are planned.",
+    { "eval", "FOLDER", "compute loss, accuracy or logits of a model",
+      "Loads a model folder and prints loss in nats per token, perplexity and bits "
+      "per byte. With\n"
+      "--choices it prints accuracy on multiple choice, by total and by "
+      "length-normalized log\n"
+      "likelihood. All memory is planned before the weights are loaded.",
       TAKES(TOKENS) | TAKES(TEXT_FILE) | TAKES(CHOICES) | TAKES(LOGITS_OUT) | TAKES(PER_TOKEN) |
           TAKES(CONTEXT) | TAKES(STRIDE) | TAKES(TOKENIZER) | TAKES(FORMAT) | TAKES(BUDGET) |
           TAKES(THREADS) | TAKES(KERNELS) | TAKES(JSON) | TAKES(HELP),
       1, 1, hr_cli_eval },
-    { "convert", "SOURCE FOLDER", "copy weights into another folder: shards, names, types",
-      "Reads a folder with safetensors, one or sharded by an index, or a single file. Every "
-      "tensor\n"
-      "keeps its bytes, unless --dtype asks for another type. FOLDER is made; one that has "
-      "weights\n"
-      "already is refused. config.json and a tokenizer's files are taken along.",
+    { "convert", "SOURCE FOLDER", "copy weights to another folder: shards, names, dtypes",
+      "Reads a folder with safetensors, sharded or not, or a single file. Tensors "
+      "are copied\n"
+      "unchanged unless --dtype is given. FOLDER is created; it must not contain "
+      "weights.\nconfig.json and the tokenizer files are copied too.",
       TAKES(SHARD_BYTES) | TAKES(PREFIX) | TAKES(DTYPE) | TAKES(HELP), 2, 2, hr_cli_convert },
-    { "data inspect", "RECIPE", "say what the texts of a recipe are",
-      "Makes the token shards of data.train and data.valid, or finds them, as train does. Prints\n"
-      "files, documents, tokens, the longest document, what is masked or left out, how often a "
-      "run\n"
-      "goes through each text, and the beginnings of ten documents.",
+    { "data inspect", "RECIPE", "print statistics and samples of the data of a recipe",
+      "Tokenizes data.train and data.valid as train does, or reads the cached "
+      "tokens. Prints files,\n"
+      "documents, tokens, the longest document, masked tokens, skipped lines, "
+      "passes per run, and\nten samples.",
       TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_data, true },
     { "cache path", "", "print the cache directory",
-      "Token shards, vocabularies and calibrations are kept there: $XDG_CACHE_HOME/headroom, or\n"
+      "The cache holds token shards, vocabularies and calibrations: $XDG_CACHE_HOME/headroom, or\n"
       "~/.cache/headroom. Runs with --out keep their token shards in DIR instead.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_path },
-    { "cache list", "", "list the files of the cache, the last used first",
-      "Prints bytes, the time of the last use, the kind and the name of each file.",
+    { "cache list", "", "list the files of the cache, most recently used first",
+      "Prints the size, the time of the last use, the kind and the name of each file.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_list },
-    { "cache prune", "", "remove the least recently used files of the cache",
-      "Removes token shards and vocabularies until the others are within the limit. A file that a\n"
-      "running process uses stays. train and data inspect do the same when they use the cache.",
+    { "cache prune", "", "delete the least recently used files of the cache",
+      "Deletes token shards and vocabularies until the rest is within the limit. A file in use by a\n"
+      "running process is kept. train and data inspect do the same when they use the cache.",
       TAKES(LIMIT) | TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_prune },
-    { "cache clear", "", "remove all token shards and vocabularies of the cache",
-      "A file that a running process uses stays, and so do calibrations.",
+    { "cache clear", "", "delete all token shards and vocabularies of the cache",
+      "Files in use by a running process and calibrations are kept.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_clear },
-    { "tokenize encode", "[FILE]", "print the ids of a text",
-      "Reads tokenizer.json of byte-level BPE, vocab.json with merges.txt, and files of ranks.\n"
-      "Without FILE, or with -: standard input. --jsonl takes {\"text\": ...} a line, and with\n"
-      "--json {\"ids\": [...]} a line is printed.",
+    { "tokenize encode", "[FILE]", "print the token ids of a text",
+      "Reads tokenizer.json of byte-level BPE, vocab.json with merges.txt, and tiktoken files.\n"
+      "Without FILE, or with -, reads standard input. --jsonl reads {\"text\": ...} per line; --json\n"
+      "prints {\"ids\": [...]} per line.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
           TAKES(JSON) | TAKES(HELP),
       0, 1, hr_cli_tokenize_encode },
-    { "tokenize decode", "[FILE]", "print the text of ids",
-      "Ids are numbers with blanks, commas or ends of lines between them; with --jsonl\n"
-      "{\"ids\": [...]} a line, and {\"text\": ...} a line is printed. Without FILE, or with -:\n"
-      "standard input. Special tokens are left out.",
+    { "tokenize decode", "[FILE]", "print the text of token ids",
+      "Ids are separated by spaces, commas or newlines. --jsonl reads {\"ids\": "
+      "[...]} and prints\n"
+      "{\"text\": ...} per line. Without FILE, or with -, reads standard input. "
+      "Special tokens are\nnot printed.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(KEEP_SPECIAL) | TAKES(HELP), 0, 1,
       hr_cli_tokenize_decode },
-    { "tokenize inspect", "TOKENIZER", "say what a tokenizer's file holds and how it is read",
-      "Tokens, merges, how text is cut and by what, what stands around a text, memory.",
+    { "tokenize inspect", "TOKENIZER", "print what a tokenizer file contains",
+      "Tokens, merges, normalizer, pre-tokenizer, tokens added around a text, "
+      "memory.",
       TAKES(PATTERN) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_tokenize_inspect },
     { "tokenize count", "[FILE]", "count the tokens of a text",
-      "Bytes, texts, ids and bytes a token. Without FILE, or with -: standard input.",
+      "Prints bytes, texts, tokens and bytes per token. Without FILE, or with -, "
+      "reads standard\ninput.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
           TAKES(JSON) | TAKES(HELP),
       0, 1, hr_cli_tokenize_count },
-    { "tokenize compare", "FILE TOKENIZER...", "hold several tokenizers against one text",
-      "A row for each: ids, tokens, bytes a token, and the seconds that it took.",
+    { "tokenize compare", "FILE TOKENIZER...", "compare tokenizers on a text",
+      "Prints a row per tokenizer: vocabulary, tokens, bytes per token and time.",
       TAKES(PATTERN) | TAKES(JSONL) | TAKES(THREADS) | TAKES(JSON) | TAKES(HELP), 2, -1,
       hr_cli_tokenize_compare },
-    { "tokenize train", "FILE...", "make a tokenizer from text: BPE or SuperBPE",
-      "Writes the tokenizer.json that the field's reference trainer writes for the same settings.\n"
-      "Says what memory it will use before it merges, and refuses what does not fit with exit "
-      "code\n"
-      "3. The first Ctrl-C saves and ends with exit code 75; the same command goes on.",
+    { "tokenize train", "FILE...", "train a BPE or SuperBPE tokenizer",
+      "Writes the same tokenizer.json as Hugging Face tokenizers with the same "
+      "settings. Prints the\n"
+      "memory it will use before it merges; the exit code is 3 when it does not "
+      "fit. The first\n"
+      "Ctrl-C saves the state and exits with code 75; the same command resumes.",
       TAKES(TOKENIZER_OUT) | TAKES(VOCAB_SIZE) | TAKES(MIN_FREQUENCY) | TAKES(LIMIT_ALPHABET) |
           TAKES(INITIAL_ALPHABET) | TAKES(SPECIAL) | TAKES(MAX_TOKEN_LENGTH) | TAKES(PATTERN) |
           TAKES(LIKE) | TAKES(PREFIX_SPACE) | TAKES(TRANSITION) | TAKES(INHERIT) |
           TAKES(PATTERN_TWO) | TAKES(LIKE_TWO) | TAKES(BUDGET) | TAKES(THREADS) | TAKES(JSON) |
           TAKES(HELP),
       1, -1, hr_cli_tokenize_train },
-    { "calibrate", "", "measure this machine, so that plans can say how long a step takes",
-      "Runs small recipes for less than a minute and keeps the prices of operations in\n"
-      "$XDG_CACHE_HOME/headroom. With --check: predicts the steps of other recipes, runs them,\n"
-      "and prints both; rows that ran while the machine was quicker or slower than when it was\n"
-      "calibrated are marked.",
+    { "calibrate", "", "measure this machine to predict step times",
+      "Runs small recipes for less than a minute and stores kernel timings in\n"
+      "$XDG_CACHE_HOME/headroom. With --check it predicts the step time of other "
+      "recipes, runs\n"
+      "them, and prints both. Rows measured while the machine was faster or slower "
+      "than during\ncalibration are marked.",
       TAKES(THREADS) | TAKES(KERNELS) | TAKES(CHECK) | TAKES(RECIPES) | TAKES(JSON) | TAKES(HELP),
       0, 0, hr_cli_calibrate },
-    { "keys", "", "list every key of a recipe with default, unit and range",
-      "Each key may stand in a recipe, or behind it on the command line as key=value.",
+    { "keys", "", "list all recipe keys with default, unit and range",
+      "Keys can be set in the recipe, or after it on the command line as key=value.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_keys },
-    { "doctor", "", "say what this machine has and which kernels will be used",
-      "Cores, instruction sets, memory, huge pages, and the limits of cgroup and ulimit.",
+    { "doctor", "", "print what this machine has and which kernels are used",
+      "Cores, instruction sets, memory, huge pages, cgroup limits and ulimits.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_doctor },
-    { "help", "[COMMAND]", "print help, the manual page or the shell completion",
-      "Without a command: the list of commands.", TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0,
-      2, hr_cli_help },
-    { "version", "", "print the version", "The version of the program and of the library in it.",
+    { "help", "[COMMAND|TERM]", "print help, the manual page or the shell completion",
+      "help COMMAND prints the options of a command, help TERM explains a word of "
+      "the output. Without\neither: the list of commands and terms.",
+      TAKES(MAN) | TAKES(COMPLETION) | TAKES(HELP), 0, 5, hr_cli_help },
+    { "version", "", "print the version", "Prints the version of the program and its library.",
       TAKES(HELP), 0, 0, hr_cli_version },
 };
 

@@ -53,3 +53,23 @@ void hr_cli_put_json_text(const char *text, int64_t bytes)
         i += length ? length : 1;
     }
 }
+
+const char *hr_cli_count(int64_t count)
+{
+    enum { PLACES = 8 };
+    static char texts[PLACES][HR_COUNT_BYTES];
+    static int32_t next;
+    next = (next + 1) % PLACES;
+    return hr_count_print(count, texts[next]);
+}
+
+void hr_cli_progress_text(const char *work, int64_t bytes_done, int64_t bytes_total,
+                          char text[HR_PROGRESS_BYTES])
+{
+    char done[HR_COUNT_BYTES], total[HR_COUNT_BYTES];
+    if (bytes_total <= 0) snprintf(text, HR_PROGRESS_BYTES, "%s", work);
+    else
+        snprintf(text, HR_PROGRESS_BYTES, "%s: %s of %s", work,
+                 hr_size_print(bytes_done, bytes_total, done),
+                 hr_size_print(bytes_total, bytes_total, total));
+}

@@ -88,7 +88,7 @@ static hr_status open_setting(const hr_cli_arguments *arguments, const char *pat
     *setting = (hr_tokenize_setting){ .path = path,
                                       .pattern = arguments->values[HR_OPTION_PATTERN] };
     if (!path)
-        return hr_fail(err, HR_USAGE, "%s needs --tokenizer, a tokenizer's file or folder",
+        return hr_fail(err, HR_USAGE, "%s needs --tokenizer FILE or FOLDER",
                        arguments->command->name);
     return hr_cli_whole(arguments, HR_OPTION_THREADS, &setting->threads, err);
 }
@@ -163,9 +163,9 @@ int hr_cli_tokenize_count(const hr_cli_arguments *arguments)
         printf("{\"bytes\": %lld, \"texts\": %lld, \"ids\": %lld, \"seconds\": %.3f}\n",
                (long long)r.bytes, (long long)r.texts, (long long)r.ids, seconds);
     else
-        printf("%lld tokens of %lld bytes in %lld text%s: %.3f bytes a token; %.3f s, %.1f MB/s\n",
-               (long long)r.ids, (long long)r.bytes, (long long)r.texts, r.texts == 1 ? "" : "s",
-               r.ids ? (double)r.bytes / (double)r.ids : 0, seconds,
+        printf("%s tokens, %s bytes, %s text%s: %.3f bytes per token; %.3f s, %.1f MB/s\n",
+               hr_cli_count(r.ids), hr_cli_count(r.bytes), hr_cli_count(r.texts),
+               r.texts == 1 ? "" : "s", r.ids ? (double)r.bytes / (double)r.ids : 0, seconds,
                (double)r.bytes * 1e-6 / (seconds > 0 ? seconds : 1));
     return HR_OK;
 }
@@ -197,7 +197,7 @@ int hr_cli_tokenize_compare(const hr_cli_arguments *arguments)
         if (i == 1)
             printf("%11s %12s %12s %9s %9s  %s\n", "vocabulary", "tokens", "bytes/token", "seconds",
                    "MB/s", "tokenizer");
-        printf("%11lld %12lld %12.3f %9.3f %9.1f  %s\n", (long long)info.ids, (long long)r.ids,
+        printf("%11s %12s %12.3f %9.3f %9.1f  %s\n", hr_cli_count(info.ids), hr_cli_count(r.ids),
                bytes, seconds, (double)r.bytes * 1e-6 / (seconds > 0 ? seconds : 1), path);
         fflush(stdout);
     }
@@ -215,29 +215,30 @@ static void print_inspected(const hr_tokenize_info *info, const char *path)
 {
     char bytes[64];
     printf("%s: %s\n", path, info->form);
-    printf("  ids      %lld: %lld have a token", (long long)info->ids, (long long)info->tokens);
-    if (info->hole >= 0) printf(", the first that has none is %lld", (long long)info->hole);
-    printf("\n  merges   %lld\n", (long long)info->merges);
-    printf("  added    %lld, %lld of them special\n", (long long)info->added,
-           (long long)info->special);
-    printf("  longest  %lld bytes\n", (long long)info->longest_bytes);
-    printf("  normal   %s\n",
-           info->nfc ? "form C of Unicode 9, as the reference has it" : "as it is");
-    if (!info->stage_count) printf("  cut      not at all\n");
+    printf("  ids            %s, of which %s have a token", hr_cli_count(info->ids),
+           hr_cli_count(info->tokens));
+    if (info->hole >= 0) printf("; first unused id %lld", (long long)info->hole);
+    printf("\n  merges         %s\n", hr_cli_count(info->merges));
+    printf("  added tokens   %s, of which %s are special\n", hr_cli_count(info->added),
+           hr_cli_count(info->special));
+    printf("  longest token  %s bytes\n", hr_cli_count(info->longest_bytes));
+    printf("  normalizer     %s\n", info->nfc ? "NFC (Unicode 9, as in the reference)" : "none");
+    if (!info->stage_count) printf("  pre-tokenizer  none\n");
     for (int32_t i = 0; i < info->stage_count; i++) {
-        printf("  %s     %s", i ? "then" : "cut ", info->stages[i]);
+        printf("  %-13s  %s", i ? "  then" : "pre-tokenizer", info->stages[i]);
         if (!strcmp(info->stages[i], "pcre2"))
-            printf(": no scanner here for this pattern; its classes are those of Unicode 14, and "
-                   "its \\s has U+180E, where the reference has Unicode 16 and not");
+            printf(": no built-in scanner for this pattern; PCRE2 has the classes of Unicode 14 "
+                   "and U+180E in \\s, the reference has Unicode 16 without it");
         printf("\n");
     }
-    printf("  encoded  %s\n", !info->orderly   ? "by merging: some tokens are made of later ones"
-                              : info->by_words ? "words from left to right, then what spans them"
-                                               : "from left to right");
-    if (info->first_count) print_ids("  before   ", info->first, info->first_count);
-    if (info->last_count) print_ids("  behind   ", info->last, info->last_count);
-    if (info->end_id >= 0) printf("  end      %lld\n", (long long)info->end_id);
-    printf("  memory   %s of tables\n", hr_bytes_print(info->table_bytes, bytes));
+    printf("  encoding       %s\n",
+           !info->orderly   ? "by merges: some tokens consist of later tokens"
+           : info->by_words ? "left to right within words, then merges across words"
+                            : "left to right");
+    if (info->first_count) print_ids("  before text    ", info->first, info->first_count);
+    if (info->last_count) print_ids("  after text     ", info->last, info->last_count);
+    if (info->end_id >= 0) printf("  EOS token id   %lld\n", (long long)info->end_id);
+    printf("  memory         %s\n", hr_bytes_print(info->table_bytes, bytes));
 }
 
 int hr_cli_tokenize_inspect(const hr_cli_arguments *arguments)
@@ -320,7 +321,7 @@ static hr_status decode_numbers(decoding *d, FILE *file, hr_error *err)
             return HR_OK;
         }
         return hr_fail(err, HR_CORRUPT,
-                       "byte %lld: not an id, nor a blank, a comma or an end of line",
+                       "byte %lld: expected a token id, a space, a comma or a newline",
                        (long long)at);
     }
 }
@@ -346,7 +347,8 @@ static hr_status decode_lines(decoding *d, FILE *file, hr_error *err)
         }
         if (wrong) {
             status = hr_fail(err, HR_CORRUPT, "line %lld: %.200s", (long long)number,
-                             object ? "it has no \"ids\" that are a list of ids" : problem.text);
+                             object ? "\"ids\" is missing or not a list of token ids"
+                                    : problem.text);
         } else {
             printf("{\"text\": \"");
             json_array_foreach(list, i, id) add_id(d, (uint32_t)json_integer_value(id));
@@ -377,14 +379,13 @@ int hr_cli_tokenize_decode(const hr_cli_arguments *arguments)
     if (status == HR_OK) {
         d.room = hr_tokenize_room(d.tokenize) + 65536;
         d.text = malloc((size_t)d.room);
-        status = d.text
-                     ? HR_OK
-                     : hr_fail(&err, HR_NO_FIT, "decoding: %lld bytes needed", (long long)d.room);
+        status = d.text ? HR_OK
+                        : hr_fail(&err, HR_NO_FIT, "decoding needs %lld bytes", (long long)d.room);
     }
     if (status == HR_OK)
         status = d.json ? decode_lines(&d, file, &err) : decode_numbers(&d, file, &err);
     if (status == HR_OK && ferror(file))
-        status = hr_fail(&err, HR_FAILURE, "%.300s: it cannot be read", path);
+        status = hr_fail(&err, HR_FAILURE, "%.300s: cannot be read", path);
     free(d.text);
     hr_tokenize_close(&d.tokenize);
     if (file && file != stdin) fclose(file);

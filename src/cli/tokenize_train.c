@@ -42,11 +42,11 @@ static void planned(void *context, const hr_tokenize_train_plan *plan)
     char process[64], tables[64], engine[64];
     hr_progress_end(&s->progress);
     if (s->json) return;
-    printf("plan   stage %d%s: %lld bytes of text in %lld lines, %lld %s\n", plan->stage,
-           plan->resumed ? ", going on where it was" : "", (long long)plan->text_bytes,
-           (long long)plan->lines, (long long)plan->words,
+    printf("plan   stage %d%s: %s bytes of text in %s lines, %s %s\n", plan->stage,
+           plan->resumed ? ", resumed" : "", hr_cli_count(plan->text_bytes),
+           hr_cli_count(plan->lines), hr_cli_count(plan->words),
            plan->stage == 1 ? "distinct words" : "words");
-    printf("plan   process %s: reading and writing it down %s, then merging %s\n",
+    printf("plan   process memory %s: counting %s, then merging %s\n",
            hr_bytes_print(plan->process_bytes_planned, process),
            hr_bytes_print(plan->tables_bytes, tables), hr_bytes_print(plan->engine_bytes, engine));
     fflush(stdout);
@@ -56,12 +56,12 @@ static void print_text(const hr_tokenize_train_request *request, const hr_tokeni
 {
     char planned_text[64], measured[64];
     if (r->inherited)
-        printf("merges %lld inherited, of which %lld were not there to be made\n",
-               (long long)r->inherited, (long long)r->dropped);
-    printf("saved  %s/tokenizer.json, vocab.json, merges.txt: %lld tokens, %lld merges\n",
-           request->out, (long long)r->tokens, (long long)r->merges);
+        printf("merges %s inherited, %s of them skipped: not possible here\n",
+               hr_cli_count(r->inherited), hr_cli_count(r->dropped));
+    printf("saved  %s/tokenizer.json, vocab.json, merges.txt: %s tokens, %s merges\n", request->out,
+           hr_cli_count(r->tokens), hr_cli_count(r->merges));
     if (r->tokens < request->vocab_size)
-        printf("       the text has no more pairs that are there %lld time%s or more\n",
+        printf("       no more pairs occur %lld time%s or more\n",
                (long long)(request->min_frequency ? request->min_frequency : 1),
                request->min_frequency > 1 ? "s" : "");
     printf("memory planned %s, measured %s\n",
@@ -102,9 +102,9 @@ static hr_status read_numbers(const hr_cli_arguments *a, hr_tokenize_train_reque
     }
     hr_status status = budget ? hr_bytes_parse(budget, &request->budget, err) : HR_OK;
     if (status == HR_OK && budget && request->budget == 0)
-        status = hr_fail(err, HR_USAGE, "--budget %.40s is no room at all; give a size", budget);
+        status = hr_fail(err, HR_USAGE, "--budget %.40s is zero; give a size", budget);
     if (status == HR_OK && !request->out)
-        status = hr_fail(err, HR_USAGE, "tokenize train needs --out, a folder for its files");
+        status = hr_fail(err, HR_USAGE, "tokenize train needs --out DIR");
     return status;
 }
 

@@ -21,7 +21,8 @@ static volatile sig_atomic_t interrupts, last_signal, saves, reports;
  * group: that is one request. */
 static void interrupted(int number)
 {
-    static const char said[] = "\nheadroom: stopped at once; what was not saved yet is lost\n";
+    static const char said[] =
+        "\nheadroom: stopped at once; steps since the last checkpoint are lost\n";
     if (number == SIGTERM && last_signal == SIGTERM) return;
     last_signal = number;
     interrupts = interrupts + 1;
@@ -69,8 +70,7 @@ static void show_preparing(void *context, const char *work, int64_t bytes_done, 
 {
     screen *s = context;
     char text[HR_PROGRESS_BYTES];
-    snprintf(text, sizeof text, "%s: %.0f of %.0f MB", work, (double)bytes_done / 1e6,
-             (double)bytes_total / 1e6);
+    hr_cli_progress_text(work, bytes_done, bytes_total, text);
     hr_progress_note(&s->progress, text, hr_cli_now_ns());
 }
 
@@ -88,14 +88,14 @@ static void show_plan(void *context, const hr_plan_answer *plan)
     catch_two(interrupted, SIGINT, SIGTERM); /* until here nothing was begun: main.c answered */
     s->process_bytes = plan->process_bytes;
     if (plan->trained_parameters != plan->parameters)
-        printf("plan   %lld of %lld parameters train\n", (long long)plan->trained_parameters,
-               (long long)plan->parameters);
-    printf("plan   %lld parameters, micro-batch %lld, loss chunk %lld tokens, %d thread%s, %s "
-           "kernels\n",
-           (long long)plan->parameters, (long long)plan->micro_batch, (long long)plan->loss_chunk,
-           plan->threads, plan->threads == 1 ? "" : "s", plan->rung);
-    printf("plan   process %s, of which arena %s\n", hr_bytes_print(plan->process_bytes, process),
-           hr_bytes_print(plan->arena_bytes, arena));
+        printf("plan   %s of %s parameters are trained\n", hr_cli_count(plan->trained_parameters),
+               hr_cli_count(plan->parameters));
+    printf(
+        "plan   %s parameters, micro-batch %lld, loss chunk %s tokens, %d thread%s, %s kernels\n",
+        hr_cli_count(plan->parameters), (long long)plan->micro_batch,
+        hr_cli_count(plan->loss_chunk), plan->threads, plan->threads == 1 ? "" : "s", plan->rung);
+    printf("plan   process memory %s, of which arena %s\n",
+           hr_bytes_print(plan->process_bytes, process), hr_bytes_print(plan->arena_bytes, arena));
     fflush(stdout);
 }
 
@@ -133,8 +133,8 @@ static void show_evaluated(void *context, int64_t step, double loss, int64_t tok
 {
     char line[128];
     if (tokens)
-        snprintf(line, sizeof line, "step %lld  validation loss %.4f over %lld tokens",
-                 (long long)step, loss, (long long)tokens);
+        snprintf(line, sizeof line, "step %lld  validation loss %.4f over %s tokens",
+                 (long long)step, loss, hr_cli_count(tokens));
     else
         snprintf(line, sizeof line, "step %lld  no validation loss: no token was a target",
                  (long long)step);
@@ -194,10 +194,10 @@ static void print_result(const hr_train_result *result)
 {
     char planned[64], measured[64];
     if (result->steps == 0 || result->process_bytes_measured <= 0) return;
-    printf("memory planned %s, measured %s; arena planned %lld, used %lld\n",
+    printf("memory planned %s, measured %s\narena  planned %s bytes, used %s bytes\n",
            hr_bytes_print(result->process_bytes_planned, planned),
            hr_bytes_print(result->process_bytes_measured, measured),
-           (long long)result->arena_bytes_planned, (long long)result->arena_bytes_used);
+           hr_cli_count(result->arena_bytes_planned), hr_cli_count(result->arena_bytes_used));
 }
 
 /* Nobody may be there any more to read how the run went, and it went all the same. */
@@ -220,6 +220,8 @@ int hr_cli_train(const hr_cli_arguments *arguments)
     if (hr_cli_recipe(arguments, &config, &err) != HR_OK ||
         hr_cli_take_cache(&config, &cache_limit_bytes, &err) != HR_OK)
         return hr_cli_fail(&err);
+    for (int32_t i = 0; i < arguments->repeated_count; i++)
+        (void)hr_cli_key_name(arguments->repeated[i]); /* says what is an old name */
     const hr_train_options options = {
         .events = { .context = &s,
                     .preparing = show_preparing,

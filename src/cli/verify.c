@@ -10,15 +10,16 @@
 static void print_text(const char *path, const hr_verify_report *report)
 {
     char arena[64], floor[64], process[64];
-    printf("%s: no two buffers share a byte at any step\n", path);
-    printf("  %d steps, %d loops, %d buffers in %d storages\n", report->step_count,
-           report->loop_count, report->buffer_count, report->storage_count);
+    printf("%s: valid, no two live buffers overlap\n", path);
+    printf("  %s operations, %s loops, %s buffers in %s storages\n",
+           hr_cli_count(report->step_count), hr_cli_count(report->loop_count),
+           hr_cli_count(report->buffer_count), hr_cli_count(report->storage_count));
     printf("  process  %s\n", hr_bytes_print(report->process_bytes, process));
     printf("  arena    %s\n", hr_bytes_print(report->arena_bytes, arena));
-    printf("  floor    %s, %lld bytes below\n", hr_bytes_print(report->floor_bytes, floor),
-           (long long)report->gap_bytes);
-    printf("  peak at step %d (%s), %d alive, the largest:\n", report->peak_step, report->peak_op,
-           report->alive_count);
+    printf("  floor    %s, %s bytes below the arena\n", hr_bytes_print(report->floor_bytes, floor),
+           hr_cli_count(report->gap_bytes));
+    printf("  peak at operation %s (%s), %s live buffers; the largest:\n",
+           hr_cli_count(report->peak_step), report->peak_op, hr_cli_count(report->alive_count));
     for (int32_t i = 0; i < report->alive_listed; i++) {
         char bytes[64];
         printf("    %-40s %-10s %s\n", report->alive[i].name, report->alive[i].role,

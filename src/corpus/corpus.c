@@ -56,10 +56,10 @@ static hr_status read_specs(const hr_corpus_desc *desc, hr_spec *train, hr_spec 
     if (status == HR_OK) status = hr_spec_read(valid, "data.valid", desc->valid, err);
     if (status != HR_OK) return status;
     if (train->share > 0)
-        return hr_fail(err, HR_USAGE, "data.train=%.40s: a share is what data.valid may be",
+        return hr_fail(err, HR_USAGE, "data.train=%.40s: only data.valid takes a percentage",
                        desc->train);
     if (valid->weighted)
-        return hr_fail(err, HR_USAGE, "data.valid: has weights, and every token of it counts once");
+        return hr_fail(err, HR_USAGE, "data.valid: weights are for data.train only");
     return HR_OK;
 }
 
@@ -142,14 +142,15 @@ static hr_status check_kinds(const hr_corpus *corpus, hr_error *err)
         *(list->files[i].sort.kind == HR_FILE_TOKENS ? &ids : &text) = i;
     if (ids >= 0 && text >= 0)
         return hr_fail(err, HR_USAGE,
-                       "%.200s holds token ids and %.200s text: which tokenizer made the ids is "
-                       "not known, so all data must be the one or the other",
+                       "%.200s has token ids and %.200s has text: the tokenizer of the ids is not "
+                       "known, so all data must be of one kind",
                        hr_list_path(list, ids), hr_list_path(list, text));
     if (ids >= 0 && corpus->valid.share > 0)
-        return hr_fail(err, HR_USAGE,
-                       "data.valid=%.40s: documents of text can be held out, and %.200s holds "
-                       "token ids: name a file of them",
-                       corpus->desc.valid, hr_list_path(list, ids));
+        return hr_fail(
+            err, HR_USAGE,
+            "data.valid=%.40s: a percentage needs text, and %.200s has token ids: give a "
+            "file of token ids",
+            corpus->desc.valid, hr_list_path(list, ids));
     return HR_OK;
 }
 
@@ -282,8 +283,7 @@ static hr_status list_valid(hr_corpus *corpus, hr_error *err)
     const int32_t first = spec->share > 0 ? 0 : corpus->list.count;
     if (spec->count == 0 && !(spec->share > 0)) return HR_OK;
     if (spec->share > 0 && !corpus->list.count)
-        return hr_fail(err, HR_USAGE,
-                       "data.valid=%.40s: is held out of data.train, and that is no text",
+        return hr_fail(err, HR_USAGE, "data.valid=%.40s: a percentage needs text in data.train",
                        corpus->desc.valid);
     const hr_status status = list_parts(corpus, spec->parts, spec->count, err);
     if (status != HR_OK) return status;
@@ -310,7 +310,7 @@ hr_status hr_corpus_open(hr_corpus **corpus, void *memory, int64_t bytes,
     if (status != HR_OK) return status;
     const int64_t needed = hr_corpus_bytes(desc);
     if (bytes < needed)
-        return hr_fail(err, HR_NO_FIT, "listing the text needs %lld bytes, there are %lld",
+        return hr_fail(err, HR_NO_FIT, "listing the text needs %lld bytes, %lld are available",
                        (long long)needed, (long long)bytes);
     hr_region region = hr_region_over(memory, bytes);
     hr_corpus *opened = hr_region_take(&region, 1, sizeof *opened);

@@ -25,7 +25,7 @@ static hr_status check_said(hr_foreign *tokens, const hr_inflow *inflow, int32_t
                        "%s: its header says version %d and %d tokens; version %d is read",
                        inflow->path, header[1], header[2], version);
     if (ids_bytes)
-        return hr_fail(err, HR_USAGE, "%s: has a header that says what it is: leave ids=u%d away",
+        return hr_fail(err, HR_USAGE, "%s: has a header with its type: remove ids=u%d",
                        inflow->path, 8 * ids_bytes);
     *tokens = (hr_foreign){ .id_bytes = wide ? 4 : 2, .said = header[2] };
     return HR_OK;
@@ -43,8 +43,8 @@ hr_status hr_foreign_begin(hr_foreign *tokens, hr_inflow *inflow, int32_t ids_by
         return check_said(tokens, inflow, ids_bytes, header, err);
     if (!ids_bytes)
         return hr_fail(err, HR_USAGE,
-                       "%s: begins with no header of llm.c's; where it is raw ids of 16 bits, as "
-                       "nanoGPT writes them, type ids=u16 behind its name",
+                       "%s: has no llm.c header; for raw 16-bit ids, as nanoGPT writes them, add "
+                       "ids=u16 after its name",
                        inflow->path);
     *tokens = (hr_foreign){ .id_bytes = ids_bytes, .said = -1, .held = count };
     return HR_OK;
@@ -53,9 +53,8 @@ hr_status hr_foreign_begin(hr_foreign *tokens, hr_inflow *inflow, int32_t ids_by
 static hr_status check_end(const hr_foreign *tokens, const hr_inflow *inflow, hr_error *err)
 {
     if (tokens->said < 0 || tokens->said == tokens->read) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s: its header says %lld tokens, and it has %s%lld",
-                   inflow->path, (long long)tokens->said,
-                   tokens->read > tokens->said ? "more than " : "",
+    return hr_fail(err, HR_CORRUPT, "%s: its header says %lld tokens, it has %s%lld", inflow->path,
+                   (long long)tokens->said, tokens->read > tokens->said ? "more than " : "",
                    (long long)hr_min(tokens->read, tokens->said));
 }
 
@@ -70,16 +69,16 @@ hr_status hr_foreign_next(hr_foreign *tokens, hr_inflow *inflow, int64_t vocab_s
     const int64_t bytes = tokens->held + read;
     tokens->held = 0;
     if (bytes % width)
-        return hr_fail(err, HR_CORRUPT, "%s: ends with a part of an id of %lld bytes", inflow->path,
-                       (long long)width);
+        return hr_fail(err, HR_CORRUPT, "%s: ends with an incomplete id of %lld bytes",
+                       inflow->path, (long long)width);
     *count = bytes / width;
     for (int64_t i = 0; i < *count; i++) {
         ids[i] = 0;
         memcpy(&ids[i], buffer + i * width, (size_t)width);
         if (ids[i] < vocab_size) continue;
         return hr_fail(err, HR_CORRUPT,
-                       "%s: token %lld is %u, and model.vocab_size=%lld needs ids below: it is the "
-                       "file of another vocabulary, or has other bytes an id",
+                       "%s: token %lld is %u, but ids must be below model.vocab_size=%lld: it is "
+                       "for another vocabulary, or has another id size",
                        inflow->path, (long long)(tokens->read + i), ids[i], (long long)vocab_size);
     }
     tokens->read += *count;

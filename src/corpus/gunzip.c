@@ -65,8 +65,8 @@ void hr_gunzip_begin(hr_gunzip *gunzip, const char *path)
 
 static hr_status damaged(const hr_gunzip *gunzip, const char *problem, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, "%s: its gzip stream is damaged near byte %lld: %s",
-                   gunzip->path, (long long)gunzip->offset, problem);
+    return hr_fail(err, HR_CORRUPT, "%s: damaged gzip data near byte %lld: %s", gunzip->path,
+                   (long long)gunzip->offset, problem);
 }
 
 /* Between streams. Returns how many bytes are passed over. */
@@ -88,8 +88,7 @@ hr_status hr_gunzip_step(hr_gunzip *gunzip, const uint8_t *in, int64_t in_bytes,
     if (gunzip->phase != INSIDE) {
         unpacked->used = pass_padding(gunzip, in, in_bytes);
         if (unpacked->used == in_bytes) return HR_OK;
-        if (gunzip->phase == AT_PADDING)
-            return damaged(gunzip, "something else comes behind it", err);
+        if (gunzip->phase == AT_PADDING) return damaged(gunzip, "other data follows it", err);
         gunzip->phase = INSIDE;
     }
     const int64_t left = in_bytes - unpacked->used;

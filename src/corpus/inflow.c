@@ -94,7 +94,7 @@ static hr_status unpack(hr_inflow *inflow, uint8_t *to, int64_t bytes, int64_t *
 
 static hr_status cut_short(const hr_inflow *inflow, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, "%s: ends at byte %lld in the middle of its %s stream",
+    return hr_fail(err, HR_CORRUPT, "%s: truncated at byte %lld in the middle of its %s data",
                    inflow->path, (long long)inflow->bytes,
                    inflow->packing == HR_FILE_GZIP ? "gzip" : "zstd");
 }

@@ -135,8 +135,8 @@ static bool read_text(reader *r)
         else if (*r->at >= 0x80) made = taken = letter_bytes(r);
         if (taken < 0) return false;
         if (taken == 0) {
-            wrong(r, *r->at == '\\'  ? "no such escape, or half a pair"
-                     : *r->at < 0x80 ? "a control character in a text"
+            wrong(r, *r->at == '\\'  ? "an unknown escape, or half a surrogate pair"
+                     : *r->at < 0x80 ? "a control character in a string"
                                      : "bytes that are not UTF-8");
             return false;
         }
@@ -245,7 +245,7 @@ static void begin_value(reader *r)
         return;
     }
     if (line->wanted >= 0) {
-        wrong(r, "the field is no text");
+        wrong(r, "the field is not a string");
         return;
     }
     if (c == '{' || c == '[') {
@@ -279,7 +279,7 @@ static void end_key(reader *r)
         if (!line->names[i] || (int32_t)strlen(line->names[i]) != line->key_bytes ||
             memcmp(line->names[i], line->key, (size_t)line->key_bytes) != 0)
             continue;
-        if (line->found >> i & 1) wrong(r, "a field that is there twice");
+        if (line->found >> i & 1) wrong(r, "a field occurs twice");
         line->found |= UINT32_C(1) << i;
         line->wanted = i;
     }
@@ -317,7 +317,7 @@ static void step(reader *r)
         } else if (is_number(line->number)) {
             after_value(line);
         } else {
-            wrong(r, "a number that is none");
+            wrong(r, "an invalid number");
         }
         return;
     }
@@ -338,7 +338,7 @@ static void step(reader *r)
     switch (line->expects) {
     case OBJECT:
         if (c == '{') open_container(r, '{');
-        else wrong(r, "no object");
+        else wrong(r, "not a JSON object");
         break;
     case KEY_OR_CLOSE:
     case KEY:
@@ -349,13 +349,13 @@ static void step(reader *r)
         } else if (c == '}' && line->expects == KEY_OR_CLOSE) {
             close_container(r);
         } else {
-            wrong(r, "no key in quotes");
+            wrong(r, "no quoted key");
         }
         break;
     case COLON:
         line->expects = VALUE;
         if (c == ':') r->at++;
-        else wrong(r, "no colon behind a key");
+        else wrong(r, "no colon after a key");
         break;
     case COMMA_OR_CLOSE:
         if (c == (uint8_t)close) {
@@ -372,7 +372,7 @@ static void step(reader *r)
         else begin_value(r);
         break;
     case VALUE: begin_value(r); break;
-    default: wrong(r, "more behind the object"); break;
+    default: wrong(r, "more text after the object"); break;
     }
 }
 
@@ -400,6 +400,6 @@ int64_t hr_line_read(hr_line *line, uint8_t *part, int64_t bytes, bool last, boo
 bool hr_line_is_whole(hr_line *line)
 {
     if (!line->problem && line->expects != NOTHING)
-        line->problem = line->expects == OBJECT ? "nothing" : "the end, and something is missing";
+        line->problem = line->expects == OBJECT ? "nothing" : "unexpected end";
     return !line->problem;
 }

@@ -152,7 +152,7 @@ static const char *reason(int code)
 static hr_status no_room(const walk *w)
 {
     return hr_fail(w->err, HR_USAGE,
-                   "%.*s: names more than %d files, %d folders or %d bytes of paths: put the text "
+                   "%.*s: more than %d files, %d folders or %d bytes of paths: merge the text "
                    "into fewer files",
                    (int)w->part->path_bytes, w->part->path, w->list->files_max,
                    w->list->folders_max, (int)w->list->pool_bytes);
@@ -217,8 +217,7 @@ static hr_status add_folder(walk *w, int64_t path, int32_t parent, int32_t compo
     hr_list *list = w->list;
     if (leads_back(list, parent, what))
         return hr_fail(w->err, HR_USAGE,
-                       "%s: is a link that leads back to a folder that it lies in: remove it, or "
-                       "name the files",
+                       "%s: is a link to one of its parent folders: remove it, or name the files",
                        list->pool + path);
     if (list->folder_count == list->folders_max) return no_room(w);
     list->folders[list->folder_count++] = (hr_listed_folder){ .path = path,
@@ -348,7 +347,7 @@ static hr_status cut_pattern(walk *w, int64_t *base_bytes)
         w->components[w->component_count++] = (piece){ "*", 1 };
     }
     if (any_depths <= 1) return HR_OK;
-    return hr_fail(w->err, HR_USAGE, "%.*s: ** may stand in a pattern once, and a folder is one",
+    return hr_fail(w->err, HR_USAGE, "%.*s: ** may occur once in a pattern, and FOLDER/ implies it",
                    (int)part->path_bytes, part->path);
 }
 
@@ -382,18 +381,20 @@ static hr_status walk_part(walk *w)
     const char *place = list->pool[base] ? list->pool + base : ".";
     const int code = stat(place, &what) == 0 ? 0 : errno;
     if (code == ENOTDIR || (!code && !S_ISDIR(what.st_mode)))
-        return hr_fail(w->err, HR_USAGE, "%s: is a file, and named like a folder", place);
-    if (code) return hr_fail(w->err, HR_USAGE, "%s: there is no such folder", place);
+        return hr_fail(w->err, HR_USAGE, "%s: is a file; remove the slash", place);
+    if (code) return hr_fail(w->err, HR_USAGE, "%s: no such folder", place);
     list->folder_count = 0;
     status = add_folder(w, base, -1, 0, &what);
     for (int32_t i = 0; i < list->folder_count && status == HR_OK; i++) status = read_folder(w, i);
     if (status != HR_OK) return status;
     if (list->count == first && w->tables) return refuse_table(w, list->pool + w->table);
     if (list->count == first)
-        return hr_fail(w->err, HR_USAGE, "%.*s: %s", (int)w->part->path_bytes, w->part->path,
-                       w->folder ? "has no .txt, .jsonl, .ndjson or .json, plain, .gz or .zst: "
-                                   "name files of another kind by a pattern"
-                                 : "no file is named so");
+        return hr_fail(
+            w->err, HR_USAGE, "%.*s: %s", (int)w->part->path_bytes, w->part->path,
+            w->folder
+                ? "has no .txt, .jsonl, .ndjson or .json file, plain, .gz or .zst: name other "
+                  "files by a pattern"
+                : "no file matches");
     order_files(list, first);
     return HR_OK;
 }
@@ -403,9 +404,7 @@ hr_status hr_list_open(const char *path, int *file, int64_t *bytes, hr_error *er
     struct stat what;
     if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode))
         return hr_file_open(path, file, bytes, err);
-    return hr_fail(err, HR_USAGE,
-                   "%.240s: is a directory, and a file is needed; with a slash behind it, it names "
-                   "the texts in it",
+    return hr_fail(err, HR_USAGE, "%.240s: is a directory; add a slash to use the texts in it",
                    path);
 }
 

@@ -55,7 +55,7 @@ static void say_lacking(const hr_pass *pass, char *text, int64_t bytes)
     const int used = snprintf(text, (size_t)bytes, "has no \"%s\"", name_of(pass, TEXT));
     if (line->first_text[0])
         snprintf(text + used, (size_t)(bytes - used),
-                 "; where its text is \"%.40s\", type data.text_field=%.40s", line->first_text,
+                 "; if its text is in \"%.40s\", set data.text_field=%.40s", line->first_text,
                  line->first_text);
 }
 
@@ -71,8 +71,7 @@ static hr_status refuse_line(hr_pass *pass, const char *problem, hr_error *err)
     if (lines->line.problem)
         snprintf(place, sizeof place, " byte %lld:", (long long)lines->line.at);
     return hr_fail(err, HR_CORRUPT,
-                   "%s: line %lld:%s %s; mend it, or leave such lines out with "
-                   "data.bad_lines=skip",
+                   "%s: line %lld:%s %s; fix it, or skip such lines with data.bad_lines=skip",
                    hr_list_path(pass->list, pass->file), (long long)lines->number, place, problem);
 }
 

@@ -28,7 +28,7 @@ static hr_status read_weight(hr_spec_part *part, const char *key, const char *va
         return HR_OK;
     }
     return hr_fail(err, HR_USAGE,
-                   "%s: weight=%.40s of %.*s: a weight is a number above 0, at most 1e9", key,
+                   "%s: weight=%.40s of %.*s: a weight is a number above 0 and at most 1e9", key,
                    value, SHOWN, part->path);
 }
 
@@ -36,8 +36,8 @@ static hr_status read_ids(hr_spec_part *part, const char *key, const char *value
 {
     part->ids_bytes = !strcmp(value, "u16") ? 2 : !strcmp(value, "u32") ? 4 : 0;
     if (part->ids_bytes) return HR_OK;
-    return hr_fail(err, HR_USAGE, "%s: ids=%.40s of %.*s: ids without a header are u16 or u32", key,
-                   value, SHOWN, part->path);
+    return hr_fail(err, HR_USAGE, "%s: ids=%.40s of %.*s: ids takes u16 or u32", key, value, SHOWN,
+                   part->path);
 }
 
 /* Takes the last word of the part where it is one about the path. */
@@ -74,7 +74,7 @@ static hr_status read_part(hr_spec_part *part, const char *key, hr_error *err)
         if (status != HR_OK) return status;
     }
     if (part->path_bytes) return HR_OK;
-    return hr_fail(err, HR_USAGE, "%s: a part between semicolons names no file", key);
+    return hr_fail(err, HR_USAGE, "%s: a part between semicolons is empty", key);
 }
 
 /* "0.5%". */
@@ -95,8 +95,8 @@ static hr_status check_weights(hr_spec *spec, const char *key, hr_error *err)
     const hr_spec_part *part = spec->parts;
     while (part->weight > 0) part++;
     return hr_fail(err, HR_USAGE,
-                   "%s: %d of %d parts have a weight, and %.*s has none: give every part one, or "
-                   "none",
+                   "%s: %d of %d parts have a weight, %.*s has none: give all parts a weight, "
+                   "or none",
                    key, weighted, spec->count, (int)part->path_bytes, part->path);
 }
 
@@ -107,7 +107,7 @@ hr_status hr_spec_read(hr_spec *spec, const char *key, const char *text, hr_erro
     trim(&text, &whole);
     if (read_share(text, whole, &read.share)) {
         if (!(read.share > 0 && read.share < 100))
-            return hr_fail(err, HR_USAGE, "%s=%.40s: a share lies between 0%% and 100%%", key,
+            return hr_fail(err, HR_USAGE, "%s=%.40s: a percentage lies between 0%% and 100%%", key,
                            text);
         read.share /= 100;
         *spec = read;
@@ -177,11 +177,12 @@ hr_status hr_spec_shares(const hr_spec *spec, int64_t *shares, int64_t *block, h
     while (!share_out(spec, sum, rows, shares) && rows < HR_MIX_BLOCK_MAX) rows++;
     for (int32_t i = 0; i < spec->count; i++)
         if (shares[i] < 1)
-            return hr_fail(err, HR_USAGE,
-                           "data.train: weight %g of %.*s is less than one row of %d in all: give "
-                           "it more, or leave it out",
-                           spec->parts[i].weight, (int)spec->parts[i].path_bytes,
-                           spec->parts[i].path, HR_MIX_BLOCK_MAX);
+            return hr_fail(
+                err, HR_USAGE,
+                "data.train: weight %g of %.*s is less than one row of all %d: increase it, "
+                "or remove the part",
+                spec->parts[i].weight, (int)spec->parts[i].path_bytes, spec->parts[i].path,
+                HR_MIX_BLOCK_MAX);
     *block = rows;
     return HR_OK;
 }

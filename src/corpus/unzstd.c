@@ -57,8 +57,8 @@ static hr_status refuse(const hr_unzstd *unzstd, size_t code, hr_error *err)
                        "%s: was packed with a window of more than %d bytes, the largest that is "
                        "read; zstd -dc --long=31 FILE | zstd -19 -o NEW packs it anew",
                        unzstd->path, HR_UNZSTD_WINDOW_BYTES);
-    return hr_fail(err, HR_CORRUPT, "%s: its zstd stream is damaged near byte %lld: %s",
-                   unzstd->path, (long long)unzstd->offset, ZSTD_getErrorName(code));
+    return hr_fail(err, HR_CORRUPT, "%s: damaged zstd data near byte %lld: %s", unzstd->path,
+                   (long long)unzstd->offset, ZSTD_getErrorName(code));
 }
 
 hr_status hr_unzstd_step(hr_unzstd *unzstd, const uint8_t *in, int64_t in_bytes, uint8_t *out,

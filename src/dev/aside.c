@@ -33,7 +33,7 @@ hr_status hr_aside_open(hr_aside *aside, void *stack, hr_error *err)
     const int refused = hr_thread_start(&aside->thread, stack, work, aside);
     aside->open = !refused;
     if (!refused) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "the system gave no thread to write checkpoints with");
+    return hr_fail(err, HR_FAILURE, "cannot create the thread that writes checkpoints");
 }
 
 static void wait_locked(hr_aside *aside)

@@ -53,7 +53,7 @@ hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *
     uint8_t *written = hr_region_take(region, program->tensor_count, 1);
     if (!executor->turn || !executor->count || !executor->open || !executor->clears ||
         !executor->lasts || !written)
-        return hr_fail(err, HR_FAILURE, "no room to run %d steps", program->step_count);
+        return hr_fail(err, HR_FAILURE, "out of memory for %d operations", program->step_count);
     for (int32_t l = 0; l < program->loop_count; l++) executor->count[l] = program->loops[l].count;
     find_first_writers(executor, written);
     for (int32_t s = 0; s < program->step_count; s++)

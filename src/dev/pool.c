@@ -118,8 +118,7 @@ hr_status hr_pool_open(hr_pool *pool, void *memory, int64_t bytes, int32_t threa
     if (!refused) return HR_OK;
     const int32_t started = pool->threads;
     hr_pool_close(pool);
-    return hr_fail(err, HR_FAILURE,
-                   "threads: %d needed, the system gave %d; ask for fewer with train.threads=%d",
+    return hr_fail(err, HR_FAILURE, "%d threads needed, the system allows %d: use train.threads=%d",
                    threads, started, started);
 }
 

@@ -66,10 +66,9 @@ static hr_status check_request(evaluation *e, hr_error *err)
         return hr_fail(err, HR_USAGE, "--logits-out needs --tokens");
     if (request->logits_out && request->per_token)
         return hr_fail(err, HR_USAGE,
-                       "--logits-out writes logits and no losses; leave out "
-                       "--per-token, or evaluate once more");
+                       "--logits-out and --per-token exclude each other: evaluate twice");
     if (!request->text && (request->context || request->stride))
-        return hr_fail(err, HR_USAGE, "--context and --stride are of the windows of --file");
+        return hr_fail(err, HR_USAGE, "--context and --stride need --file");
     hr_status status = HR_OK;
     if (!request->tokens && !(request->text && hr_evaluate_is_ids(request->text)))
         status = hr_session_open_text(&e->session, "--tokens", add_ids, e, err);
@@ -143,7 +142,8 @@ static hr_status open_text(evaluation *e, hr_error *err)
                        (long long)context, (long long)own);
     if (stride > context)
         return hr_fail(err, HR_USAGE,
-                       "--stride %lld would leave out tokens between windows of %lld",
+                       "--stride %lld is larger than the window of %lld tokens: tokens would be "
+                       "skipped",
                        (long long)stride, (long long)context);
     const hr_status status = read_text(e, err);
     if (status == HR_OK) hr_sequences_cut(&e->source, context, stride);
@@ -184,17 +184,16 @@ static hr_status open_source(evaluation *e, hr_error *err)
     else status = open_choices(e, err);
     if (status != HR_OK) return status;
     if (learned && e->source.length > e->session.config.model.positions)
-        return hr_fail(err, HR_USAGE, "%s has sequences of %lld tokens, the model %lld positions",
+        return hr_fail(err, HR_USAGE,
+                       "%s has sequences of %lld tokens, the model has %lld positions",
                        e->source.path, (long long)e->source.length,
                        (long long)e->session.config.model.positions);
     const int64_t longest = hr_session_longest(&e->session, e->source.length);
     if (longest < e->source.length)
-        return hr_fail(
-            err, HR_USAGE,
-            "%s has sequences of %lld tokens, and %lld are the most that can be planned; "
-            "%s",
-            e->source.path, (long long)e->source.length, (long long)longest,
-            request->text ? "give a smaller --context" : "make them shorter");
+        return hr_fail(err, HR_USAGE,
+                       "%s has sequences of %lld tokens, at most %lld can be planned; %s",
+                       e->source.path, (long long)e->source.length, (long long)longest,
+                       request->text ? "give a smaller --context" : "make them shorter");
     e->result->sequences = e->source.rows;
     e->result->positions = e->session.config.model.positions;
     e->result->length = e->session.config.train.seq_len = e->source.length;
@@ -314,7 +313,7 @@ static hr_status count_loss(evaluation *e, int64_t sequence, int64_t t, int32_t 
         const int64_t place = hr_sequences_place(&e->source, sequence, t);
         if (!isfinite(loss))
             return hr_fail(err, HR_DIVERGED,
-                           "%s, sequence %lld: the logits for token %lld are not finite",
+                           "%s, sequence %lld: the logits of token %lld are NaN or Inf",
                            e->source.path, (long long)sequence, (long long)place);
         e->row_loss += loss;
         e->row_tokens++;
@@ -358,7 +357,7 @@ static hr_status host(void *context, hr_executor *executor, int32_t step, const 
     switch (executor->program->steps[step].op) {
     case HR_OP_prompt: return prompt(e, executor, call, err);
     case HR_OP_emit: return emit(e, call, err);
-    default: return hr_fail(err, HR_FAILURE, "step %d is no step of the host", step);
+    default: return hr_fail(err, HR_FAILURE, "operation %d is not an operation of the host", step);
     }
 }
 
@@ -373,7 +372,7 @@ static hr_status open_run(evaluation *e, hr_error *err)
     e->ids = hr_region_take(tables, length, sizeof *e->ids);
     e->targets = hr_region_take(tables, e->result->at_a_time * length, sizeof *e->targets);
     e->losses.text = hr_region_take(tables, HR_LOSSES_TEXT_BYTES, 1);
-    if (!e->losses.text) return hr_fail(err, HR_FAILURE, "no room for the run's tables");
+    if (!e->losses.text) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
     e->turn = hr_program_loop(&e->session.compiled.program, "turn");
     hr_session_tell(&e->session, "checking the tokens", 0, 0);
     return hr_sequences_check(&e->source, e->ids, e->targets, err);

@@ -25,8 +25,8 @@ hr_status hr_ids_file_open(hr_ids_file *ids, const char *directory, hr_error *er
     ids->file = mkostemp(path, O_CLOEXEC);
     if (ids->file < 0)
         return hr_fail(err, HR_FAILURE,
-                       "%.300s: %s, and the ids of the text have to lie somewhere: set TMPDIR to a "
-                       "directory that can be written",
+                       "%.300s: %s; a temporary file for token ids is needed: set TMPDIR to a "
+                       "writable directory",
                        directory, strerrordesc_np(errno));
     unlink(path);
     return HR_OK;

@@ -17,7 +17,7 @@ typedef struct {
     hr_error *err;
 } place;
 
-static const char is_read[] = "is read";
+static const char is_read[] = "is an input";
 
 /* The folder that a path leads into; too long a path is refused by whoever opens it. */
 static void folder_of(const char *path, char folder[HR_PATH_BYTES])
@@ -32,7 +32,7 @@ static void folder_of(const char *path, char folder[HR_PATH_BYTES])
 static hr_status check_apart(const place *p, const char *read, const char *what)
 {
     if (!read || !hr_file_is_one(p->path, read)) return HR_OK;
-    return hr_fail(p->err, HR_USAGE, "%s %.200s is the file %.200s, which %s; give another place",
+    return hr_fail(p->err, HR_USAGE, "%s %.200s is the file %.200s, which %s; give another path",
                    p->option, p->path, read, what);
 }
 
@@ -65,7 +65,7 @@ static bool compare(void *context, const char *name)
     p->status = hr_path_join(p->folder, name, inside, sizeof inside, p->err);
     const bool read = ends_in(name, ".safetensors") || is_read_by_name(name);
     if (p->status == HR_OK && !is_output(inside))
-        p->status = check_apart(p, inside, read ? is_read : "the model may have");
+        p->status = check_apart(p, inside, read ? is_read : "may belong to the model");
     return p->status == HR_OK;
 }
 
@@ -79,7 +79,7 @@ static hr_status check_folder(place *p, const char *folder)
     folder_of(p->path, into);
     if (!hr_file_is_one(into, folder) || !is_read_by_name(p->path)) return HR_OK;
     return hr_fail(p->err, HR_USAGE,
-                   "%s %.200s would be taken for a part of the model in %.200s; give another place",
+                   "%s %.200s would become part of the model in %.200s; give another path",
                    p->option, p->path, folder);
 }
 

@@ -45,11 +45,11 @@ static hr_status wrong(const hr_sequences *source, int64_t line, const char *wha
 static const char *read_choices(hr_sequences *source, hr_json *json)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
-    if (hr_json_next(json) != HR_JSON_ARRAY) return "choices are no array";
+    if (hr_json_next(json) != HR_JSON_ARRAY) return "choices is not an array";
     for (;;) {
         const hr_json_kind kind = hr_json_next(json);
         if (kind == HR_JSON_CLOSE) return NULL;
-        if (kind != HR_JSON_STRING) return "a choice is no string";
+        if (kind != HR_JSON_STRING) return "a choice is not a string";
         if (json->value_bytes == 0) return "a choice is empty";
         source->choices[question->first + question->count++] = (hr_sequences_choice){
             json->value, json->value_bytes, (int32_t)source->question_count
@@ -59,7 +59,7 @@ static const char *read_choices(hr_sequences *source, hr_json *json)
 
 static const char *read_context(hr_sequences_question *question, hr_json *json)
 {
-    if (hr_json_next(json) != HR_JSON_STRING) return "the context is no string";
+    if (hr_json_next(json) != HR_JSON_STRING) return "the context is not a string";
     question->context = json->value;
     question->bytes = json->value_bytes;
     return NULL;
@@ -69,7 +69,7 @@ static const char *read_answer(hr_sequences_question *question, hr_json *json)
 {
     if (hr_json_next(json) == HR_JSON_NUMBER && hr_json_integer(json, &question->answer))
         return NULL;
-    return "the answer is not the number of a choice";
+    return "the answer is not the index of a choice";
 }
 
 /* Which of the keys were there. */
@@ -82,17 +82,17 @@ static const char *read_value(hr_sequences *source, hr_json *json, there *t)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
     if (hr_json_is(json, "choices")) {
-        if (t->choices) return "choices are there twice";
+        if (t->choices) return "choices occurs twice";
         t->choices = true;
         return read_choices(source, json);
     }
     if (hr_json_is(json, "context")) {
-        if (t->context) return "the context is there twice";
+        if (t->context) return "context occurs twice";
         t->context = true;
         return read_context(question, json);
     }
     if (hr_json_is(json, "answer")) {
-        if (t->answer) return "the answer is there twice";
+        if (t->answer) return "answer occurs twice";
         t->answer = true;
         return read_answer(question, json);
     }
@@ -104,7 +104,7 @@ static const char *read_line(hr_sequences *source, hr_json *json)
 {
     hr_sequences_question *question = &source->questions[source->question_count];
     there t = { 0 };
-    if (hr_json_next(json) != HR_JSON_OBJECT) return "it is no JSON object";
+    if (hr_json_next(json) != HR_JSON_OBJECT) return "not a JSON object";
     for (;;) {
         const hr_json_kind kind = hr_json_next(json);
         if (kind == HR_JSON_CLOSE) break;
@@ -113,10 +113,10 @@ static const char *read_line(hr_sequences *source, hr_json *json)
         if (problem) return json->problem ? json->problem : problem;
     }
     if (hr_json_next(json) != HR_JSON_END) return json->problem;
-    if (question->bytes == 0) return "there is no context, of one character at least";
-    if (question->count < 2) return "there are no two choices";
+    if (question->bytes == 0) return "context is missing or empty";
+    if (question->count < 2) return "fewer than two choices";
     if (!t.answer || question->answer < 0 || question->answer >= question->count)
-        return "the answer is not the number of a choice, from 0 on";
+        return "the answer is not the index of a choice, counted from 0";
     return NULL;
 }
 
@@ -129,7 +129,7 @@ hr_status hr_questions_open(hr_sequences *source, const char *path, char *text, 
     source->questions = hr_region_take(region, lines, sizeof *source->questions);
     source->choices = hr_region_take(region, strings, sizeof *source->choices);
     if (!source->questions || !source->choices)
-        return hr_fail(err, HR_FAILURE, "no room for the questions of %s", path);
+        return hr_fail(err, HR_FAILURE, "out of memory for the questions of %s", path);
     for (char *at = text, *end = text + bytes; at < end; at++) {
         char *newline = memchr(at, '\n', (size_t)(end - at));
         const int64_t length = (newline ? newline : end) - at;
@@ -150,7 +150,7 @@ hr_status hr_questions_open(hr_sequences *source, const char *path, char *text, 
         at += length;
     }
     if (source->question_count) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, "%s has no question", path);
+    return hr_fail(err, HR_CORRUPT, "%s has no questions", path);
 }
 
 static hr_status add(hr_sequences *source, hr_tokens *tokens, const char *text, int64_t bytes,
@@ -165,8 +165,8 @@ static hr_status begin_behind_end(hr_sequences *source, hr_sequences_choice *cho
 {
     if (source->document_end < 0)
         return wrong(source, source->questions[choice->question].line,
-                     "a choice is one token together with its context, and nothing stands before "
-                     "it that could foretell it: write a longer context",
+                     "context and choice are one token together, so there is no context to score "
+                     "it with: write a longer context",
                      err);
     choice->id_first--;
     choice->id_count++;
@@ -240,7 +240,7 @@ hr_status hr_questions_read(const hr_sequences *source, int64_t row, int32_t *id
                                     : (uint8_t)question->context[t];
         if (id >= source->vocabulary)
             return hr_fail(
-                err, HR_USAGE, "%s, line %lld: byte %d is none of the model's %lld tokens",
+                err, HR_USAGE, "%s, line %lld: byte %d is not among the %lld tokens of the model",
                 source->path, (long long)question->line, id, (long long)source->vocabulary);
         if (t < last) ids[t] = id;
         if (t > 0) targets[t - 1] = is_asked ? id : -1;

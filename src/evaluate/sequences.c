@@ -32,9 +32,8 @@ hr_status hr_sequences_open_text(hr_sequences *source, const char *path, hr_erro
     const hr_status status = hr_file_open(path, &source->file, &source->count, err);
     source->text_bytes = source->targets = source->count - 1;
     if (status != HR_OK || source->count >= 2) return status;
-    return hr_fail(err, HR_USAGE,
-                   "%s has %lld bytes; two tokens at least are needed, one to come after another",
-                   path, (long long)source->count);
+    return hr_fail(err, HR_USAGE, "%s has %lld bytes; at least two tokens are needed", path,
+                   (long long)source->count);
 }
 
 hr_status hr_sequences_add(hr_sequences *source, const uint32_t *ids, int64_t count, hr_error *err)

@@ -40,7 +40,7 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     fit->desk = hr_region_take(region, 1, sizeof *fit->desk);
     void *memory = hr_region_take(region, twin_bytes, 1);
     if (!memory || !fit->trial || !fit->spare || !fit->desk)
-        return hr_fail(err, HR_FAILURE, "no room for small models to search with");
+        return hr_fail(err, HR_FAILURE, "out of memory for the search");
     fit->region = hr_region_over(memory, twin_bytes);
     status = hr_twin_open(&fit->twin, config, rates, threads, &fit->region, err);
     if (status != HR_OK) return status;
@@ -343,6 +343,5 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
         found->proven = is_exact && w.bound == INT64_MAX;
         return HR_OK;
     }
-    return hr_fail(err, HR_NO_FIT, "no strategy keeps within %lld bytes of arena",
-                   (long long)limit);
+    return hr_fail(err, HR_NO_FIT, "no strategy fits an arena of %lld bytes", (long long)limit);
 }

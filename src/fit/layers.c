@@ -32,7 +32,7 @@ hr_status hr_layers_place(hr_layers *layers, int32_t count, hr_region *region, h
     layers->spare = hr_region_take(region, 3 * HR_LAYERS_STATES, sizeof *layers->spare);
     layers->alike = hr_region_take(region, HR_LAYERS_ALIKE_BYTES, 1);
     if (layers->states && layers->first && layers->spare && layers->alike) return HR_OK;
-    return hr_fail(err, HR_FAILURE, "no room to choose for %d layers", count);
+    return hr_fail(err, HR_FAILURE, "out of memory for the search over %d layers", count);
 }
 
 /* a never after b in a frontier: less kept, or as much in less time. */

@@ -143,7 +143,7 @@ static hr_status begin(hr_twin *twin, const hr_config *config, int64_t sequences
     program->tensors = hr_region_take_raw(region, from->tensor_max, sizeof *program->tensors);
     program->loops = hr_region_take_raw(region, from->loop_max, sizeof *program->loops);
     if (!program->steps || !program->tensors || !program->loops)
-        return hr_fail(err, HR_FAILURE, "no room for a small model to search with");
+        return hr_fail(err, HR_FAILURE, "out of memory for the search");
     memcpy(program->steps, from->steps, (size_t)from->step_count * sizeof *from->steps);
     memcpy(program->tensors, from->tensors, (size_t)from->tensor_count * sizeof *from->tensors);
     memcpy(program->loops, from->loops, (size_t)from->loop_count * sizeof *from->loops);
@@ -185,7 +185,8 @@ static hr_status raise_twin(hr_twin *twin, const hr_strategy *knobs, hr_intermed
     if (status == HR_OK) status = hr_lifetimes(program, twin->region, plan, err);
     if (status != HR_OK) return status;
     *alive = hr_region_take(twin->region, program->step_count, sizeof **alive);
-    if (!*alive) return hr_fail(err, HR_FAILURE, "no room to look at %d layers", layers);
+    if (!*alive)
+        return hr_fail(err, HR_FAILURE, "out of memory for the search over %d layers", layers);
     hr_lifetimes_alive(program, plan, *alive);
     const int64_t missing = still_bytes(twin, program, plan);
     for (int32_t s = 0; s < program->step_count; s++) (*alive)[s] += missing;
@@ -260,7 +261,7 @@ hr_status hr_twin_open(hr_twin *twin, const hr_config *config, const hr_rates *r
                        .region = region };
     for (int32_t i = 0; i < HR_TWIN_DEPTHS; i++) {
         void *memory = hr_region_take(region, bytes, 1);
-        if (!memory) return hr_fail(err, HR_FAILURE, "no room for small models to search with");
+        if (!memory) return hr_fail(err, HR_FAILURE, "out of memory for the search");
         twin->models[i].region = hr_region_over(memory, bytes);
     }
     return HR_OK;
@@ -489,7 +490,7 @@ hr_status hr_twin_works_of(hr_twin *twin, const hr_strategy *knobs, int64_t *ref
         }
     }
     twin->region->used = kept;
-    if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "no room to look at sets");
+    if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "out of memory for the search");
     return status;
 }
 

@@ -51,7 +51,7 @@ static hr_status read_input(generation *g, hr_error *err)
     int64_t used = 0;
     while (used < INPUT_BYTES) {
         if (hr_session_is_interrupted(&g->session))
-            return hr_fail(err, HR_INTERRUPTED, "interrupted: no prompt came");
+            return hr_fail(err, HR_INTERRUPTED, "interrupted while waiting for the prompt");
         const int ready = poll(&input, 1, WAIT_MS);
         const bool waits = ready == 0 || (ready < 0 && errno == EINTR);
         if (waits) continue;
@@ -63,7 +63,7 @@ static hr_status read_input(generation *g, hr_error *err)
         used += got;
     }
     if (used == INPUT_BYTES)
-        return hr_fail(err, HR_USAGE, "standard input has 1 MiB or more; give --file");
+        return hr_fail(err, HR_USAGE, "standard input has 1 MiB or more; use --file");
     g->prompt_text = (hr_span){ to, used };
     return HR_OK;
 }
@@ -105,9 +105,9 @@ static hr_status sink_ids(void *context, const uint32_t *ids, int64_t count, hr_
 {
     generation *g = context;
     if (hr_session_is_interrupted(&g->session))
-        return hr_fail(err, HR_INTERRUPTED, "interrupted while the prompt became tokens");
+        return hr_fail(err, HR_INTERRUPTED, "interrupted while tokenizing the prompt");
     if (count > g->id_room - g->id_count)
-        return hr_fail(err, HR_FAILURE, "no room for the ids of the prompt");
+        return hr_fail(err, HR_FAILURE, "out of memory for the token ids of the prompt");
     for (int64_t i = 0; i < count; i++) g->prompt_ids[g->id_count++] = (int32_t)ids[i];
     return HR_OK;
 }
@@ -151,7 +151,7 @@ static hr_status read_prompt(generation *g, hr_error *err)
         g->prompt_count = count_ids(request->prompt_ids);
         if (!g->prompt_count)
             return hr_fail(err, HR_USAGE,
-                           "--prompt-ids takes whole numbers with commas between them, as 29,1,11");
+                           "--prompt-ids takes integers separated by commas, such as 29,1,11");
         return HR_OK;
     }
     if (request->prompt)
@@ -193,13 +193,14 @@ static hr_status check_length(generation *g, int64_t positions, hr_error *err)
     const long long held = hr_session_longest(&g->session, positions), prompt = g->prompt_count;
     if (held == positions) return HR_OK;
     if (prompt >= held)
-        return hr_fail(err, HR_USAGE,
-                       "a prompt of %lld tokens is too long: prompt and answer may have %lld "
-                       "together; shorten the prompt",
-                       prompt, held);
+        return hr_fail(
+            err, HR_USAGE,
+            "a prompt of %lld tokens is too long: prompt and answer may have %lld tokens "
+            "together; shorten the prompt",
+            prompt, held);
     return hr_fail(err, HR_USAGE,
-                   "a text of %lld tokens is too long: prompt and answer may have %lld together; "
-                   "give --max-tokens %lld or fewer",
+                   "%lld tokens are too many: prompt and answer may have %lld tokens together; "
+                   "use --max-tokens %lld or less",
                    (long long)positions, held, held - prompt);
 }
 
@@ -213,22 +214,22 @@ static hr_status find_positions(generation *g, hr_error *err)
     const bool ends = learned || own > 0;
     int64_t positions;
     if (g->prompt_count < 1)
-        return hr_fail(err, HR_USAGE, "the prompt is empty; a model needs one token at least");
+        return hr_fail(err, HR_USAGE, "the prompt is empty; at least one token is needed");
     if (request->tokens < 1)
-        return hr_fail(err, HR_USAGE, "--max-tokens %lld: one token at least is needed",
+        return hr_fail(err, HR_USAGE, "--max-tokens %lld: at least 1 is needed",
                        (long long)request->tokens);
     if (!hr_checked_add(g->prompt_count, request->tokens, &positions) || positions > INT32_MAX / 2)
-        return hr_fail(err, HR_USAGE,
-                       "--max-tokens %lld: a text of more than %d tokens is too long; give fewer",
+        return hr_fail(err, HR_USAGE, "--max-tokens %lld: the limit is %d",
                        (long long)request->tokens, INT32_MAX / 2);
     if (ends && g->prompt_count >= own)
-        return hr_fail(err, HR_USAGE,
-                       "the prompt has %lld tokens, the model %lld positions: none is left for an "
-                       "answer; shorten the prompt%s",
-                       (long long)g->prompt_count, (long long)own,
-                       learned ? ""
-                               : ", or give config.json a larger max_position_embeddings, as "
-                                 "model.positions does when a model is trained");
+        return hr_fail(
+            err, HR_USAGE,
+            "the prompt has %lld tokens and the model %lld positions: none is left for "
+            "an answer; shorten the prompt%s",
+            (long long)g->prompt_count, (long long)own,
+            learned ? ""
+                    : ", or increase max_position_embeddings in config.json (model.positions in "
+                      "training)");
     if (ends) positions = hr_min(positions, own);
     const hr_status status = check_length(g, positions, err);
     if (status != HR_OK) return status;
@@ -252,16 +253,13 @@ static hr_status check_stops(const hr_generate_request *request, hr_error *err)
         return hr_fail(err, HR_USAGE, "--stop may be given %d times, not %d", HR_STOPS_MAX,
                        request->stop_count);
     if (request->stop_count && request->wants_ids)
-        return hr_fail(err, HR_USAGE, "--stop is text, and --print-ids prints none");
+        return hr_fail(err, HR_USAGE, "--stop and --print-ids exclude each other");
     for (int32_t i = 0; i < request->stop_count; i++) {
         const size_t bytes = strnlen(request->stops[i], HR_STOP_BYTES);
         if (bytes == 0 || bytes == HR_STOP_BYTES)
-            return hr_fail(err, HR_USAGE, "--stop takes a text of 1 to %d bytes",
-                           HR_STOP_BYTES - 1);
+            return hr_fail(err, HR_USAGE, "--stop takes 1 to %d bytes", HR_STOP_BYTES - 1);
         if (!is_text(request->stops[i], (int64_t)bytes))
-            return hr_fail(err, HR_USAGE,
-                           "--stop takes text in UTF-8; what it is given as number %d is none",
-                           i + 1);
+            return hr_fail(err, HR_USAGE, "--stop number %d is not UTF-8", i + 1);
     }
     return HR_OK;
 }
@@ -359,7 +357,7 @@ static void tell(generation *g, int32_t id)
 
 static hr_status refuse_untold(hr_error *err)
 {
-    return hr_fail(err, HR_FAILURE, "the answer ends: nobody takes its text");
+    return hr_fail(err, HR_FAILURE, "the answer ends: its output is closed");
 }
 
 /* What of the text waited for more. */
@@ -388,7 +386,7 @@ static hr_status pick(generation *g, hr_executor *executor, int32_t loop, const 
                                        g->session.config.model.vocab_size, g->ids, g->count,
                                        call->scratch);
     if (id < 0)
-        return hr_fail(err, HR_DIVERGED, "%s: the logits for token %lld are not finite",
+        return hr_fail(err, HR_DIVERGED, "%s: the logits of token %lld are NaN or Inf",
                        request->model.folder, (long long)g->count + 1);
     g->ids[g->count++] = id;
     g->result->tokens++;
@@ -407,7 +405,7 @@ static hr_status host(void *context, hr_executor *executor, int32_t step, const 
     switch (executor->program->steps[step].op) {
     case HR_OP_prompt: return prompt(g, executor, loop, call);
     case HR_OP_pick: return pick(g, executor, loop, call, err);
-    default: return hr_fail(err, HR_FAILURE, "step %d is no step of the host", step);
+    default: return hr_fail(err, HR_FAILURE, "operation %d is not an operation of the host", step);
     }
 }
 
@@ -420,7 +418,7 @@ static hr_status open_run(generation *g, hr_error *err)
     const hr_status status = hr_session_open(session, err);
     if (status != HR_OK) return status;
     g->ids = hr_region_take(&session->tables, session->config.train.seq_len, sizeof *g->ids);
-    if (!g->ids) return hr_fail(err, HR_FAILURE, "no room for the run's tables");
+    if (!g->ids) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
     g->chunk = hr_program_loop(program, "chunk");
     g->token = hr_program_loop(program, "token");
     return take_ids(g, err);

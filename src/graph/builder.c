@@ -12,8 +12,8 @@ static bool full(hr_builder *builder, int32_t count, int32_t most, const char *w
 {
     if (builder->status != HR_OK) return true;
     if (count < most) return false;
-    builder->status = hr_fail(builder->err, HR_FAILURE,
-                              "the step program has room for %d %s and needs more", most, what);
+    builder->status = hr_fail(builder->err, HR_FAILURE, "the program has more than %d %s", most,
+                              what);
     return true;
 }
 

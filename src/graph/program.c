@@ -19,7 +19,7 @@ hr_status hr_program_place(hr_region *region, const struct hr_op *const *ops, in
     made.loops = hr_region_take(region, loop_max, sizeof *made.loops);
     made.params = hr_region_take(region, param_max, sizeof *made.params);
     if (!made.tensors || !made.steps || !made.loops || !made.params)
-        return hr_fail(err, HR_FAILURE, "the step program needs more than the %lld bytes set aside",
+        return hr_fail(err, HR_FAILURE, "the program needs more than %lld bytes",
                        (long long)region->bytes);
     made.loops[0] = (hr_loop){ "run", HR_NONE, 1, 0, 0, 0, -1 };
     made.loop_count = 1;

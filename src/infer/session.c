@@ -19,7 +19,7 @@ hr_status hr_session_begin(hr_session *s, hr_error *err)
 {
     hr_config *config = &s->config;
     if (!*s->request->folder)
-        return hr_fail(err, HR_USAGE, "the name of the model's folder is empty; give a folder");
+        return hr_fail(err, HR_USAGE, "the path of the model is empty; give a folder");
     hr_config_default(config);
     hr_status status = hr_threads_choose(s->request->threads, &s->threads, err);
     if (status == HR_OK)
@@ -27,7 +27,7 @@ hr_status hr_session_begin(hr_session *s, hr_error *err)
     if (status == HR_OK) status = hr_config_set(config, "model.from", s->request->folder, err);
     if (status == HR_OK) status = hr_config_adopt(config, err);
     if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
-    config->train.format = s->request->format;
+    config->train.dtype = s->request->format;
     config->train.batch = 1;
     if (status == HR_OK) /* ids are given: any vocabulary will do */
         status = hr_config_set(config, "data.tokenizer", "words", err);
@@ -46,7 +46,7 @@ static hr_status find_tokenizer(const hr_session *s, const char *instead, const 
     else if (!asked && hr_hf_has_tokenizer(s->request->folder)) *path = s->request->folder;
     if (*path || asked || s->config.model.vocab_size == UINT8_MAX + 1) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "%s has no tokenizer for its %lld tokens; give %s, or --tokenizer FILE",
+                   "%s has no tokenizer for its %lld tokens; use %s or --tokenizer FILE",
                    s->request->folder, (long long)s->config.model.vocab_size, instead);
 }
 
@@ -67,8 +67,9 @@ hr_status hr_session_open_text(hr_session *s, const char *instead, hr_tokens_sin
     status = hr_tokens_open(&s->tokens, s->tokens_region.base, facts.bytes, path, true, sink,
                             context, err);
     if (status != HR_OK || hr_tokens_count(s->tokens) <= s->config.model.vocab_size) return status;
-    return hr_fail(err, HR_USAGE, "%s has %lld tokens, and the model of %s %lld: give its own",
-                   path, (long long)hr_tokens_count(s->tokens), s->request->folder,
+    return hr_fail(err, HR_USAGE,
+                   "%s has %lld tokens, the model in %s has %lld: use its own tokenizer", path,
+                   (long long)hr_tokens_count(s->tokens), s->request->folder,
                    (long long)s->config.model.vocab_size);
 }
 
@@ -153,11 +154,12 @@ hr_status hr_session_fit(hr_session *s, int64_t own_bytes, const char *tokens, c
         return HR_OK;
     }
     char there[64], wanted[64];
-    return hr_fail(err, HR_NO_FIT,
-                   "%s and %lld %s need at least %s, there are %s; give a larger --budget, %s, or "
-                   "--format bf16",
-                   s->request->folder, (long long)s->config.train.seq_len, tokens,
-                   hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead);
+    return hr_fail(
+        err, HR_NO_FIT,
+        "%s and %lld %s need at least %s, %s are available; use a larger --budget, %s, or "
+        "--dtype bf16",
+        s->request->folder, (long long)s->config.train.seq_len, tokens,
+        hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead);
 }
 
 /* ---- the run */
@@ -202,7 +204,7 @@ static hr_status load(hr_session *s, const hr_call *call, hr_error *err)
                                      call->scratch, attr->staging_bytes, s->request->interrupts,
                                      err);
     if (status != HR_INTERRUPTED) return status;
-    return hr_fail(err, HR_INTERRUPTED, "interrupted while weights were read");
+    return hr_fail(err, HR_INTERRUPTED, "interrupted while reading weights");
 }
 
 static hr_status dispatch(void *context, hr_executor *executor, int32_t step, const hr_call *call,
@@ -229,7 +231,7 @@ hr_status hr_session_take(hr_session *s, hr_host_fn *host, void *context, hr_err
     if (status == HR_OK)
         status = hr_memory_arena_open(s->memory, plan, s->request->interrupts, err);
     if (status == HR_INTERRUPTED)
-        status = hr_fail(err, HR_INTERRUPTED, "interrupted before the weights were read");
+        status = hr_fail(err, HR_INTERRUPTED, "interrupted before reading weights");
     if (status == HR_OK) status = hr_memory_seal(s->memory, plan, err);
     if (status != HR_OK) return status;
     hr_kernels_fill(&s->kernels, s->cpu_mask);
@@ -237,7 +239,7 @@ hr_status hr_session_take(hr_session *s, hr_host_fn *host, void *context, hr_err
     s->executor.memory = s->memory;
     s->executor.pool = &s->pool;
     s->executor.kernels = &s->kernels;
-    s->executor.dtype = s->config.train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+    s->executor.dtype = s->config.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     s->executor.host = dispatch;
     s->executor.stop = stops;
     s->executor.context = s;
@@ -262,7 +264,7 @@ hr_status hr_session_settle(hr_session *s, hr_error *err)
     result->process_bytes_measured = hr_memory_peak_bytes(s->memory);
     if (!hr_process_is_exact() || result->process_bytes_measured <= result->process_bytes_planned)
         return HR_OK;
-    return hr_fail(err, HR_BROKEN, "the process was planned at %lld bytes and used %lld",
+    return hr_fail(err, HR_BROKEN, "the plan was %lld bytes, the process used %lld",
                    (long long)result->process_bytes_planned,
                    (long long)result->process_bytes_measured);
 }

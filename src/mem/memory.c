@@ -34,10 +34,10 @@ static hr_status refuse(const char *name, int64_t needed, hr_room room, hr_error
 {
     char needed_text[64], left_text[64], whole_text[64];
     const bool budgeted = !strcmp(name, "run") || !strcmp(name, "arena");
-    return hr_fail(err, HR_NO_FIT, "%s: needs %s, %s left of %s, %s; make room there%s", name,
+    return hr_fail(err, HR_NO_FIT, "%s: needs %s, %s left of %s, %s; free some memory%s", name,
                    hr_bytes_print(needed, needed_text), hr_bytes_print(room.left_bytes, left_text),
                    hr_bytes_print(room.whole_bytes, whole_text), room.name,
-                   budgeted ? ", or lower memory.budget" : ": no budget makes this smaller");
+                   budgeted ? ", or lower memory.budget" : "; no budget reduces this");
 }
 
 /* Maps whole pages at a multiple of `align`, which is a multiple of a page: maps more and gives the
@@ -185,10 +185,11 @@ static hr_status populate(uint8_t *base, int64_t bytes, const volatile sig_atomi
     for (int64_t done = 0; done < bytes; done += PIECE_BYTES) {
         const int64_t piece = hr_min(PIECE_BYTES, bytes - done);
         if (interrupts && *interrupts > 0)
-            return hr_fail(err, HR_INTERRUPTED, "arena: interrupted while it was made resident");
+            return hr_fail(err, HR_INTERRUPTED, "interrupted while allocating the arena");
         if (madvise(base + done, (size_t)piece, MADV_POPULATE_WRITE) == 0) continue;
         if (errno == ENOMEM) return refuse("arena", bytes, hr_room_memory(), err);
-        return hr_fail(err, HR_FAILURE, "arena: cannot be made resident: %s", strerror(errno));
+        return hr_fail(err, HR_FAILURE, "arena: its pages cannot be allocated: %s",
+                       strerror(errno));
     }
     return HR_OK;
 }
@@ -225,7 +226,7 @@ static hr_status mapped_bytes(const hr_memory *memory, int64_t *bytes, hr_error 
     hr_status status = hr_process_image_bytes(own, memory->region_count + 2, &image_bytes, err);
     if (status) return status;
     if (image_bytes != memory->image_bytes)
-        return hr_fail(err, HR_BROKEN, "image: %lld bytes at the start, %lld at the seal",
+        return hr_fail(err, HR_BROKEN, "image: %lld bytes at the start, %lld after allocation",
                        (long long)memory->image_bytes, (long long)image_bytes);
     *bytes = image_bytes + memory->main_stack_bytes + memory->stacks.bytes + HR_HEAP_BYTES +
              memory->regions_bytes + arena;
@@ -242,11 +243,11 @@ static hr_status check(const hr_memory *memory, const hr_plan *plan, hr_error *e
     if (status) return status;
     const int64_t peak = hr_memory_peak_bytes(memory);
     if (heap > HR_HEAP_BYTES)
-        return hr_fail(err, HR_BROKEN, "heap: capped at %lld bytes, grown to %lld",
+        return hr_fail(err, HR_BROKEN, "heap: limited to %lld bytes, grew to %lld",
                        (long long)HR_HEAP_BYTES, (long long)heap);
     if (hr_max(mapped, peak) <= plan->process_bytes) return HR_OK;
     return hr_fail(err, HR_BROKEN,
-                   "process: planned %lld bytes, %lld mapped at the seal, peak %lld",
+                   "process: planned %lld bytes, %lld mapped after allocation, peak %lld",
                    (long long)plan->process_bytes, (long long)mapped, (long long)peak);
 }
 

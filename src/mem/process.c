@@ -93,8 +93,9 @@ hr_status hr_process_populate(hr_error *err)
     hr_mappings_close(&mappings);
     if (!refused) return HR_OK;
     return hr_fail(err, refused == ENOMEM ? HR_NO_FIT : HR_FAILURE,
-                   "mapping %lx-%lx %s: cannot be made resident: %s", (unsigned long)mapping.first,
-                   (unsigned long)mapping.end, mapping.name, strerror(refused));
+                   "mapping %lx-%lx %s: its pages cannot be allocated: %s",
+                   (unsigned long)mapping.first, (unsigned long)mapping.end, mapping.name,
+                   strerror(refused));
 }
 
 /* Several mappings can be the heap: in a forked child what is added does not join what was
@@ -185,7 +186,7 @@ hr_status hr_process_stack_touch(int64_t bytes, hr_error *err)
     if (status != HR_OK) return status;
     if (!hr_process_is_exact() || !find_stack(&stack)) return HR_OK;
     if ((int64_t)(stack.end - stack.first) > bytes)
-        return hr_fail(err, HR_BROKEN, "main stack: planned %lld bytes, grown to %lld",
+        return hr_fail(err, HR_BROKEN, "main stack: planned %lld bytes, grew to %lld",
                        (long long)bytes, (long long)(stack.end - stack.first));
     touch_down_to(stack.end - (uintptr_t)bytes, hr_page_bytes());
     return HR_OK;

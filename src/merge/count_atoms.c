@@ -60,7 +60,7 @@ static hr_status merge_atoms(hr_stage *s, int64_t counts[256], hr_error *err)
         for (int64_t t = 0; t < count; t++) totals[tokens[t]] += atom->count;
         for (uint32_t b = 0; b < atom->bytes; b++) counts[text[b]] += atom->count;
         if (i % 4096 == 0) {
-            status = hr_stage_tell(s, "inheriting merges", i, atoms->word_count, err);
+            status = hr_stage_tell(s, "applying inherited merges", i, atoms->word_count, err);
             if (status != HR_OK) return status;
         }
     }
@@ -284,7 +284,7 @@ hr_status hr_stage_size_atoms(hr_stage *s, hr_error *err)
     if (first + there > s->request->vocab_size)
         return hr_fail(err, HR_USAGE,
                        "vocabulary size %lld: %lld inherited merges, characters and special tokens "
-                       "are %lld tokens already",
+                       "already make %lld tokens",
                        (long long)s->request->vocab_size, (long long)there,
                        (long long)(first + there));
     const int64_t tokens = s->request->vocab_size;
@@ -324,7 +324,7 @@ hr_status hr_stage_write_atoms(hr_stage *s, hr_error *err)
     if (status != HR_OK) return status;
     for (int32_t i = 0; i < s->threads; i++)
         if (s->workers[i].slot_at != s->workers[i].slot_end)
-            return hr_fail(err, HR_CORRUPT, "text: it changed while it was read");
+            return hr_fail(err, HR_CORRUPT, "the text changed while it was read");
     s->engine.slots[s->sizes.slots - 1] = HR_SLOT_END;
     s->engine.slot_count = s->sizes.slots;
     return HR_OK;

@@ -341,7 +341,8 @@ static hr_status merge_pair(hr_engine *e, hr_engine_pair *pair, hr_error *err)
     w.joined = hr_vocabulary_join(&e->vocabulary, w.a, w.b);
     hr_vocabulary_token *token = &e->vocabulary.tokens[w.joined];
     if (token->is_made)
-        return hr_fail(err, HR_BROKEN, "token %u: tokens %u and %u make it, and others did before",
+        return hr_fail(err, HR_BROKEN,
+                       "token %u: made of tokens %u and %u, but an earlier merge makes it too",
                        w.joined, w.a, w.b);
     token->is_made = true;
     w.characters = token->characters;

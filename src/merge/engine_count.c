@@ -252,7 +252,7 @@ hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
                  .positions = e->sizes.positions - hr_engine_room_positions(most_pair) };
     if (!fits || c.positions < most_pair + 2 || room < 1)
         return hr_fail(err, HR_NO_FIT,
-                       "pairs: the most frequent token is there %lld times, too often for %lld "
+                       "pairs: the most frequent token occurs %lld times, too often for %lld "
                        "positions",
                        (long long)most, (long long)e->sizes.positions);
     choose(e, hr_max(1, floor), &c);

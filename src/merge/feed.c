@@ -90,8 +90,8 @@ static hr_status look_at_file(looking *l, const hr_feed_file *file, hr_error *er
         memmove(l->scratch, l->scratch + valid, (size_t)kept);
         at += more;
         if (status == HR_OK && l->stop &&
-            l->stop(l->context, "looking at the text", file->start + at, l->source->bytes))
-            status = hr_fail(err, HR_INTERRUPTED, "interrupted while looking at the text");
+            l->stop(l->context, "scanning the text", file->start + at, l->source->bytes))
+            status = hr_fail(err, HR_INTERRUPTED, "interrupted while scanning the text");
     }
     if (l->line > 0) l->source->lines++;
     l->line = 0;
@@ -107,8 +107,7 @@ hr_status hr_feed_look(hr_feed_source *source, const char *const *paths, int32_t
     HR_ASSERT(bytes >= HR_FEED_BYTES_LEAST);
     if (count < 1) return hr_fail(err, HR_USAGE, "no text: give at least one file to train on");
     if (count > HR_FEED_FILES_MAX)
-        return hr_fail(err, HR_USAGE, "%d files, at most %d can be trained on", count,
-                       HR_FEED_FILES_MAX);
+        return hr_fail(err, HR_USAGE, "%d files, the limit is %d", count, HR_FEED_FILES_MAX);
     *source = (hr_feed_source){ .file_count = count };
     for (int32_t i = 0; i < count; i++) {
         hr_feed_file *file = &source->files[i];
@@ -121,8 +120,8 @@ hr_status hr_feed_look(hr_feed_source *source, const char *const *paths, int32_t
         source->identity = hr_random_mix(source->identity ^ (uint64_t)file->bytes);
     }
     if (source->bytes == 0)
-        return hr_fail(err, HR_CORRUPT, "%s: there is no text in %s", paths[0],
-                       count == 1 ? "it" : "it, nor in the other files");
+        return hr_fail(err, HR_CORRUPT, "%s: no text in %s", paths[0],
+                       count == 1 ? "it" : "it or the other files");
     for (int32_t i = 0; i < count; i++) {
         hr_status status = look_at_file(&l, &source->files[i], err);
         if (status != HR_OK) return status;
@@ -164,9 +163,8 @@ static hr_status refill(hr_feed *f, hr_error *err)
     }
     const int64_t more = hr_min(f->buffer_bytes - f->held, file_end(f) - f->at);
     if (more <= 0)
-        return hr_fail(err, HR_CORRUPT,
-                       "%s: a word of more than %lld bytes; at most so many are looked at at once",
-                       file->path, (long long)(f->held - f->first));
+        return hr_fail(err, HR_CORRUPT, "%s: a word of more than %lld bytes, the limit", file->path,
+                       (long long)(f->held - f->first));
     if (f->descriptor < 0) {
         int64_t bytes;
         hr_status status = hr_file_open(file->path, &f->descriptor, &bytes, err);

@@ -104,8 +104,9 @@ hr_status hr_inherited_place(hr_inherited *in, hr_region *region, const char *pa
         if (line > 0 || !has_header) {
             if (!space || space == text + at || second == text + end ||
                 memchr(second, ' ', (size_t)(text + end - second)))
-                return hr_fail(err, HR_CORRUPT, "%s: line %lld is not two tokens with a space",
-                               path, (long long)line + 1);
+                return hr_fail(err, HR_CORRUPT,
+                               "%s: line %lld is not two tokens separated by a space", path,
+                               (long long)line + 1);
             hr_inherited_merge *merge = &in->merges[in->count];
             merge->left = hr_vocabulary_find(&in->vocabulary, text + at, space - (text + at));
             merge->right = hr_vocabulary_find(&in->vocabulary, second, text + end - second);

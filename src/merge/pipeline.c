@@ -148,11 +148,10 @@ static hr_status read_fields(reading *r, hr_json *json, stage_text *s, bool *has
             s->pattern_bytes = json->value_bytes;
             if (hr_json_next(json) != HR_JSON_CLOSE) break;
         } else {
-            return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: %s is not known here", r->path,
-                           key);
+            return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: %s is not supported", r->path, key);
         }
     }
-    return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: not as it should be", r->path);
+    return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: invalid", r->path);
 }
 
 static bool behaviour_of(const char *name, hr_cut_behaviour *behaviour)
@@ -175,13 +174,13 @@ static hr_status add_stage(reading *r, const stage_text *s, hr_error *err)
     hr_cut_desc *cut = &r->pipeline->cut;
     hr_cut_stage stage = { .kind = HR_CUT_SPLIT, .invert = s->invert };
     if (r->is_bytes)
-        return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: %s behind ByteLevel is not trained",
+        return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: %s after ByteLevel is not supported",
                        r->path, s->type);
     if (!strcmp(s->type, "ByteLevel")) {
         r->is_bytes = true;
         if (s->prefix_space && cut->stage_count)
             return hr_fail(err, HR_CORRUPT,
-                           "%s: pre_tokenizer: add_prefix_space behind others is not trained",
+                           "%s: pre_tokenizer: add_prefix_space after others is not supported",
                            r->path);
         r->pipeline->prefix_space = s->prefix_space;
         if (!s->use_regex) return HR_OK;
@@ -198,7 +197,7 @@ static hr_status add_stage(reading *r, const stage_text *s, hr_error *err)
             return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: Split is not %s", r->path,
                            s->behaviour);
     } else {
-        return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: %s is not trained", r->path,
+        return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: %s is not supported", r->path,
                        *s->type ? s->type : "one without a type");
     }
     if (cut->stage_count == HR_CUT_STAGES_MAX)
@@ -215,9 +214,7 @@ static hr_status read_stages(reading *r, char *text, int64_t bytes, hr_error *er
     stage_text stage;
     bool has_list, ignored;
     if (hr_json_next(&json) != HR_JSON_OBJECT)
-        return hr_fail(err, HR_CORRUPT,
-                       "%s: there is no pre_tokenizer, and one that is byte-level "
-                       "is needed",
+        return hr_fail(err, HR_CORRUPT, "%s: has no pre_tokenizer; a byte-level one is needed",
                        r->path);
     hr_status status = read_fields(r, &json, &stage, &has_list, err);
     if (status == HR_OK && !has_list) status = add_stage(r, &stage, err);
@@ -225,15 +222,13 @@ static hr_status read_stages(reading *r, char *text, int64_t bytes, hr_error *er
         const hr_json_kind kind = hr_json_next(&json);
         if (kind == HR_JSON_CLOSE) break;
         if (kind != HR_JSON_OBJECT)
-            return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: not as it should be", r->path);
+            return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: invalid", r->path);
         status = read_fields(r, &json, &stage, &ignored, err);
         if (status == HR_OK) status = add_stage(r, &stage, err);
     }
     if (status == HR_OK && !r->is_bytes)
         status = hr_fail(err, HR_CORRUPT,
-                         "%s: pre_tokenizer: there is no ByteLevel in it, and "
-                         "nothing else is trained",
-                         r->path);
+                         "%s: pre_tokenizer: has no ByteLevel, which training needs", r->path);
     return status;
 }
 
@@ -293,16 +288,17 @@ static hr_status read_file(hr_pipeline *p, hr_region *region, const char *path, 
         } else if (hr_json_is(json, "added_tokens")) {
             good = hr_json_next(json) == HR_JSON_ARRAY;
             if (good && hr_json_next(json) != HR_JSON_CLOSE)
-                return hr_fail(err, HR_CORRUPT,
-                               "%s: it has added tokens, around which training "
-                               "does not cut; give those that are wanted as special tokens",
-                               path);
+                return hr_fail(
+                    err, HR_CORRUPT,
+                    "%s: has added tokens, which training does not support; give them with "
+                    "--special",
+                    path);
         } else {
             good = hr_json_skip(json, hr_json_next(json));
         }
     }
     return hr_fail(err, HR_CORRUPT, "%s: byte %lld: %s", path, (long long)json->at,
-                   json->problem ? json->problem : "not as a tokenizer.json is");
+                   json->problem ? json->problem : "not a tokenizer.json");
 }
 
 hr_status hr_pipeline_read(hr_pipeline *p, hr_region *region, const char *path, char *text,
@@ -317,12 +313,12 @@ hr_status hr_pipeline_read(hr_pipeline *p, hr_region *region, const char *path, 
     hr_status status = read_file(p, region, path, &json, err);
     if (status != HR_OK) return status;
     if (strcmp(p->sections[2], "null") != 0)
-        return hr_fail(err, HR_CORRUPT, "%s: it has a normalizer, and text is trained as it is",
+        return hr_fail(err, HR_CORRUPT, "%s: has a normalizer, which training does not support",
                        path);
     const char *cut = p->sections[PRE_TOKENIZER];
     const int64_t cut_bytes = (int64_t)strlen(cut);
     char *stages = hr_region_take_raw(region, cut_bytes + 1, 1);
-    if (!stages) return hr_fail(err, HR_NO_FIT, "%s: no room to read it", path);
+    if (!stages) return hr_fail(err, HR_NO_FIT, "%s: out of memory", path);
     memcpy(stages, cut, (size_t)cut_bytes + 1);
     reading r = { p, path, false };
     return read_stages(&r, stages, cut_bytes, err);
@@ -365,8 +361,7 @@ hr_status hr_pipeline_name(hr_pipeline *p, hr_region *region, const char *patter
                         "\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":false}]}");
     }
     hr_put(&writer, ",%s", bytes_decoder);
-    if (writer.cut || writer.bytes < 1)
-        return hr_fail(err, HR_NO_FIT, "pattern: no room to read it");
+    if (writer.cut || writer.bytes < 1) return hr_fail(err, HR_NO_FIT, "pattern: out of memory");
     char *text = hr_region_take_raw(region, writer.used + 1, 1);
     return hr_pipeline_read(p, region, "pattern", text, writer.used, err);
 }

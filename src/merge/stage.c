@@ -34,7 +34,7 @@ hr_status hr_stage_region(hr_stage *s, const char *name, int64_t bytes, hr_regio
     const int64_t needed = process_with(s, bytes), budget = s->request->budget;
     if (budget && needed > budget) {
         char wanted[64], there[64];
-        return hr_fail(err, HR_NO_FIT, "%s: needs at least %s, --budget gives %s", name,
+        return hr_fail(err, HR_NO_FIT, "%s: needs at least %s, --budget is %s", name,
                        hr_bytes_print(needed, wanted), hr_bytes_print(budget, there));
     }
     return hr_memory_region_open(&s->memory, name, bytes, region, err);
@@ -81,8 +81,7 @@ static hr_status open_inherited(hr_stage *s, hr_error *err)
     const int64_t lines = hr_inherited_lines(merges, bytes, INT64_MAX);
     int64_t asked = s->request->transition;
     if (lines < asked && s->request->inherit)
-        status = hr_fail(err, HR_USAGE,
-                         "transition %lld: %s has %lld lines, and the first so many are inherited",
+        status = hr_fail(err, HR_USAGE, "--transition %lld: %s has only %lld lines of merges",
                          (long long)asked, s->merges_path, (long long)lines);
     asked = hr_min(asked, lines); /* stage 1 of a small text may have ended before */
     if (status == HR_OK)
@@ -105,8 +104,7 @@ static hr_status look(hr_stage *s, hr_error *err)
 {
     hr_region scratch = { 0 };
     const int64_t begun = hr_clock_ns();
-    hr_status status = hr_stage_region(s, "looking at the text", HR_FEED_BYTES_LEAST, &scratch,
-                                       err);
+    hr_status status = hr_stage_region(s, "scanning the text", HR_FEED_BYTES_LEAST, &scratch, err);
     if (status == HR_OK)
         status = hr_feed_look(s->source, s->request->files, s->request->file_count, scratch.base,
                               HR_FEED_BYTES_LEAST, looking, s, err);
@@ -127,7 +125,7 @@ hr_status hr_stage_open(hr_stage *s, hr_error *err)
     if (status != HR_OK) return status;
     s->source = hr_region_take(&s->settings, 1, sizeof *s->source);
     s->output = hr_region_take_raw(&s->settings, HR_OUTPUT_BYTES, 1);
-    if (!s->source || !s->output) return hr_fail(err, HR_NO_FIT, "settings: no room");
+    if (!s->source || !s->output) return hr_fail(err, HR_NO_FIT, "out of memory for the settings");
     status = open_pipeline(s, err);
     if (status == HR_OK && s->number == 2) status = open_inherited(s, err);
     if (status == HR_OK) status = look(s, err);
@@ -219,7 +217,7 @@ static void feed_some(void *context, int32_t thread, int32_t threads)
     hr_stage_worker *w = &s->workers[thread];
     (void)threads;
     if (!w->feed.finished && !w->full) w->status = hr_feed_run(&w->feed, FEED_BYTES, &w->err);
-    if (w->changed) w->status = hr_fail(&w->err, HR_CORRUPT, "text: it changed while it was read");
+    if (w->changed) w->status = hr_fail(&w->err, HR_CORRUPT, "the text changed while it was read");
 }
 
 hr_status hr_stage_feed(hr_stage *s, const char *work,
@@ -306,8 +304,7 @@ hr_status hr_stage_alphabet(hr_stage *s, const int64_t counts[256], hr_error *er
     const int64_t first = s->alphabet.count + r->special_count;
     if (r->vocab_size < first)
         return hr_fail(err, HR_USAGE,
-                       "vocabulary size %lld: the alphabet has %lld characters and there are %d "
-                       "special tokens, %lld together",
+                       "vocabulary size %lld: %lld characters and %d special tokens need %lld",
                        (long long)r->vocab_size, (long long)s->alphabet.count, r->special_count,
                        (long long)first);
     s->sizes.tokens = r->vocab_size + 1;
@@ -358,11 +355,12 @@ static hr_status check_plan(const hr_stage *s, hr_error *err)
     const int64_t needed = planned + (budget ? 0 : hr_process_kernel_bytes(planned, s->threads));
     char wanted[64], there[64];
     if (s->sizes.slots > HR_SLOTS_MAX || s->sizes.positions > HR_SLOTS_MAX)
-        return hr_fail(err, HR_NO_FIT, "text: %lld symbols after counting, at most %lld are merged",
+        return hr_fail(err, HR_NO_FIT,
+                       "the text has %lld symbols after counting, the limit is %lld",
                        (long long)s->sizes.slots, (long long)HR_SLOTS_MAX);
     if (needed <= available) return HR_OK;
     return hr_fail(err, HR_NO_FIT,
-                   "stage %d: needs %s, there are %s; give a larger --budget or less text",
+                   "stage %d: needs %s, %s are available; use a larger --budget or less text",
                    s->number, hr_bytes_print(needed, wanted), hr_bytes_print(available, there));
 }
 

@@ -68,9 +68,7 @@ static uint64_t sum_of(uint64_t sum, const void *memory, int64_t bytes)
 
 static hr_status damaged(const char *path, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT,
-                   "%s: it is damaged or of another version; remove it to begin "
-                   "anew",
+    return hr_fail(err, HR_CORRUPT, "%s: damaged or of another version; remove it to start over",
                    path);
 }
 

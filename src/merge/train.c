@@ -30,7 +30,7 @@ static hr_status check_numbers(const hr_tokenize_train_request *r, hr_error *err
                        (long long)r->transition, (long long)r->vocab_size);
     if (r->min_frequency < 0 || r->limit_alphabet < 0 || r->max_token_length < 0 ||
         r->transition < 0)
-        return hr_fail(err, HR_USAGE, "a number below 0 was given");
+        return hr_fail(err, HR_USAGE, "an option has a negative number");
     return HR_OK;
 }
 
@@ -42,16 +42,14 @@ static hr_status check_request(const hr_tokenize_train_request *r, hr_error *err
         return hr_fail(err, HR_USAGE, "no text: give at least one file to train on");
     if (r->transition && r->limit_alphabet)
         return hr_fail(err, HR_USAGE,
-                       "a limit of the alphabet and a transition do not go together: the second "
-                       "stage has the alphabet of the text");
+                       "--limit-alphabet and --transition exclude each other: stage 2 has the "
+                       "alphabet of the text");
     if (!r->transition && (r->inherit || r->pattern_two || r->like_two))
-        return hr_fail(err, HR_USAGE, "merges to inherit and a second pattern need a transition");
+        return hr_fail(err, HR_USAGE, "--inherit and --pattern-two need --transition");
     if ((r->like && r->pattern) || (r->like_two && r->pattern_two))
-        return hr_fail(err, HR_USAGE,
-                       "a pattern and a tokenizer.json to be like: give one of them");
+        return hr_fail(err, HR_USAGE, "--pattern and --like exclude each other; give one");
     for (int32_t i = 0; i < r->special_count; i++)
-        if (!*r->special_tokens[i])
-            return hr_fail(err, HR_USAGE, "a special token is an empty text");
+        if (!*r->special_tokens[i]) return hr_fail(err, HR_USAGE, "a special token is empty");
     return HR_OK;
 }
 
@@ -124,7 +122,8 @@ static hr_status merge(hr_stage *s, hr_error *err)
         s->result->saved = true;
         status = hr_fail(
             err, HR_INTERRUPTED,
-            "interrupted after %lld of %lld tokens, and saved: the same command goes on",
+            "interrupted after %lld of %lld tokens; the state is saved, the same command "
+            "resumes",
             (long long)s->engine.vocabulary.count, (long long)s->request->vocab_size);
     }
     s->result->merge_seconds += (double)(hr_clock_ns() - begun) / 1e9;
@@ -142,10 +141,10 @@ static hr_status find_state(hr_stage *s, hr_state_head *head, bool *found, hr_er
         return HR_OK;
     }
     if (head->stage == s->number && same_text && head->settings == settings_of(s)) return HR_OK;
-    return hr_fail(
-        err, HR_USAGE,
-        "%s/training.state is of another training, with other %s; remove it to begin anew",
-        s->request->out, same_text ? "settings" : "text");
+    return hr_fail(err, HR_USAGE,
+                   "%s/training.state belongs to a training with other %s; remove it to start "
+                   "over",
+                   s->request->out, same_text ? "settings" : "text");
 }
 
 static hr_status make_engine(hr_stage *s, hr_error *err)

@@ -49,10 +49,10 @@ static void build_load(hr_assembly *a)
         for (int32_t m = 0; m < moments && !param->rule.frozen; m++)
             step->out[2 + m] = param->moment[m] = hr_build_state(
                 &a->builder, p, m ? "moment 2" : "moment 1", HR_ROLE_MOMENT, HR_NONE);
-        if (a->config->train.average > 0 && !param->rule.frozen)
+        if (a->config->train.ema_decay > 0 && !param->rule.frozen)
             step->out[4] = param->average = hr_build_state(&a->builder, p, "average",
                                                            HR_ROLE_MOMENT, HR_NONE);
-        else if (a->config->train.average > 0) param->average = param->master; /* it stays so */
+        else if (a->config->train.ema_decay > 0) param->average = param->master; /* it stays so */
     }
     a->builder.layer = HR_NONE;
     if (a->family->tables) a->family->tables(&a->builder, a->config, &a->model);
@@ -124,9 +124,9 @@ static void build_update(hr_assembly *a)
     const int32_t scale = a->config->train.optimizer.clip > 0 ? norm_scale : HR_NONE;
     for (int32_t p = 0; p < program->param_count; p++)
         hr_build_update(&a->builder, p, rule, scale, a->lr);
-    if (a->config->train.average > 0)
+    if (a->config->train.ema_decay > 0)
         for (int32_t p = 0; p < program->param_count; p++)
-            hr_build_average(&a->builder, p, a->config->train.average);
+            hr_build_average(&a->builder, p, a->config->train.ema_decay);
     hr_build_loop_close(&a->builder);
 }
 
@@ -196,8 +196,8 @@ hr_status hr_model_assemble_twin(const hr_config *config, const hr_trained *trai
                                         limits.tensors, limits.loops, limits.params, program, err);
     if (status != HR_OK) return status;
     hr_assembly a = { .builder = { .program = program,
-                                   .dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16
-                                                                                   : HR_F32,
+                                   .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
+                                                                                  : HR_F32,
                                    .T = config->train.seq_len,
                                    .layer = HR_NONE,
                                    .rule = hr_rules_of,
@@ -208,7 +208,7 @@ hr_status hr_model_assemble_twin(const hr_config *config, const hr_trained *trai
     const int64_t kept = region->used;
     a.model.layers = hr_region_take(region, config->model.n_layers, sizeof *a.model.layers);
     if (!a.model.layers)
-        return hr_fail(err, HR_FAILURE, "no room to set up %lld layers",
+        return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
                        (long long)config->model.n_layers);
     program->loops[0].count = config->train.steps ? config->train.steps : HR_MANY;
     a.family->params(&a.builder, config, &a.model);

@@ -23,7 +23,7 @@ hr_model_limits hr_model_limits_of(const hr_config *config);
 
 /* Builds the program into `region`; `evaluation_sequences` are read at a time outside training.
  * Errors   FAILURE  the region is too small
- *          USAGE    train.freeze or train.groups name no parameter, or nothing is left to train. */
+ *          USAGE    train.freeze or train.param_groups match nothing, or nothing is trained. */
 HR_MUST_CHECK hr_status hr_model_assemble(const hr_config *config, int64_t evaluation_sequences,
                                           hr_region *region, hr_program *program, hr_error *err);
 

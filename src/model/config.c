@@ -89,6 +89,26 @@ static bool parse_member(const hr_config_row *row, const char *text, member *val
     }
 }
 
+static hr_status fail_value(const hr_config_row *row, const char *key, const char *value,
+                            hr_error *err)
+{
+    char takes[HR_TAKES_BYTES], quoted[48];
+    hr_key_takes(&row->key, takes);
+    hr_config_quote(value, quoted);
+    if (row->key.type == HR_KEY_TEXT && !row->key.choices)
+        return hr_fail(err, HR_USAGE,
+                       "%s takes a string of at most %d bytes without control characters; got %s",
+                       key, row->bytes - 1, quoted);
+    if (row->key.type == HR_KEY_BYTES)
+        return hr_fail(err, HR_USAGE, "%s takes a %s; got %s", key, takes, quoted);
+    const bool word = row->key.choices || row->key.type == HR_KEY_BOOL;
+    return hr_fail(err, HR_USAGE, "%s takes %s%s; got %s", key,
+                   word                              ? ""
+                   : row->key.type == HR_KEY_INTEGER ? "an "
+                                                     : "a ",
+                   takes, quoted);
+}
+
 hr_status hr_config_set(hr_config *config, const char *key, const char *value, hr_error *err)
 {
     const int32_t index = hr_config_row_find(key);
@@ -104,13 +124,13 @@ hr_status hr_config_set(hr_config *config, const char *key, const char *value, h
                        *control == '\n' ? ", the end of a line" : "");
     }
     if (!parse_member(row, value, &parsed)) {
-        char takes[HR_TAKES_BYTES], quoted[48];
-        return hr_fail(err, HR_USAGE, "%s takes %s; it was given %s", key,
-                       hr_key_takes(&row->key, takes), hr_config_quote(value, quoted));
+        return fail_value(row, key, value, err);
     }
     memcpy((char *)config + row->offset, &parsed, (size_t)row->bytes);
     config->given[index / 64] |= UINT64_C(1) << index % 64;
     config->from_recipe[index / 64] &= ~(UINT64_C(1) << index % 64);
+    const int32_t old = hr_config_renamed_find(key);
+    if (old >= 0) config->old_names |= UINT64_C(1) << old;
     return HR_OK;
 }
 
@@ -153,7 +173,7 @@ hr_status hr_config_get(const hr_config *config, const char *key, char *text, in
     }
     const int64_t needed = (int64_t)strlen(written) + 1;
     if (needed > bytes)
-        return hr_fail(err, HR_USAGE, "%s: its text needs %lld bytes, there are %lld", key,
+        return hr_fail(err, HR_USAGE, "%s: its value needs %lld bytes, there are %lld", key,
                        (long long)needed, (long long)bytes);
     memcpy(text, written, (size_t)needed);
     return HR_OK;

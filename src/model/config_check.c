@@ -60,18 +60,18 @@ static hr_status check_family(const hr_config *config, hr_error *err)
         if (keys[i].given && !(family->traits & keys[i].trait))
             return hr_fail(err, HR_USAGE, "model.family %s has no %s", family->name, keys[i].key);
     if (family->traits & HR_HAS_STATES && config->model.attention.pattern)
-        return hr_fail(err, HR_USAGE, "model.family %s has no attention, and no pattern of it",
+        return hr_fail(err, HR_USAGE,
+                       "model.family %s has no attention, so no model.attention.pattern",
                        family->name);
     if (family->traits & HR_HAS_STATES && config->data.documents)
         return hr_fail(err, HR_USAGE,
-                       "model.family %s carries its states through a window; data.documents has to "
-                       "be joined",
+                       "model.family %s carries its state through a window: data.documents must be "
+                       "joined",
                        family->name);
     if (family->traits & HR_HAS_STATES && config->model.dropout > 0)
         return hr_fail(err, HR_USAGE, "model.family %s has no dropout", family->name);
     if (hr_family_ties(config) && !(family->traits & HR_MAY_TIE))
-        return hr_fail(err, HR_USAGE, "model.family %s has a head of its own, never the table",
-                       family->name);
+        return hr_fail(err, HR_USAGE, "model.family %s cannot tie its embeddings", family->name);
     return HR_OK;
 }
 
@@ -83,10 +83,10 @@ static hr_status check_positions(const hr_config *config, hr_error *err)
     char more[64] = ""; /* a model that is read has as many as it has */
     if (!config->model.from[0])
         snprintf(more, sizeof more, " or model.positions=%lld", (long long)T);
-    return hr_fail(
-        err, HR_USAGE,
-        "train.seq_len %lld is more than model.positions %lld: type train.seq_len=%lld%s",
-        (long long)T, (long long)positions, (long long)positions, more);
+    return hr_fail(err, HR_USAGE,
+                   "train.seq_len %lld is more than model.positions %lld: use "
+                   "train.seq_len=%lld%s",
+                   (long long)T, (long long)positions, (long long)positions, more);
 }
 
 static hr_status check_rotation(const hr_config *config, hr_error *err)
@@ -99,14 +99,13 @@ static hr_status check_rotation(const hr_config *config, hr_error *err)
     if (!(traits & (HR_ROTATES_SHARE | HR_ROTATES_ALL)) || rotary % 2 == 0) return HR_OK;
     if (!part)
         return hr_fail(err, HR_USAGE,
-                       "heads of %lld cannot rotate: pairs do, so the width must be "
-                       "even; model.head_dim or model.n_heads gives it",
+                       "RoPE needs an even head width, not %lld: change model.head_dim or "
+                       "model.n_heads",
                        (long long)width);
-    return hr_fail(
-        err, HR_USAGE,
-        "model.rotary_fraction %g of a head of %lld rotates %lld elements; pairs rotate, "
-        "so the number must be even",
-        fraction, (long long)width, (long long)rotary);
+    return hr_fail(err, HR_USAGE,
+                   "model.rotary_fraction %g of a head of %lld is %lld elements; RoPE needs an "
+                   "even number",
+                   fraction, (long long)width, (long long)rotary);
 }
 
 static hr_status check_heads(const hr_config *config, hr_error *err)
@@ -125,12 +124,12 @@ static hr_status check_heads(const hr_config *config, hr_error *err)
                        "does is %lld",
                        (long long)G, (long long)H, (long long)nearest_divisor(H, G, err));
     if (config->model.head_dim > HEAD_WIDTH_MAX)
-        return hr_fail(err, HR_USAGE, "model.head_dim is %lld; %d is the widest",
+        return hr_fail(err, HR_USAGE, "model.head_dim is %lld; the limit is %d",
                        (long long)config->model.head_dim, HEAD_WIDTH_MAX);
     if (hr_config_head_dim(config) > HEAD_WIDTH_MAX)
         return hr_fail(err, HR_USAGE,
-                       "model.d_model %lld over model.n_heads %lld makes heads of "
-                       "%lld; %d is the widest: use %lld heads or more",
+                       "model.d_model %lld / model.n_heads %lld gives heads of %lld; the limit is "
+                       "%d: use at least %lld heads",
                        (long long)D, (long long)H, (long long)(D / H), HEAD_WIDTH_MAX,
                        (long long)((D + HEAD_WIDTH_MAX - 1) / HEAD_WIDTH_MAX));
     return check_rotation(config, err);
@@ -165,16 +164,16 @@ static hr_status check_vocabulary(const hr_config *config, hr_error *err)
     const int64_t V = config->model.vocab_size, least = words ? WORDS_LEAST : BYTE_IDS;
     if (rows_alone && config->train.sample_tokens)
         return hr_fail(err, HR_USAGE,
-                       "train.sample_tokens is %lld, and what the ids of %.200s stand for is not "
-                       "known; type train.sample_tokens=none",
+                       "train.sample_tokens is %lld, but the tokenizer of the ids in %.200s is not "
+                       "known: use train.sample_tokens=none",
                        (long long)config->train.sample_tokens, data.train_rows);
     if (*data.train_rows && *data.valid_text && words)
         return hr_fail(err, HR_USAGE,
-                       "data.tokenizer words needs a text to train on, and %.200s has ids; give "
+                       "data.tokenizer words needs training text, but %.200s has token ids; give "
                        "data.valid as a safetensors file too",
                        data.train_rows);
     if (!config->data.tokenizer[0])
-        return hr_fail(err, HR_USAGE, "data.tokenizer is empty; give bytes, words or a path");
+        return hr_fail(err, HR_USAGE, "data.tokenizer is empty; use bytes, words or a path");
     if (V >= least || rows_alone || kind == HR_TOKENIZER_FILE) return HR_OK;
     return hr_fail(err, HR_USAGE,
                    "model.vocab_size is %lld; data.tokenizer %s needs %lld at least%s",
@@ -194,18 +193,17 @@ static hr_status check_documents(const hr_config *config, hr_error *err)
     for (int32_t i = 0; i < count; i++) {
         const int32_t other = (i + 1) % count;
         if (!fields[i].name[0])
-            return hr_fail(err, HR_USAGE, "%s is empty; it is the name of a field", fields[i].key);
+            return hr_fail(err, HR_USAGE, "%s is empty; it needs a field name", fields[i].key);
         if (!strcmp(fields[i].name, fields[other].name))
-            return hr_fail(err, HR_USAGE, "%s and %s are both %s; a field is one of them",
-                           fields[i].key, fields[other].key, fields[i].name);
+            return hr_fail(err, HR_USAGE, "%s and %s are both %s; they must differ", fields[i].key,
+                           fields[other].key, fields[i].name);
     }
     if (!hr_config_document_end(config, &id))
         return hr_fail(err, HR_USAGE,
-                       "data.document_end takes an id from 0 on, auto or none; it was given \"%s\"",
+                       "data.document_end takes a token id, auto or none; got \"%s\"",
                        config->data.document_end);
     if (id < config->model.vocab_size) return HR_OK;
-    return hr_fail(err, HR_USAGE,
-                   "data.document_end is %lld, and model.vocab_size %lld has ids below",
+    return hr_fail(err, HR_USAGE, "data.document_end %lld must be below model.vocab_size %lld",
                    (long long)id, (long long)config->model.vocab_size);
 }
 
@@ -233,9 +231,8 @@ static hr_status check_product(const product *p, hr_error *err)
     int64_t value = 1;
     for (int32_t i = 0; i < FACTORS_MAX && p->factors[i]; i++)
         if (!hr_checked_mul(value, p->factors[i], &value) || value > p->limit)
-            return hr_fail(err, HR_USAGE,
-                           "%s is more than %lld, the largest that is counted; lower one of them",
-                           p->text, (long long)p->limit);
+            return hr_fail(err, HR_USAGE, "%s exceeds %lld, the limit; reduce one of them", p->text,
+                           (long long)p->limit);
     return HR_OK;
 }
 
@@ -323,8 +320,7 @@ static hr_status check_dropout(const hr_config *config, hr_error *err)
     const int64_t H = config->model.n_heads, T = config->train.seq_len;
     if (config->model.dropout == 0 || H * T <= UINT32_MAX) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "model.n_heads x train.seq_len is %lld; with dropout it may be "
-                   "%lld at most",
+                   "model.n_heads x train.seq_len is %lld; with dropout the limit is %lld",
                    (long long)(H * T), (long long)UINT32_MAX);
 }
 

@@ -48,158 +48,158 @@
 
 static const hr_config_row rows[] = {
     TEXT(model.from, "", NULL,
-         "folder of config.json and safetensors to start from; empty: a new model"),
+         "folder with config.json and safetensors to load; unset: random weights"),
     CHOICE(model.family, "gpt_neox",
-           "needle gpt_neox llama gpt2 opt mistral qwen2 qwen3 yxanul wide",
-           "which decoder is built"),
+           "needle gpt_neox llama gpt2 opt mistral qwen2 qwen3 yxanul wide", "model architecture"),
     INTEGER(model.d_model, "128", "elements", NULL, 1, WIDTH_MAX, "width of the residual stream"),
-    INTEGER(model.n_layers, "4", "layers", NULL, 1, 4096, "blocks of attention and feed-forward"),
+    INTEGER(model.n_layers, "4", "layers", NULL, 1, 4096, "transformer blocks"),
     INTEGER(model.n_heads, "4", "heads", NULL, 1, WIDTH_MAX,
-            "attention heads; must divide d_model, unless head_dim is given; wide has none"),
+            "attention heads; divides d_model unless head_dim is set; unused by wide"),
     INTEGER(model.n_kv_heads, "auto", "heads", "auto", 0, WIDTH_MAX,
-            "llama and its kin: heads of keys and values; auto: n_heads"),
+            "llama-like: key-value heads (GQA); auto: n_heads"),
     INTEGER(model.head_dim, "auto", "elements", "auto", 0, WIDTH_MAX,
-            "llama and its kin: width of a head; auto: d_model / n_heads"),
+            "llama-like: width of a head; auto: d_model / n_heads"),
     INTEGER(model.d_ff, "512", "elements", NULL, 1, TOKENS_MAX,
-            "width inside the feed-forward; wide has none"),
+            "hidden width of the MLP; unused by wide"),
     INTEGER(model.vocab_size, "256", "tokens", NULL, 1, WORDS_MAX,
-            "rows of the embedding and of the head: 256 at least for bytes, 5 for words"),
+            "vocabulary size; at least 256 for tokenizer bytes, 5 for words"),
     INTEGER(model.positions, "auto", "tokens", "auto", 0, TOKENS_MAX,
-            "positions, learned or rotated, that a model is known for; auto: train.seq_len"),
+            "maximum positions (max_position_embeddings); auto: train.seq_len"),
     INTEGER(model.embedding_rank, "auto", "elements", "auto", 0, WIDTH_MAX,
-            "yxanul: width of the factorised table; auto: a quarter of d_model"),
+            "yxanul: rank of the factorized embedding; auto: d_model / 4"),
     INTEGER(model.expansion, "auto", "elements", "auto", 0, TOKENS_MAX,
-            "wide: what the decoder reads; auto: 4 d_model"),
+            "wide: input width of the decoder; auto: 4 d_model"),
     INTEGER(model.decoder_rank, "none", "elements", "none", 0, WIDTH_MAX,
-            "wide: the decoder is two factors with so much between them; none: one matrix"),
+            "wide: rank of a factorized decoder; none: one full matrix"),
     CHOICE(model.tie_embeddings, "auto", "auto false true",
-           "the head is the table of embeddings; auto: gpt2, opt, yxanul"),
-    REAL(model.dropout, "0", "", NULL, 0, DROPOUT_MAX,
-         "probability that an element is dropped in training"),
-    REAL(model.norm_eps, "1e-5", "", NULL, 1e-12, 1, "added to the variance in a norm"),
+           "share embedding and output head; auto: true for gpt2, opt, yxanul"),
+    REAL(model.dropout, "0", "", NULL, 0, DROPOUT_MAX, "dropout probability during training"),
+    REAL(model.norm_eps, "1e-5", "", NULL, 1e-12, 1, "epsilon of LayerNorm and RMSNorm"),
     REAL(model.rotary_fraction, "0.25", "", NULL, 0, 1,
-         "gpt_neox: share of each head that rotates"),
-    REAL(model.rope_theta, "10000", "", NULL, 1, 1e12,
-         "gpt_neox, llama and its kin: base of the rotary wavelengths"),
+         "gpt_neox: fraction of each head that RoPE rotates"),
+    REAL(model.rope_theta, "10000", "", NULL, 1, 1e12, "gpt_neox, llama-like: base of RoPE"),
     CHOICE(model.rope_scaling.kind, "none", "none linear llama3",
-           "llama and its kin: how wavelengths are stretched for longer texts"),
-    REAL(model.rope_scaling.factor, "8", "", NULL, 1, 1e6, "linear, llama3: how far"),
+           "llama-like: RoPE scaling method"),
+    REAL(model.rope_scaling.factor, "8", "", NULL, 1, 1e6, "linear, llama3: RoPE scaling factor"),
     REAL(model.rope_scaling.low_freq_factor, "1", "", NULL, 1e-3, 1e6,
-         "llama3: fewer waves than this in the original positions: stretched"),
+         "llama3: below this many periods in original_positions: scaled in full"),
     REAL(model.rope_scaling.high_freq_factor, "4", "", NULL, 1e-3, 1e6,
-         "llama3: more waves than this in the original positions: left alone"),
+         "llama3: above this many periods in original_positions: not scaled"),
     INTEGER(model.rope_scaling.original_positions, "8192", "tokens", NULL, 1, TOKENS_MAX,
-            "llama3: positions before the stretch"),
+            "llama3: positions the model was trained with before scaling"),
     BOOL(model.parallel_residual, "true",
-         "gpt_neox: attention and feed-forward read the same input"),
+         "gpt_neox: attention and MLP in parallel, from the same input"),
     CHOICE(model.attention.pattern, "dense", "dense local global mixed",
-           "which blocks of keys a block of queries sees; all are causal"),
+           "block-sparse causal attention pattern; dense: full causal attention"),
     INTEGER(model.attention.window, "1", "blocks", NULL, 0, TOKENS_MAX,
-            "local, mixed: blocks seen before a query's own"),
+            "local, mixed: previous blocks that a block attends to"),
     INTEGER(model.attention.stride, "auto", "blocks", "auto", 0, TOKENS_MAX,
-            "global, mixed: every so many blocks one is seen by all; auto: 2, 4"),
-    INTEGER(model.attention.block, "64", "tokens", NULL, 1, TOKENS_MAX, "tokens in a block"),
+            "global, mixed: every n-th block is visible to all; auto: 2 and 4"),
+    INTEGER(model.attention.block, "64", "tokens", NULL, 1, TOKENS_MAX,
+            "tokens per attention block"),
     INTEGER(model.attention.sliding_window, "none", "tokens", "none", 0, TOKENS_MAX,
-            "llama: tokens that a token sees, itself the last of them"),
+            "llama: sliding window, the current token included"),
 
     TEXT(data.train, "", NULL,
-         "file, FOLDER/, pattern or several to train on; .safetensors: rows of tokens"),
+         "training data: files, FOLDER/ or globs; .safetensors: rows of token ids"),
     TEXT(data.valid, "", NULL,
-         "the same to evaluate on, or a share held out: 0.5%; empty: no evaluation"),
-    TEXT(data.fixed_batch, "", NULL,
-         "safetensors file with the batch of every step, in place of data.train"),
-    TEXT(data.text_field, "text", NULL, "JSON Lines: the field that is a document"),
+         "validation data, or a split of data.train such as 0.5%; unset: none"),
+    TEXT(data.fixed_batch, "", NULL, "safetensors file with one batch, on which every step trains"),
+    TEXT(data.text_field, "text", NULL, "JSON Lines: field with the text of a document"),
     TEXT(data.prompt_field, "prompt", NULL,
-         "JSON Lines without that: the field that is read and not learned"),
-    TEXT(data.completion_field, "completion", NULL, "and the one that is learned behind it"),
+         "JSON Lines without text_field: field with the prompt (loss masked)"),
+    TEXT(data.completion_field, "completion", NULL,
+         "JSON Lines without text_field: field with the completion (trained on)"),
     CHOICE(data.bad_lines, "stop", "stop skip",
-           "what a line that is no JSON, or no document, does: end the run, or nothing"),
+           "invalid JSON Lines: stop with an error, or skip the line"),
     TEXT(data.document_end, "auto", NULL,
-         "id between documents, or none; auto: the tokenizer's own, where it has one"),
+         "token id after each document, or none; auto: the tokenizer's EOS token"),
     CHOICE(data.documents, "joined", "joined separate",
-           "whether tokens see, and follow, the documents before theirs in a window"),
+           "joined: attention crosses documents in a window; separate: masked"),
     TEXT(data.tokenizer, "bytes", NULL,
-         "bytes, words, or a tokenizer: tokenizer.json, its folder, or a file of ranks"),
+         "bytes, words, or a path: tokenizer.json, its folder, tiktoken file"),
     INTEGER(data.words_max, "1048576", "words", NULL, 1, COUNTED_WORDS_MAX,
-            "distinct words that counting has room for"),
+            "tokenizer words: maximum distinct words in the text"),
     TEXT(data.cache, "", NULL,
-         "directory of token shards; empty: train.out, or without that ~/.cache/headroom"),
+         "directory for tokenized data; unset: train.out or ~/.cache/headroom"),
 
-    CHOICE(train.format, "fp32", "fp32 bf16", "number format of weights and activations"),
-    INTEGER(train.batch, "16", "sequences", NULL, 1, TOKENS_MAX, "sequences in an update"),
-    INTEGER(train.seq_len, "128", "tokens", NULL, 1, TOKENS_MAX, "length of a sequence"),
+    CHOICE(train.dtype, "fp32", "fp32 bf16",
+           "dtype of weights and activations; bf16 keeps fp32 master weights"),
+    INTEGER(train.batch, "16", "sequences", NULL, 1, TOKENS_MAX,
+            "global batch size, in sequences per optimizer step"),
+    INTEGER(train.seq_len, "128", "tokens", NULL, 1, TOKENS_MAX, "sequence length"),
     INTEGER(train.steps, "auto", "updates", "auto", 0, STEPS_MAX,
-            "updates in the run; auto: as many as train.epochs gives"),
-    INTEGER(train.epochs, "1", "passes", NULL, 1, STEPS_MAX, "passes over the training text"),
+            "optimizer steps; auto: train.epochs passes over the data"),
+    INTEGER(train.epochs, "1", "passes", NULL, 1, STEPS_MAX, "passes over the training data"),
     INTEGER(train.seed, "0", "", NULL, 0, EXACT_MAX,
-            "fixes initial weights, order of windows and dropout"),
+            "random seed of initial weights, data order and dropout"),
     INTEGER(train.threads, "auto", "threads", "auto", 0, HR_THREADS_MOST,
-            "auto: as many as affinity and cgroup quota allow"),
+            "CPU threads; auto: as many as CPU affinity and cgroup quota allow"),
     INTEGER(train.eval_every, "end", "steps", "end", 0, STEPS_MAX,
-            "steps between evaluations; end: only after the last"),
+            "steps between evaluations; end: only after the last step"),
     INTEGER(train.eval_batches, "all", "batches", "all", 0, STEPS_MAX,
-            "how much of data.valid an evaluation reads"),
+            "batches of data.valid per evaluation"),
     INTEGER(train.checkpoint_every, "end", "steps", "end", 0, STEPS_MAX,
-            "steps between checkpoints; end: only after the last"),
+            "steps between checkpoints; end: only after the last step"),
     INTEGER(train.keep_last, "2", "checkpoints", NULL, 1, 1000,
-            "newest checkpoints that stay; older ones go"),
+            "number of newest checkpoints to keep"),
     INTEGER(train.keep_every, "none", "steps", "none", 0, STEPS_MAX,
-            "checkpoints of such steps stay too"),
+            "also keep the checkpoints at multiples of this step"),
     BOOL(train.keep_best, "false",
-         "an evaluation with the least loss so far makes a checkpoint, and that one stays"),
+         "also save and keep the checkpoint with the lowest validation loss"),
     INTEGER(train.patience, "none", "evaluations", "none", 0, STEPS_MAX,
-            "evaluations in a row without a new least loss that end the run"),
+            "early stopping: evaluations without improvement before the run ends"),
     INTEGER(train.max_seconds, "none", "seconds", "none", 0, STEPS_MAX,
-            "after which the run saves and ends, with exit code 75"),
-    SHARE(train.average, "0",
-          "decay of an average of the weights over the updates, kept beside them; 0: none"),
+            "time limit; then the run saves a checkpoint and exits with code 75"),
+    SHARE(train.ema_decay, "0", "decay of an exponential moving average of the weights; 0: no EMA"),
     CHOICE(train.bad_steps, "stop", "stop skip rewind",
-           "a loss or gradient that is not finite: end, go on without it, or go back"),
+           "on a NaN or Inf loss or gradient: stop, skip the update, or rewind"),
     INTEGER(train.bad_steps_max, "10", "steps", NULL, 1, STEPS_MAX,
-            "skip, rewind: so many in a run, and the next one ends it"),
-    BOOL(train.spikes, "false", "a loss or norm far above those before it makes a bad step too"),
+            "skip, rewind: maximum bad steps per run"),
+    BOOL(train.detect_spikes, "false", "treat outliers of loss or gradient norm as bad steps"),
     INTEGER(train.sample_every, "end", "steps", "end", 0, STEPS_MAX,
-            "steps between samples of generated text; end: only after the last"),
-    INTEGER(train.sample_tokens, "none", "tokens", "none", 0, TOKENS_MAX, "length of a sample"),
-    REAL(train.sample_temperature, "0.8", "", NULL, 0, 100,
-         "divides the logits of a sample; 0: the likeliest token"),
+            "steps between generated samples; end: only after the last step"),
+    INTEGER(train.sample_tokens, "none", "tokens", "none", 0, TOKENS_MAX,
+            "tokens of a generated sample; none: no samples"),
+    REAL(train.sample_temperature, "0.8", "", NULL, 0, 100, "sampling temperature; 0: greedy"),
     REAL(train.z_loss, "0", "", NULL, 0, 1000,
-         "times the mean square of log(sum of exponentials of logits), added to the loss"),
-    LIST(train.freeze, " ",
-         "patterns of parameters that do not train: \"*.mlp.* *embed*\"; empty: all train"),
-    LIST(train.groups, "; ",
-         "patterns with a factor of lr, a decay or both: \"*.bias decay=0; head* lr=0.1\""),
-    TEXT(train.out, "", NULL, "directory for weights; empty: nothing is written"),
+         "weight of the z-loss, the mean of logsumexp(logits)^2"),
+    LIST(train.freeze, " ", "name patterns of frozen parameters: \"*.mlp.* *embed*\"; unset: none"),
+    LIST(train.param_groups, "; ",
+         "per-parameter lr factor and weight decay: \"*.bias decay=0; head* lr=0.1\""),
+    TEXT(train.out, "", NULL,
+         "output directory for weights, checkpoints and logs; unset: none written"),
     TEXT(train.kernels, "auto", "auto ref avx2 avx512 avx512bf16 amx",
-         "highest rung of kernels to use; auto: what the machine has"),
+         "highest instruction set to use; auto: the best of this CPU"),
 
-    CHOICE(train.optimizer.kind, "adamw", "adam adamw sgd", "update rule"),
-    REAL(train.optimizer.lr, "0.001", "", NULL, 0, 1000, "learning rate after warm-up"),
-    SHARE(train.optimizer.beta1, "0.9", "decay of the first moment; sgd: momentum"),
-    SHARE(train.optimizer.beta2, "0.95", "adam, adamw: decay of the second moment"),
-    REAL(train.optimizer.eps, "1e-8", "", NULL, 1e-30, 1, "adam, adamw: added to the root"),
+    CHOICE(train.optimizer.kind, "adamw", "adam adamw sgd", "optimizer"),
+    REAL(train.optimizer.lr, "0.001", "", NULL, 0, 1000, "peak learning rate"),
+    SHARE(train.optimizer.beta1, "0.9", "first moment decay; sgd: momentum"),
+    SHARE(train.optimizer.beta2, "0.95", "adam, adamw: second moment decay"),
+    REAL(train.optimizer.eps, "1e-8", "", NULL, 1e-30, 1, "adam, adamw: epsilon"),
     REAL(train.optimizer.weight_decay, "0.1", "", NULL, 0, 1000,
-         "decay of matrices; vectors have none"),
-    REAL(train.optimizer.clip, "1", "", "none", 0, 1e30, "largest norm of the whole gradient"),
+         "weight decay of matrices; biases and norms have none"),
+    REAL(train.optimizer.clip, "1", "", "none", 0, 1e30,
+         "maximum norm of the global gradient (clip_grad_norm_)"),
 
     CHOICE(train.schedule.kind, "cosine", "constant linear cosine wsd",
-           "how the learning rate falls; wsd: warm-up, stable, decay"),
+           "learning rate schedule; wsd: warmup, stable, decay"),
     INTEGER(train.schedule.warmup_steps, "0", "steps", NULL, 0, STEPS_MAX,
-            "steps over which the learning rate rises to lr"),
+            "steps of linear warmup"),
     REAL(train.schedule.final_fraction, "0.1", "", NULL, 0, 1,
-         "share of lr that the schedule falls to"),
-    REAL(train.schedule.decay_share, "0.2", "", NULL, 0, 1,
-         "wsd: share of the steps that decays at the end"),
+         "final learning rate, as a fraction of lr"),
+    REAL(train.schedule.decay_fraction, "0.2", "", NULL, 0, 1,
+         "wsd: fraction of the steps in the final decay"),
 
-    BYTES(memory.budget, "none", "none", 0, EXACT_MAX, "bytes the whole process may use"),
+    BYTES(memory.budget, "none", "none", 0, EXACT_MAX, "memory limit of the whole process"),
     INTEGER(memory.micro_batch, "auto", "sequences", "auto", 0, TOKENS_MAX,
-            "sequences in memory at once; auto: as the fastest plan that fits has it"),
+            "sequences per forward/backward pass; auto: fastest that fits"),
     INTEGER(memory.loss_chunk, "auto", "tokens", "auto", 0, STEPS_MAX,
-            "tokens whose logits exist at once; auto: as the fastest plan that fits has it"),
+            "tokens per chunk of logits and loss; auto: fastest that fits"),
     CHOICE(memory.recompute, "auto", "auto none norms layers",
-           "computed again for backward; auto: as the fastest plan that fits has it"),
+           "activation checkpointing: recompute for backward; auto: fastest that fits"),
     TEXT(memory.strategy, "", NULL,
-         "YAML file with a whole strategy, in place of the three keys above"),
+         "YAML file with a full strategy; replaces the three keys above"),
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
@@ -221,11 +221,43 @@ const hr_key *hr_config_key(int32_t index)
     return index >= 0 && index < ROW_COUNT ? &rows[index].key : NULL;
 }
 
+/* Keys whose names have changed. The old name is accepted for one version, in recipes, checkpoints
+ * and on the command line, and means the same run. */
+static const hr_renamed_key renamed[] = {
+    { "train.average", "train.ema_decay" },
+    { "train.format", "train.dtype" },
+    { "train.groups", "train.param_groups" },
+    { "train.spikes", "train.detect_spikes" },
+    { "train.schedule.decay_share", "train.schedule.decay_fraction" },
+};
+enum { RENAMED_COUNT = sizeof renamed / sizeof *renamed };
+_Static_assert(RENAMED_COUNT <= 64, "hr_config.old_names has a bit for each");
+
+const hr_renamed_key *hr_config_renamed(int32_t index)
+{
+    return index >= 0 && index < RENAMED_COUNT ? &renamed[index] : NULL;
+}
+
+int32_t hr_config_renamed_find(const char *name)
+{
+    for (int32_t i = 0; i < RENAMED_COUNT; i++)
+        if (!strcmp(renamed[i].old_name, name)) return i;
+    return -1;
+}
+
 int32_t hr_config_row_find(const char *name)
 {
+    const int32_t old = hr_config_renamed_find(name);
+    if (old >= 0) name = renamed[old].name;
     for (int32_t i = 0; i < ROW_COUNT; i++)
         if (!strcmp(rows[i].key.name, name)) return i;
     return -1;
+}
+
+const char *hr_config_name(const char *name)
+{
+    const int32_t row = hr_config_row_find(name);
+    return row >= 0 ? rows[row].key.name : NULL;
 }
 
 /* Restricted Damerau-Levenshtein distance, three rows of the table at a time. */
@@ -334,9 +366,11 @@ static const char *const elsewhere[][2] = {
     { "gradient_accumulation_steps", "memory.micro_batch" },
     { "gradient_checkpointing", "memory.recompute" },
     { "activation_checkpointing", "memory.recompute" },
-    { "bf16", "train.format" },
-    { "precision", "train.format" },
-    { "dtype", "train.format" },
+    { "bf16", "train.dtype" },
+    { "ema", "train.ema_decay" },
+    { "ema_beta", "train.ema_decay" },
+    { "precision", "train.dtype" },
+    { "dtype", "train.dtype" },
     { "save_every", "train.checkpoint_every" },
     { "save_steps", "train.checkpoint_every" },
     { "save_interval", "train.checkpoint_every" },
@@ -379,17 +413,10 @@ static void list_choices(const char *choices, char *text, int32_t bytes)
     text[length] = 0;
 }
 
-/* Of the member that a key sets; the null behind it included. */
-static int32_t text_bytes(const hr_key *key)
-{
-    const int32_t row = hr_config_row_find(key->name);
-    return row >= 0 ? rows[row].bytes : HR_PATH_BYTES;
-}
-
 const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES])
 {
-    char low[HR_REAL_BYTES], high[HR_REAL_BYTES], words[96];
-    const char *in = *key->unit ? ", in " : "";
+    char low[HR_COUNT_BYTES], high[HR_COUNT_BYTES], words[96];
+    const char *space = *key->unit ? " " : "";
     const char *or_word = key->zero_word ? ", or " : "";
     const char *zero = key->zero_word ? key->zero_word : "";
     hr_real_print(key->low, low);
@@ -401,20 +428,21 @@ const char *hr_key_takes(const hr_key *key, char text[HR_TAKES_BYTES])
     }
     switch (key->type) {
     case HR_KEY_INTEGER:
-        snprintf(text, HR_TAKES_BYTES, "a whole number from %s to %s%s%s%s%s", low, high, in,
-                 key->unit, or_word, zero);
+        snprintf(text, HR_TAKES_BYTES, "integer from %s to %s%s%s%s%s",
+                 hr_count_print((int64_t)key->low, low), hr_count_print((int64_t)key->high, high),
+                 space, key->unit, or_word, zero);
         break;
     case HR_KEY_REAL:
-        snprintf(text, HR_TAKES_BYTES, "a number from %s %s %s%s%s%s%s", low,
-                 key->below_high ? "to below" : "to", high, in, key->unit, or_word, zero);
+        snprintf(text, HR_TAKES_BYTES, "number from %s %s %s%s%s%s%s", low,
+                 key->below_high ? "to below" : "to", high, space, key->unit, or_word, zero);
         break;
     case HR_KEY_BOOL: snprintf(text, HR_TAKES_BYTES, "true or false"); break;
     case HR_KEY_BYTES:
         snprintf(text, HR_TAKES_BYTES,
-                 "a size such as 700MiB, 733MB or plain bytes, at most %.0f%s%s", key->high,
-                 or_word, zero);
+                 "size up to %.0f PiB, such as 700MiB, 733MB or plain bytes%s%s",
+                 key->high / 0x1p50, or_word, zero);
         break;
-    default: snprintf(text, HR_TAKES_BYTES, "text of at most %d bytes", text_bytes(key) - 1);
+    default: snprintf(text, HR_TAKES_BYTES, "string");
     }
     return text;
 }

@@ -18,8 +18,11 @@ enum { HR_CONFIG_ROWS_MAX = 128 };
 const hr_config_row *hr_config_rows(void);
 int32_t hr_config_row_count(void);
 
-/* Index of the row of that name, -1 when there is none. */
+/* Index of the row of that name, present or old, -1 when there is none. */
 int32_t hr_config_row_find(const char *name);
+
+/* Index of that old name in the table of renamed keys, -1 when it is none. */
+int32_t hr_config_renamed_find(const char *name);
 
 /* `value` as an error may show it: in quotes, at most 40 characters, no control characters. */
 const char *hr_config_quote(const char *value, char text[48]);

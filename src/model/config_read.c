@@ -42,7 +42,7 @@ static hr_status fail_at(const reader *r, const char *sentence)
 static hr_status fail_form(const reader *r, const char *what)
 {
     hr_error inner;
-    (void)hr_fail(&inner, HR_USAGE, "%s; a recipe is mappings of keys to single values", what);
+    (void)hr_fail(&inner, HR_USAGE, "%s; a recipe maps keys to single values", what);
     return fail_at(r, inner.message);
 }
 
@@ -77,8 +77,8 @@ static hr_status fail_unknown_section(const reader *r)
 static hr_status fail_repeated(const reader *r, int64_t line_before)
 {
     hr_error inner;
-    (void)hr_fail(&inner, HR_USAGE, "%s is given twice, first in line %lld; keep one of them",
-                  r->key, (long long)line_before);
+    (void)hr_fail(&inner, HR_USAGE, "%s is given twice, first in line %lld; remove one", r->key,
+                  (long long)line_before);
     return fail_at(r, inner.message);
 }
 
@@ -99,7 +99,7 @@ static hr_status fail_kind(const reader *r, const char *given)
     const bool section = hr_config_row_find(r->key) < 0;
     hr_error inner;
     (void)hr_fail(&inner, HR_USAGE, "%s %s, not %s", r->key,
-                  section ? "is a section: it takes a mapping of its keys" : "takes a single value",
+                  section ? "is a section and takes a mapping of keys" : "takes a single value",
                   given);
     return fail_at(r, inner.message);
 }
@@ -107,7 +107,7 @@ static hr_status fail_kind(const reader *r, const char *given)
 static hr_status fail_empty(const reader *r)
 {
     hr_error inner;
-    (void)hr_fail(&inner, HR_USAGE, "%s has no value: leave the line out for the default", r->key);
+    (void)hr_fail(&inner, HR_USAGE, "%s has no value: remove the line to use the default", r->key);
     return fail_at(r, inner.message);
 }
 
@@ -157,7 +157,7 @@ static hr_status take_entry(reader *r, const char *text, bool plain)
 {
     const size_t length = strlen(r->list);
     if (is_nothing(text, plain) || !text[strspn(text, " \t\r\n")])
-        return fail_at(r, "an entry of a list that says nothing: leave it out");
+        return fail_at(r, "an empty entry in a list: remove it");
     snprintf(r->list + length, sizeof r->list - length, "%s%s",
              length ? hr_config_rows()[hr_config_row_find(r->key)].between : "", text);
     return HR_OK;
@@ -167,9 +167,9 @@ static hr_status take_scalar(reader *r, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
     const bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    if (event->data.scalar.anchor) return fail_form(r, "anchors (&name) are not taken");
-    if (event->data.scalar.tag) return fail_form(r, "tags (!name) are not taken");
-    if (strlen(text) != event->data.scalar.length) return fail_form(r, "a zero byte in a text");
+    if (event->data.scalar.anchor) return fail_form(r, "anchors (&name) are not supported");
+    if (event->data.scalar.tag) return fail_form(r, "tags (!name) are not supported");
+    if (strlen(text) != event->data.scalar.length) return fail_form(r, "a zero byte in a string");
     if (r->depth == 0)
         return *text ? fail_form(r, "a single value where mappings were expected") : HR_OK;
     if (r->list_line) return take_entry(r, text, plain);
@@ -178,11 +178,11 @@ static hr_status take_scalar(reader *r, const yaml_event_t *event)
 
 static hr_status open_mapping(reader *r, const yaml_event_t *event)
 {
-    if (event->data.mapping_start.anchor) return fail_form(r, "anchors (&name) are not taken");
-    if (event->data.mapping_start.tag) return fail_form(r, "tags (!name) are not taken");
-    if (r->list_line) return fail_at(r, "a mapping within a list, which takes single values");
+    if (event->data.mapping_start.anchor) return fail_form(r, "anchors (&name) are not supported");
+    if (event->data.mapping_start.tag) return fail_form(r, "tags (!name) are not supported");
+    if (r->list_line) return fail_at(r, "a mapping in a list of single values");
     if (r->depth > 0) {
-        if (!r->value_next) return fail_form(r, "a mapping is not taken as a key");
+        if (!r->value_next) return fail_form(r, "a mapping as a key is not supported");
         const int32_t row = section_row(r->key);
         if (hr_config_row_find(r->key) >= 0) return fail_kind(r, "a mapping");
         if (row < 0) return fail_unknown_section(r);
@@ -204,10 +204,10 @@ static void close_mapping(reader *r)
 static hr_status open_list(reader *r, const yaml_event_t *event)
 {
     const int32_t row = r->value_next ? hr_config_row_find(r->key) : -1;
-    if (event->data.sequence_start.anchor) return fail_form(r, "anchors (&name) are not taken");
-    if (event->data.sequence_start.tag) return fail_form(r, "tags (!name) are not taken");
-    if (r->list_line) return fail_at(r, "a list within a list, which takes single values");
-    if (!r->value_next) return fail_form(r, "lists are not taken");
+    if (event->data.sequence_start.anchor) return fail_form(r, "anchors (&name) are not supported");
+    if (event->data.sequence_start.tag) return fail_form(r, "tags (!name) are not supported");
+    if (r->list_line) return fail_at(r, "a list in a list of single values");
+    if (!r->value_next) return fail_form(r, "lists are not supported here");
     if (row < 0 && section_row(r->key) < 0) return fail_unknown_key(r);
     if (row < 0 || !hr_config_rows()[row].between) return fail_kind(r, "a list");
     r->list_line = r->line;
@@ -229,9 +229,9 @@ static hr_status take_event(void *context, const yaml_event_t *event, int64_t li
     r->line = line;
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
-        if (++r->documents > 1) return fail_form(r, "a second document (---) is not taken");
+        if (++r->documents > 1) return fail_form(r, "a second document (---) is not supported");
         return HR_OK;
-    case YAML_ALIAS_EVENT: return fail_form(r, "aliases (*name) are not taken");
+    case YAML_ALIAS_EVENT: return fail_form(r, "aliases (*name) are not supported");
     case YAML_SEQUENCE_START_EVENT: return open_list(r, event);
     case YAML_SEQUENCE_END_EVENT: return close_list(r);
     case YAML_SCALAR_EVENT: return take_scalar(r, event);

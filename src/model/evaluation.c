@@ -33,8 +33,8 @@ hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequence
                                         limits.tensors, limits.loops, limits.params, program, err);
     if (status != HR_OK) return status;
     hr_assembly a = { .builder = { .program = program,
-                                   .dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16
-                                                                                   : HR_F32,
+                                   .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
+                                                                                  : HR_F32,
                                    .T = config->train.seq_len,
                                    .layer = HR_NONE,
                                    .weights_alone = true,
@@ -45,7 +45,8 @@ hr_status hr_model_assemble_evaluation(const hr_config *config, int64_t sequence
     const int64_t kept = region->used, layers = config->model.n_layers;
     a.model.layers = hr_region_take(region, layers, sizeof *a.model.layers);
     if (!a.model.layers)
-        return hr_fail(err, HR_FAILURE, "no room to set up %lld layers", (long long)layers);
+        return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
+                       (long long)layers);
     a.family->params(&a.builder, config, &a.model);
     hr_assembly_load(&a);
     build_turns(&a, sequences, emit_bytes);

@@ -10,7 +10,7 @@
 #include "graph/program.h"
 #include "headroom/config.h"
 
-/* Builds the program into `region`. train.seq_len is the length of a sequence, train.format the
+/* Builds the program into `region`. train.seq_len is the length of a sequence, train.dtype the
  * type.
  *
  *   sequences   of a turn, 1 at least

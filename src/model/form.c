@@ -39,7 +39,7 @@ static void build(const hr_config *config, hr_region *region, hr_program *progra
                                         LOOPS_MOST, PARAMS_MOST, program, &err);
     HR_ASSERT(status == HR_OK);
     hr_builder builder = { .program = program,
-                           .dtype = one.train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
+                           .dtype = one.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
                            .rows = one.train.seq_len,
                            .T = one.train.seq_len,
                            .training = true,
@@ -91,11 +91,11 @@ hr_intermediates hr_form_within(const hr_form *form, hr_intermediates set)
 const char *hr_intermediate_name(hr_intermediate intermediate)
 {
     static const char *const names[] = {
-        [HR_INTERMEDIATE_NONE] = "",   [HR_INTERMEDIATE_NORM] = "norm",
-        [HR_INTERMEDIATE_Q] = "q",     [HR_INTERMEDIATE_K] = "k",
-        [HR_INTERMEDIATE_V] = "v",     [HR_INTERMEDIATE_ATTENTION] = "attention",
-        [HR_INTERMEDIATE_MID] = "mid", [HR_INTERMEDIATE_GATE] = "gate",
-        [HR_INTERMEDIATE_UP] = "up",   [HR_INTERMEDIATE_ACTIVATION] = "activation"
+        [HR_INTERMEDIATE_NONE] = "",         [HR_INTERMEDIATE_NORM] = "norm",
+        [HR_INTERMEDIATE_Q] = "q",           [HR_INTERMEDIATE_K] = "k",
+        [HR_INTERMEDIATE_V] = "v",           [HR_INTERMEDIATE_ATTENTION] = "attention",
+        [HR_INTERMEDIATE_MID] = "mlp_input", [HR_INTERMEDIATE_GATE] = "gate",
+        [HR_INTERMEDIATE_UP] = "up",         [HR_INTERMEDIATE_ACTIVATION] = "activation"
     };
     return names[intermediate];
 }

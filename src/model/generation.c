@@ -74,8 +74,8 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, in
                                         limits.tensors, limits.loops, limits.params, program, err);
     if (status != HR_OK) return status;
     hr_assembly a = { .builder = { .program = program,
-                                   .dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16
-                                                                                   : HR_F32,
+                                   .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16
+                                                                                  : HR_F32,
                                    .T = config->train.seq_len,
                                    .layer = HR_NONE,
                                    .weights_alone = true,
@@ -87,7 +87,8 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, in
     a.model.layers = hr_region_take(region, layers, sizeof *a.model.layers);
     int32_t(*caches)[2] = hr_region_take(region, layers, sizeof *caches);
     if (!a.model.layers || !caches)
-        return hr_fail(err, HR_FAILURE, "no room to set up %lld layers", (long long)layers);
+        return hr_fail(err, HR_FAILURE, "out of memory for a model of %lld layers",
+                       (long long)layers);
     a.family->params(&a.builder, config, &a.model);
     hr_assembly_load(&a);
     if (a.family->traits & HR_HAS_STATES) build_states(&a, caches);

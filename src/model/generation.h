@@ -11,7 +11,7 @@
 #include "headroom/config.h"
 
 /* Builds the program into `region`. train.seq_len is the most tokens of prompt and answer, and
- * train.format the type.
+ * train.dtype the type.
  *
  *   rows           of a chunk of the prompt, 1 to train.seq_len
  *   picking_bytes  scratch of the step that chooses a token

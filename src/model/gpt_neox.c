@@ -141,9 +141,9 @@ static int32_t forward(hr_builder *builder, const hr_config *config, const hr_mo
 const hr_family_spec hr_family_gpt_neox = {
     .name = "gpt_neox",
     .traits = HR_ROTATES_SHARE | HR_MAY_TIE,
-    .initialisation =
-        "embeddings, head and inner matrices normal sqrt(2 / (5 d)) (small_init); o and "
-        "down normal 2 / (layers sqrt(d)) (wang_init); biases 0, norms 1",
+    .initialisation = "normal(sqrt(2 / (5 d_model))) (small_init); attention output, MLP "
+                      "down-projection normal(2 / (layers sqrt(d_model))) (wang_init); biases 0, "
+                      "norms 1",
     .params = params,
     .tables = tables,
     .forward = forward

@@ -66,7 +66,7 @@ static const char *quote(const char *value, int64_t bytes, char text[VALUE_BYTES
 static hr_status not_json(const reader *r, const hr_json *json)
 {
     return hr_fail(r->err, HR_CORRUPT, "%s: byte %lld: %s", shown(r), (long long)json->at,
-                   json->problem ? json->problem : "another kind of value is needed there");
+                   json->problem ? json->problem : "wrong type of value");
 }
 
 static bool copy_word(const hr_json *json, char word[VALUE_BYTES])
@@ -82,7 +82,7 @@ static hr_status read_architectures(reader *r, hr_json *json)
     if (kind == HR_JSON_NULL) return HR_OK;
     const bool named = kind == HR_JSON_ARRAY && hr_json_next(json) == HR_JSON_STRING;
     if (json->problem) return not_json(r, json);
-    if (!named) return fail(r, "\"architectures\" is no list with one name");
+    if (!named) return fail(r, "\"architectures\" is not a list with one name");
     copy_word(json, r->architecture);
     if (hr_json_next(json) == HR_JSON_CLOSE) return HR_OK;
     return json->problem ? not_json(r, json) : fail(r, "names more than one architecture");
@@ -148,16 +148,15 @@ static hr_status read_section(reader *r, hr_json *json, const char *section)
     if (kind == HR_JSON_NULL) return HR_OK;
     if (kind == HR_JSON_WRONG) return not_json(r, json);
     if (kind != HR_JSON_OBJECT)
-        return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is no mapping of options", shown(r),
-                       section);
+        return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is not a mapping", shown(r), section);
     while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
         const char *name = json->value;
         kind = hr_json_next(json);
         if (kind == HR_JSON_WRONG) return not_json(r, json);
         if (kind == HR_JSON_OBJECT || kind == HR_JSON_ARRAY)
             return hr_fail(r->err, HR_CORRUPT,
-                           "%s: \"%s.%s\" has several values, and one is all that is known",
-                           shown(r), section, quote(name, (int64_t)strlen(name), quoted));
+                           "%s: \"%s.%s\" has several values, only one is supported", shown(r),
+                           section, quote(name, (int64_t)strlen(name), quoted));
         const hr_status status = add_option(r, json, section, name, kind);
         if (status != HR_OK) return status;
     }
@@ -230,8 +229,8 @@ static hr_status read_option(reader *r, hr_json *json)
     if (several)
         return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" %s", shown(r),
                        quote(name, (int64_t)strlen(name), quoted),
-                       is_option(name) ? "has several values, and one is all that is known"
-                                       : "is no option that is known");
+                       is_option(name) ? "has several values, only one is supported"
+                                       : "is not a known option");
     return add_option(r, json, "", name, kind);
 }
 
@@ -264,14 +263,13 @@ static hr_status find_architecture(reader *r, hr_config *config)
         return fail(r, "has neither \"architectures\" nor \"model_type\"");
     const char *said = *r->architecture ? r->architecture : r->model_type;
     if (r->made_by < 0)
-        return hr_fail(r->err, HR_CORRUPT, "%s: %s is no architecture that is known", shown(r),
-                       said);
+        return hr_fail(r->err, HR_CORRUPT, "%s: architecture %s is not supported", shown(r), said);
     const char *family = hr_hf_architectures[r->made_by].family;
     if (*r->model_type && strcmp(family, r->model_type))
-        return hr_fail(r->err, HR_CORRUPT, "%s: its model_type is %s, and %s is a %s", shown(r),
+        return hr_fail(r->err, HR_CORRUPT, "%s: model_type is %s, but %s is a %s", shown(r),
                        r->model_type, r->architecture, family);
     if (hr_config_set(config, "model.family", family, NULL) == HR_OK) return HR_OK;
-    return hr_fail(r->err, HR_CORRUPT, "%s: %s is a family that is not built yet", shown(r), said);
+    return hr_fail(r->err, HR_CORRUPT, "%s: architecture %s is not supported yet", shown(r), said);
 }
 
 /* The name that a table has for a function of several names. */
@@ -332,8 +330,8 @@ static hr_status take_value(const reader *r, const hr_hf_option *row, const char
         return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\": %.300s", shown(r), name, inner.message);
     }
     if (same_value(value, row->value)) return HR_OK;
-    return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is %s, and %s is all that is known", shown(r),
-                   name, value, row->value);
+    return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is %s, only %s is supported", shown(r), name,
+                   value, row->value);
 }
 
 /* Whether null is as if the option were not there. */
@@ -354,8 +352,7 @@ static hr_status hold_row(const reader *r, const hr_hf_option *row, const hr_con
         const hr_status status = hr_config_get(config, row->key, is, sizeof is, NULL);
         HR_ASSERT(status == HR_OK);
         if (!same_value(value, is))
-            return hr_fail(r->err, HR_CORRUPT,
-                           "%s: \"%s\" is %s, and the other options make %s %s: they have to agree",
+            return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is %s, but the other options make %s %s",
                            shown(r), o->name, value, row->key, is);
     }
     return HR_OK;
@@ -377,7 +374,7 @@ static hr_status take_row(reader *r, const hr_hf_option *row, hr_config *config)
             char one[NAME_BYTES], two[NAME_BYTES];
             spell(first, one);
             spell(o, two);
-            return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is %s, and \"%s\" is %s", shown(r), one,
+            return hr_fail(r->err, HR_CORRUPT, "%s: \"%s\" is %s, but \"%s\" is %s", shown(r), one,
                            value, two, other);
         }
         if (!first) first = o;
@@ -399,8 +396,8 @@ static hr_status check_all_known(const reader *r)
             known = hr_hf_has(&hr_hf_options[k], r->made_by) && spells(hr_hf_options[k].names, o);
         if (!known)
             return hr_fail(r->err, HR_CORRUPT,
-                           "%s: \"%s\" is no option of %s that is known, and it may change what "
-                           "the model computes",
+                           "%s: \"%s\" is not a known option of %s and may change what the model "
+                           "computes",
                            shown(r), quote(o->name, (int64_t)strlen(o->name), name),
                            hr_hf_architectures[r->made_by].family);
     }
@@ -453,10 +450,9 @@ static hr_status check_sections(const reader *r)
         if (!*o->section) continue;
         const char *other = sections[!strcmp(o->section, sections[0])];
         if (!is_in(r, other, o->name))
-            return hr_fail(r->err, HR_CORRUPT,
-                           "%s: \"%s\" has \"%s\", and \"%s\" beside it has not: which is meant?",
-                           shown(r), o->section, quote(o->name, (int64_t)strlen(o->name), quoted),
-                           other);
+            return hr_fail(
+                r->err, HR_CORRUPT, "%s: \"%s\" has \"%s\", but \"%s\" has not: remove one of them",
+                shown(r), o->section, quote(o->name, (int64_t)strlen(o->name), quoted), other);
     }
     return HR_OK;
 }
@@ -467,7 +463,7 @@ static hr_status read_file(reader *r, const char *directory, int64_t *bytes)
     hr_status status = hr_path_join(directory, "config.json", r->path, sizeof r->path, r->err);
     if (status == HR_OK) status = hr_file_open(r->path, &file, bytes, r->err);
     if (status != HR_OK) return status;
-    if (*bytes > FILE_BYTES) status = fail(r, "has more than the 65536 bytes that it may have");
+    if (*bytes > FILE_BYTES) status = fail(r, "has more than 65,536 bytes, the limit");
     else status = hr_file_read(file, r->path, 0, r->text, *bytes, r->err);
     hr_file_close(&file);
     return status;
@@ -496,8 +492,8 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
             status = take_row(&r, &hr_hf_options[i], &fresh);
     if (status == HR_OK) status = check_scaling(&r, &fresh);
     if (status == HR_OK && r.layer_types && r.layer_types != fresh.model.n_layers)
-        status = hr_fail(err, HR_CORRUPT, "%s: \"layer_types\" are %lld, of %lld layers", shown(&r),
-                         (long long)r.layer_types, (long long)fresh.model.n_layers);
+        status = hr_fail(err, HR_CORRUPT, "%s: \"layer_types\" has %lld entries for %lld layers",
+                         shown(&r), (long long)r.layer_types, (long long)fresh.model.n_layers);
     if (status != HR_OK) return status;
     if (fresh.model.d_ff == 0) fresh.model.d_ff = 4 * fresh.model.d_model;
     if (hr_config_check_model(&fresh, &inner) != HR_OK)

@@ -150,7 +150,6 @@ const char *hr_hf_config_note(const hr_config *config)
 {
     const bool known = hr_hf_architectures[architecture_of(config)].architecture != NULL;
     if (!known || !config->model.attention.pattern || !config->train.out[0]) return NULL;
-    return "files  model.attention.pattern is headroom's own: other software computes dense "
-           "attention "
-           "with what is written";
+    return "note   model.attention.pattern has no Hugging Face equivalent: other "
+           "software will use dense attention with these weights";
 }

@@ -11,7 +11,7 @@ static void params(hr_builder *builder, const hr_config *config, hr_model *model
 
 const hr_family_spec hr_family_qwen3 = { .name = "qwen3",
                                          .traits = HR_READS_GROUPS | HR_ROTATES_ALL | HR_MAY_TIE,
-                                         .initialisation = "normal 0.02; norms 1",
+                                         .initialisation = "normal(0.02); norms 1",
                                          .params = params,
                                          .tables = hr_llama_tables,
                                          .forward = hr_llama_forward };

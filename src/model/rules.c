@@ -54,11 +54,12 @@ static hr_status read_setting(const char *text, hr_param_rule *rule, hr_error *e
                           : !strncmp(text, "decay=", 6) ? &rule->decay
                                                         : NULL;
     if (!value)
-        return hr_fail(err, HR_USAGE,
-                       "train.groups: \"%s\" is no setting; there are lr= and decay=", text);
+        return hr_fail(
+            err, HR_USAGE,
+            "train.param_groups: \"%s\" is not a setting; the settings are lr= and decay=", text);
     if (hr_real_parse(strchr(text, '=') + 1, value) && *value >= 0 && *value <= FACTOR_MOST)
         return HR_OK;
-    return hr_fail(err, HR_USAGE, "train.groups: \"%s\" must be a number from 0 to %d", text,
+    return hr_fail(err, HR_USAGE, "train.param_groups: \"%s\" must be a number from 0 to %d", text,
                    FACTOR_MOST);
 }
 
@@ -96,7 +97,7 @@ hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vec
     hr_param_rule rule = { .frozen = is_frozen(rules, layer, index, name),
                            .lr_scale = 1,
                            .decay = vector ? 0 : config->train.optimizer.weight_decay };
-    apply_groups(config->train.groups, name, &rule);
+    apply_groups(config->train.param_groups, name, &rule);
     return rule;
 }
 
@@ -105,7 +106,7 @@ hr_param_rule hr_rules_of(const void *of, int16_t layer, int32_t index, bool vec
 static hr_status check_length(const char *key, const words *w, hr_error *err)
 {
     if (strlen(w->text) < WORD_BYTES - 1) return HR_OK;
-    return hr_fail(err, HR_USAGE, "%s: a word has more than %d letters: %.20s...", key,
+    return hr_fail(err, HR_USAGE, "%s: a word has more than %d characters: %.20s...", key,
                    WORD_BYTES - 2, w->text);
 }
 
@@ -114,20 +115,21 @@ static hr_status check_group(const char *group, hr_error *err)
     hr_param_rule rule;
     int32_t patterns = 0, settings = 0;
     for (words w = { group }; next_word(&w);) {
-        hr_status status = check_length("train.groups", &w, err);
+        hr_status status = check_length("train.param_groups", &w, err);
         if (status == HR_OK && is_setting(w.text)) status = read_setting(w.text, &rule, err);
         if (status != HR_OK) return status;
         *(is_setting(w.text) ? &settings : &patterns) += 1;
     }
     if (!patterns == !settings) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "train.groups: a group has %s; write \"*.bias decay=0; head lr=0.1\"",
-                   patterns ? "patterns and neither lr= nor decay=" : "no pattern");
+                   "train.param_groups: a group has %s; write \"*.bias decay=0; head lr=0.1\"",
+                   patterns ? "patterns but neither lr= nor decay=" : "no pattern");
 }
 
 hr_status hr_rules_check(const hr_config *config, hr_error *err)
 {
-    const char *group = config->train.groups, *odd = strchr(config->train.freeze, ';') ? ";" : NULL;
+    const char *group = config->train.param_groups,
+               *odd = strchr(config->train.freeze, ';') ? ";" : NULL;
     hr_status status = HR_OK;
     words w = { config->train.freeze };
     while (status == HR_OK && !odd && next_word(&w)) {
@@ -135,8 +137,7 @@ hr_status hr_rules_check(const hr_config *config, hr_error *err)
         if (is_setting(w.text)) odd = w.text;
     }
     if (status == HR_OK && odd)
-        return hr_fail(err, HR_USAGE, "train.freeze takes patterns of names alone, and no \"%s\"",
-                       odd);
+        return hr_fail(err, HR_USAGE, "train.freeze takes name patterns only, not \"%s\"", odd);
     for (; group && status == HR_OK; group = next_group(group)) status = check_group(group, err);
     return status;
 }
@@ -150,8 +151,8 @@ static hr_status check_patterns(const char *key, const char *group, const hr_pro
             any = matches(w.text, program->params[p].external_name);
         if (!any)
             return hr_fail(err, HR_USAGE,
-                           "%s: no parameter of this model is called \"%s\"; the first of %d is %s",
-                           key, w.text, program->param_count, program->params[0].external_name);
+                           "%s: no parameter matches \"%s\"; the first of %d parameters is %s", key,
+                           w.text, program->param_count, program->params[0].external_name);
     }
     return HR_OK;
 }
@@ -159,14 +160,13 @@ static hr_status check_patterns(const char *key, const char *group, const hr_pro
 hr_status hr_rules_check_names(const hr_config *config, const hr_program *program, hr_error *err)
 {
     hr_status status = check_patterns("train.freeze", config->train.freeze, program, err);
-    const char *group = config->train.groups;
+    const char *group = config->train.param_groups;
     for (; group && status == HR_OK; group = next_group(group))
-        status = check_patterns("train.groups", group, program, err);
+        status = check_patterns("train.param_groups", group, program, err);
     if (status != HR_OK) return status;
     for (int32_t p = 0; p < program->param_count; p++)
         if (!program->params[p].rule.frozen) return HR_OK;
-    return hr_fail(err, HR_USAGE, "train.freeze leaves none of %d parameters to train",
-                   program->param_count);
+    return hr_fail(err, HR_USAGE, "train.freeze freezes all %d parameters", program->param_count);
 }
 
 /* ---- what trains ---- */

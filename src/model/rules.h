@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/rules.h - what training does to each parameter, by patterns of names.
  *
- *     train.freeze  patterns: what one of them matches does not train
- *     train.groups  groups with `;` between them, each of patterns and of lr=X (a factor of the
+ *     train.freeze  patterns of frozen parameters
+ *     train.param_groups  groups separated by `;`, each of patterns and of lr=X (a factor of the
  *                   learning rate), decay=X (weight decay, of vectors too) or both; the first group
- *                   with a pattern that matches decides
+ *                   with a matching pattern applies
  *
  * Words stand apart by blanks or commas. A pattern is a name with * for any letters, ? for one and
  * [abc] for one of these. */

@@ -47,10 +47,10 @@ static hr_status fail_parsing(const source *s, const yaml_parser_t *parser, hr_e
     if (s->read_errno)
         return hr_fail(err, HR_USAGE, "%s cannot be read: %s", s->path, strerror(s->read_errno));
     if (s->bytes > BYTES_MAX)
-        return hr_fail(err, HR_USAGE, "%s has more than the %d bytes that a %s may have", s->path,
+        return hr_fail(err, HR_USAGE, "%s has more than %d bytes, the limit of a %s", s->path,
                        BYTES_MAX, s->what);
     if (parser->error == YAML_MEMORY_ERROR)
-        return hr_fail(err, HR_FAILURE, "%s: no memory left to read it", s->path);
+        return hr_fail(err, HR_FAILURE, "%s: out of memory", s->path);
     if (parser->error == YAML_READER_ERROR)
         return hr_fail(err, HR_USAGE, "%s: byte %lld: not YAML: %s", s->path,
                        (long long)parser->problem_offset, problem);
@@ -70,7 +70,7 @@ static hr_status take_all(const source *s, yaml_parser_t *parser, hr_yaml_take *
         yaml_event_delete(&event);
         if (status != HR_OK || last) return status;
     }
-    return hr_fail(err, HR_USAGE, "%s: more events than bytes", s->path);
+    return hr_fail(err, HR_USAGE, "%s: not YAML", s->path);
 }
 
 static hr_status read_open(source *s, hr_yaml_take *take, void *context, hr_error *err)
@@ -80,7 +80,7 @@ static hr_status read_open(source *s, hr_yaml_take *take, void *context, hr_erro
     if (fstat(s->fd, &about) == 0 && S_ISDIR(about.st_mode))
         return hr_fail(err, HR_USAGE, "%s is a directory; a %s is a YAML file", s->path, s->what);
     if (!yaml_parser_initialize(&parser))
-        return hr_fail(err, HR_FAILURE, "%s: no memory left to read it", s->path);
+        return hr_fail(err, HR_FAILURE, "%s: out of memory", s->path);
     yaml_parser_set_input(&parser, read_some, s);
     const hr_status status = take_all(s, &parser, take, context, err);
     yaml_parser_delete(&parser);

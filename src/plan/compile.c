@@ -58,7 +58,8 @@ static hr_status copy_strategy(const hr_config *config, const hr_strategy *from,
     if (status != HR_OK) return status;
     hr_intermediates *dropped = hr_region_take(region, from->layer_count, sizeof *dropped);
     if (!dropped)
-        return hr_fail(err, HR_FAILURE, "no room for a strategy of %d layers", from->layer_count);
+        return hr_fail(err, HR_FAILURE, "out of memory for a strategy of %d layers",
+                       from->layer_count);
     memcpy(dropped, from->dropped, (size_t)from->layer_count * sizeof *dropped);
     *to = *from;
     to->dropped = dropped;
@@ -137,7 +138,7 @@ static hr_status cut_turn(int64_t chunk, int64_t mlp_tile, int64_t rows, hr_prog
     const int32_t end = program->step_count - 1;
     int32_t count = 0, first = end;
     hr_tile_cut *cuts = hr_region_take(scratch, program->loop_max, sizeof *cuts);
-    if (!cuts) return hr_fail(err, HR_FAILURE, "no room for %d cuts", program->loop_max);
+    if (!cuts) return hr_fail(err, HR_FAILURE, "out of memory for %d tiles", program->loop_max);
     while (first > 0 && program->steps[first - 1].block == HR_BLOCK_HEAD) first--;
     if (chunk < rows) cuts[count++] = (hr_tile_cut){ first, end, "chunk of logits", chunk };
     for (int32_t s = 0, last; mlp_tile && mlp_tile < rows && s <= end; s = last + 1) {

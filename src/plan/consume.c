@@ -337,7 +337,7 @@ hr_status hr_consume(hr_program *program, hr_region *scratch, hr_error *err)
                     .steps = hr_region_take(scratch, steps, sizeof *c.steps) };
     if (!c.touched || !c.written || !c.late || !c.copy || !c.loop_copy || !c.first || !c.last ||
         !c.next || !c.place || !c.steps)
-        return hr_fail(err, HR_FAILURE, "no room to move updates: %d steps need more scratch",
+        return hr_fail(err, HR_FAILURE, "out of memory for moving the updates of %d operations",
                        program->step_max);
     if (c.section == HR_NONE || c.update == HR_NONE) {
         scratch->used = kept;
@@ -349,8 +349,7 @@ hr_status hr_consume(hr_program *program, hr_region *scratch, hr_error *err)
     write_all(&c);
     if (c.full)
         return hr_fail(err, HR_FAILURE,
-                       "the step program has room for %d steps, %d tensors and %d loops and needs "
-                       "more",
+                       "the program has more than %d operations, %d tensors and %d loops",
                        program->step_max, program->tensor_max, program->loop_max);
     memcpy(program->steps, c.steps, (size_t)c.count * sizeof *c.steps);
     program->step_count = c.count;

@@ -79,8 +79,8 @@ static hr_status read_header(reader *r)
     char text[48];
     for (int32_t c = 0; c < COLUMNS; c++) r->place[c] = -1;
     if (!next_line(r, &at, &end))
-        return hr_fail(r->err, HR_CORRUPT, "%s, line 1: no header; it names id,lower,upper,size",
-                       r->path);
+        return hr_fail(r->err, HR_CORRUPT,
+                       "%s, line 1: no header; it must name id,lower,upper,size", r->path);
     for (; at; r->column_count++) {
         const value name = next_value(&at, end);
         int32_t c = 0;
@@ -88,12 +88,13 @@ static hr_status read_header(reader *r)
                                memcmp(names[c], name.text, (size_t)name.bytes) != 0))
             c++;
         if (c == COLUMNS)
-            return hr_fail(r->err, HR_CORRUPT,
-                           "%s, line %d: \"%s\" is no column; a header names id,lower,upper,size "
-                           "and perhaps offset",
-                           r->path, r->line, quote(name, text));
+            return hr_fail(
+                r->err, HR_CORRUPT,
+                "%s, line %d: unknown column \"%s\"; the columns are id,lower,upper,size and "
+                "optionally offset",
+                r->path, r->line, quote(name, text));
         if (r->place[c] >= 0)
-            return hr_fail(r->err, HR_CORRUPT, "%s, line %d: column %s is there twice", r->path,
+            return hr_fail(r->err, HR_CORRUPT, "%s, line %d: column %s occurs twice", r->path,
                            r->line, names[c]);
         r->place[c] = r->column_count;
     }
@@ -112,7 +113,7 @@ static hr_status read_number(reader *r, column c, value v, int64_t *number)
         text[v.bytes] = 0;
         if (strlen(text) == (size_t)v.bytes && hr_integer_parse(text, number)) return HR_OK;
     }
-    return hr_fail(r->err, HR_CORRUPT, "%s, line %d: %s \"%s\" is not a whole number below 2^63",
+    return hr_fail(r->err, HR_CORRUPT, "%s, line %d: %s \"%s\" is not an integer below 2^63",
                    r->path, r->line, names[c], quote(v, text));
 }
 
@@ -144,7 +145,7 @@ static hr_status read_row(reader *r, const char *at, const char *end, hr_instanc
         if (count < COLUMNS) values[count] = v;
     }
     if (count != r->column_count)
-        return hr_fail(r->err, HR_CORRUPT, "%s, line %d: %d values, and the header has %d columns",
+        return hr_fail(r->err, HR_CORRUPT, "%s, line %d: %d values, the header has %d columns",
                        r->path, r->line, count, r->column_count);
     const value id = values[r->place[ID]];
     *row = (hr_instance_row){ .id = (int32_t)(id.text - r->instance->text),
@@ -162,7 +163,7 @@ static hr_status read_row(reader *r, const char *at, const char *end, hr_instanc
 
 static hr_status out_of_memory(const char *path, hr_error *err)
 {
-    return hr_fail(err, HR_FAILURE, "%s: no memory to read it", path);
+    return hr_fail(err, HR_FAILURE, "%s: out of memory", path);
 }
 
 /* Rows grow by doubling; a line is two bytes at the least, so that the file bounds them. */
@@ -173,8 +174,8 @@ static hr_status read_rows(reader *r)
     int32_t room = 0;
     while (next_line(r, &at, &end)) {
         if (instance->count == HR_PACK_ROWS_MAX)
-            return hr_fail(r->err, HR_CORRUPT, "%s, line %d: more than the %d rows that are packed",
-                           r->path, r->line, HR_PACK_ROWS_MAX);
+            return hr_fail(r->err, HR_CORRUPT, "%s, line %d: more than %d rows, the limit", r->path,
+                           r->line, HR_PACK_ROWS_MAX);
         if (instance->count == room) {
             room = room ? 2 * room : 256;
             void *rows = realloc(instance->rows, (size_t)room * sizeof *instance->rows);
@@ -217,8 +218,9 @@ static hr_status check_ids(const char *path, const hr_instance *instance, hr_err
             char text[48];
             if (other->id_bytes != row->id_bytes) continue;
             if (memcmp(instance->text + other->id, id, (size_t)row->id_bytes) != 0) continue;
-            status = hr_fail(err, HR_CORRUPT, "%s, line %d: id \"%s\" was given to line %d", path,
-                             row->line, quote((value){ id, row->id_bytes }, text), other->line);
+            status = hr_fail(err, HR_CORRUPT, "%s, line %d: id \"%s\" is already used in line %d",
+                             path, row->line, quote((value){ id, row->id_bytes }, text),
+                             other->line);
             break;
         }
         table[slot] = i;

@@ -199,7 +199,8 @@ hr_status hr_lifetimes(const hr_program *program, hr_region *region, hr_plan *pl
     int32_t *storage_of = hr_region_take_raw(region, tensors, sizeof *storage_of);
     if (!plan->buffers || !plan->storages || !plan->buffer_of_tensor || !plan->scratch_of_step ||
         !d.lives || !d.storage_lives || !d.shares || !d.roots || !d.homes || !storage_of)
-        return hr_fail(err, HR_FAILURE, "no room to plan %lld tensors", (long long)tensors);
+        return hr_fail(err, HR_FAILURE, "out of memory for a plan of %lld tensors",
+                       (long long)tensors);
 
     plan->buffer_count = plan->storage_count = 0;
     for (int32_t t = 0; t < tensors; t++) {

@@ -33,7 +33,7 @@ typedef struct {
 
 static hr_status too_small(const hr_region *scratch, hr_error *err)
 {
-    return hr_fail(err, HR_FAILURE, "packing needs more scratch than the %lld bytes it was given",
+    return hr_fail(err, HR_FAILURE, "packing needs more than %lld bytes of scratch memory",
                    (long long)scratch->bytes);
 }
 
@@ -94,8 +94,7 @@ static hr_status prepare(packing *p, const hr_storage *storages, hr_pack_result 
     for (int32_t i = 0; i < p->count; i++) {
         HR_ASSERT(storages[i].bytes > 0 && storages[i].step_first <= storages[i].step_last);
         if (!hr_checked_add(all, storages[i].bytes, &all))
-            return hr_fail(err, HR_NO_FIT,
-                           "the storages of this plan add up to 2^63 bytes or more");
+            return hr_fail(err, HR_NO_FIT, "the buffers of this plan add up to 2^63 bytes or more");
     }
     p->items = hr_region_take(p->effort.scratch, p->count, sizeof *p->items);
     p->section_bytes = hr_region_take(p->effort.scratch, p->count, sizeof *p->section_bytes);

@@ -309,7 +309,7 @@ hr_status hr_plan_file_write(const char *path, const hr_program *program, const 
     if (!w.failed) return hr_file_commit(&w.out, err);
     hr_file_abort(&w.out);
     if (err->status != HR_OK) return err->status;
-    return hr_fail(err, HR_FAILURE, "%s: a record could not be built", path);
+    return hr_fail(err, HR_FAILURE, "%s: out of memory", path);
 }
 
 /* ---- reading */
@@ -354,7 +354,7 @@ static hr_status read_head(reader *r, json_t *root)
                        json_array_size(loops), json_array_size(steps), r->program->loop_count,
                        r->program->step_count);
     if (json_array_size(lines) > HR_PROCESS_LINES)
-        return hr_fail(r->err, HR_CORRUPT, "plan file: %zu lines of process, %d are possible",
+        return hr_fail(r->err, HR_CORRUPT, "plan file: %zu process lines, the limit is %d",
                        json_array_size(lines), HR_PROCESS_LINES);
     hr_plan *plan = &r->plan;
     plan->arena_bytes = arena;
@@ -395,7 +395,7 @@ static hr_status join_tensors(reader *r, json_t *steps)
             if (step->out[i] != HR_NONE) tensors[count++] = step->out[i];
         const size_t out_count = (size_t)count - in_count;
         if (read_count != in_count || (write_count != out_count && write_count != out_count + 1))
-            return not_a_plan(r, "step", s, "it is not the program's step");
+            return not_a_plan(r, "step", s, "it is not the operation of the program");
         for (size_t i = 0; i < read_count; i++)
             buffers[i] = json_integer_value(json_array_get(reads, i));
         for (size_t i = 0; i < write_count; i++)
@@ -403,7 +403,7 @@ static hr_status join_tensors(reader *r, json_t *steps)
                 json_array_get(json_array_get(writes, i), 0));
         for (size_t i = 0; i < read_count + write_count; i++) {
             if (buffers[i] < 0 || buffers[i] >= plan->buffer_count)
-                return not_a_plan(r, "step", s, "it names a buffer that is not there");
+                return not_a_plan(r, "step", s, "it names a buffer that does not exist");
             const int32_t b = (int32_t)buffers[i];
             if (i < (size_t)count) {
                 plan->buffers[b].tensor = tensors[i];
@@ -493,8 +493,7 @@ static hr_status read_tables(reader *r, json_t *root)
     int64_t *change = hr_region_take(r->region, program->step_count + 1, sizeof *change);
     if (!plan->buffers || !plan->storages || !plan->buffer_of_tensor || !plan->scratch_of_step ||
         !change || !plan->rung)
-        return hr_fail(r->err, HR_FAILURE,
-                       "plan file: the plan needs more than the %lld bytes set aside",
+        return hr_fail(r->err, HR_FAILURE, "plan file: the plan needs more than %lld bytes",
                        (long long)r->region->bytes);
     for (int32_t i = 0; i < program->tensor_count; i++) plan->buffer_of_tensor[i] = HR_NONE;
     for (int32_t i = 0; i < program->step_count; i++) plan->scratch_of_step[i] = HR_NONE;
@@ -506,7 +505,7 @@ static hr_status read_tables(reader *r, json_t *root)
     r->region->used = used;
     if (plan->peak_step == HR_NONE && program->step_count)
         return hr_fail(r->err, HR_CORRUPT,
-                       "plan file: at no step are floor_bytes = %lld bytes alive",
+                       "plan file: floor_bytes = %lld is not reached at any operation",
                        (long long)plan->floor_bytes);
     return HR_OK;
 }

@@ -205,7 +205,7 @@ hr_status hr_recompute(hr_program *program, int32_t loop, const hr_intermediates
     if (room) find_producers(&c, &program->loops[loop]);
     for (int32_t s = 0; s < program->step_count && room; s++) room = copy_step(&c, s);
     if (!room)
-        return hr_fail(err, HR_FAILURE, "the step program has room for %d steps and needs more",
+        return hr_fail(err, HR_FAILURE, "the program has more than %d operations",
                        program->step_max);
     /* A section begins with a forward step or with no clone before it: its first step keeps its
      * place. */

@@ -47,7 +47,8 @@ static hr_status measure(reordering *r, hr_plan *plan, peak *out, hr_error *err)
     if (status != HR_OK) return status;
     int64_t *alive = hr_region_take(r->region, program->step_count, sizeof *alive);
     if (!alive)
-        return hr_fail(err, HR_FAILURE, "no room for the lives of %d steps", program->step_count);
+        return hr_fail(err, HR_FAILURE, "out of memory for the lifetimes of %d operations",
+                       program->step_count);
     hr_lifetimes_alive(program, plan, alive);
     *out = (peak){ -1, 0, 0 };
     for (int32_t s = 0; s < program->step_count; s++) {

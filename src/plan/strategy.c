@@ -73,14 +73,15 @@ hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy
         return hr_fail(err, HR_USAGE, "micro_batch %lld does not divide train.batch %lld",
                        (long long)strategy->micro_batch, (long long)batch);
     if (strategy->mlp_tile % unit)
-        return hr_fail(err, HR_USAGE,
-                       "mlp_tile %lld changes the bits: with train.seq_len %lld it must be a "
-                       "multiple of %lld",
-                       (long long)strategy->mlp_tile, (long long)T, (long long)unit);
+        return hr_fail(
+            err, HR_USAGE,
+            "mlp_tile %lld would change the result: with train.seq_len %lld it must be a "
+            "multiple of %lld",
+            (long long)strategy->mlp_tile, (long long)T, (long long)unit);
     if (strategy->consume && strategy->micro_batch && strategy->micro_batch < batch)
         return hr_fail(err, HR_USAGE,
-                       "micro_batch %lld adds to gradients in %lld turns: they cannot be consumed "
-                       "before the last",
+                       "micro_batch %lld accumulates gradients over %lld micro-batches: "
+                       "gradient_release needs one micro-batch",
                        (long long)strategy->micro_batch,
                        (long long)(batch / strategy->micro_batch));
     return HR_OK;
@@ -166,7 +167,7 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     const int64_t kept = scratch->used;
     cutting c = { .program = program, .most = program->loop_max };
     c.cuts = hr_region_take(scratch, c.most, sizeof *c.cuts);
-    if (!c.cuts) return hr_fail(err, HR_FAILURE, "no room for %d cuts", c.most);
+    if (!c.cuts) return hr_fail(err, HR_FAILURE, "out of memory for %d tiles", c.most);
     const hr_loop *step = &program->loops[section];
     if (strategy->micro_batch)
         add_cut(&c, step->step_first, step->step_last, "micro-batch", strategy->micro_batch * T);

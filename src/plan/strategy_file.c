@@ -24,7 +24,7 @@ enum { COVERED = 1u << HR_INTERMEDIATE_NONE };
 static void put_cut(hr_writer *writer, const char *name, int64_t cut)
 {
     if (cut) hr_put(writer, "%s: %lld\n", name, (long long)cut);
-    else hr_put(writer, "%s: whole\n", name);
+    else hr_put(writer, "%s: full\n", name);
 }
 
 static void put_layers(hr_writer *writer, int32_t first, int32_t last, uint32_t kept)
@@ -48,8 +48,9 @@ void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_
     put_cut(writer, "loss_chunk", strategy->loss_chunk);
     put_cut(writer, "mlp_tile", strategy->mlp_tile);
     put_cut(writer, "attention_tile", strategy->attention_tile);
-    hr_put(writer, "order: %s\n", strategy->dw_first ? "dw_first" : "dx_first");
-    hr_put(writer, "gradients: %s\n", strategy->consume ? "consumed" : "kept");
+    hr_put(writer, "backward_order: %s\n",
+           strategy->dw_first ? "weight_grad_first" : "input_grad_first");
+    hr_put(writer, "gradient_release: %s\n", strategy->consume ? "yes" : "no");
     hr_put(writer, "reorder: %s\nlayers:\n", strategy->reorder ? "yes" : "no");
     for (int32_t first = 0, last; first < strategy->layer_count; first = last + 1) {
         for (last = first; last + 1 < strategy->layer_count && dropped[last + 1] == dropped[first];)
@@ -74,8 +75,28 @@ typedef enum {
     KEYS
 } root_key;
 
-static const char *const keys[KEYS] = { "micro_batch", "loss_chunk", "mlp_tile", "attention_tile",
-                                        "order",       "gradients",  "reorder",  "layers" };
+static const char *const keys[KEYS] = { "micro_batch",    "loss_chunk",     "mlp_tile",
+                                        "attention_tile", "backward_order", "gradient_release",
+                                        "reorder",        "layers" };
+
+/* Words of files that earlier versions wrote, and what they are called now. */
+static const char *const old_words[][2] = {
+    { "order", "backward_order" },
+    { "gradients", "gradient_release" },
+    { "dw_first", "weight_grad_first" },
+    { "dx_first", "input_grad_first" },
+    { "consumed", "yes" },
+    { "kept", "no" },
+    { "whole", "full" },
+    { "mid", "mlp_input" },
+};
+
+static const char *present_word(const char *word)
+{
+    for (size_t i = 0; i < sizeof old_words / sizeof *old_words; i++)
+        if (!strcmp(word, old_words[i][0])) return old_words[i][1];
+    return word;
+}
 
 typedef struct {
     const hr_config *config;
@@ -110,14 +131,15 @@ static hr_status fail_form(const reader *r)
     return fail_at(
         r,
         "a strategy is a mapping of micro_batch, loss_chunk, mlp_tile, "
-        "attention_tile, order, gradients, reorder and layers, a list of { layers, keep: [...] }");
+        "attention_tile, backward_order, gradient_release, reorder and layers, a list of { layers, "
+        "keep: [...] }");
 }
 
 static hr_status take_cut(reader *r, const char *word, int64_t *cut)
 {
     int64_t value = 0;
-    if (strcmp(word, "whole") && (!hr_integer_parse(word, &value) || value < 1))
-        return fail_at(r, "a cut is a whole number from 1 or the word whole, not %s", word);
+    if (strcmp(word, "full") && (!hr_integer_parse(word, &value) || value < 1))
+        return fail_at(r, "it takes an integer from 1 or the word full, not %s", word);
     *cut = value;
     return HR_OK;
 }
@@ -133,9 +155,9 @@ static hr_status take_root_value(reader *r, const char *word)
     r->key = HR_NONE;
     if (key == KEY_LAYERS) return fail_form(r);
     if (key == KEY_GRADIENTS) {
-        s->consume = !strcmp(word, "consumed");
-        if (s->consume || !strcmp(word, "kept")) return HR_OK;
-        return fail_at(r, "gradients are kept or consumed, not %s", word);
+        s->consume = !strcmp(word, "yes");
+        if (s->consume || !strcmp(word, "no")) return HR_OK;
+        return fail_at(r, "gradient_release is yes or no, not %s", word);
     }
     if (key == KEY_REORDER) {
         s->reorder = !strcmp(word, "yes");
@@ -143,9 +165,9 @@ static hr_status take_root_value(reader *r, const char *word)
         return fail_at(r, "reorder is yes or no, not %s", word);
     }
     if (key != KEY_ORDER) return take_cut(r, word, cuts[key]);
-    s->dw_first = !strcmp(word, "dw_first");
-    if (s->dw_first || !strcmp(word, "dx_first")) return HR_OK;
-    return fail_at(r, "order is dw_first or dx_first, not %s", word);
+    s->dw_first = !strcmp(word, "weight_grad_first");
+    if (s->dw_first || !strcmp(word, "input_grad_first")) return HR_OK;
+    return fail_at(r, "backward_order is weight_grad_first or input_grad_first, not %s", word);
 }
 
 static hr_status take_root_key(reader *r, const char *word)
@@ -164,7 +186,7 @@ static hr_status take_entry_key(reader *r, const char *word)
 {
     const bool layers = !strcmp(word, "layers");
     if (!layers && strcmp(word, "keep"))
-        return fail_at(r, "%s is not a key here: layers and keep are", word);
+        return fail_at(r, "%s is not a key of an entry of layers: layers and keep are", word);
     if (layers ? r->last != HR_NONE : r->keeps) return fail_at(r, "%s is given twice", word);
     r->key = layers ? KEY_LAYERS : KEYS;
     return HR_OK;
@@ -179,26 +201,25 @@ static hr_status take_range(reader *r, const char *word)
     r->key = HR_NONE;
     if (!hr_integer_parse(first, &r->first) ||
         !hr_integer_parse(dash ? dash + 1 : first, &r->last) || r->first < 0 || r->last < r->first)
-        return fail_at(r, "layers are a number or two as in 0-5, not %s", word);
+        return fail_at(r, "layers takes a layer or a range such as 0-5, not %s", word);
     if (r->last < r->config->model.n_layers) return HR_OK;
-    return fail_at(r, "layer %lld is not there: model.n_layers is %lld", (long long)r->last,
+    return fail_at(r, "there is no layer %lld: model.n_layers is %lld", (long long)r->last,
                    (long long)r->config->model.n_layers);
 }
 
 static hr_status take_kept(reader *r, const char *word)
 {
-    if (!strcmp(word, "qkv")) return fail_at(r, "qkv are three: write q, k, v");
+    if (!strcmp(word, "qkv")) return fail_at(r, "write q, k, v instead of qkv");
     for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
         if (strcmp(word, hr_intermediate_name((hr_intermediate)i))) continue;
-        if (!(r->form.present >> i & 1))
-            return fail_at(r, "a layer of this model has no %s to keep", word);
-        if (r->kept >> i & 1) return fail_at(r, "%s is kept twice", word);
+        if (!(r->form.present >> i & 1)) return fail_at(r, "a layer of this model has no %s", word);
+        if (r->kept >> i & 1) return fail_at(r, "%s is given twice", word);
         r->kept |= 1u << i;
         return HR_OK;
     }
     return fail_at(r,
-                   "%s is nothing that a layer keeps: norm, q, k, v, attention, mid, up and "
-                   "activation are",
+                   "%s is no activation of a layer: norm, q, k, v, attention, mlp_input, gate, up "
+                   "and activation are",
                    word);
 }
 
@@ -228,12 +249,13 @@ static hr_status take_scalar(reader *r, const yaml_event_t *event)
     snprintf(word, sizeof word, "%s", text);
     for (char *c = word; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+    const char *now = present_word(word);
     switch (r->at) {
-    case PLACE_ROOT: return r->key == HR_NONE ? take_root_key(r, word) : take_root_value(r, word);
+    case PLACE_ROOT: return r->key == HR_NONE ? take_root_key(r, now) : take_root_value(r, now);
     case PLACE_ENTRY:
         if (r->key == HR_NONE) return take_entry_key(r, word);
         return r->key == KEY_LAYERS ? take_range(r, word) : fail_form(r);
-    case PLACE_KEEP: return take_kept(r, word);
+    case PLACE_KEEP: return take_kept(r, now);
     default: return fail_form(r);
     }
 }
@@ -241,7 +263,7 @@ static hr_status take_scalar(reader *r, const yaml_event_t *event)
 static hr_status close_entry(reader *r)
 {
     if (r->key != HR_NONE || r->last == HR_NONE || !r->keeps)
-        return fail_at(r, "an entry has both: layers and keep");
+        return fail_at(r, "an entry needs both layers and keep");
     const hr_status status = check_closed(r);
     if (status != HR_OK) return status;
     for (int64_t l = r->first; l <= r->last; l++) {
@@ -308,8 +330,8 @@ static hr_status finish(reader *r)
     for (int32_t l = 0; l < s->layer_count; l++)
         if (!(s->dropped[l] & COVERED))
             return hr_fail(r->err, HR_USAGE,
-                           "%s: layer %d has no entry; model.n_layers is %d: name every layer once",
-                           r->path, l, s->layer_count);
+                           "%s: layer %d has no entry; each of the %d layers needs one", r->path, l,
+                           s->layer_count);
     if (hr_strategy_check(r->config, s, &inner) != HR_OK)
         return hr_fail(r->err, HR_USAGE, "%s: %s", r->path, inner.message);
     hr_strategy_canonical(r->config, s);

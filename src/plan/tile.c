@@ -200,8 +200,8 @@ static hr_status cut(tiling *t, const hr_tile_cut *what, hr_error *err)
     hr_program *program = t->program;
     const int64_t rows = what->rows;
     if (program->loop_count == program->loop_max)
-        return hr_fail(err, HR_FAILURE, "no room to cut steps %d to %d by %lld rows", what->first,
-                       what->last, (long long)rows);
+        return hr_fail(err, HR_FAILURE, "out of memory for tiling operations %d to %d by %lld rows",
+                       what->first, what->last, (long long)rows);
     t->cut++;
     t->rows = rows;
     t->first = what->first;
@@ -222,8 +222,7 @@ static hr_status cut(tiling *t, const hr_tile_cut *what, hr_error *err)
     wrap(t);
     for (int32_t s = t->first; s <= t->last; s++)
         if (!cut_operands(t, &program->steps[s]))
-            return hr_fail(err, HR_FAILURE,
-                           "the step program has room for %d tensors and needs more",
+            return hr_fail(err, HR_FAILURE, "the program has more than %d tensors",
                            program->tensor_max);
     return HR_OK;
 }
@@ -237,7 +236,7 @@ hr_status hr_tile_many(hr_program *program, const hr_tile_cut *cuts, int32_t cou
                  .slices = hr_region_take(scratch, program->tensor_max, sizeof *t.slices) };
     hr_status status = HR_OK;
     if (!t.touched || !t.slices)
-        status = hr_fail(err, HR_FAILURE, "no room to cut steps: %d tensors need more scratch",
+        status = hr_fail(err, HR_FAILURE, "out of memory for tiling %d tensors",
                          program->tensor_max);
     else survey(&t);
     for (int32_t i = 0; i < count && status == HR_OK; i++) status = cut(&t, &cuts[i], err);

@@ -32,7 +32,7 @@ static hr_status add_access(hr_judged_plan *plan, int32_t s, int32_t root)
         last = plan->step_count - 1;
     } else if (!inside(plan, loop, buffer->home)) {
         return hr_fail(plan->err, HR_CORRUPT,
-                       "buffer %d (%s): step %d uses it outside its home, loop %d (%s)", root,
+                       "buffer %d (%s): step %d uses it outside its home loop %d (%s)", root,
                        buffer->name, s, buffer->home, plan->loops[buffer->home].name);
     } else {
         for (; loop != buffer->home; loop = plan->loops[loop].parent) {
@@ -72,11 +72,12 @@ static hr_status check_declared_lives(const hr_judged_plan *plan)
     for (int32_t b = 0; b < plan->buffer_count; b++) {
         const hr_judged_buffer *buffer = &plan->buffers[b];
         if (buffer->declared_first != buffer->first || buffer->declared_last != buffer->last)
-            return hr_fail(plan->err, HR_CORRUPT,
-                           "buffer %d (%s): declared alive from step %d to %d, its reads and "
-                           "writes make it %d to %d",
-                           b, buffer->name, buffer->declared_first, buffer->declared_last,
-                           buffer->first, buffer->last);
+            return hr_fail(
+                plan->err, HR_CORRUPT,
+                "buffer %d (%s): declared live from step %d to %d, but its reads and writes "
+                "span %d to %d",
+                b, buffer->name, buffer->declared_first, buffer->declared_last, buffer->first,
+                buffer->last);
     }
     return HR_OK;
 }
@@ -122,7 +123,7 @@ static hr_status collision(const hr_judged_plan *plan, int32_t a, int32_t b, int
                    (long long)(one->offset + one->bytes), (long long)two->offset,
                    (long long)(two->offset + two->bytes),
                    one->storage == two->storage
-                       ? "; they have one storage, but the step does not hand it over"
+                       ? "; they share a storage, but the step does not hand it over"
                        : "");
 }
 
@@ -262,8 +263,7 @@ static hr_status check_arena(const hr_judged_plan *plan)
         if (plan->buffers[b].offset + plan->buffers[b].bytes > end)
             end = plan->buffers[b].offset + plan->buffers[b].bytes;
     if (end == plan->arena_bytes) return HR_OK;
-    return hr_fail(plan->err, HR_CORRUPT,
-                   "arena_bytes is %lld, the last byte of a buffer is before %lld",
+    return hr_fail(plan->err, HR_CORRUPT, "arena_bytes is %lld, but the buffers end at %lld",
                    (long long)plan->arena_bytes, (long long)end);
 }
 
@@ -271,11 +271,12 @@ static hr_status check_process(const hr_judged_plan *plan)
 {
     if (plan->process_sum != plan->process_bytes)
         return hr_fail(plan->err, HR_CORRUPT,
-                       "process_bytes is %lld, the lines of process add up to %lld",
+                       "process_bytes is %lld, but the process lines add up to %lld",
                        (long long)plan->process_bytes, (long long)plan->process_sum);
     const int64_t pages = (plan->arena_bytes + plan->page_bytes - 1) / plan->page_bytes;
     if (plan->arena_lines != 1)
-        return hr_fail(plan->err, HR_CORRUPT, "process has %d lines named arena, needed is one",
+        return hr_fail(plan->err, HR_CORRUPT,
+                       "process has %d lines named arena, exactly one is needed",
                        plan->arena_lines);
     if (plan->arena_line_bytes != pages * plan->page_bytes)
         return hr_fail(plan->err, HR_CORRUPT,
@@ -303,7 +304,7 @@ static hr_status check_floor(hr_judged_plan *plan, int32_t *peak_step)
     }
     if (most == plan->floor_bytes) return HR_OK;
     return hr_fail(plan->err, HR_CORRUPT,
-                   "floor_bytes is %lld, the most bytes alive at one step are %lld, at step %d",
+                   "floor_bytes is %lld, but the most live bytes are %lld, at step %d",
                    (long long)plan->floor_bytes, (long long)most, *peak_step);
 }
 

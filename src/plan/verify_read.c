@@ -71,8 +71,7 @@ static hr_status integer(record *r, const char *key, int64_t low, int64_t high, 
         return HR_OK;
     }
     char need[96];
-    snprintf(need, sizeof need, "a whole number from %lld to %lld", (long long)low,
-             (long long)high);
+    snprintf(need, sizeof need, "an integer from %lld to %lld", (long long)low, (long long)high);
     return wrong(r, key, need);
 }
 
@@ -91,7 +90,7 @@ static hr_status text(record *r, const char *key, const char **out)
     bool plain = is(value, HR_JUDGED_TEXT) && value->count < 128;
     for (int32_t i = 0; plain && i < value->count; i++)
         plain = (unsigned char)value->text[i] >= 0x20;
-    if (!plain) return wrong(r, key, "text of fewer than 128 bytes without control characters");
+    if (!plain) return wrong(r, key, "a string of fewer than 128 bytes without control characters");
     *out = value->text;
     return HR_OK;
 }
@@ -157,8 +156,8 @@ static hr_status read_head(hr_judged_plan *plan)
     hr_status status = integer(&r, "version", 1, INT32_MAX, &version);
     if (!status && version != VERSION)
         return hr_fail(plan->err, HR_CORRUPT,
-                       "plan file: version is %lld, and %d is known; write it again with headroom "
-                       "plan --out",
+                       "plan file: version %lld, only version %d is supported; write it again with "
+                       "headroom plan --out",
                        (long long)version, VERSION);
     machine.object = member(&r, "machine");
     if (!status && !is(machine.object, HR_JUDGED_OBJECT)) return wrong(&r, "machine", "an object");
@@ -392,9 +391,8 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
             accesses += (size_t)reads->count + (size_t)writes->count;
     }
     if (accesses > ACCESSES_MAX)
-        return hr_fail(plan->err, HR_CORRUPT,
-                       "plan file: %zu reads and writes, at most %d are judged", accesses,
-                       ACCESSES_MAX);
+        return hr_fail(plan->err, HR_CORRUPT, "plan file: %zu reads and writes, the limit is %d",
+                       accesses, ACCESSES_MAX);
     const size_t loops = (size_t)plan->loop_count, steps_count = (size_t)plan->step_count;
     const size_t buffers = (size_t)plan->buffer_count;
     plan->loops = calloc(loops, sizeof *plan->loops);
@@ -411,8 +409,9 @@ static hr_status take_tables(hr_judged_plan *plan, const hr_judged_value *at)
     if (!plan->loops || !plan->buffers || !plan->steps || !plan->accesses || !plan->storages ||
         !plan->by_step || !plan->by_buffer || !plan->active || !plan->averages || !plan->change ||
         !plan->by_name)
-        return hr_fail(plan->err, HR_FAILURE, "plan file: no memory for %zu buffers and %zu steps",
-                       buffers, steps_count);
+        return hr_fail(plan->err, HR_FAILURE,
+                       "plan file: out of memory for %zu buffers and %zu operations", buffers,
+                       steps_count);
     return HR_OK;
 }
 
@@ -428,13 +427,13 @@ static hr_status take_events(hr_judged_plan *plan)
         }
     if (count > EVENTS_MAX)
         return hr_fail(plan->err, HR_CORRUPT,
-                       "plan file: %zu reads and writes of views in loops, at most %d are judged",
-                       count, EVENTS_MAX);
+                       "plan file: %zu reads and writes of views in loops, the limit is %d", count,
+                       EVENTS_MAX);
     plan->events = calloc(count, sizeof *plan->events);
     plan->cuts = calloc(2 * count, sizeof *plan->cuts);
     plan->next = calloc(2 * count, sizeof *plan->next);
     if (!plan->events || !plan->cuts || !plan->next)
-        return hr_fail(plan->err, HR_FAILURE, "plan file: no memory for %zu reads and writes",
+        return hr_fail(plan->err, HR_FAILURE, "plan file: out of memory for %zu reads and writes",
                        count);
     return HR_OK;
 }
@@ -450,7 +449,7 @@ static char *content(int descriptor, const char *path, int64_t bytes, int64_t *g
         else if (more > 0) *got += more;
     }
     if (text && more >= 0) return text;
-    if (!text) (void)hr_fail(err, HR_FAILURE, "plan file %s: no memory to read it", path);
+    if (!text) (void)hr_fail(err, HR_FAILURE, "plan file %s: out of memory", path);
     else (void)hr_fail(err, HR_USAGE, "plan file %s: %s", path, strerror(errno));
     free(text);
     return NULL;
@@ -461,12 +460,11 @@ static hr_status parse(const char *path, char *text, int64_t bytes, hr_judged_pl
     int32_t line = 1;
     const hr_status status = hr_judged_parse(text, bytes, &plan->json, &line);
     if (status == HR_CORRUPT)
-        return hr_fail(
-            plan->err, status,
-            "plan file %s, line %d: not JSON; verify takes a file that headroom plan --out "
-            "wrote",
-            path, line);
-    return status ? hr_fail(plan->err, status, "plan file %s: no memory to read it", path) : HR_OK;
+        return hr_fail(plan->err, status,
+                       "plan file %s, line %d: not JSON; verify takes a file written by headroom "
+                       "plan --out",
+                       path, line);
+    return status ? hr_fail(plan->err, status, "plan file %s: out of memory", path) : HR_OK;
 }
 
 static hr_status load(const char *path, hr_judged_plan *plan)
@@ -482,8 +480,8 @@ static hr_status load(const char *path, hr_judged_plan *plan)
     if (fstat(descriptor, &about) || !S_ISREG(about.st_mode))
         status = hr_fail(plan->err, HR_USAGE, "plan file %s is not a file", path);
     else if (about.st_size > FILE_BYTES_MAX)
-        status = hr_fail(plan->err, HR_CORRUPT, "plan file %s: %lld bytes, at most %lld are judged",
-                         path, (long long)about.st_size, (long long)FILE_BYTES_MAX);
+        status = hr_fail(plan->err, HR_CORRUPT, "plan file %s: %lld bytes, the limit is %lld", path,
+                         (long long)about.st_size, (long long)FILE_BYTES_MAX);
     else if (!(text = content(descriptor, path, about.st_size, &bytes, plan->err)))
         status = plan->err->status;
     close(descriptor);

@@ -26,8 +26,8 @@ void hr_curve_put(hr_writer *writer, const hr_plan_details *details, bool blocks
     for (int32_t i = 0; i < details->curve_count; i++) least = hr_min(least, details->curve[i]);
     for (int32_t line = LINES - 1; line >= 0; line--) {
         const int64_t labelled = line == LINES - 1 ? peak : least;
-        char digits[32];
-        hr_words_digits(labelled, digits);
+        char digits[HR_COUNT_BYTES];
+        hr_count_print(labelled, digits);
         hr_put(writer, "  %*s  ", HR_WORDS_BYTES_COLUMNS - 2,
                line == LINES - 1 || line == 0 ? digits : "");
         int32_t columns = details->curve_count; /* no blanks at the end of a line */

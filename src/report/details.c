@@ -29,29 +29,29 @@ enum {
 };
 _Static_assert((int)PARTS <= (int)HR_PLAN_PARTS_MOST, "every component has its line");
 
-#define KEPT "kept for the backward pass"
+#define KEPT "saved for backward"
 
 static const struct {
     const char *name, *why;
 } parts[PARTS] = {
-    [PART_WEIGHTS] = { "weights", "every pass reads them" },
-    [PART_MASTERS] = { "master weights (fp32)", "the update works on them" },
-    [PART_MOMENTS] = { "optimiser moments", "stay from update to update" },
-    [PART_GRADIENTS] = { "gradients of weights", "accumulate until the update" },
-    [PART_INPUTS] = { "batch", "tokens and targets" },
-    [PART_SUMS] = { "sums", "loss and norms" },
-    [PART_TABLES] = { "tables", "made once at load" },
-    [PART_SCRATCH] = { "scratch of kernels", "works here" },
-    [PART_WORK] = { "values in work", "work here, die soon" },
-    [PART_STREAM] = { "outside the layers", KEPT },
-    [PART_KEPT + HR_INTERMEDIATE_NONE] = { "inputs of layers", KEPT },
-    [PART_KEPT + HR_INTERMEDIATE_NORM] = { "outputs of norms", KEPT },
+    [PART_WEIGHTS] = { "weights", "used in every pass" },
+    [PART_MASTERS] = { "master weights (fp32)", "updated by the optimizer" },
+    [PART_MOMENTS] = { "optimizer states", "kept between steps" },
+    [PART_GRADIENTS] = { "weight gradients", "accumulated until the update" },
+    [PART_INPUTS] = { "batch", "input ids and targets" },
+    [PART_SUMS] = { "loss and norm sums", "scalars of the step" },
+    [PART_TABLES] = { "lookup tables", "computed once at load" },
+    [PART_SCRATCH] = { "kernel workspace", "used by this operation" },
+    [PART_WORK] = { "temporaries", "not saved for backward" },
+    [PART_STREAM] = { "activations outside layers", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_NONE] = { "layer inputs", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_NORM] = { "norm outputs", KEPT },
     [PART_KEPT + HR_INTERMEDIATE_Q] = { "queries, keys, values", KEPT },
-    [PART_KEPT + HR_INTERMEDIATE_ATTENTION] = { "outputs of attention", KEPT },
-    [PART_KEPT + HR_INTERMEDIATE_MID] = { "inputs of MLPs", KEPT },
-    [PART_KEPT + HR_INTERMEDIATE_GATE] = { "gates of MLPs", KEPT },
-    [PART_KEPT + HR_INTERMEDIATE_UP] = { "what MLPs activate", KEPT },
-    [PART_KEPT + HR_INTERMEDIATE_ACTIVATION] = { "activations of MLPs", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_ATTENTION] = { "attention outputs", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_MID] = { "MLP inputs", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_GATE] = { "MLP gates", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_UP] = { "MLP pre-activations", KEPT },
+    [PART_KEPT + HR_INTERMEDIATE_ACTIVATION] = { "MLP activations", KEPT },
 };
 
 enum { USE_FORWARD = 1, USE_LATER = 2 }; /* written in the forward pass; read after it */
@@ -146,10 +146,22 @@ static void say(hr_plan_part *part, const char *name, const char *why, int64_t b
 
 static void say_lines(const hr_plan *plan, hr_plan_details *details)
 {
-    for (int32_t i = 0; i < plan->process_count; i++)
+    static const char *const whys[][2] = {
+        { "image", "program and shared libraries" },
+        { "stacks", "thread stacks" },
+        { "heap", "malloc heap, fixed size" },
+        { "tables", "plan, vocabulary, I/O buffers" },
+        { "planning", "peak of planning, freed before training" },
+        { "arena", "all tensors and kernel workspace" },
+        { "kernel", "slack of the RSS counters of Linux" },
+    };
+    for (int32_t i = 0; i < plan->process_count; i++) {
+        const char *name = plan->process[i].name, *why = "";
+        for (size_t k = 0; k < sizeof whys / sizeof *whys; k++)
+            if (!strcmp(name, whys[k][0])) why = whys[k][1];
         if (plan->process[i].bytes)
-            say(&details->lines[details->line_count++], plan->process[i].name, "",
-                plan->process[i].bytes);
+            say(&details->lines[details->line_count++], name, why, plan->process[i].bytes);
+    }
 }
 
 /* Reading a batch, the step, what comes before an update and the update: a training step is all
@@ -168,9 +180,9 @@ static void say_phases(const counting *c, bool reads, hr_plan_details *details)
     static const char *const names[] = { "load",       "first step", "later steps",
                                          "evaluation", "sampling",   "save" };
     const char *const whys[] = { reads ? "weights read from files"
-                                       : "initial values, or a checkpoint",
-                                 "moments are there from the load on",
-                                 "as the first",
+                                       : "initial values or a checkpoint",
+                                 "optimizer states exist from load on",
+                                 "same as the first step",
                                  "",
                                  "",
                                  "" };
@@ -235,9 +247,13 @@ static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
     for (int32_t i = 0; i < plan->storage_count; i++)
         count += c->owner[i] != HR_NONE && alike(c, b, c->owner[i]);
     if (tensor) hr_words_tensor(tensor, name);
-    if (count > 1) {
+    if (count > 1) { /* of several layers: without the layer of this one */
         hr_writer of_many = { name, sizeof name };
-        hr_put(&of_many, "%s of %d layers", tensor->name, count);
+        hr_tensor any = *tensor;
+        any.layer = HR_NONE;
+        hr_words_tensor(&any, name);
+        of_many.used = (int64_t)strlen(name);
+        hr_put(&of_many, " (%d layers)", count);
     }
     hr_put(&writer, "%s", parts[part_of(c, b)].name);
     /* Of a long name the end says which it is; what it is stands beside it. */
@@ -297,7 +313,8 @@ hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch
                          .uses = hr_region_take(scratch, plan->buffer_count, sizeof *c.uses) };
     scratch->used = kept;
     if (!c.alive || !c.owner || !c.uses)
-        return hr_fail(err, HR_FAILURE, "no room to explain %d steps", program->step_count);
+        return hr_fail(err, HR_FAILURE, "no memory to explain a plan of %d operations",
+                       program->step_count);
     hr_lifetimes_alive(program, plan, c.alive);
     find_uses(&c);
     find_owners(&c);

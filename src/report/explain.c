@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report/explain.c - prints a plan. Sizes in exact bytes with GiB beside them, columns aligned;
+/* report/explain.c - prints a plan. Sizes in exact bytes with MiB or GiB beside them, aligned;
  * what is most important first, the strategy as YAML last. */
 #include "report/explain.h"
 
@@ -17,53 +17,82 @@ static double share(int64_t part, int64_t whole)
     return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-static void put_line(hr_writer *writer, const char *name, int64_t bytes, const char *why)
+static void put_line(hr_writer *writer, const char *name, int64_t bytes, int64_t largest,
+                     const char *why)
 {
     hr_put(writer, "  %-26s", name);
-    hr_words_put_bytes(writer, bytes);
+    hr_words_put_bytes(writer, bytes, largest);
     hr_put(writer, "%s%s\n", *why ? "  " : "", why);
 }
 
 /* A line, or one for each part of a long one. */
-static void put_initialisation(hr_writer *writer, const char *text)
+static void put_initialization(hr_writer *writer, const char *text)
 {
     enum { LINE_MOST = 84 };
     const bool parts = strlen(text) > LINE_MOST;
-    hr_put(writer, "  initialised: ");
+    hr_put(writer, "  initialization: ");
     for (const char *end; parts && (end = strstr(text, "; ")); text = end + 2)
-        hr_put(writer, "%.*s\n%15s", (int)(end - text), text, "");
+        hr_put(writer, "%.*s\n%18s", (int)(end - text), text, "");
     hr_put(writer, "%s\n", text);
+}
+
+/* "batch 32 x 128 tokens, micro-batch 8 (4 accumulation steps), loss chunk 1,024 tokens" */
+static void put_batch(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
+{
+    char chunk[HR_COUNT_BYTES], length[HR_COUNT_BYTES];
+    const int64_t turns = config->train.batch / hr_max(answer->micro_batch, 1);
+    hr_put(writer, "  batch %lld x %s tokens, micro-batch %lld", (long long)config->train.batch,
+           hr_count_print(config->train.seq_len, length), (long long)answer->micro_batch);
+    if (turns > 1) hr_put(writer, " (%lld gradient accumulation steps)", (long long)turns);
+    hr_put(writer,
+           ", loss chunk %s tokens\n"
+           "  %d thread%s, %s kernels; %.3f MFLOP per token, forward and backward\n",
+           hr_count_print(answer->loss_chunk, chunk), answer->threads,
+           answer->threads == 1 ? "" : "s", answer->rung, (double)answer->flops_per_token * 1e-6);
 }
 
 static void put_model(hr_writer *writer, const hr_config *config, const hr_plan_answer *answer)
 {
     const hr_family_spec *family = hr_family_of(config);
-    hr_put(writer, "%s  %lld parameters, %lld layers of %lld, vocabulary %lld, %s\n", family->name,
-           (long long)answer->parameters, (long long)config->model.n_layers,
-           (long long)config->model.d_model, (long long)config->model.vocab_size,
-           config->train.format == HR_FORMAT_BF16 ? "bf16 with fp32 masters" : "fp32");
+    char count[HR_COUNT_BYTES], words[HR_COUNT_BYTES], width[HR_COUNT_BYTES];
+    hr_put(writer, "%s: %s parameters, %lld layer%s, d_model %s, vocabulary %s, %s\n", family->name,
+           hr_count_print(answer->parameters, count), (long long)config->model.n_layers,
+           config->model.n_layers == 1 ? "" : "s", hr_count_print(config->model.d_model, width),
+           hr_count_print(config->model.vocab_size, words),
+           config->train.dtype == HR_FORMAT_BF16 ? "bf16 with fp32 master weights" : "fp32");
     if (answer->trained_parameters != answer->parameters)
-        hr_put(writer, "  %lld parameters train, the others are frozen\n",
-               (long long)answer->trained_parameters);
-    if (config->model.from[0]) hr_put(writer, "  weights of %s\n", config->model.from);
-    else put_initialisation(writer, family->initialisation);
-    hr_put(writer,
-           "  batch %lld x %lld tokens, micro-batch %lld, loss chunk %lld tokens, %d thread%s, "
-           "%s\n",
-           (long long)config->train.batch, (long long)config->train.seq_len,
-           (long long)answer->micro_batch, (long long)answer->loss_chunk, answer->threads,
-           answer->threads == 1 ? "" : "s", answer->rung);
-    hr_put(writer, "  %.3f MFLOP a token (forward and backward)\n",
-           (double)answer->flops_per_token * 1e-6);
+        hr_put(writer, "  %s parameters are trained, the others are frozen\n",
+               hr_count_print(answer->trained_parameters, count));
+    if (config->model.from[0]) hr_put(writer, "  weights from %s\n", config->model.from);
+    else put_initialization(writer, family->initialisation);
+    put_batch(writer, config, answer);
 }
 
 const char *hr_explain_certificate(const hr_plan_answer *answer)
 {
-    if (answer->bound_seconds < 0) return "not compared with others";
-    if (answer->bound_seconds == 0) return "the fastest found, not proven";
+    if (answer->bound_seconds < 0) return "given, not compared with others";
+    if (answer->bound_seconds == 0) return "fastest found, not proven";
     return answer->step_seconds <= answer->bound_seconds * (1 + 1e-6)
-               ? "the fastest there is in these bytes, proven"
-               : "the fastest found that packs in these bytes";
+               ? "proven fastest within the budget"
+               : "fastest found within the budget";
+}
+
+static void put_time(hr_writer *writer, const hr_style *style, const hr_config *config,
+                     const hr_plan_answer *answer)
+{
+    char tokens[HR_COUNT_BYTES];
+    const double rate = (double)(config->train.batch * config->train.seq_len) /
+                        answer->step_seconds;
+    hr_put(writer, "\n%sspeed%s\n  %.4g s per step, %s tokens/s, %s\n", style->title, style->plain,
+           answer->step_seconds, hr_count_print((int64_t)(rate + 0.5), tokens), answer->times);
+    if (!strncmp(answer->times, "estimated", 9))
+        hr_put(writer, "  headroom calibrate measures this machine for better estimates\n");
+    hr_put(writer, "  SIGTERM saves and exits within %.*f s (disk at %.0f MB/s)\n",
+           answer->stop_seconds < 10, answer->stop_seconds, 1e-6 * answer->disk_rate);
+    hr_put(writer, "  strategy: %s", hr_explain_certificate(answer));
+    if (answer->bound_seconds > 0 && answer->step_seconds > answer->bound_seconds * (1 + 1e-6))
+        hr_put(writer, "; no strategy takes less than %.4g s per step", answer->bound_seconds);
+    hr_put(writer, "\n");
 }
 
 /* A plan for another machine is worth making: it is a note, and `train` refuses the plan here. */
@@ -80,29 +109,23 @@ static void put_machine(hr_writer *writer, const hr_config *config, const hr_pla
 static void put_answer(hr_writer *writer, const hr_style *style, const hr_config *config,
                        const hr_plan_answer *answer)
 {
-    const int64_t margin = answer->available_bytes - answer->process_bytes;
-    const char *room = answer->available_bytes == answer->machine_bytes ? "this machine has"
-                                                                        : "this machine has left";
+    const int64_t most = answer->process_bytes;
+    const char *room = answer->available_bytes == answer->machine_bytes
+                           ? "memory of this machine"
+                           : "available on this machine";
     hr_put(writer, "\n%sfits%s\n", style->good, style->plain);
-    put_line(writer, "the process", answer->process_bytes, "");
-    put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, "");
-    put_line(writer, "margin", margin, "");
+    put_line(writer, "process memory", answer->process_bytes, most, "peak RSS");
+    put_line(writer, config->memory.budget ? "budget" : room, answer->available_bytes, most, "");
+    put_line(writer, "margin", answer->available_bytes - answer->process_bytes, most, "");
     put_machine(writer, config, answer);
+    char smallest[64];
+    snprintf(smallest, sizeof smallest, "slower: --budget %lld", (long long)answer->minimum_bytes);
     if (answer->minimum_bytes)
-        put_line(writer, "smallest plan", answer->minimum_bytes,
-                 answer->minimum_bytes == answer->process_bytes ? "this one" : "");
-    put_line(writer, "page tables and kernel", answer->kernel_bytes, "charged beside the process");
-    hr_put(writer, "\n%stime%s\n", style->title, style->plain);
-    hr_put(writer, "  a step takes %.4g s, %.0f tokens a second\n  times: %s\n",
-           answer->step_seconds,
-           (double)(config->train.batch * config->train.seq_len) / answer->step_seconds,
-           answer->times);
-    hr_put(writer, "  a signal ends it within %.4g s, saved to a disk of %.0f MB/s\n",
-           answer->stop_seconds, 1e-6 * answer->disk_rate);
-    hr_put(writer, "  of all strategies: %s", hr_explain_certificate(answer));
-    if (answer->bound_seconds > 0 && answer->step_seconds > answer->bound_seconds * (1 + 1e-6))
-        hr_put(writer, "; none takes less than %.4g s", answer->bound_seconds);
-    hr_put(writer, "\n");
+        put_line(writer, "smallest plan", answer->minimum_bytes, most,
+                 answer->minimum_bytes == answer->process_bytes ? "this one" : smallest);
+    put_line(writer, "page tables and cache", answer->kernel_bytes, most,
+             "kernel memory, not part of RSS");
+    put_time(writer, style, config, answer);
 }
 
 /* What a run with --out takes. Bounds are said to be such. */
@@ -129,58 +152,66 @@ static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_de
                       bool blocks)
 {
     if (!details->curve_count) return;
-    hr_put(writer, "\n%sbytes over a training step%s\n", style->title, style->plain);
+    hr_put(writer, "\n%slive bytes over a training step%s\n", style->title, style->plain);
     hr_curve_put(writer, details, blocks);
     int64_t most = 0;
     for (int32_t i = 0; i < details->phase_count; i++)
         most = hr_max(most, details->phases[i].bytes);
     hr_put(writer, " %s\n",
            details->curve[details->curve_peak] == most ? details->peak
-                                                       : "the run's peak is in another phase");
+                                                       : "the peak of the run is in another phase");
 }
 
 /* The arena, how far it is above the floor, and what is proven of that. */
 static void put_packing(hr_writer *writer, const hr_plan_answer *answer)
 {
-    const int64_t open = answer->arena_bytes - answer->bound_bytes;
-    char gap[HR_PLAN_NAME_BYTES];
-    put_line(writer, "floor", answer->floor_bytes, "no arena can be smaller");
-    snprintf(gap, sizeof gap,
-             !strcmp(answer->packing, "at floor") ? "at the floor, %lld bytes above"
-             : !strcmp(answer->packing, "proven")
-                 ? "%lld bytes above the floor; proven that none is lower"
-                 : "%lld bytes above the floor; whether one is lower is open",
-             (long long)(answer->arena_bytes - answer->floor_bytes));
-    put_line(writer, "arena", answer->arena_bytes, gap);
+    const int64_t open = answer->arena_bytes - answer->bound_bytes, most = answer->arena_bytes;
+    char gap[HR_PLAN_NAME_BYTES], digits[HR_COUNT_BYTES];
+    hr_count_print(answer->arena_bytes - answer->floor_bytes, digits);
+    put_line(writer, "floor", answer->floor_bytes, most, "sum of the above: no arena is smaller");
+    if (!strcmp(answer->packing, "at floor")) snprintf(gap, sizeof gap, "equals the floor");
+    else
+        snprintf(gap, sizeof gap, "%s bytes above the floor; %s", digits,
+                 !strcmp(answer->packing, "proven") ? "proven smallest" : "not proven smallest");
+    put_line(writer, "arena", answer->arena_bytes, most, gap);
     if (strcmp(answer->packing, "open") != 0) return;
-    snprintf(gap, sizeof gap, "proven that none is lower; open: %lld bytes, %.3f %%",
-             (long long)open, share(open, answer->bound_bytes));
-    put_line(writer, "lowest there may be", answer->bound_bytes, gap);
+    snprintf(gap, sizeof gap, "proven lower bound; gap %s bytes, %.3f %%",
+             hr_count_print(open, digits), share(open, answer->bound_bytes));
+    put_line(writer, "arena, lower bound", answer->bound_bytes, most, gap);
 }
 
 static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_answer *answer,
                      const hr_plan_details *details)
 {
-    hr_put(writer, "\n%sat the peak%s (step %d of %d: %s%s%s)\n", style->title, style->plain,
-           details->peak_step, details->step_count, style->strong, details->peak, style->plain);
+    char step[HR_COUNT_BYTES], steps[HR_COUNT_BYTES];
+    hr_put(writer, "\n%smemory at the peak%s (operation %s of %s: %s%s%s)\n", style->title,
+           style->plain, hr_count_print(details->peak_step, step),
+           hr_count_print(details->step_count, steps), style->strong, details->peak, style->plain);
     for (int32_t i = 0; i < details->part_count; i++) {
         const hr_plan_part *part = &details->parts[i];
         hr_put(writer, "  %-26s", part->name);
-        hr_words_put_bytes(writer, part->bytes);
+        hr_words_put_bytes(writer, part->bytes, answer->arena_bytes);
         hr_put(writer, "  %4.1f %%  %s\n", share(part->bytes, answer->floor_bytes), part->why);
     }
     put_packing(writer, answer);
 }
 
+static int64_t largest_of(const hr_plan_part *parts, int32_t count)
+{
+    int64_t most = 0;
+    for (int32_t i = 0; i < count; i++) most = hr_max(most, parts[i].bytes);
+    return most;
+}
+
 static void put_parts(hr_writer *writer, const hr_style *style, const char *title,
-                      const hr_plan_part *parts, int32_t count)
+                      const hr_plan_part *parts, int32_t count, int64_t largest)
 {
     int64_t columns = 26; /* whole names, aligned */
     for (int32_t i = 0; i < count; i++) columns = hr_max(columns, (int64_t)strlen(parts[i].name));
     if (count) hr_put(writer, "\n%s%s%s\n", style->title, title, style->plain);
     for (int32_t i = 0; i < count; i++) {
         hr_put(writer, "  %-*s", (int)columns, parts[i].name);
-        hr_words_put_bytes(writer, parts[i].bytes);
+        hr_words_put_bytes(writer, parts[i].bytes, largest);
         hr_put(writer, "%s%s\n", *parts[i].why ? "  " : "", parts[i].why);
     }
 }
@@ -189,13 +220,17 @@ static void put_removals(hr_writer *writer, const hr_style *style, const hr_plan
                          const hr_plan_details *details)
 {
     if (!details->removal_count) return;
-    hr_put(writer, "\n%swhat takes bytes away, and its price%s\n", style->title, style->plain);
+    hr_put(
+        writer,
+        "\n%show to reduce memory, and what it costs%s (each change alone; --budget chooses among "
+        "them)\n",
+        style->title, style->plain);
     for (int32_t i = 0; i < details->removal_count; i++) {
         const hr_plan_change *change = &details->removals[i];
-        char digits[32];
-        hr_words_digits(-change->gained_bytes, digits);
-        hr_put(writer, "  %-47s%*s bytes  %+6.1f %% time\n", change->what, HR_WORDS_BYTES_COLUMNS,
-               digits, 100 * change->seconds_lost / answer->step_seconds);
+        char digits[HR_COUNT_BYTES];
+        hr_put(writer, "  %-47s%*s bytes  %+6.1f %% time per step\n", change->what,
+               HR_WORDS_BYTES_COLUMNS, hr_count_print(-change->gained_bytes, digits),
+               100 * change->seconds_lost / answer->step_seconds);
     }
 }
 
@@ -218,12 +253,15 @@ void hr_explain_plan(const hr_config *config, const hr_plan_answer *answer,
     if (answer->disk.checkpoints) put_disk(writer, &style, config, &answer->disk);
     put_curve(writer, &style, details, blocks);
     put_peak(writer, &style, answer, details);
-    put_parts(writer, &style, "largest values alive there", details->largest,
-              details->largest_count);
+    put_parts(writer, &style, "largest tensors at the peak", details->largest,
+              details->largest_count, largest_of(details->largest, details->largest_count));
     put_removals(writer, &style, answer, details);
-    put_parts(writer, &style, "most bytes alive by phase", details->phases, details->phase_count);
-    put_parts(writer, &style, "the process", details->lines, details->line_count);
-    put_line(writer, "total", answer->process_bytes, "");
-    hr_put(writer, "\n%sthe strategy%s\n", style.title, style.plain);
+    put_parts(writer, &style, "peak of live tensors by phase", details->phases,
+              details->phase_count, largest_of(details->phases, details->phase_count));
+    put_parts(writer, &style, "process memory", details->lines, details->line_count,
+              answer->process_bytes);
+    put_line(writer, "total", answer->process_bytes, answer->process_bytes, "");
+    hr_put(writer, "\n%sstrategy%s (as a YAML file: memory.strategy=FILE)\n", style.title,
+           style.plain);
     put_indented(writer, answer->strategy);
 }

@@ -21,28 +21,33 @@ static void put_size(hr_writer *w, int64_t bytes)
 
 static void put_cut(hr_writer *w, const char *what, int64_t cut, const char *unit)
 {
+    char count[HR_COUNT_BYTES];
     if (!cut) return;
-    hr_put(w, "%s%s %lld %s%s", w->used ? ", " : "", what, (long long)cut, unit,
+    hr_put(w, "%s%s %s %s%s", w->used ? ", " : "", what, hr_count_print(cut, count), unit,
            cut == 1 ? "" : "s");
 }
 
 static void put_again(hr_writer *w, const hr_strategy *strategy)
 {
-    static const char *const names[] = { [HR_INTERMEDIATE_NORM] = "norms",
+    static const char *const names[] = { [HR_INTERMEDIATE_NORM] = "norm outputs",
                                          [HR_INTERMEDIATE_Q] = "q",
                                          [HR_INTERMEDIATE_K] = "k",
                                          [HR_INTERMEDIATE_V] = "v",
-                                         [HR_INTERMEDIATE_ATTENTION] = "attention",
-                                         [HR_INTERMEDIATE_MID] = "sums between branches",
+                                         [HR_INTERMEDIATE_ATTENTION] = "attention outputs",
+                                         [HR_INTERMEDIATE_MID] = "MLP inputs",
                                          [HR_INTERMEDIATE_GATE] = "MLP gates",
-                                         [HR_INTERMEDIATE_UP] = "MLP inputs",
-                                         [HR_INTERMEDIATE_ACTIVATION] = "activations" };
+                                         [HR_INTERMEDIATE_UP] = "MLP pre-activations",
+                                         [HR_INTERMEDIATE_ACTIVATION] = "MLP activations" };
     bool any = false;
     for (int32_t i = 1; i < (int32_t)(sizeof names / sizeof *names); i++) {
         int32_t layers = 0;
         for (int32_t l = 0; l < strategy->layer_count; l++) layers += strategy->dropped[l] >> i & 1;
         if (!layers) continue;
-        hr_put(w, "%s%s in %d", any ? ", " : w->used ? "; again: " : "again: ", names[i], layers);
+        hr_put(w, "%s%s in %d",
+               any       ? ", "
+               : w->used ? "; recompute "
+                         : "recompute ",
+               names[i], layers);
         any = true;
     }
     if (any)
@@ -57,14 +62,15 @@ void hr_frontier_words(const hr_config *config, const hr_strategy *strategy,
     if (strategy->micro_batch)
         hr_put(&w, "micro-batch %lld of %lld", (long long)strategy->micro_batch,
                (long long)config->train.batch);
-    put_cut(&w, "loss by", strategy->loss_chunk, "token");
-    put_cut(&w, "MLP by", strategy->mlp_tile, "token");
-    put_cut(&w, "attention by", strategy->attention_tile, "sequence");
+    put_cut(&w, "loss chunk", strategy->loss_chunk, "token");
+    put_cut(&w, "MLP tile", strategy->mlp_tile, "token");
+    put_cut(&w, "attention tile", strategy->attention_tile, "sequence");
     put_again(&w, strategy);
     if (strategy->consume)
-        hr_put(&w, "%sgradients consumed at once%s", w.used ? "; " : "",
-               config->train.optimizer.clip > 0 ? ", the step twice for their norm" : "");
-    if (!w.used) hr_put(&w, "nothing");
+        hr_put(&w, "%sgradient release%s", w.used ? "; " : "",
+               config->train.optimizer.clip > 0 ? " (backward runs twice, for the gradient norm)"
+                                                : "");
+    if (!w.used) hr_put(&w, "nothing: the fastest plan");
 }
 
 /* ---- the table */
@@ -76,18 +82,6 @@ static void put_indented(hr_writer *w, const char *lines)
         hr_put(w, "    %.*s\n", length, lines);
         lines += length + (lines[length] != 0);
     }
-}
-
-static void group(int64_t value, char text[32])
-{
-    char digits[24];
-    const int count = snprintf(digits, sizeof digits, "%lld", (long long)value);
-    int out = 0;
-    for (int i = 0; i < count; i++) {
-        if (i > 0 && (count - i) % 3 == 0 && digits[i - 1] != '-') text[out++] = ',';
-        text[out++] = digits[i];
-    }
-    text[out] = 0;
 }
 
 static double fastest_of(const hr_frontier *f)
@@ -102,22 +96,23 @@ static bool is_beyond(const hr_frontier *f, const hr_plan_point *point)
 
 static void put_table(const hr_frontier *f, hr_writer *w)
 {
-    hr_put(w, "%20s %12s %11s %9s  %s\n", "process bytes", "", "tokens/s", "of most",
-           "what is given up");
+    hr_put(w, "%20s %12s %11s %9s  %s\n", "process bytes", "", "tokens/s", "of best",
+           "memory saved by");
     for (int32_t i = 0; i < f->count; i++) {
         const hr_plan_point *p = &f->points[i];
-        char bytes[32];
-        group(p->process_bytes, bytes);
-        hr_put(w, "%c%19s %8.3f GiB %11.5g %7.1f %%  %s\n", is_beyond(f, p) ? '>' : ' ', bytes,
-               (double)p->process_bytes / 1073741824.0, p->tokens_per_second,
+        char bytes[HR_COUNT_BYTES], size[HR_COUNT_BYTES], rate[HR_COUNT_BYTES];
+        hr_put(w, "%c%19s %12s %11s %7.1f %%  %s\n", is_beyond(f, p) ? '>' : ' ',
+               hr_count_print(p->process_bytes, bytes),
+               hr_size_print(p->process_bytes, f->points[f->count - 1].process_bytes, size),
+               hr_count_print((int64_t)(p->tokens_per_second + 0.5), rate),
                100 * p->tokens_per_second / fastest_of(f), p->words);
     }
     if (is_beyond(f, &f->points[f->count - 1])) {
         char budget[64];
-        hr_put(w, "> beyond the budget of %s\n", hr_bytes_print(f->available_bytes, budget));
+        hr_put(w, "> above the budget of %s\n", hr_bytes_print(f->available_bytes, budget));
     }
-    hr_put(w, "times: %s\n", f->times);
-    if (f->named) hr_put(w, "memory.strategy names the plan: there is nothing to search\n");
+    hr_put(w, "speed: %s\n", f->times);
+    if (f->named) hr_put(w, "memory.strategy is set: there is only this plan\n");
 }
 
 /* ---- the plots */
@@ -242,7 +237,7 @@ static void draw_points(const hr_frontier *f, const frame *at, hr_writer *w)
         hr_put(w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"%s><title>",
                svg_x(at, (double)p->process_bytes), svg_y(at, p->tokens_per_second),
                is_beyond(f, p) ? " class=\"beyond\"" : "");
-        hr_put(w, "%lld bytes, %.5g tokens/s; given up: %s</title></circle>\n",
+        hr_put(w, "%lld bytes, %.5g tokens/s; memory saved by: %s</title></circle>\n",
                (long long)p->process_bytes, p->tokens_per_second, p->words);
     }
 }
@@ -254,7 +249,7 @@ void hr_frontier_draw(const hr_frontier *frontier, hr_writer *w)
     const frame at = frame_of(frontier);
     hr_put(w,
            "%s viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n"
-           "<title>Tokens a second against bytes of the process</title>\n",
+           "<title>Tokens per second against process memory</title>\n",
            hr_frontier_svg_begin, WIDTH, HEIGHT, WIDTH, HEIGHT);
     hr_put(w, "<style>text{font:12px sans-serif;fill:#444}.grid{stroke:#e4e4e4;fill:none}"
               ".line{stroke:#9bbbd6;stroke-width:2;fill:none}circle{fill:#1f6aa5}"
@@ -262,8 +257,8 @@ void hr_frontier_draw(const hr_frontier *frontier, hr_writer *w)
     hr_put(w, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, HEIGHT);
     draw_axes(&at, w);
     draw_points(frontier, &at, w);
-    hr_put(w, "<text x=\"%d\" y=\"%d\">tokens a second, predicted</text>\n", LEFT, TOP - 18);
-    hr_put(w, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">bytes of the process</text>\n",
+    hr_put(w, "<text x=\"%d\" y=\"%d\">tokens per second, predicted</text>\n", LEFT, TOP - 18);
+    hr_put(w, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">process memory, bytes</text>\n",
            WIDTH - RIGHT, HEIGHT - 14);
     hr_put(w, "</svg>\n");
 }
@@ -280,7 +275,7 @@ static void put_value(hr_writer *w, int columns, const char *key, int64_t value,
         return;
     }
     hr_put(w, "needs at least");
-    hr_words_put_bytes(w, bytes);
+    hr_words_put_bytes(w, bytes, bytes);
     hr_put(w, "\n");
 }
 
@@ -293,7 +288,7 @@ static void put_why(const hr_largest *a, hr_writer *w)
         hr_put(w, "the largest %s that fits is %lld\n", key, (long long)a->value);
         break;
     case HR_LARGEST_END:
-        hr_put(w, "%s fits up to its largest legal value, %lld\n", key, (long long)a->value);
+        hr_put(w, "%s fits up to its maximum, %lld\n", key, (long long)a->value);
         break;
     case HR_LARGEST_FREE:
         if (a->free_from < 0)
@@ -309,7 +304,7 @@ static void put_why(const hr_largest *a, hr_writer *w)
                    hr_bytes_print(a->value_bytes, size));
         break;
     case HR_LARGEST_NONE:
-        hr_put(w, "no %s fits: not even %lld, the smallest legal value\n", key, (long long)a->next);
+        hr_put(w, "no %s fits, not even the minimum, %lld\n", key, (long long)a->next);
         break;
     }
 }
@@ -346,25 +341,25 @@ void hr_largest_print(const hr_largest *a, hr_writer *w)
     if (a->next >= 0) put_value(w, columns, key, a->next, a->next_bytes);
     if (a->beyond >= 0) put_value(w, columns, key, a->beyond, a->beyond_bytes);
     hr_put(w, "  %-*s  %-14s", columns, "available", "");
-    hr_words_put_bytes(w, a->available_bytes);
+    hr_words_put_bytes(w, a->available_bytes, a->available_bytes);
     hr_put(w, "\n");
     if (*a->reason) hr_put(w, "  %s\n", a->reason);
     if (a->value < 0) return;
-    hr_put(w, "\nthe fastest with %s=%lld takes %s, a step %.4g s\n", key, (long long)a->value,
+    hr_put(w, "\nfastest plan with %s=%lld: %s, %.4g s per step\n", key, (long long)a->value,
            hr_bytes_print(a->plan.process_bytes, size), a->plan.step_seconds);
-    hr_put(w, "  gives up: %s\n", a->plan.words);
+    hr_put(w, "  memory saved by: %s\n", a->plan.words);
 }
 
 static void put_budget(hr_writer *w, const char *what, const hr_plan_point *p,
                        const hr_plan_point *fastest)
 {
-    char size[64];
+    char size[64], rate[HR_COUNT_BYTES];
     hr_put(w, "%s\n  --budget %lld  %s\n", what, (long long)p->process_bytes,
            hr_bytes_print(p->process_bytes, size));
-    hr_put(w, "  a step takes %.4g s, %.5g tokens a second, %.1f %% slower than the fastest\n",
-           p->step_seconds, p->tokens_per_second,
+    hr_put(w, "  %.4g s per step, %s tokens/s, %.1f %% slower than the fastest\n", p->step_seconds,
+           hr_count_print((int64_t)(p->tokens_per_second + 0.5), rate),
            100 * (p->step_seconds / fastest->step_seconds - 1));
-    hr_put(w, "  gives up: %s\n", p->words);
+    hr_put(w, "  memory saved by: %s\n", p->words);
     put_indented(w, p->strategy);
 }
 
@@ -372,14 +367,15 @@ void hr_smallest_print(const hr_smallest *a, hr_writer *w)
 {
     char what[128], size[64];
     if (a->named) {
-        hr_put(w, "memory.strategy names the plan: there is nothing to search\n");
+        hr_put(w, "memory.strategy is set: there is only this plan\n");
         put_budget(w, "its budget", &a->least, &a->fastest);
         return;
     }
-    put_budget(w, "the least budget of all", &a->least, &a->fastest);
-    snprintf(what, sizeof what, "\nthe least that is at most %.4g %% slower than the fastest",
+    put_budget(w, "smallest budget", &a->least, &a->fastest);
+    snprintf(what, sizeof what,
+             "\nsmallest budget that is at most %.4g %% slower than the fastest plan",
              100 * a->slowdown);
     put_budget(w, what, &a->within, &a->fastest);
-    hr_put(w, "\nthe fastest takes %s, a step %.4g s\ntimes: %s\n",
+    hr_put(w, "\nfastest plan: %s, %.4g s per step\nspeed: %s\n",
            hr_bytes_print(a->fastest.process_bytes, size), a->fastest.step_seconds, a->times);
 }

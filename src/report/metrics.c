@@ -44,7 +44,7 @@ hr_status hr_metrics_open(hr_metrics *metrics, const char *path, char *line, hr_
     if (path && !made) fd = open_there(path, flags);
     if (path && fd < 0)
         return hr_fail(err, HR_USAGE, "the metrics %s cannot be written: %s", path,
-                       errno == ENXIO ? "nobody reads this pipe" : hr_reason(errno));
+                       errno == ENXIO ? "the pipe has no reader" : hr_reason(errno));
     int file = fd;
     const hr_status status = made ? hr_file_flush_name(path, err) : HR_OK;
     if (status != HR_OK) {
@@ -103,10 +103,7 @@ static hr_status check_first_line(int file, const char *path, int64_t bytes, boo
     const bool torn = !end && read == bytes && may_be_torn;
     const bool ours = end ? is_ours(line, end - line) : torn && is_part_of_ours(line, bytes);
     if (ours) return HR_OK;
-    return hr_fail(err, HR_CORRUPT,
-                   "the metrics %s begin with no line of a run, and are left as they are; name "
-                   "another file",
-                   path);
+    return hr_fail(err, HR_CORRUPT, "%s exists and is not a metrics file; give another path", path);
 }
 
 /* Whether a line ends at `keep_bytes`, and the file is ours. */
@@ -116,15 +113,15 @@ static hr_status check_kept(int file, const char *path, int64_t bytes, int64_t k
     char end = '\n';
     if (keep_bytes < 0 || keep_bytes > bytes)
         return hr_fail(err, HR_CORRUPT,
-                       "the metrics %s have %lld bytes, and %lld are to be gone on from", path,
+                       "the metrics file %s has %lld bytes, the run needs its first %lld", path,
                        (long long)bytes, (long long)keep_bytes);
     hr_status status = check_first_line(file, path, bytes, keep_bytes == 0, line, err);
     if (status == HR_OK && keep_bytes)
         status = hr_file_read(file, path, keep_bytes - 1, &end, 1, err);
     if (status == HR_OK && end != '\n')
         return hr_fail(err, HR_CORRUPT,
-                       "the metrics %s are to be gone on from byte %lld, where no line ends", path,
-                       (long long)keep_bytes);
+                       "the metrics file %s has no end of line at byte %lld, where the run resumes",
+                       path, (long long)keep_bytes);
     return status;
 }
 
@@ -193,8 +190,7 @@ hr_status hr_metrics_check_name(const hr_metrics *metrics, hr_error *err)
     struct stat what;
     if (metrics->fd < 0 || fstat(metrics->fd, &what) != 0 || what.st_nlink) return HR_OK;
     return hr_fail(err, HR_FAILURE,
-                   "the metrics %s were removed, and what is written to them is lost",
-                   metrics->path);
+                   "the metrics file %s was deleted; what is written to it is lost", metrics->path);
 }
 
 void hr_metrics_cut(hr_metrics *metrics, int64_t bytes)

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/small_file.h"
+#include "headroom/config.h"
 
 static const int64_t period_ns = 200000000;
 
@@ -34,12 +35,16 @@ static void print_duration(double seconds, char text[24])
 int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BYTES])
 {
     const double mebibyte = 1048576.0;
-    char left[24], loss[48] = "no targets";
+    char left[24], loss[48] = "no targets", rate[HR_COUNT_BYTES];
     print_duration(line->seconds_left, left);
     if (!line->no_targets) snprintf(loss, sizeof loss, "loss %.4f", line->loss);
+    const double tokens = line->tokens_per_second;
+    const bool counted = tokens >= 0 && tokens < 1e15;
+    hr_count_print(counted ? (int64_t)(tokens + 0.5) : 0, rate);
     const int32_t length = snprintf(
-        text, HR_PROGRESS_BYTES, "step %lld/%lld  %s  %.0f tokens/s  %s left  memory %.1f/%.1f MiB",
-        (long long)line->step, (long long)line->steps, loss, line->tokens_per_second, left,
+        text, HR_PROGRESS_BYTES,
+        "step %lld/%lld  %s  %s tokens/s  %s left  memory %.1f of %.1f MiB",
+        (long long)line->step, (long long)line->steps, loss, rate, left,
         (double)line->used_bytes / mebibyte, (double)line->planned_bytes / mebibyte);
     return (int32_t)hr_min(length, HR_PROGRESS_BYTES - 1);
 }

@@ -244,7 +244,7 @@ static hr_status make_file(hr_tensorboard *board, double wall_seconds, hr_error 
         if (board->fd >= 0) return HR_OK;
         if (errno != EEXIST) break;
     }
-    return cannot(board, "made", errno, err);
+    return cannot(board, "created", errno, err);
 }
 
 static message session_at(double wall_seconds, int64_t first_step)

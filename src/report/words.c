@@ -2,10 +2,10 @@
 /* report/words.c - the product of a step is named for the parameter it has to do with. */
 #include "report/words.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "graph/op.h"
+#include "headroom/config.h"
 
 /* Parts of parameters' names, and what they do; of several that fit the first. */
 static const struct {
@@ -16,14 +16,14 @@ static const struct {
               { "dense_4h_to_h", "MLP down-projection" },
               { "input_layernorm", "norm before attention" },
               { "post_attention_layernorm", "norm before the MLP" },
-              { "final_layer_norm", "last norm" },
+              { "final_layer_norm", "final norm" },
               { "embed_in", "embedding" },
               { "embed_out", "logits" },
               { ".ln_q", "norm before queries" },
               { ".ln_k", "norm before keys" },
               { ".ln_v", "norm before values" },
               { ".ln_mlp", "norm before the MLP" },
-              { "ln_f", "last norm" },
+              { "ln_f", "final norm" },
               { ".wq", "query projection" },
               { ".wk", "key projection" },
               { ".wv", "value projection" },
@@ -31,40 +31,40 @@ static const struct {
               { ".w1", "MLP up-projection" },
               { ".w2", "MLP down-projection" },
               { "tok_emb", "embedding" },
-              { "pos_emb", "embedding of positions" },
+              { "pos_emb", "position embedding" },
               { "head", "logits" } };
 
 /* Operations without a parameter, and what some do to theirs. */
 static const struct {
     const char *op, *words;
     bool of_parameter; /* the words stand before its name */
-} deeds[] = { { "linear_dx", "gradient of its input", false },
-              { "linear_dw", "gradient of its weight", false },
+} deeds[] = { { "linear_dx", "input gradient", false },
+              { "linear_dw", "weight gradient", false },
               { "attention_bwd", "attention", false },
               { "attention_cached", "attention", false },
-              { "cache_clear", "clearing keys and values", false },
-              { "cache_append", "keeping keys and values", false },
+              { "cache_clear", "clearing the KV cache", false },
+              { "cache_append", "appending to the KV cache", false },
               { "glu", "gated activation", false },
               { "glu_bwd", "gated activation", false },
               { "recurrence", "recurrence", false },
               { "recurrence_bwd", "recurrence", false },
-              { "recurrence_clear", "clearing states", false },
-              { "rope", "rotation", false },
-              { "rope_table", "angles of rotation", false },
+              { "recurrence_clear", "clearing recurrent states", false },
+              { "rope", "RoPE", false },
+              { "rope_table", "RoPE table", false },
               { "last_row", "last token", false },
-              { "batch", "reading a batch", false },
-              { "prompt", "reading what to go on from", false },
-              { "pick", "choosing a token", false },
-              { "emit", "handing logits over", false },
-              { "report", "reporting", false },
-              { "clip", "norm of the whole gradient", false },
-              { "initialise", "initial values of", true },
+              { "batch", "loading a batch", false },
+              { "prompt", "loading the prompt", false },
+              { "pick", "sampling a token", false },
+              { "emit", "writing logits", false },
+              { "report", "reporting the loss", false },
+              { "clip", "global gradient norm", false },
+              { "initialise", "initializing", true },
               { "save", "writing", true },
               { "merge", "adding both gradients of", true },
               { "sumsq", "norm of the gradient of", true },
               { "adamw", "update of", true },
               { "sgd", "update of", true },
-              { "average", "average of", true } };
+              { "average", "EMA of", true } };
 
 static bool belongs(const hr_param *param, int32_t tensor)
 {
@@ -108,7 +108,7 @@ static void put_place(hr_writer *writer, const hr_program *program, int32_t step
     static const char *const directions[] = { [HR_DIR_NONE] = "",
                                               [HR_DIR_FORWARD] = " forward",
                                               [HR_DIR_BACKWARD] = " backward",
-                                              [HR_DIR_AGAIN] = " again" };
+                                              [HR_DIR_AGAIN] = " recompute" };
     const hr_step *s = &program->steps[step];
     const char *section = program->loops[hr_words_section(program, step)].name;
     const bool training = !strcmp(section, "step");
@@ -149,26 +149,13 @@ void hr_words_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES])
     hr_writer writer = { text, HR_PLAN_NAME_BYTES };
     const bool rows = tensor->role == HR_ROLE_ACTIVATION;
     if (rows && tensor->layer != HR_NONE) hr_put(&writer, "layer %d ", tensor->layer);
-    hr_put(&writer, "%s", tensor->name);
+    const bool gradient = !strncmp(tensor->name, "d.", 2); /* of an activation */
+    hr_put(&writer, "%s%s", gradient ? "gradient of " : "", tensor->name + 2 * gradient);
 }
 
-void hr_words_digits(int64_t number, char text[32])
+void hr_words_put_bytes(hr_writer *writer, int64_t bytes, int64_t largest)
 {
-    char digits[24];
-    const int32_t count = snprintf(digits, sizeof digits, "%lld",
-                                   number < 0 ? -(long long)number : (long long)number);
-    int32_t out = 0;
-    if (number < 0) text[out++] = '-';
-    for (int32_t i = 0; i < count; i++) {
-        if (i > 0 && (count - i) % 3 == 0) text[out++] = ',';
-        text[out++] = digits[i];
-    }
-    text[out] = 0;
-}
-
-void hr_words_put_bytes(hr_writer *writer, int64_t bytes)
-{
-    char digits[32];
-    hr_words_digits(bytes, digits);
-    hr_put(writer, "%*s  %9.3f GiB", HR_WORDS_BYTES_COLUMNS, digits, (double)bytes / 1073741824.0);
+    char count[HR_COUNT_BYTES], size[HR_COUNT_BYTES];
+    hr_put(writer, "%*s  %12s", HR_WORDS_BYTES_COLUMNS, hr_count_print(bytes, count),
+           hr_size_print(bytes, largest, size));
 }

@@ -18,10 +18,8 @@ int32_t hr_words_section(const hr_program *program, int32_t step);
 
 enum { HR_WORDS_BYTES_COLUMNS = 21 };
 
-/* Digits in groups of three: "1,428,965,818,368". */
-void hr_words_digits(int64_t number, char text[32]);
-
-/* Exact bytes, right-aligned in HR_WORDS_BYTES_COLUMNS, with GiB beside them. */
-void hr_words_put_bytes(hr_writer *writer, int64_t bytes);
+/* Exact bytes, right-aligned in HR_WORDS_BYTES_COLUMNS, and the size in the unit that suits
+ * `largest`, the largest number of the same table. */
+void hr_words_put_bytes(hr_writer *writer, int64_t bytes, int64_t largest);
 
 #endif

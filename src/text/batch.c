@@ -98,20 +98,21 @@ static hr_status check_shard(const hr_batch_desc *desc, const char *name, const 
 {
     if (info->vocab_size > desc->vocab_size)
         return hr_fail(err, HR_USAGE,
-                       "%s: has token ids up to %lld, and model.vocab_size=%lld: type "
+                       "%s: has token ids up to %lld, but model.vocab_size is %lld: use "
                        "model.vocab_size=%lld",
                        name, (long long)info->vocab_size - 1, (long long)desc->vocab_size,
                        (long long)info->vocab_size);
     if (info->tokens < 2)
-        return hr_fail(err, HR_CORRUPT,
-                       "%s: has %lld token%s, and one window of train.seq_len=%lld needs %lld: "
-                       "give a longer text",
-                       name, (long long)info->tokens, info->tokens == 1 ? "" : "s",
-                       (long long)desc->T, (long long)desc->T + 1);
+        return hr_fail(
+            err, HR_CORRUPT,
+            "%s: has %lld token%s, but one window of train.seq_len=%lld needs %lld: give "
+            "a longer text",
+            name, (long long)info->tokens, info->tokens == 1 ? "" : "s", (long long)desc->T,
+            (long long)desc->T + 1);
     if ((info->tokens - 1) / desc->T == 0)
         return hr_fail(err, HR_CORRUPT,
-                       "%s: has %lld tokens, and one window of train.seq_len=%lld needs %lld: "
-                       "give a longer text or type train.seq_len=%lld",
+                       "%s: has %lld tokens, but one window of train.seq_len=%lld needs %lld: give "
+                       "a longer text or use train.seq_len=%lld",
                        name, (long long)info->tokens, (long long)desc->T, (long long)desc->T + 1,
                        (long long)info->tokens - 1);
     return HR_OK;
@@ -123,8 +124,8 @@ static hr_status check_batches(const hr_batch_desc *desc, const hr_batch_shape *
     const bool rows = desc->rows.count > 0;
     if (shape->batches > 0) return HR_OK;
     return hr_fail(err, HR_CORRUPT,
-                   "%s: has %lld %s%s of train.seq_len=%lld, and one batch needs %lld: give %s or "
-                   "type train.batch=%lld",
+                   "%s: has %lld %s%s of train.seq_len=%lld, but one batch needs %lld: give %s "
+                   "or use train.batch=%lld",
                    desc->name, (long long)shape->windows, rows ? "row" : "window",
                    shape->windows == 1 ? "" : "s", (long long)desc->T, (long long)desc->batch,
                    rows ? "more rows" : "a longer text", (long long)shape->windows);

@@ -119,8 +119,8 @@ void hr_blocks_abort(hr_blocks_writer *writer)
 static hr_status damaged(const hr_blocks *blocks, int64_t block, hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT,
-                   "%s: block %lld (bytes %lld to %lld) is damaged, its checksum is wrong: "
-                   "delete the file and run again",
+                   "%s: block %lld (bytes %lld to %lld) is damaged (wrong checksum): delete the "
+                   "file and run again",
                    blocks->path, (long long)block, (long long)(block * HR_BLOCK_BYTES),
                    (long long)((block + 1) * HR_BLOCK_BYTES));
 }
@@ -156,13 +156,13 @@ static hr_status read_header(hr_blocks *blocks, const char *magic, uint32_t vers
     memcpy(header, blocks->staging + 8, sizeof *header);
     if (memcmp(header->magic, magic, sizeof header->magic) != 0 || header->version != version)
         return hr_fail(err, HR_CORRUPT,
-                       "%s: is no %.8s file of version %u: delete the file and run again",
+                       "%s: is not a %.8s file of version %u: delete the file and run again",
                        blocks->path, magic, version);
     if (header->payload_bytes < 0 || header->payload_bytes > length ||
         file_bytes(header->payload_bytes) != length)
         return hr_fail(err, HR_CORRUPT,
-                       "%s: has %lld bytes, which do not hold the %lld of its content: delete the "
-                       "file and run again",
+                       "%s: has %lld bytes, too few for its content of %lld: delete the file and "
+                       "run again",
                        blocks->path, (long long)length, (long long)header->payload_bytes);
     return HR_OK;
 }

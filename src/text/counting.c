@@ -142,8 +142,8 @@ static hr_status refuse_words(const hr_counting *c)
     const int64_t by_text = (all.bytes + HR_WORDS_TEXT_BYTES - 1) / HR_WORDS_TEXT_BYTES;
     const int64_t needed = hr_max(all.words, by_text) + all.more;
     return hr_fail(c->err, HR_USAGE,
-                   "%s: has %s%lld distinct words of %lld bytes, and data.words_max=%lld has room "
-                   "for %lld of %lld bytes: type data.words_max=%lld%s",
+                   "%s: has %s%lld distinct words of %lld bytes, but data.words_max=%lld has "
+                   "room for %lld of %lld bytes: use data.words_max=%lld%s",
                    hr_text_train_name(c->desc), all.more ? "more than " : "", (long long)all.words,
                    (long long)all.bytes, (long long)words_max, (long long)words_max,
                    (long long)(words_max * HR_WORDS_TEXT_BYTES), (long long)needed,

@@ -54,16 +54,16 @@ static long long offset_of(const hr_scan *scan)
 static hr_status too_long(const hr_scan *scan, hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT,
-                   "%s: the word that reaches byte %lld is longer than the %d bytes that a "
-                   "word may have: type data.tokenizer=bytes, or break it up",
+                   "%s: the word at byte %lld is longer than %d bytes, the limit: use "
+                   "data.tokenizer=bytes, or split it",
                    scan->piece->path, offset_of(scan), HR_WORD_BYTES);
 }
 
 static hr_status not_utf8(const hr_scan *scan, long long offset, uint8_t byte, hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT,
-                   "%s: byte %lld (0x%02x) is not UTF-8, which data.tokenizer=words needs: "
-                   "mend it, or type data.tokenizer=bytes",
+                   "%s: byte %lld (0x%02x) is not UTF-8, which data.tokenizer=words needs: fix "
+                   "it, or use data.tokenizer=bytes",
                    scan->piece->path, offset, byte);
 }
 

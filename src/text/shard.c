@@ -275,8 +275,8 @@ hr_status hr_shard_open(hr_shard **shard, void *memory, const char *path, hr_err
     if (!is_sound(&header, opened->blocks.payload_bytes)) {
         hr_blocks_close(&opened->blocks);
         return hr_fail(err, HR_CORRUPT,
-                       "%s: %lld tokens of %u bytes do not make the %lld bytes it holds: "
-                       "delete the file and run again",
+                       "%s: %lld tokens of %u bytes do not match its %lld bytes: delete the file "
+                       "and run again",
                        path, (long long)header.tokens, header.token_bytes,
                        (long long)opened->blocks.payload_bytes);
     }

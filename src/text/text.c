@@ -108,7 +108,7 @@ static hr_status check_desc(const hr_text_desc *desc, int64_t bytes, hr_error *e
                        (long long)desc->document_end, (long long)desc->vocab_size);
     const int64_t needed = hr_text_prepare_bytes(desc);
     if (bytes < needed)
-        return hr_fail(err, HR_NO_FIT, "preparing the text needs %lld bytes, there are %lld",
+        return hr_fail(err, HR_NO_FIT, "tokenizing the text needs %lld bytes, %lld are available",
                        (long long)needed, (long long)bytes);
     return HR_OK;
 }
@@ -161,7 +161,7 @@ static hr_status identify(prepare *p, const hr_documents *documents, hr_shard_in
                                                  &info->source_bytes, p->err);
     if (status != HR_OK) return status;
     if (info->source_bytes == 0)
-        return hr_fail(p->err, HR_CORRUPT, "%s: is empty: type %s=FILE of one that has text",
+        return hr_fail(p->err, HR_CORRUPT, "%s: is empty: use %s=FILE with a file that has text",
                        documents->name, key_of(p, documents));
     if (documents->holds) info->source.high ^= (uint64_t)(p->desc->document_end + 1);
     info->kind = documents->is_ids ? HR_SHARD_IDS : (int32_t)p->desc->tokenizer;
@@ -177,8 +177,7 @@ static hr_status make_vocabulary(prepare *p, const char *name, hr_text_hash trai
     if (status != HR_OK) return status;
     if (p->table.word_count == 0)
         return hr_fail(p->err, HR_CORRUPT,
-                       "%s: has no words, only white space: type data.train=FILE "
-                       "of one that has words",
+                       "%s: has only white space: use data.train=FILE with a file that has words",
                        hr_text_train_name(p->desc));
     const int64_t kept = hr_words_rank(&p->table, p->order, p->desc->vocab_size - HR_WORDS_SPECIAL);
     return hr_vocabulary_write(p->desc->cache, name, &p->table, p->order, kept, p->desc->vocab_size,
@@ -243,7 +242,7 @@ static hr_status check_ids(const hr_text_desc *desc, const hr_tokens_facts *fact
 {
     if (facts->ids <= desc->vocab_size) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "model.vocab_size is %lld, and %.300s has %lld ids: type model.vocab_size=%lld",
+                   "model.vocab_size is %lld, but %.300s has %lld ids: use model.vocab_size=%lld",
                    (long long)desc->vocab_size, desc->file, (long long)facts->ids,
                    (long long)facts->ids);
 }
@@ -420,8 +419,9 @@ static hr_status check_tokens(const prepare *p, const hr_documents *documents,
                               const hr_text_part *part)
 {
     if (part->tokens > 0) return HR_OK;
-    return hr_fail(p->err, HR_CORRUPT, "%s: %s: type %s=FILE of one that has %s", documents->name,
-                   have_words(p) ? "has no words, only white space" : "has no document with text",
+    return hr_fail(p->err, HR_CORRUPT, "%s: %s: use %s=FILE with a file that has %s",
+                   documents->name,
+                   have_words(p) ? "has only white space" : "has no document with text",
                    key_of(p, documents), have_words(p) ? "words" : "text");
 }
 

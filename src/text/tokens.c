@@ -200,7 +200,7 @@ hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const 
     if (status != HR_OK) return status;
     const int64_t needed = facts_of(&source).bytes;
     if (bytes < needed)
-        return hr_fail(err, HR_NO_FIT, "%s: needs %lld bytes, there are %lld", path,
+        return hr_fail(err, HR_NO_FIT, "%s: needs %lld bytes, %lld are available", path,
                        (long long)needed, (long long)bytes);
     hr_region region = hr_region_over(memory, bytes);
     hr_tokens *opened = hr_region_take(&region, 1, sizeof *opened);
@@ -273,10 +273,11 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
         if (whole) tokens->begun = false;
         if (done == bytes) return HR_OK;
         if (part == 0 && tokens->at == before)
-            return hr_fail(err, HR_CORRUPT,
-                           "%s: byte %lld: %d bytes and more that the tokenizer's patterns do not "
-                           "cut: break them up",
-                           name, (long long)(offset + done), PIECE_BYTES);
+            return hr_fail(
+                err, HR_CORRUPT,
+                "%s: byte %lld: the pre-tokenizer finds no split in %d bytes: split the text "
+                "there",
+                name, (long long)(offset + done), PIECE_BYTES);
     }
 }
 

@@ -231,10 +231,9 @@ hr_status hr_vocabulary_load(hr_vocabulary *vocabulary, hr_word_table *table, hr
         if (status != HR_OK) return status;
         const uint64_t hash = hr_words_hash(vocabulary->word, bytes);
         if (hr_words_add(table, vocabulary->word, bytes, hash) == id - HR_WORDS_SPECIAL) continue;
-        return hr_fail(err, HR_USAGE,
-                       "%s: its %lld words do not fit into data.words_max=%lld: type a larger one",
-                       vocabulary->blocks.path, (long long)vocabulary->info.used,
-                       (long long)table->words_max);
+        return hr_fail(
+            err, HR_USAGE, "%s: its %lld words do not fit data.words_max=%lld: use a larger one",
+            vocabulary->blocks.path, (long long)vocabulary->info.used, (long long)table->words_max);
     }
     return HR_OK;
 }

@@ -243,8 +243,7 @@ static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_
         if (status != HR_OK || in->over) return status;
         if (taken == at && t->window_bytes == HR_CUT_WINDOW_MAX)
             return hr_fail(err, HR_CORRUPT,
-                           "byte %lld: a piece of more than %d bytes that the pre-tokenizer does "
-                           "not cut; longer ones are not encoded",
+                           "byte %lld: the pre-tokenizer finds no split in %d bytes, the limit",
                            (long long)(in->read - filled + at), HR_CUT_WINDOW_MAX);
         if (taken == at) status = grow_window(t, filled, err);
         if (status != HR_OK) return status;
@@ -285,13 +284,13 @@ static hr_status read_line(char *line, int64_t bytes, const char **text, int64_t
     json.zeros = true;
     *text = NULL;
     hr_json_kind kind = hr_json_next(&json);
-    *why = "it is no JSON object";
+    *why = "not a JSON object";
     if (kind != HR_JSON_OBJECT) return HR_CORRUPT;
     while ((kind = hr_json_next(&json)) == HR_JSON_KEY) {
         const bool sought = hr_json_is(&json, "text");
         kind = hr_json_next(&json);
         if (sought && (*text || kind != HR_JSON_STRING)) {
-            *why = *text ? "it has \"text\" twice" : "its \"text\" is no string";
+            *why = *text ? "\"text\" occurs twice" : "\"text\" is not a string";
             return HR_CORRUPT;
         }
         if (sought) {
@@ -302,7 +301,7 @@ static hr_status read_line(char *line, int64_t bytes, const char **text, int64_t
         }
     }
     if (kind == HR_JSON_CLOSE) kind = hr_json_next(&json);
-    *why = json.problem ? json.problem : "it has no \"text\"";
+    *why = json.problem ? json.problem : "\"text\" is missing";
     return kind == HR_JSON_END && *text ? HR_OK : HR_CORRUPT;
 }
 
@@ -349,8 +348,7 @@ static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
         filled = end - at;
         memmove(t->window, at, (size_t)filled);
         if (full && t->window_bytes == HR_CUT_WINDOW_MAX)
-            return hr_fail(err, HR_CORRUPT,
-                           "line %lld: it is longer than %d bytes; longer ones are not encoded",
+            return hr_fail(err, HR_CORRUPT, "line %lld: is longer than %d bytes, the limit",
                            (long long)number + 1, HR_CUT_WINDOW_MAX);
         if (full) status = grow_window(t, filled, err);
         if (status != HR_OK) return status;
@@ -391,7 +389,7 @@ hr_status hr_tokenize_text(hr_tokenize *tokenize, const char *text, int64_t byte
     tokenize->request = request;
     tokenize->result = result;
     if (bytes > HR_CUT_WINDOW_MAX)
-        return hr_fail(err, HR_CORRUPT, "a text of %lld bytes; the most is %d", (long long)bytes,
+        return hr_fail(err, HR_CORRUPT, "a text of %lld bytes; the limit is %d", (long long)bytes,
                        HR_CUT_WINDOW_MAX);
     begin_text(tokenize);
     hr_encoder_begin(part->encoder, 0, false);

@@ -62,7 +62,7 @@ const char *hr_keys_add(hr_keys *keys, const char *text, int64_t bytes, int64_t 
     if (id < 0 || id >= keys->ids) return "its id is out of range";
     if (keys->bytes[id] >= 0) return "its id belongs to another token too";
     const int64_t slot = slot_of(keys, text, bytes, "", 0);
-    if (keys->slots[slot] >= 0) return "it is there twice";
+    if (keys->slots[slot] >= 0) return "it occurs twice";
     keys->slots[slot] = (int32_t)id;
     keys->at[id] = (uint32_t)(text - keys->text);
     keys->bytes[id] = (int32_t)bytes;

@@ -168,7 +168,7 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
         }
         asked -= (arena - limit) << tries;
     }
-    return hr_fail(err, HR_NO_FIT, "no plan packs within %lld bytes of arena", (long long)limit);
+    return hr_fail(err, HR_NO_FIT, "no plan fits an arena of %lld bytes", (long long)limit);
 }
 
 /* The least floor of any strategy, asked once; if it is seen to be above `most`, less than it. */
@@ -357,7 +357,7 @@ static hr_status search(trial *t, aims aim, hr_error *err)
     /* That nothing fits is known from the least long before every strategy was looked at. */
     status = find_floor(t, INT64_MAX, &floor_bytes, err);
     if (status == HR_OK && floor_bytes > limit)
-        status = hr_fail(err, HR_NO_FIT, "no strategy keeps within %lld bytes of arena",
+        status = hr_fail(err, HR_NO_FIT, "no strategy fits an arena of %lld bytes",
                          (long long)limit);
     if (status == HR_OK) status = build_fastest(t, limit, &found, err);
     answer->fits = status == HR_OK;
@@ -403,7 +403,7 @@ static hr_status open_regions(trial *t, bool runs, hr_error *err)
         if (runs) memset(a->region.base, 0, (size_t)a->region.bytes);
     }
     if (t->planning_bytes > a->region.bytes)
-        return hr_fail(err, HR_FAILURE, "no room to plan a model of %lld layers",
+        return hr_fail(err, HR_FAILURE, "out of memory for the plan of %lld layers",
                        (long long)layers);
     t->search = hr_region_over(a->region.base + searching - search_bytes, search_bytes);
     hr_region sets = hr_region_over(a->region.base + t->planning_bytes - sets_bytes, sets_bytes);
@@ -483,13 +483,13 @@ hr_status hr_admit(hr_memory *memory, const hr_config *config, const char *calib
     if (config->memory.budget)
         return hr_fail(
             err, HR_NO_FIT,
-            "the run needs at least %s, the budget is %s; give --budget %lld, or a change "
+            "the run needs at least %s, the budget is %s; use --budget %lld, or a change "
             "that headroom plan lists",
             hr_bytes_print(answer->minimum_bytes, needed), there, (long long)answer->minimum_bytes);
     /* A machine also has to hold what the kernel keeps for the process. */
     return hr_fail(err, HR_NO_FIT,
-                   "the run needs at least %s with its page tables, this machine has left %s; free "
-                   "some, or make a change that headroom plan lists",
+                   "the run needs at least %s with page tables, this machine has %s available; "
+                   "free some memory, or use a change that headroom plan lists",
                    hr_bytes_print(answer->minimum_bytes + answer->kernel_bytes, needed), there);
 }
 

@@ -24,7 +24,7 @@ static hr_status open_folder(looking *l, const char *folder, hr_error *err)
     hr_status status = hr_shelf_path(folder, l->shelf, err);
     if (status == HR_OK) status = hr_shelf_newest(l->shelf, INT64_MAX, &newest, err);
     if (status != HR_OK || newest >= 0) return status;
-    return hr_fail(err, HR_USAGE, "%s: has no checkpoints; name the --out of a run", folder);
+    return hr_fail(err, HR_USAGE, "%s: has no checkpoints; give the --out of a run", folder);
 }
 
 static bool tell_reading(void *context, int64_t bytes_done, int64_t bytes_total)
@@ -125,9 +125,7 @@ static hr_status find_whole(looking *l, int64_t *step, hr_error *err)
         hr_status status = hr_shelf_newest(l->shelf, *step, step, err);
         if (status != HR_OK) return status;
         if (*step < 0)
-            return hr_fail(err, HR_CORRUPT,
-                           "%s: none of its checkpoints is whole; nothing was "
-                           "removed",
+            return hr_fail(err, HR_CORRUPT, "%s: has no intact checkpoint; nothing was deleted",
                            l->shelf);
         status = judge(l, *step, true, err);
         if (status != HR_CORRUPT) return status;

@@ -199,13 +199,13 @@ static hr_status report_bad(hr_trainer *trainer, hr_guard_verdict verdict, hr_er
     char what[192];
     trainer->is_bad = true;
     if (verdict == HR_GUARD_NOT_FINITE) {
-        snprintf(what, sizeof what, "step %lld: the loss is %g and the gradient's norm %g",
+        snprintf(what, sizeof what, "step %lld: the loss is %g and the gradient norm %g",
                  (long long)trainer->state.step + 1, trainer->loss, trainer->grad_norm);
     } else {
         const bool loss = verdict == HR_GUARD_LOSS_SPIKE;
         snprintf(
-            what, sizeof what, "step %lld: the %s is %g, and of the steps before it at most %g",
-            (long long)trainer->state.step + 1, loss ? "loss" : "gradient's norm",
+            what, sizeof what, "step %lld: spike: the %s is %g, in the steps before at most %g",
+            (long long)trainer->state.step + 1, loss ? "loss" : "gradient norm",
             loss ? trainer->loss : trainer->grad_norm,
             loss ? hr_guard_loss_limit(&trainer->guard) : hr_guard_norm_limit(&trainer->guard));
     }
@@ -235,7 +235,7 @@ static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
                                                                  trainer->grad_norm)
                                                  : hr_guard_peek(&trainer->guard, trainer->loss);
     if (verdict == HR_GUARD_FINE) return HR_OK;
-    if (verdict != HR_GUARD_NOT_FINITE && !trainer->config->train.spikes) return HR_OK;
+    if (verdict != HR_GUARD_NOT_FINITE && !trainer->config->train.detect_spikes) return HR_OK;
     return report_bad(trainer, verdict, err);
 }
 
@@ -259,6 +259,6 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
                                        : (double)NAN;
         return HR_OK;
     case HR_OP_save: return save(trainer, call, err);
-    default: return hr_fail(err, HR_FAILURE, "step %d is no step of the host", step);
+    default: return hr_fail(err, HR_FAILURE, "operation %d is not an operation of the host", step);
     }
 }

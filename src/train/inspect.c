@@ -219,12 +219,12 @@ static hr_status inspect(inspection *in)
     const hr_config_data data = hr_config_data_of(in->config);
     hr_status status = hr_prepare_paths(in->config, NULL, in->err);
     if (status == HR_OK && !*data.train_text && !*data.valid_text)
-        status = hr_fail(in->err, HR_USAGE, "%.200s: holds rows of tokens, and no text",
+        status = hr_fail(in->err, HR_USAGE, "%.200s: has rows of token ids, not text",
                          data.train_rows);
     if (status == HR_OK) status = hr_memory_open(&in->memory, in->err);
     if (status == HR_OK)
-        status = hr_memory_region_open(&in->memory, "looking at the text",
-                                       inspect_bytes(in->config), &in->region, in->err);
+        status = hr_memory_region_open(&in->memory, "scanning the text", inspect_bytes(in->config),
+                                       &in->region, in->err);
     if (status == HR_OK) status = prepare(in);
     if (status == HR_OK) status = open_vocabulary(in);
     if (status == HR_OK) tell_texts(in);

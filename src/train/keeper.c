@@ -42,7 +42,8 @@ hr_status hr_keeper_open(hr_keeper **opened, const hr_log *log, const hr_config 
     uint8_t *memory = hr_region_take(region, page + SHARED_BYTES, 1);
     char *text = hr_region_take(region, HR_RECIPE_BYTES, 1);
     hr_keeper *keeper = *opened = hr_region_take(region, 1, sizeof *keeper);
-    if (!memory || !text || !keeper) return hr_fail(err, HR_FAILURE, "no room for checkpoints");
+    if (!memory || !text || !keeper)
+        return hr_fail(err, HR_FAILURE, "out of memory for checkpoints");
     keeper->text = text;
     keeper->log = log;
     keeper->buffer = (uint8_t *)(uintptr_t)hr_round_up((int64_t)(uintptr_t)memory, page);
@@ -92,7 +93,7 @@ static hr_status make_partial(hr_keeper *keeper, int64_t step, hr_error *err)
                               sizeof keeper->place, err);
     if (status == HR_OK) status = hr_directory_remove(keeper->partial, hr_manifest_name, err);
     if (status != HR_OK || mkdir(keeper->partial, 0777) == 0) return status;
-    return hr_fail(err, HR_FAILURE, "%s: the directory cannot be made: %s", keeper->partial,
+    return hr_fail(err, HR_FAILURE, "%s: the directory cannot be created: %s", keeper->partial,
                    hr_reason(errno));
 }
 
@@ -254,7 +255,8 @@ static hr_status link_or_copy(const char *place, const char *name, const char *o
     if (rename(temporary, to) != 0) {
         const int code = errno;
         unlink(temporary);
-        return hr_fail(err, HR_FAILURE, "%s: cannot be put in its place: %s", to, hr_reason(code));
+        return hr_fail(err, HR_FAILURE, "%s: cannot be moved to its place: %s", to,
+                       hr_reason(code));
     }
     unlink(temporary);
     return hr_directory_flush(out, err);

@@ -382,7 +382,7 @@ static hr_status find_none(asking *a, hr_largest *answer, hr_error *err)
     answer->next = from(a, ALL, a->low, INT64_MAX);
     if (answer->next < 0) {
         say_end(a, answer, answer->reason);
-        return hr_fail(err, HR_USAGE, "no value of %s is legal: %s", a->row->key.name,
+        return hr_fail(err, HR_USAGE, "no value of %s is valid: %s", a->row->key.name,
                        answer->reason);
     }
     const hr_status status = bytes_with(a, answer->next, &answer->next_bytes, err);
@@ -394,11 +394,11 @@ static hr_status find_none(asking *a, hr_largest *answer, hr_error *err)
         memcpy(answer->reason, a->reason, sizeof answer->reason);
         return hr_fail(err, HR_NO_FIT, "%s", a->reason);
     }
-    return hr_fail(err, HR_NO_FIT, "no %s fits: with %lld the run needs at least %s, %s %s",
-                   a->row->key.name, (long long)answer->next,
-                   hr_bytes_print(answer->next_bytes, needed),
-                   a->config.memory.budget ? "the budget is" : "this machine has left",
-                   hr_bytes_print(answer->available_bytes, there));
+    return hr_fail(
+        err, HR_NO_FIT, "no %s fits: with %lld the run needs at least %s, %s %s", a->row->key.name,
+        (long long)answer->next, hr_bytes_print(answer->next_bytes, needed),
+        a->config.memory.budget ? "the budget is" : "the memory available on this machine is",
+        hr_bytes_print(answer->available_bytes, there));
 }
 
 /* Where a larger batch is only more micro-batches, what people mean is the batch that goes through
@@ -447,8 +447,7 @@ static hr_status find_row(const char *key, const hr_config_row **row, hr_error *
     *row = &hr_config_rows()[index];
     if ((*row)->key.type == HR_KEY_INTEGER) return HR_OK;
     char takes[HR_TAKES_BYTES];
-    return hr_fail(err, HR_USAGE,
-                   "%s takes %s: the largest value is asked of keys that take a whole number", key,
+    return hr_fail(err, HR_USAGE, "%s (%s): --largest needs a key that takes an integer", key,
                    hr_key_takes(&(*row)->key, takes));
 }
 
@@ -459,11 +458,11 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_que
     const hr_config_row *row = NULL;
     hr_status status = find_row(key, &row, err);
     if (status == HR_OK && config->model.from[0] && !strncmp(key, "model.", 6))
-        return hr_fail(err, HR_USAGE, "%s is as the model in %.200s has it; ask without model.from",
-                       key, config->model.from);
+        return hr_fail(err, HR_USAGE, "%s is given by the model in %.200s; remove model.from", key,
+                       config->model.from);
     if (status == HR_OK && config->data.fixed_batch[0] &&
         (!strcmp(key, "train.batch") || !strcmp(key, "train.seq_len")))
-        return hr_fail(err, HR_USAGE, "%s is as %.200s has it; ask without data.fixed_batch", key,
+        return hr_fail(err, HR_USAGE, "%s is given by %.200s; remove data.fixed_batch", key,
                        config->data.fixed_batch);
     if (status == HR_OK) status = hr_probes_open(&probes, question, err);
     if (status != HR_OK) return status;

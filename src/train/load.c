@@ -69,6 +69,6 @@ hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, float *
     const hr_status status = hr_weights_in_take(in, param, failed, master, weight, staging,
                                                 l.slice_bytes, err);
     if (status != HR_OK) return status;
-    return hr_fail(err, HR_FAILURE, "%s: %s was read twice, and only once well", in->path,
+    return hr_fail(err, HR_FAILURE, "%s: %s was read twice with different results", in->path,
                    of->external_name);
 }

@@ -22,7 +22,7 @@ static hr_status open_lines(hr_metrics *lines, const char *path, int64_t kept_by
     char line[HR_PATH_BYTES + 128];
     const bool is_there = hr_file_exists(path);
     if (kept_bytes && !is_there && events->trouble) {
-        snprintf(line, sizeof line, "%.1000s: is not there, and begins anew; it had %lld bytes",
+        snprintf(line, sizeof line, "%.1000s: is missing (it had %lld bytes) and is started anew",
                  path, (long long)kept_bytes);
         events->trouble(events->context, line);
     }
@@ -52,7 +52,7 @@ hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *ou
 {
     char *line = hr_region_take(region, HR_METRICS_BYTES, 1);
     char *buffer = hr_region_take(region, HR_TENSORBOARD_BYTES, 1);
-    if (!line || !buffer) return hr_fail(err, HR_FAILURE, "no room for the log");
+    if (!line || !buffer) return hr_fail(err, HR_FAILURE, "out of memory for the log");
     log->events = events;
     log->log = log->metrics = (hr_metrics){ .fd = -1, .line = line };
     log->board = (hr_tensorboard){ .fd = -1 };
@@ -60,8 +60,8 @@ hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *ou
     if (status == HR_OK && metrics)
         status = open_lines(&log->metrics, metrics, from ? from->metrics_bytes : 0, events, err);
     if (status == HR_OK && hr_metrics_are_one(&log->log, &log->metrics))
-        status = hr_fail(err, HR_USAGE,
-                         "--metrics %s: is the log of --out already; name another file", metrics);
+        status = hr_fail(err, HR_USAGE, "--metrics %s: is the log of --out; give another file",
+                         metrics);
     return status;
 }
 

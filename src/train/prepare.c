@@ -113,8 +113,8 @@ static hr_status check_out(const hr_config *config, hr_error *err)
     if (!*path) return HR_OK;
     if (*from && hr_file_is_one(path, from))
         return hr_fail(err, HR_USAGE,
-                       "train.out %s is the folder of model.from, whose weights would be written "
-                       "over; name another",
+                       "train.out %s is the folder of model.from, whose weights would be "
+                       "overwritten; give another",
                        path);
     const hr_status status = hr_directory_check(path, err);
     return status == HR_OK && hr_file_exists(path) ? hr_weights_check(path, err) : status;
@@ -154,7 +154,7 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
     if (status == HR_OK) status = check_rows(data.valid_rows, err);
     if (status == HR_OK && has_text(config) && !config->data.cache[0] && !config->train.out[0])
         return hr_fail(err, HR_USAGE,
-                       "nowhere to keep the tokens of %s; give --out DIR or data.cache=DIR",
+                       "no directory for the tokens of %s; use --out DIR or data.cache=DIR",
                        *data.train_text ? data.train_text : data.valid_text);
     if (status == HR_OK) status = check_out(config, err);
     if (status == HR_OK) status = check_cache(config->data.cache, err);
@@ -204,20 +204,22 @@ hr_status hr_prepare_prune(const hr_config *config, int64_t limit_bytes,
 
 static void tell_part(const hr_train_events *events, const char *name, const hr_text_part *part)
 {
-    char line[512], more[192] = "";
+    char line[512], more[192] = "", count[HR_COUNT_BYTES];
     int used = 0;
     if (!events->text || !part->shard[0]) return;
     if (part->documents > 1)
-        used = snprintf(more, sizeof more, ", %lld documents", (long long)part->documents);
+        used = snprintf(more, sizeof more, ", %s documents",
+                        hr_count_print(part->documents, count));
     if (part->masked)
-        used += snprintf(more + used, sizeof more - (size_t)used, ", %.2f %% not learned",
+        used += snprintf(more + used, sizeof more - (size_t)used, ", %.2f %% masked from the loss",
                          100 * (double)part->masked / (double)part->tokens);
     if (part->bad_lines)
-        snprintf(more + used, sizeof more - (size_t)used, ", %lld bad lines left out",
-                 (long long)part->bad_lines);
-    snprintf(line, sizeof line, "%.160s  %lld tokens, %.2f %% in the vocabulary%s%s", name,
-             (long long)part->tokens, 100 * (double)part->covered / (double)part->tokens, more,
-             part->reused ? " (tokenized before)" : "");
+        snprintf(more + used, sizeof more - (size_t)used, ", %s bad line%s skipped",
+                 hr_count_print(part->bad_lines, count), part->bad_lines == 1 ? "" : "s");
+    snprintf(line, sizeof line, "%.160s  %s tokens, %.2f %% in the vocabulary%s%s", name,
+             hr_count_print(part->tokens, count),
+             100 * (double)part->covered / (double)part->tokens, more,
+             part->reused ? " (cached)" : "");
     events->text(events->context, line);
 }
 
@@ -238,8 +240,8 @@ hr_status hr_prepare_open(const hr_config *config, hr_region *region, hr_prepare
     texts->desc.valid = view->has_valid ? &view->valid.documents : NULL;
     if (config->train.sample_tokens && view->train_count && texts->train->is_ids)
         return hr_fail(err, HR_USAGE,
-                       "train.sample_tokens is %lld, and what the ids of %.200s stand for is not "
-                       "known; type train.sample_tokens=none",
+                       "train.sample_tokens is %lld, but the tokenizer of the ids in %.200s is not "
+                       "known: use train.sample_tokens=none",
                        (long long)config->train.sample_tokens, texts->train->name);
     return HR_OK;
 }
@@ -292,8 +294,8 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
     if (status == HR_OK) status = take_along(config, err);
     if (status == HR_OK && !has_text(config)) return HR_OK;
     if (status == HR_OK)
-        status = hr_memory_region_open(memory, "preparing the text", hr_prepare_bytes(config),
-                                       &region, err);
+        status = hr_memory_region_open(memory, "tokenizing", hr_prepare_bytes(config), &region,
+                                       err);
     if (status != HR_OK) return status;
     memset(region.base, 0, (size_t)region.bytes); /* has what was planned, as in planning */
     status = hr_prepare_open(config, &region, &texts, err);
@@ -331,7 +333,7 @@ static hr_status identify_rows(hr_trainer *trainer, const char *path, hr_hash *h
         status = hr_file_read(file, path, at, piece, part, err);
         if (status != HR_OK) break;
         hr_hash_add(hash, piece, part);
-        if (tell_progress(trainer, "looking at the rows", at + part, bytes))
+        if (tell_progress(trainer, "reading the rows", at + part, bytes))
             status = hr_fail(err, HR_INTERRUPTED,
                              "interrupted before the first step; nothing was saved");
     }

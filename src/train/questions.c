@@ -181,7 +181,7 @@ hr_status hr_plan_smallest(const hr_config *config, double slowdown, const hr_qu
 {
     hr_probes probes;
     if (!(slowdown >= 0 && slowdown <= 1e9))
-        return hr_fail(err, HR_USAGE, "a slowdown is a share from 0 on; it was given %g", slowdown);
+        return hr_fail(err, HR_USAGE, "a slowdown is a number from 0 on; got %g", slowdown);
     hr_status status = hr_probes_open(&probes, question, err);
     if (status != HR_OK) return status;
     answer->slowdown = slowdown;

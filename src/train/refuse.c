@@ -33,16 +33,16 @@ static const way ways[] = {
     { "memory.loss_chunk", "auto", 0, NOTHING, "" },
     { "memory.recompute", "auto", 0, NOTHING, "" },
     { "train.threads", "1", 0, NOTHING, "" },
-    { "train.sample_tokens", "none", 0, NOTHING, "no sample of text" },
-    { "data.words_max", NULL, 65536, NOTHING, "refuses texts with more distinct words" },
-    { "train.format", "bf16", 0, ROUNDING, "rounding of weights and activations" },
-    { "train.optimizer.kind", "sgd", 0, UPDATES, "another optimiser, with one moment" },
-    { "train.batch", NULL, 1, UPDATES, "fewer sequences in an update" },
-    { "train.seq_len", NULL, 16, WINDOWS, "shorter context" },
-    { "model.vocab_size", NULL, 256, WORDS, "fewer words" },
-    { "model.n_layers", NULL, 1, MODEL, "a smaller model" },
-    { "model.d_ff", NULL, 16, MODEL, "a smaller model" },
-    { "model.d_model", NULL, 16, MODEL, "a smaller model" },
+    { "train.sample_tokens", "none", 0, NOTHING, "no generated samples" },
+    { "data.words_max", NULL, 65536, NOTHING, "texts with more distinct words are refused" },
+    { "train.dtype", "bf16", 0, ROUNDING, "weights and activations in bf16" },
+    { "train.optimizer.kind", "sgd", 0, UPDATES, "another optimizer" },
+    { "train.batch", NULL, 1, UPDATES, "smaller global batch" },
+    { "train.seq_len", NULL, 16, WINDOWS, "shorter sequences" },
+    { "model.vocab_size", NULL, 256, WORDS, "smaller vocabulary" },
+    { "model.n_layers", NULL, 1, MODEL, "smaller model" },
+    { "model.d_ff", NULL, 16, MODEL, "smaller model" },
+    { "model.d_model", NULL, 16, MODEL, "smaller model" },
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
@@ -235,7 +235,6 @@ static int64_t find(refusing *r, const way *const *chosen, int32_t count)
     return least;
 }
 
-/* Could two changes be enough, if they gain together what they gain alone? */
 static bool promises(const refusing *r, int32_t i, int32_t j)
 {
     if (r->reached[i] == INT64_MAX || r->reached[j] == INT64_MAX) return false;
@@ -255,38 +254,37 @@ static void find_pairs(refusing *r)
 
 /* ---- what no strategy can shrink */
 
-static void say_alone(refusing *r, hr_plan_part *alone, const char *name, int64_t bytes,
-                      bool together)
+static void say_alone(refusing *r, hr_plan_part *alone, const char *name, int64_t bytes)
 {
     if (bytes <= r->available || alone->bytes) return;
     hr_writer writer = { alone->name, sizeof alone->name };
     hr_put(&writer, "%s", name);
     writer = (hr_writer){ alone->why, sizeof alone->why };
-    hr_put(&writer, "%s", together ? "are" : "is");
+    hr_put(&writer, "more than available with any strategy");
     alone->bytes = bytes;
 }
 
 /* What has to be there whatever the strategy: lines beside the arena, weights, moments. */
 static void find_alone(refusing *r, hr_plan_details *details)
 {
-    static const char *const states[] = { "weights", "master weights (fp32)", "optimiser moments" };
+    static const char *const states[] = { "weights", "master weights (fp32)", "optimizer states" };
     int64_t lines = 0, state = 0;
     details->alone = (hr_plan_part){ .bytes = 0 };
     for (int32_t i = 0; i < details->line_count; i++) {
         if (!strcmp(details->lines[i].name, "arena")) continue;
         lines += details->lines[i].bytes;
-        say_alone(r, &details->alone, details->lines[i].name, details->lines[i].bytes, false);
+        say_alone(r, &details->alone, details->lines[i].name, details->lines[i].bytes);
     }
     for (int32_t i = 0; i < details->part_count; i++)
         for (size_t k = 0; k < sizeof states / sizeof *states; k++) {
             if (strcmp(details->parts[i].name, states[k])) continue;
             state += details->parts[i].bytes;
-            say_alone(r, &details->alone, states[k], details->parts[i].bytes, true);
+            say_alone(r, &details->alone, states[k], details->parts[i].bytes);
         }
-    say_alone(r, &details->alone, "the process beside its arena", lines, false);
-    say_alone(r, &details->alone, "weights and the optimiser's state", state, true);
-    say_alone(r, &details->alone, "weights, the optimiser's state and the process beside its arena",
-              lines + state, true);
+    say_alone(r, &details->alone, "the process without its arena", lines);
+    say_alone(r, &details->alone, "weights and optimizer states", state);
+    say_alone(r, &details->alone, "weights, optimizer states and the process without its arena",
+              lines + state);
 }
 
 void hr_refuse(hr_memory *memory, const hr_config *config, const char *calibrations,

@@ -23,15 +23,15 @@ enum {
     WAYS /* those before WAY_MICRO: parts of a layer's form */
 };
 
-static const char *const intermediates[] = { [HR_INTERMEDIATE_NORM] = "outputs of norms",
+static const char *const intermediates[] = { [HR_INTERMEDIATE_NORM] = "norm outputs",
                                              [HR_INTERMEDIATE_Q] = "queries",
                                              [HR_INTERMEDIATE_K] = "keys",
                                              [HR_INTERMEDIATE_V] = "values",
-                                             [HR_INTERMEDIATE_ATTENTION] = "outputs of attention",
-                                             [HR_INTERMEDIATE_MID] = "inputs of MLPs",
-                                             [HR_INTERMEDIATE_GATE] = "gates of MLPs",
-                                             [HR_INTERMEDIATE_UP] = "what MLPs activate",
-                                             [HR_INTERMEDIATE_ACTIVATION] = "activations of MLPs" };
+                                             [HR_INTERMEDIATE_ATTENTION] = "attention outputs",
+                                             [HR_INTERMEDIATE_MID] = "MLP inputs",
+                                             [HR_INTERMEDIATE_GATE] = "MLP gates",
+                                             [HR_INTERMEDIATE_UP] = "MLP pre-activations",
+                                             [HR_INTERMEDIATE_ACTIVATION] = "MLP activations" };
 
 typedef struct {
     hr_memory *memory;
@@ -69,12 +69,16 @@ static bool drop(hr_intermediates part, hr_strategy *strategy)
     return changes;
 }
 
-/* "queries, keys, values again in every layer" */
+/* "recompute queries, keys, values in every layer" */
 static void name_part(hr_writer *writer, hr_intermediates part)
 {
-    for (int32_t i = 1; i < HR_INTERMEDIATES; i++)
-        if (part >> i & 1) hr_put(writer, "%s%s", writer->used ? ", " : "", intermediates[i]);
-    hr_put(writer, " again in every layer");
+    const char *before = "recompute ";
+    for (int32_t i = 1; i < HR_INTERMEDIATES; i++) {
+        if (!(part >> i & 1)) continue;
+        hr_put(writer, "%s%s", before, intermediates[i]);
+        before = ", ";
+    }
+    hr_put(writer, " in every layer");
 }
 
 /* A way to change the plan's strategy, in words too; false when there is nothing to change. */
@@ -83,6 +87,7 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
     const hr_config *config = &r->admission->config;
     const int64_t T = config->train.seq_len;
     hr_writer writer = { what, HR_PLAN_NAME_BYTES };
+    char digits[HR_COUNT_BYTES];
     *strategy = r->chosen;
     strategy->dropped = r->changed;
     memcpy(r->changed, r->chosen.dropped, (size_t)r->chosen.layer_count * sizeof *r->changed);
@@ -91,16 +96,16 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
     switch (way) {
     case WAY_MICRO:
         strategy->micro_batch = next_divisor(sequences);
-        hr_put(&writer, "micro-batch of %lld, not %lld", (long long)strategy->micro_batch,
+        hr_put(&writer, "micro-batch %lld instead of %lld", (long long)strategy->micro_batch,
                (long long)sequences);
         return sequences > 1;
     case WAY_CHUNK:
         strategy->loss_chunk = half(config, strategy->loss_chunk ? strategy->loss_chunk : rows);
-        hr_put(&writer, "loss chunk of %lld tokens", (long long)strategy->loss_chunk);
+        hr_put(&writer, "loss chunk of %s tokens", hr_count_print(strategy->loss_chunk, digits));
         return strategy->loss_chunk > 0;
     case WAY_MLP:
         strategy->mlp_tile = half(config, strategy->mlp_tile ? strategy->mlp_tile : rows);
-        hr_put(&writer, "MLP tile of %lld tokens", (long long)strategy->mlp_tile);
+        hr_put(&writer, "MLP tile of %s tokens", hr_count_print(strategy->mlp_tile, digits));
         return strategy->mlp_tile > 0;
     case WAY_ATTENTION:
         strategy->attention_tile = (strategy->attention_tile ? strategy->attention_tile
@@ -111,10 +116,10 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
         return strategy->attention_tile > 0;
     case WAY_ORDER:
         strategy->dw_first = !strategy->dw_first;
-        hr_put(&writer, "gradients of %s first", strategy->dw_first ? "weights" : "inputs");
+        hr_put(&writer, "%s gradients first in backward", strategy->dw_first ? "weight" : "input");
         return true;
     case WAY_CONSUME:
-        hr_put(&writer, "gradients consumed by their updates");
+        hr_put(&writer, "gradient release (update during backward)");
         strategy->consume = true;
         return !r->chosen.consume;
     default: name_part(&writer, r->form.parts[way]); return drop(r->form.parts[way], strategy);
@@ -186,7 +191,7 @@ hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details 
     r.chosen.dropped = hr_region_take(&spare, layers, sizeof *r.chosen.dropped);
     details->removal_count = 0;
     if (!r.changed || !r.chosen.dropped)
-        return hr_fail(err, HR_FAILURE, "no room to try %d layers otherwise", layers);
+        return hr_fail(err, HR_FAILURE, "no memory to try other strategies for %d layers", layers);
     memcpy(r.chosen.dropped, admission->compiled.strategy.dropped,
            (size_t)layers * sizeof *r.chosen.dropped);
     look_at_all(&r, details);

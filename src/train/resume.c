@@ -34,7 +34,7 @@ static bool tell_progress(void *context, int64_t bytes_done, int64_t bytes_total
 static bool has(const hr_config *recipe, hr_kept kept)
 {
     if (kept == HR_KEPT_MOMENT_2) return recipe->train.optimizer.kind != HR_OPTIMIZER_SGD;
-    return kept != HR_KEPT_AVERAGE || recipe->train.average > 0;
+    return kept != HR_KEPT_AVERAGE || recipe->train.ema_decay > 0;
 }
 
 /* The recipe of a checkpoint; `opened` is out. What cannot be opened is not damaged. */
@@ -72,7 +72,7 @@ hr_status hr_resume_check_sense(const char *place, const hr_manifest *manifest, 
     if (!hr_manifest_find(manifest, hr_recipe_name))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place, hr_recipe_name);
     if (!hr_resume_has_statistics(&manifest->state))
-        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no whole statistics", place);
+        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics", place);
     return check_files(place, manifest, err);
 }
 
@@ -111,20 +111,22 @@ static hr_status find_whole(const char *shelf, const hr_train_options *options, 
         resume->found = status == HR_OK;
         if (status != HR_CORRUPT) return status;
         char line[HR_ERROR_BYTES + 64];
-        snprintf(line, sizeof line, "%s; an older checkpoint is looked for", err->message);
+        snprintf(line, sizeof line, "%s; trying an older checkpoint", err->message);
         tell(options, line);
     }
     if (!any) return HR_OK;
-    return hr_fail(err, HR_CORRUPT,
-                   "%s: none of its checkpoints is whole; type --fresh to start over", shelf);
+    return hr_fail(err, HR_CORRUPT, "%s: has no intact checkpoint; use --fresh to start over",
+                   shelf);
 }
 
 /* ---- the same recipe */
 
 bool hr_resume_allows(const hr_train_options *options, const char *key)
 {
-    for (int32_t i = 0; i < options->allowed_count; i++)
-        if (!strcmp(options->allowed[i], key)) return true;
+    for (int32_t i = 0; i < options->allowed_count; i++) {
+        const char *name = hr_config_name(options->allowed[i]);
+        if (name && !strcmp(name, key)) return true;
+    }
     return false;
 }
 
@@ -180,7 +182,7 @@ static hr_status compare(const hr_config *before, const hr_config *now,
         if (is_path(before, now, &change)) continue;
         const bool allowed = hr_resume_allows(options, change.key);
         snprintf(line, sizeof line, "%s was \"%.160s\" and is \"%.160s\"%s", change.key,
-                 change.before, change.now, allowed ? ", as allowed" : "");
+                 change.before, change.now, allowed ? " (allowed)" : "");
         tell(options, line);
         if (allowed || is_harmless(&change)) continue;
         refuse_key(options, change.key);
@@ -188,8 +190,8 @@ static hr_status compare(const hr_config *before, const hr_config *now,
     }
     if (!refused) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "%.200s holds a run of another recipe, at step %lld: %d key%s; allow %s with "
-                   "--allow-change, type --fresh to start over, or give another --out",
+                   "%.200s has a run with another recipe, at step %lld: %d key%s; allow %s with "
+                   "--allow-change, use --fresh to start over, or give another --out",
                    now->train.out, (long long)resume->manifest.state.step, refused,
                    refused == 1 ? " differs" : "s differ", refused == 1 ? "it" : "each");
 }
@@ -250,8 +252,8 @@ static hr_status check_gone(const hr_config *config, const hr_train_options *opt
     if (status != HR_OK || options->fresh || !hr_file_exists(weights) || !hr_metrics_has_save(log))
         return status;
     return hr_fail(err, HR_USAGE,
-                   "%.300s: has the weights and the log of a run and no checkpoint of it; bring "
-                   "checkpoints/ back to go on, type --fresh to start over, or another --out",
+                   "%.300s: has the weights and the log of a run but no checkpoint; restore "
+                   "checkpoints/ to resume, use --fresh to start over, or another --out",
                    out);
 }
 
@@ -308,7 +310,7 @@ hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err)
     hr_status status = hr_shelf_lock(config->train.out, lock, err);
     if (status == HR_OK) status = hr_shelf_path(config->train.out, shelf, err);
     if (status != HR_OK || !hr_file_exists(shelf)) return status;
-    return hr_fail(err, HR_USAGE, "%s: another run has trained into it meanwhile; start again",
+    return hr_fail(err, HR_USAGE, "%s: another run has written to it in the meantime; start again",
                    config->train.out);
 }
 
@@ -379,8 +381,8 @@ void hr_resume_tell(const hr_resume *resume, const hr_config *config,
     tell_schedule(resume, config, options, steps);
     if (!strcmp(resume->manifest.kernels, rung)) return;
     snprintf(line, sizeof line,
-             "the steps so far were computed by %s kernels, those to come by %s: not bit by bit "
-             "the run that it would have been",
+             "the steps so far used %s kernels, the next ones use %s: the result will not "
+             "be bit-identical to an uninterrupted run",
              resume->manifest.kernels, rung);
     tell(options, line);
 }
@@ -391,8 +393,8 @@ static hr_status check_text(const hr_train_options *options, const char *key, co
     if (!strcmp(before, now) || hr_resume_allows(options, key)) return HR_OK;
     refuse_key(options, key);
     return hr_fail(err, HR_USAGE,
-                   "%s: is not the text that the run has read so far; type --allow-change %s to go "
-                   "on with it all the same, or --fresh to start over",
+                   "%s: the text has changed since the run began; use --allow-change %s to "
+                   "resume anyway, or --fresh to start over",
                    key, key);
 }
 

@@ -29,7 +29,7 @@ static hr_status check_length(const hr_config *config, const source *from,
 {
     if (rows->length == config->train.seq_len) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "train.seq_len is %lld, and %s %.*s has rows of %lld tokens: type "
+                   "train.seq_len is %lld, but %s %.*s has rows of %lld tokens: use "
                    "train.seq_len=%lld",
                    (long long)config->train.seq_len, from->key, PATH_SHOWN, from->path,
                    (long long)rows->length, (long long)rows->length);
@@ -40,7 +40,7 @@ static hr_status check_batch(const hr_config *config, const source *from, const 
 {
     if (!from->fixed || rows->rows == config->train.batch) return HR_OK;
     return hr_fail(err, HR_USAGE,
-                   "train.batch is %lld, and %s %.*s has %lld rows: type train.batch=%lld",
+                   "train.batch is %lld, but %s %.*s has %lld rows: use train.batch=%lld",
                    (long long)config->train.batch, from->key, PATH_SHOWN, from->path,
                    (long long)rows->rows, (long long)rows->rows);
 }
@@ -63,8 +63,8 @@ static hr_status adopt(hr_config *config, bool validation, int64_t *length, hr_e
     hr_token_rows_close(&rows);
     if (*length && *length != rows.length)
         return hr_fail(err, HR_USAGE,
-                       "%s %.*s has rows of %lld tokens, and those to train on have %lld; they "
-                       "have to be as long",
+                       "%s %.*s has rows of %lld tokens, the training data has %lld; they must be "
+                       "equal",
                        from.key, PATH_SHOWN, from.path, (long long)rows.length, (long long)*length);
     *length = rows.length;
     if (!is_given(config, "train.seq_len")) config->train.seq_len = rows.length;
@@ -95,11 +95,12 @@ static hr_status read_row(void *context, int64_t row, int32_t *ids, int32_t *tar
 static void tell(const hr_train_options *options, const source *from, const hr_token_rows *rows,
                  int64_t targets)
 {
-    char line[256];
+    char line[256], count[HR_COUNT_BYTES], length[HR_COUNT_BYTES], real[HR_COUNT_BYTES];
     if (!options->events.text) return;
-    snprintf(line, sizeof line, "%s  %lld rows of %lld tokens, %lld targets that count%s",
-             from->key + sizeof "data." - 1, (long long)rows->rows, (long long)rows->length,
-             (long long)targets, from->fixed ? "; the batch of every step" : "");
+    snprintf(line, sizeof line, "%s  %s rows of %s tokens, %s targets%s",
+             from->key + sizeof "data." - 1, hr_count_print(rows->rows, count),
+             hr_count_print(rows->length, length), hr_count_print(targets, real),
+             from->fixed ? "; used as the batch of every step" : "");
     options->events.text(options->events.context, line);
 }
 

@@ -7,7 +7,7 @@
 static double factor(const hr_config *config, double done)
 {
     const double pi = 3.14159265358979323846, end = config->train.schedule.final_fraction;
-    const double share = config->train.schedule.decay_share;
+    const double share = config->train.schedule.decay_fraction;
     switch (config->train.schedule.kind) {
     case HR_SCHEDULE_LINEAR: return 1 - (1 - end) * done;
     case HR_SCHEDULE_COSINE: return end + (1 - end) * 0.5 * (1 + cos(pi * done));

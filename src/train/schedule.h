@@ -9,7 +9,7 @@
  * last step; then, with x the share of all steps that is done,
  *   constant  lr            linear  falls to final_fraction * lr at the end
  *   cosine    lr * (final + (1 - final) * (1 + cos(pi x)) / 2)
- *   wsd       lr, and over the last decay_share of the steps linearly to final_fraction * lr
+ *   wsd       lr, and over the last decay_fraction of the steps linearly to final_fraction * lr
  * Pure. */
 double hr_schedule_lr(const hr_config *config, int64_t step, int64_t steps);
 

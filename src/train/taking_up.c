@@ -94,7 +94,7 @@ static hr_status diverged(hr_trainer *trainer, hr_error *err)
 {
     char what[HR_NAME_BYTES];
     snprintf(what, sizeof what, "step %lld: %.160s", (long long)trainer->state.step,
-             err ? err->message : "a weight is not finite");
+             err ? err->message : "a weight is NaN or Inf");
     return hr_trainer_diverged(trainer, what, err);
 }
 
@@ -120,7 +120,8 @@ static hr_status hold_folder(hr_trainer *trainer, hr_error *err)
     if (status != HR_OK || !moved) return status;
     status = hr_log_follow(&trainer->log, trainer->state.step + 1, err);
     snprintf(line, sizeof line,
-             "%.900s: is not the folder that the run was in; it goes on there, with another log",
+             "%.900s: the output folder has changed; the run continues there, with a new "
+             "log",
              out);
     hr_trainer_trouble(trainer, line);
     return status;
@@ -167,7 +168,7 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
         const bool there = hr_manifest_find(&trainer->resume.manifest, hr_kept_name((hr_kept)kept));
         /* One that is asked for now begins with the weights as they are. */
         if (!there && kept == HR_KEPT_AVERAGE &&
-            hr_resume_allows(trainer->options, "train.average"))
+            hr_resume_allows(trainer->options, "train.ema_decay"))
             continue;
         if (!there)
             return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", trainer->resume.place,
@@ -184,7 +185,7 @@ static hr_status take_state(hr_trainer *trainer, hr_error *err)
     const int64_t steps = trainer->state.steps, patience = trainer->config->train.patience;
     trainer->state = trainer->resume.manifest.state;
     if (!take_guard(&trainer->state, &trainer->guard))
-        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no whole statistics",
+        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics",
                        trainer->resume.place);
     trainer->state.steps = steps;
     trainer->state.ended = patience > 0 && trainer->state.waited >= patience;
@@ -234,7 +235,7 @@ static hr_status choose_back(hr_trainer *trainer, hr_error *err)
 {
     const hr_resume *resume = &trainer->resume;
     if (!resume->found)
-        return hr_trainer_diverged(trainer, "there is no checkpoint to go back to", err);
+        return hr_trainer_diverged(trainer, "there is no checkpoint to rewind to", err);
     const char *shelf = trainer->keeper->shelf;
     const int64_t kept = trainer->state.kept, due = kept > 0 ? kept : resume->manifest.state.step;
     hr_status status = look_back(trainer, due, err);
@@ -242,7 +243,7 @@ static hr_status choose_back(hr_trainer *trainer, hr_error *err)
         if (step != due && err) hr_trainer_trouble(trainer, err->message);
         status = hr_shelf_newest(shelf, step, &step, err);
         if (status == HR_OK && step < 0)
-            return hr_trainer_diverged(trainer, "no checkpoint to go back to is whole", err);
+            return hr_trainer_diverged(trainer, "there is no intact checkpoint to rewind to", err);
         if (status == HR_OK) status = step == due ? HR_CORRUPT : look_back(trainer, step, err);
     }
     return status == HR_OK ? hr_shelf_remove_newer(shelf, resume->manifest.state.step, err)
@@ -278,7 +279,7 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
     trainer->state.batch_shift = next_batch - trainer->state.step;
     trainer->result->saved = trainer->is_saved =
         false; /* what follows is another run than what was saved */
-    snprintf(line, sizeof line, "step %lld: back to step %lld, and past the batch",
+    snprintf(line, sizeof line, "step %lld: rewound to step %lld, the batch is skipped",
              (long long)wrong + 1, (long long)trainer->state.step);
     hr_trainer_trouble(trainer, line);
     return HR_OK;

@@ -122,12 +122,13 @@ static void tell_old_average(const run *r)
     hr_error ignored;
     const hr_train_events *events = &r->options->events;
     const char *out = r->config->train.out;
-    if (!*out || r->config->train.average > 0 || !events->trouble) return;
+    if (!*out || r->config->train.ema_decay > 0 || !events->trouble) return;
     if (hr_path_join(out, "average/model.safetensors", path, sizeof path, &ignored) != HR_OK ||
         !hr_file_exists(path))
         return;
     snprintf(line, sizeof line,
-             "%.1000s: is of an earlier run, with train.average; this one leaves it as it is",
+             "%.1000s: is from an earlier run with train.ema_decay; this run does not "
+             "change it",
              path);
     events->trouble(events->context, line);
 }
@@ -171,7 +172,7 @@ static hr_status open_run(run *r, hr_error *err)
 /* Of a token, were there nothing but its products at their measured rate; 0: nobody measured. */
 static double ceiling_seconds(const hr_admission *admission)
 {
-    const int32_t bf16 = admission->config.train.format == HR_FORMAT_BF16;
+    const int32_t bf16 = admission->config.train.dtype == HR_FORMAT_BF16;
     const hr_rates *rates = &admission->rates;
     if (!rates->pace_us[0]) return 0;
     return (double)admission->answer.flops_per_token * 1e-18 *
@@ -202,7 +203,7 @@ static hr_status take_memory(run *r, hr_error *err)
     hr_executor *executor = &r->trainer.executor;
     executor->pool = &r->pool;
     executor->kernels = &r->kernels;
-    executor->dtype = r->config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+    executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
     executor->host = hr_trainer_host;
     executor->stop = stops;
@@ -223,7 +224,7 @@ static hr_status settle(run *r, hr_error *err)
     const hr_status status = hr_log_end(&r->trainer.log, &last, err);
     if (status != HR_OK || !hr_process_is_exact()) return status;
     if (result->process_bytes_measured > result->process_bytes_planned)
-        return hr_fail(err, HR_BROKEN, "the process was planned at %lld bytes and used %lld",
+        return hr_fail(err, HR_BROKEN, "the plan was %lld bytes, the process used %lld",
                        (long long)result->process_bytes_planned,
                        (long long)result->process_bytes_measured);
     return HR_OK;

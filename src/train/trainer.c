@@ -61,7 +61,7 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     trainer->weights_text = hr_region_take(region, hr_weights_text_bytes(program), 1);
     if (!trainer->sample_ids || !trainer->sample_text || !trainer->weights_text ||
         !place_kept(region, program, trainer))
-        return hr_fail(err, HR_FAILURE, "no room for the run's buffers");
+        return hr_fail(err, HR_FAILURE, "out of memory for the buffers of the run");
     trainer->load = hr_program_loop(program, "load");
     trainer->fetch = hr_program_loop(program, "fetch");
     trainer->norm = hr_program_loop(program, "norm");
@@ -114,11 +114,11 @@ hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *e
     if (hr_trainer_settle(trainer, true, &failed) != HR_OK)
         hr_trainer_trouble(trainer, failed.message);
     if (trainer->saved_step)
-        snprintf(kept, sizeof kept, "%.200s keeps the weights after step %lld",
+        snprintf(kept, sizeof kept, "%.200s has the weights of step %lld",
                  trainer->config->train.out, (long long)trainer->saved_step);
     return hr_fail(err, HR_DIVERGED,
-                   "%s; %s; try a lower train.optimizer.lr, a longer train.schedule.warmup_steps, "
-                   "or clipping",
+                   "%s; %s; try a lower train.optimizer.lr, more train.schedule.warmup_steps, "
+                   "or train.optimizer.clip",
                    what, kept);
 }
 
@@ -248,9 +248,8 @@ static hr_status pass_over(hr_trainer *trainer, int64_t before_ns, hr_error *err
     trainer->state.bad_steps++;
     if (rewinds) return hr_trainer_rewind(trainer, err);
     char line[HR_ERROR_BYTES];
-    snprintf(line, sizeof line, "%.*s; its update is left out",
-             (int)strcspn(err ? err->message : "a step went wrong", ";"),
-             err ? err->message : "a step went wrong");
+    snprintf(line, sizeof line, "%.*s; the update is skipped",
+             (int)strcspn(err ? err->message : "bad step", ";"), err ? err->message : "bad step");
     count_step(trainer, before_ns);
     hr_trainer_trouble(trainer, line);
     return HR_OK;

@@ -196,8 +196,7 @@ static void as_many_threads_as_a_pool_has(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char given[128];
         snprintf(given, sizeof given,
-                 "from 0 to 256, 0 for as many as affinity and quota allow; it "
-                 "was given %lld",
+                 "from 0 to 256 (0: as many as affinity and quota allow); got %lld",
                  (long long)bad[i]);
         assert_int_equal(hr_threads_choose(bad[i], &threads, &err), HR_USAGE);
         assert_non_null(strstr(err.message, given));

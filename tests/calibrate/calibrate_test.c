@@ -81,7 +81,7 @@ static void what_was_measured_is_what_a_check_uses(void **state)
     assert_true(report.error_median <= report.error_high);
     assert_int_equal(access(report.file, R_OK), 0);
     if (hr_calibrate_check(&request, &verdict, &err) != HR_OK) fail_msg("%s", err.message);
-    assert_string_equal(verdict.source, "calibrated here 2025-03-14");
+    assert_string_equal(verdict.source, "calibrated on this machine 2025-03-14");
     assert_int_equal(verdict.rows, 1);
     assert_int_equal(l.rows, 1);
     assert_true(l.last.predicted_seconds > 0 && l.last.measured_seconds > 0);
@@ -101,7 +101,7 @@ static void too_many_recipes_or_threads_are_refused(void **state)
     hr_calibrate_verdict verdict;
     hr_calibrate_request request = { .directory = folder, .date = "", .checks = 41 };
     assert_int_equal(hr_calibrate_check(&request, &verdict, &err), HR_USAGE);
-    assert_string_equal(err.message, "a check runs 1 to 40 recipes, not 41");
+    assert_string_equal(err.message, "--recipes takes 1 to 40, not 41");
     request.threads = 257;
     assert_int_equal(hr_calibrate(&request, &report, &err), HR_USAGE);
     assert_string_equal(err.message, "calibration runs on 1 to 256 threads, not on 257");
@@ -133,15 +133,15 @@ static void the_command_refuses_what_it_does_not_take(void **state)
 {
     (void)state;
     assert_int_equal(run("", "--recipes 41"), HR_USAGE);
-    expect_said("--recipes takes a whole number from 1 to 40; it was given \"41\"");
+    expect_said("--recipes takes an integer from 1 to 40; got \"41\"");
     assert_int_equal(run("", "--threads 0"), HR_USAGE);
-    expect_said("--threads takes a whole number from 1 to 256; it was given \"0\"");
+    expect_said("--threads takes an integer from 1 to 256; got \"0\"");
     assert_int_equal(run("", "--threads 2x"), HR_USAGE);
     assert_int_equal(run("", "--kernels avx3"), HR_USAGE);
-    expect_said("there are no kernels named \"avx3\"");
+    expect_said("no kernels are named \"avx3\"");
     assert_int_equal(run("", "recipe.yaml"), HR_USAGE);
     assert_int_equal(run("env -u HOME -u XDG_CACHE_HOME", ""), HR_USAGE);
-    expect_said("neither XDG_CACHE_HOME nor HOME says where to keep the prices");
+    expect_said("there is no place for the calibration");
 }
 
 static void a_calibration_that_is_nonsense_is_refused(void **state)
@@ -158,7 +158,7 @@ static void a_calibration_that_is_nonsense_is_refused(void **state)
     fputs("{\"rates\": -1}", file);
     fclose(file);
     assert_int_equal(run("", "--check --threads 1"), HR_CORRUPT);
-    expect_said("no calibration of use");
+    expect_said("invalid calibration");
 }
 
 static void an_interrupt_ends_it_and_leaves_nothing(void **state)

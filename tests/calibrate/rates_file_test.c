@@ -82,7 +82,7 @@ static void a_calibration_is_read_back_as_it_was_written(void **state)
     memset(&read, 0x55, sizeof read);
     assert_int_equal(load(folder, &read, source), HR_OK);
     assert_memory_equal(&read, &rates, sizeof rates);
-    assert_string_equal(source, "calibrated here 2025-03-14");
+    assert_string_equal(source, "calibrated on this machine 2025-03-14");
 }
 
 static void without_one_there_is_a_guess(void **state)
@@ -91,7 +91,8 @@ static void without_one_there_is_a_guess(void **state)
     const hr_rates guess = guessed();
     hr_rates read;
     char source[HR_RATES_SOURCE_BYTES], expected[HR_RATES_SOURCE_BYTES];
-    snprintf(expected, sizeof expected, "a guess by instruction set (%s)", hr_cpu_rung_name(mask));
+    snprintf(expected, sizeof expected, "estimated from the instruction set (%s)",
+             hr_cpu_rung_name(mask));
     remove(path);
     const char *const nowhere[] = { folder, NULL, "", "/nonexistent" };
     for (int32_t i = 0; i < 4; i++) {
@@ -125,10 +126,10 @@ static void a_stale_one_is_ignored_and_that_is_said(void **state)
         assert_int_equal(rename(there, path), 0);
         assert_int_equal(load(folder, &read, source), HR_OK);
         assert_memory_equal(&read, &guess, sizeof guess);
-        assert_non_null(strstr(source, "a guess by instruction set"));
-        assert_non_null(strstr(source, i == 0 ? "is of another build and was ignored"
-                                              : "is of another machine or number of threads and "
-                                                "was ignored"));
+        assert_non_null(strstr(source, "estimated from the instruction set"));
+        assert_non_null(
+            strstr(source, i == 0 ? "is from another build and is ignored"
+                                  : "is from another machine or number of threads and is ignored"));
     }
 }
 
@@ -147,7 +148,7 @@ static void one_of_an_older_version_is_ignored_too(void **state)
     json_decref(root);
     assert_int_equal(load(folder, &read, source), HR_OK);
     assert_memory_equal(&read, &guess, sizeof guess);
-    assert_non_null(strstr(source, "is of another build and was ignored"));
+    assert_non_null(strstr(source, "is from another build and is ignored"));
 }
 
 static void put(const char *text)
@@ -176,13 +177,13 @@ static void what_is_no_calibration_is_refused(void **state)
 {
     (void)state;
     put("");
-    expect_refused("it is not JSON");
+    expect_refused("not JSON");
     put("{\"version\":1");
-    expect_refused("it is not JSON");
+    expect_refused("not JSON");
     put("[1, 2, 3]");
     expect_refused("are missing");
     put("{\"version\":1, \"version\":1}");
-    expect_refused("it is not JSON");
+    expect_refused("not JSON");
     put("{\"version\":\"1\", \"date\":\"\", \"machine\":{}, \"rates\":{}}");
     expect_refused("are missing");
     FILE *file = fopen(path, "w");
@@ -197,15 +198,13 @@ static void absurd_rates_are_refused(void **state)
     (void)state;
     static const struct {
         const char *value, *why;
-    } cases[] = { { "-1", "a negative rate of linear" },
-                  { "1000000000001", "beyond all measure of linear" },
-                  { "99999999999999999999999", "it is not JSON" },
-                  { "1e300", "no whole number, of linear" },
-                  { "0.5", "no whole number, of linear" },
-                  { "NaN", "it is not JSON" },
-                  { "null", "no whole number, of linear" },
-                  { "\"12\"", "no whole number, of linear" },
-                  { "[1]", "no whole number, of linear" } };
+    } cases[] = {
+        { "-1", "a negative rate of linear" },     { "1000000000001", "too large, of linear" },
+        { "99999999999999999999999", "not JSON" }, { "1e300", "not an integer, of linear" },
+        { "0.5", "not an integer, of linear" },    { "NaN", "not JSON" },
+        { "null", "not an integer, of linear" },   { "\"12\"", "not an integer, of linear" },
+        { "[1]", "not an integer, of linear" }
+    };
     const hr_rates rates = guessed();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         save(&rates, &machine);
@@ -236,7 +235,7 @@ static void a_disk_that_is_none_is_refused(void **state)
         if (i == 2) json_object_set_new(root, "disk_bytes_per_second", json_string("fast"));
         assert_int_equal(json_dump_file(root, path, 0), 0);
         json_decref(root);
-        expect_refused("a disk's rate that is none");
+        expect_refused("invalid disk_bytes_per_second");
     }
 }
 
@@ -255,7 +254,7 @@ static void a_pace_that_is_none_is_refused(void **state)
         if (i == 5) json_object_set_new(root, "pace_us", json_integer(8765));
         assert_int_equal(json_dump_file(root, path, 0), 0);
         json_decref(root);
-        expect_refused("a pace that is none");
+        expect_refused("invalid pace_us");
     }
 }
 
@@ -275,7 +274,7 @@ static void missing_and_unknown_rates_are_refused(void **state)
         if (i == 4) json_object_set_new(root, "rates", json_array());
         assert_int_equal(json_dump_file(root, path, 0), 0);
         static const char *const why[] = { "no rates for linear", "no rates for linear",
-                                           "nothing costs time in linear",
+                                           "all rates are zero in linear",
                                            "an unknown term of linear", "it has no rates" };
         expect_refused(why[i]);
         json_decref(root);

@@ -130,29 +130,30 @@ static void what_no_run_writes_is_refused(void **state)
     (void)state;
     /* Not damaged: nobody goes back to an older one for it. */
     refuses_as(HR_USAGE, "\"headroom_checkpoint\":2", "\"headroom_checkpoint\":3",
-               "is of version 3, and this program reads version 2");
+               "has version 3, this program reads version 2");
     refuses_as(HR_USAGE, "\"headroom_checkpoint\":2", "\"headroom_checkpoint\":1",
-               "is of version 1, whose runs have another random generator: dropout and the order "
-               "of the text would change in the middle of the run. Resume it with the release that "
-               "wrote it, or start a new run from its weights: type model.from=DIR and another "
-               "--out");
-    refuses("\"headroom_checkpoint\":2", "\"other\":1", "is no manifest of a checkpoint");
-    refuses("\"step\":1234567890123", "\"step\":-1", "has no whole state");
-    refuses("\"steps\":1234567890124", "\"steps\":1234567890122", "has no whole state");
-    refuses("\"steps\":1234567890124", "\"steps\":9007199254740992", "has no whole state");
-    refuses("\"batch_shift\":17", "\"batch_shift\":9223372036854775807", "has no whole state");
-    refuses("\"waited\":5", "\"waited\":9223372036854775807", "has no whole state");
-    refuses("\"best_step\":4", "\"best_step\":-4", "has no whole state");
-    refuses("\"tokens\":", "\"token\":", "is no manifest");
-    refuses("\"waited\":5,", "", "has no whole state");
-    refuses("\"waited\":5", "\"waited\":5,\"waited\":5", "is no manifest");
-    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"../recipe.yaml\"", "is no manifest");
-    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"..\"", "is no manifest");
-    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"a\\\"b\"", "is no manifest");
-    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"a\\u0000b\"", "is no manifest");
-    refuses("\"bytes\":0", "\"bytes\":-1", "is no manifest");
-    refuses("\"levels\":[", "\"levels\":[0,", "is no manifest");
-    refuses("\"first_loss\":0.33", "\"first_loss\":\"x\",\"first_loss\":0.33", "is no manifest");
+               "has version 1, whose runs drew random numbers from another generator: dropout and "
+               "the data order would change within the run. Resume it with the release that wrote "
+               "it, or start a new run from its weights: use model.from=DIR and another --out");
+    refuses("\"headroom_checkpoint\":2", "\"other\":1", "not a checkpoint manifest");
+    refuses("\"step\":1234567890123", "\"step\":-1", "its run state is incomplete");
+    refuses("\"steps\":1234567890124", "\"steps\":1234567890122", "its run state is incomplete");
+    refuses("\"steps\":1234567890124", "\"steps\":9007199254740992", "its run state is incomplete");
+    refuses("\"batch_shift\":17", "\"batch_shift\":9223372036854775807",
+            "its run state is incomplete");
+    refuses("\"waited\":5", "\"waited\":9223372036854775807", "its run state is incomplete");
+    refuses("\"best_step\":4", "\"best_step\":-4", "its run state is incomplete");
+    refuses("\"tokens\":", "\"token\":", "not a checkpoint manifest");
+    refuses("\"waited\":5,", "", "its run state is incomplete");
+    refuses("\"waited\":5", "\"waited\":5,\"waited\":5", "not a checkpoint manifest");
+    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"../recipe.yaml\"", "not a checkpoint manifest");
+    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"..\"", "not a checkpoint manifest");
+    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"a\\\"b\"", "not a checkpoint manifest");
+    refuses("\"name\":\"recipe.yaml\"", "\"name\":\"a\\u0000b\"", "not a checkpoint manifest");
+    refuses("\"bytes\":0", "\"bytes\":-1", "not a checkpoint manifest");
+    refuses("\"levels\":[", "\"levels\":[0,", "not a checkpoint manifest");
+    refuses("\"first_loss\":0.33", "\"first_loss\":\"x\",\"first_loss\":0.33",
+            "not a checkpoint manifest");
 }
 
 int main(void)

@@ -148,12 +148,14 @@ static void a_header_that_lies_is_refused(void **state)
         int64_t data_bytes;
         const char *said;
     } cases[] = {
-        { "{" T("a", "F32", "[2]", 0, 8) "}", 7, "it is cut short" },
-        { "{" T("a", "F32", "[2]", 0, 8) "}", 9, "bytes are left over" },
-        { "{}", 1, "bytes are left over" },
+        { "{" T("a", "F32", "[2]", 0, 8) "}", 7, "the file is truncated" },
+        { "{" T("a", "F32", "[2]", 0, 8) "}", 9, "there are bytes after them" },
+        { "{}", 1, "there are bytes after them" },
         { "{" T("a", "F32", "[2]", 0, 8) "," T("b", "F32", "[1]", 12, 16) "}", 16,
-          "tensor b begins at data byte 12, and a ends at 8: there is a hole" },
-        { "{" T("a", "F32", "[2]", 4, 12) "}", 12, "and the header ends at 0: there is a hole" },
+          "tensor b begins at data byte 12, and a ends at 8: there is a gap between "
+          "them" },
+        { "{" T("a", "F32", "[2]", 4, 12) "}", 12,
+          "and the header ends at 0: there is a gap between them" },
         { "{" T("a", "F32", "[2]", 0, 8) "," T("b", "F32", "[2]", 4, 12) "}", 12, "they overlap" },
         { "{" T("a", "F32", "[2]", 0, 8) "," T("b", "F32", "[2]", 0, 8) "}", 8, "they overlap" },
         { "{" T("a", "F32", "[3]", 0, 8) "}", 8,
@@ -163,43 +165,40 @@ static void a_header_that_lies_is_refused(void **state)
           "has tensor a twice" },
         { "{" T("a", "F32", "[2]", 0, 8) "," T("\\u0061", "F32", "[1]", 8, 12) "}", 12,
           "has tensor a twice" },
-        { "{" T("a", "F32", "[4294967296,4294967296]", 0, 8) "}", 8,
-          "has more bytes than can be counted" },
-        { "{" T("a", "F32", "[9223372036854775807,3]", 0, 8) "}", 8,
-          "has more bytes than can be counted" },
-        { "{" T("a", "F32", "[9223372036854775808]", 0, 8) "}", 8, "needs whole numbers" },
-        { "{" T("a", "F4", "[3]", 0, 2) "}", 2, "does not come to whole bytes" },
-        { "{" T("a", "F128", "[2]", 0, 8) "}", 8, "\"F128\" is no dtype that is known" },
-        { "{" T("a", "f32", "[2]", 0, 8) "}", 8, "\"f32\" is no dtype that is known" },
-        { "{" T("a", "F32", "[-2]", 0, 8) "}", 8, "its shape needs whole numbers" },
-        { "{" T("a", "F32", "[2.0]", 0, 8) "}", 8, "its shape needs whole numbers" },
-        { "{" T("a", "F32", "[\"2\"]", 0, 8) "}", 8, "its shape needs whole numbers" },
-        { "{" T("a", "F32", "[[2]]", 0, 8) "}", 8, "its shape needs whole numbers" },
-        { "{" T("a", "F32", "2", 0, 8) "}", 8, "another kind of value is needed" },
+        { "{" T("a", "F32", "[4294967296,4294967296]", 0, 8) "}", 8, "is too large" },
+        { "{" T("a", "F32", "[9223372036854775807,3]", 0, 8) "}", 8, "is too large" },
+        { "{" T("a", "F32", "[9223372036854775808]", 0, 8) "}", 8, "needs non-negative integers" },
+        { "{" T("a", "F4", "[3]", 0, 2) "}", 2, "is not a whole number of bytes" },
+        { "{" T("a", "F128", "[2]", 0, 8) "}", 8, "unknown dtype \"F128\"" },
+        { "{" T("a", "f32", "[2]", 0, 8) "}", 8, "unknown dtype \"f32\"" },
+        { "{" T("a", "F32", "[-2]", 0, 8) "}", 8, "its shape needs non-negative integers" },
+        { "{" T("a", "F32", "[2.0]", 0, 8) "}", 8, "its shape needs non-negative integers" },
+        { "{" T("a", "F32", "[\"2\"]", 0, 8) "}", 8, "its shape needs non-negative integers" },
+        { "{" T("a", "F32", "[[2]]", 0, 8) "}", 8, "its shape needs non-negative integers" },
+        { "{" T("a", "F32", "2", 0, 8) "}", 8, "wrong type of value" },
         { "{" T("a", "F32", "[1,1,1,1,1,1,1,1,2]", 0, 8) "}", 8, "more than 8 numbers" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]}}", 8,
           "more than 2 numbers" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8,
-          "needs dtype, shape and two data_offsets" },
+          "dtype, shape or data_offsets is missing" },
         { "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8,
-          "needs dtype, shape and two data_offsets" },
+          "dtype, shape or data_offsets is missing" },
         { "{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
-          "the key \"dtype\" is there twice" },
+          "the key \"dtype\" occurs twice" },
         { "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"strides\":[1]}}", 8,
-          "the key \"strides\" is not the format's" },
-        { "{\"a\":{\"dtype\":32,\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
-          "another kind of value is needed" },
-        { "{\"a\":7}", 8, "another kind of value is needed" },
+          "the key \"strides\" is not part of the format" },
+        { "{\"a\":{\"dtype\":32,\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "wrong type of value" },
+        { "{\"a\":7}", 8, "wrong type of value" },
         { "{\"a\\n\":{}}", 0, "a control character in a tensor's name" },
-        { "{\"__metadata__\":7}", 0, "another kind of value is needed" },
-        { "{\"__metadata__\":{\"a\":7}}", 0, "another kind of value is needed" },
+        { "{\"__metadata__\":7}", 0, "wrong type of value" },
+        { "{\"__metadata__\":{\"a\":7}}", 0, "wrong type of value" },
         { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "has \"__metadata__\" twice" },
-        { "[]", 0, "another kind of value is needed" },
-        { "", 0, "not JSON: the end, and a value is missing" },
-        { "{\"a\":", 0, "not JSON: the end, and a value is missing" },
-        { "{} x", 0, "not JSON: more behind the value" },
-        { "{\"a\" 1}", 0, "not JSON: no colon behind a key" },
-        { "{\"a\\q\":1}", 0, "not JSON: no such escape" },
+        { "[]", 0, "wrong type of value" },
+        { "", 0, "not JSON: unexpected end" },
+        { "{\"a\":", 0, "not JSON: unexpected end" },
+        { "{} x", 0, "not JSON: more text after the value" },
+        { "{\"a\" 1}", 0, "not JSON: no colon after a key" },
+        { "{\"a\\q\":1}", 0, "not JSON: an unknown escape" },
         { "{\"a\xff\":1}", 0, "not JSON: bytes that are not UTF-8" },
     };
     hr_folder folder = hr_folder_open();
@@ -223,12 +222,13 @@ static void lengths_that_lie_are_refused(void **state)
     hr_folder_write(path, "\2\0\0\0\0\0\0", 7);
     is_refused(path, HR_CORRUPT, "has 7 bytes");
     hr_folder_write(path, "\3\0\0\0\0\0\0\0{}", 10);
-    is_refused(path, HR_CORRUPT, "its header ends at byte 11, the file at 10: it is cut short");
+    is_refused(path, HR_CORRUPT,
+               "its header ends at byte 11, the file at byte 10: the file is truncated");
     hr_folder_write(path, "\1\xe1\xf5\5\0\0\0\0{}", 10); /* a hundred million and one */
-    is_refused(path, HR_CORRUPT, "says that its header has 100000001 bytes; 100000000 is the most");
+    is_refused(path, HR_CORRUPT, "its header has 100000001 bytes, the limit is 100000000");
     hr_folder_write(path, "\377\377\377\377\377\377\377\377{}", 10);
-    is_refused(path, HR_CORRUPT, "says that its header has 18446744073709551615 bytes");
-    is_refused(hr_folder_path(&folder, "other"), HR_USAGE, "there is no such file");
+    is_refused(path, HR_CORRUPT, "its header has 18446744073709551615 bytes");
+    is_refused(hr_folder_path(&folder, "other"), HR_USAGE, "no such file");
     hr_folder_empty(&folder);
     is_refused(folder.path, HR_USAGE, "has neither model.safetensors nor model.safetensors.index");
     hr_folder_close(&folder);
@@ -249,7 +249,7 @@ static void what_is_nested_deeply_is_refused(void **state)
     is_refused(folder.path, HR_CORRUPT, "nested more than 32 deep");
     text[used - 5] = '{';
     write_file(path, text + used - 5, 0); /* "a": and the rest, of which no value is read */
-    is_refused(path, HR_CORRUPT, "another kind of value is needed");
+    is_refused(path, HR_CORRUPT, "wrong type of value");
     free(text);
     hr_folder_close(&folder);
 }
@@ -328,7 +328,7 @@ static void shards_are_one_table(void **state)
     } cases[] = {
         { "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
           "\"c\":\"m-3.safetensors\"}}",
-          HR_USAGE, "m-3.safetensors: there is no such file, and model.safetensors.index.json" },
+          HR_USAGE, "m-3.safetensors: no such file, but model.safetensors.index.json" },
         { "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
           "\"c\":\"m-2.safetensors\",\"a\":\"m-2.safetensors\"}}",
           HR_CORRUPT, "names tensor a twice" },
@@ -341,13 +341,13 @@ static void shards_are_one_table(void **state)
         { "{\"weight_map\":{\"b\":\"m-1.safetensors\",\"c\":\"m-2.safetensors\"}}", HR_CORRUPT,
           "puts nowhere" },
         { "{\"weight_map\":{\"a\":\"../m-2.safetensors\"}}", HR_CORRUPT,
-          "names a shard that is no file's name in its folder" },
-        { "{\"weight_map\":{\"a\":\"..\"}}", HR_CORRUPT, "names a shard that is no file's name" },
-        { "{\"weight_map\":{\"a\":7}}", HR_CORRUPT, "another kind of value" },
+          "names a shard that is not a file name" },
+        { "{\"weight_map\":{\"a\":\"..\"}}", HR_CORRUPT, "names a shard that is not a file name" },
+        { "{\"weight_map\":{\"a\":7}}", HR_CORRUPT, "wrong type of value" },
         { "{\"weight_map\":{},\"weight_map\":{}}", HR_CORRUPT, "has \"weight_map\" twice" },
         { "{\"metadata\":{}}", HR_CORRUPT, "has no \"weight_map\"" },
         { "{\"weight_map\":{}", HR_CORRUPT, "not JSON" },
-        { "7", HR_CORRUPT, "another kind of value" },
+        { "7", HR_CORRUPT, "wrong type of value" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_index(&folder, cases[i].index);
@@ -358,7 +358,7 @@ static void shards_are_one_table(void **state)
                "{" T("b", "F32", "[2]", 0, 8) "," T("a", "U8", "[1]", 8, 9) "}", 9);
     write_index(&folder, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
                          "\"c\":\"m-2.safetensors\"}}");
-    is_refused(folder.path, HR_CORRUPT, "has tensor a, and");
+    is_refused(folder.path, HR_CORRUPT, "has tensor a, which");
     is_refused(folder.path, HR_CORRUPT, folder.path);
     hr_folder_close(&folder);
 }

@@ -227,7 +227,7 @@ static void labels_that_were_not_moved_are_told_from_those_that_were(void **stat
     for (int64_t i = 0; i < COUNT; i++) ids[i] = labels[i] = 3 + i % 4;
     labels[0] = labels[7] = HR_LABEL_IGNORED;
     check_refuses(put("same", ROWS, T, ids, labels, true, true), -1,
-                  ": labels repeat input_ids; each has to be the token after its own: move them by "
+                  ": labels equal input_ids; each label must be the next token: shift them by "
                   "one");
     labels[4] = ids[5]; /* one that does not repeat is enough */
     hr_token_rows rows = open_rows(put("moved", ROWS, T, ids, labels, true, true));
@@ -293,22 +293,22 @@ static const char *put_two(const char *name, const char *dtype, const char *shap
 static void files_of_another_form_are_refused(void **state)
 {
     (void)state;
-    open_refuses(hr_folder_path(&folder, "nothing"), HR_USAGE, "nothing: there is no such file");
-    open_refuses(folder.path, HR_USAGE, ": is a directory, and a file is needed");
+    open_refuses(hr_folder_path(&folder, "nothing"), HR_USAGE, "nothing: no such file");
+    open_refuses(folder.path, HR_USAGE, ": is a directory, a file is needed");
     open_refuses(put_two("a", "I64", "[2,3]", "label", "[2,3]", 48), HR_CORRUPT,
                  "a: has no tensor labels");
     open_refuses(put_two("b", "F32", "[2,3]", "labels", "[2,3]", 24), HR_CORRUPT,
-                 "b: input_ids is of type F32; it has to be I64 or I32");
+                 "b: input_ids has dtype F32; it must be I64 or I32");
     open_refuses(put_two("c", "U16", "[2,3]", "labels", "[2,3]", 12), HR_CORRUPT,
-                 "c: input_ids is of type U16; it has to be I64 or I32");
+                 "c: input_ids has dtype U16; it must be I64 or I32");
     open_refuses(put_two("d", "I64", "[6]", "labels", "[6]", 48), HR_CORRUPT,
-                 "d: input_ids has shape [6]; it has to be [rows, tokens], one at least");
+                 "d: input_ids has shape [6]; it must be [rows, tokens], at least one row");
     open_refuses(put_two("e", "I64", "[0,6]", "labels", "[0,6]", 0), HR_CORRUPT,
-                 "e: input_ids has shape [0, 6]; it has to be [rows, tokens], one at least");
+                 "e: input_ids has shape [0, 6]; it must be [rows, tokens], at least one row");
     open_refuses(put_two("f", "I64", "[2,3]", "labels", "[3,2]", 48), HR_CORRUPT,
-                 "f: labels has shape [3, 2], and input_ids [2, 3]");
+                 "f: labels has shape [3, 2], input_ids has [2, 3]");
     open_refuses(put_two("g", "I64", "[2,3]", "labels", "[2,3,1]", 48), HR_CORRUPT,
-                 "g: labels has shape [2, 3, 1]; it has to be [rows, tokens]");
+                 "g: labels has shape [2, 3, 1]; it must be [rows, tokens]");
     const char *path = hr_folder_path(&folder, "text");
     hr_folder_write(path, "no tensors at all", 17);
     open_refuses(path, HR_CORRUPT, "text");
@@ -331,9 +331,9 @@ static void a_header_too_large_is_refused_and_one_of_a_hundred_tensors_is_not(vo
         stored_add(&file, "labels", "I64", "[2,3]", values, 48);
         stored_end(&file, path);
         if (many)
-            open_refuses(path, HR_CORRUPT,
-                         "many: has a header of more than 12288 bytes; keep input_ids and labels "
-                         "alone in it");
+            open_refuses(
+                path, HR_CORRUPT,
+                "many: its header has more than 12288 bytes; keep only input_ids and labels");
         else {
             hr_token_rows rows = open_rows(path);
             hr_token_rows_close(&rows);

@@ -69,7 +69,7 @@ static void what_is_not_finite_is_never_saved(void **state)
                     write_with(program, folder.path, p, elements[i], values[(p + i) % 4], &err),
                     HR_DIVERGED);
                 assert_non_null(strstr(err.message, program->params[p].external_name));
-                assert_non_null(strstr(err.message, " has elements that are not finite"));
+                assert_non_null(strstr(err.message, " has NaN or Inf values"));
             }
         }
         assert_int_equal(hr_folder_count(&folder, ""), 0);

@@ -76,7 +76,7 @@ static void a_masked_prompt_is_a_label_that_is_ignored(void **state)
                          "--out lines --metrics lines.jsonl"),
                      HR_OK);
     assert_non_null(strstr(out, "60 documents"));
-    assert_non_null(strstr(out, "% not learned"));
+    assert_non_null(strstr(out, "% masked from the loss"));
     assert_int_equal(run("train recipe.yaml train.steps=6 data.train=a.safetensors "
                          "memory.micro_batch=1 --metrics rows.jsonl"),
                      HR_OK);
@@ -114,9 +114,9 @@ static void a_mixture_trains_inside_its_plan_and_again_from_its_cache(void **sta
     assert_int_equal(run(command, "", "first.jsonl"), HR_OK);
     assert_non_null(strstr(out, "text/  "));
     assert_non_null(strstr(out, "valid  "));
-    assert_null(strstr(out, "tokenized before"));
+    assert_null(strstr(out, "(cached)"));
     assert_int_equal(run(command, "memory.micro_batch=1", "second.jsonl"), HR_OK);
-    assert_non_null(strstr(out, "tokenized before"));
+    assert_non_null(strstr(out, "(cached)"));
     assert_int_equal(read_all("first.jsonl", "loss", first, STEPS), STEPS);
     assert_int_equal(read_all("second.jsonl", "loss", second, STEPS), STEPS);
     assert_memory_equal(first, second, sizeof first);
@@ -157,8 +157,8 @@ static void inspecting_says_what_there_is(void **state)
     json_decref(told);
     assert_int_equal(run("data inspect recipe.yaml data.train=a.jsonl --out made"), HR_OK);
     assert_non_null(strstr(out, "  documents  60, "));
-    assert_non_null(strstr(out, "[learned] the square of "));
-    assert_non_null(strstr(out, "(made before)"));
+    assert_non_null(strstr(out, "[completion] the square of "));
+    assert_non_null(strstr(out, "(cached)"));
 }
 
 /* How many files of the cache have this in their names. */
@@ -217,18 +217,18 @@ static void what_cannot_be_read_ends_with_its_code(void **state)
         const char *words, *sentence;
         int code;
     } cases[] = {
-        { "data.train=none.txt", "none.txt: there is no such file", HR_USAGE },
-        { "data.train='*.csv'", "*.csv: no file is named so", HR_USAGE },
-        { "data.train=bad.jsonl", "bad.jsonl: line 2: byte 8: the end, and something is missing",
-          HR_CORRUPT },
+        { "data.train=none.txt", "none.txt: no such file", HR_USAGE },
+        { "data.train='*.csv'", "*.csv: no file matches", HR_USAGE },
+        { "data.train=bad.jsonl", "bad.jsonl: line 2: byte 8: unexpected end", HR_CORRUPT },
         { "data.train=a.parquet", "is a table of columns", HR_USAGE },
-        { "data.train=raw.bin", "type ids=u16", HR_USAGE },
+        { "data.train=raw.bin", "add ids=u16", HR_USAGE },
         { "data.train='bad.jsonl weight=0; raw.bin weight=1'", "a weight is a number above 0",
           HR_USAGE },
-        { "data.train=bad.jsonl data.text_field=prompt", "a field is one of them", HR_USAGE },
-        { "data.train=bad.jsonl data.document_end=x", "data.document_end takes an id", HR_USAGE },
-        { "data.train=bad.jsonl data.document_end=256", "has ids below", HR_USAGE },
-        { "data.train=1%", "a share is what data.valid may be", HR_USAGE },
+        { "data.train=bad.jsonl data.text_field=prompt", "they must differ", HR_USAGE },
+        { "data.train=bad.jsonl data.document_end=x", "data.document_end takes a token id",
+          HR_USAGE },
+        { "data.train=bad.jsonl data.document_end=256", "must be below", HR_USAGE },
+        { "data.train=1%", "only data.valid takes a percentage", HR_USAGE },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(run("data inspect recipe.yaml --out made %s", cases[i].words),
@@ -238,7 +238,7 @@ static void what_cannot_be_read_ends_with_its_code(void **state)
     /* A plan looks at no text, but it reads what is said of it. */
     assert_int_equal(run("plan recipe.yaml data.train=none/"), HR_OK);
     assert_int_equal(run("plan recipe.yaml data.train='a weight=1; b'"), HR_USAGE);
-    assert_non_null(strstr(err, "1 of 2 parts have a weight, and b has none"));
+    assert_non_null(strstr(err, "1 of 2 parts have a weight, b has none"));
     assert_int_equal(run("data look recipe.yaml"), HR_USAGE);
     assert_non_null(strstr(err, "\"look\" is not a command of data (headroom help data"));
 }

@@ -157,8 +157,9 @@ static void rows_are_what_the_windows_of_a_text_are(void **state)
                          "--metrics rows.jsonl",
                          words),
                      HR_OK);
-    assert_non_null(strstr(out, "\ntrain  37 rows of 16 tokens, 592 targets that count\n"
-                                "valid  12 rows of 16 tokens, 192 targets that count\n"));
+    assert_non_null(strstr(out, "\n"
+                                "train  37 rows of 16 tokens, 592 targets\n"
+                                "valid  12 rows of 16 tokens, 192 targets\n"));
     assert_int_equal(read_losses("text.jsonl", of_text), STEPS);
     assert_int_equal(read_losses("rows.jsonl", of_rows), STEPS);
     assert_memory_equal(of_text, of_rows, sizeof of_text);
@@ -181,8 +182,10 @@ static void a_text_may_stand_beside_rows(void **state)
                          "data.train=nowhere.txt data.cache=cache train.sample_tokens=5 "
                          "--metrics m.jsonl"),
                      HR_OK);
-    assert_non_null(strstr(out, "\nfixed_batch  4 rows of 16 tokens, 64 targets that count; the "
-                                "batch of every step\n"));
+    assert_non_null(
+        strstr(out, "\n"
+                    "fixed_batch  4 rows of 16 tokens, 64 targets; used as the batch of every "
+                    "step\n"));
     assert_non_null(strstr(out, "\nsample\n"));
     assert_true(read_last("m.jsonl", "valid_loss") > 0);
     assert_int_equal(run("train tiny.yaml data.train=text.txt data.valid=four.safetensors "
@@ -248,28 +251,29 @@ static void rows_that_do_not_fit_the_run_are_refused(void **state)
         const char *words, *sentence;
         int code;
     } cases[] = {
-        { "train tiny.yaml data.fixed_batch=gone", "gone: there is no such file", HR_USAGE },
-        { "plan tiny.yaml data.fixed_batch=gone", "gone: there is no such file", HR_USAGE },
-        { "plan tiny.yaml data.train=gone.safetensors", "gone.safetensors: there is no such file",
+        { "train tiny.yaml data.fixed_batch=gone", "gone: no such file", HR_USAGE },
+        { "plan tiny.yaml data.fixed_batch=gone", "gone: no such file", HR_USAGE },
+        { "plan tiny.yaml data.train=gone.safetensors", "gone.safetensors: no such file",
           HR_USAGE },
         { "train tiny.yaml data.fixed_batch=four.safetensors train.batch=3",
-          "train.batch is 3, and data.fixed_batch four.safetensors has 4 rows: type train.batch=4",
+          "train.batch is 3, but data.fixed_batch four.safetensors has 4 rows: use "
+          "train.batch=4",
           HR_USAGE },
         { "train tiny.yaml data.fixed_batch=longer.safetensors",
-          "train.seq_len is 16, and data.fixed_batch longer.safetensors has rows of 24 tokens: "
-          "type train.seq_len=24",
+          "train.seq_len is 16, but data.fixed_batch longer.safetensors has rows of 24 "
+          "tokens: use train.seq_len=24",
           HR_USAGE },
         { "plan tiny.yaml data.valid=longer.safetensors",
-          "train.seq_len is 16, and data.valid longer.safetensors has rows of 24 tokens: type "
-          "train.seq_len=24",
+          "train.seq_len is 16, but data.valid longer.safetensors has rows of 24 "
+          "tokens: use train.seq_len=24",
           HR_USAGE },
         { "plan open.yaml data.train=four.safetensors data.valid=longer.safetensors",
-          "data.valid longer.safetensors has rows of 24 tokens, and those to train on have 16; "
-          "they have to be as long",
+          "data.valid longer.safetensors has rows of 24 tokens, the training data has "
+          "16; they must be equal",
           HR_USAGE },
         { "train tiny.yaml data.train=four.safetensors train.batch=8",
-          "four.safetensors: has 4 rows of train.seq_len=16, and one batch needs 8: give more "
-          "rows or type train.batch=4",
+          "four.safetensors: has 4 rows of train.seq_len=16, but one batch needs 8: "
+          "give more rows or use train.batch=4",
           HR_CORRUPT },
         { "train tiny.yaml data.fixed_batch=large.safetensors",
           "large.safetensors: input_ids[1, 1] is 256; the model has ids 0 to 255", HR_CORRUPT },
@@ -281,16 +285,16 @@ static void rows_that_do_not_fit_the_run_are_refused(void **state)
         { "train tiny.yaml data.train=text.txt data.cache=cache data.valid=none.safetensors",
           "none.safetensors: all 64 labels are -100: there is nothing to learn", HR_CORRUPT },
         { "train tiny.yaml data.fixed_batch=four.safetensors train.sample_tokens=9",
-          "train.sample_tokens is 9, and what the ids of four.safetensors stand for is not known; "
-          "type train.sample_tokens=none",
+          "train.sample_tokens is 9, but the tokenizer of the ids in four.safetensors "
+          "is not known: use train.sample_tokens=none",
           HR_USAGE },
         { "train tiny.yaml data.fixed_batch=four.safetensors data.valid=text.txt "
           "data.tokenizer=words",
-          "data.tokenizer words needs a text to train on, and four.safetensors has ids; give "
-          "data.valid as a safetensors file too",
+          "data.tokenizer words needs training text, but four.safetensors has token "
+          "ids; give data.valid as a safetensors file too",
           HR_USAGE },
         { "train tiny.yaml data.fixed_batch=four.safetensors data.valid=text.txt",
-          "nowhere to keep the tokens of text.txt; give --out DIR or data.cache=DIR", HR_USAGE },
+          "no directory for the tokens of text.txt; use --out DIR or data.cache=DIR", HR_USAGE },
         { "train tiny.yaml", "no text to train on; give data.train=FILE", HR_USAGE },
     };
     unsetenv("XDG_CACHE_HOME"); /* of this test's process alone */
@@ -319,8 +323,8 @@ static void a_fixed_batch_of_other_rows_is_refused_by_its_key(void **state)
     assert_int_equal(run("%s train.steps=2", words), HR_OK);
     put_rows("four.safetensors", text + 1, 4 * T + 1);
     assert_int_equal(run("%s train.steps=4 --allow-change data.train", words), HR_USAGE);
-    assert_non_null(strstr(err, "data.fixed_batch: is not the text that the run has read so far; "
-                                "type --allow-change data.fixed_batch to go on"));
+    assert_non_null(strstr(err, "data.fixed_batch: the text has changed since the run began; use "
+                                "--allow-change data.fixed_batch"));
     assert_int_equal(run("%s train.steps=4 --allow-change data.fixed_batch", words), HR_OK);
 }
 

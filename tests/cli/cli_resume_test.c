@@ -340,39 +340,39 @@ static const struct {
     const char *said;
 } cases[] = {
     /* gone on with an older one */
-    { another_length, HR_OK, "bytes, and its manifest says" },
-    { another_hash, HR_OK, "is damaged: its hash is" },
+    { another_length, HR_OK, "bytes, its manifest says" },
+    { another_hash, HR_OK, "damaged: its hash is" },
     { another_step, HR_OK, "is the manifest of step 5" },
-    { a_file_outside, HR_OK, "is no manifest of a checkpoint" },
-    { statistics_that_are_none, HR_OK, "its manifest has no whole statistics" },
+    { a_file_outside, HR_OK, "not a checkpoint manifest" },
+    { statistics_that_are_none, HR_OK, "its manifest has incomplete statistics" },
     { a_moment_less, HR_OK, "its manifest has no moment_2.safetensors" },
-    { too_few_statistics, HR_OK, "its manifest has no whole statistics" },
+    { too_few_statistics, HR_OK, "its manifest has incomplete statistics" },
     { no_recipe, HR_OK, "its manifest has no recipe.yaml" },
-    { a_batch_out_of_reach, HR_OK, "has no whole state" },
-    { more_steps_than_there_are, HR_OK, "has no whole state" },
+    { a_batch_out_of_reach, HR_OK, "its run state is incomplete" },
+    { more_steps_than_there_are, HR_OK, "its run state is incomplete" },
     { half_deleted, HR_OK, "No such file or directory" },
     { no_manifest, HR_OK, "No such file or directory" },
-    { a_manifest_of_nothing, HR_OK, "is no whole manifest" },
+    { a_manifest_of_nothing, HR_OK, "damaged manifest" },
     { a_link_for_a_file, HR_OK, "is a symbolic link" },
     { a_link_for_a_manifest, HR_OK, "is a symbolic link" },
     { a_link_for_a_step, HR_OK, "cannot be opened as a directory" },
     { a_link_for_the_last_step, HR_OK, "cannot be opened as a directory" },
-    { a_pipe_for_a_file, HR_OK, "config.json: is no file" },
+    { a_pipe_for_a_file, HR_OK, "config.json: is not a regular file" },
     { a_file_for_a_step, HR_OK, "cannot be opened as a directory" },
     /* refused */
-    { another_version, HR_USAGE, "is of version 1, whose runs have another random generator" },
-    { another_model, HR_USAGE, "holds a run of another recipe, at step 4: 1 key differs" },
+    { another_version, HR_USAGE, "has version 1, whose runs drew random numbers from another" },
+    { another_model, HR_USAGE, "has a run with another recipe, at step 4: 1 key differs" },
     { another_shape, HR_CORRUPT, "model.safetensors" },
     { a_file_that_is_longer, HR_CORRUPT, "moment_1.safetensors" },
     { a_recipe_that_is_none, HR_CORRUPT, "recipe.yaml" },
     { a_log_out_of_reach, HR_CORRUPT, "metrics.jsonl" },
-    { all_half_deleted, HR_CORRUPT, "none of its checkpoints is whole; type --fresh" },
+    { all_half_deleted, HR_CORRUPT, "has no intact checkpoint; use --fresh" },
     { a_file_for_all, HR_USAGE, "run/checkpoints: cannot be opened as a directory" },
     { notes_for_a_log, HR_CORRUPT, "metrics.jsonl" },
     { a_log_that_is_shorter, HR_CORRUPT, "metrics.jsonl" },
     { only_begun, HR_OK, NULL }, /* what --fresh leaves when it is killed at once */
-    { all_gone, HR_USAGE, "has the weights and the log of a run and no checkpoint of it" },
-    { none_left, HR_USAGE, "bring checkpoints/ back to go on, type --fresh to start over" },
+    { all_gone, HR_USAGE, "has the weights and the log of a run but no checkpoint" },
+    { none_left, HR_USAGE, "restore checkpoints/ to resume, use --fresh to start over" },
     { a_directory_for_a_log, HR_USAGE, "metrics.jsonl" },
 };
 
@@ -432,7 +432,7 @@ static void a_log_that_is_missing_is_told_and_begins_anew(void **state)
     restore();
     assert_int_equal(unlink("run/metrics.jsonl"), 0);
     assert_int_equal(run("%s", train), HR_OK);
-    assert_non_null(strstr(err, "run/metrics.jsonl: is not there, and begins anew; it had "));
+    assert_non_null(strstr(err, "run/metrics.jsonl: is missing (it had "));
     get("run/metrics.jsonl", (char *)text);
     assert_int_equal(strncmp((char *)text, "{\"step\":5,", 10), 0);
 }

@@ -74,7 +74,7 @@ static void a_damaged_checkpoint_does_not_push_a_new_one_out(void **state)
     snprintf(again, sizeof again, "%s train.keep_last=1 train.threads=32", words);
     assert_int_equal(run_interrupted(again, "step 9/", false), HR_INTERRUPTED);
     assert_non_null(strstr(err, "/recipe.yaml: has "));
-    assert_non_null(strstr(err, "; an older checkpoint is looked for\n"));
+    assert_non_null(strstr(err, "; trying an older checkpoint\n"));
     assert_int_equal(run("checkpoint verify run --json"), HR_OK);
     json_t *all = out_json();
     assert_int_equal(json_array_size(all), 1);
@@ -114,10 +114,10 @@ static void where_a_run_was_stopped_is_not_where_it_goes_back_to(void **state)
     static const char rewinding[] = "train tiny.yaml data.train=text.txt --out run train.steps=60 "
                                     "train.schedule.kind=constant train.optimizer.lr=0.01 "
                                     "train.checkpoint_every=40 train.keep_last=1 "
-                                    "train.spikes=true train.bad_steps=rewind "
+                                    "train.detect_spikes=true train.bad_steps=rewind "
                                     "train.bad_steps_max=1000 train.seed=11";
     assert_int_equal(run("%s", rewinding), HR_OK);
-    assert_non_null(strstr(err, ": back to step 40, and past the batch\n"));
+    assert_non_null(strstr(err, ": rewound to step 40, the batch is skipped\n"));
     assert_int_equal(system("cp run/model.safetensors whole"), 0);
     char fresh[512];
     snprintf(fresh, sizeof fresh, "%s --fresh", rewinding);

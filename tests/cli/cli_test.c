@@ -97,12 +97,46 @@ static void manual_and_completion_have_what_every_help_lists(void **state)
     }
     assert_true(options > 2 * COMMAND_COUNT);
     assert_int_equal(run("help generate"), HR_OK);
-    assert_non_null(strstr(out, "  --stop TEXT            end before this text; up to 16 times\n"));
-    assert_non_null(strstr(manual, "\nend before this text; up to 16 times\n"));
+    assert_non_null(
+        strstr(out, "  --stop TEXT            stop string; it is not printed; up to 16 times\n"));
+    assert_non_null(strstr(manual, "\nstop string; it is not printed; up to 16 times\n"));
     for (int32_t i = 0; hr_config_key(i); i++) {
         assert_non_null(strstr(manual, hr_config_key(i)->name));
         assert_non_null(strstr(completion, hr_config_key(i)->name));
     }
+}
+
+/* What the program prints, the manual page and docs/glossary.md say the same of every term, and a
+ * name is a command or a term, not both. */
+static void every_term_is_explained_in_one_line_in_three_places(void **state)
+{
+    (void)state;
+    require_program();
+    static char page[PROGRAM_TEXT_BYTES], all[PROGRAM_TEXT_BYTES];
+    get(HR_SOURCE "/docs/glossary.md", page);
+    assert_int_equal(run("help terms"), HR_OK);
+    snprintf(all, sizeof all, "%s", out);
+    assert_int_equal(run("help --man"), HR_OK);
+    static char manual[PROGRAM_TEXT_BYTES];
+    snprintf(manual, sizeof manual, "%s", out);
+    int32_t count = 0, rows = 0;
+    for (char *line = all, *end; (end = strchr(line, '\n')); line = end + 1, count++) {
+        char row[PROGRAM_COMMAND_BYTES], name[64];
+        *end = 0;
+        const char *colon = strstr(line, ": ");
+        assert_non_null(colon);
+        snprintf(name, sizeof name, "%.*s", (int)(colon - line), line);
+        snprintf(row, sizeof row, "\n| %s | %s |\n", name, colon + 2);
+        if (!strstr(page, row)) fail_msg("docs/glossary.md has not: %s", line);
+        assert_non_null(strstr(manual, ".SH GLOSSARY"));
+        assert_int_equal(run("help %s", name), HR_OK);
+        out[strcspn(out, "\n")] = 0;
+        assert_string_equal(out, line);
+        for (int32_t i = 0; i < COMMAND_COUNT; i++) assert_string_not_equal(name, commands[i]);
+    }
+    for (const char *at = page; (at = strstr(at, "\n| ")); at++) rows++;
+    assert_int_equal(rows, count + 2); /* the head of the table and the line below it */
+    assert_int_equal(run("help no such term"), HR_USAGE);
 }
 
 static void the_first_page_lists_every_command(void **state)
@@ -129,7 +163,7 @@ static void the_completion_is_good_bash(void **state)
     assert_int_equal(run("help --completion bash | bash -n"), HR_OK);
     assert_string_equal(err, "");
     assert_int_equal(run("help --completion fish"), HR_USAGE);
-    assert_string_equal(err, "headroom: --completion takes bash; it was given \"fish\"\n");
+    assert_string_equal(err, "headroom: --completion takes bash; got \"fish\"\n");
 }
 
 /* Sets `out` to what the shell offers for the last of these words: its lines. */
@@ -228,34 +262,33 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
         { "--frobnicate", "\"--frobnicate\" is not a command (headroom help lists all)" },
         { "plan tiny.yaml --gpu", "--gpu is not an option of plan (headroom plan --help)" },
         { "plan tiny.yaml --budget", "--budget needs SIZE" },
-        { "plan tiny.yaml --json=yes", "--json takes no value; it was given \"yes\"" },
+        { "plan tiny.yaml --json=yes", "--json takes no value; got \"yes\"" },
         { "plan tiny.yaml --json --json", "--json is given twice" },
-        { "plan tiny.yaml --json --program",
-          "--program and --json both say what to print; give one" },
+        { "plan tiny.yaml --json --program", "--program and --json exclude each other; give one" },
         { "plan tiny.yaml --largest train.seq_len --smallest",
-          "--largest and --smallest ask for different things; give one" },
+          "--largest and --smallest exclude each other; give one" },
         { "plan tiny.yaml --frontier --program",
-          "--frontier and --program ask for different things; give one" },
+          "--frontier and --program exclude each other; give one" },
         { "plan tiny.yaml --largest train.seq_length",
           "\"train.seq_length\" is not a key; the nearest is train.seq_len (headroom keys lists "
           "all)" },
         { "plan tiny.yaml --largest model.dropout",
-          "model.dropout takes a number from 0 to 0.999: the largest value is asked of keys that "
-          "take a whole number" },
-        { "plan tiny.yaml --slowdown 5%", "--slowdown belongs to --smallest" },
-        { "plan tiny.yaml --svg f.svg", "--svg belongs to --frontier" },
+          "model.dropout (number from 0 to 0.999): --largest needs a key that "
+          "takes an integer" },
+        { "plan tiny.yaml --slowdown 5%", "--slowdown needs --smallest" },
+        { "plan tiny.yaml --svg f.svg", "--svg needs --frontier" },
         { "plan tiny.yaml --smallest --slowdown much",
-          "--slowdown takes per cent from 0 to 1000000, such as 10%; it was given \"much\"" },
+          "--slowdown takes a percentage from 0 to 1,000,000, such as 10%; got \"much\"" },
         { "plan tiny.yaml --smallest --slowdown nan",
-          "--slowdown takes per cent from 0 to 1000000, such as 10%; it was given \"nan\"" },
+          "--slowdown takes a percentage from 0 to 1,000,000, such as 10%; got \"nan\"" },
         { "plan tiny.yaml --frontier --svg .",
-          "--svg .: there is a directory, and a file is to be put there" },
+          "--svg .: is a directory, a file cannot be written there" },
         { "doctor please", "doctor takes no operands; \"please\" is one too many" },
         { "verify a b", "verify takes one operand; \"b\" is one too many" },
         { "plan tiny.yaml other.yaml",
           "\"other.yaml\" is not key=value; a command takes one recipe" },
         { "verify pipe", "plan file pipe is not a file" },
-        { "pack pipe", "pipe: is a device or pipe, and a file is needed" },
+        { "pack pipe", "pipe: is a device or pipe, a file is needed" },
         { "plan none.yaml", "the recipe none.yaml cannot be opened: No such file or directory" },
         { "plan .", ". is a directory; a recipe is a YAML file" },
         { "plan bad.yaml",
@@ -264,14 +297,13 @@ static void a_wrong_word_is_answered_in_one_sentence_with_exit_2(void **state)
         { "plan tiny.yaml train.bacth=4",
           "\"train.bacth\" is not a key; the nearest is train.batch (headroom keys lists all)" },
         { "plan tiny.yaml train.batch=",
-          "train.batch takes a whole number from 1 to 16777216, in sequences; it was given \"\"" },
+          "train.batch takes an integer from 1 to 16,777,216 sequences; got \"\"" },
         { "plan tiny.yaml model.n_heads=3",
           "model.n_heads 3 does not divide model.d_model 16; the nearest that does is 2" },
-        { "plan tiny.yaml --budget 0",
-          "--budget 0 is no room at all; give a size such as 700MiB, or none" },
+        { "plan tiny.yaml --budget 0", "--budget 0 is zero; give a size such as 700MiB, or none" },
         { "plan tiny.yaml --budget lots",
-          "memory.budget takes a size such as 700MiB, 733MB or plain bytes, at most "
-          "9007199254740992, or none; it was given \"lots\"" },
+          "memory.budget takes a size up to 8 PiB, such as 700MiB, 733MB or plain "
+          "bytes, or none; got \"lots\"" },
     };
     put("tiny.yaml", tiny);
     put("bad.yaml", "train:\n  bacth: 4\n");
@@ -348,6 +380,7 @@ int main(void)
         IN_A_FOLDER(alone_it_prints_a_short_help),
         IN_A_FOLDER(a_group_prints_its_commands),
         IN_A_FOLDER(manual_and_completion_have_what_every_help_lists),
+        IN_A_FOLDER(every_term_is_explained_in_one_line_in_three_places),
         IN_A_FOLDER(the_first_page_lists_every_command),
         IN_A_FOLDER(the_completion_is_good_bash),
         IN_A_FOLDER(the_completion_offers_what_a_command_takes),

@@ -138,10 +138,11 @@ static void every_answer_has_its_exit_code(void **state)
         { "encode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT,
           "wrong.txt: byte 1: not UTF-8" },
         { "count --tokenizer " CASES "/gpt2.json --jsonl lines.jsonl", HR_CORRUPT,
-          "lines.jsonl: line 2: it has no \"text\"" },
+          "lines.jsonl: line 2: \"text\" is missing" },
         { "encode --tokenizer " CASES "/ranks.tiktoken text.txt", HR_USAGE,
           "say it with --pattern" },
-        { "decode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT, "byte 0: not an id" },
+        { "decode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT,
+          "byte 0: expected a token id" },
         { "decode --tokenizer " CASES "/gpt2.json --jsonl lines.jsonl", HR_CORRUPT,
           "line 1: it has no" },
         { "count --tokenizer " CASES "/gpt2.json text.txt", HR_OK, "" },
@@ -161,7 +162,7 @@ static void every_answer_has_its_exit_code(void **state)
             fail_msg("%s: %d, %s", cases[i].words, code, err);
     }
     assert_int_equal(run("tokenize inspect " CASES "/pcre.json"), HR_OK);
-    assert_non_null(strstr(out, "pcre2: no scanner here for this pattern"));
+    assert_non_null(strstr(out, "pcre2: no built-in scanner for this pattern"));
     assert_int_equal(run("tokenize encode --bare --tokenizer " CASES "/qwen.json text.txt"), HR_OK);
     const size_t bare = strlen(out);
     assert_int_equal(run("tokenize encode --tokenizer " CASES "/qwen.json text.txt"), HR_OK);

@@ -84,7 +84,8 @@ static void a_run_from_a_folder_takes_its_tokenizer(void **state)
     assert_int_equal(system("test ! -e b/tokenizer.json"), 0);
     assert_int_equal(system("ln -s m same"), 0);
     assert_int_equal(run("train from.yaml --out same"), HR_USAGE);
-    said("train.out same is the folder of model.from, whose weights would be written over");
+    said("train.out same is the folder of model.from, whose weights would be "
+         "overwritten");
 }
 
 /* Bits a byte are those of the losses of all tokens but the first, over the bytes of these. */
@@ -147,8 +148,8 @@ static void a_choice_that_is_one_token_with_its_context_can_be_measured(void **s
     assert_null(strstr(out, "bits_per_byte"));
     put("small.json", small_tokenizer("<|other|>"));
     assert_int_equal(run("eval m --choices questions.jsonl --tokenizer small.json"), HR_CORRUPT);
-    assert_said("questions.jsonl, line 2: a choice is one token together with its context, and "
-                "nothing stands before it that could foretell it: write a longer context");
+    assert_said("questions.jsonl, line 2: context and choice are one token together, so "
+                "there is no context to score it with: write a longer context");
 }
 
 /* Ids past the bytes are U+FFFD each, where tokens are said to be bytes. */
@@ -196,7 +197,7 @@ static void an_interrupt_is_heard_while_text_becomes_ids(void **state)
     (void)state;
     train_with_a_tokenizer("<|endoftext|>");
     assert_int_equal(hr_generate(&request, &answer, &error), HR_INTERRUPTED);
-    assert_string_equal(error.message, "interrupted while the prompt became tokens");
+    assert_string_equal(error.message, "interrupted while tokenizing the prompt");
     assert_int_equal(hr_evaluate(&question, &facts, &error), HR_INTERRUPTED);
     assert_string_equal(error.message, "interrupted; no file was written");
     assert_int_equal(facts.sequences, 0);
@@ -208,7 +209,7 @@ static void what_a_tokenizer_lacks_is_said(void **state)
     train_with_a_tokenizer("<|endoftext|>");
     assert_int_equal(run("train tiny.yaml data.tokenizer=small.json data.train=text.txt --out n"),
                      HR_USAGE);
-    said("type model.vocab_size=260");
+    said("use model.vocab_size=260");
     assert_int_equal(run("train tiny.yaml data.tokenizer=none.json data.train=text.txt --out n"),
                      HR_USAGE);
     said("none.json");

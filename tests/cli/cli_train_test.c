@@ -53,7 +53,7 @@ static void without_a_folder_the_tokens_are_in_the_cache(void **state)
     assert_int_equal(system("ls cache/headroom/*.tokens >list.txt"), 0);
     assert_int_equal(WEXITSTATUS(system(command)), HR_OK);
     get("out.txt", out);
-    assert_non_null(strstr(out, "(tokenized before)"));
+    assert_non_null(strstr(out, "(cached)"));
     assert_int_equal(system("test $(ls | wc -l) = 6"), 0); /* recipe, text, three outputs, cache */
 }
 
@@ -69,28 +69,27 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
     static const struct {
         const char *words, *reason;
     } cases[] = {
-        { "data.train=none.txt --out run", "none.txt: there is no such file" },
+        { "data.train=none.txt --out run", "none.txt: no such file" },
         { "data.train=. --out run",
-          ".: is a directory, and a file is needed; with a slash behind it, it names the texts in "
-          "it" },
-        { "data.train=text.txt data.valid=none.txt --out run", "none.txt: there is no such file" },
+          ".: is a directory; add a slash to use the texts in it" },
+        { "data.train=text.txt data.valid=none.txt --out run", "none.txt: no such file" },
         { "data.train=text.txt --out text.txt",
-          "text.txt: there is a file of that name, and a directory is needed" },
+          "text.txt: is a file, a directory is needed" },
         { "data.train=text.txt --out text.txt/a/b",
-          "text.txt: there is a file of that name, and a directory is needed" },
+          "text.txt: is a file, a directory is needed" },
         { "data.train=text.txt --out taken",
-          "taken/model.safetensors: there is a directory, and a file is to be put there" },
+          "taken/model.safetensors: is a directory, a file cannot be written there" },
         { "data.train=text.txt --out run data.cache=text.txt",
-          "text.txt: there is a file of that name, and a directory is needed" },
+          "text.txt: is a file, a directory is needed" },
         { "data.train=text.txt --out run --metrics none/m.jsonl",
-          "none: there is no such directory; make it, or name another" },
+          "none: no such directory; create it, or give another" },
         { "data.train=text.txt --out run --metrics run/deep/m.jsonl",
-          "run/deep: there is no such directory; make it, or name another" },
+          "run/deep: no such directory; create it, or give another" },
         { "data.train=text.txt --out run --metrics .",
-          ".: there is a directory, and a file is to be put there" },
+          ".: is a directory, a file cannot be written there" },
         { "--out run", "no text to train on; give data.train=FILE" },
         { "data.train=text.txt",
-          "nowhere to keep the tokens of text.txt; give --out DIR or data.cache=DIR" },
+          "no directory for the tokens of text.txt; use --out DIR or data.cache=DIR" },
     };
     unsetenv("XDG_CACHE_HOME"); /* of this test's process alone */
     unsetenv("HOME");
@@ -105,8 +104,8 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
     assert_non_null(strstr(err, "the run needs at least "));
     assert_non_null(strstr(err, "the budget is 1 byte"));
     long long least = 0;
-    assert_non_null(strstr(err, "; give --budget "));
-    assert_int_equal(sscanf(strstr(err, "; give --budget "), "; give --budget %lld", &least), 1);
+    assert_non_null(strstr(err, "; use --budget "));
+    assert_int_equal(sscanf(strstr(err, "; use --budget "), "; use --budget %lld", &least), 1);
     assert_non_null(strstr(err, ", or a change that headroom plan lists\n"));
     assert_int_equal(access("run", F_OK), -1);
     assert_int_equal(access("m", F_OK), -1);
@@ -134,14 +133,14 @@ static void a_short_text_is_named_with_what_to_type(void **state)
             run("train tiny.yaml --fresh %s --out run train.seq_len=64 train.sample_tokens=%d",
                 words[i % 2], i),
             HR_CORRUPT);
-        assert_said("short.txt: has 10 tokens, and one window of train.seq_len=64 needs 65: give a "
-                    "longer text or type train.seq_len=9");
+        assert_said("short.txt: has 10 tokens, but one window of train.seq_len=64 needs 65: give "
+                                "a longer text or use train.seq_len=9");
     }
     assert_int_equal(
         run("train tiny.yaml --fresh data.train=text.txt --out run train.batch=100000"),
         HR_CORRUPT);
     assert_non_null(strstr(err, "headroom: text.txt: has "));
-    assert_non_null(strstr(err, " windows of train.seq_len=16, and one batch needs 100000: "));
+    assert_non_null(strstr(err, " windows of train.seq_len=16, but one batch needs 100000: "));
 }
 
 /* What a plan takes for legal, counting has to take: the table of words in it is the largest there
@@ -181,8 +180,8 @@ static void a_cache_without_shards_has_to_be_writable(void **state)
     const int code = run("%s --budget 1", words);
     if (root) assert_int_equal(umount("cache"), 0);
     assert_int_equal(code, HR_FAILURE);
-    assert_non_null(strstr(err, "headroom: cache: nothing can be written into this directory: "));
-    assert_non_null(strstr(err, "; let this user write there, or name another\n"));
+    assert_non_null(strstr(err, "headroom: cache: directory is not writable: "));
+    assert_non_null(strstr(err, "; change its permissions, or give another\n"));
     assert_string_equal(out, "");
     assert_int_equal(chmod("cache", 0755), 0);
     assert_int_equal(run("%s", words), HR_OK);
@@ -229,7 +228,7 @@ static void a_run_takes_what_its_cgroup_leaves(void **state)
             codes[k] = WEXITSTATUS(system(command));
             get("err.txt", err);
             if (k == 0 && codes[0] == HR_NO_FIT)
-                assert_non_null(strstr(err, " with its page tables, this machine has left "));
+                assert_non_null(strstr(err, " with page tables, this machine has "));
         }
         while (rmdir(folder) != 0 && errno == EBUSY) continue;
         if (codes[0] == 2 && codes[1] == 2) continue; /* the group has no such limit */
@@ -312,7 +311,7 @@ static void metrics_do_not_wait_for_ever(void **state)
     assert_int_equal(mkfifo("unread", 0600), 0);
     assert_int_equal(run("train tiny.yaml --fresh data.train=text.txt --out run --metrics unread"),
                      HR_USAGE);
-    assert_said("the metrics unread cannot be written: nobody reads this pipe");
+    assert_said("the metrics unread cannot be written: the pipe has no reader");
     assert_int_equal(unlink("unread"), 0);
 }
 
@@ -367,11 +366,11 @@ static void a_training_loss_that_is_no_number_ends_the_run(void **state)
     put_tiny_and_text();
     static char text[PROGRAM_TEXT_BYTES];
     assert_int_equal(run("%s", diverging), HR_DIVERGED);
-    assert_non_null(strstr(err, ": the loss is nan and the gradient's norm nan; no weights are "
+    assert_non_null(strstr(err, ": the loss is nan and the gradient norm nan; no weights are "
                                 "saved; try a lower"));
     assert_int_equal(access("run/model.safetensors", F_OK), -1);
     assert_int_equal(run("%s train.checkpoint_every=1", diverging), HR_DIVERGED);
-    assert_non_null(strstr(err, "; run keeps the weights after step "));
+    assert_non_null(strstr(err, "; run has the weights of step "));
     const int64_t bytes = read_bytes("run/model.safetensors", text);
     int64_t header = 0;
     memcpy(&header, text, sizeof header);
@@ -458,7 +457,8 @@ static void a_second_interrupt_stops_at_once(void **state)
     put_tiny_and_text();
     const int code = run_interrupted(long_run, "step 1/", true);
     assert_true(code == 128 + SIGINT || code == 128 + SIGTERM);
-    assert_string_equal(err, "\nheadroom: stopped at once; what was not saved yet is lost\n");
+    assert_string_equal(err, "\nheadroom: stopped at once; steps since the last checkpoint are "
+                             "lost\n");
     assert_nothing_is_saved();
 }
 

@@ -132,22 +132,21 @@ static void a_bad_line_ends_the_pass_or_is_counted(void **state)
     static const struct {
         const char *line, *sentence;
     } bad[] = {
-        { "{\"text\":\"a\"", "line 2: byte 11: the end, and something is missing" },
-        { "{\"text\":1}", "line 2: byte 8: the field is no text" },
-        { "not json", "line 2: byte 0: no object" },
-        { "{\"texts\":\"a\"}", "line 2: has no \"text\"; where its text is \"texts\", type "
+        { "{\"text\":\"a\"", "line 2: byte 11: unexpected end" },
+        { "{\"text\":1}", "line 2: byte 8: the field is not a string" },
+        { "not json", "line 2: byte 0: not a JSON object" },
+        { "{\"texts\":\"a\"}", "line 2: has no \"text\"; if its text is in \"texts\", set "
                                "data.text_field=texts" },
-        { "{}", "line 2: has no \"text\"; mend it, or leave such lines out with "
-                "data.bad_lines=skip" },
+        { "{}", "line 2: has no \"text\"; fix it, or skip such lines with data.bad_lines=skip" },
         { "{\"prompt\":\"a\"}", "line 2: has \"prompt\" and no \"completion\"" },
         { "{\"completion\":\"a\"}", "line 2: has \"completion\" and no \"prompt\"" },
         { "{\"text\":\"\xff\"}", "line 2: byte 9: bytes that are not UTF-8" },
         { "{\"text\":\"a long one whose end is bad, with much before it, longer than a buffer "
           "of sixty-four bytes is\\x\"}",
-          "line 2: byte 102: no such escape" },
+          "line 2: byte 102: an unknown escape" },
         { "{\"id\":\"a long one that has no text at all, and is longer than any buffer of "
           "sixty-four bytes is\"}",
-          "line 2: has no \"text\"; where its text is \"id\"" },
+          "line 2: has no \"text\"; if its text is in \"id\"" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char content[512];
@@ -235,32 +234,33 @@ static void ids_of_unknown_origin_are_refused(void **state)
     (void)state;
     put_ids("raw.bin", 0, 0, 0, 600, 2);
     hr_corpus_desc desc = describe("@raw.bin");
-    assert_refused(&desc, HR_USAGE, "type ids=u16 behind its name");
+    assert_refused(&desc, HR_USAGE, "add ids=u16 after its name");
     put_ids("a.bin", 20240520, 1, 600, 600, 2);
     desc = describe("@a.bin ids=u16");
-    assert_refused(&desc, HR_USAGE, "has a header that says what it is: leave ids=u16 away");
+    assert_refused(&desc, HR_USAGE, "has a header with its type: remove ids=u16");
     put_ids("a.bin", 20240520, 2, 600, 600, 2);
     desc = describe("@a.bin");
     assert_refused(&desc, HR_CORRUPT,
                    "its header says version 2 and 600 tokens; version 1 is read");
     put_ids("a.bin", 20240520, 1, 601, 600, 2);
-    assert_refused(&desc, HR_CORRUPT, "its header says 601 tokens, and it has 600");
+    assert_refused(&desc, HR_CORRUPT, "its header says 601 tokens, it has 600");
     put_ids("a.bin", 20240520, 1, 599, 600, 2);
-    assert_refused(&desc, HR_CORRUPT, "its header says 599 tokens, and it has more than 599");
+    assert_refused(&desc, HR_CORRUPT, "its header says 599 tokens, it has more than 599");
     put_ids("a.bin", 20240522, 1, 600, 600, 2);
-    assert_refused(&desc, HR_USAGE, "begins with no header of llm.c's");
+    assert_refused(&desc, HR_USAGE, "has no llm.c header");
     desc = describe("@raw.bin ids=u16");
     desc.vocab_size = 150;
-    assert_refused(&desc, HR_CORRUPT, "token 50 is 150, and model.vocab_size=150 needs ids below");
+    assert_refused(&desc, HR_CORRUPT,
+                   "token 50 is 150, but ids must be below model.vocab_size=150");
     put("odd.bin", "abc");
     desc = describe("@odd.bin ids=u16");
-    assert_refused(&desc, HR_CORRUPT, "ends with a part of an id of 2 bytes");
+    assert_refused(&desc, HR_CORRUPT, "ends with an incomplete id of 2 bytes");
     put("a.txt", "text");
     desc = describe("@raw.bin ids=u16; @a.txt");
-    assert_refused(&desc, HR_USAGE, "holds token ids and ");
+    assert_refused(&desc, HR_USAGE, "has token ids and ");
     desc = describe("@raw.bin ids=u16");
     desc.valid = "1%";
-    assert_refused(&desc, HR_USAGE, "documents of text can be held out");
+    assert_refused(&desc, HR_USAGE, "a percentage needs text");
 }
 
 /* ---- held out */

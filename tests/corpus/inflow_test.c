@@ -166,9 +166,9 @@ static void a_stream_cut_short_anywhere_is_refused(void **state)
 {
     (void)state;
     assert_cut_is_refused(HR_FILE_GZIP, gzip(content, 3000, packed, 6),
-                          "in the middle of its gzip stream");
+                          "in the middle of its gzip data");
     assert_cut_is_refused(HR_FILE_ZSTD, zstd(content, 3000, packed, 0),
-                          "in the middle of its zstd stream");
+                          "in the middle of its zstd data");
 }
 
 /* A bit may be one of a name or a time that nothing depends on; then all comes out as it was. */
@@ -205,13 +205,13 @@ static void what_is_not_packed_is_refused(void **state)
 {
     (void)state;
     memcpy(packed, content, 5000);
-    assert_refused(HR_FILE_GZIP, 5000, "its gzip stream is damaged near byte");
-    assert_refused(HR_FILE_ZSTD, 5000, "its zstd stream is damaged near byte");
+    assert_refused(HR_FILE_GZIP, 5000, "damaged gzip data near byte");
+    assert_refused(HR_FILE_ZSTD, 5000, "damaged zstd data near byte");
     const int64_t bytes = gzip(content, 100, packed, 6);
     memcpy(packed + bytes, "\0\0more", 6);
-    assert_refused(HR_FILE_GZIP, bytes + 6, "something else comes behind it");
+    assert_refused(HR_FILE_GZIP, bytes + 6, "other data follows it");
     memcpy(packed + bytes, "more", 4);
-    assert_refused(HR_FILE_GZIP, bytes + 4, "its gzip stream is damaged near byte");
+    assert_refused(HR_FILE_GZIP, bytes + 4, "damaged gzip data near byte");
 }
 
 static void the_largest_window_is_read_and_a_larger_one_refused_by_name(void **state)

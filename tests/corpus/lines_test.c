@@ -154,32 +154,32 @@ static void a_zero_byte_is_a_letter_where_it_is_escaped(void **state)
     assert_int_equal(f.bytes[0], 3);
     assert_memory_equal(f.text[0], "a\0b", 3);
     assert_false(read_in_parts("{\"text\":\"a\0b\"}", 14, MOST, false, &f));
-    assert_string_equal(f.problem, "a control character in a text");
+    assert_string_equal(f.problem, "a control character in a string");
 }
 
 static void what_is_no_object_with_texts_is_refused(void **state)
 {
     (void)state;
     assert_bad("", "nothing");
-    assert_bad("[]", "no object");
-    assert_bad("{\"text\":\"a\"} {}", "more behind the object");
-    assert_bad("{\"text\":\"a\"", "the end, and something is missing");
-    assert_bad("{\"text\":\"a", "the end, and something is missing");
-    assert_bad("{\"text\":1}", "the field is no text");
-    assert_bad("{\"text\":null}", "the field is no text");
-    assert_bad("{\"text\":\"a\",\"text\":\"b\"}", "a field that is there twice");
-    assert_bad("{\"text\" \"a\"}", "no colon behind a key");
-    assert_bad("{text:\"a\"}", "no key in quotes");
-    assert_bad("{\"a\":1,}", "no key in quotes");
+    assert_bad("[]", "not a JSON object");
+    assert_bad("{\"text\":\"a\"} {}", "more text after the object");
+    assert_bad("{\"text\":\"a\"", "unexpected end");
+    assert_bad("{\"text\":\"a", "unexpected end");
+    assert_bad("{\"text\":1}", "the field is not a string");
+    assert_bad("{\"text\":null}", "the field is not a string");
+    assert_bad("{\"text\":\"a\",\"text\":\"b\"}", "a field occurs twice");
+    assert_bad("{\"text\" \"a\"}", "no colon after a key");
+    assert_bad("{text:\"a\"}", "no quoted key");
+    assert_bad("{\"a\":1,}", "no quoted key");
     assert_bad("{\"a\":[1,]}", "no value");
     assert_bad("{\"a\":tru}", "no value");
     assert_bad("{\"a\":01}", "neither a comma nor the closing bracket");
-    assert_bad("{\"a\":1.}", "a number that is none");
+    assert_bad("{\"a\":1.}", "an invalid number");
     assert_bad("{\"a\":[1}", "neither a comma nor the closing bracket");
-    assert_bad("{\"text\":\"\\x\"}", "no such escape, or half a pair");
-    assert_bad("{\"text\":\"\\ud834\"}", "no such escape, or half a pair");
-    assert_bad("{\"text\":\"\\udd1e\"}", "no such escape, or half a pair");
-    assert_bad("{\"text\":\"\x01\"}", "a control character in a text");
+    assert_bad("{\"text\":\"\\x\"}", "an unknown escape, or half a surrogate pair");
+    assert_bad("{\"text\":\"\\ud834\"}", "an unknown escape, or half a surrogate pair");
+    assert_bad("{\"text\":\"\\udd1e\"}", "an unknown escape, or half a surrogate pair");
+    assert_bad("{\"text\":\"\x01\"}", "a control character in a string");
     assert_bad("{\"text\":\"\xed\xa0\x80\"}", "bytes that are not UTF-8");
     assert_bad("{\"text\":\"\xc3\"}", "bytes that are not UTF-8");
     assert_bad("{\"text\":\"\xe2\x82", "bytes that are not UTF-8");

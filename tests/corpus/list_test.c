@@ -152,8 +152,8 @@ static void links_are_followed_and_one_that_leads_back_is_refused(void **state)
     assert_int_equal(symlink("nowhere", hr_folder_path(&folder, "b/gone.txt")), 0);
     assert_listed("b/", "b/link.txt b/other/er/y2.txt b/other/y.txt.zst b/x.txt ");
     assert_int_equal(symlink("..", hr_folder_path(&folder, "a/deep/back")), 0);
-    assert_refused("a/", "a/deep/back: is a link that leads back to a folder that it lies in");
-    assert_refused("**/*.txt", "/back: is a link that leads back to a folder that it lies in");
+    assert_refused("a/", "a/deep/back: is a link to one of its parent folders");
+    assert_refused("**/*.txt", "/back: is a link to one of its parent folders");
     assert_listed("a/*.txt", "a/x.txt ");
 }
 
@@ -164,19 +164,19 @@ static void what_names_nothing_is_refused(void **state)
     make("b/data.parquet");
     make_folder("tables");
     make("tables/data.parquet");
-    assert_refused("none.txt", "none.txt: there is no such file");
+    assert_refused("none.txt", "none.txt: no such file");
     assert_refused("*.nothing", "*.nothing: no file is named so");
     assert_refused("none/*.txt", "none/: there is no such folder");
     assert_refused("2.txt/", "2.txt/: is a file, and named like a folder");
     assert_refused("empty/", "empty/: has no .txt, .jsonl, .ndjson or .json, plain, .gz or .zst");
-    assert_refused("a", "is a directory, and a file is needed; with a slash behind it");
+    assert_refused("a", "is a directory; add a slash");
     assert_refused("b/data.parquet", "to_json(sys.argv[2], orient='records', lines=True)");
     assert_refused("b/*", "is a table of columns, which is not read");
     assert_refused("tables/", "is a table of columns, which is not read");
     assert_listed("b/", "b/x.txt ");
-    assert_refused("**/**/x", "** may stand in a pattern once");
+    assert_refused("**/**/x", "** may occur once in a pattern");
     assert_int_equal(mkfifo(hr_folder_path(&folder, "pipe.txt"), 0666), 0);
-    assert_refused("pipe.txt", "is a device or pipe, and a file is needed");
+    assert_refused("pipe.txt", "is a device or pipe, a file is needed");
     assert_listed("*.txt", "10.txt 2.txt ");
 }
 
@@ -236,7 +236,7 @@ static void more_files_than_there_is_room_for_are_refused(void **state)
             hr_folder_write(file, "x", 1);
         }
     }
-    assert_refused("many/", "many/: names more than 65536 files, 8192 folders or 4194304 bytes");
+    assert_refused("many/", "many/: more than 65536 files, 8192 folders or 4194304 bytes");
 }
 
 int main(void)

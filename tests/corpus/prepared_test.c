@@ -255,7 +255,7 @@ static void a_corpus_without_text_is_refused(void **state)
     put("c.jsonl", "\n\n{\"text\":\"\"}\n");
     recipe r = { "@*.txt", "", HR_TOKENIZER_BYTES, 256, -1, false };
     hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
-                           "is empty: type data.train=FILE of one that has text");
+                           "is empty: use data.train=FILE with a file that has text");
     r.train = "@*.jsonl";
     hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, ": has no document with text");
     assert_int_equal(hr_folder_count(&cache, ".partial"), 0);

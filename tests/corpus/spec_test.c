@@ -70,16 +70,16 @@ static void what_says_nothing_is_refused(void **state)
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
         char text[64];
         snprintf(text, sizeof text, "a.txt weight=%s; b.txt weight=1", weights[i]);
-        assert_refused(text, "a weight is a number above 0, at most 1e9");
+        assert_refused(text, "a weight is a number above 0 and at most 1e9");
     }
-    assert_refused("a weight=1; b", "1 of 2 parts have a weight, and b has none");
-    assert_refused("a.bin ids=u8", "ids without a header are u16 or u32");
-    assert_refused("a;;b", "a part between semicolons names no file");
-    assert_refused(";a", "a part between semicolons names no file");
+    assert_refused("a weight=1; b", "1 of 2 parts have a weight, b has none");
+    assert_refused("a.bin ids=u8", "ids takes u16 or u32");
+    assert_refused("a;;b", "a part between semicolons is empty");
+    assert_refused(";a", "a part between semicolons is empty");
     assert_refused("a;b;c;d;e;f;g;h;i;j;k;l;m;n;o;p;q", "has more than 16 parts");
-    assert_refused("0%", "a share lies between 0% and 100%");
-    assert_refused("100%", "a share lies between");
-    assert_refused("-3%", "a share lies between");
+    assert_refused("0%", "a percentage lies between 0% and 100%");
+    assert_refused("100%", "a percentage lies between");
+    assert_refused("-3%", "a percentage lies between");
 }
 
 static void assert_shares(const char *text, int64_t block, const int64_t *shares)
@@ -115,7 +115,7 @@ static void weights_are_shares_of_the_smallest_block_that_has_them_exactly(void 
     int64_t shares[HR_SPEC_PARTS_MAX], block;
     assert_int_equal(hr_spec_read(&spec, "data.train", "a weight=1e9; b weight=1", &err), HR_OK);
     assert_int_equal(hr_spec_shares(&spec, shares, &block, &err), HR_USAGE);
-    assert_non_null(strstr(err.message, "weight 1 of b is less than one row of 65536 in all"));
+    assert_non_null(strstr(err.message, "weight 1 of b is less than one row of all 65536"));
 }
 
 static void a_name_says_what_a_file_is(void **state)

@@ -39,8 +39,8 @@ static void what_cannot_be_is_refused(void **state)
     put_one("huge", "I64", "[1,8]", "input_ids", INT64_C(1) << 32, 64);
     put_one("below", "I64", "[1,8]", "input_ids", -1, 64);
     refused("eval model --tokens long --logits-out o", HR_USAGE,
-            "long has sequences of 65 tokens, the model 64 positions");
-    refused("eval model --tokens floats", HR_CORRUPT, "input_ids is of type F32");
+            "long has sequences of 65 tokens, the model has 64 positions");
+    refused("eval model --tokens floats", HR_CORRUPT, "input_ids has dtype F32");
     refused("eval model --tokens flat", HR_CORRUPT, "input_ids has shape [8]");
     refused("eval model --tokens empty", HR_CORRUPT, "input_ids has shape [0, 8]");
     refused("eval model --tokens other", HR_CORRUPT, "other: has no tensor input_ids");
@@ -53,50 +53,49 @@ static void what_cannot_be_is_refused(void **state)
     refused("eval model --file text.txt --context 65", HR_USAGE,
             "--context 65 is more than the model's 64 positions");
     refused("eval model --file text.txt --context 8 --stride 9", HR_USAGE,
-            "--stride 9 would leave out tokens between windows of 8");
-    refused("eval model --file text.txt --stride 0", HR_USAGE, "--stride 0");
+            "--stride 9 is larger than the window of 8 tokens: tokens would be skipped");
+    refused("eval model --file text.txt --stride 0", HR_USAGE, "--stride takes at least 1");
     refused("eval model --file text.txt --logits-out o", HR_USAGE, "--logits-out needs --tokens");
     refused("eval model --tokens large --logits-out large", HR_USAGE,
-            "--logits-out large is the file large, which is read");
+            "--logits-out large is the file large, which is an input");
     refused("eval model --tokens large --logits-out ./large", HR_USAGE, "is the file large, which");
     refused("eval model --tokens large --per-token large", HR_USAGE, "--per-token large is the f");
     refused("eval model --file text.txt --per-token text.txt", HR_USAGE, "is the file text.txt");
     refused("eval model --tokens large --logits-out model/model.safetensors", HR_USAGE,
-            "is the file model/model.safetensors, which is read; give another place");
+            "is the file model/model.safetensors, which is an input; give another path");
     refused("eval model --file text.txt --tokens long", HR_USAGE, "give one of --tokens");
     refused("eval model", HR_USAGE, "give one of --tokens");
-    refused("eval model --file text.txt --kernels mmx", HR_USAGE,
-            "--kernels: mmx is not on this machine");
+    refused("eval model --file text.txt --kernels mmx", HR_USAGE, "--kernels: this CPU has no mmx");
     refused("eval model --file text.txt --threads 257", HR_USAGE,
-            "--threads takes a whole number from 0 to 256");
-    refused("eval model --file text.txt --threads 999999999999", HR_USAGE, "given 999999999999");
+            "--threads takes an integer from 0 to 256");
+    refused("eval model --file text.txt --threads 999999999999", HR_USAGE, "got 999999999999");
     refused("eval nothing --file text.txt", HR_USAGE, "nothing");
-    refused("eval '' --file text.txt", HR_USAGE, "the name of the model's folder is empty");
+    refused("eval '' --file text.txt", HR_USAGE, "the path of the model is empty; give a folder");
     assert_int_equal(system("truncate -s 4G far.txt"), 0);
     refused("eval rotary --file far.txt --context 4000000000", HR_USAGE,
-            "are the most that can be planned; give a smaller --context");
+            "can be planned; give a smaller --context");
     put("one.txt", "a");
     refused("eval model --file one.txt", HR_USAGE, "one.txt has 1 byte");
     static const struct {
         const char *text, *sentence;
     } lines[] = {
-        { "\n\n", "q has no question" },
+        { "\n\n", "q has no questions" },
         { "{}\n", "q, line 1: there is no context" },
-        { "\n[1]\n", "q, line 2: it is no JSON object" },
-        { "{'context': 3}", "line 1: the context is no string" },
+        { "\n[1]\n", "q, line 2: not a JSON object" },
+        { "{'context': 3}", "line 1: the context is not a string" },
         { "{'context': '\xff'}", "line 1: bytes that are not UTF-8" },
-        { "{'context': '\\ud800'}", "line 1: no such escape" },
-        { "{'context': '\\u0000'}", "line 1: no such escape" },
-        { "{'context': 'a\tb'}", "line 1: a control character in a text" },
+        { "{'context': '\\ud800'}", "line 1: an unknown escape" },
+        { "{'context': '\\u0000'}", "line 1: an unknown escape" },
+        { "{'context': 'a\tb'}", "line 1: a control character in a string" },
         { "{'answer': tru}", "line 1: no value" },
-        { "{'context': 'a', 'context': 'b'}", "line 1: the context is there twice" },
-        { "{'choices': [], 'choices': ['a', 'c']}", "line 1: choices are there twice" },
-        { "{'answer': 0, 'answer': 0}", "line 1: the answer is there twice" },
-        { "{'context': 'a', 'choices': 'b'}", "line 1: choices are no array" },
-        { "{'context': 'a', 'choices': ['b', 2]}", "line 1: a choice is no string" },
+        { "{'context': 'a', 'context': 'b'}", "line 1: the context occurs twice" },
+        { "{'choices': [], 'choices': ['a', 'c']}", "line 1: choices occurs twice" },
+        { "{'answer': 0, 'answer': 0}", "line 1: the answer occurs twice" },
+        { "{'context': 'a', 'choices': 'b'}", "line 1: choices is not an array" },
+        { "{'context': 'a', 'choices': ['b', 2]}", "line 1: a choice is not a string" },
         { "{'context': 'a', 'choices': ['b', '']}", "line 1: a choice is empty" },
-        { "{'context': 'a', 'choices': ['b'], 'answer': 0}", "there are no two choices" },
-        { "{'context': 'a', 'choices': ['b', 'c']}", "the answer is not the number" },
+        { "{'context': 'a', 'choices': ['b'], 'answer': 0}", "fewer than two choices" },
+        { "{'context': 'a', 'choices': ['b', 'c']}", "the answer is not the index of a choice" },
         { "{'context': 'a', 'choices': ['b', 'c'], 'answer': 2}", "the answer is not" },
         { "{'context': 'a', 'choices': ['b', 'c'], 'answer': -1}", "the answer is not" },
         { "{'context': 'a', 'choices': ['b', 'c'], 'answer': 'b'}", "the answer is not" },
@@ -104,7 +103,7 @@ static void what_cannot_be_is_refused(void **state)
         { "{'context': 'a', 'choices': ['b', 'c", "q, line 1: " },
         { "{'context': '0123456789012345678901234567890123456789012345678901234567890123', "
           "'choices': ['b', 'cd'], 'answer': 0}",
-          "q has sequences of 65 tokens, the model 64 positions" },
+          "q has sequences of 65 tokens and the model has 64 positions" },
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         char text[256];
@@ -121,10 +120,10 @@ static void what_cannot_be_is_refused(void **state)
     /* Numbers that are none, of logits and of weights. */
     const char *weights = "model/model.safetensors", *norm = "transformer.ln_f.weight";
     oracle_spoil(weights, norm, 3e38f, 16);
-    refused("eval model --file text.txt", HR_DIVERGED, "are not finite");
+    refused("eval model --file text.txt", HR_DIVERGED, "are NaN or Inf");
     oracle_spoil(weights, norm, NAN, 1);
     refused("eval model --file text.txt", HR_CORRUPT,
-            "model: tensor transformer.ln_f.weight has elements that are not finite");
+            "model: tensor transformer.ln_f.weight has NaN or Inf values");
     /* A file that was there stays as it is when a run is refused. */
     put("o", "kept");
     refused("eval model --tokens large --logits-out o", HR_CORRUPT, "256");
@@ -138,18 +137,18 @@ static void nothing_of_the_model_is_written_over(void **state)
 {
     (void)state;
     static const char *const outputs[][2] = {
-        { "shards/model-00001-of-00002.safetensors", "which is read" },
-        { "shards/../shards/model-00002-of-00002.safetensors", "which is read" },
-        { "shards/model.safetensors.index.json", "which is read" },
-        { "shards/tokenizer.json", "which is read" },
-        { "shards/notes", "which the model may have" },
-        { "shards/model.safetensors", "would be taken for a part of the model in shards" },
-        { "shards/config.json", "which is read" },
-        { "./shards/vocab.json", "would be taken for a part" },
-        { "shards/merges.txt", "would be taken for a part" },
-        { "beside", "which is read" },
-        { "other/tokenizer.json", "is the file other/tokenizer.json, which is read" },
-        { "pair/merges.txt", "is the file pair/merges.txt, which is read" },
+        { "shards/model-00001-of-00002.safetensors", "which is an input" },
+        { "shards/../shards/model-00002-of-00002.safetensors", "which is an input" },
+        { "shards/model.safetensors.index.json", "which is an input" },
+        { "shards/tokenizer.json", "which is an input" },
+        { "shards/notes", "which may belong to the model" },
+        { "shards/model.safetensors", "would become part of the model in shards" },
+        { "shards/config.json", "which is an input" },
+        { "./shards/vocab.json", "would become part" },
+        { "shards/merges.txt", "would become part" },
+        { "beside", "which is an input" },
+        { "other/tokenizer.json", "is the file other/tokenizer.json, which is an input" },
+        { "pair/merges.txt", "is the file pair/merges.txt, which is an input" },
     };
     put_model("llama", 0, "model.d_model=64 model.d_ff=256");
     put_tokens("ids", 1, 8, 256, true);

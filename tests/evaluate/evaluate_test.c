@@ -134,19 +134,19 @@ static void cuts_change_no_bit(void **state)
     put_tokens("narrow", 3, 2000, 256, false);
     for (int32_t bf16 = 0; bf16 < 2; bf16++) {
         const char *format = bf16 ? "bf16" : "fp32";
-        json_t *facts = evaluated("model --tokens ids --logits-out whole --format %s --threads 1",
+        json_t *facts = evaluated("model --tokens ids --logits-out whole --dtype %s --threads 1",
                                   format);
         const int64_t most = (int64_t)number(facts, "process_bytes_planned");
         assert_int_equal(number(facts, "at_a_time"), 2);
         assert_int_equal(number(facts, "chunk"), 1024);
         json_decref(facts);
-        assert_int_equal(run("eval model --tokens narrow --logits-out part --format %s", format),
+        assert_int_equal(run("eval model --tokens narrow --logits-out part --dtype %s", format),
                          HR_OK);
         same_bytes("part", "whole");
         double one = 0, chunk = 0, tile = 0, loss = 0;
         int32_t fits = 0;
         for (int64_t budget = most;; budget -= 3 << 20) {
-            if (run("eval model --tokens ids --logits-out part --format %s --threads 2 --budget "
+            if (run("eval model --tokens ids --logits-out part --dtype %s --threads 2 --budget "
                     "%lld --json",
                     format, (long long)budget) != HR_OK)
                 break;
@@ -157,7 +157,7 @@ static void cuts_change_no_bit(void **state)
             tile = number(facts, "mlp_tile");
             json_decref(facts);
             same_bytes("part", "whole");
-            facts = evaluated("model --tokens ids --format %s --budget %lld", format,
+            facts = evaluated("model --tokens ids --dtype %s --budget %lld", format,
                               (long long)budget);
             if (fits++) assert_true(loss == number(facts, "loss_sum"));
             loss = number(facts, "loss_sum");
@@ -238,9 +238,9 @@ static void windows_hold_every_byte_once(void **state)
         assert_string_equal(line, "");
     }
     assert_int_equal(run("eval model --file text.txt --context 32 --stride 8"), HR_OK);
-    assert_non_null(strstr(out, "windows of 32, each 8 behind the one before\n"));
+    assert_non_null(strstr(out, "windows of 32 tokens, stride 8\n"));
     assert_int_equal(run("eval model --file text.txt"), HR_OK);
-    assert_non_null(strstr(out, "windows of 64, disjoint\n"));
+    assert_non_null(strstr(out, "windows of 64 tokens, no overlap\n"));
 }
 
 /* The loss of a text is what the run that made the model said of it at its end. */
@@ -259,7 +259,7 @@ static void every_family_says_what_its_run_said(void **state)
         config.model.family = k / 2;
         const char *family = hr_family_of(&config)->name, *format = k % 2 ? "bf16" : "fp32";
         if (run("train tiny.yaml data.train=text.txt data.valid=valid.txt train.out=%s%s "
-                "model.family=%s train.format=%s train.optimizer.lr=0.01 train.sample_tokens=0 "
+                "model.family=%s train.dtype=%s train.optimizer.lr=0.01 train.sample_tokens=0 "
                 "--metrics metrics",
                 family, format, family, format) != HR_OK)
             fail_msg("%s: %s", family, err);
@@ -267,7 +267,7 @@ static void every_family_says_what_its_run_said(void **state)
         const char *said = strstr(text, "\"valid_loss\":");
         assert_non_null(said);
         const double valid = strtod(strchr(said, ':') + 1, NULL);
-        json_t *facts = evaluated("%s%s --file valid.txt --context 16 --format %s", family, format,
+        json_t *facts = evaluated("%s%s --file valid.txt --context 16 --dtype %s", family, format,
                                   format);
         const double loss = number(facts, "loss");
         json_decref(facts);
@@ -359,8 +359,8 @@ static void weights_in_bf16_are_as_small_as_those_of_an_answer(void **state)
                 "train.sample_tokens=0",
                 name, name) != HR_OK)
             fail_msg("%s: %s", name, err);
-        json_t *asked = evaluated("%s --tokens ids --format bf16", name);
-        assert_int_equal(run("generate %s --prompt-ids 1 --print-ids --max-tokens 2 --format bf16 "
+        json_t *asked = evaluated("%s --tokens ids --dtype bf16", name);
+        assert_int_equal(run("generate %s --prompt-ids 1 --print-ids --max-tokens 2 --dtype bf16 "
                              "--json",
                              name),
                          HR_OK);
@@ -375,7 +375,7 @@ static void weights_in_bf16_are_as_small_as_those_of_an_answer(void **state)
 static void the_seal_holds(void **state)
 {
     (void)state;
-    static const char *const what[] = { "--tokens ids --logits-out o --format bf16",
+    static const char *const what[] = { "--tokens ids --logits-out o --dtype bf16",
                                         "--tokens ids --per-token p", "--file text.txt",
                                         "--choices q" };
     const char *trap = hr_test_require_trap();

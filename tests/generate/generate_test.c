@@ -112,7 +112,7 @@ static const child_outcome *trained_for(int32_t family, int32_t format, int64_t 
     const uint32_t traits = hr_family_of(&config)->traits;
     if (traits & HR_READS_GROUPS) config.model.n_kv_heads = 1;
     if (family == HR_FAMILY_MISTRAL) config.model.attention.sliding_window = 19;
-    config.train.format = format;
+    config.train.dtype = format;
     config.train.batch = 4;
     config.train.seq_len = T;
     config.train.steps = 40;
@@ -155,7 +155,7 @@ static void the_cache_changes_no_token(void **state)
         for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
             char arguments[300];
             snprintf(arguments, sizeof arguments,
-                     "out --file prompt --print-ids --temperature 0 --max-tokens %d --format %s %s",
+                     "out --file prompt --print-ids --temperature 0 --max-tokens %d --dtype %s %s",
                      SAMPLE, k % 2 ? "bf16" : "fp32", cuts[c]);
             json_t *answer = answer_of(arguments);
             ids_are(answer, want);
@@ -252,38 +252,40 @@ static void what_cannot_be_is_told_in_one_sentence(void **state)
         { "missing --prompt x", "missing", HR_USAGE },
         { "out", "give one of --prompt", HR_USAGE },
         { "out --prompt x --prompt-ids 1", "give one of --prompt", HR_USAGE },
-        { "out --prompt ''", "the prompt is empty", HR_USAGE },
+        { "out --prompt ''", "the prompt is empty; at least one token is needed", HR_USAGE },
         { "out --file nothing", "nothing", HR_USAGE },
-        { "out --prompt-ids 1,,2", "whole numbers with commas", HR_USAGE },
+        { "out --prompt-ids 1,,2",
+          "--prompt-ids takes integers separated by commas, such as 29,1,11", HR_USAGE },
         { "out --prompt-ids 1,256", "token 2 of the prompt is 256; the model has ids 0 to 255",
           HR_USAGE },
-        { "out --prompt x --max-tokens 0", "one token at least", HR_USAGE },
-        { "out --prompt x --max-tokens -3", "not a whole number", HR_USAGE },
+        { "out --prompt x --max-tokens 0", "at least 1 is needed", HR_USAGE },
+        { "out --prompt x --max-tokens -3", "not a non-negative integer", HR_USAGE },
         { "out --prompt x --temperature warm", "not a number", HR_USAGE },
         { "out --prompt x --top-p 1.5", "--top-p 1.5", HR_USAGE },
         { "out --prompt x --top-p 1.0000001", "--top-p 1.0000001 is not above 0 and at most 1",
           HR_USAGE },
         { "out --prompt x --repetition-penalty 1e-39",
           "--repetition-penalty 1e-39 is not from 0.01 to 100", HR_USAGE },
-        { "'' --prompt x", "the name of the model's folder is empty", HR_USAGE },
-        { "out --prompt x --max-tokens 1e12", "more than 1073741823 tokens is too long", HR_USAGE },
-        { "out --prompt x --stop a --stop \"$(printf '\\200')\"",
-          "--stop takes text in UTF-8; what it is given as number 2 is none", HR_USAGE },
-        { "out --prompt x --stop \"$(printf '\\342\\202')\"", "number 1 is none", HR_USAGE },
-        { "out --prompt x --format fp8", "none of fp32, bf16", HR_USAGE },
+        { "'' --prompt x", "the path of the model is empty; give a folder", HR_USAGE },
+        { "out --prompt x --max-tokens 1e12", "the limit is 1073741823", HR_USAGE },
+        { "out --prompt x --stop a --stop \"$(printf '\\200')\"", "--stop number 2 is not UTF-8",
+          HR_USAGE },
+        { "out --prompt x --stop \"$(printf '\\342\\202')\"", "--stop number 1 is not UTF-8",
+          HR_USAGE },
+        { "out --prompt x --dtype fp8", "--dtype takes fp32 or bf16", HR_USAGE },
         { "out --prompt x --stop ''", "--stop takes", HR_USAGE },
         { "out --prompt x --stop a --stop ''", "--stop takes", HR_USAGE },
         { "out --prompt x --seed 1 --seed 2", "--seed is given twice", HR_USAGE },
-        { "out --prompt x --kernels mmx", "--kernels: mmx is not on this machine", HR_USAGE },
+        { "out --prompt x --kernels mmx", "--kernels: this CPU has no mmx", HR_USAGE },
         { "out --prompt x --threads 5000", "from 0 to 256", HR_USAGE },
-        { "out --prompt x --threads 999999999999", "it was given 999999999999", HR_USAGE },
-        { "out --prompt x --threads 257", "it was given 257", HR_USAGE },
+        { "out --prompt x --threads 999999999999", "got 999999999999", HR_USAGE },
+        { "out --prompt x --threads 257", "got 257", HR_USAGE },
         { "out --prompt x --budget 1", "need at least", HR_NO_FIT },
     };
     char many[300] = "out --prompt x";
     for (int32_t i = 0; i <= HR_STOPS_MAX; i++) strcat(many, " --stop x");
     assert_int_equal(run(many), HR_USAGE);
-    assert_non_null(strstr(said, "--stop may be given 16 times, and is once more\n"));
+    assert_non_null(strstr(said, "--stop may be given at most 16 times\n"));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int code = run(cases[i].arguments);
         const char *end = strchr(said, '\n');
@@ -305,15 +307,15 @@ static void positions_end_where_the_model_is_known_for(void **state)
         memset(prompt, 'a', T);
         snprintf(arguments, sizeof arguments, "out --prompt %s", prompt);
         assert_int_equal(run(arguments), HR_USAGE);
-        assert_non_null(strstr(said, "the prompt has 64 tokens, the model 64 positions"));
-        assert_true((strstr(said, "a larger max_position_embeddings") != NULL) == (i > 0));
+        assert_non_null(strstr(said, "the prompt has 64 tokens and the model 64 positions"));
+        assert_true((strstr(said, "increase max_position_embeddings") != NULL) == (i > 0));
         snprintf(arguments, sizeof arguments, "out --prompt %s --max-tokens 9", prompt + 4);
         json_t *cut = answer_of(arguments);
         assert_string_equal(json_string_value(json_object_get(cut, "end")), "positions");
         assert_int_equal(json_integer_value(json_object_get(cut, "tokens")), 4);
         json_decref(cut);
         assert_int_equal(run(arguments), HR_OK);
-        assert_non_null(strstr(said, "the answer was cut: the model has 64 positions"));
+        assert_non_null(strstr(said, "generation stopped at the 64 positions of the model"));
         drop_model();
     }
 }
@@ -343,12 +345,12 @@ static void what_is_not_finite_is_told_and_not_drawn(void **state)
     snprintf(weights, sizeof weights, "%s/out/model.safetensors", folder.path);
     oracle_spoil(weights, "lm_head.weight", 3e38f, 256 * 32);
     assert_int_equal(run("out --prompt x --temperature 0"), HR_DIVERGED);
-    assert_non_null(strstr(said, "headroom: out: the logits for token 2 are not finite\n"));
-    assert_int_equal(run("out --prompt x --format bf16 --json"), HR_DIVERGED);
-    assert_non_null(strstr(said, "token 2 are not finite\n"));
+    assert_non_null(strstr(said, "headroom: out: the logits of token 2 are NaN or Inf\n"));
+    assert_int_equal(run("out --prompt x --dtype bf16 --json"), HR_DIVERGED);
+    assert_non_null(strstr(said, "token 2 are NaN or Inf\n"));
     oracle_spoil(weights, "lm_head.weight", NAN, 1);
     assert_int_equal(run("out --prompt x"), HR_CORRUPT);
-    assert_non_null(strstr(said, "out: tensor lm_head.weight has elements that are not finite\n"));
+    assert_non_null(strstr(said, "out: tensor lm_head.weight has NaN or Inf values\n"));
     drop_model();
 }
 
@@ -414,14 +416,14 @@ static void a_signal_ends_it_with_its_code(void **state)
         assert_int_equal(read(out, said, 1), 1);
         assert_int_equal(kill(child, signals[i]), 0);
         assert_int_equal(end(child, in, out), 128 + signals[i]);
-        assert_non_null(strstr(said_beside(), "headroom: interrupted; the answer ends after "));
+        assert_non_null(strstr(said_beside(), "headroom: interrupted after "));
 
         child = begin("out --file -", &in, &out);
         assert_int_equal(write(in, "the red", 7), 7);
         while (left) assert_int_equal(ioctl(in, FIONREAD, &left), 0);
         assert_int_equal(kill(child, signals[i]), 0);
         assert_int_equal(end(child, in, out), 128 + signals[i]);
-        assert_string_equal(said_beside(), "headroom: interrupted: no prompt came\n");
+        assert_string_equal(said_beside(), "headroom: interrupted while waiting for the prompt\n");
     }
     alarm(0);
 }
@@ -466,17 +468,18 @@ static void a_text_too_long_to_plan_is_told_in_tokens(void **state)
     long long asked, most;
     trained(HR_FAMILY_WIDE, 0);
     assert_int_equal(run("out --prompt xy --max-tokens 1000000000"), HR_USAGE);
-    assert_int_equal(sscanf(said,
-                            "headroom: a text of %lld tokens is too long: prompt and answer may "
-                            "have %lld together; give --max-tokens ",
-                            &asked, &most),
-                     2);
+    assert_int_equal(
+        sscanf(said,
+               "headroom: %lld tokens are too many: prompt and answer may have %lld tokens "
+               "together; use --max-tokens ",
+               &asked, &most),
+        2);
     assert_int_equal(asked, 1000000002);
     assert_null(strstr(said, "train."));
     char arguments[100];
     snprintf(arguments, sizeof arguments, "out --prompt xy --max-tokens %lld", most - 1);
     assert_int_equal(run(arguments), HR_USAGE);
-    assert_non_null(strstr(said, "is too long"));
+    assert_non_null(strstr(said, "are too many"));
     snprintf(arguments, sizeof arguments, "out --prompt xy --max-tokens %lld --budget 1MiB",
              most - 2);
     assert_int_equal(run(arguments), HR_NO_FIT);
@@ -492,9 +495,9 @@ static void standard_input_is_a_prompt(void **state)
     assert_true(json_equal(json_object_get(given, "text"), json_object_get(piped, "text")));
     assert_int_equal(json_integer_value(json_object_get(piped, "prompt_tokens")), 11);
     assert_int_equal(run("out --file - </dev/null"), HR_USAGE);
-    assert_non_null(strstr(said, "the prompt is empty"));
+    assert_non_null(strstr(said, "the prompt is empty; at least one token is needed"));
     assert_int_equal(run("out --file - </dev/zero"), HR_USAGE);
-    assert_non_null(strstr(said, "standard input has 1 MiB or more; give --file"));
+    assert_non_null(strstr(said, "standard input has 1 MiB or more; use --file"));
     assert_int_equal(run("out --file - <."), HR_USAGE);
     assert_non_null(strstr(said, "standard input: Is a directory"));
     json_decref(given);

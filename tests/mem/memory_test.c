@@ -123,7 +123,7 @@ static void a_run_above_the_memory_that_is_left_is_refused(void **state)
     (void)state;
     assert_int_equal(in_child(arena_too_large), HR_NO_FIT);
     assert_non_null(strstr(said->message, "run: needs "));
-    assert_non_null(strstr(said->message, "; make room there, or lower memory.budget"));
+    assert_non_null(strstr(said->message, "; free some memory, or lower memory.budget"));
 }
 
 static hr_status arena_above_the_address_space(void)
@@ -268,7 +268,7 @@ static void a_seal_finds_what_the_plan_does_not_have(void **state)
         const char *sentence;
     } scenes[] = { { seal_with_a_forgotten_region, "process: planned " },
                    { seal_with_a_stranger, "image: " },
-                   { seal_with_a_large_heap, "heap: capped at 1048576 bytes, grown to " },
+                   { seal_with_a_large_heap, "heap: limited to 1048576 bytes, grew to " },
                    { seal_with_a_deep_stack, "main stack: planned " },
                    { seal_with_a_high_peak, "process: planned " } };
     if (!hr_process_is_exact()) hr_test_skip("no-sanitizer", "a sanitizer has memory of its own");

@@ -413,7 +413,7 @@ static void lines_that_are_no_merges_are_named(void **state)
         assert_int_equal(
             hr_inherited_place(&in, &region, "m.txt", wrong[i], bytes, INT64_MAX, INT64_MAX, &err),
             HR_CORRUPT);
-        assert_string_equal(err.message, "m.txt: line 3 is not two tokens with a space");
+        assert_string_equal(err.message, "m.txt: line 3 is not two tokens separated by a space");
         region.used = 0;
         assert_int_equal(
             hr_inherited_place(&in, &region, "m.txt", wrong[i], bytes, 2, INT64_MAX, &err), HR_OK);
@@ -458,9 +458,9 @@ static void what_cannot_fit_is_said(void **state)
     const hr_engine_rules rules = { .vocabulary_max = 9, .characters_max = INT64_MAX };
     begin_fast(&f, one, 1, &rules, 40, 300);
     assert_int_equal(hr_engine_count(&f.engine, 1, &f.err), HR_NO_FIT);
-    assert_string_equal(f.err.message,
-                        "pairs: the most frequent token is there 39 times, too often "
-                        "for 40 positions");
+    assert_string_equal(
+        f.err.message,
+        "pairs: the most frequent token occurs 39 times, too often for 40 positions");
     free(f.memory);
 }
 

@@ -274,7 +274,7 @@ static void a_training_may_be_interrupted_again_and_again(void **state)
         status = train(&request, &result, &err);
         if (status == HR_INTERRUPTED) {
             assert_true(result.saved);
-            assert_non_null(strstr(err.message, "and saved: the same command goes on"));
+            assert_non_null(strstr(err.message, "the state is saved, the same command resumes"));
         }
     }
     assert_int_equal(status, HR_OK);
@@ -309,10 +309,10 @@ static void a_state_of_something_else_is_refused(void **state)
     hr_tokenize_train_request request = request_for(files, &l, out);
     request.vocab_size = 501;
     assert_int_equal(train(&request, &result, &err), HR_USAGE);
-    snprintf(
-        expected, sizeof expected,
-        "%s/training.state is of another training, with other settings; remove it to begin anew",
-        out);
+    snprintf(expected, sizeof expected,
+             "%s/training.state belongs to a training with other settings; remove it to "
+             "start over",
+             out);
     assert_string_equal(err.message, expected);
     request.vocab_size = 500;
     request.files = others;
@@ -334,7 +334,7 @@ static void a_state_of_something_else_is_refused(void **state)
     l.plan_count = 0;
     write_file(path, saved, (size_t)bytes / 2);
     assert_int_equal(train(&request, &result, &err), HR_CORRUPT);
-    assert_non_null(strstr(err.message, "it is damaged or of another version; remove it"));
+    assert_non_null(strstr(err.message, "damaged or of another version; remove it"));
     l.plan_count = 0;
     write_file(path, saved, (size_t)bytes);
     train_well(&request);
@@ -361,7 +361,7 @@ static void the_plan_is_what_is_used_and_a_byte_less_is_refused(void **state)
         request.budget = most - 1;
         l.plan_count = 0;
         assert_int_equal(train(&request, &result, &err), HR_NO_FIT);
-        assert_non_null(strstr(err.message, "give a larger --budget or less text"));
+        assert_non_null(strstr(err.message, "use a larger --budget or less text"));
         request.budget = 1 << 20;
         assert_int_equal(train(&request, &result, &err), HR_NO_FIT);
         assert_non_null(strstr(err.message, "needs at least"));
@@ -399,7 +399,7 @@ static void texts_that_cannot_be_are_refused(void **state)
 {
     (void)state;
     static const wrong_text wrong[] = {
-        { "", 0, HR_CORRUPT, ": there is no text in it" },
+        { "", 0, HR_CORRUPT, ": no text in it" },
         { "abc\xff\n", 5, HR_CORRUPT, ": byte 3 is not UTF-8" },
         { "ab\xe2\x82", 4, HR_CORRUPT, ": byte 2 is not UTF-8" },
         { "\xed\xa0\x80", 3, HR_CORRUPT, ": byte 0 is not UTF-8" },
@@ -443,12 +443,10 @@ static void settings_that_contradict_are_refused(void **state)
     expect_refused(&r, HR_USAGE, "no text: give at least one file");
     r = fine;
     r.files = none;
-    expect_refused(&r, HR_USAGE, "/no/such/file: there is no such file");
+    expect_refused(&r, HR_USAGE, "/no/such/file: no such file");
     r = fine;
     r.vocab_size = 10;
-    expect_refused(&r, HR_USAGE,
-                   "vocabulary size 10: the alphabet has 12 characters and there are 0 "
-                   "special tokens, 12 together");
+    expect_refused(&r, HR_USAGE, "vocabulary size 10: 12 characters and 0 special tokens need 12");
     r = fine;
     r.vocab_size = 0;
     expect_refused(&r, HR_USAGE, "vocabulary size 0 is not from 1 to");
@@ -459,18 +457,20 @@ static void settings_that_contradict_are_refused(void **state)
     r = fine;
     r.transition = 50;
     r.limit_alphabet = 5;
-    expect_refused(&r, HR_USAGE, "a limit of the alphabet and a transition do not go together");
+    expect_refused(&r, HR_USAGE,
+                   "--limit-alphabet and --transition exclude each other: stage 2 has the "
+                   "alphabet of the text");
     r = fine;
     r.inherit = text_path;
-    expect_refused(&r, HR_USAGE, "merges to inherit and a second pattern need a transition");
+    expect_refused(&r, HR_USAGE, "--inherit and --pattern-two need --transition");
     r = fine;
     r.transition = 5;
     r.inherit = text_path;
-    expect_refused(&r, HR_CORRUPT, "is not two tokens with a space");
+    expect_refused(&r, HR_CORRUPT, "is not two tokens separated by a space");
     r = fine;
     r.special_tokens = empty;
     r.special_count = 1;
-    expect_refused(&r, HR_USAGE, "a special token is an empty text");
+    expect_refused(&r, HR_USAGE, "a special token is empty");
     r = fine;
     r.pattern = "(";
     expect_refused(&r, HR_CORRUPT, "the pattern");
@@ -480,7 +480,7 @@ static void settings_that_contradict_are_refused(void **state)
     r = fine;
     r.pattern = "gpt2";
     r.like = text_path;
-    expect_refused(&r, HR_USAGE, "give one of them");
+    expect_refused(&r, HR_USAGE, "give one");
     r = fine;
     r.initial_alphabet = "a\xff";
     expect_refused(&r, HR_USAGE, "initial alphabet: byte 1 is not UTF-8");
@@ -492,20 +492,20 @@ static void pipelines_that_are_not_trained_are_named(void **state)
     static const struct {
         const char *json, *said;
     } wrong[] = {
-        { "{\"pre_tokenizer\":null}", "there is no pre_tokenizer" },
+        { "{\"pre_tokenizer\":null}", "has no pre_tokenizer" },
         { "{\"pre_tokenizer\":{\"type\":\"Whitespace\"}}",
-          "pre_tokenizer: Whitespace is not trained" },
+          "pre_tokenizer: Whitespace is not supported" },
         { "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[]}}",
           "no ByteLevel in it" },
-        { "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"odd\":1}}", "odd is not known here" },
+        { "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"odd\":1}}", "odd is not supported" },
         { "{\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
-          "it has a normalizer" },
+          "has a normalizer" },
         { "{\"added_tokens\":[{}],\"pre_tokenizer\":{\"type\":\"ByteLevel\"}}",
-          "it has added tokens" },
+          "has added tokens" },
         { "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":"
           "\"Odd\"}}",
           "Split is not Odd" },
-        { "[]", "not as a tokenizer.json is" },
+        { "[]", "not a tokenizer.json" },
     };
     const char *const files[] = { text_path };
     char path[160];

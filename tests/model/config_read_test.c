@@ -93,7 +93,8 @@ static void a_list_of_patterns_or_groups_is_the_text_of_its_entries(void **state
           "  groups: \"*.bias *norm* decay=0; embed_out.* lr=0.1\"\n" },
         { "train: { freeze: [a?, b?], groups: [c? lr=2], batch: 3 }\n",
           "train: { freeze: a? b?, groups: c? lr=2, batch: 3 }\n" },
-        { "train.freeze: []\ntrain.groups: []\n", "train.freeze: \"\"\ntrain.groups: \"\"\n" },
+        { "train.freeze: []\ntrain.param_groups: []\n",
+          "train.freeze: \"\"\ntrain.param_groups: \"\"\n" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hr_config list, text;
@@ -123,8 +124,8 @@ static void a_list_has_the_room_of_its_text_and_no_more(void **state)
         if (i == 0) assert_int_equal(read_text(&config, text, NULL), HR_OK);
         else
             assert_refused(text, (int64_t)strlen(text),
-                           "2: train.freeze takes text of at most 1023 bytes; it was given "
-                           "\"abcdefghi abcdefghi abcdefghi abcdefghi ...\"");
+                           "2: train.freeze takes a string of at most 1023 bytes without control "
+                           "characters; got \"abcdefghi abcdefghi abcdefghi abcdefghi ...\"");
     }
 }
 
@@ -154,70 +155,64 @@ static void a_bad_recipe_is_refused_with_file_and_line(void **state)
           "2: \"train.optimiser\" is not a section; the nearest is train.optimizer (headroom "
           "keys lists all)" },
         { "train:\n  batch: many\n",
-          "2: train.batch takes a whole number from 1 to 16777216, in sequences; it was given "
-          "\"many\"" },
+          "2: train.batch takes an integer from 1 to 16,777,216 sequences; got \"many\"" },
         { "train:\n  batch: 4\n  seq_len: 8\n  batch: 5\n",
-          "4: train.batch is given twice, first in line 2; keep one of them" },
+          "4: train.batch is given twice, first in line 2; remove one" },
         { "train.batch: 4\ntrain:\n  batch: 5\n",
-          "3: train.batch is given twice, first in line 1; keep one of them" },
+          "3: train.batch is given twice, first in line 1; remove one" },
         { "train:\n  batch: 4\ntrain:\n  seq_len: 5\n",
-          "4: train is given twice, first in line 2; keep one of them" },
+          "4: train is given twice, first in line 2; remove one" },
         { "train:\n  batch: [4, 5]\n", "2: train.batch takes a single value, not a list" },
-        { "- train\n", "1: lists are not taken; a recipe is mappings of keys to single values" },
+        { "- train\n", "1: lists are not supported here; a recipe maps keys to single values" },
         { "train:\n  batch: &b 4\n",
-          "2: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+          "2: anchors (&name) are not supported; a recipe maps keys to single values" },
         { "train: &t\n  batch: 4\n",
-          "1: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+          "1: anchors (&name) are not supported; a recipe maps keys to single values" },
         { "train:\n  batch: *b\n",
-          "2: aliases (*name) are not taken; a recipe is mappings of keys to single values" },
+          "2: aliases (*name) are not supported; a recipe maps keys to single values" },
         { "train:\n  batch: !!int 4\n",
-          "2: tags (!name) are not taken; a recipe is mappings of keys to single values" },
+          "2: tags (!name) are not supported; a recipe maps keys to single values" },
         { "train: !t {batch: 4}\n",
-          "1: tags (!name) are not taken; a recipe is mappings of keys to single values" },
-        { "train:\n  freeze: [a*, [b*]]\n", "2: a list within a list, which takes single values" },
-        { "train:\n  freeze:\n    - a: b\n",
-          "3: a mapping within a list, which takes single values" },
-        { "train:\n  groups:\n    - a* lr=1\n    -\n",
-          "4: an entry of a list that says nothing: leave it out" },
-        { "train:\n  freeze:\n    - \" \"\n",
-          "3: an entry of a list that says nothing: leave it out" },
-        { "train.freeze: [~]\n", "1: an entry of a list that says nothing: leave it out" },
+          "1: tags (!name) are not supported; a recipe maps keys to single values" },
+        { "train:\n  freeze: [a*, [b*]]\n", "2: a list in a list of single values" },
+        { "train:\n  freeze:\n    - a: b\n", "3: a mapping in a list of single values" },
+        { "train:\n  groups:\n    - a* lr=1\n    -\n", "4: an empty entry in a list: remove it" },
+        { "train:\n  freeze:\n    - \" \"\n", "3: an empty entry in a list: remove it" },
+        { "train.freeze: [~]\n", "1: an empty entry in a list: remove it" },
         { "train.freeze: [a*]\ntrain:\n  freeze:\n    - b*\n    - c*\n",
-          "4: train.freeze is given twice, first in line 1; keep one of them" },
+          "4: train.freeze is given twice, first in line 1; remove one" },
         { "train.freeze: &f [a*]\n",
-          "1: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+          "1: anchors (&name) are not supported; a recipe maps keys to single values" },
         { "train.freeze: !!seq [a*]\n",
-          "1: tags (!name) are not taken; a recipe is mappings of keys to single values" },
+          "1: tags (!name) are not supported; a recipe maps keys to single values" },
         { "train.freeze: [&f a*]\n",
-          "1: anchors (&name) are not taken; a recipe is mappings of keys to single values" },
+          "1: anchors (&name) are not supported; a recipe maps keys to single values" },
         { "train.freeze:\n  - *a\n",
-          "2: aliases (*name) are not taken; a recipe is mappings of keys to single values" },
+          "2: aliases (*name) are not supported; a recipe maps keys to single values" },
         { "? [train.freeze]\n: 1\n",
-          "1: lists are not taken; a recipe is mappings of keys to single values" },
-        { "train: [freeze]\n",
-          "1: train is a section: it takes a mapping of its keys, not a list" },
+          "1: lists are not supported here; a recipe maps keys to single values" },
+        { "train: [freeze]\n", "1: train is a section and takes a mapping of keys, not a list" },
         { "train:\n  bacth: [4]\n",
           "2: \"train.bacth\" is not a key; the nearest is train.batch (headroom keys lists all)" },
         { "data:\n  train: [a.txt, b.txt]\n", "2: data.train takes a single value, not a list" },
         { "train: {}\n---\nmodel: {}\n",
-          "2: a second document (---) is not taken; a recipe is mappings of keys to single "
+          "2: a second document (---) is not supported; a recipe maps keys to single "
           "values" },
-        { "hello\n", "1: a single value where mappings were expected; a recipe is mappings of keys "
-                     "to single values" },
+        { "hello\n", "1: a single value where mappings were expected; a recipe maps keys to "
+                     "single values" },
         { "? {a: b}\n: 1\n",
-          "1: a mapping is not taken as a key; a recipe is mappings of keys to single values" },
+          "1: a mapping as a key is not supported; a recipe maps keys to single values" },
         { "train:\n  batch: {size: 4}\n", "2: train.batch takes a single value, not a mapping" },
-        { "train: 4\n", "1: train is a section: it takes a mapping of its keys, not a value" },
-        { "train:\n  batch:\n", "2: train.batch has no value: leave the line out for the default" },
+        { "train: 4\n", "1: train is a section and takes a mapping of keys, not a value" },
+        { "train:\n  batch:\n", "2: train.batch has no value: remove the line to use the default" },
         { "data:\n  train: null\n",
-          "2: data.train has no value: leave the line out for the default" },
+          "2: data.train has no value: remove the line to use the default" },
         { "data:\n  train: \"a\\0b\"\n",
-          "2: a zero byte in a text; a recipe is mappings of keys to single values" },
+          "2: a zero byte in a string; a recipe maps keys to single values" },
         { "train:\n  batch: 4\n bad: 1\n", "3: not YAML: did not find expected key" },
         { "train: {batch: 4\n", "2: not YAML: did not find expected ',' or '}'" },
         { "train:\n\tbatch: 4\n", "2: not YAML: found character that cannot start any token" },
-        { "{{{{{{", "1: a mapping is not taken as a key; a recipe is mappings of keys to single "
-                    "values" },
+        { "{{{{{{", "1: a mapping as a key is not supported; a recipe maps keys to single values" },
         { "train: \xff\n", " byte 7: not YAML: invalid leading UTF-8 octet" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -232,7 +227,7 @@ static void deep_nesting_is_refused_where_it_begins(void **state)
     assert_non_null(text);
     memset(text, '[', DEEP);
     assert_refused(text, DEEP,
-                   "1: lists are not taken; a recipe is mappings of keys to single values");
+                   "1: lists are not supported here; a recipe maps keys to single values");
     for (int32_t i = 0; i + 4 <= DEEP; i += 4) memcpy(text + i, "{a: ", 4);
     assert_refused(text, DEEP / 4 * 4, "1: \"a\" is not a section (headroom keys lists all)");
     free(text);
@@ -264,7 +259,7 @@ static void a_recipe_may_have_a_mebibyte_and_not_a_byte_more(void **state)
     assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_OK);
     hr_folder_write(recipe_path, text, LIMIT + 1);
     assert_int_equal(hr_config_read(&config, recipe_path, &err), HR_USAGE);
-    snprintf(expected, sizeof expected, "%s has more than the 1048576 bytes that a recipe may have",
+    snprintf(expected, sizeof expected, "%s has more than 1048576 bytes, the limit of a recipe",
              recipe_path);
     assert_string_equal(err.message, expected);
     free(text);

@@ -113,6 +113,32 @@ static void the_rows_cover_the_whole_struct_once(void **state)
     assert_true((int64_t)sizeof(hr_config) - bytes < 8 * hr_config_row_count());
 }
 
+static void the_old_name_of_a_key_sets_the_same_member_and_is_noted(void **state)
+{
+    (void)state;
+    hr_error err;
+    for (int32_t i = 0; hr_config_renamed(i); i++) {
+        const hr_renamed_key *key = hr_config_renamed(i);
+        const int32_t row = hr_config_row_find(key->name);
+        hr_config now, old;
+        char value[HR_PATH_BYTES];
+        assert_true(row >= 0);
+        assert_string_equal(hr_config_name(key->old_name), key->name);
+        assert_string_equal(hr_config_name(key->name), key->name);
+        hr_config_default(&now);
+        hr_config_default(&old);
+        snprintf(value, sizeof value, "%s", hr_config_key(row)->default_text);
+        assert_int_equal(hr_config_set(&now, key->name, value, &err), HR_OK);
+        assert_int_equal(hr_config_set(&old, key->old_name, value, &err), HR_OK);
+        assert_true(old.old_names == UINT64_C(1) << i && now.old_names == 0);
+        old.old_names = 0;
+        assert_memory_equal(&now, &old, sizeof now);
+        assert_int_equal(hr_config_get(&old, key->old_name, value, sizeof value, &err), HR_OK);
+    }
+    assert_null(hr_config_renamed(-1));
+    assert_null(hr_config_name("train.nothing"));
+}
+
 static void get_says_how_many_bytes_its_text_needs(void **state)
 {
     (void)state;
@@ -121,7 +147,7 @@ static void get_says_how_many_bytes_its_text_needs(void **state)
     char text[4] = "old";
     hr_config_default(&config);
     assert_int_equal(hr_config_get(&config, "data.tokenizer", text, sizeof text, &err), HR_USAGE);
-    assert_string_equal(err.message, "data.tokenizer: its text needs 6 bytes, there are 4");
+    assert_string_equal(err.message, "data.tokenizer: its value needs 6 bytes, there are 4");
     assert_string_equal(text, "old");
 }
 
@@ -234,46 +260,42 @@ static void a_wrong_value_says_what_the_key_takes(void **state)
         const char *key, *value, *message;
     } cases[] = {
         { "train.batch", "0",
-          "train.batch takes a whole number from 1 to 16777216, in sequences; it was given \"0\"" },
+          "train.batch takes an integer from 1 to 16,777,216 sequences; got \"0\"" },
         { "train.epochs", "-4",
-          "train.epochs takes a whole number from 1 to 1099511627776, in passes; it was given "
-          "\"-4\"" },
+          "train.epochs takes an integer from 1 to 1,099,511,627,776 passes; got \"-4\"" },
         { "train.epochs", "1e3",
-          "train.epochs takes a whole number from 1 to 1099511627776, in passes; it was given "
+          "train.epochs takes an integer from 1 to 1,099,511,627,776 passes; got "
           "\"1e3\"" },
         { "train.batch", "99999999999999999999",
-          "train.batch takes a whole number from 1 to 16777216, in sequences; it was given "
+          "train.batch takes an integer from 1 to 16,777,216 sequences; got "
           "\"99999999999999999999\"" },
         { "train.threads", "many",
-          "train.threads takes a whole number from 0 to 256, in threads, or auto; it was given "
-          "\"many\"" },
+          "train.threads takes an integer from 0 to 256 threads, or auto; got \"many\"" },
         { "model.dropout", "0.999999999",
-          "model.dropout takes a number from 0 to 0.999; it was given \"0.999999999\"" },
+          "model.dropout takes a number from 0 to 0.999; got \"0.999999999\"" },
         { "train.optimizer.beta1", "1",
-          "train.optimizer.beta1 takes a number from 0 to below 1; it was given \"1\"" },
-        { "model.dropout", "nan",
-          "model.dropout takes a number from 0 to 0.999; it was given \"nan\"" },
+          "train.optimizer.beta1 takes a number from 0 to below 1; got \"1\"" },
+        { "model.dropout", "nan", "model.dropout takes a number from 0 to 0.999; got \"nan\"" },
         { "train.optimizer.lr", "fast",
-          "train.optimizer.lr takes a number from 0 to 1000; it was given \"fast\"" },
+          "train.optimizer.lr takes a number from 0 to 1000; got \"fast\"" },
         { "train.optimizer.lr", "0x1p3",
-          "train.optimizer.lr takes a number from 0 to 1000; it was given \"0x1p3\"" },
-        { "train.format", "fp16", "train.format takes one of fp32, bf16; it was given \"fp16\"" },
-        { "train.format", "fp32 bf16",
-          "train.format takes one of fp32, bf16; it was given \"fp32 bf16\"" },
+          "train.optimizer.lr takes a number from 0 to 1000; got \"0x1p3\"" },
+        { "train.dtype", "fp16", "train.dtype takes one of fp32, bf16; got \"fp16\"" },
+        { "train.dtype", "fp32 bf16", "train.dtype takes one of fp32, bf16; got \"fp32 bf16\"" },
         { "train.kernels", "sse",
-          "train.kernels takes one of auto, ref, avx2, avx512, avx512bf16, amx; it was given "
+          "train.kernels takes one of auto, ref, avx2, avx512, avx512bf16, amx; got "
           "\"sse\"" },
         { "model.parallel_residual", "yes",
-          "model.parallel_residual takes true or false; it was given \"yes\"" },
+          "model.parallel_residual takes true or false; got \"yes\"" },
         { "memory.budget", "700M",
-          "memory.budget takes a size such as 700MiB, 733MB or plain bytes, at most "
-          "9007199254740992, or none; it was given \"700M\"" },
+          "memory.budget takes a size up to 8 PiB, such as 700MiB, 733MB or plain "
+          "bytes, or none; got \"700M\"" },
         { "data.train", "two\nlines",
           "data.train takes no control characters, and byte 3 of \"two?lines\" is one, the end of "
           "a "
           "line" },
         { "train.seed", "1_000",
-          "train.seed takes a whole number from 0 to 9007199254740992; it was given \"1_000\"" },
+          "train.seed takes an integer from 0 to 9,007,199,254,740,992; got \"1_000\"" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hr_config config, before;
@@ -365,24 +387,43 @@ static void sizes_are_read_exactly(void **state)
     int64_t bytes = -1;
     hr_error err;
     assert_int_equal(hr_bytes_parse("8388608TiB", &bytes, &err), HR_USAGE);
-    assert_string_equal(err.message, "\"8388608TiB\" is more than the 9223372036854775807 bytes "
-                                     "that can be counted");
+    assert_string_equal(err.message, "\"8388608TiB\" is more than 9223372036854775807 bytes");
     assert_int_equal(hr_bytes_parse("8388607.999999TiB", &bytes, &err), HR_OK);
 }
 
-static void sizes_are_printed_exactly_with_gib_beside(void **state)
+static void sizes_are_printed_exactly_with_a_unit_that_suits_them(void **state)
 {
     (void)state;
     char text[64];
-    assert_string_equal(hr_bytes_print(0, text), "0 bytes (0.000 GiB)");
-    assert_string_equal(hr_bytes_print(1, text), "1 byte (0.000 GiB)");
-    assert_string_equal(hr_bytes_print(999, text), "999 bytes (0.000 GiB)");
-    assert_string_equal(hr_bytes_print(734003200, text), "734,003,200 bytes (0.684 GiB)");
-    assert_string_equal(hr_bytes_print(-1000, text), "-1,000 bytes (-0.000 GiB)");
+    assert_string_equal(hr_bytes_print(0, text), "0 bytes");
+    assert_string_equal(hr_bytes_print(1, text), "1 byte");
+    assert_string_equal(hr_bytes_print(999, text), "999 bytes");
+    assert_string_equal(hr_bytes_print(734003200, text), "734,003,200 bytes (700.0 MiB)");
+    assert_string_equal(hr_bytes_print(-1000, text), "-1,000 bytes");
+    assert_string_equal(hr_bytes_print(5 << 20, text), "5,242,880 bytes (5.0 MiB)");
+    assert_string_equal(hr_bytes_print(INT64_C(20) << 30, text), "21,474,836,480 bytes (20.0 GiB)");
     assert_string_equal(hr_bytes_print(INT64_MAX, text),
-                        "9,223,372,036,854,775,807 bytes (8589934592.000 GiB)");
+                        "9,223,372,036,854,775,807 bytes (8,589,934,592.0 GiB)");
     assert_string_equal(hr_bytes_print(INT64_MIN, text),
-                        "-9,223,372,036,854,775,808 bytes (-8589934592.000 GiB)");
+                        "-9,223,372,036,854,775,808 bytes (-8,589,934,592.0 GiB)");
+}
+
+static void sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero(void **state)
+{
+    (void)state;
+    char text[HR_COUNT_BYTES];
+    const int64_t gib = INT64_C(1) << 30, mib = 1 << 20;
+    assert_string_equal(hr_size_print(20 * gib, 20 * gib, text), "20.0 GiB");
+    assert_string_equal(hr_size_print(mib, 20 * gib, text), "<0.1 GiB");
+    assert_string_equal(hr_size_print(mib, 10 * gib - 1, text), "1.0 MiB");
+    assert_string_equal(hr_size_print(10 * gib - 1, 10 * gib - 1, text), "10,240.0 MiB");
+    assert_string_equal(hr_size_print(64, 10 * mib, text), "<0.1 MiB");
+    assert_string_equal(hr_size_print(64, mib - 1, text), "0.1 KiB");
+    assert_string_equal(hr_size_print(0, mib - 1, text), "0.0 KiB");
+    assert_string_equal(hr_size_print(-mib, gib, text), "-1.0 MiB");
+    assert_string_equal(hr_count_print(INT64_MIN, text), "-9,223,372,036,854,775,808");
+    assert_string_equal(hr_count_print(-100, text), "-100");
+    assert_string_equal(hr_count_print(1000, text), "1,000");
 }
 
 static void the_check_names_both_numbers(void **state)
@@ -394,11 +435,11 @@ static void the_check_names_both_numbers(void **state)
         { "model.n_heads=3",
           "model.n_heads 3 does not divide model.d_model 128; the nearest that does is 2" },
         { "model.d_model=4096 model.n_heads=8",
-          "model.d_model 4096 over model.n_heads 8 makes heads of 512; 256 is the widest: use 16 "
-          "heads or more" },
+          "model.d_model 4096 / model.n_heads 8 gives heads of 512; the limit is 256: "
+          "use at least 16 heads" },
         { "model.d_model=48 model.n_heads=4",
-          "model.rotary_fraction 0.25 of a head of 12 rotates 3 elements; pairs rotate, so the "
-          "number must be even" },
+          "model.rotary_fraction 0.25 of a head of 12 is 3 elements; RoPE needs an "
+          "even number" },
         { "model.vocab_size=255",
           "model.vocab_size is 255; data.tokenizer bytes needs 256 at least" },
         { "data.tokenizer=words model.vocab_size=4",
@@ -409,31 +450,30 @@ static void the_check_names_both_numbers(void **state)
         { "model.family=llama model.attention.sliding_window=64 model.attention.pattern=local",
           "model.attention.sliding_window 64 needs model.attention.pattern dense" },
         { "model.family=gpt2 model.positions=64",
-          "train.seq_len 128 is more than model.positions 64: type train.seq_len=64 or "
+          "train.seq_len 128 is more than model.positions 64: use train.seq_len=64 or "
           "model.positions=128" },
         { "model.family=gpt2 model.positions=64 model.from=folder",
-          "train.seq_len 128 is more than model.positions 64: type train.seq_len=64" },
+          "train.seq_len 128 is more than model.positions 64: use train.seq_len=64" },
         { "memory.micro_batch=3",
           "memory.micro_batch 3 does not divide train.batch 16; the nearest that does is 2" },
         { "memory.micro_batch=32",
           "memory.micro_batch 32 does not divide train.batch 16; the nearest that does is 16" },
         { "model.vocab_size=1073741824 model.d_model=1048576 model.n_heads=4096",
-          "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model is more than "
-          "4611686018427387904, the largest that is counted; lower one of them" },
+          "8 FLOP x train.batch x train.seq_len x model.vocab_size x model.d_model "
+          "exceeds 4611686018427387904, the limit; reduce one of them" },
         { "model.n_layers=4096 model.d_model=1048576 model.n_heads=4096 model.d_ff=1048576",
-          "model.n_layers x model.d_model x model.d_ff x 48 bytes is more than 72057594037927936, "
-          "the largest that is counted; lower one of them" },
+          "model.n_layers x model.d_model x model.d_ff x 48 bytes exceeds "
+          "72057594037927936, the limit; reduce one of them" },
         { "train.batch=16777216 train.seq_len=16777216",
-          "train.batch x train.seq_len x model.n_layers x the width of attention x 64 bytes is "
-          "more than "
-          "72057594037927936, the largest that is counted; lower one of them" },
+          "train.batch x train.seq_len x model.n_layers x the width of attention x 64 "
+          "bytes exceeds 72057594037927936, the limit; reduce one of them" },
         { "train.seq_len=16777216 model.dropout=0.1 model.d_model=1024 model.n_heads=1024 "
           "model.rotary_fraction=0 train.batch=1 model.n_layers=1 model.d_ff=1",
-          "model.n_heads x train.seq_len is 17179869184; with dropout it may be 4294967295 at "
-          "most" },
+          "model.n_heads x train.seq_len is 17179869184; with dropout the limit is "
+          "4294967295" },
         { "train.steps=1099511627776 train.batch=65536 train.seq_len=128",
-          "train.steps x train.batch x train.seq_len tokens is more than 4611686018427387904, the "
-          "largest that is counted; lower one of them" },
+          "train.steps x train.batch x train.seq_len tokens exceeds "
+          "4611686018427387904, the limit; reduce one of them" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hr_config config;
@@ -465,8 +505,7 @@ static void the_documented_table_is_the_table(void **state)
         const hr_key *key = hr_config_key(i);
         char row[400], takes[HR_TAKES_BYTES];
         snprintf(row, sizeof row, "| `%s` | %s | %s | %s |\n", key->name,
-                 *key->default_text ? key->default_text : "(empty)", hr_key_takes(key, takes),
-                 key->text);
+                 *key->default_text ? key->default_text : "–", hr_key_takes(key, takes), key->text);
         if (!strstr(page, row)) fail_msg("docs/recipe.md lacks this row:\n%s", row);
     }
 }
@@ -478,6 +517,7 @@ int main(void)
         cmocka_unit_test(the_default_recipe_passes_its_own_check),
         cmocka_unit_test(what_get_writes_set_takes_back_for_every_key),
         cmocka_unit_test(the_rows_cover_the_whole_struct_once),
+        cmocka_unit_test(the_old_name_of_a_key_sets_the_same_member_and_is_noted),
         cmocka_unit_test(get_says_how_many_bytes_its_text_needs),
         cmocka_unit_test(an_unknown_key_names_the_nearest_known_one),
         cmocka_unit_test(a_key_that_no_key_resembles_is_refused_without_a_suggestion),
@@ -487,7 +527,8 @@ int main(void)
         cmocka_unit_test(a_control_character_is_named_as_the_reason),
         cmocka_unit_test(a_path_of_1023_bytes_is_taken_and_of_1024_refused),
         cmocka_unit_test(sizes_are_read_exactly),
-        cmocka_unit_test(sizes_are_printed_exactly_with_gib_beside),
+        cmocka_unit_test(sizes_are_printed_exactly_with_a_unit_that_suits_them),
+        cmocka_unit_test(sizes_of_one_table_have_one_unit_and_none_is_shown_as_zero),
         cmocka_unit_test(the_check_names_both_numbers),
         cmocka_unit_test(the_documented_table_is_the_table),
     };

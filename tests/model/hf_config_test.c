@@ -250,64 +250,68 @@ static void what_is_not_known_is_named(void **state)
     (void)state;
     static const char *const cases[][2] = {
         { "{}", "has neither \"architectures\" nor \"model_type\"" },
-        { "{\"architectures\":[\"MambaForCausalLM\"]}", "MambaForCausalLM is no architecture" },
-        { "{\"architectures\":[\"LlamaModel\"]}", "LlamaModel is no architecture" },
-        { "{\"model_type\":\"mamba\"}", "mamba is no architecture" },
+        { "{\"architectures\":[\"MambaForCausalLM\"]}",
+          "architecture MambaForCausalLM is not supported" },
+        { "{\"architectures\":[\"LlamaModel\"]}", "architecture LlamaModel is not supported" },
+        { "{\"model_type\":\"mamba\"}", "architecture mamba is not supported" },
         { "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"gpt_neox\"}",
-          "its model_type is gpt_neox, and LlamaForCausalLM is a llama" },
+          "model_type is gpt_neox, but LlamaForCausalLM is a llama" },
         { "{\"architectures\":[\"LlamaForCausalLM\",\"X\"]}", "names more than one architecture" },
-        { "{\"architectures\":7}", "\"architectures\" is no list with one name" },
-        { "{\"architectures\":[]}", "\"architectures\" is no list with one name" },
+        { "{\"architectures\":7}", "\"architectures\" is not a list with one name" },
+        { "{\"architectures\":[]}", "\"architectures\" is not a list with one name" },
         { "{" LLAMA ",\"architectures\":[\"OPTForCausalLM\"]}", "has \"architectures\" twice" },
-        { "{" LLAMA ",\"word_embed_proj_dim\":40}", "\"word_embed_proj_dim\" is no option" },
+        { "{" LLAMA ",\"word_embed_proj_dim\":40}",
+          "\"word_embed_proj_dim\" is not a known option" },
         { "{" LLAMA ",\"rope_parameters.rope_theta\":9}", "\"rope_parameters.rope_theta\" is no" },
-        { "{" LLAMA ",\"rope_scaling\":[]}", "\"rope_scaling\" is no mapping of options" },
+        { "{" LLAMA ",\"rope_scaling\":[]}", "\"rope_scaling\" is not a mapping" },
         { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"none\"}}", "\"rope_type\" cannot be none" },
         { "{" LLAMA ",\"rope_scaling\":{\"short_factor\":[1,2]}}",
-          "\"rope_scaling.short_factor\" has several values, and one is all that is known" },
+          "\"rope_scaling.short_factor\" has several values, only one is supported" },
         { "{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2},\"rope_parameters\":{"
           "\"rope_type\":\"linear\",\"rope_theta\":9}}",
-          "\"rope_scaling\" has \"factor\", and \"rope_parameters\" beside it has not" },
+          "\"rope_scaling\" has \"factor\", but \"rope_parameters\" has not" },
         { "{" LLAMA ",\"layer_types\":[\"full_attention\"]}",
-          "\"layer_types\" are 1, of 2 layers" },
+          "\"layer_types\" has 1 entries for 2 layers" },
         { "{" NEOX ",\"rope_theta\":500}",
-          "\"rope_theta\" is 500, and the other options make model.rope_theta 10000: they have" },
+          "\"rope_theta\" is 500, but the other options make model.rope_theta 10000" },
         { "{" NEOX ",\"rotary_pct\":0.5,\"partial_rotary_factor\":0.25}",
-          "\"partial_rotary_factor\" is 0.25, and the other options make "
+          "\"partial_rotary_factor\" is 0.25, but the other options make "
           "model.rotary_fraction 0.5" },
-        { "{" LLAMA ",\"logit_scale\":2}", "\"logit_scale\" is no option of llama" },
-        { "{" LLAMA ",\"quantization_config\":{\"bits\":4}}", "\"quantization_config\" is no opt" },
-        { "{" LLAMA ",\"attention_bias\":true}", "\"attention_bias\" is true, and false is all" },
-        { "{" LLAMA ",\"mlp_bias\":true}", "\"mlp_bias\" is true, and false is all" },
-        { "{" LLAMA ",\"hidden_act\":\"gelu\"}", "\"hidden_act\" is gelu, and silu is all" },
+        { "{" LLAMA ",\"logit_scale\":2}", "\"logit_scale\" is not a known option of llama" },
+        { "{" LLAMA ",\"quantization_config\":{\"bits\":4}}",
+          "\"quantization_config\" is not a known opt" },
+        { "{" LLAMA ",\"attention_bias\":true}",
+          "\"attention_bias\" is true, only false is supported" },
+        { "{" LLAMA ",\"mlp_bias\":true}", "\"mlp_bias\" is true, only false is supported" },
+        { "{" LLAMA ",\"hidden_act\":\"gelu\"}", "\"hidden_act\" is gelu, only silu is supported" },
         { "{" LLAMA ",\"hidden_act\":null}", "\"hidden_act\" cannot be null" },
         { "{" LLAMA ",\"layer_types\":[\"full_attention\",\"chunked_attention\"]}",
           "\"layer_types\" is of several kinds" },
         { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":2}}",
-          "\"rope_type\": model.rope_scaling.kind takes one of none, linear, llama3; it was given "
-          "\"yarn\"" },
+          "\"rope_type\": model.rope_scaling.kind takes one of none, linear, llama3; "
+          "got \"yarn\"" },
         { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"linear\"}}",
           "rope type linear has no \"factor\"" },
         { "{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}}",
           "rope type llama3 has no \"low_freq_factor\"" },
-        { "{" LLAMA ",\"rope_scaling\":{\"beta_fast\":32}}", "\"beta_fast\" is no option" },
+        { "{" LLAMA ",\"rope_scaling\":{\"beta_fast\":32}}",
+          "\"beta_fast\" is not a known option" },
         { "{" LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"rope_type\":\"llama3\"}}",
           "\"rope_scaling.type\" is linear, and \"rope_scaling.rope_type\" is llama3" },
         { "{" LLAMA ",\"rope_theta\":1e4,\"rope_parameters\":{\"rope_theta\":1e6}}",
           "\"rope_theta\" is 1e4, and \"rope_parameters.rope_theta\" is 1e6" },
         { "{" LLAMA ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",
-          "\"partial_rotary_factor\" is 0.5, and 1 is all" },
-        { "{" LLAMA ",\"sliding_window\":7}", "\"sliding_window\" is no option of llama" },
+          "\"partial_rotary_factor\" is 0.5, only 1 is supported" },
+        { "{" LLAMA ",\"sliding_window\":7}", "\"sliding_window\" is not a known option of llama" },
         { "{" LLAMA ",\"is_llama_config\":false}", "\"is_llama_config\" is false, and true is" },
         { "{" LLAMA ",\"rope_interleaved\":true}", "\"rope_interleaved\" is true, and false" },
-        { "{" LLAMA ",\"pruned_heads\":{\"0\":[1]}}", "\"pruned_heads\" is no option" },
-        { "{" LLAMA ",\"pruned_heads\":{", "no key in quotes" },
+        { "{" LLAMA ",\"pruned_heads\":{\"0\":[1]}}", "\"pruned_heads\" is not a known option" },
+        { "{" LLAMA ",\"pruned_heads\":{", "no quoted key" },
         { "{" LLAMA ",\"add_cross_attention\":true}", "\"add_cross_attention\" is true, and" },
         { "{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"use_mrope\":true}",
-          "\"use_mrope\" is true, and false is all" },
-        { "{" LLAMA ",\"use_mrope\":false}", "\"use_mrope\" is no option of llama" },
-        { "{" LLAMA ",\"head_dim\":3}",
-          "config.json: heads of 3 cannot rotate: pairs do, so the width must be even" },
+          "\"use_mrope\" is true, only false is supported" },
+        { "{" LLAMA ",\"use_mrope\":false}", "\"use_mrope\" is not a known option of llama" },
+        { "{" LLAMA ",\"head_dim\":3}", "config.json: RoPE needs an even head width, not 3" },
         { "{" LLAMA ",\"num_key_value_heads\":3}",
           "config.json: model.n_kv_heads 3 does not divide model.n_heads 4" },
         { "{" NEOX ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2}}",
@@ -322,16 +326,17 @@ static void what_is_not_known_is_named(void **state)
         { "{" LLAMA ",\"tie_word_embeddings\":\"false\"}", "\"tie_word_embeddings\" cannot be" },
         { "{" LLAMA ",\"tie_word_embeddings\":1}", "\"tie_word_embeddings\" cannot be 1" },
         { "{\"architectures\":[\"Qwen2ForCausalLM\"]," SIZES ",\"use_sliding_window\":true}",
-          "\"use_sliding_window\" is true, and false is all" },
+          "\"use_sliding_window\" is true, only false is supported" },
         { "{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,"
           "\"word_embed_proj_dim\":18}",
           "\"num_hidden_layers\"" },
         { "{\"architectures\":[\"OPTForCausalLM\"],\"hidden_size\":36,\"ffn_dim\":77,"
           "\"num_attention_heads\":3,\"num_hidden_layers\":2,\"vocab_size\":101,"
           "\"word_embed_proj_dim\":18}",
-          "\"word_embed_proj_dim\" is 18, and the other options make model.d_model 36" },
+          "\"word_embed_proj_dim\" is 18, but the other options make model.d_model 36" },
         { "{" NEOX ",\"use_parallel_residual\":\"true\"}", "\"use_parallel_residual\" cannot" },
-        { "{" NEOX ",\"attention_bias\":false}", "\"attention_bias\" is false, and true is all" },
+        { "{" NEOX ",\"attention_bias\":false}",
+          "\"attention_bias\" is false, only true is supported" },
         { "{" NEOX ",\"hidden_act\":\"gelu_fast\"}", "\"hidden_act\" is gelu_fast, and gelu is" },
         { "{\"model_type\":\"gpt_neox\",\"hidden_size\":8}", "has no \"num_hidden_layers\"" },
         { "{\"model_type\":\"gpt_neox\",\"hidden_size\":-8}", "\"hidden_size\": model.d_model" },
@@ -340,19 +345,19 @@ static void what_is_not_known_is_named(void **state)
         { "{\"model_type\":\"gpt_neox\",\"rope_scaling\":{\"a\":{}}}",
           "\"rope_scaling.a\" has several values" },
         { "{" LLAMA, "neither a comma nor the closing bracket" },
-        { "[]", "another kind of value" },
-        { "", "the end, and a value is missing" },
+        { "[]", "wrong type of value" },
+        { "", "unexpected end" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) is_refused(cases[i][0], cases[i][1]);
     char *large = calloc(1, 70000);
     memset(large, ' ', 69999);
-    is_refused(large, "more than the 65536 bytes");
+    is_refused(large, "has more than 65,536 bytes, the limit");
     free(large);
     hr_config config;
     hr_error err;
     remove(hr_folder_path(&folder, "config.json"));
     assert_int_equal(hr_hf_config_read(folder.path, &config, &err), HR_USAGE);
-    assert_non_null(strstr(err.message, "config.json: there is no such file"));
+    assert_non_null(strstr(err.message, "config.json: no such file"));
 }
 
 /* ---- beside keys that were given */
@@ -373,9 +378,8 @@ static void keys_that_contradict_the_folder_are_named(void **state)
         assert_int_equal(hr_config_set(&config, given[i][0], given[i][1], &err), HR_OK);
         const hr_status status = hr_config_adopt(&config, &err);
         assert_int_equal(status, i == 1 || i == 2 ? HR_USAGE : HR_OK);
-        if (i == 1)
-            assert_non_null(strstr(err.message, "model.n_layers is given as 4, and the model in"));
-        if (i == 2) assert_non_null(strstr(err.message, "has llama; leave the key out"));
+        if (i == 1) assert_non_null(strstr(err.message, "model.n_layers is 4, but the model in"));
+        if (i == 2) assert_non_null(strstr(err.message, "has llama; remove the key"));
         if (status != HR_OK) continue;
         key_is(&config, "model.family", "llama");
         key_is(&config, "model.d_model", "40");
@@ -488,7 +492,7 @@ static void a_pattern_that_others_do_not_know_is_said(void **state)
     strcpy(config.train.out, "out");
     assert_null(hr_hf_config_note(&config));
     config.model.attention.pattern = 1;
-    assert_non_null(strstr(hr_hf_config_note(&config), "other software computes dense attention"));
+    assert_non_null(strstr(hr_hf_config_note(&config), "other software will use dense attention"));
     config.model.family = HR_FAMILY_NEEDLE; /* which they do not know at all */
     assert_null(hr_hf_config_note(&config));
     config.model.family = HR_FAMILY_LLAMA;

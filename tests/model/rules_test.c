@@ -20,7 +20,7 @@ static hr_config recipe(const char *freeze, const char *groups)
     config.model.n_layers = 3;
     config.train.optimizer.weight_decay = 0.25;
     snprintf(config.train.freeze, sizeof config.train.freeze, "%s", freeze);
-    snprintf(config.train.groups, sizeof config.train.groups, "%s", groups);
+    snprintf(config.train.param_groups, sizeof config.train.param_groups, "%s", groups);
     return config;
 }
 
@@ -95,30 +95,32 @@ static void assert_refused(const char *freeze, const char *groups, const char *s
 static void what_means_nothing_is_refused(void **state)
 {
     (void)state;
-    assert_refused(
-        "*.mpl.*", "",
-        "train.freeze: no parameter of this model is called \"*.mpl.*\"; the first of 40 "
-        "is transformer.wte.weight");
-    assert_refused("*", "", "train.freeze leaves none of 40 parameters to train");
+    assert_refused("*.mpl.*", "",
+                   "train.freeze: no parameter matches \"*.mpl.*\"; the first of 40 parameters "
+                   "is transformer.wte.weight");
+    assert_refused("*", "", "train.freeze freezes all 40 parameters");
     assert_refused(
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
         "*******************************************************",
-        "", "train.freeze: a word has more than 126 letters: aaaaaaaaaaaaaaaaaaaa...");
-    assert_refused("lr=1", "", "train.freeze takes patterns of names alone, and no \"lr=1\"");
-    assert_refused("*ln*; *mlp*", "", "train.freeze takes patterns of names alone, and no \";\"");
+        "", "train.freeze: a word has more than 126 characters: aaaaaaaaaaaaaaaaaaaa...");
+    assert_refused("lr=1", "", "train.freeze takes name patterns only, not \"lr=1\"");
+    assert_refused("*ln*; *mlp*", "", "train.freeze takes name patterns only, not \";\"");
     assert_refused("", "*bias",
-                   "train.groups: a group has patterns and neither lr= nor decay=; "
-                   "write \"*.bias decay=0; head lr=0.1\"");
+                   "train.param_groups: a group has patterns but neither lr= nor decay=; write "
+                   "\"*.bias decay=0; head lr=0.1\"");
     assert_refused("", "decay=0",
-                   "train.groups: a group has no pattern; write \"*.bias decay=0; "
+                   "train.param_groups: a group has no pattern; write \"*.bias decay=0; "
                    "head lr=0.1\"");
     assert_refused("", "*bias rate=2",
-                   "train.groups: \"rate=2\" is no setting; there are lr= and decay=");
-    assert_refused("", "*bias lr=-1", "train.groups: \"lr=-1\" must be a number from 0 to 1000");
-    assert_refused("", "*bias lr=nan", "train.groups: \"lr=nan\" must be a number from 0 to 1000");
+                   "train.param_groups: \"rate=2\" is not a setting; the settings are lr= and "
+                   "decay=");
+    assert_refused("", "*bias lr=-1",
+                   "train.param_groups: \"lr=-1\" must be a number from 0 to 1000");
+    assert_refused("", "*bias lr=nan",
+                   "train.param_groups: \"lr=nan\" must be a number from 0 to 1000");
     assert_refused("", "*.head lr=2",
-                   "train.groups: no parameter of this model is called \"*.head\"; the first of 40 "
-                   "is transformer.wte.weight");
+                   "train.param_groups: no parameter matches \"*.head\"; the first of 40 "
+                   "parameters is transformer.wte.weight");
 }
 
 int main(void)

@@ -168,7 +168,7 @@ static void presets_pack_at_their_floor(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int32_t format = 0; format < 2; format++) {
             hr_config config = preset(names[i]);
-            config.train.format = format;
+            config.train.dtype = format;
             for (int64_t micro = 1; micro <= config.train.batch; micro *= 2) {
                 compiled c;
                 compile(&c, &config, micro, 2, 0);
@@ -203,7 +203,7 @@ static void the_presets_take_the_bytes_they_took(void **state)
     int32_t moved = 0;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         hr_config config = preset(known[i].name);
-        config.train.format = known[i].format;
+        config.train.dtype = known[i].format;
         snprintf(config.train.out, sizeof config.train.out, "out");
         compiled c;
         compile(&c, &config, known[i].micro_batch, 2, 0);

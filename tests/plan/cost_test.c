@@ -130,7 +130,7 @@ static hr_config small_config(void)
     config.model.vocab_size = 300;
     config.train.seq_len = 64;
     config.train.batch = 8;
-    config.train.format = HR_FORMAT_BF16;
+    config.train.dtype = HR_FORMAT_BF16;
     return config;
 }
 

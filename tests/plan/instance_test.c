@@ -93,21 +93,20 @@ static void what_cannot_be_used_is_refused_with_its_line(void **state)
     static const struct {
         const char *text, *sentence;
     } cases[] = {
-        { "", "line 1: no header; it names id,lower,upper,size" },
-        { "hello\x1b[2J world\n", "line 1: \"hello?[2J world\" is no column; a header names "
-                                  "id,lower,upper,size and perhaps "
-                                  "offset" },
+        { "", "line 1: no header; it must name id,lower,upper,size" },
+        { "hello\x1b[2J world\n", "line 1: unknown column \"hello?[2J world\"; the columns are "
+                                  "id,lower,upper,size and optionally offset" },
         { "id,lower,upper\n1,0,1\n", "line 1: column size is missing from the header" },
-        { "id,lower,id,upper,size\n", "line 1: column id is there twice" },
-        { HEADER "a,0,1,3\n\nb,2,3\n", "line 4: 3 values, and the header has 4 columns" },
-        { HEADER "a,0,1,3,4,5,6,7\n", "line 2: 8 values, and the header has 4 columns" },
-        { HEADER "a,0,1,3\nb,0,1,3\na,1,2,3\n", "line 4: id \"a\" was given to line 2" },
+        { "id,lower,id,upper,size\n", "line 1: column id occurs twice" },
+        { HEADER "a,0,1,3\n\nb,2,3\n", "line 4: 3 values, the header has 4 columns" },
+        { HEADER "a,0,1,3,4,5,6,7\n", "line 2: 8 values, the header has 4 columns" },
+        { HEADER "a,0,1,3\nb,0,1,3\na,1,2,3\n", "line 4: id \"a\" is already used in line 2" },
         { HEADER ",0,1,3\n", "line 2: the id is empty" },
         { HEADER "a,0,1,-3\n", "line 2: size -3 is negative" },
-        { HEADER "a,0,1,3.5\n", "line 2: size \"3.5\" is not a whole number below 2^63" },
-        { HEADER "a,0,,3\n", "line 2: upper \"\" is not a whole number below 2^63" },
+        { HEADER "a,0,1,3.5\n", "line 2: size \"3.5\" is not an integer below 2^63" },
+        { HEADER "a,0,,3\n", "line 2: upper \"\" is not an integer below 2^63" },
         { HEADER "a,0,1,9223372036854775808\n",
-          "line 2: size \"9223372036854775808\" is not a whole number below 2^63" },
+          "line 2: size \"9223372036854775808\" is not an integer below 2^63" },
         { HEADER "a,0,1,9223372036854775807\nb,5,6,1\n",
           "line 3: with size 1 all sizes add up to 2^63 bytes or more" },
         { HEADER "a,5,4,3\n", "line 2: a life that starts at 5 has to end after that, not at 4" },
@@ -154,8 +153,7 @@ static void a_row_too_many_is_refused(void **state)
     for (int32_t i = 0; i <= HR_PACK_ROWS_MAX; i++) fprintf(file, "%d,0,1,1\n", i);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(pack(-1, 1, &report), HR_CORRUPT);
-    assert_non_null(
-        strstr(err.message, "line 1048578: more than the 1048576 rows that are packed"));
+    assert_non_null(strstr(err.message, "line 1048578: more than 1048576 rows, the limit"));
 }
 
 /* Seven rows that overlap by 5 bytes at most and need 6. */

@@ -84,7 +84,7 @@ static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
         config.model.d_ff = cases[i / 2].d_ff;
         config.model.vocab_size = 300;
         config.model.dropout = 0.1 * (double)(i % 2);
-        config.train.format = HR_FORMAT_BF16;
+        config.train.dtype = HR_FORMAT_BF16;
         config.train.seq_len = T;
         config.train.batch = BATCH;
         for (int32_t l = 0; l < LAYERS; l++) dropped[l] = cheap(config.model.family);

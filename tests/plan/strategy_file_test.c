@@ -95,21 +95,46 @@ static void neighbours_with_one_set_are_one_entry(void **state)
     hr_strategy_print(&config, &strategy, &writer);
     assert_string_equal(text, "micro_batch: 3\n"
                               "loss_chunk: 64\n"
-                              "mlp_tile: whole\n"
-                              "attention_tile: whole\n"
-                              "order: dx_first\n"
-                              "gradients: kept\n"
+                              "mlp_tile: full\n"
+                              "attention_tile: full\n"
+                              "backward_order: input_grad_first\n"
+                              "gradient_release: no\n"
                               "reorder: no\n"
                               "layers:\n"
                               "  - layers: 0-1\n"
-                              "    keep: [norm, q, k, v, attention, mid, up, activation]\n"
+                              "    keep: [norm, q, k, v, attention, mlp_input, up, activation]\n"
                               "  - layers: 2\n"
                               "    keep: [q, k, v, attention, up, activation]\n"
-                              "  - layers: 3\n"
-                              "    keep: []\n");
+                              "  - layers: 3\n    keep: []\n");
 }
 
 #define ALL "layers:\n - { layers: 0-3, keep: [] }\n"
+
+static void a_file_with_the_words_of_earlier_versions_is_the_same_strategy(void **state)
+{
+    (void)state;
+    static const char old_text[] = "micro_batch: whole\norder: dx_first\ngradients: consumed\n"
+                                   "layers:\n - { layers: 0-3, keep: [norm, mid] }\n";
+    static const char text[] = "micro_batch: full\nbackward_order: input_grad_first\n"
+                               "gradient_release: yes\n"
+                               "layers:\n - { layers: 0-3, keep: [norm, mlp_input] }\n";
+    const hr_folder folder = hr_folder_open();
+    const hr_config config = recipe(HR_FAMILY_NEEDLE);
+    hr_intermediates dropped[2][4];
+    hr_strategy got[2] = { { .dropped = dropped[0] }, { .dropped = dropped[1] } };
+    hr_error err;
+    must(hr_strategy_read(&config, write_file(&folder, old_text), &got[0], &err), &err);
+    must(hr_strategy_read(&config, write_file(&folder, text), &got[1], &err), &err);
+    char printed[2][TEXT_BYTES];
+    for (int32_t i = 0; i < 2; i++) {
+        hr_writer writer = { printed[i], TEXT_BYTES };
+        hr_strategy_print(&config, &got[i], &writer);
+        assert_true(got[i].consume && !got[i].dw_first);
+    }
+    assert_string_equal(printed[0], printed[1]);
+    assert_memory_equal(dropped[0], dropped[1], sizeof dropped[0]);
+    hr_folder_close(&folder);
+}
 
 static void what_is_left_out_is_whole(void **state)
 {
@@ -147,41 +172,45 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
         { "layers:\n - { layers: 0-3, keep: norm }\n", "a strategy is a mapping of" },
         { "micro_batch: 3\nmicrobatch: 2\n" ALL, ":2: microbatch is not a key of a strategy" },
         { "micro_batch: 3\nmicro_batch: 3\n" ALL, ":2: micro_batch is given twice" },
-        { "order: first\n" ALL, ":1: order is dw_first or dx_first, not first" },
-        { "gradients: eaten\n" ALL, ":1: gradients are kept or consumed, not eaten" },
-        { "gradients: kept\ngradients: kept\n" ALL, ":2: gradients is given twice" },
+        { "order: first\n" ALL,
+          ":1: backward_order is weight_grad_first or input_grad_first, not first" },
+        { "gradients: eaten\n" ALL, ":1: gradient_release is yes or no, not eaten" },
+        { "gradients: kept\ngradients: kept\n" ALL, ":2: gradient_release is given twice" },
         { "reorder: maybe\n" ALL, ":1: reorder is yes or no, not maybe" },
         { "gradients: [kept]\n" ALL, "a strategy is a mapping of" },
         { "gradients: consumed\nmicro_batch: 3\n" ALL,
-          "micro_batch 3 adds to gradients in 2 turns: they cannot be consumed before the last" },
-        { "mlp_tile: 0\n" ALL, "a cut is a whole number from 1 or the word whole, not 0" },
-        { "mlp_tile: -64\n" ALL, "a cut is a whole number from 1 or the word whole, not -64" },
-        { "mlp_tile: 1e3\n" ALL, "a cut is a whole number from 1 or the word whole, not 1e3" },
+          "micro_batch 3 accumulates gradients over 2 micro-batches: gradient_release "
+          "needs one" },
+        { "mlp_tile: 0\n" ALL, "it takes an integer from 1 or the word full, not 0" },
+        { "mlp_tile: -64\n" ALL, "it takes an integer from 1 or the word full, not -64" },
+        { "mlp_tile: 1e3\n" ALL, "it takes an integer from 1 or the word full, not 1e3" },
         { "mlp_tile: 99999999999999999999\n" ALL, "not 99999999999999999999" },
         { "micro_batch: 4\n" ALL, "micro_batch 4 does not divide train.batch 6" },
         { "micro_batch: 12\n" ALL, "micro_batch 12 does not divide train.batch 6" },
         { "mlp_tile: 100\n" ALL, "with train.seq_len 128 it must be a multiple of 64" },
-        { "layers:\n - { layers: 0-2, keep: [] }\n", "layer 3 has no entry; model.n_layers is 4" },
+        { "layers:\n - { layers: 0-2, keep: [] }\n",
+          "layer 3 has no entry; each of the 4 layers needs one" },
         { "layers: []\n", "layer 0 has no entry" },
         { "micro_batch: 3\n", "layer 0 has no entry" },
         { "layers:\n - { layers: 0-3, keep: [] }\n - { layers: 2, keep: [] }\n",
           ":3: layer 2 is given twice" },
         { "layers:\n - { layers: 0-4, keep: [] }\n",
-          ":2: layer 4 is not there: model.n_layers is 4" },
-        { "layers:\n - { layers: 3-0, keep: [] }\n", "layers are a number or two as in 0-5" },
-        { "layers:\n - { layers: all, keep: [] }\n", "layers are a number or two as in 0-5" },
-        { "layers:\n - { layers: -1, keep: [] }\n", "layers are a number or two as in 0-5" },
-        { "layers:\n - { layers: 0-3 }\n", "an entry has both: layers and keep" },
-        { "layers:\n - { keep: [] }\n", "an entry has both: layers and keep" },
+          ":2: there is no layer 4: model.n_layers is 4" },
+        { "layers:\n - { layers: 3-0, keep: [] }\n",
+          "layers takes a layer or a range such as 0-5" },
+        { "layers:\n - { layers: all, keep: [] }\n",
+          "layers takes a layer or a range such as 0-5" },
+        { "layers:\n - { layers: -1, keep: [] }\n", "layers takes a layer or a range such as 0-5" },
+        { "layers:\n - { layers: 0-3 }\n", "an entry needs both layers and keep" },
+        { "layers:\n - { keep: [] }\n", "an entry needs both layers and keep" },
         { "layers:\n - { layers: 0-3, layers: 0-3, keep: [] }\n", "layers is given twice" },
         { "layers:\n - { layers: 0-3, keep: [], keep: [] }\n", "keep is given twice" },
-        { "layers:\n - { layers: 0-3, drop: [] }\n", "drop is not a key here" },
-        { "layers:\n - { layers: 0-3, keep: [gate] }\n",
-          "a layer of this model has no gate to keep" },
-        { "layers:\n - { layers: 0-3, keep: [door] }\n", "door is nothing that a layer keeps" },
-        { "layers:\n - { layers: 0-3, keep: [qkv] }\n", ":2: qkv are three: write q, k, v" },
-        { "layers:\n - { layers: 0-3, keep: [norm, norm] }\n", "norm is kept twice" },
-        { "layers:\n - { layers: 0-3, keep: [up] }\n", "a layer of this model has no up to keep" },
+        { "layers:\n - { layers: 0-3, drop: [] }\n", "drop is not a key of an entry of layers" },
+        { "layers:\n - { layers: 0-3, keep: [gate] }\n", "a layer of this model has no gate" },
+        { "layers:\n - { layers: 0-3, keep: [door] }\n", "door is no activation of a layer" },
+        { "layers:\n - { layers: 0-3, keep: [qkv] }\n", ":2: write q, k, v instead of qkv" },
+        { "layers:\n - { layers: 0-3, keep: [norm, norm] }\n", "norm is given twice" },
+        { "layers:\n - { layers: 0-3, keep: [up] }\n", "a layer of this model has no up" },
         { "micro_batch: \"3\n", "not YAML: " },
         { "\x01", "not YAML: " },
     };
@@ -250,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_printed_reads_back_as_itself),
         cmocka_unit_test(neighbours_with_one_set_are_one_entry),
+        cmocka_unit_test(a_file_with_the_words_of_earlier_versions_is_the_same_strategy),
         cmocka_unit_test(what_is_left_out_is_whole),
         cmocka_unit_test(what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence),
         cmocka_unit_test(rubbish_gets_an_answer),

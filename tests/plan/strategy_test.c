@@ -382,19 +382,22 @@ static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **sta
     strategy.micro_batch = 3;
     strategy.mlp_tile = 96;
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
-    assert_string_equal(err.message, "mlp_tile 96 changes the bits: with train.seq_len 128 it must "
-                                     "be a multiple of 64");
+    assert_string_equal(err.message,
+                        "mlp_tile 96 would change the result: with train.seq_len 128 it must be a "
+                        "multiple of 64");
     config.train.seq_len = 100;
     strategy.mlp_tile = 64;
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
-    assert_string_equal(err.message, "mlp_tile 64 changes the bits: with train.seq_len 100 it must "
-                                     "be a multiple of 100");
+    assert_string_equal(err.message,
+                        "mlp_tile 64 would change the result: with train.seq_len 100 it must be a "
+                        "multiple of 100");
     strategy.mlp_tile = 200;
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_OK);
     strategy.consume = true;
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
-    assert_string_equal(err.message, "micro_batch 3 adds to gradients in 2 turns: they cannot be "
-                                     "consumed before the last");
+    assert_string_equal(
+        err.message, "micro_batch 3 accumulates gradients over 2 micro-batches: gradient_release "
+                     "needs one micro-batch");
     strategy.micro_batch = 6;
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_OK);
 }

@@ -177,9 +177,9 @@ static inline json_t *random_plan(const char *family, int32_t averaged, int32_t 
     snprintf(command, sizeof command,
              "'%s' plan '%s/presets/quickstart.yaml' model.family=%s model.n_heads=%lld "
              "model.d_model=%lld model.n_layers=%lld model.d_ff=%lld model.vocab_size=%lld "
-             "model.dropout=%s train.format=%s train.batch=%lld train.seq_len=%lld "
+             "model.dropout=%s train.dtype=%s train.batch=%lld train.seq_len=%lld "
              "train.optimizer.kind=%s train.optimizer.clip=%s train.sample_tokens=%s "
-             "train.average=%s %s memory.loss_chunk=%s --out '%s' >/dev/null",
+             "train.ema_decay=%s %s memory.loss_chunk=%s --out '%s' >/dev/null",
              program, HR_SOURCE, family, (long long)heads, (long long)(heads * 8 * draw(1, 4)),
              (long long)layers, (long long)draw(1, 200), (long long)draw(256, 400),
              draw(0, 1) && strcmp(family, "wide") != 0 ? "0.1" : "0", formats[draw(0, 1)],

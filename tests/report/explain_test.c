@@ -142,7 +142,7 @@ static void the_peak_is_marked_below_its_bar(void **state)
     explain(&config, &strategy, &e);
     hr_writer writer = { text, TEXT_BYTES };
     hr_explain_plan(&config, &e.answer, &e.details, false, false, &writer);
-    const char *title = strstr(text, "bytes over a training step\n");
+    const char *title = strstr(text, "live bytes over a training step\n");
     assert_non_null(title);
     const char *top = strchr(title, '\n') + 1, *mark = strchr(title, '^');
     assert_non_null(mark);
@@ -193,10 +193,10 @@ static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
         const char *packing, *sentence;
         int64_t gap;
     } cases[] = {
-        { "at floor", "  at the floor, 0 bytes above\n", 0 },
-        { "proven", "  640 bytes above the floor; proven that none is lower\n", 640 },
-        { "open", "  640 bytes above the floor; whether one is lower is open\n", 640 },
-        { "open", "  proven that none is lower; open: 512 bytes, 0.000 %\n", 640 },
+        { "at floor", "  equals the floor\n", 0 },
+        { "proven", "  640 bytes above the floor; proven smallest\n", 640 },
+        { "open", "  640 bytes above the floor; not proven smallest\n", 640 },
+        { "open", "  proven lower bound; gap 512 bytes, 0.000 %\n", 640 },
     };
     hr_intermediates dropped[8];
     hr_strategy strategy;
@@ -213,7 +213,7 @@ static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
         e.answer.bound_bytes = e.answer.floor_bytes + (i >= 2 ? 128 : cases[i].gap);
         hr_explain_plan(&config, &e.answer, &e.details, false, false, &writer);
         if (!strstr(text, cases[i].sentence)) fail_msg("%s: %s", cases[i].packing, text);
-        assert_int_equal(strstr(text, "  lowest there may be ") != NULL, i >= 2);
+        assert_int_equal(strstr(text, "  arena, lower bound ") != NULL, i >= 2);
     }
     free(text);
     free(e.memory);
@@ -280,9 +280,9 @@ static void steps_are_named_by_what_they_do(void **state)
         const char *weight, *words;
     } cases[] = {
         { "pythia-70m", "linear_dx", 3, HR_DIR_BACKWARD, "dense_4h_to_h",
-          "layer 3 backward, MLP down-projection, gradient of its input" },
+          "layer 3 backward, MLP down-projection, input gradient" },
         { "pythia-70m", "linear_dw", 3, HR_DIR_BACKWARD, "dense_4h_to_h",
-          "layer 3 backward, MLP down-projection, gradient of its weight" },
+          "layer 3 backward, MLP down-projection, weight gradient" },
         { "pythia-70m", "linear", 0, HR_DIR_FORWARD, "query_key_value",
           "layer 0 forward, query, key and value projection" },
         { "pythia-70m", "norm", 2, HR_DIR_FORWARD, "input_layernorm",
@@ -290,7 +290,7 @@ static void steps_are_named_by_what_they_do(void **state)
         { "pythia-70m", "linear", HR_NONE, HR_DIR_FORWARD, "embed_out", "head forward, logits" },
         { "needle-70m", "linear", 1, HR_DIR_FORWARD, ".w1", "layer 1 forward, MLP up-projection" },
         { "needle-70m", "linear_dw", 1, HR_DIR_BACKWARD, ".wo",
-          "layer 1 backward, attention output projection, gradient of its weight" },
+          "layer 1 backward, attention output projection, weight gradient" },
         { "needle-70m", "save", HR_NONE, HR_DIR_NONE, "head", "save, writing head" },
     };
     (void)state;

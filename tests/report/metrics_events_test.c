@@ -252,18 +252,19 @@ static void what_cannot_be_gone_on_with_is_refused_and_untouched(void **state)
         int64_t keep_bytes;
         const char *said;
     } cases[] = {
-        { "{\"step\":1}\n", 12, "have 11 bytes, and 12 are to be gone on from" },
-        { "{\"step\":1}\n", -1, "have 11 bytes, and -1 are to be gone on from" },
-        { "{\"step\":1}\n{\"step\":2}\n", 15, "gone on from byte 15, where no line ends" },
-        { "Dear diary,\n", 12, "begin with no line of a run, and are left as they are" },
-        { "Dear diary", 0, "begin with no line of a run, and are left as they are" },
-        { "{\"name\":{\"step\":1}}\n", 20, "begin with no line of a run" },
-        { "{\"loss\":1}\n", 0, "begin with no line of a run" },
-        { "[\"step\",1]\n", 11, "begin with no line of a run" },
-        { "{\"step\":1\n", 10, "begin with no line of a run" },
-        { "{\"step\":1} 2\n", 13, "begin with no line of a run" },
-        { "{\"step\":1", 9, "begin with no line of a run" },
-        { "\n{\"step\":1}\n", 12, "begin with no line of a run" },
+        { "{\"step\":1}\n", 12, "has 11 bytes, the run needs its first 12" },
+        { "{\"step\":1}\n", -1, "has 11 bytes, the run needs its first -1" },
+        { "{\"step\":1}\n{\"step\":2}\n", 15,
+          "has no end of line at byte 15, where the run resumes" },
+        { "Dear diary,\n", 12, "exists and is not a metrics file" },
+        { "Dear diary", 0, "exists and is not a metrics file" },
+        { "{\"name\":{\"step\":1}}\n", 20, "exists and is not a metrics file" },
+        { "{\"loss\":1}\n", 0, "exists and is not a metrics file" },
+        { "[\"step\",1]\n", 11, "exists and is not a metrics file" },
+        { "{\"step\":1\n", 10, "exists and is not a metrics file" },
+        { "{\"step\":1} 2\n", 13, "exists and is not a metrics file" },
+        { "{\"step\":1", 9, "exists and is not a metrics file" },
+        { "\n{\"step\":1}\n", 12, "exists and is not a metrics file" },
     };
     hr_metrics metrics;
     hr_error err;
@@ -285,7 +286,7 @@ static void what_cannot_be_gone_on_with_is_refused_and_untouched(void **state)
     assert_int_equal(hr_metrics_check(path, line, &err), HR_CORRUPT);
     unlink(path);
     assert_int_equal(hr_metrics_continue(&metrics, path, 5, line, &err), HR_CORRUPT);
-    assert_non_null(strstr(err.message, "have 0 bytes, and 5 are to be gone on from"));
+    assert_non_null(strstr(err.message, "have 0 bytes, and 5"));
     assert_int_not_equal(access(path, F_OK), 0);
     assert_int_equal(hr_metrics_continue(&metrics, P_tmpdir, 0, line, &err), HR_USAGE);
     assert_int_equal(hr_metrics_check(P_tmpdir, line, &err), HR_USAGE);

@@ -53,8 +53,9 @@ static void the_line_has_every_figure(void **state)
     char text[HR_PROGRESS_BYTES];
     const int32_t length = hr_progress_print(&middle, text);
     assert_int_equal(length, strlen(text));
-    assert_string_equal(text, "step 40/300  loss 3.2500  18401 tokens/s  1:23 left  "
-                              "memory 59.1/60.0 MiB");
+    assert_string_equal(text,
+                        "step 40/300  loss 3.2500  18,401 tokens/s  1:23 left  memory 59.1 of 60.0 "
+                        "MiB");
 }
 
 static void extreme_figures_fit_the_line(void **state)

@@ -409,7 +409,7 @@ static void a_directory_without_permission_is_one_sentence(void **state)
     assert_int_equal(chmod(folder.path, 0700), 0);
     assert_int_equal(made, HR_FAILURE);
     assert_non_null(
-        strstr(inside.message, "/board: the directory cannot be made: Permission denied"));
+        strstr(inside.message, "/board: the directory cannot be created: Permission denied"));
     assert_int_equal(used, HR_FAILURE);
     assert_memory_equal(there.message, folder.path, strlen(folder.path));
     assert_non_null(strstr(there.message, ": cannot be made: Permission denied"));
@@ -425,7 +425,7 @@ static void a_file_in_place_of_the_directory_is_refused(void **state)
     const char *path = hr_folder_path(&folder, "board");
     hr_folder_write(path, "mine", 4);
     assert_int_equal(hr_tensorboard_open(&board, path, 1, noon, buffer, &err), HR_USAGE);
-    assert_non_null(strstr(err.message, "there is a file of that name"));
+    assert_non_null(strstr(err.message, "is a file, a directory is needed"));
     memset(endless, 'x', sizeof endless - 1);
     endless[sizeof endless - 1] = 0;
     assert_int_equal(hr_tensorboard_open(&board, endless, 1, noon, buffer, &err), HR_USAGE);

@@ -57,13 +57,13 @@ static inline hr_config random_config_of(int32_t family, uint64_t seed, uint64_t
     }
     snprintf(config.data.tokenizer, sizeof config.data.tokenizer, "words");
     if (!(traits & HR_HAS_STATES)) config.data.documents = (int32_t)between(seed, turn, 29, 0, 1);
-    config.train.format = (int32_t)between(seed, turn, 9, 0, 1);
+    config.train.dtype = (int32_t)between(seed, turn, 9, 0, 1);
     config.train.optimizer.kind = (int32_t)between(seed, turn, 10, 0, 2);
     config.train.batch = 2 * between(seed, turn, 11, 1, 6);
     config.train.seq_len = between(seed, turn, 12, 4, 200);
     if (traits & HR_LEARNS_POSITIONS) config.model.positions = 2048 + between(seed, turn, 22, 0, 9);
     config.train.z_loss = draw(seed, turn, 28) % 3 ? 0 : 1e-3;
-    config.train.average = draw(seed, turn, 41) % 3 ? 0 : 0.9;
+    config.train.ema_decay = draw(seed, turn, 41) % 3 ? 0 : 0.9;
     config.memory.recompute = (int32_t)between(seed, turn, 15, 0, 3);
     config.train.sample_tokens = between(seed, turn, 13, 0, 4);
     snprintf(config.train.out, sizeof config.train.out, "%s",

@@ -248,7 +248,7 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
                                  .memory = &r->memory,
                                  .pool = &r->pool,
                                  .kernels = &r->kernels,
-                                 .dtype = config->train.format == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
+                                 .dtype = config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
                                  .seed = (uint64_t)config->train.seed,
                                  .host = rig_host,
                                  .watch = rig_watch,

@@ -381,25 +381,23 @@ static void texts_that_are_too_short_are_refused_with_both_numbers(void **state)
 {
     (void)state;
     hr_batch_desc desc = describe(128, 32, true);
-    assert_refused(
-        128, &desc, HR_CORRUPT,
-        "data.train: has 128 tokens, and one window of train.seq_len=128 needs 129: give "
-        "a longer text or type train.seq_len=127");
+    assert_refused(128, &desc, HR_CORRUPT,
+                   "data.train: has 128 tokens, but one window of train.seq_len=128 needs 129: "
+                   "give a longer text or use train.seq_len=127");
     assert_refused(0, &desc, HR_CORRUPT,
-                   "data.train: has 0 tokens, and one window of train.seq_len=128 needs 129: give "
-                   "a longer text");
-    assert_refused(
-        128 * 31 + 1, &desc, HR_CORRUPT,
-        "data.train: has 31 windows of train.seq_len=128, and one batch needs 32: give a "
-        "longer text or type train.batch=31");
+                   "data.train: has 0 tokens, but one window of train.seq_len=128 needs 129: "
+                   "give a longer text");
+    assert_refused(128 * 31 + 1, &desc, HR_CORRUPT,
+                   "data.train: has 31 windows of train.seq_len=128, but one batch needs 32: "
+                   "give a longer text or use train.batch=31");
     int64_t failing = -1;
     const hr_batch_desc rows = describe_rows(3, 8, true, &failing);
     assert_refused(0, &rows, HR_CORRUPT,
-                   "data.train: has 3 rows of train.seq_len=4, and one batch needs 8: give more "
-                   "rows or type train.batch=3");
+                   "data.train: has 3 rows of train.seq_len=4, but one batch needs 8: give more "
+                   "rows or use train.batch=3");
     desc.vocab_size = 10000;
     assert_refused(129 * 32, &desc, HR_USAGE,
-                   "data.train: has token ids up to 131071, and model.vocab_size=10000: type "
+                   "data.train: has token ids up to 131071, but model.vocab_size is 10000: use "
                    "model.vocab_size=131072");
 }
 
@@ -568,7 +566,7 @@ static void a_mixture_has_its_shares_exactly_and_goes_through_its_shards_evenly(
     hr_batches_close(&batches);
     desc.T = 100;
     assert_int_equal(hr_batches_open(&batches, memory, &desc, &err), HR_CORRUPT);
-    assert_non_null(strstr(err.message, "part2: has 71 tokens, and one window"));
+    assert_non_null(strstr(err.message, "part2: has 71 tokens, but one window"));
     close_batches(batches);
 }
 

@@ -138,29 +138,29 @@ static void texts_that_cannot_be_used_are_refused(void **state)
     (void)state;
     text_case words = describe(HR_TOKENIZER_WORDS, 10, 2);
     const text_case bytes = describe(HR_TOKENIZER_BYTES, 256, 0);
-    assert_refused(&words, HR_USAGE, "train.txt: there is no such file");
+    assert_refused(&words, HR_USAGE, "train.txt: no such file");
     write_texts("", "a");
     assert_refused(&words, HR_CORRUPT,
-                   "train.txt: is empty: type data.train=FILE of one that has text");
+                   "train.txt: is empty: use data.train=FILE with a file that has text");
     assert_refused(&bytes, HR_CORRUPT,
-                   "train.txt: is empty: type data.train=FILE of one that has text");
+                   "train.txt: is empty: use data.train=FILE with a file that has text");
     write_texts("a", "");
     assert_refused(&words, HR_CORRUPT,
-                   "valid.txt: is empty: type data.valid=FILE of one that has text");
+                   "valid.txt: is empty: use data.valid=FILE with a file that has text");
     write_texts(" \n\t ", "a");
-    assert_refused(
-        &words, HR_CORRUPT,
-        "train.txt: has no words, only white space: type data.train=FILE of one that has words");
+    assert_refused(&words, HR_CORRUPT,
+                   "train.txt: has only white space: use data.train=FILE with a file that has "
+                   "words");
     write_texts("a b", "\n");
-    assert_refused(
-        &words, HR_CORRUPT,
-        "valid.txt: has no words, only white space: type data.valid=FILE of one that has words");
+    assert_refused(&words, HR_CORRUPT,
+                   "valid.txt: has only white space: use data.valid=FILE with a file that has "
+                   "words");
     write_texts("ab \xff", "a");
     assert_refused(&words, HR_CORRUPT, "train.txt: byte 3 (0xff) is not UTF-8");
     write_texts("a b", "a \xe2\x82 b");
     assert_refused(&words, HR_CORRUPT, "valid.txt: byte 2 (0xe2) is not UTF-8");
     words.train = folder.path;
-    assert_refused(&words, HR_USAGE, "is a directory, and a file is needed");
+    assert_refused(&words, HR_USAGE, "is a directory; add a slash");
 }
 
 static void descriptions_out_of_range_are_refused(void **state)
@@ -182,7 +182,7 @@ static void descriptions_out_of_range_are_refused(void **state)
     assert_refused(&desc, HR_USAGE, "data.words_max=9223372036854775807: must lie");
     desc.words_max = 2;
     assert_int_equal(prepare_in(&desc, 64, NULL, &text, &err), HR_NO_FIT);
-    assert_non_null(strstr(err.message, "there are 64"));
+    assert_non_null(strstr(err.message, "64 are available"));
 }
 
 static void more_words_than_planned_are_refused_with_both_numbers(void **state)
@@ -191,10 +191,9 @@ static void more_words_than_planned_are_refused_with_both_numbers(void **state)
     hr_text text;
     write_texts("a b c d e f g a b c", "a");
     text_case desc = describe(HR_TOKENIZER_WORDS, 10, 3);
-    assert_refused(
-        &desc, HR_USAGE,
-        "train.txt: has 7 distinct words of 7 bytes, and data.words_max=3 has room for 3 "
-        "of 48 bytes: type data.words_max=7");
+    assert_refused(&desc, HR_USAGE,
+                   "train.txt: has 7 distinct words of 7 bytes, but data.words_max=3 has room "
+                   "for 3 of 48 bytes: use data.words_max=7");
     assert_int_equal(hr_folder_count(&cache, ""), 0);
     desc.words_max = 7;
     assert_prepared(&desc, &text);
@@ -206,8 +205,8 @@ static void more_words_than_planned_are_refused_with_both_numbers(void **state)
                     "1234567890123456789012345678901234567890xy ",
                     123 + 3);
     assert_refused(&desc, HR_USAGE,
-                   "has 3 distinct words of 123 bytes, and data.words_max=6 has room for 6 of 96 "
-                   "bytes: type data.words_max=8");
+                   "has 3 distinct words of 123 bytes, but data.words_max=6 has room for 6 of "
+                   "96 bytes: use data.words_max=8");
     desc.words_max = 8;
     assert_prepared(&desc, &text);
 }
@@ -231,10 +230,10 @@ static void a_text_with_far_more_words_than_planned_is_counted_to_the_last(void 
     free(content);
     text_case desc = describe(HR_TOKENIZER_WORDS, 10, 1);
     assert_refused(&desc, HR_USAGE,
-                   "train.txt: has 30005 distinct words of 507680 bytes, and data.words_max=1 "
-                   "has room for 1 of 16 bytes: type data.words_max=31730");
+                   "train.txt: has 30005 distinct words of 507680 bytes, but data.words_max=1 "
+                   "has room for 1 of 16 bytes: use data.words_max=31730");
     desc.words_max = 31729;
-    assert_refused(&desc, HR_USAGE, "type data.words_max=31730");
+    assert_refused(&desc, HR_USAGE, "use data.words_max=31730");
     desc.words_max = 31730;
     assert_prepared(&desc, &text);
     assert_int_equal(text.distinct_words, 30005);
@@ -295,7 +294,7 @@ static void a_full_disk_leaves_nothing_half_made(void **state)
     const hr_status status = prepare_with(&desc, NULL, &text, &err);
     setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(status, HR_FAILURE);
-    assert_non_null(strstr(err.message, "cannot be written after 200000 bytes, and is removed"));
+    assert_non_null(strstr(err.message, "cannot be written after 200000 bytes, and was removed"));
     assert_int_equal(hr_folder_count(&cache, ""), 0);
 }
 
@@ -396,8 +395,8 @@ static void wikitext_has_its_golden_counts(void **state)
     desc.vocab_size = 5000;
     desc.words_max = 10000;
     assert_refused(&desc, HR_USAGE,
-                   "has 12506 distinct words of 87598 bytes, and data.words_max=10000 has room for "
-                   "10000 of 160000 bytes: type data.words_max=12506");
+                   "has 12506 distinct words of 87598 bytes, but data.words_max=10000 has room "
+                   "for 10000 of 160000 bytes: use data.words_max=12506");
 }
 
 int main(void)

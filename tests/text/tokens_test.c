@@ -93,7 +93,7 @@ static void a_tokenizer_file_that_cannot_be_used_is_refused(void **state)
     (void)state;
     write_texts("the", "the");
     text_case desc = by_file(259, "<|endoftext|>");
-    assert_refused(&desc, HR_USAGE, "type model.vocab_size=260");
+    assert_refused(&desc, HR_USAGE, "use model.vocab_size=260");
     write_texts("the \xff", "the");
     desc.vocab_size = 260;
     assert_refused(&desc, HR_CORRUPT, "not UTF-8");

@@ -211,7 +211,7 @@ static void parted_texts_have_the_same_ids(void **state)
     int64_t bytes, partings = 0;
     hr_error err;
     (void)state;
-    snprintf(path, sizeof path, "%s/README.md", HR_SOURCE);
+    snprintf(path, sizeof path, "%s/docs/architecture.md", HR_SOURCE);
     char *text = read_all(path, &bytes);
     const uint8_t *at = (const uint8_t *)text;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -315,12 +315,12 @@ static void files_that_lie_are_refused(void **state)
     hold_refused(MODEL(",\"vocab\":{\"a\":0},\"merges\":[]7"), "the list of merges is not as");
     hold_refused(MODEL(",\"merges\":[],\"vocab\":{\"a\":0,}"), "the vocabulary is not as");
     hold_refused("{\"model\":{\"merges\":[],\"vocab\":{\"a\":0}},\"a\" 1}",
-                 "no JSON at byte 43: no colon behind a key");
+                 "no JSON at byte 43: no colon after a key");
     hold_refused("{\"model\":{\"vocab\":{\"a\":0},\"merges\":[]},}", "no JSON at byte 39");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]"),
                  "token \"b\" with id 0: its id belongs to another token too");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"a\":1},\"merges\":[]"),
-                 "token \"a\" with id 1: it is there twice");
+                 "token \"a\" with id 1: it occurs twice");
     hold_refused(MODEL(",\"vocab\":{\"a\":-1},\"merges\":[]"), "id -1: its id is out of range");
     hold_refused(MODEL(",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[\"a b\"]"),
                  "names the token \"ab\"");

@@ -145,7 +145,7 @@ static void memory_itself_shows_the_planned_end(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (int32_t format = 0; format < 2; format++) {
             hr_config config = small_preset(names[i]);
-            config.train.format = format;
+            config.train.dtype = format;
             rig r;
             rig_build(&r, &config, 2, hr_cpu_detect(), 0, 0);
             const int64_t arena = r.compiled.plan.arena_bytes;

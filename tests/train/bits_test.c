@@ -72,7 +72,7 @@ static hr_config config_of(int32_t family, int32_t format, int64_t T, int32_t pa
         config.model.decoder_rank = pattern % 2 * 5;
     }
     snprintf(config.data.tokenizer, sizeof config.data.tokenizer, "words");
-    config.train.format = format;
+    config.train.dtype = format;
     config.train.batch = 4;
     config.train.seq_len = T;
     config.train.steps = STEPS;
@@ -160,7 +160,7 @@ static void must_match(const trace *whole, const hr_config *config, cut c, uint3
         fail_msg("%s %s %s T %lld pattern %d: micro-batch %lld, loss chunk %lld, %d threads are "
                  "apart from one piece by %.2e",
                  hr_family_of(config)->name,
-                 config->train.format == HR_FORMAT_BF16 ? "bf16" : "fp32", hr_cpu_rung_name(mask),
+                 config->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32", hr_cpu_rung_name(mask),
                  (long long)config->train.seq_len, config->model.attention.pattern,
                  (long long)c.micro_batch, (long long)c.loss_chunk, c.threads, apart(whole, &t));
     drop(&t);
@@ -176,7 +176,7 @@ static void must_match_strategy(const trace *whole, const hr_config *config, hr_
         fail_msg(
             "%s %s %s T %lld pattern %d parallel %d: micro-batch %lld, loss chunk %lld, MLP "
             "tile %lld, attention tile %lld, %s first, gradients %s, %d threads: apart by %.2e",
-            hr_family_of(config)->name, config->train.format == HR_FORMAT_BF16 ? "bf16" : "fp32",
+            hr_family_of(config)->name, config->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32",
             hr_cpu_rung_name(mask), (long long)config->train.seq_len,
             config->model.attention.pattern, config->model.parallel_residual,
             (long long)strategy.micro_batch, (long long)strategy.loss_chunk,

@@ -117,7 +117,7 @@ static void a_recurrence_has_no_documents_apart(void **state)
         hr_error err;
         if (!(hr_family_of(&config)->traits & HR_HAS_STATES)) continue;
         assert_int_equal(hr_config_check(&config, &err), HR_USAGE);
-        assert_non_null(strstr(err.message, "data.documents has to be joined"));
+        assert_non_null(strstr(err.message, "data.documents must be joined"));
     }
 }
 

@@ -37,7 +37,7 @@ static void open_parameter(parameter *p)
     config.model.n_layers = 1;
     config.train.batch = 1;
     config.train.seq_len = 8;
-    config.train.format = HR_FORMAT_BF16;
+    config.train.dtype = HR_FORMAT_BF16;
     hr_intermediates dropped[1];
     const hr_strategy strategy = hr_strategy_of(&config, 1, dropped);
     compile(&p->c, &config, &strategy);

@@ -149,7 +149,7 @@ static hr_config config_from(const hr_folder *folder, int32_t format, hr_error *
     hr_config config;
     hr_config_default(&config);
     snprintf(config.data.tokenizer, sizeof config.data.tokenizer, "words");
-    config.train.format = format;
+    config.train.dtype = format;
     config.train.batch = 1;
     config.train.seq_len = 23;
     rig_must(hr_config_set(&config, "model.from", folder->path, err), err);
@@ -333,13 +333,12 @@ static void what_is_not_the_model_is_refused(void **state)
                "has both layers.1.self_attn.q_proj.weight and model.layers.1.self_attn.q_proj");
     is_refused(&(variant){ "F32", .renamed = q }, HR_CORRUPT, "has no tensor model.layers.1");
     is_refused(&(variant){ "F32", .reshaped = q }, HR_CORRUPT,
-               "q_proj.weight is [1600], and config.json makes it [40, 40]");
+               "q_proj.weight is [1600], config.json implies [40, 40]");
     const float bad[] = { NAN, INFINITY, -INFINITY };
     const char *const dtypes[] = { "F32", "BF16", "F32" };
     for (int32_t i = 0; i < 3; i++)
         is_refused(&(variant){ dtypes[i], .spoiled = q, .spoiling = bad[i] }, HR_CORRUPT,
-                   "tensor model.layers.1.self_attn.q_proj.weight has elements that are not "
-                   "finite");
+                   "tensor model.layers.1.self_attn.q_proj.weight has NaN or Inf values");
     oracle_close(&model);
 }
 
@@ -354,9 +353,9 @@ static void strangers_are_refused_and_masks_are_not(void **state)
     } cases[] = {
         { "model.layers.0.self_attn.rotary_emb.inv_freq", "F32", HR_OK, "" },
         { "model.layers.0.attn.masked_bias", "U8", HR_OK, "" },
-        { "score.weight", "F32", HR_CORRUPT, "tensor score.weight is none of this model's" },
-        { "model.layers.2.mlp.up_proj.weight", "F32", HR_CORRUPT, "is none of this model's" },
-        { "embed_out.weight", "F32", HR_CORRUPT, "tensor embed_out.weight is none of this mod" },
+        { "score.weight", "F32", HR_CORRUPT, "tensor score.weight does not belong to this model" },
+        { "model.layers.2.mlp.up_proj.weight", "F32", HR_CORRUPT, "does not belong to this model" },
+        { "embed_out.weight", "F32", HR_CORRUPT, "tensor embed_out.weight does not belong to thi" },
     };
     assert_true(open_model(1));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -449,19 +448,17 @@ static void a_copy_of_a_table_that_is_the_head_is_that_table(void **state)
         if (status != HR_OK) fail_msg("%s", err.message);
 
         status = open_with_head(table, head, shape, "F32", bytes / 4, true, &err);
-        snprintf(said, sizeof said, "the head is the table, and tensors %s and %s differ", head,
+        snprintf(said, sizeof said, "ties the embeddings, but tensors %s and %s differ", head,
                  table);
         if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
 
         status = open_with_head(table, head, "[5,5]", "F32", 25, false, &err);
-        snprintf(said, sizeof said, "tensor %s is [5, 5], and config.json makes it [101, %d]", head,
+        snprintf(said, sizeof said, "tensor %s is [5, 5], config.json implies [101, %d]", head,
                  (int)(bytes / 4 / 101));
         if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
 
         status = open_with_head(table, head, shape, "BF16", bytes / 4, false, &err);
-        snprintf(said, sizeof said,
-                 "tensor %s is BF16, and %s, which config.json makes the head, "
-                 "is F32",
+        snprintf(said, sizeof said, "tensor %s is BF16, but %s, the head by config.json, is F32",
                  head, table);
         if (status != HR_CORRUPT || !strstr(err.message, said)) fail_msg("%s", err.message);
         oracle_close(&model);

@@ -40,7 +40,7 @@ static void common(hr_config *config, int64_t T)
     config->train.batch = 2;
     config->train.seq_len = T;
     config->train.steps = 10;
-    config->train.format = HR_FORMAT_FP32;
+    config->train.dtype = HR_FORMAT_FP32;
     config->train.sample_tokens = 0;
     config->model.dropout = 0;
     config->model.norm_eps = 1e-5;
@@ -489,7 +489,7 @@ static void bf16_follows_the_oracle(void **state)
         hr_config config = gpt_neox_config();
         int64_t bytes = 0, at = 0;
         double worst = 0, worst_loss = 0;
-        config.train.format = HR_FORMAT_BF16;
+        config.train.dtype = HR_FORMAT_BF16;
         assert_true(oracle_open(&weights, HR_ORACLES "/hf/gpt_neox/model.safetensors"));
         assert_true(oracle_open(&golden, HR_ORACLES "/hf/gpt_neox/golden.safetensors"));
         json_t *json = json_load_file(HR_ORACLES "/hf/gpt_neox/golden.json", 0, 0);

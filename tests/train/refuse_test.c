@@ -181,16 +181,25 @@ static void what_no_strategy_shrinks_is_named(void **state)
     assert_int_equal(p->status, HR_NO_FIT);
     assert_string_equal(p->details.alone.name, "image");
     assert_true(p->details.alone.bytes > 100000);
-    assert_non_null(strstr(p->text, "image alone, "));
+    assert_non_null(strstr(p->text, "image alone: "));
     assert_int_equal(p->details.change_count, 0);
     free(p);
     config.model.vocab_size = 200000;
     config.memory.budget = 200 << 20;
     p = plan(&config);
     assert_int_equal(p->status, HR_NO_FIT);
-    assert_string_equal(p->details.alone.name, "optimiser moments");
+    assert_string_equal(p->details.alone.name, "optimizer states");
     assert_true(p->details.alone.bytes >= INT64_C(4) * 200000 * 256 * 4);
     free(p);
+}
+
+/* A number with commas between its thousands. */
+static long long number_of(const char *text)
+{
+    long long number = 0;
+    for (; (*text >= '0' && *text <= '9') || *text == ','; text++)
+        if (*text != ',') number = 10 * number + (*text - '0');
+    return number;
 }
 
 /* The plan's strategy with one line of its YAML another, or words of every set left out. */
@@ -198,23 +207,23 @@ static void change_strategy(const char *strategy, const char *what, FILE *file)
 {
     static const struct {
         const char *words, *line;
-    } cuts[] = { { "micro-batch of ", "micro_batch: " },
+    } cuts[] = { { "micro-batch ", "micro_batch: " },
                  { "loss chunk of ", "loss_chunk: " },
                  { "MLP tile of ", "mlp_tile: " },
                  { "attention tile of ", "attention_tile: " } };
     static const struct {
         const char *words, *set; /* blanks around each word */
     } sets[] = {
-        { "outputs of norms", " norm " },
+        { "norm outputs", " norm " },
         { "queries, keys, values", " q k v " },
         { "queries", " q " },
         { "keys", " k " },
         { "values", " v " },
-        { "outputs of attention", " attention " },
-        { "inputs of MLPs", " mid " },
-        { "gates of MLPs", " gate " },
-        { "what MLPs activate", " up " },
-        { "activations of MLPs", " activation " },
+        { "attention outputs", " attention " },
+        { "MLP inputs", " mlp_input " },
+        { "MLP gates", " gate " },
+        { "MLP pre-activations", " up " },
+        { "MLP activations", " activation " },
     };
     static char copy[HR_STRATEGY_TEXT_BYTES];
     snprintf(copy, sizeof copy, "%s", strategy);
@@ -223,20 +232,24 @@ static void change_strategy(const char *strategy, const char *what, FILE *file)
         for (size_t i = 0; i < sizeof cuts / sizeof *cuts && !written; i++) {
             if (strncmp(what, cuts[i].words, strlen(cuts[i].words))) continue;
             if (strncmp(line, cuts[i].line, strlen(cuts[i].line))) continue;
-            fprintf(file, "%s%d\n", cuts[i].line, atoi(what + strlen(cuts[i].words)));
+            fprintf(file, "%s%lld\n", cuts[i].line, number_of(what + strlen(cuts[i].words)));
             written = true;
         }
-        if (!strncmp(line, "order: ", 7) && !strncmp(what, "gradients of ", 13)) {
-            fprintf(file, "order: %s\n", strstr(what, "weights") ? "dw_first" : "dx_first");
+        if (!strncmp(line, "backward_order: ", 16) && strstr(what, " gradients first")) {
+            fprintf(file, "backward_order: %s\n",
+                    strstr(what, "weight") ? "weight_grad_first" : "input_grad_first");
             written = true;
         }
-        if (!strncmp(line, "gradients: ", 11) && !strncmp(what, "gradients consumed", 18)) {
-            fprintf(file, "gradients: consumed\n");
+        if (!strncmp(line, "gradient_release: ", 18) && !strncmp(what, "gradient release", 16)) {
+            fprintf(file, "gradient_release: yes\n");
             written = true;
         }
         char *list = strstr(line, "keep: [");
         for (size_t i = 0; i < sizeof sets / sizeof *sets && list && !written; i++) {
-            if (strncmp(what, sets[i].words, strlen(sets[i].words))) continue;
+            static const char again[] = "recompute ";
+            const char *named = what +
+                                (strncmp(what, again, sizeof again - 1) ? 0 : sizeof again - 1);
+            if (strncmp(named, sets[i].words, strlen(sets[i].words))) continue;
             bool any = false;
             list += 6;
             fprintf(file, "%.*s[", (int)(list - line), line);

@@ -156,7 +156,7 @@ static void training_teaches_saves_and_keeps_its_plan(void **state)
     for (int32_t family = 0; family < HR_FAMILIES; family++)
         for (int32_t format = 0; format < 2; format++) {
             hr_config config = config_of(family);
-            config.train.format = format;
+            config.train.dtype = format;
             config.model.dropout = hr_family_of(&config)->traits & HR_HAS_STATES ? 0 : 0.05;
             const child_outcome *run = child_run(&config, (child_wishes){ 0 });
             if (run->status != HR_OK) fail_msg("%s", run->err.message);
@@ -440,7 +440,7 @@ static void schedules_are_what_their_page_says(void **state)
     config.train.optimizer.lr = 0.5;
     config.train.schedule.warmup_steps = WARM;
     config.train.schedule.final_fraction = 0.2;
-    config.train.schedule.decay_share = 0.25;
+    config.train.schedule.decay_fraction = 0.25;
     for (int64_t step = 0; step < STEPS; step++) {
         const double rise = step < WARM ? (double)(step + 1) / WARM : 1;
         const double x = (double)step / STEPS;
@@ -456,7 +456,7 @@ static void schedules_are_what_their_page_says(void **state)
         }
     }
     config.train.schedule.warmup_steps = 0;
-    config.train.schedule.decay_share = 0; /* no division by it */
+    config.train.schedule.decay_fraction = 0; /* no division by it */
     config.train.schedule.kind = HR_SCHEDULE_WSD;
     for (int64_t step = 0; step < STEPS; step++)
         assert_true(hr_schedule_lr(&config, step, STEPS) == 0.5);
@@ -470,7 +470,7 @@ static void a_whole_run_asks_for_nothing_after_its_seal(void **state)
     hr_test_require_trap();
     for (int32_t family = 0; family < HR_FAMILIES; family++) {
         hr_config config = config_of(family);
-        config.train.format = family % 2;
+        config.train.dtype = family % 2;
         config.model.dropout = hr_family_of(&config)->traits & HR_HAS_STATES ? 0 : 0.1;
         config.train.eval_every = 10;
         config.train.sample_every = 10;

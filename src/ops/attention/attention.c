@@ -84,9 +84,9 @@ static hr_status derivative(hr_derive *derive, int32_t index, hr_error *err)
         int32_t addend = HR_NONE;
         if (step.in[i] != HR_NONE) d_in[i] = hr_derive_emit(derive, step.in[i], &addend);
         if (addend != HR_NONE)
-            return hr_fail(err, HR_FAILURE,
-                           "step %d (attention): queries, keys and values may have one reader",
-                           index);
+            return hr_fail(
+                err, HR_FAILURE,
+                "operation %d (attention): queries, keys and values must have one reader", index);
     }
     hr_step *made = hr_build_step(derive->builder, HR_OP_attention_bwd, step.attr, HR_ATTR_BYTES);
     for (int32_t i = 0; i < 3; i++) {
