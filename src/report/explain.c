@@ -100,7 +100,8 @@ static void put_machine(hr_writer *writer, const hr_config *config, const hr_pla
 {
     if (!config->memory.budget || !answer->memory_bytes) return;
     if (answer->available_bytes <= answer->memory_bytes) return;
-    put_line(writer, "this machine has", answer->memory_bytes, "less than the budget");
+    put_line(writer, "memory of this machine", answer->memory_bytes, answer->process_bytes,
+             "less than the budget");
     if (answer->process_bytes + answer->kernel_bytes > answer->memory_bytes)
         hr_put(writer, "  note: the plan needs more memory than this machine has: headroom train "
                        "refuses it here\n");
@@ -128,24 +129,25 @@ static void put_answer(hr_writer *writer, const hr_style *style, const hr_config
     put_time(writer, style, config, answer);
 }
 
-/* What a run with --out takes. Bounds are said to be such. */
+/* The disk space of a run with --out. Upper bounds are marked "at most". */
 static void put_disk(hr_writer *writer, const hr_style *style, const hr_config *config,
                      const hr_plan_disk *disk)
 {
     char what[HR_PLAN_NAME_BYTES], why[HR_PLAN_NAME_BYTES];
     hr_put(writer, "\n%sdisk, with --out%s\n", style->title, style->plain);
-    put_line(writer, "one checkpoint", disk->checkpoint_bytes, "weights and optimizer states");
+    const int64_t all = disk->checkpoints * disk->checkpoint_bytes;
+    put_line(writer, "one checkpoint", disk->checkpoint_bytes, all, "weights, optimizer states");
     snprintf(what, sizeof what, "%lld checkpoint%s", (long long)disk->checkpoints,
              disk->checkpoints == 1 ? "" : "s");
-    snprintf(why, sizeof why, "at most at once; train.keep_last=%lld",
+    snprintf(why, sizeof why, "on the disk at most; train.keep_last=%lld",
              (long long)config->train.keep_last);
     if (disk->every_steps)
         snprintf(why, sizeof why, "and one more every %lld steps (train.keep_every)",
                  (long long)disk->every_steps);
-    put_line(writer, what, disk->checkpoints * disk->checkpoint_bytes, why);
+    put_line(writer, what, all, all, why);
     snprintf(why, sizeof why, "at most, for %lld steps", (long long)disk->steps);
-    put_line(writer, "logs", disk->log_bytes, disk->steps ? why : "a step, at most");
-    if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, "at most");
+    put_line(writer, "logs", disk->log_bytes, all, disk->steps ? why : "at most, per step");
+    if (disk->shard_bytes > 0) put_line(writer, "token shards", disk->shard_bytes, all, "at most");
 }
 
 static void put_curve(hr_writer *writer, const hr_style *style, const hr_plan_details *details,

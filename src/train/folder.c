@@ -213,7 +213,7 @@ hr_status hr_folder_check(const hr_config *config, const hr_train_options *optio
     char average[HR_SHELF_PATH_BYTES];
     checking c = { .config = config, .folder = config->train.out, .is_run = is_run, .err = err };
     hr_status status = check(&c, options);
-    if (status != HR_OK || config->train.average <= 0) return status;
+    if (status != HR_OK || config->train.ema_decay <= 0) return status;
     status = hr_path_join(config->train.out, "average", average, sizeof average, err);
     c.folder = average;
     c.is_average = true;

@@ -77,7 +77,7 @@ static void the_plan_knows_the_bytes_of_checkpoints_logs_and_shards(void **state
         { "train.keep_last=1", 3, 2 },
         { "train.checkpoint_every=0", 3, 1 },
         { "train.optimizer.kind=sgd train.keep_last=2", 2, 3 },
-        { "train.average=0.9 model.family=llama train.format=bf16", 4, 3 },
+        { "train.ema_decay=0.9 model.family=llama train.dtype=bf16", 4, 3 },
         { "train.keep_last=1 train.checkpoint_every=1 train.keep_every=2", 3, 5 },
     };
     (void)state;

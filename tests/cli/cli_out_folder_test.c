@@ -118,7 +118,7 @@ static void an_average_of_another_model_is_refused(void **state)
     (void)state;
     require_program();
     prepare("mkdir folder/average && echo '{}' >folder/average/config.json");
-    expect_left("train.average=0.9", "headroom: folder/average has config.json, which is not");
+    expect_left("train.ema_decay=0.9", "headroom: folder/average has config.json, which is not");
     assert_int_equal(run("%s folder", train), HR_OK);
 }
 
