@@ -282,8 +282,8 @@ static hr_status whole_run(run *r, hr_error *err)
         return tell_done(r, err);
     if (status == HR_OK) status = hr_resume_check_shelf(r->config, err);
     if (status == HR_OK)
-        status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL, &r->admission,
-                          err);
+        status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL,
+                          &r->admission, err);
     result->plan = r->admission.answer;
     if (status != HR_OK) return status;
     hr_memory_region_trim(r->memory, &r->admission.region);

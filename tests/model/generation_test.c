@@ -12,7 +12,7 @@
 
 enum { BYTES = 1 << 20 };
 
-/* Of what the region held nothing is left to write to: a table that was not taken would be found. */
+/* A table that was not taken would be written through null. */
 static void a_region_that_is_too_small_is_refused_at_every_size(void **state)
 {
     (void)state;
