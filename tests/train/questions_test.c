@@ -160,25 +160,6 @@ static void the_largest_batch_comes_with_the_micro_batch_that_fits_at_once(void 
     free(answer);
 }
 
-/* Thousands of layers: a plan takes long, and its work is counted. */
-static void a_search_for_the_largest_value_ends_at_its_limit_of_work(void **state)
-{
-    (void)state;
-    static hr_config config;
-    config = recipe(1);
-    hr_largest *answer = malloc(sizeof *answer);
-    config.model.n_layers = 3000;
-    config.memory.budget = minimum(&config);
-    config.model.n_layers = 2;
-    assert_int_equal(hr_plan_largest(&config, "model.n_layers", &question, answer, &err), HR_OK);
-    assert_true(answer->cut);
-    assert_true(answer->value <= 3000 && answer->value > 256);
-    assert_true(answer->below < 0 || answer->below > 3000);
-    assert_true(answer->plan.process_bytes <= config.memory.budget);
-    assert_non_null(strstr(text, "The search ended at its limit of work"));
-    free(answer);
-}
-
 static void where_nothing_fits_the_smallest_value_is_named(void **state)
 {
     (void)state;
@@ -383,7 +364,6 @@ int main(void)
         cmocka_unit_test(the_largest_value_is_the_largest_of_all),
         cmocka_unit_test(bytes_that_do_not_depend_on_a_key_are_called_so),
         cmocka_unit_test(the_largest_batch_comes_with_the_micro_batch_that_fits_at_once),
-        cmocka_unit_test(a_search_for_the_largest_value_ends_at_its_limit_of_work),
         cmocka_unit_test(where_nothing_fits_the_smallest_value_is_named),
         cmocka_unit_test(what_is_no_whole_number_has_no_largest_value),
         cmocka_unit_test(a_page_less_than_the_least_budget_is_refused),
