@@ -50,8 +50,9 @@ typedef struct {
     int64_t beyond,
         beyond_bytes; /* of train.seq_len: the next multiple of 64; -1: the same, none */
     int64_t free_from;
-    int64_t at_once;       /* of train.batch, where bytes stop growing: the largest micro-batch */
-    int64_t at_once_bytes; /* that fits without accumulation, and its bytes; -1: not asked, or none */
+    int64_t at_once; /* of train.batch, where bytes stop growing: the largest micro-batch */
+    int64_t
+        at_once_bytes; /* that fits without accumulation, and its bytes; -1: not asked, or none */
     int64_t tokens_at_once; /* tokens of such a step */
     bool cut;               /* the limit of work ended the search: `value` fits and may not be the
                                largest; `below` does not fit, -1: not known */

@@ -21,8 +21,8 @@ static inline hr_region hr_region_over(void *memory, int64_t bytes)
 }
 
 /* `count` objects of `size` bytes each, zeroed, aligned to 64; null when the region is too small or
- * the product overflows. After that the region counts as full, until the caller puts `used` back: of
- * several in a row, all were taken if the last was. */
+ * the product overflows. After that the region counts as full, until `used` is put back: of several
+ * takes in a row, all succeeded if the last did. */
 void *hr_region_take(hr_region *region, int64_t count, int64_t size);
 
 /* The same, not zeroed: for who writes all of it that is read. */

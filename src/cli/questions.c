@@ -65,9 +65,10 @@ static void print_largest(const hr_largest *answer)
                                             [HR_LARGEST_NONE] = "none" };
     const bool fits = answer->outcome != HR_LARGEST_NONE;
     print_json(json_pack(
-        "{s:s, s:s, s:b, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:i, s:s, s:o}", "question", "largest",
-        "key", answer->key->name, "fits", fits, "outcome", outcomes[answer->outcome], "limit_reached", answer->cut, "does_not_fit",
-        json_of_count(answer->below), "at_once", json_of_value(answer->at_once, answer->at_once_bytes), "largest",
+        "{s:s, s:s, s:b, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:i, s:s, s:o}", "question",
+        "largest", "key", answer->key->name, "fits", fits, "outcome", outcomes[answer->outcome],
+        "limit_reached", answer->cut, "does_not_fit", json_of_count(answer->below), "at_once",
+        json_of_value(answer->at_once, answer->at_once_bytes), "largest",
         json_of_value(answer->value, answer->value_bytes), "next",
         json_of_value(answer->next, answer->next_bytes), "next_multiple_of_64",
         json_of_value(answer->beyond, answer->beyond_bytes), "free_from",

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 
 enum {
-    STATES_ALL = 1 << 19, /* of all layers together: 12 MiB */
+    STATES_ALL = 1 << 19,                /* of all layers together: 12 MiB */
     COARSE_MERGED = 8 * HR_LAYERS_COARSE /* of one layer while its sets are merged coarsely */
 };
 

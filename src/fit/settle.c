@@ -162,8 +162,8 @@ static bool is_spent(hr_fit_walk *w, const hr_setting *s)
 {
     const hr_layers *layers = &w->fit->layers;
     if (!w->any || layers->work / SPENT_TIMES < layers->work_most) return false;
-    w->bound = hr_min(w->bound, hr_fit_uniform_ps(w->fit, &s->sets[0]) +
-                                    hr_setting_least_rest_ps(s));
+    w->bound = hr_min(w->bound,
+                      hr_fit_uniform_ps(w->fit, &s->sets[0]) + hr_setting_least_rest_ps(s));
     return true;
 }
 

@@ -16,8 +16,8 @@ typedef struct {
     int64_t limit;
     hr_fit_found *found;
     bool any;
-    int64_t bound; /* picoseconds: no strategy that was not looked at takes less */
-    int32_t looks; /* choices for which counts of parts were not enough */
+    int64_t bound;      /* picoseconds: no strategy that was not looked at takes less */
+    int32_t looks;      /* choices for which counts of parts were not enough */
     int64_t steps_most; /* of twins: with more of them built the walk ends, if it found anything */
 } hr_fit_walk;
 

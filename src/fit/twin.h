@@ -68,9 +68,9 @@ typedef struct {
     hr_twin_depth depth;
     hr_trained trained;
     hr_twin_model models[HR_TWIN_DEPTHS];
-    hr_region *region; /* for twins, one after the other */
-    int64_t built;     /* twins so far */
-    int64_t steps;     /* of these twins */
+    hr_region *region;           /* for twins, one after the other */
+    int64_t built;               /* twins so far */
+    int64_t steps;               /* of these twins */
     struct hr_twin_cache *cache; /* of results; null, as hr_twin_open leaves it: none */
 } hr_twin;
 

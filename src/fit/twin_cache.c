@@ -65,8 +65,7 @@ static int32_t slot_of(const hr_twin_cache *cache, const hr_twin_key *key)
 {
     uint64_t words[sizeof *key / sizeof(uint64_t)], hash = 0;
     memcpy(words, key, sizeof words);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        hash = hr_random_mix(hash ^ words[i]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) hash = hr_random_mix(hash ^ words[i]);
     int32_t at = (int32_t)(hash % SLOTS);
     while (cache->slots[at].taken && memcmp(&cache->slots[at].key, key, sizeof *key) != 0)
         at = (at + 1) % SLOTS;

@@ -41,8 +41,8 @@ HR_MUST_CHECK hr_status hr_compile_floor(const hr_config *config, const hr_strat
                                          int32_t threads, hr_region *region, hr_compiled *compiled,
                                          hr_error *err);
 
-/* The second half: gives every buffer its place, with so much work (hr_pack). A plan that was packed
- * already does not become larger if it is packed again with more work. */
+/* The second half: gives every buffer its place, with so much work (hr_pack). A plan that was
+ * packed already does not become larger if it is packed again with more work. */
 HR_MUST_CHECK hr_status hr_compile_pack(hr_region *region, int64_t work, hr_compiled *compiled,
                                         hr_error *err);
 

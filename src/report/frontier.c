@@ -314,13 +314,14 @@ static void put_at_once(const hr_largest *a, hr_writer *w)
 {
     char size[64];
     if (a->at_once <= 0) return;
-    hr_put(w,
-           "  a larger batch runs as more micro-batches, one after the other (gradient "
-           "accumulation)\n"
-           "the largest micro-batch that fits at once is %lld sequences: %lld tokens a step, at least "
-           "%s\n",
-           (long long)a->at_once, (long long)a->tokens_at_once,
-           hr_bytes_print(a->at_once_bytes, size));
+    hr_put(
+        w,
+        "  a larger batch runs as more micro-batches, one after the other (gradient "
+        "accumulation)\n"
+        "the largest micro-batch that fits at once is %lld sequences: %lld tokens a step, at least "
+        "%s\n",
+        (long long)a->at_once, (long long)a->tokens_at_once,
+        hr_bytes_print(a->at_once_bytes, size));
 }
 
 void hr_largest_print(const hr_largest *a, hr_writer *w)

@@ -147,8 +147,8 @@ static hr_status build(trial *t, const hr_strategy *strategy, int64_t work, hr_e
 }
 
 /* The fastest strategy whose plan is within a limit as packed. A plan that does not pack at its
- * floor may miss the limit: then with as much less, each time twice as much. The first is packed with all the work, so that
- * packing the plan that is taken with all the work again gives an arena that is no larger.
+ * floor may miss the limit: then the search gets as much less, each time twice as much. Packing the
+ * plan that is taken again, with all the work, gives an arena that is no larger.
  * Errors   NO_FIT  none was found. */
 static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_error *err)
 {

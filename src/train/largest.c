@@ -46,8 +46,8 @@ typedef struct {
         kinds kind;
     } deserts[DESERTS_MOST];
     int32_t desert_count;
-    bool at_once; /* the micro-batch is the value, too */
-    int64_t high_tried; /* the smallest that is known not to fit; INT64_MAX: none */
+    bool at_once;                   /* the micro-batch is the value, too */
+    int64_t high_tried;             /* the smallest that is known not to fit; INT64_MAX: none */
     char reason[HR_ERROR_BYTES];    /* why the last that could not be planned could not */
     hr_intermediates dropped[4096]; /* of a strategy that is read to see whether it is legal */
 } asking;
@@ -474,15 +474,13 @@ hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_que
                  .high = (int64_t)row->key.high,
                  .high_tried = INT64_MAX,
                  .room_bytes = hr_room_process_bytes() };
-    *answer = (hr_largest){
-        .key = &row->key,
-        .value = -1,
-        .next = -1,
-        .beyond = -1,
-        .free_from = -1,
-        .at_once = -1,
-        .below = -1
-    };
+    *answer = (hr_largest){ .key = &row->key,
+                            .value = -1,
+                            .next = -1,
+                            .beyond = -1,
+                            .free_from = -1,
+                            .at_once = -1,
+                            .below = -1 };
     status = find(&a, answer, err);
     answer->probes = probes.made;
     hr_probes_close(&probes);

@@ -18,7 +18,7 @@ enum {
     POINTS_FEW = 12,  /* with fewer points the widest gaps are looked into */
     PROBES_MOST = 48, /* of a frontier */
     MEND_MOST = 3,
-    WITHIN_MOST = 8, /* plans that are tried where floors do not tell, */
+    WITHIN_MOST = 8,             /* plans that are tried where floors do not tell, */
     WITHIN_WORK_MOST = 800000000 /* with so much work (hr_admission) of all plans so far */
 };
 

@@ -13,7 +13,7 @@
 enum {
     PACKED_MOST = 6,
     WORK_MOST = 400000000, /* of the whole admission: beyond, no other change is looked at */
-    BLOCK_TOKENS = 64, /* cuts at multiples of it keep every bit */
+    BLOCK_TOKENS = 64,     /* cuts at multiples of it keep every bit */
     WAY_MICRO = HR_INTERMEDIATES,
     WAY_CHUNK,
     WAY_MLP,

@@ -132,7 +132,31 @@ static void bytes_that_do_not_depend_on_a_key_are_called_so(void **state)
     assert_int_equal(answer->outcome, HR_LARGEST_FREE);
     assert_int_equal(answer->free_from, -1);
     assert_int_equal(answer->value, INT64_C(9007199254740992));
-    assert_non_null(strstr(text, "memory does not depend on train.seed"));
+    assert_non_null(strstr(text, "memory does not grow with train.seed: the smallest plan takes "));
+    free(answer);
+}
+
+/* A batch beyond that is more micro-batches. */
+static void the_largest_batch_comes_with_the_micro_batch_that_fits_at_once(void **state)
+{
+    (void)state;
+    static hr_config config, at_once;
+    config = recipe(3);
+    hr_largest *answer = malloc(sizeof *answer);
+    config.train.batch = 6;
+    config.memory.budget = 2 * minimum(&config);
+    assert_int_equal(hr_plan_largest(&config, "train.batch", &question, answer, &err), HR_OK);
+    assert_int_equal(answer->outcome, HR_LARGEST_FREE);
+    assert_non_null(strstr(text, "memory stops growing at train.batch="));
+    assert_non_null(strstr(text, "the largest micro-batch that fits at once is "));
+    assert_true(answer->at_once > 0);
+    assert_int_equal(answer->tokens_at_once, answer->at_once * config.train.seq_len);
+    at_once = config;
+    at_once.train.batch = at_once.memory.micro_batch = answer->at_once;
+    assert_int_equal(minimum(&at_once), answer->at_once_bytes);
+    assert_true(answer->at_once_bytes <= config.memory.budget);
+    at_once.train.batch = ++at_once.memory.micro_batch;
+    assert_true(minimum(&at_once) > config.memory.budget);
     free(answer);
 }
 
@@ -339,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_value_is_the_largest_of_all),
         cmocka_unit_test(bytes_that_do_not_depend_on_a_key_are_called_so),
+        cmocka_unit_test(the_largest_batch_comes_with_the_micro_batch_that_fits_at_once),
         cmocka_unit_test(where_nothing_fits_the_smallest_value_is_named),
         cmocka_unit_test(what_is_no_whole_number_has_no_largest_value),
         cmocka_unit_test(a_page_less_than_the_least_budget_is_refused),

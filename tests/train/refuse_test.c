@@ -344,6 +344,56 @@ static void looking_for_removals_leaves_the_plan_alone(void **state)
     free(bytes[1]);
 }
 
+/* The image is larger than the arena of so small a model. */
+static void a_component_of_the_arena_is_not_said_to_be_of_another_line(void **state)
+{
+    (void)state;
+    hr_config config = small();
+    config.model.d_model = config.model.d_ff = 32;
+    config.model.n_heads = 2;
+    config.model.n_layers = 1;
+    config.model.vocab_size = 512;
+    config.memory.budget = 1 << 20;
+    planned *p = plan(&config);
+    assert_int_equal(p->status, HR_NO_FIT);
+    const bool in_arena = strstr(p->text, "  arena\n") != NULL;
+    assert_int_equal(strstr(p->text, "  most of it ") != NULL, in_arena);
+    assert_int_equal(strstr(p->text, "  most of arena ") != NULL, !in_arena);
+    free(p);
+}
+
+static void a_budget_beyond_the_machine_is_said_to_be(void **state)
+{
+    (void)state;
+    hr_config config = small();
+    config.memory.budget = INT64_C(1) << 52;
+    planned *p = plan(&config);
+    assert_int_equal(p->status, HR_OK);
+    assert_true(p->answer.memory_bytes > 0);
+    assert_non_null(strstr(p->text, "this machine has"));
+    assert_non_null(strstr(p->text, "less than the budget"));
+    assert_null(strstr(p->text, "headroom train refuses it here"));
+    free(p);
+    config.model.d_model = 16384;
+    config.model.n_heads = 128;
+    config.model.d_ff = 65536;
+    config.model.n_layers = 126;
+    p = plan(&config);
+    assert_int_equal(p->status, HR_OK);
+    assert_non_null(strstr(p->text, "note: the plan needs more memory than this machine has: "
+                                    "headroom train refuses it here"));
+    free(p);
+}
+
+static void outputs_and_the_answer_may_be_null(void **state)
+{
+    (void)state;
+    hr_config config = small();
+    assert_int_equal(hr_plan_make(&config, NULL, NULL, NULL), HR_OK);
+    config.memory.budget = 1;
+    assert_int_equal(hr_plan_make(&config, NULL, NULL, NULL), HR_NO_FIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +403,9 @@ int main(void)
         cmocka_unit_test(what_no_strategy_shrinks_is_named),
         cmocka_unit_test(every_removal_takes_the_bytes_and_the_time_that_are_said),
         cmocka_unit_test(looking_for_removals_leaves_the_plan_alone),
+        cmocka_unit_test(a_component_of_the_arena_is_not_said_to_be_of_another_line),
+        cmocka_unit_test(a_budget_beyond_the_machine_is_said_to_be),
+        cmocka_unit_test(outputs_and_the_answer_may_be_null),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }
