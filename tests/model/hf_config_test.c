@@ -325,7 +325,7 @@ static void what_is_not_known_is_named(void **state)
         { "{" NEOX ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2}}",
           "config.json: model.family gpt_neox has no model.rope_scaling.kind" },
         { "{" NEOX ",\"rotary_pct\":0.2}",
-          "config.json: model.rotary_fraction 0.2 of a head of 16 rotates 3 elements" },
+          "config.json: model.rotary_fraction 0.2 of a head of 16 is 3 elements" },
         { "{" LLAMA ",\"num_key_value_heads\":0}", "\"num_key_value_heads\" cannot be 0" },
         { "{" LLAMA ",\"num_key_value_heads\":\"2\"}", "\"num_key_value_heads\" cannot be 2" },
         { "{" LLAMA ",\"num_key_value_heads\":2.5}", "\"num_key_value_heads\": model.n_kv_heads" },
