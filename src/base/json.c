@@ -266,7 +266,7 @@ static hr_json_kind close_container(hr_json *json)
 
 static hr_json_kind take_key(hr_json *json)
 {
-    if (here(json) != '"') return wrong(json, "no key in quotes");
+    if (here(json) != '"') return wrong(json, "no quoted key");
     if (take_string(json, HR_JSON_KEY) == HR_JSON_WRONG) return HR_JSON_WRONG;
     pass_blanks(json);
     if (here(json) != ':') return wrong(json, "no colon after a key");

@@ -144,7 +144,7 @@ static void every_answer_has_its_exit_code(void **state)
         { "decode --tokenizer " CASES "/gpt2.json wrong.txt", HR_CORRUPT,
           "byte 0: expected a token id" },
         { "decode --tokenizer " CASES "/gpt2.json --jsonl lines.jsonl", HR_CORRUPT,
-          "line 1: it has no" },
+          "line 1: \"ids\" is missing" },
         { "count --tokenizer " CASES "/gpt2.json text.txt", HR_OK, "" },
         { "count --tokenizer " CASES "/ranks.tiktoken --pattern gpt2 --json text.txt", HR_OK, "" },
         { "inspect " CASES "/pcre.json", HR_OK, "" },

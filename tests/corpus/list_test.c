@@ -165,10 +165,11 @@ static void what_names_nothing_is_refused(void **state)
     make_folder("tables");
     make("tables/data.parquet");
     assert_refused("none.txt", "none.txt: no such file");
-    assert_refused("*.nothing", "*.nothing: no file is named so");
-    assert_refused("none/*.txt", "none/: there is no such folder");
-    assert_refused("2.txt/", "2.txt/: is a file, and named like a folder");
-    assert_refused("empty/", "empty/: has no .txt, .jsonl, .ndjson or .json, plain, .gz or .zst");
+    assert_refused("*.nothing", "*.nothing: no file matches");
+    assert_refused("none/*.txt", "none/: no such folder");
+    assert_refused("2.txt/", "2.txt/: is a file; remove the slash");
+    assert_refused("empty/", "empty/: has no .txt, .jsonl, .ndjson or .json file, plain, .gz or "
+                             ".zst");
     assert_refused("a", "is a directory; add a slash");
     assert_refused("b/data.parquet", "to_json(sys.argv[2], orient='records', lines=True)");
     assert_refused("b/*", "is a table of columns, which is not read");

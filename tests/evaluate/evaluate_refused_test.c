@@ -80,7 +80,7 @@ static void what_cannot_be_is_refused(void **state)
         const char *text, *sentence;
     } lines[] = {
         { "\n\n", "q has no questions" },
-        { "{}\n", "q, line 1: there is no context" },
+        { "{}\n", "q, line 1: context is missing or empty" },
         { "\n[1]\n", "q, line 2: not a JSON object" },
         { "{'context': 3}", "line 1: the context is not a string" },
         { "{'context': '\xff'}", "line 1: bytes that are not UTF-8" },
@@ -88,9 +88,9 @@ static void what_cannot_be_is_refused(void **state)
         { "{'context': '\\u0000'}", "line 1: an unknown escape" },
         { "{'context': 'a\tb'}", "line 1: a control character in a string" },
         { "{'answer': tru}", "line 1: no value" },
-        { "{'context': 'a', 'context': 'b'}", "line 1: the context occurs twice" },
+        { "{'context': 'a', 'context': 'b'}", "line 1: context occurs twice" },
         { "{'choices': [], 'choices': ['a', 'c']}", "line 1: choices occurs twice" },
-        { "{'answer': 0, 'answer': 0}", "line 1: the answer occurs twice" },
+        { "{'answer': 0, 'answer': 0}", "line 1: answer occurs twice" },
         { "{'context': 'a', 'choices': 'b'}", "line 1: choices is not an array" },
         { "{'context': 'a', 'choices': ['b', 2]}", "line 1: a choice is not a string" },
         { "{'context': 'a', 'choices': ['b', '']}", "line 1: a choice is empty" },
@@ -103,7 +103,7 @@ static void what_cannot_be_is_refused(void **state)
         { "{'context': 'a', 'choices': ['b', 'c", "q, line 1: " },
         { "{'context': '0123456789012345678901234567890123456789012345678901234567890123', "
           "'choices': ['b', 'cd'], 'answer': 0}",
-          "q has sequences of 65 tokens and the model has 64 positions" },
+          "q has sequences of 65 tokens, the model has 64 positions" },
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         char text[256];

@@ -274,7 +274,7 @@ static const lie lies[] = {
     { "buffers/3/shape", "[8,9]", HR_CORRUPT,
       "buffer 3: shape must be sizes of at least 1 that fit" },
     { "buffers/3/shape/0", "9223372036854775807", HR_CORRUPT, "buffer 3: shape must be" },
-    { "buffers/3/name", "'a\\nb'", HR_CORRUPT, "buffer 3: name must be text" },
+    { "buffers/3/name", "'a\\nb'", HR_CORRUPT, "buffer 3: name must be a string" },
     { "buffers/3/step_last", "8", HR_CORRUPT,
       "buffer 3: step_last must be an integer from 2 to 7" },
     { "buffers/3/home", "6", HR_CORRUPT, "buffer 3: home must be an integer from -1 to 5" },

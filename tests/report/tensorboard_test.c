@@ -412,7 +412,7 @@ static void a_directory_without_permission_is_one_sentence(void **state)
         strstr(inside.message, "/board: the directory cannot be created: Permission denied"));
     assert_int_equal(used, HR_FAILURE);
     assert_memory_equal(there.message, folder.path, strlen(folder.path));
-    assert_non_null(strstr(there.message, ": cannot be made: Permission denied"));
+    assert_non_null(strstr(there.message, ": cannot be created: Permission denied"));
     assert_int_equal(files_there(), 0);
 }
 
