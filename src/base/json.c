@@ -13,6 +13,15 @@ hr_json hr_json_over(char *text, int64_t bytes)
     return (hr_json){ .text = text, .bytes = bytes, .expects = VALUE };
 }
 
+hr_json hr_json_over_file(char *text, int64_t bytes)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    hr_json json = hr_json_over(text, bytes);
+    const int64_t mark_bytes = sizeof mark - 1;
+    if (bytes >= mark_bytes && !memcmp(text, mark, sizeof mark - 1)) json.at = mark_bytes;
+    return json;
+}
+
 static hr_json_kind wrong(hr_json *json, const char *problem)
 {
     if (!json->problem) json->problem = problem;

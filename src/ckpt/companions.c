@@ -51,7 +51,7 @@ typedef struct {
  * strings are decoded where they lie. Returns null, or what is wrong with the text. */
 static const char *find_types(char *copy, int64_t bytes, types *found)
 {
-    hr_json json = hr_json_over(copy, bytes);
+    hr_json json = hr_json_over_file(copy, bytes);
     hr_json_kind kind = hr_json_next(&json);
     found->count = 0;
     if (kind != HR_JSON_OBJECT) return json.problem ? json.problem : "it is no object";

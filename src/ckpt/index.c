@@ -60,7 +60,7 @@ static hr_status read_weight_map(hr_opening *o, hr_json *json)
 
 static hr_status read_index(hr_opening *o, char *text, int64_t bytes)
 {
-    hr_json json = hr_json_over(text, bytes);
+    hr_json json = hr_json_over_file(text, bytes);
     hr_json_kind kind;
     bool seen = false;
     if (hr_json_next(&json) != HR_JSON_OBJECT) return wrong_index(o, &json);

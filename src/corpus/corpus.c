@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* corpus/corpus.c - which files are read for which text, and what they are as one text. */
+#define _GNU_SOURCE /* memmem */
 #include "corpus/corpus.h"
 
 #include <stdio.h>
@@ -103,7 +104,7 @@ static hr_status check_part(const hr_spec_part *part, hr_error *err)
     char path[HR_PATH_BYTES];
     int file;
     int64_t bytes;
-    if (hr_spec_is_folder(part) || hr_spec_is_pattern(part)) return HR_OK;
+    if (hr_spec_is_folder(part) || hr_list_is_pattern(part)) return HR_OK;
     snprintf(path, sizeof path, "%.*s", (int)part->path_bytes, part->path);
     const hr_status status = hr_list_open(path, &file, &bytes, err);
     if (status == HR_OK) hr_file_close(&file);
@@ -173,7 +174,8 @@ static void make_text(hr_corpus *corpus, int32_t index, hr_corpus_text *text, in
                            .first = first,
                            .count = count,
                            .side = side,
-                           .share = corpus->valid.share };
+                           .share = corpus->valid.share,
+                           .to = INT64_MAX };
     const hr_listed *file = &list->files[first];
     stream->alone = count == 1 && side == HR_STREAM_ALL && file->sort.kind == HR_FILE_TEXT &&
                     file->sort.packing == HR_FILE_PLAIN;
@@ -223,6 +225,56 @@ static hr_status list_train(hr_corpus *corpus, hr_error *err)
     return status;
 }
 
+/* ---- one text, held out by position */
+
+enum { BOUNDARY_BYTES = 1 << 14 };
+
+/* Where a paragraph begins in text [bytes] from `at` on, or else a line, or else a character; `at`
+ * where nothing does. 2 <= at. */
+static int64_t find_boundary(const char *text, int64_t bytes, int64_t at)
+{
+    const char *end = text + bytes;
+    const char *paragraph = memmem(text + at - 2, (size_t)(bytes - at + 2), "\n\n", 2);
+    const char *line = memchr(text + at - 1, '\n', (size_t)(bytes - at + 1));
+    int64_t character = at;
+    if (paragraph && paragraph + 2 < end) return paragraph + 2 - text;
+    if (line && line + 1 < end) return line + 1 - text;
+    while (character < bytes && (text[character] & 0xc0) == 0x80) character++;
+    return character < bytes ? character : at;
+}
+
+/* A share of a single plain text is its end: from the first boundary on that lies at most half of
+ * the share, and BOUNDARY_BYTES, behind the place where the share begins. */
+static hr_status split_text(hr_corpus *corpus, hr_error *err)
+{
+    char text[BOUNDARY_BYTES + 2];
+    hr_corpus_view *view = &corpus->view;
+    const char *path = hr_list_path(&corpus->list, 0);
+    int file;
+    int64_t bytes;
+    if (corpus->list.files[0].sort.packing != HR_FILE_PLAIN)
+        return hr_fail(err, HR_USAGE,
+                       "data.valid=%.40s: of %.200s, one packed text, no share can be held out: "
+                       "unpack it, or type data.valid=FILE",
+                       corpus->desc.valid, path);
+    hr_status status = hr_list_open(path, &file, &bytes, err);
+    if (status != HR_OK) return status;
+    const int64_t held = (int64_t)((double)bytes * corpus->valid.share), at = bytes - held;
+    const int64_t room = hr_min((held + 1) / 2, BOUNDARY_BYTES), before = hr_min(at, 2);
+    memset(text, 0, 2); /* in front of the file's first byte */
+    status = hr_file_read(file, path, at - before, text + 2 - before, room + before, err);
+    hr_file_close(&file);
+    if (status != HR_OK) return status;
+    const int64_t cut = at - 2 + find_boundary(text, room + 2, 2);
+    hr_stream *train = &corpus->streams[0], *valid = &corpus->streams[HR_SPEC_PARTS_MAX];
+    train->split = valid->split = true;
+    train->to = valid->from = cut;
+    valid->to = bytes;
+    view->train[0].bytes = cut;
+    view->valid.bytes = bytes - cut;
+    return HR_OK;
+}
+
 static hr_status list_valid(hr_corpus *corpus, hr_error *err)
 {
     const hr_spec *spec = &corpus->valid;
@@ -245,7 +297,8 @@ static hr_status list_valid(hr_corpus *corpus, hr_error *err)
         snprintf(corpus->names[HR_SPEC_PARTS_MAX], HR_PATH_BYTES, "data.valid=%.40s",
                  corpus->desc.valid);
     else name_text(corpus, HR_SPEC_PARTS_MAX, "data.valid", sizeof "data.valid" - 1);
-    return HR_OK;
+    const bool one_text = corpus->list.count == 1 && corpus->list.files[0].sort.kind == HR_FILE_TEXT;
+    return spec->share > 0 && one_text ? split_text(corpus, err) : HR_OK;
 }
 
 hr_status hr_corpus_open(hr_corpus **corpus, void *memory, int64_t bytes,

@@ -295,16 +295,43 @@ static hr_status read_folder(walk *w, int32_t folder)
 
 /* ---- parts */
 
-/* Cuts the pattern at its slashes. The components before the first that is one are the folder to
- * begin in: *base_bytes of the part. */
+/* Whether a path [bytes] exists as it is written. */
+static bool exists(const char *text, int64_t bytes)
+{
+    char path[HR_PATH_BYTES];
+    if (bytes >= (int64_t)sizeof path) return false;
+    memcpy(path, text, (size_t)bytes);
+    path[bytes] = 0;
+    return hr_file_exists(path);
+}
+
+bool hr_list_is_pattern(const hr_spec_part *part)
+{
+    return hr_spec_is_pattern(part) && !exists(part->path, part->path_bytes);
+}
+
+/* The folder to begin in: components without * ? or [, and those that exist as they are written. */
+static int64_t literal_bytes(const hr_spec_part *part)
+{
+    int64_t literal = 0;
+    bool plain = true; /* the component at hand, so far */
+    for (int64_t i = 0; i < part->path_bytes; i++) {
+        plain = plain && !strchr("*?[", part->path[i]);
+        if (part->path[i] != '/') continue;
+        if (!plain && !exists(part->path, i)) return literal;
+        literal = i + 1;
+        plain = true;
+    }
+    return literal;
+}
+
+/* Cuts the pattern at its slashes, behind the folder to begin in: *base_bytes of the part. */
 static hr_status cut_pattern(walk *w, int64_t *base_bytes)
 {
     const hr_spec_part *part = w->part;
     const char *end = part->path + part->path_bytes;
     int32_t any_depths = 0;
-    *base_bytes = 0;
-    for (int64_t i = 0; i < part->path_bytes && !strchr("*?[", part->path[i]); i++)
-        if (part->path[i] == '/') *base_bytes = i + 1;
+    *base_bytes = literal_bytes(part);
     for (const char *at = part->path + *base_bytes; at < end;) {
         const char *slash = memchr(at, '/', (size_t)(end - at));
         const int64_t bytes = (slash ? slash : end) - at;
@@ -385,7 +412,7 @@ hr_status hr_list_open(const char *path, int *file, int64_t *bytes, hr_error *er
 hr_status hr_list_add(hr_list *list, const hr_spec_part *part, hr_error *err)
 {
     walk w = { .list = list, .err = err, .part = part };
-    if (hr_spec_is_folder(part) || hr_spec_is_pattern(part)) return walk_part(&w);
+    if (hr_spec_is_folder(part) || hr_list_is_pattern(part)) return walk_part(&w);
     int file;
     int64_t bytes;
     const int64_t path = keep_path(list, part->path, part->path_bytes, "");

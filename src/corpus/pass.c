@@ -20,7 +20,7 @@ bool hr_pass_is_other(const hr_pass *pass, const hr_line_span *texts, int32_t co
 {
     const hr_stream *stream = pass->stream;
     uint64_t hash = HELD_SEED;
-    if (stream->side == HR_STREAM_ALL) return false;
+    if (stream->side == HR_STREAM_ALL || stream->split) return false;
     for (int32_t i = 0; i < count; i++)
         hash = XXH3_64bits_withSeed(texts[i].text, (size_t)hr_min(texts[i].bytes, HR_HELD_BYTES),
                                     hash);
@@ -44,20 +44,25 @@ static hr_status next_text(hr_pass *pass, bool *end, hr_error *err)
     const int64_t room = hr_min(pass->buffer_bytes, HR_INFLOW_BYTES);
     const hr_status status = hr_inflow_read(&pass->inflow, pass->buffer, room, &count, err);
     if (status != HR_OK) return status;
+    const hr_stream *stream = pass->stream;
     const bool begins = !pass->begun;
     const hr_line_span text = { .text = pass->buffer, .bytes = count };
+    const int64_t at = pass->offset, first = hr_max(stream->from - at, 0);
+    const int64_t last = hr_min(stream->to - at, count);
     *end = count < room;
-    if (begins && count == 0) return HR_OK; /* an empty file is no document */
+    pass->offset += count;
+    /* An empty file is no document, and of a file that is split the other part is read past. */
+    if ((begins && count == 0) || (stream->split && first >= last)) return HR_OK;
     if (begins) pass->passed = hr_pass_is_other(pass, &text, 1);
     pass->begun = true;
-    hr_pass_put(pass, (hr_piece){ .bytes = pass->buffer,
-                                  .count = count,
+    const bool ends = *end || last < count || stream->to == pass->offset;
+    hr_pass_put(pass, (hr_piece){ .bytes = pass->buffer + first,
+                                  .count = last - first,
                                   .begins = begins,
-                                  .ends = *end,
-                                  .segment_ends = *end,
+                                  .ends = ends,
+                                  .segment_ends = ends,
                                   .targets = true,
-                                  .offset = pass->offset });
-    pass->offset += count;
+                                  .offset = at + first });
     return HR_OK;
 }
 
@@ -123,10 +128,11 @@ static void add_settings(hr_pass *pass)
     const hr_stream *stream = pass->stream;
     char text[4 * HR_LINE_NAME_BYTES + 128];
     if (stream->alone) return;
-    const int bytes = snprintf(text, sizeof text, "1 \"%s\" \"%s\" \"%s\" skip=%d side=%d of %.17g",
+    const int bytes = snprintf(text, sizeof text, "1 \"%s\" \"%s\" \"%s\" skip=%d side=%d of %.17g%s",
                                desc->text_field, desc->prompt_field, desc->completion_field,
                                desc->skip_bad_lines, (int)stream->side,
-                               stream->side == HR_STREAM_ALL ? 0 : stream->share);
+                               stream->side == HR_STREAM_ALL ? 0 : stream->share,
+                               stream->split ? " by position" : "");
     HR_ASSERT(bytes < (int)sizeof text);
     hr_inflow_add(&pass->inflow, text, bytes);
 }

@@ -25,8 +25,10 @@ typedef struct {
     hr_pass *pass;
     int32_t first, count;
     hr_stream_side side;
-    double share; /* that is held out */
-    bool alone;   /* one plain file, whole: its identity is its bytes' */
+    double share;     /* that is held out */
+    bool alone;       /* one plain file, whole: its identity is its bytes' */
+    bool split;       /* one plain file, of which the text is bytes [from, to) */
+    int64_t from, to; /* else all: 0 and INT64_MAX */
 } hr_stream;
 
 enum { HR_PASS_QUEUE = 4, HR_HELD_BYTES = 64 * 1024 /* of a document that say where it goes */ };

@@ -35,7 +35,7 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_spec_read(hr_spec *spec, const char *key, const char *text,
                                      hr_error *err);
 
-/* A part that is a folder ("corpus/"), or a pattern (with * ? or [). Pure. */
+/* A part that is a folder ("corpus/"), or written like a pattern (with * ? or [). Pure. */
 bool hr_spec_is_folder(const hr_spec_part *part);
 bool hr_spec_is_pattern(const hr_spec_part *part);
 

@@ -313,7 +313,7 @@ hr_status hr_pipeline_read(hr_pipeline *p, hr_region *region, const char *path, 
     *p = (hr_pipeline){ .cut = { .stage_count = 0 } };
     for (int32_t i = 0; i < HR_PIPELINE_SECTIONS; i++) p->sections[i] = "null";
     memcpy(p->flags, flags, sizeof flags);
-    hr_json json = hr_json_over(text, bytes);
+    hr_json json = hr_json_over_file(text, bytes);
     hr_status status = read_file(p, region, path, &json, err);
     if (status != HR_OK) return status;
     if (strcmp(p->sections[2], "null") != 0)

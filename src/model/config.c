@@ -59,13 +59,18 @@ static bool parse_number(const hr_key *key, const char *text, member *value)
     return read && in_range(key, (double)value->integer);
 }
 
+/* The first one, or null: paths go into recipes and reports, a line each. */
+static const char *control_character(const char *text)
+{
+    while (*text && (unsigned char)*text >= ' ') text++;
+    return *text ? text : NULL;
+}
+
 static bool parse_text(const hr_config_row *row, const char *text, member *value)
 {
     const size_t length = strlen(text);
     if (row->key.choices && choice_index(row->key.choices, text) < 0) return false;
     if (length >= (size_t)row->bytes) return false;
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)text[i] < ' ') return false;
     memcpy(value->text, text, length);
     return true;
 }
@@ -90,6 +95,14 @@ hr_status hr_config_set(hr_config *config, const char *key, const char *value, h
     if (index < 0) return hr_config_fail_unknown(key, err);
     const hr_config_row *row = &hr_config_rows()[index];
     member parsed = { .text = { 0 } };
+    const char *control = row->key.type == HR_KEY_TEXT ? control_character(value) : NULL;
+    if (control) {
+        char quoted[48];
+        return hr_fail(err, HR_USAGE,
+                       "%s takes no control characters, and byte %lld of %s is one%s", key,
+                       (long long)(control - value), hr_config_quote(value, quoted),
+                       *control == '\n' ? ", the end of a line" : "");
+    }
     if (!parse_member(row, value, &parsed)) {
         char takes[HR_TAKES_BYTES], quoted[48];
         return hr_fail(err, HR_USAGE, "%s takes %s; it was given %s", key,

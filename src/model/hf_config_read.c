@@ -237,7 +237,7 @@ static hr_status read_option(reader *r, hr_json *json)
 
 static hr_status read_options(reader *r, int64_t bytes)
 {
-    hr_json json = hr_json_over(r->text, bytes);
+    hr_json json = hr_json_over_file(r->text, bytes);
     hr_json_kind kind;
     if (hr_json_next(&json) != HR_JSON_OBJECT) return not_json(r, &json);
     while ((kind = hr_json_next(&json)) == HR_JSON_KEY) {

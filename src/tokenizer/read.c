@@ -92,7 +92,7 @@ static hr_status check_json(reading *r, hr_region scratch, hr_error *err)
     f.text = hr_region_take_raw(&scratch, f.bytes, 1);
     if (!f.text) return no_room(err);
     fill_frame(r, &f);
-    hr_json json = hr_json_over(f.text, f.bytes);
+    hr_json json = hr_json_over_file(f.text, f.bytes);
     hr_json_kind kind = hr_json_next(&json);
     while (kind != HR_JSON_WRONG && kind != HR_JSON_END) kind = hr_json_next(&json);
     if (kind == HR_JSON_WRONG)

@@ -81,6 +81,38 @@ static void a_pipe_is_refused_without_waiting_for_a_writer(void **state)
     is_refused("m/model.safetensors: is a device or pipe, and a file is needed");
 }
 
+/* Editors of Windows put one in front of JSON. */
+static void a_byte_order_mark_is_passed_over(void **state)
+{
+    (void)state;
+    require_program();
+    static char before[PROGRAM_TEXT_BYTES];
+    put_tiny_and_text();
+    assert_int_equal(run("tokenize train text.txt --vocab-size 300 --out m"), HR_OK);
+    assert_int_equal(
+        run("train tiny.yaml data.train=text.txt data.tokenizer=m model.vocab_size=300 "
+            "model.family=llama --out m"),
+        HR_OK);
+    put("q.jsonl", "{\"context\": \"a\", \"choices\": [\"b\", \"c\"], \"answer\": 0}\n");
+    assert_int_equal(run("eval m --choices q.jsonl --per-token before.jsonl"), HR_OK);
+    get("before.jsonl", before);
+    assert_int_equal(run("convert m shards --shard-bytes 20kB"), HR_OK);
+    assert_int_equal(system("for f in m/config.json m/tokenizer.json q.jsonl "
+                            "shards/config.json shards/tokenizer.json "
+                            "shards/model.safetensors.index.json; do "
+                            "printf '\\357\\273\\277' | cat - $f >marked && mv marked $f; done"),
+                     0);
+    static const char *const folders[] = { "m", "shards" };
+    for (int32_t i = 0; i < 2; i++) {
+        assert_int_equal(run("eval %s --choices q.jsonl --per-token after.jsonl", folders[i]),
+                         HR_OK);
+        get("after.jsonl", out);
+        assert_string_equal(out, before);
+    }
+    assert_int_equal(run("convert shards one --dtype bf16"), HR_OK);
+    assert_int_equal(run("generate one --prompt a --max-tokens 2"), HR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +120,7 @@ int main(void)
         IN_A_FOLDER(a_pickle_is_named_and_not_read),
         IN_A_FOLDER(a_link_without_a_target_is_named_with_the_target),
         IN_A_FOLDER(a_pipe_is_refused_without_waiting_for_a_writer),
+        IN_A_FOLDER(a_byte_order_mark_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,6 +324,82 @@ static void documents_are_held_out_by_what_they_are(void **state)
     }
 }
 
+/* The pieces of one text, one behind the other. */
+static int64_t join(const hr_documents *documents, char *text)
+{
+    hr_piece piece;
+    hr_error err = { HR_OK, "" };
+    int64_t bytes = 0;
+    assert_int_equal(documents->open(documents->context, "", NULL, &err), HR_OK);
+    for (bool begins = true, ended = false;; begins = false, ended = piece.ends) {
+        assert_int_equal(documents->next(documents->context, &piece, &err), HR_OK);
+        assert_int_equal(ended, !piece.path);
+        if (!piece.path) break;
+        assert_int_equal(piece.begins, begins);
+        assert_int_equal(piece.segment_ends, piece.ends);
+        memcpy(text + bytes, piece.bytes, (size_t)piece.count);
+        bytes += piece.count;
+    }
+    documents->close(documents->context);
+    text[bytes] = 0;
+    return bytes;
+}
+
+/* Holds out a share of "a.txt"; the end of it has to begin with `first`. */
+static void is_split(const char *content, const char *share, const char *first, int64_t most)
+{
+    static char text[1 << 20];
+    hr_told told;
+    hr_error err = { HR_OK, "" };
+    hr_corpus_desc desc = describe("@a.txt");
+    hr_text_hash kept, held, again;
+    int64_t bytes, bad_lines;
+    desc.valid = share;
+    put("a.txt", content);
+    if (hr_told_open(&told, &desc, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_corpus_view *view = hr_corpus_look(told.corpus);
+    const hr_documents *train = &view->train[0].documents, *valid = &view->valid.documents;
+    const int64_t train_bytes = join(train, text), valid_bytes = join(valid, text + train_bytes);
+    assert_string_equal(text, content);
+    assert_memory_equal(text + train_bytes, first, strlen(first));
+    assert_in_range(valid_bytes, 1, most);
+    assert_int_equal(view->train[0].bytes, train_bytes);
+    assert_int_equal(view->valid.bytes, valid_bytes);
+    again = valid->seen(valid->context, &bad_lines);
+    assert_int_equal(valid->identify(valid->context, NULL, &held, &bytes, &err), HR_OK);
+    assert_true(hr_text_hash_equal(held, again));
+    assert_int_equal(train->identify(train->context, NULL, &kept, &bytes, &err), HR_OK);
+    assert_false(hr_text_hash_equal(kept, held));
+    hr_told_close(&told);
+}
+
+static void of_a_single_text_the_end_is_held_out(void **state)
+{
+    (void)state;
+    static char content[700000 + 64];
+    is_split("one\ntwo\n\nthree\nfour\n\nfive\nsix\n", "50%", "five\n", 16);
+    is_split("one\ntwo\nthree\nfour\nfive\nsix\n", "50%", "four\n", 14);
+    is_split("one two three four", "50%", "hree four", 9);
+    is_split("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "30%", "\xc3\xa4", 3);
+    int64_t used = 0; /* through several buffers, on both sides */
+    while (used < 700000) used += sprintf(content + used, "line %d\n", (int)used);
+    is_split(content, "50%", "line ", 350000);
+    is_split(content, "0.01%", "line ", 70);
+    is_split(content, "99.99%", "line ", 699999);
+}
+
+static void of_a_packed_text_no_share_is_held_out(void **state)
+{
+    (void)state;
+    hr_error err = { HR_OK, "" };
+    hr_told told;
+    hr_corpus_desc desc = describe("@a.txt.gz");
+    desc.valid = "5%";
+    put("a.txt.gz", "");
+    hr_told_assert_refused(hr_told_open(&told, &desc, &err), &err, HR_USAGE,
+                           "one packed text, no share can be held out: unpack it");
+}
+
 static void long_documents_are_held_out_whole(void **state)
 {
     (void)state;
@@ -444,6 +520,8 @@ int main(void)
         TEST(shards_of_others_are_read_where_it_is_known_what_they_are),
         TEST(ids_of_unknown_origin_are_refused),
         TEST(documents_are_held_out_by_what_they_are),
+        TEST(of_a_single_text_the_end_is_held_out),
+        TEST(of_a_packed_text_no_share_is_held_out),
         TEST(long_documents_are_held_out_whole),
         TEST(whatever_changes_documents_changes_their_identity),
         TEST(memory_is_known_before_any_file_is_looked_at),

@@ -177,6 +177,28 @@ static void what_names_nothing_is_refused(void **state)
     assert_listed("*.txt", "10.txt 2.txt ");
 }
 
+/* Also where the name would match others, or nothing, as a pattern. */
+static void a_name_that_exists_is_no_pattern(void **state)
+{
+    (void)state;
+    make("br[1].txt");
+    make("br1.txt");
+    make("what?.txt");
+    make("whats.txt");
+    make_folder("d[1]");
+    make("d[1]/x.txt");
+    make_folder("d1");
+    make("d1/x.txt");
+    make("d1/y.txt");
+    assert_listed("br[1].txt", "br[1].txt ");
+    assert_listed("what?.txt", "what?.txt ");
+    assert_listed("d[1]/", "d[1]/x.txt ");
+    assert_listed("d[1]/*.txt", "d[1]/x.txt ");
+    assert_listed("br[12].txt", "br1.txt ");
+    assert_listed("d[12]/", "d1/x.txt d1/y.txt ");
+    assert_refused("d[1]", "is a directory, and a file is needed; with a slash behind it");
+}
+
 static void a_folder_that_cannot_be_read_is_named(void **state)
 {
     (void)state;
@@ -222,6 +244,7 @@ int main(void)
         TEST(a_folder_is_the_texts_in_it_and_below),
         TEST(links_are_followed_and_one_that_leads_back_is_refused),
         TEST(what_names_nothing_is_refused),
+        TEST(a_name_that_exists_is_no_pattern),
         TEST(a_folder_that_cannot_be_read_is_named),
         TEST(more_files_than_there_is_room_for_are_refused),
     };

@@ -269,7 +269,8 @@ static void a_wrong_value_says_what_the_key_takes(void **state)
           "memory.budget takes a size such as 700MiB, 733MB or plain bytes, at most "
           "9007199254740992, or none; it was given \"700M\"" },
         { "data.train", "two\nlines",
-          "data.train takes text of at most 1023 bytes; it was given \"two?lines\"" },
+          "data.train takes no control characters, and byte 3 of \"two?lines\" is one, the end of a "
+          "line" },
         { "train.seed", "1_000",
           "train.seed takes a whole number from 0 to 9007199254740992; it was given \"1_000\"" },
     };
@@ -282,6 +283,20 @@ static void a_wrong_value_says_what_the_key_takes(void **state)
         assert_string_equal(err.message, cases[i].message);
         assert_memory_equal(&config, &before, sizeof config);
     }
+}
+
+static void a_control_character_is_named_as_the_reason(void **state)
+{
+    (void)state;
+    hr_config config;
+    hr_error err;
+    hr_config_default(&config);
+    assert_int_equal(hr_config_set(&config, "data.train", "a\nb.txt", &err), HR_USAGE);
+    assert_string_equal(err.message, "data.train takes no control characters, and byte 1 of "
+                                     "\"a?b.txt\" is one, the end of a line");
+    assert_int_equal(hr_config_set(&config, "train.out", "\x1b", &err), HR_USAGE);
+    assert_string_equal(err.message,
+                        "train.out takes no control characters, and byte 0 of \"?\" is one");
 }
 
 static void a_path_of_1023_bytes_is_taken_and_of_1024_refused(void **state)
@@ -468,6 +483,7 @@ int main(void)
         cmocka_unit_test(similar_words_cost_less_and_different_ones_are_no_suggestion),
         cmocka_unit_test(word_distance_counts_single_edits),
         cmocka_unit_test(a_wrong_value_says_what_the_key_takes),
+        cmocka_unit_test(a_control_character_is_named_as_the_reason),
         cmocka_unit_test(a_path_of_1023_bytes_is_taken_and_of_1024_refused),
         cmocka_unit_test(sizes_are_read_exactly),
         cmocka_unit_test(sizes_are_printed_exactly_with_gib_beside),
