@@ -186,10 +186,10 @@ const char *hr_config_nearest(const char *key);
 enum { HR_WORD_LETTERS_MAX = 63 };
 int32_t hr_word_distance(const char *a, const char *b);
 
-/* How unlikely it is that `word` was meant to be `known`: 0 for equal words, and INT32_MAX for words
- * that are too different to suggest one for the other. Similar words differ in at most one edit for
- * every three letters of `word`, or one begins with the other, or `word` is a whole part of `known`
- * ("size" of "vocab-size"); a beginning and a part have three letters or more. Pure. */
+/* How unlikely it is that `word` was meant to be `known`: 0 for equal words, and INT32_MAX for
+ * words that are too different to suggest one for the other. Similar words differ in at most one
+ * edit for every three letters of `word`, or one begins with the other, or `word` is a whole part
+ * of `known` ("size" of "vocab-size"); a beginning and a part have three letters or more. Pure. */
 int32_t hr_word_cost(const char *word, const char *known);
 
 /* Elements of a head, and heads that have keys and values of their own. Pure. */

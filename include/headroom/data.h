@@ -47,7 +47,9 @@ typedef struct {
     void (*preparing)(void *context, const char *work, int64_t bytes_done, int64_t bytes_total);
     void (*text)(void *context, const hr_data_text *text);       /* once for each */
     void (*sample)(void *context, const hr_data_sample *sample); /* HR_DATA_SAMPLES at most */
+    void (*note)(void *context, const char *line);               /* about the cache */
     const volatile sig_atomic_t *interrupts; /* more than 0: stop; null: never */
+    int64_t cache_limit_bytes;               /* of data.cache, as hr_cache_prune; 0: none */
 } hr_data_events;
 
 /* Makes or finds the shards of data.train and data.valid, as a run would, and tells of them.

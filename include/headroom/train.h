@@ -52,6 +52,7 @@ typedef struct {
     hr_train_events events;
     const char *metrics;        /* JSON lines, one a step; null: none */
     const char *calibrations;   /* directory of calibrations; null: times are guessed */
+    int64_t cache_limit_bytes;  /* of data.cache, as hr_cache_prune; 0: none */
     bool fresh;                 /* start over: checkpoints that are there go */
     const char *const *allowed; /* [allowed_count] keys that may differ from the run gone on with */
     int32_t allowed_count;

@@ -41,8 +41,8 @@ typedef struct {
 /* text [bytes], written to: keys and strings are decoded in place. */
 hr_json hr_json_over(char *text, int64_t bytes);
 
-/* The same for a whole file of others: a byte order mark (U+FEFF) at its beginning is passed over, as
- * RFC 8259 allows a parser. */
+/* The same for a whole file of others: a byte order mark (U+FEFF) at its beginning is passed over,
+ * as RFC 8259 allows a parser. */
 hr_json hr_json_over_file(char *text, int64_t bytes);
 
 /* The next thing. Keys and strings are UTF-8, without a zero byte unless `zeros`; surrogates come

@@ -148,10 +148,9 @@ static hr_status fail_missing(const char *path, hr_error *err)
                        "save_pretrained(..., safe_serialization=True)",
                        hr_opening_shown(path), hr_stored_single_name, found.pickle);
     if (*found.other)
-        return hr_fail(err, HR_USAGE,
-                       "%s: has neither %s nor %s. It has %.80s: give it one of these names",
-                       hr_opening_shown(path), hr_stored_single_name, hr_stored_index_name,
-                       found.other);
+        return hr_fail(
+            err, HR_USAGE, "%s: has neither %s nor %s. It has %.80s: give it one of these names",
+            hr_opening_shown(path), hr_stored_single_name, hr_stored_index_name, found.other);
     return hr_fail(err, HR_USAGE, "%s: has neither %s nor %s", hr_opening_shown(path),
                    hr_stored_single_name, hr_stored_index_name);
 }

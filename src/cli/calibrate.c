@@ -15,19 +15,6 @@
 
 enum { SECONDS = 50 }; /* under a minute, writing included */
 
-hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int written = -1;
-    /* A relative path in XDG_CACHE_HOME is to be ignored, its specification says. */
-    if (cache && *cache == '/') written = snprintf(path, (size_t)bytes, "%s/headroom", cache);
-    else if (home && *home) written = snprintf(path, (size_t)bytes, "%s/.cache/headroom", home);
-    else *path = 0;
-    if (written < bytes) return HR_OK;
-    return hr_fail(err, HR_USAGE, "the cache directory's path needs %d bytes, there are %lld",
-                   written + 1, (long long)bytes);
-}
-
 static hr_status read_integer(const char *text, const char *name, int32_t most, int32_t *value,
                               hr_error *err)
 {

@@ -75,6 +75,7 @@ typedef enum {
     HR_OPTION_JSONL,
     HR_OPTION_BARE,
     HR_OPTION_KEEP_SPECIAL,
+    HR_OPTION_LIMIT,
     HR_OPTION_MAN,
     HR_OPTION_COMPLETION,
     HR_OPTION_HELP,
@@ -162,9 +163,15 @@ bool hr_cli_is_question(const hr_cli_arguments *arguments);
 HR_MUST_CHECK hr_status hr_cli_question(const hr_cli_arguments *arguments, const hr_config *config,
                                         const char *calibrations, hr_error *err);
 
-/* Where calibrations are kept: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty when neither
+/* The cache directory: $XDG_CACHE_HOME/headroom, or ~/.cache/headroom; empty when neither variable
  * is set. path [bytes] out. Errors USAGE too long. */
 HR_MUST_CHECK hr_status hr_cli_cache_directory(char *path, int64_t bytes, hr_error *err);
+
+/* A recipe without train.out and data.cache keeps its token shards in the cache directory.
+ *   limit_bytes  out; of that directory: $HEADROOM_CACHE_LIMIT, or 16 GiB. 0: no limit, or the
+ *                shards lie elsewhere
+ * Errors USAGE. */
+HR_MUST_CHECK hr_status hr_cli_take_cache(hr_config *config, int64_t *limit_bytes, hr_error *err);
 
 /* The number that an option was given, any or a whole one from 0 on; `value` stays where it was not
  * given. Errors USAGE. */
@@ -195,8 +202,8 @@ void hr_cli_put_run(FILE *file, const hr_infer_result *result);
 /* Prints "headroom: sentence" on standard error; returns the exit code. */
 int hr_cli_fail(const hr_error *err);
 
-/* The same for words that name no command: the group's name alone, a group with another word, or an
- * unknown word. `second` is the word behind it, or null. Names a similar command if there is one. */
+/* The same for words that name no command: the group's name alone, a group with another word, or
+ * an unknown word. `second` is the word behind it, or null. Names a similar command if there is one. */
 int hr_cli_fail_command(const char *name, const char *second);
 
 /* Prints text of a model, which may be any bytes: "?" for what is no text or would drive a
@@ -221,6 +228,10 @@ int hr_cli_convert(const hr_cli_arguments *arguments);
 int hr_cli_checkpoint_list(const hr_cli_arguments *arguments);
 int hr_cli_checkpoint_verify(const hr_cli_arguments *arguments);
 int hr_cli_checkpoint_prune(const hr_cli_arguments *arguments);
+int hr_cli_cache_path(const hr_cli_arguments *arguments);
+int hr_cli_cache_list(const hr_cli_arguments *arguments);
+int hr_cli_cache_prune(const hr_cli_arguments *arguments);
+int hr_cli_cache_clear(const hr_cli_arguments *arguments);
 int hr_cli_data(const hr_cli_arguments *arguments);
 int hr_cli_tokenize_train(const hr_cli_arguments *arguments);
 int hr_cli_tokenize_encode(const hr_cli_arguments *arguments);

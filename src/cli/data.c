@@ -24,6 +24,14 @@ static void show_preparing(void *context, const char *work, int64_t bytes_done, 
     hr_progress_note(&s->progress, text, hr_cli_now_ns());
 }
 
+/* Beside what was asked for, which may be JSON. */
+static void show_note(void *context, const char *line)
+{
+    screen *s = context;
+    hr_progress_end(&s->progress);
+    fprintf(stderr, "%s\n", line);
+}
+
 /* ---- text */
 
 static double share_of(int64_t part, int64_t whole)
@@ -131,7 +139,10 @@ int hr_cli_data(const hr_cli_arguments *arguments)
     hr_config config;
     hr_error err;
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
-    if (hr_cli_recipe(arguments, &config, &err) != HR_OK) return hr_cli_fail(&err);
+    int64_t cache_limit_bytes;
+    if (hr_cli_recipe(arguments, &config, &err) != HR_OK ||
+        hr_cli_take_cache(&config, &cache_limit_bytes, &err) != HR_OK)
+        return hr_cli_fail(&err);
     const bool json = arguments->values[HR_OPTION_JSON];
     if (json) s.texts = json_array();
     if (json) s.samples = json_array();
@@ -140,6 +151,8 @@ int hr_cli_data(const hr_cli_arguments *arguments)
         .preparing = show_preparing,
         .text = show_text,
         .sample = show_sample,
+        .note = show_note,
+        .cache_limit_bytes = cache_limit_bytes,
         .interrupts = hr_cli_catch_signals(),
     };
     const hr_status status = hr_data_inspect(&config, &events, &err);

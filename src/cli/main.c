@@ -67,10 +67,10 @@ int hr_cli_fail_command(const char *name, const char *second)
         (void)hr_fail(&err, HR_USAGE, "%s needs a command: %s (headroom %s --help)", name,
                       list_group(name, list, sizeof list), name);
     else
-        (void)hr_fail(&err, HR_USAGE, "\"%.40s\" is not a command%s%s%s%s (headroom help%s%s lists all)",
-                      word, group ? " of " : "", group ? name : "",
-                      *similar ? "; the nearest is " : "", similar, group ? " " : "",
-                      group ? name : "");
+        (void)hr_fail(&err, HR_USAGE,
+                      "\"%.40s\" is not a command%s%s%s%s (headroom help%s%s lists all)", word,
+                      group ? " of " : "", group ? name : "", *similar ? "; the nearest is " : "",
+                      similar, group ? " " : "", group ? name : "");
     return hr_cli_fail(&err);
 }
 

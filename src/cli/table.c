@@ -111,6 +111,9 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_JSONL] = { "jsonl", NULL, "every line is a text of its own, in a JSON object" },
     [HR_OPTION_BARE] = { "bare", NULL, "without the ids that the file puts around every text" },
     [HR_OPTION_KEEP_SPECIAL] = { "keep-special", NULL, "special tokens have their text too" },
+    [HR_OPTION_LIMIT] = { "limit", "SIZE",
+                          "keep at most so many bytes, or none for all ($HEADROOM_CACHE_LIMIT, or "
+                          "16GiB)" },
     [HR_OPTION_MAN] = { "man", NULL, "print the manual page in roff" },
     [HR_OPTION_COMPLETION] = { "completion", "SHELL", "print the completion for a shell: bash" },
     [HR_OPTION_HELP] = { "help", NULL, "print this help" },
@@ -180,6 +183,20 @@ static const hr_cli_command commands[] = {
       "run\n"
       "goes through each text, and the beginnings of ten documents.",
       TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_data, true },
+    { "cache path", "", "print the cache directory",
+      "Token shards, vocabularies and calibrations are kept there: $XDG_CACHE_HOME/headroom, or\n"
+      "~/.cache/headroom. Runs with --out keep their token shards in DIR instead.",
+      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_path },
+    { "cache list", "", "list the files of the cache, the last used first",
+      "Prints bytes, the time of the last use, the kind and the name of each file.",
+      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_list },
+    { "cache prune", "", "remove the least recently used files of the cache",
+      "Removes token shards and vocabularies until the others are within the limit. A file that a\n"
+      "running process uses stays. train and data inspect do the same when they use the cache.",
+      TAKES(LIMIT) | TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_prune },
+    { "cache clear", "", "remove all token shards and vocabularies of the cache",
+      "A file that a running process uses stays, and so do calibrations.",
+      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_clear },
     { "tokenize encode", "[FILE]", "print the ids of a text",
       "Reads tokenizer.json of byte-level BPE, vocab.json with merges.txt, and files of ranks.\n"
       "Without FILE, or with -: standard input. --jsonl takes {\"text\": ...} a line, and with\n"

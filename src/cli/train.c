@@ -179,24 +179,17 @@ static void forgive_reader(void)
     clearerr(stdout);
 }
 
-/* Where a run without --out keeps the tokens of its texts: with what calibration measured. */
-static hr_status take_cache(hr_config *config, hr_error *err)
-{
-    char directory[HR_PATH_BYTES];
-    if (config->train.out[0] || config->data.cache[0]) return HR_OK;
-    const char *cache = hr_cli_calibrations(directory, sizeof directory);
-    return cache ? hr_config_set(config, "data.cache", cache, err) : HR_OK;
-}
-
 int hr_cli_train(const hr_cli_arguments *arguments)
 {
     hr_config config;
     hr_error err;
     hr_train_result result;
     char calibrations[HR_PATH_BYTES];
+    int64_t cache_limit_bytes;
     screen s = { .progress = hr_progress_begin(STDERR_FILENO) };
     catch_requests();
-    if (hr_cli_recipe(arguments, &config, &err) != HR_OK || take_cache(&config, &err) != HR_OK)
+    if (hr_cli_recipe(arguments, &config, &err) != HR_OK ||
+        hr_cli_take_cache(&config, &cache_limit_bytes, &err) != HR_OK)
         return hr_cli_fail(&err);
     const hr_train_options options = {
         .events = { .context = &s,
@@ -209,6 +202,7 @@ int hr_cli_train(const hr_cli_arguments *arguments)
                     .saved = show_saved,
                     .trouble = show_trouble },
         .calibrations = hr_cli_calibrations(calibrations, sizeof calibrations),
+        .cache_limit_bytes = cache_limit_bytes,
         .metrics = arguments->values[HR_OPTION_METRICS],
         .fresh = arguments->values[HR_OPTION_FRESH],
         .allowed = arguments->repeated,

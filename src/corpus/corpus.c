@@ -297,7 +297,8 @@ static hr_status list_valid(hr_corpus *corpus, hr_error *err)
         snprintf(corpus->names[HR_SPEC_PARTS_MAX], HR_PATH_BYTES, "data.valid=%.40s",
                  corpus->desc.valid);
     else name_text(corpus, HR_SPEC_PARTS_MAX, "data.valid", sizeof "data.valid" - 1);
-    const bool one_text = corpus->list.count == 1 && corpus->list.files[0].sort.kind == HR_FILE_TEXT;
+    const bool one_text = corpus->list.count == 1 &&
+                          corpus->list.files[0].sort.kind == HR_FILE_TEXT;
     return spec->share > 0 && one_text ? split_text(corpus, err) : HR_OK;
 }
 

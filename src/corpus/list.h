@@ -43,7 +43,8 @@ hr_list hr_list_place(hr_region *region, const hr_spec *train, const hr_spec *va
 bool hr_list_is_pattern(const hr_spec_part *part);
 
 /* Adds the files of a part: the file itself; all texts in a folder and those below it; what a
- * pattern matches. A file or folder whose own name has * ? or [ is taken as it is. In a pattern * and ? stand for what has no slash, [a-z] for one letter, ** for
+ * pattern matches. A file or folder whose own name has * ? or [ is taken as it is.
+ * In a pattern * and ? stand for what has no slash, [a-z] for one letter, ** for
  * any number of folders. Names that begin with a point are found only where the pattern has it.
  *
  * Errors   USAGE    nothing of that name; nothing that matches; more than there is room for; a

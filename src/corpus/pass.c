@@ -128,11 +128,10 @@ static void add_settings(hr_pass *pass)
     const hr_stream *stream = pass->stream;
     char text[4 * HR_LINE_NAME_BYTES + 128];
     if (stream->alone) return;
-    const int bytes = snprintf(text, sizeof text, "1 \"%s\" \"%s\" \"%s\" skip=%d side=%d of %.17g%s",
-                               desc->text_field, desc->prompt_field, desc->completion_field,
-                               desc->skip_bad_lines, (int)stream->side,
-                               stream->side == HR_STREAM_ALL ? 0 : stream->share,
-                               stream->split ? " by position" : "");
+    const int bytes = snprintf(
+        text, sizeof text, "1 \"%s\" \"%s\" \"%s\" skip=%d side=%d of %.17g%s", desc->text_field,
+        desc->prompt_field, desc->completion_field, desc->skip_bad_lines, (int)stream->side,
+        stream->side == HR_STREAM_ALL ? 0 : stream->share, stream->split ? " by position" : "");
     HR_ASSERT(bytes < (int)sizeof text);
     hr_inflow_add(&pass->inflow, text, bytes);
 }

@@ -135,8 +135,7 @@ hr_status hr_questions_open(hr_sequences *source, const char *path, char *text, 
         const int64_t length = (newline ? newline : end) - at;
         line++;
         if (!is_blank(at, length)) {
-            hr_json json = line == 1 ? hr_json_over_file(at, length)
-                                     : hr_json_over(at, length);
+            hr_json json = line == 1 ? hr_json_over_file(at, length) : hr_json_over(at, length);
             hr_sequences_question *question = &source->questions[source->question_count];
             *question = (hr_sequences_question){ .first = source->rows, .line = line };
             const char *problem = read_line(source, &json);

@@ -290,7 +290,8 @@ int32_t hr_config_distance(const char *wanted, const char *known)
     const size_t section_bytes = (size_t)(last_word(wanted) - wanted);
     const bool same_section = !strncmp(wanted, known, section_bytes);
     if (cost == INT32_MAX) return cost;
-    if (!same_section && hr_word_distance(last_word(wanted), last_word(known)) > 1) return INT32_MAX;
+    if (!same_section && hr_word_distance(last_word(wanted), last_word(known)) > 1)
+        return INT32_MAX;
     return (HR_WORD_LETTERS_MAX + 1) * cost + hr_word_distance(wanted, known);
 }
 

@@ -23,6 +23,8 @@ static inline bool hr_text_hash_equal(hr_text_hash a, hr_text_hash b)
 typedef struct {
     bool (*stop)(void *context, const char *work, int64_t bytes_done, int64_t bytes_total);
     void *context;
+    void (*note)(void *context,
+                 const char *line); /* a sentence for people; null: nobody reads it */
 } hr_text_progress;
 
 /* Asks. `progress` may be null. Errors INTERRUPTED. */

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/region.h"
 #include "text/blocks.h"
+#include "text/cache.h"
 #include "text/counting.h"
 #include "text/scan.h"
 #include "text/shard.h"
@@ -115,6 +116,34 @@ static hr_status check_desc(const hr_text_desc *desc, int64_t bytes, hr_error *e
 int64_t hr_text_document_end(hr_tokenizer_kind kind)
 {
     return kind == HR_TOKENIZER_WORDS ? HR_WORD_END : kind == HR_TOKENIZER_FILE ? -2 : -1;
+}
+
+/* ---- files of the cache */
+
+/* Locks the file in the next place of `held`, if it is there. */
+static hr_status hold(prepare *p, const char *path, bool *there)
+{
+    hr_text *made = p->made;
+    HR_ASSERT(made->held_count < (int32_t)(sizeof made->held / sizeof *made->held));
+    int *file = &made->held[made->held_count];
+    const hr_status status = hr_cache_hold(path, file, p->err);
+    *there = status == HR_OK && *file >= 0;
+    made->held_count += *there;
+    return status;
+}
+
+/* What was held last is damaged, and is about to be made again. */
+static void let_go(prepare *p, const char *path)
+{
+    char line[HR_PATH_BYTES + 64];
+    snprintf(line, sizeof line, "cache: %s is damaged and is made again", path);
+    if (p->progress && p->progress->note) p->progress->note(p->progress->context, line);
+    hr_file_close(&p->made->held[--p->made->held_count]);
+}
+
+void hr_text_release(hr_text *text)
+{
+    while (text->held_count) hr_file_close(&text->held[--text->held_count]);
 }
 
 /* ---- passes over a text */
@@ -237,11 +266,17 @@ static hr_status prepare_token_texts(prepare *p, hr_text *text)
     text->vocabulary_used = p->facts.ids;
     snprintf(name, sizeof name, "tokens-%016" PRIx64 ".vocabulary", p->facts.hash.low);
     status = hr_path_join(p->desc->cache, name, text->vocabulary, sizeof text->vocabulary, p->err);
-    if (status != HR_OK || hr_file_exists(text->vocabulary)) return status;
+    bool there = false;
+    if (status == HR_OK) status = hold(p, text->vocabulary, &there);
+    if (status == HR_OK && there)
+        status = hr_vocabulary_check_tokens(text->vocabulary, p->shard_memory, p->err);
+    if (there && status == HR_CORRUPT) let_go(p, text->vocabulary);
+    else if (there || status != HR_OK) return status;
     status = open_tokens(p);
-    if (status != HR_OK) return status;
-    return hr_vocabulary_write_tokens(p->desc->cache, name, p->tokens, p->facts.hash,
-                                      p->shard_memory, p->err);
+    if (status == HR_OK)
+        status = hr_vocabulary_write_tokens(p->desc->cache, name, p->tokens, p->facts.hash,
+                                            p->shard_memory, p->err);
+    return status == HR_OK ? hold(p, text->vocabulary, &there) : status;
 }
 
 /* ---- pieces */
@@ -378,7 +413,13 @@ static hr_status take_shard(prepare *p, const hr_documents *documents, const hr_
                          part->shard, documents->name);
     else if (part->reused) status = hr_shard_check(shard, p->progress, p->err);
     hr_shard_close(&shard);
-    if (status != HR_OK || part->tokens > 0) return status;
+    return status;
+}
+
+static hr_status check_tokens(const prepare *p, const hr_documents *documents,
+                              const hr_text_part *part)
+{
+    if (part->tokens > 0) return HR_OK;
     return hr_fail(p->err, HR_CORRUPT, "%s: %s: type %s=FILE of one that has %s", documents->name,
                    have_words(p) ? "has no words, only white space" : "has no document with text",
                    key_of(p, documents), have_words(p) ? "words" : "text");
@@ -417,13 +458,35 @@ static hr_status prepare_part(prepare *p, const hr_documents *documents, hr_voca
     name_shard(p, documents, info, name);
     hr_status status = hr_path_join(p->desc->cache, name, part->shard, sizeof part->shard, p->err);
     if (status != HR_OK) return status;
-    part->reused = hr_file_exists(part->shard);
-    if (!part->reused) {
+    bool there;
+    status = hold(p, part->shard, &part->reused);
+    if (status == HR_OK && part->reused) status = take_shard(p, documents, info, part);
+    if (part->reused && status == HR_CORRUPT) {
+        let_go(p, part->shard);
+        part->reused = false;
+        status = HR_OK;
+    }
+    if (status == HR_OK && !part->reused) {
         status = load_table(p, vocabulary);
         if (status == HR_OK) status = make_shard(p, documents, name, info);
-        if (status != HR_OK) return status;
+        if (status == HR_OK) status = hold(p, part->shard, &there);
+        if (status == HR_OK) status = take_shard(p, documents, info, part);
     }
-    return take_shard(p, documents, info, part);
+    return status == HR_OK ? check_tokens(p, documents, part) : status;
+}
+
+/* Opens the vocabulary of the training text, which has to be that of this text. */
+static hr_status open_vocabulary(prepare *p, hr_text_hash train, hr_vocabulary **vocabulary,
+                                 const char *path)
+{
+    const hr_status status = hr_vocabulary_open(
+        vocabulary, p->vocabulary_memory, p->desc->tokenizer, p->desc->vocab_size, path, p->err);
+    if (status != HR_OK || hr_text_hash_equal(hr_vocabulary_view(*vocabulary)->source, train))
+        return status;
+    hr_vocabulary_close(vocabulary);
+    return hr_fail(p->err, HR_CORRUPT,
+                   "%s: was made from another text than %s: delete the file and run again", path,
+                   hr_text_train_name(p->desc));
 }
 
 /* Makes or finds the vocabulary of the training text, and opens it. */
@@ -431,24 +494,28 @@ static hr_status prepare_vocabulary(prepare *p, hr_text_hash train, hr_vocabular
                                     hr_text *text)
 {
     char name[HR_NAME_BYTES];
-    hr_error *err = p->err;
     snprintf(name, sizeof name, "words-%lld-%016" PRIx64 ".vocabulary",
              (long long)p->desc->vocab_size, train.low);
     hr_status status = hr_path_join(p->desc->cache, name, text->vocabulary, sizeof text->vocabulary,
-                                    err);
-    if (status == HR_OK && !hr_file_exists(text->vocabulary))
+                                    p->err);
+    bool there = false;
+    if (status == HR_OK) status = hold(p, text->vocabulary, &there);
+    if (status == HR_OK && there) status = open_vocabulary(p, train, vocabulary, text->vocabulary);
+    if (there && status == HR_CORRUPT) {
+        let_go(p, text->vocabulary);
+        there = false;
+        status = HR_OK;
+    }
+    if (status == HR_OK && !there) {
         status = make_vocabulary(p, name, train);
-    if (status == HR_OK)
-        status = hr_vocabulary_open(vocabulary, p->vocabulary_memory, p->desc->tokenizer,
-                                    p->desc->vocab_size, text->vocabulary, err);
+        if (status == HR_OK) status = hold(p, text->vocabulary, &there);
+        if (status == HR_OK) status = open_vocabulary(p, train, vocabulary, text->vocabulary);
+    }
     if (status != HR_OK) return status;
     const hr_vocabulary_info *info = hr_vocabulary_view(*vocabulary);
     text->vocabulary_used = info->used;
     text->distinct_words = info->distinct_words;
-    if (hr_text_hash_equal(info->source, train)) return HR_OK;
-    return hr_fail(err, HR_CORRUPT,
-                   "%s: was made from another text than %s: delete the file and run again",
-                   text->vocabulary, hr_text_train_name(p->desc));
+    return HR_OK;
 }
 
 /* ---- all of it */
@@ -505,5 +572,6 @@ hr_status hr_text_prepare(const hr_text_desc *desc, void *memory, int64_t bytes,
     p.made->vocabulary_used = HR_BYTES_VOCABULARY;
     status = prepare_parts(&p, p.made);
     if (status == HR_OK) *text = *p.made;
+    else hr_text_release(p.made);
     return status;
 }

@@ -44,10 +44,15 @@ typedef struct {
 typedef struct {
     hr_text_part train[HR_TEXT_PARTS_MAX], valid; /* [train_count] */
     int32_t train_count;
-    char vocabulary[HR_PATH_BYTES]; /* for hr_vocabulary_open; bytes: empty */
-    int64_t vocabulary_used;        /* ids that mean something; rows from here to V are unused */
-    int64_t distinct_words;         /* of the training text; bytes: 0 */
+    char vocabulary[HR_PATH_BYTES];  /* for hr_vocabulary_open; bytes: empty */
+    int64_t vocabulary_used;         /* ids that mean something; rows from here to V are unused */
+    int64_t distinct_words;          /* of the training text; bytes: 0 */
+    int held[HR_TEXT_PARTS_MAX + 2]; /* [held_count] files that are locked against hr_cache_prune */
+    int32_t held_count;
 } hr_text;
+
+/* Lets go of the files: hr_cache_prune may remove them. Accepts what is zeroed. */
+void hr_text_release(hr_text *text);
 
 /* The id between documents where the recipe says auto: <eos> for words; bytes have none; a file's
  * own is only known once it is open. Pure. */
@@ -62,7 +67,8 @@ HR_MUST_CHECK hr_status hr_text_check_file(const hr_text_desc *desc, hr_error *e
  * says. */
 int64_t hr_text_prepare_bytes(const hr_text_desc *desc);
 
-/* Makes the shards, or finds them made.
+/* Makes the shards, or finds them made. One that is there and damaged is made again, which
+ * progress->note says. The files stay locked until hr_text_release.
  *
  *   memory  [bytes], bytes >= hr_text_prepare_bytes(desc); free again when this returns
  *   text    out
@@ -73,7 +79,7 @@ int64_t hr_text_prepare_bytes(const hr_text_desc *desc);
  *                       the id between documents; more distinct words than words_max, with both
  *          NO_FIT       `bytes` is too small
  *          CORRUPT      a text without tokens; for words, one that is not UTF-8 (says where) or has
- *                       a word of more than HR_WORD_BYTES; a damaged shard
+ *                       a word of more than HR_WORD_BYTES
  *          FAILURE      the system refused, a full disk among others
  *          INTERRUPTED  progress said stop. In every case nothing half-written stays behind.
  * Cost     bytes: two passes over a new text, one over a known one; words: three and one. */

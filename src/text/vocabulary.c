@@ -111,6 +111,21 @@ static hr_status open_tokens(hr_vocabulary *vocabulary, int64_t vocab_size, cons
     return status;
 }
 
+hr_status hr_vocabulary_check_tokens(const char *path, uint8_t *staging, hr_error *err)
+{
+    uint8_t piece[HR_BLOCK_PAYLOAD];
+    hr_blocks blocks;
+    words_header header;
+    hr_status status = hr_blocks_open(&blocks, path, staging, TOKENS_MAGIC, VERSION, &header,
+                                      sizeof header, err);
+    if (status != HR_OK) return status;
+    for (int64_t at = 0; at < blocks.payload_bytes && status == HR_OK; at += sizeof piece)
+        status = hr_blocks_read(&blocks, at, piece,
+                                hr_min((int64_t)sizeof piece, blocks.payload_bytes - at), err);
+    hr_blocks_close(&blocks);
+    return status;
+}
+
 hr_status hr_vocabulary_open(hr_vocabulary **vocabulary, void *memory, hr_tokenizer_kind kind,
                              int64_t vocab_size, const char *path, hr_error *err)
 {

@@ -56,6 +56,11 @@ HR_MUST_CHECK hr_status hr_vocabulary_decode(hr_vocabulary *vocabulary, const in
 HR_MUST_CHECK hr_status hr_vocabulary_load(hr_vocabulary *vocabulary, hr_word_table *table,
                                            hr_error *err);
 
+/* Reads the whole file of a tokenizer's texts, for its checksums. staging [HR_BLOCKS_BYTES].
+ * Errors   as hr_vocabulary_open. */
+HR_MUST_CHECK hr_status hr_vocabulary_check_tokens(const char *path, uint8_t *staging,
+                                                   hr_error *err);
+
 /* Writes the file of a tokenizer: the texts of its ids. Arguments and errors as below.
  *
  *   hash  of the tokenizer's own files */

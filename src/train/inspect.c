@@ -42,6 +42,12 @@ static bool tell_progress(void *context, const char *work, int64_t bytes_done, i
     return events->interrupts && *events->interrupts > 0;
 }
 
+static void tell_note(void *context, const char *line)
+{
+    const hr_data_events *events = context;
+    if (events->note) events->note(events->context, line);
+}
+
 /* ---- texts */
 
 static int64_t windows_of(const inspection *in, const hr_text_part *part)
@@ -184,12 +190,14 @@ static hr_status tell_samples(inspection *in)
 
 static hr_status prepare(inspection *in)
 {
-    const hr_text_progress progress = { tell_progress, (void *)in->events };
+    const hr_text_progress progress = { tell_progress, (void *)in->events, tell_note };
     const hr_config *config = in->config;
     hr_status status = hr_prepare_open(config, &in->region, &in->texts, in->err);
     if (status == HR_OK)
         status = hr_text_prepare(&in->texts.desc, in->region.base + in->region.used,
                                  in->region.bytes - in->region.used, &progress, &in->text, in->err);
+    if (status == HR_OK)
+        status = hr_prepare_prune(config, in->events->cache_limit_bytes, &progress, in->err);
     return status;
 }
 
@@ -229,6 +237,7 @@ hr_status hr_data_inspect(const hr_config *config, const hr_data_events *events,
     const hr_status status = inspect(&in);
     hr_vocabulary_close(&in.vocabulary);
     hr_corpus_close(&in.texts.corpus);
+    hr_text_release(&in.text);
     hr_memory_close(&in.memory);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "ckpt/weights.h"
 #include "ckpt/weights_in.h"
+#include "text/cache.h"
 #include "text/tokens.h"
 
 static hr_text_desc describe(const hr_config *config)
@@ -178,6 +179,28 @@ static bool tell_progress(void *context, const char *work, int64_t bytes_done, i
     return hr_trainer_poll(trainer);
 }
 
+static void tell_note(void *context, const char *line)
+{
+    const hr_trainer *trainer = context;
+    const hr_train_events *events = &trainer->options->events;
+    if (events->text) events->text(events->context, line);
+}
+
+hr_status hr_prepare_prune(const hr_config *config, int64_t limit_bytes,
+                           const hr_text_progress *progress, hr_error *err)
+{
+    char line[160], removed[64], limit[64];
+    hr_cache_report report;
+    if (limit_bytes <= 0 || !config->data.cache[0]) return HR_OK;
+    const hr_status status = hr_cache_prune(config->data.cache, limit_bytes, &report, err);
+    if (status != HR_OK || !report.removed || !progress->note) return status;
+    snprintf(line, sizeof line, "cache: removed %lld unused file%s, %s; the limit is %s",
+             (long long)report.removed, report.removed == 1 ? "" : "s",
+             hr_bytes_print(report.removed_bytes, removed), hr_bytes_print(limit_bytes, limit));
+    progress->note(progress->context, line);
+    return HR_OK;
+}
+
 static void tell_part(const hr_train_events *events, const char *name, const hr_text_part *part)
 {
     char line[512], more[192] = "";
@@ -243,7 +266,7 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
                      hr_batch_mixture *mixture, hr_error *err)
 {
     const hr_config *config = trainer->config;
-    const hr_text_progress progress = { tell_progress, trainer };
+    const hr_text_progress progress = { tell_progress, trainer, tell_note };
     hr_region region;
     hr_prepare_texts texts = { .corpus = NULL };
     hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
@@ -258,6 +281,8 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
     if (status == HR_OK)
         status = hr_text_prepare(&texts.desc, region.base + region.used, region.bytes - region.used,
                                  &progress, text, err);
+    if (status == HR_OK)
+        status = hr_prepare_prune(config, trainer->options->cache_limit_bytes, &progress, err);
     if (status == HR_OK) find_mixture(&texts, text, mixture);
     const bool by_file = hr_config_tokenizer(config) == HR_TOKENIZER_FILE;
     if (status == HR_OK && by_file && config->train.out[0])

@@ -32,6 +32,11 @@ typedef struct {
 HR_MUST_CHECK hr_status hr_prepare_open(const hr_config *config, hr_region *region,
                                         hr_prepare_texts *texts, hr_error *err);
 
+/* Keeps data.cache, if the recipe has one, within its limit; files that are held stay. What was
+ * removed is noted. limit_bytes 0: nothing is done. Errors as hr_cache_prune. */
+HR_MUST_CHECK hr_status hr_prepare_prune(const hr_config *config, int64_t limit_bytes,
+                                         const hr_text_progress *progress, hr_error *err);
+
 /* That the texts can be read, and that weights, tokens and `metrics` (null: none) could be written
  * where they are to go. Makes nothing: it comes before a plan that may be refused.
  * Errors   USAGE    a path is missing, unreadable, or of the wrong kind

@@ -342,6 +342,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
     hr_token_rows_close(&r.trainer.valid_rows);
     hr_vocabulary_close(&r.trainer.vocabulary);
     hr_weights_in_close(&r.trainer.source);
+    hr_text_release(&r.text);
     hr_file_close(&r.lock);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli_folder_test.c - what is said of a model's folder that has no weights to read, by every command
- * that reads one. */
+/* cli_folder_test.c - what is said of a model's folder that has no weights to read, by every
+ * command that reads one. */
 #include <sys/stat.h>
 
 #include "headroom/status.h"
@@ -9,11 +9,12 @@
 static const char recipe[] = "train: {batch: 2, seq_len: 8, steps: 1, threads: 1}\n"
                              "data: {tokenizer: bytes, train: text.txt}\n";
 
-static const char config[] = "{\"model_type\": \"llama\", \"vocab_size\": 256, \"hidden_size\": 16, "
-                             "\"intermediate_size\": 32, \"num_hidden_layers\": 1, "
-                             "\"num_attention_heads\": 2, \"num_key_value_heads\": 2, "
-                             "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-6, "
-                             "\"tie_word_embeddings\": false}\n";
+static const char config[] =
+    "{\"model_type\": \"llama\", \"vocab_size\": 256, \"hidden_size\": 16, "
+    "\"intermediate_size\": 32, \"num_hidden_layers\": 1, "
+    "\"num_attention_heads\": 2, \"num_key_value_heads\": 2, "
+    "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-6, "
+    "\"tie_word_embeddings\": false}\n";
 
 static void put_folder(void)
 {

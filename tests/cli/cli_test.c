@@ -14,6 +14,10 @@ static const char *const commands[] = { "plan",
                                         "checkpoint verify",
                                         "checkpoint prune",
                                         "data inspect",
+                                        "cache path",
+                                        "cache list",
+                                        "cache prune",
+                                        "cache clear",
                                         "pack",
                                         "convert",
                                         "generate",
@@ -47,7 +51,7 @@ static void a_group_prints_its_commands(void **state)
 {
     (void)state;
     require_program();
-    static const char *const groups[] = { "tokenize", "data", "checkpoint" };
+    static const char *const groups[] = { "tokenize", "data", "checkpoint", "cache" };
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         static char first[PROGRAM_TEXT_BYTES];
         assert_int_equal(run("%s --help", groups[i]), HR_OK);

@@ -182,8 +182,8 @@ static void a_key_that_no_key_resembles_is_refused_without_a_suggestion(void **s
     }
 }
 
-/* Of these words the first is what was typed and the others are in order of likelihood; those behind
- * the empty word are no suggestions. */
+/* Of these words the first is what was typed and the others are in order of likelihood; those
+ * behind the empty word are no suggestions. */
 static void similar_words_cost_less_and_different_ones_are_no_suggestion(void **state)
 {
     (void)state;
@@ -269,7 +269,8 @@ static void a_wrong_value_says_what_the_key_takes(void **state)
           "memory.budget takes a size such as 700MiB, 733MB or plain bytes, at most "
           "9007199254740992, or none; it was given \"700M\"" },
         { "data.train", "two\nlines",
-          "data.train takes no control characters, and byte 3 of \"two?lines\" is one, the end of a "
+          "data.train takes no control characters, and byte 3 of \"two?lines\" is one, the end of "
+          "a "
           "line" },
         { "train.seed", "1_000",
           "train.seed takes a whole number from 0 to 9007199254740992; it was given \"1_000\"" },
