@@ -70,8 +70,8 @@ int64_t hr_stored_text_bytes(const char *path);
 int64_t hr_stored_said_bytes(const char *path);
 
 /* That a safetensors file lies at `path`, or a folder with model.safetensors or an index, and that
- * it can be opened. The sentence says what lies there instead: a link without a target, a pipe, or a
- * pickle (pytorch_model.bin), which is never read. Shards are not looked at.
+ * it can be opened. The sentence says what lies there instead: a link without a target, a pipe, or
+ * a pickle (pytorch_model.bin), which is never read. Shards are not looked at.
  * Errors USAGE; FAILURE the system refused. */
 HR_MUST_CHECK hr_status hr_stored_check(const char *path, hr_error *err);
 

@@ -203,7 +203,8 @@ void hr_cli_put_run(FILE *file, const hr_infer_result *result);
 int hr_cli_fail(const hr_error *err);
 
 /* The same for words that name no command: the group's name alone, a group with another word, or
- * an unknown word. `second` is the word behind it, or null. Names a similar command if there is one. */
+ * an unknown word. `second` is the word behind it, or null. Names a similar command if there is
+ * one. */
 int hr_cli_fail_command(const char *name, const char *second);
 
 /* Prints text of a model, which may be any bytes: "?" for what is no text or would drive a

@@ -23,12 +23,16 @@ static bool is_given(const hr_config *config, const char *name)
     return config->given[row / 64] >> row % 64 & 1;
 }
 
-/* Text is read as the model reads it, unless somebody says otherwise. */
+/* Text is read as the model reads it, unless the recipe names another tokenizer. A vocabulary of
+ * words is its training text's: one counted anew would give the model's rows to other words, so
+ * data.tokenizer=words means the folder's too. */
 static void adopt_tokenizer(hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);
     const bool has_text = *data.train_text || *data.valid_text;
-    if (has_text && !is_given(config, "data.tokenizer") && hr_hf_has_tokenizer(config->model.from))
+    const bool is_open = !is_given(config, "data.tokenizer") ||
+                         hr_config_tokenizer(config) == HR_TOKENIZER_WORDS;
+    if (has_text && is_open && hr_hf_has_tokenizer(config->model.from))
         memcpy(config->data.tokenizer, config->model.from, sizeof config->data.tokenizer);
 }
 

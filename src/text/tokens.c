@@ -11,6 +11,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "headroom/config.h"
+#include "text/word_level.h"
 #include "tokenizer/encoder.h"
 
 enum {
@@ -21,6 +22,7 @@ enum {
 };
 
 struct hr_tokens {
+    hr_word_level *words; /* null: another tokenizer; else only the sink is used of the rest */
     hr_tokenizer *tokenizer;
     hr_encoder *encoder;
     hr_tokens_sink *sink;
@@ -51,9 +53,22 @@ static hr_tokens_facts facts_of(const hr_tokenizer_source *source)
                               .ids = source->size.ids };
 }
 
+static hr_tokens_facts facts_of_words(const hr_word_level_source *source)
+{
+    const int64_t own = hr_round_up(sizeof(hr_tokens), 64);
+    return (hr_tokens_facts){ .bytes = own + hr_word_level_bytes(source),
+                              .kept = own + hr_word_level_kept_bytes(source),
+                              .ids = source->words };
+}
+
 hr_status hr_tokens_look(const char *path, hr_tokens_facts *facts, hr_error *err)
 {
     hr_tokenizer_source source;
+    hr_word_level_source words;
+    if (hr_word_level_look(path, &words)) {
+        *facts = facts_of_words(&words);
+        return HR_OK;
+    }
     const hr_status status = hr_tokenizer_look(&source, path, NULL, err);
     if (status == HR_OK) *facts = facts_of(&source);
     return status;
@@ -74,11 +89,27 @@ static hr_status hash_file(XXH3_state_t *hash, const char *path, uint8_t *stagin
     return status;
 }
 
+static hr_status identify_words(const hr_word_level_source *words, uint8_t *staging,
+                                hr_tokens_facts *facts, hr_error *err)
+{
+    static const uint64_t seed = UINT64_C(0x776f726473); /* "words": not how other files are read */
+    XXH3_state_t hash;
+    XXH3_INITSTATE(&hash);
+    XXH3_128bits_reset_withSeed(&hash, seed);
+    const hr_status status = hash_file(&hash, words->path, staging, err);
+    const XXH128_hash_t digest = XXH3_128bits_digest(&hash);
+    *facts = facts_of_words(words);
+    facts->hash = (hr_text_hash){ digest.low64, digest.high64 };
+    return status;
+}
+
 hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts *facts,
                              hr_error *err)
 {
     hr_tokenizer_source source;
+    hr_word_level_source words;
     XXH3_state_t hash;
+    if (hr_word_level_look(path, &words)) return identify_words(&words, staging, facts, err);
     hr_status status = hr_tokenizer_look(&source, path, NULL, err);
     if (status != HR_OK) return status;
     XXH3_INITSTATE(&hash);
@@ -96,6 +127,9 @@ hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *st
                                hr_error *err)
 {
     hr_tokenizer_source source;
+    hr_word_level_source words;
+    if (hr_word_level_look(path, &words))
+        return hr_file_copy(words.path, folder, "tokenizer.json", staging, HR_TOKENS_STAGING, err);
     hr_status status = hr_tokenizer_look(&source, path, NULL, err);
     if (status != HR_OK) return status;
     const char *slash = strrchr(source.path, '/');
@@ -118,10 +152,30 @@ static bool sink_ids(void *context, const uint32_t *ids, int64_t count)
     return tokens->sunk == HR_OK;
 }
 
+static hr_status open_words(hr_tokens **tokens, void *memory, int64_t bytes,
+                            const hr_word_level_source *source, hr_tokens_sink *sink, void *context,
+                            hr_error *err)
+{
+    const int64_t needed = facts_of_words(source).bytes;
+    if (bytes < needed)
+        return hr_fail(err, HR_NO_FIT, "%s: needs %lld bytes, there are %lld", source->path,
+                       (long long)needed, (long long)bytes);
+    hr_region region = hr_region_over(memory, bytes);
+    hr_tokens *opened = hr_region_take(&region, 1, sizeof *opened);
+    HR_ASSERT(opened);
+    *opened = (hr_tokens){ .sink = sink, .context = context };
+    const hr_status status = hr_word_level_open(&opened->words, &region, source, err);
+    if (status == HR_OK) *tokens = opened;
+    return status;
+}
+
 hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const char *path,
                          bool around, hr_tokens_sink *sink, void *context, hr_error *err)
 {
     hr_tokenizer_source source;
+    hr_word_level_source words;
+    if (hr_word_level_look(path, &words))
+        return open_words(tokens, memory, bytes, &words, sink, context, err);
     hr_status status = hr_tokenizer_look(&source, path, NULL, err);
     if (status != HR_OK) return status;
     const int64_t needed = facts_of(&source).bytes;
@@ -158,10 +212,25 @@ static void compact(hr_tokens *t)
     t->end -= first;
 }
 
+static hr_status add_words(hr_tokens *tokens, hr_error *err)
+{
+    uint32_t ids[HR_WORD_LEVEL_AT_ONCE];
+    for (int64_t count = HR_WORD_LEVEL_AT_ONCE; count == HR_WORD_LEVEL_AT_ONCE;) {
+        hr_status status = hr_word_level_next(tokens->words, ids, &count, err);
+        if (status == HR_OK && count) status = tokens->sink(tokens->context, ids, count, err);
+        if (status != HR_OK) return status;
+    }
+    return HR_OK;
+}
+
 hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, bool ends,
                         const char *name, int64_t offset, hr_error *err)
 {
     hr_error own;
+    if (tokens->words) {
+        hr_word_level_take(tokens->words, text, bytes, ends, name, offset);
+        return add_words(tokens, err);
+    }
     tokens->err = err;
     tokens->sunk = HR_OK;
     if (!tokens->begun) {
@@ -194,10 +263,12 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
 void hr_tokens_forget(hr_tokens *tokens)
 {
     tokens->begun = false;
+    if (tokens->words) hr_word_level_forget(tokens->words);
 }
 
 int64_t hr_tokens_document_end(const hr_tokens *tokens)
 {
+    if (tokens->words) return hr_word_level_document_end(tokens->words);
     static const char *const names[] = { "<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>",
                                          "<|im_end|>" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -209,11 +280,12 @@ int64_t hr_tokens_document_end(const hr_tokens *tokens)
 
 int64_t hr_tokens_count(const hr_tokens *tokens)
 {
-    return tokens->tokenizer->ids;
+    return tokens->words ? hr_word_level_count(tokens->words) : tokens->tokenizer->ids;
 }
 
 const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *bytes)
 {
+    if (tokens->words) return hr_word_level_text(tokens->words, id, bytes);
     const hr_bpe *bpe = &tokens->tokenizer->bpe;
     *bytes = bpe->present[id] == HR_BPE_ABSENT ? 0 : hr_bpe_token_bytes(bpe, (uint32_t)id);
     return bpe->text + bpe->text_at[id];
@@ -222,13 +294,19 @@ const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *byte
 bool hr_tokens_is_around(const hr_tokens *tokens, int64_t id)
 {
     const hr_tokenizer *tokenizer = tokens->tokenizer;
-    return tokens->around && tokenizer->first_count && tokenizer->first[0] == (uint32_t)id;
+    return !tokens->words && tokens->around && tokenizer->first_count &&
+           tokenizer->first[0] == (uint32_t)id;
 }
 
 const char *hr_tokens_decode(hr_tokens *tokens, int64_t id, int64_t *bytes)
 {
     const uint32_t one = (uint32_t)id;
     int64_t used;
+    if (tokens->words) {
+        *bytes = 0;
+        if (id < 0 || id >= hr_word_level_count(tokens->words)) return "";
+        return (const char *)hr_word_level_text(tokens->words, id, bytes);
+    }
     if (id < 0) *bytes = hr_decoder_end(&tokens->decoder, tokens->decoded);
     else *bytes = hr_decoder_add(&tokens->decoder, &one, 1, tokens->decoded, DECODED_BYTES, &used);
     return (const char *)tokens->decoded;

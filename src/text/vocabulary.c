@@ -163,6 +163,14 @@ static hr_status read_word(hr_vocabulary *vocabulary, int64_t id, int64_t *bytes
     return hr_blocks_read(&vocabulary->blocks, begin, vocabulary->word, end - begin, err);
 }
 
+hr_status hr_vocabulary_word(hr_vocabulary *vocabulary, int64_t id, const char **word,
+                             int64_t *bytes, hr_error *err)
+{
+    HR_ASSERT(id >= 0 && id < vocabulary->info.used);
+    *word = (const char *)vocabulary->word;
+    return read_word(vocabulary, id, bytes, err);
+}
+
 static int64_t decode_bytes(const int32_t *ids, int64_t count, char *text, int64_t bytes)
 {
     const int64_t written = hr_min(count, bytes);

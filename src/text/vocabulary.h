@@ -51,6 +51,10 @@ HR_MUST_CHECK hr_status hr_vocabulary_decode(hr_vocabulary *vocabulary, const in
                                              int64_t count, char *text, int64_t bytes,
                                              int64_t *used, hr_error *err);
 
+/* The word of an id below `used`, valid until the next call. Errors as hr_vocabulary_decode. */
+HR_MUST_CHECK hr_status hr_vocabulary_word(hr_vocabulary *vocabulary, int64_t id, const char **word,
+                                           int64_t *bytes, hr_error *err);
+
 /* Puts every word of the text (not the special ones) into an empty table: index + 4 is its id.
  * Errors   as hr_vocabulary_decode. */
 HR_MUST_CHECK hr_status hr_vocabulary_load(hr_vocabulary *vocabulary, hr_word_table *table,

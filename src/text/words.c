@@ -15,20 +15,29 @@ static int slot_bits_for(int64_t words_max)
     return bits;
 }
 
+int64_t hr_words_bytes_for(int64_t words_max, int64_t text_max)
+{
+    HR_ASSERT(words_max >= 1 && words_max <= HR_WORDS_MAX && text_max <= UINT32_MAX);
+    return hr_round_up(words_max * (int64_t)sizeof(hr_word), 64) +
+           (INT64_C(4) << slot_bits_for(words_max)) + hr_round_up(text_max, 64);
+}
+
 int64_t hr_words_bytes(int64_t words_max)
 {
-    HR_ASSERT(words_max >= 1 && words_max <= HR_WORDS_MAX);
-    return hr_round_up(words_max * (int64_t)sizeof(hr_word), 64) +
-           (INT64_C(4) << slot_bits_for(words_max)) +
-           hr_round_up(words_max * HR_WORDS_TEXT_BYTES, 64);
+    return hr_words_bytes_for(words_max, words_max * HR_WORDS_TEXT_BYTES);
 }
 
 hr_word_table hr_words_place(void *memory, int64_t words_max)
 {
-    HR_ASSERT(words_max >= 1 && words_max <= HR_WORDS_MAX);
+    return hr_words_place_for(memory, words_max, words_max * HR_WORDS_TEXT_BYTES);
+}
+
+hr_word_table hr_words_place_for(void *memory, int64_t words_max, int64_t text_max)
+{
+    HR_ASSERT(words_max >= 1 && words_max <= HR_WORDS_MAX && text_max <= UINT32_MAX);
     hr_word_table table = { .words = memory,
                             .words_max = words_max,
-                            .text_max = words_max * HR_WORDS_TEXT_BYTES,
+                            .text_max = text_max,
                             .slot_bits = slot_bits_for(words_max) };
     table.slots = (uint32_t *)((uint8_t *)memory +
                                hr_round_up(words_max * (int64_t)sizeof(hr_word), 64));

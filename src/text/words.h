@@ -34,6 +34,10 @@ int64_t hr_words_bytes(int64_t words_max);
 /* Builds an empty table in memory [hr_words_bytes(words_max)], aligned to 64. */
 hr_word_table hr_words_place(void *memory, int64_t words_max);
 
+/* The same with so many bytes of text for all words together. */
+int64_t hr_words_bytes_for(int64_t words_max, int64_t text_max);
+hr_word_table hr_words_place_for(void *memory, int64_t words_max, int64_t text_max);
+
 /* Forgets all words. */
 void hr_words_clear(hr_word_table *table);
 

@@ -13,6 +13,7 @@
 #include "ckpt/weights_in.h"
 #include "text/cache.h"
 #include "text/tokens.h"
+#include "text/word_level.h"
 
 static hr_text_desc describe(const hr_config *config)
 {
@@ -262,6 +263,24 @@ static void tell(const hr_train_events *events, const hr_prepare_texts *texts, c
     tell_part(events, "valid", &text->valid);
 }
 
+/* The tokenizer lies beside the weights, where generate and eval look for it. `memory` is that
+ * of hr_text_prepare, which is done. */
+static hr_status take_tokenizer(const hr_config *config, const hr_text *text, void *memory,
+                                hr_error *err)
+{
+    const hr_tokenizer_kind kind = hr_config_tokenizer(config);
+    hr_vocabulary *vocabulary = NULL;
+    if (!config->train.out[0]) return HR_OK;
+    if (kind == HR_TOKENIZER_FILE)
+        return hr_tokens_take_along(config->data.tokenizer, config->train.out, memory, err);
+    if (kind != HR_TOKENIZER_WORDS || !text->vocabulary[0]) return HR_OK;
+    hr_status status = hr_vocabulary_open(&vocabulary, memory, kind, config->model.vocab_size,
+                                          text->vocabulary, err);
+    if (status == HR_OK) status = hr_word_level_write(vocabulary, config->train.out, err);
+    hr_vocabulary_close(&vocabulary);
+    return status;
+}
+
 hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
                      hr_batch_mixture *mixture, hr_error *err)
 {
@@ -284,10 +303,7 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
     if (status == HR_OK)
         status = hr_prepare_prune(config, trainer->options->cache_limit_bytes, &progress, err);
     if (status == HR_OK) find_mixture(&texts, text, mixture);
-    const bool by_file = hr_config_tokenizer(config) == HR_TOKENIZER_FILE;
-    if (status == HR_OK && by_file && config->train.out[0])
-        status = hr_tokens_take_along(config->data.tokenizer, config->train.out,
-                                      region.base + region.used, err);
+    if (status == HR_OK) status = take_tokenizer(config, text, region.base + region.used, err);
     if (status == HR_OK) tell(&trainer->options->events, &texts, text);
     hr_corpus_close(&texts.corpus);
     hr_memory_region_close(memory, &region);

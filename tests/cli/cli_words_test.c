@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_words_test.c - models of data.tokenizer=words: their vocabulary lies in the folder as a
+ * tokenizer.json, and every command that asks the model reads it. */
+#include "headroom/status.h"
+#include "support/program.h"
+
+static const char recipe[] =
+    "model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32, vocab_size: 40, family: llama}\n"
+    "data: {tokenizer: words, train: text.txt}\n"
+    "train: {batch: 2, seq_len: 8, steps: 2, threads: 1}\n";
+
+/* In the order of their frequency: ids 4 to 12. A word that spells <unk> is one like any other. */
+static const char text[] =
+    "the the the the the the the the the the\n"
+    "<unk> <unk> <unk> <unk> <unk> <unk> <unk> <unk> <unk>\n"
+    "\xc3\xa9t\xc3\xa9 \xc3\xa9t\xc3\xa9 \xc3\xa9t\xc3\xa9 \xc3\xa9t\xc3\xa9 "
+    "\xc3\xa9t\xc3\xa9 \xc3\xa9t\xc3\xa9 \xc3\xa9t\xc3\xa9 \xc3\xa9t\xc3\xa9\n"
+    "\"a\\b\" \"a\\b\" \"a\\b\" \"a\\b\" \"a\\b\" \"a\\b\" \"a\\b\"\n"
+    "istanbul istanbul istanbul istanbul istanbul istanbul\n"
+    "tab tab tab tab tab\nend end end end\nof of of\ncat cat\n";
+
+static void put_model(void)
+{
+    put("recipe.yaml", recipe);
+    put("text.txt", text);
+    assert_int_equal(run("train recipe.yaml --out m"), HR_OK);
+}
+
+/* The ids of a text but the first, which is never predicted. */
+static void ids_are(const char *content, const char *wanted)
+{
+    char ids[256] = "";
+    put("asked.txt", content);
+    assert_int_equal(run("eval m --file asked.txt --context 8 --per-token ids.jsonl"), HR_OK);
+    get("ids.jsonl", out);
+    for (const char *at = out; (at = strstr(at, "\"id\": ")); at++)
+        sprintf(ids + strlen(ids), "%d ", atoi(at + 6));
+    assert_string_equal(ids, wanted);
+}
+
+/* The ids are those that the HF tokenizers library (0.23.3) gave for these texts by this file. */
+static void a_text_has_the_ids_that_the_shard_has(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    ids_are("x The <unk> <UNK> \xc3\x89T\xc3\x89 \"A\\B\" \xc4\xb0STANBUL dog", "4 5 5 6 7 8 1 ");
+    ids_are("x the\x1cof\xc2\xa0"
+            "cat\xe3\x80\x80"
+            "end\n\n\ttab\x1f"
+            "the ",
+            "4 11 12 10 9 4 ");
+    ids_are("<EOS> <PAD> the <SOS>", "1 4 1 ");
+}
+
+static void the_model_continues_a_text_in_words(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    assert_int_equal(run("generate m --prompt 'The CAT' --max-tokens 5 --seed 1"), HR_OK);
+    assert_true(out[0] == ' ' && out[1] != ' ');
+    assert_int_equal(run("generate m --prompt 'the cat' --max-tokens 5 --seed 1 --json"), HR_OK);
+    json_t *answer = out_json();
+    assert_int_equal(json_integer_value(json_object_get(answer, "prompt_tokens")), 2);
+    json_decref(answer);
+    put("q.jsonl", "{\"context\": \"the\", \"choices\": [\" cat\", \" the\"], \"answer\": 1}\n");
+    assert_int_equal(run("eval m --choices q.jsonl"), HR_OK);
+    assert_non_null(strstr(out, "1 questions: "));
+}
+
+/* A run from the model keeps its words, whatever its own text has most of. */
+static void a_run_from_the_model_keeps_its_words(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    put("text.txt",
+        "dog cat dog cat of the dog dog end dog cat dog cat of the dog dog end dog dog\n");
+    assert_int_equal(run("train recipe.yaml model.from=m --out n"), HR_OK);
+    assert_non_null(strstr(out, "train  20 tokens"));
+    assert_int_equal(system("cmp m/tokenizer.json n/tokenizer.json"), 0);
+    assert_int_equal(run("train recipe.yaml data.tokenizer=m --out o"), HR_OK);
+    assert_int_equal(system("cmp m/tokenizer.json o/tokenizer.json"), 0);
+}
+
+/* Writes m/tokenizer.json again, indented, with a member changed; null: none. */
+static void rewrite(const char *member, const char *value)
+{
+    json_error_t why;
+    json_t *root = json_load_file("m/tokenizer.json", 0, &why);
+    assert_non_null(root);
+    if (member) {
+        json_t *new_value = json_loads(value, JSON_DECODE_ANY, &why);
+        assert_non_null(new_value);
+        assert_int_equal(json_object_set_new(root, member, new_value), 0);
+    }
+    assert_int_equal(json_dump_file(root, "m/tokenizer.json", JSON_INDENT(2)), 0);
+    json_decref(root);
+}
+
+static void the_file_may_be_indented_and_says_nothing_else(void **state)
+{
+    (void)state;
+    require_program();
+    static const char *const cases[][3] = {
+        { "normalizer", "{\"type\": \"Lowercase\"}", "another normalizer" },
+        { "pre_tokenizer", "null", "another pre-tokenizer" },
+        { "added_tokens", "[{\"id\": 0, \"content\": \"<PAD>\"}]", "added tokens" },
+        { "model",
+          "{\"type\": \"WordLevel\", \"vocab\": {\"a\": 0, \"b\": 2}, \"unk_token\": \"a\"}",
+          "ids that do not come in order from 0 on" },
+        { "model", "{\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": \"b\"}",
+          "no word for unknown ones" },
+    };
+    put_model();
+    rewrite(NULL, NULL);
+    ids_are("x the of", "4 11 ");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char expected[512];
+        assert_int_equal(system("cp m/tokenizer.json kept.json"), 0);
+        rewrite(cases[i][0], cases[i][1]);
+        assert_int_equal(run("eval m --file text.txt"), HR_CORRUPT);
+        snprintf(expected, sizeof expected,
+                 "headroom: m/tokenizer.json: a WordLevel tokenizer with %s, which is not read: of "
+                 "WordLevel only what data.tokenizer=words writes is\n",
+                 cases[i][2]);
+        assert_string_equal(err, expected);
+        assert_int_equal(system("cp kept.json m/tokenizer.json"), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(a_text_has_the_ids_that_the_shard_has),
+        IN_A_FOLDER(the_model_continues_a_text_in_words),
+        IN_A_FOLDER(a_run_from_the_model_keeps_its_words),
+        IN_A_FOLDER(the_file_may_be_indented_and_says_nothing_else),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
