@@ -70,7 +70,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_TOKENS] = { "tokens", "FILE",
                            "evaluate the input_ids [B,T] of a safetensors file, against its labels "
                            "or the next token" },
-    [HR_OPTION_TEXT_FILE] = { "file", "FILE", "evaluate the text of a file" },
+    [HR_OPTION_TEXT_FILE] = { "file", "FILE",
+                              "evaluate a text: a file, folder or pattern, as data.valid takes" },
     [HR_OPTION_CHOICES] = { "choices", "FILE.jsonl",
                             "multiple choice: an object a line with context, choices and answer" },
     [HR_OPTION_LOGITS_OUT] = { "logits-out", "FILE",

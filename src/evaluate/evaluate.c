@@ -11,6 +11,7 @@
 #include "evaluate/place.h"
 #include "evaluate/questions.h"
 #include "evaluate/sequences.h"
+#include "evaluate/text.h"
 #include "infer/session.h"
 #include "model/assemble.h"
 #include "model/family.h"
@@ -41,7 +42,16 @@ static hr_status add_ids(void *context, const uint32_t *ids, int64_t count, hr_e
 {
     evaluation *e = context;
     if (hr_session_is_interrupted(&e->session)) return HR_INTERRUPTED;
+    if (e->request->text) return hr_sequences_add(&e->source, ids, count, err);
     return hr_ids_file_add(&e->source.ids, ids, count, err);
+}
+
+/* The hr_text_progress of a text that is read. */
+static bool is_stopped(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
+{
+    const evaluation *e = context;
+    (void)work, (void)bytes_done, (void)bytes_total;
+    return hr_session_is_interrupted(&e->session);
 }
 
 static hr_status check_request(evaluation *e, hr_error *err)
@@ -60,8 +70,9 @@ static hr_status check_request(evaluation *e, hr_error *err)
     if (!request->text && (request->context || request->stride))
         return hr_fail(err, HR_USAGE, "--context and --stride are of the windows of --file");
     hr_status status = HR_OK;
-    if (!request->tokens) status = hr_session_open_text(&e->session, "--tokens", add_ids, e, err);
-    if (status == HR_OK && e->session.tokens)
+    if (!request->tokens && !(request->text && hr_evaluate_is_ids(request->text)))
+        status = hr_session_open_text(&e->session, "--tokens", add_ids, e, err);
+    if (status == HR_OK && (e->session.tokens || request->text))
         status = hr_ids_file_open(&e->source.ids, request->scratch, err);
     return status;
 }
@@ -76,6 +87,41 @@ static hr_status open_tokens(evaluation *e, hr_error *err)
     status = hr_sequences_open_tokens(&e->source, e->request->tokens, &header, err);
     hr_memory_region_close(e->session.memory, &header);
     e->result->has_labels = e->source.tokens.labels.width > 0;
+    return status;
+}
+
+/* What is written is none of the files that are read. */
+static hr_status check_files(const evaluation *e, const hr_corpus *corpus, hr_error *err)
+{
+    const hr_corpus_text *text = &hr_corpus_look(corpus)->valid;
+    const char *path, *per_token = e->request->per_token;
+    for (int64_t i = 0; per_token && (path = hr_corpus_file(corpus, text, i)); i++)
+        if (hr_file_is_one(path, per_token))
+            return hr_fail(err, HR_USAGE, "--per-token %.200s is a file of --file; name another",
+                           per_token);
+    return HR_OK;
+}
+
+static hr_status read_text(evaluation *e, hr_error *err)
+{
+    const char *text = e->request->text;
+    const hr_text_progress progress = { is_stopped, e };
+    const hr_corpus_desc desc = hr_evaluate_corpus(&e->session.config, text);
+    hr_corpus *corpus = NULL;
+    hr_region region;
+    e->source.path = text;
+    hr_status status = *text ? hr_corpus_check(&desc, err)
+                             : hr_fail(err, HR_USAGE, "--file is empty; give a file");
+    if (status == HR_OK)
+        status = hr_memory_region_open(e->session.memory, "reading the text",
+                                       hr_corpus_bytes(&desc), &region, err);
+    if (status != HR_OK) return status;
+    status = hr_corpus_open(&corpus, region.base, region.bytes, &desc, err);
+    if (status == HR_OK) status = check_files(e, corpus, err);
+    if (status == HR_OK)
+        status = hr_evaluate_read(&e->source, corpus, e->session.tokens, &progress, err);
+    hr_corpus_close(&corpus);
+    hr_memory_region_close(e->session.memory, &region);
     return status;
 }
 
@@ -95,10 +141,7 @@ static hr_status open_text(evaluation *e, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "--stride %lld would leave out tokens between windows of %lld",
                        (long long)stride, (long long)context);
-    hr_tokens *tokens = e->session.tokens;
-    const hr_status status = tokens
-                                 ? hr_sequences_open_encoded(&e->source, request->text, tokens, err)
-                                 : hr_sequences_open_text(&e->source, request->text, err);
+    const hr_status status = read_text(e, err);
     if (status == HR_OK) hr_sequences_cut(&e->source, context, stride);
     if (status == HR_OK) e->result->stride = e->source.stride;
     return status;
@@ -337,7 +380,7 @@ static void sum_up(evaluation *e)
     if (!result->tokens) return;
     result->loss = result->loss_sum / (double)result->tokens;
     result->perplexity = exp(result->loss);
-    if (e->request->text) /* of windows that ask for every token once */
+    if (e->request->text && e->source.text_bytes) /* of windows that ask for every target once */
         result->bits_per_byte = result->loss_sum / nats_of_a_bit / (double)e->source.text_bytes;
     else if (!e->request->tokens && !e->session.tokens)
         result->bits_per_byte = result->loss / nats_of_a_bit;
@@ -374,7 +417,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
     evaluation e = { .request = request,
                      .result = result,
                      .session = { &request->model, &result->run, memory },
-                     .source = { .file = -1, .tokens.file = -1, .ids.file = -1 },
+                     .source = { .tokens.file = -1, .ids.file = -1 },
                      .logits = { .directory = -1, .file = -1 },
                      .losses = { .file = { .directory = -1, .file = -1 } } };
     hr_status status = read_request(&e, err);

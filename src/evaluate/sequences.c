@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evaluate/sequences.c - tokens from safetensors, and text as bytes or as a tokenizer has it. */
+/* evaluate/sequences.c - tokens from safetensors, and the windows of a text. */
 #include "evaluate/sequences.h"
 
 #include "base/checked.h"
@@ -25,46 +25,20 @@ hr_status hr_sequences_open_tokens(hr_sequences *source, const char *path, hr_re
     return HR_OK;
 }
 
-hr_status hr_sequences_open_text(hr_sequences *source, const char *path, hr_error *err)
+hr_status hr_sequences_add(hr_sequences *source, const uint32_t *ids, int64_t count, hr_error *err)
 {
-    source->path = path;
-    source->is_text = true;
-    const hr_status status = hr_file_open(path, &source->file, &source->count, err);
-    source->text_bytes = source->count - 1;
-    if (status != HR_OK || source->count >= 2) return status;
-    return hr_fail(err, HR_USAGE,
-                   "%s has %lld bytes; two tokens at least are needed, one to come after another",
-                   path, (long long)source->count);
-}
-
-hr_status hr_sequences_open_encoded(hr_sequences *source, const char *path, hr_tokens *tokens,
-                                    hr_error *err)
-{
-    uint8_t piece[HR_SEQUENCES_PIECE_BYTES];
-    int64_t bytes, skipped = 0;
-    int32_t first;
-    source->path = path;
-    source->is_text = true;
-    hr_status status = hr_file_open(path, &source->file, &bytes, err);
-    if (status != HR_OK) return status;
-    for (int64_t done = 0, here = 1; here && status == HR_OK; done += here) {
-        here = hr_min(HR_SEQUENCES_PIECE_BYTES, bytes - done);
-        status = hr_file_read(source->file, path, done, piece, here, err);
-        if (status == HR_OK)
-            status = hr_tokens_add(tokens, piece, here, done + here == bytes, path, done, err);
-        if (done + here == bytes) break;
+    enum { IDS = 1024 };
+    uint32_t marked[IDS];
+    hr_status status = HR_OK;
+    if (!source->masked) {
+        source->targets += count;
+        return hr_ids_file_add(&source->ids, ids, count, err);
     }
-    if (status == HR_OK) status = hr_ids_file_flush(&source->ids, err);
-    if (status != HR_OK) return status;
-    source->count = source->ids.count;
-    if (source->count < 2)
-        return hr_fail(err, HR_USAGE,
-                       "%s has %lld tokens; two at least are needed, one to come after another",
-                       path, (long long)source->count);
-    status = hr_ids_file_read(&source->ids, 0, 1, &first, err);
-    if (status == HR_OK && !hr_tokens_is_around(tokens, first))
-        hr_tokens_text(tokens, first, &skipped);
-    source->text_bytes = bytes - skipped;
+    for (int64_t done = 0; done < count && status == HR_OK; done += IDS) {
+        const int64_t part = hr_min(count - done, IDS);
+        for (int64_t i = 0; i < part; i++) marked[i] = ~ids[done + i];
+        status = hr_ids_file_add(&source->ids, marked, part, err);
+    }
     return status;
 }
 
@@ -76,28 +50,6 @@ void hr_sequences_cut(hr_sequences *source, int64_t context, int64_t stride)
     source->rows = 1 + (asked - source->length + source->stride - 1) / source->stride;
 }
 
-/* Tokens [count] of a text from number `first` on. */
-static hr_status read_text(const hr_sequences *source, int64_t first, int64_t count, int32_t *out,
-                           hr_error *err)
-{
-    uint8_t piece[HR_SEQUENCES_PIECE_BYTES];
-    if (source->ids.file >= 0) return hr_ids_file_read(&source->ids, first, count, out, err);
-    for (int64_t done = 0; done < count; done += HR_SEQUENCES_PIECE_BYTES) {
-        const int64_t here = hr_min(HR_SEQUENCES_PIECE_BYTES, count - done);
-        const hr_status status = hr_file_read(source->file, source->path, first + done, piece, here,
-                                              err);
-        if (status != HR_OK) return status;
-        for (int64_t i = 0; i < here; i++) {
-            out[done + i] = piece[i];
-            if (piece[i] < source->vocabulary) continue;
-            return hr_fail(err, HR_USAGE, "%s: byte %lld is %d; the model has ids 0 to %lld",
-                           source->path, (long long)(first + done + i), piece[i],
-                           (long long)source->vocabulary - 1);
-        }
-    }
-    return HR_OK;
-}
-
 /* A window of text, and the token after it. What an earlier window asked for is not asked again. */
 static hr_status read_window(const hr_sequences *source, int64_t row, int32_t *ids,
                              int32_t *targets, hr_error *err)
@@ -105,8 +57,12 @@ static hr_status read_window(const hr_sequences *source, int64_t row, int32_t *i
     const int64_t first = row * source->stride;
     const int64_t length = hr_min(source->length, source->count - 1 - first);
     const int64_t fresh = row == 0 ? 0 : source->length - source->stride;
-    hr_status status = read_text(source, first, length, ids, err);
-    if (status == HR_OK) status = read_text(source, first + 1, length, targets, err);
+    hr_status status = hr_ids_file_read(&source->ids, first, length, ids, err);
+    if (status == HR_OK) status = hr_ids_file_read(&source->ids, first + 1, length, targets, err);
+    for (int64_t t = 0; t < length && status == HR_OK; t++) {
+        ids[t] = ids[t] < 0 ? ~ids[t] : ids[t];
+        targets[t] = targets[t] < 0 ? -1 : targets[t];
+    }
     for (int64_t t = length; t < source->length; t++) {
         ids[t] = 0;
         targets[t] = -1;
@@ -127,7 +83,7 @@ hr_status hr_sequences_read(const hr_sequences *source, int64_t row, int32_t *id
 hr_status hr_sequences_check(const hr_sequences *source, int32_t *ids, int32_t *targets,
                              hr_error *err)
 {
-    if (source->is_text && source->vocabulary > UINT8_MAX) return HR_OK;
+    if (source->is_text) return HR_OK; /* checked as they were read */
     for (int64_t row = 0; row < source->rows; row++) {
         const hr_status status = hr_sequences_read(source, row, ids, targets, err);
         if (status != HR_OK) return status;
@@ -142,7 +98,6 @@ int64_t hr_sequences_place(const hr_sequences *source, int64_t row, int64_t t)
 
 void hr_sequences_close(hr_sequences *source)
 {
-    hr_file_close(&source->file);
     hr_ids_file_close(&source->ids);
     hr_token_rows_close(&source->tokens);
 }

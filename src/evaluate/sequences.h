@@ -10,8 +10,6 @@
 #include "evaluate/ids_file.h"
 #include "text/tokens.h"
 
-enum { HR_SEQUENCES_PIECE_BYTES = 4096 };
-
 /* One choice as an answer to one question. Where tokens are not bytes, its ids lie in a file:
  * those of the context, `asked` behind the first, and its own. */
 typedef struct {
@@ -31,15 +29,17 @@ typedef struct {
 
 typedef struct {
     const char *path;
-    int file;                     /* descriptor of a text; -1: closed */
     hr_token_rows tokens;         /* of a file of tokens; closed: it is none */
     int64_t count;                /* tokens of the file */
     int64_t vocabulary;           /* ids are below it */
     int64_t rows, length;         /* sequences, and tokens of each */
     int64_t stride;               /* between the first tokens of sequences */
     bool is_text;                 /* one text in windows */
-    hr_ids_file ids;              /* of a text or of choices; closed: tokens are bytes */
-    int64_t text_bytes;           /* of a text: those of the tokens that are asked for */
+    hr_ids_file ids;              /* of a text, ~id where no target is; or of choices. Closed:
+                                     tokens of choices are bytes */
+    bool masked;                  /* of a text: what is added now is no target */
+    int64_t targets;              /* of a text: tokens that are predicted */
+    int64_t text_bytes;           /* of a text: those of its targets */
     hr_sequences_choice *choices; /* [rows]; null: none */
     hr_sequences_question *questions;
     int64_t question_count;
@@ -55,15 +55,10 @@ int64_t hr_sequences_header_bytes(const char *path);
 HR_MUST_CHECK hr_status hr_sequences_open_tokens(hr_sequences *source, const char *path,
                                                  hr_region *scratch, hr_error *err);
 
-/* A file of text, of which each byte is a token; windows are still to be chosen.
- * Errors   USAGE  missing; less than two bytes. */
-HR_MUST_CHECK hr_status hr_sequences_open_text(hr_sequences *source, const char *path,
-                                               hr_error *err);
-
-/* The same by a tokenizer, whose ids went to source->ids.
- * Errors   USAGE  missing; less than two tokens. CORRUPT  as hr_tokens_add. */
-HR_MUST_CHECK hr_status hr_sequences_open_encoded(hr_sequences *source, const char *path,
-                                                  hr_tokens *tokens, hr_error *err);
+/* Adds tokens of a text to source->ids; where source->masked, they are no targets.
+ * Errors   as hr_ids_file_add. */
+HR_MUST_CHECK hr_status hr_sequences_add(hr_sequences *source, const uint32_t *ids, int64_t count,
+                                         hr_error *err);
 
 /* Cuts the text into windows of `context` tokens, each `stride` behind the one before; shorter ones
  * where the text is. */
@@ -82,7 +77,7 @@ HR_MUST_CHECK hr_status hr_sequences_check(const hr_sequences *source, int32_t *
  *   ids      [length] out; 0 past the end of a short one
  *   targets  [length] out: what comes after each, -1 where nothing is asked
  *
- * Errors   as hr_token_rows_read; USAGE  a byte that the vocabulary has not. As hr_file_read. */
+ * Errors   as hr_token_rows_read; as hr_file_read. */
 HR_MUST_CHECK hr_status hr_sequences_read(const hr_sequences *source, int64_t row, int32_t *ids,
                                           int32_t *targets, hr_error *err);
 

@@ -29,10 +29,10 @@ struct hr_tokens {
     void *context;
     hr_error *err; /* of the call that is being served */
     hr_status sunk;
-    bool around;
-    bool begun;      /* the encoder is in the middle of a text */
-    int64_t at, end; /* of the window: taken up to, filled up to */
-    uint8_t *window; /* [WINDOW_BYTES] */
+    bool around, alone; /* alone: not any more */
+    bool begun;         /* the encoder is in the middle of a text */
+    int64_t at, end;    /* of the window: taken up to, filled up to */
+    uint8_t *window;    /* [WINDOW_BYTES] */
     hr_decoder decoder;
     uint8_t *decoded; /* [DECODED_BYTES] */
 };
@@ -234,7 +234,7 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
     tokens->err = err;
     tokens->sunk = HR_OK;
     if (!tokens->begun) {
-        hr_encoder_begin(tokens->encoder, offset, tokens->around);
+        hr_encoder_begin(tokens->encoder, offset, tokens->around && !tokens->alone);
         tokens->begun = true;
         tokens->at = tokens->end = 0;
     }
@@ -258,6 +258,11 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
                            "cut: break them up",
                            name, (long long)(offset + done), PIECE_BYTES);
     }
+}
+
+void hr_tokens_leave_alone(hr_tokens *tokens)
+{
+    tokens->alone = true;
 }
 
 void hr_tokens_forget(hr_tokens *tokens)

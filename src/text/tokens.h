@@ -51,6 +51,9 @@ HR_MUST_CHECK hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t
 HR_MUST_CHECK hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes,
                                       bool ends, const char *name, int64_t offset, hr_error *err);
 
+/* From here on nothing is put around texts. */
+void hr_tokens_leave_alone(hr_tokens *tokens);
+
 /* What was added since the last end is void, but for the ids that the sink has already. */
 void hr_tokens_forget(hr_tokens *tokens);
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evaluate/text.c - one pass over the documents, in pieces. */
+#include "evaluate/text.h"
+
+#include <stddef.h>
+
+#include "base/checked.h"
+#include "corpus/kind.h"
+
+hr_corpus_desc hr_evaluate_corpus(const hr_config *config, const char *text)
+{
+    return (hr_corpus_desc){ .train = "",
+                             .valid = text,
+                             .text_field = config->data.text_field,
+                             .prompt_field = config->data.prompt_field,
+                             .completion_field = config->data.completion_field,
+                             .vocab_size = config->model.vocab_size,
+                             .document_end = -1 };
+}
+
+bool hr_evaluate_is_ids(const char *text)
+{
+    hr_spec spec;
+    if (hr_spec_read(&spec, "--file", text, NULL) != HR_OK || !spec.count) return false;
+    const hr_spec_part *part = spec.parts;
+    return part->ids_bytes || hr_file_sort_of(part->path, part->path_bytes).kind == HR_FILE_TOKENS;
+}
+
+typedef struct {
+    hr_sequences *source;
+    hr_tokens *tokens;
+    int64_t document_end; /* id; -1: none */
+    int64_t documents;
+    hr_error *err;
+} reading;
+
+static hr_status add_bytes(const reading *r, const hr_piece *piece)
+{
+    enum { IDS = 1024 };
+    uint32_t ids[IDS];
+    hr_status status = HR_OK;
+    for (int64_t done = 0; done < piece->count && status == HR_OK; done += IDS) {
+        const int64_t count = hr_min(piece->count - done, IDS);
+        for (int64_t i = 0; i < count; i++) {
+            ids[i] = piece->bytes[done + i];
+            if (ids[i] >= r->source->vocabulary)
+                return hr_fail(r->err, HR_USAGE, "%s: byte %lld is %d; the model has ids 0 to %lld",
+                               piece->path, (long long)(piece->offset + done + i), (int)ids[i],
+                               (long long)r->source->vocabulary - 1);
+        }
+        status = hr_sequences_add(r->source, ids, count, r->err);
+    }
+    return status;
+}
+
+/* What a tokenizer puts around a text is put around the first segment alone: between documents
+ * stands what ends them, as in training. */
+static hr_status add_piece(reading *r, const hr_piece *piece)
+{
+    hr_sequences *source = r->source;
+    const uint32_t end = (uint32_t)r->document_end;
+    hr_status status = HR_OK;
+    if (piece->begins && r->documents++ && r->document_end >= 0) {
+        source->masked = false;
+        status = hr_sequences_add(source, &end, 1, r->err);
+    }
+    if (status != HR_OK) return status;
+    source->masked = !piece->targets;
+    if (piece->ids) return hr_sequences_add(source, piece->ids, piece->count, r->err);
+    if (piece->targets) source->text_bytes += piece->count;
+    if (!r->tokens) return add_bytes(r, piece);
+    status = hr_tokens_add(r->tokens, piece->bytes, piece->count, piece->segment_ends, piece->path,
+                           piece->offset, r->err);
+    if (piece->segment_ends) hr_tokens_leave_alone(r->tokens);
+    return status;
+}
+
+/* The first token is never predicted, so its bytes are not asked for. */
+static hr_status leave_out_first(const reading *r)
+{
+    hr_sequences *source = r->source;
+    int32_t first = 0;
+    int64_t bytes = 1;
+    const hr_status status = hr_ids_file_read(&source->ids, 0, 1, &first, r->err);
+    if (status != HR_OK || first < 0 || !source->text_bytes) return status;
+    source->targets--;
+    if (r->tokens && hr_tokens_is_around(r->tokens, first)) return HR_OK;
+    if (r->tokens) hr_tokens_text(r->tokens, first, &bytes);
+    source->text_bytes -= hr_min(bytes, source->text_bytes);
+    return HR_OK;
+}
+
+hr_status hr_evaluate_read(hr_sequences *source, hr_corpus *corpus, hr_tokens *tokens,
+                           const hr_text_progress *progress, hr_error *err)
+{
+    const hr_corpus_view *view = hr_corpus_look(corpus);
+    const hr_documents *documents = &view->valid.documents;
+    reading r = { .source = source,
+                  .tokens = documents->is_ids ? NULL : tokens,
+                  .document_end = -1,
+                  .err = err };
+    hr_piece piece;
+    source->is_text = true;
+    if (r.tokens) r.document_end = hr_tokens_document_end(tokens);
+    hr_status status = documents->open(documents->context, "reading the text", progress, err);
+    while (status == HR_OK) {
+        status = documents->next(documents->context, &piece, err);
+        if (status != HR_OK || !piece.path) break;
+        status = add_piece(&r, &piece);
+    }
+    documents->close(documents->context);
+    if (status == HR_OK) status = hr_ids_file_flush(&source->ids, err);
+    if (status != HR_OK) return status;
+    source->count = source->ids.count;
+    if (source->count < 2)
+        return hr_fail(err, HR_USAGE,
+                       "%s has %lld tokens; two at least are needed, one to come after another",
+                       source->path, (long long)source->count);
+    status = leave_out_first(&r);
+    if (status != HR_OK || source->targets > 0) return status;
+    return hr_fail(err, HR_CORRUPT, "%s: has no target: every token of it is of a prompt",
+                   source->path);
+}

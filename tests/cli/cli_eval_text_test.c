@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli_eval_text_test.c - eval --file reads what data.valid reads: kinds of files, packed ones,
+ * patterns, and prompts that are no targets. */
+#include <math.h>
+
+#include "headroom/status.h"
+#include "support/program.h"
+
+static void put_model(void)
+{
+    put_tiny_and_text();
+    assert_int_equal(run("train tiny.yaml data.train=text.txt model.family=llama --out m"), HR_OK);
+}
+
+/* The ids that are predicted, as characters, and how many. */
+static int64_t predicted(const char *file, char *letters)
+{
+    static char lines[PROGRAM_TEXT_BYTES];
+    if (run("eval m --file '%s' --context 16 --per-token ids.jsonl --json", file) != HR_OK)
+        fail_msg("%s: %s", file, err);
+    get("ids.jsonl", lines);
+    int64_t count = 0;
+    for (const char *at = lines; (at = strstr(at, "\"id\": ")); at++)
+        letters[count++] = (char)atoi(at + 6);
+    letters[count] = 0;
+    json_t *result = out_json();
+    assert_int_equal(json_integer_value(json_object_get(result, "tokens")), count);
+    const double sum = json_real_value(json_object_get(result, "loss_sum"));
+    const double bits = json_real_value(json_object_get(result, "bits_per_byte"));
+    assert_true(fabs(bits * (double)count * log(2) - sum) < 1e-6 * sum);
+    json_decref(result);
+    return count;
+}
+
+static void are_predicted(const char *file, const char *wanted)
+{
+    static char letters[PROGRAM_TEXT_BYTES];
+    predicted(file, letters);
+    assert_string_equal(letters, wanted);
+}
+
+static void the_text_of_every_kind_of_file_is_scored(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    put("a.txt", "one two three four five six seven");
+    put("a.jsonl",
+        "{\"text\": \"one two\", \"n\": 1}\n\n{\"text\": \" three four five six seven\"}\n");
+    assert_int_equal(system("gzip -k a.txt a.jsonl; printf '\\357\\273\\277' | cat - a.jsonl "
+                            ">marked.jsonl; mkdir d; printf 'one ' >d/1.txt; "
+                            "printf 'two three four five six seven' >d/2.txt; cp a.txt 'x[1].txt'"),
+                     0);
+    static const char *const files[] = { "a.txt",      "a.txt.gz",         "a.jsonl",
+                                         "a.jsonl.gz", "marked.jsonl",     "d/",
+                                         "d/*.txt",    "d/1.txt; d/2.txt", "x[1].txt" };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        are_predicted(files[i], "ne two three four five six seven");
+}
+
+static void a_prompt_is_read_and_not_scored(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    put("p.jsonl",
+        "{\"prompt\": \"question?\", \"completion\": \" yes\"}\n"
+        "{\"prompt\": \"a longer question than a window has?\", \"completion\": \" no\"}\n"
+        "{\"text\": \"end\"}\n");
+    are_predicted("p.jsonl", " yes noend");
+    put("none.jsonl", "{\"prompt\": \"question?\", \"completion\": \"\"}\n");
+    assert_int_equal(run("eval m --file none.jsonl"), HR_CORRUPT);
+    assert_string_equal(err, "headroom: none.jsonl: has no target: every token of it is of a "
+                             "prompt\n");
+}
+
+/* Between documents stands the tokenizer's own end of a text, which is a target, as in training. */
+static void documents_end_as_in_training(void **state)
+{
+    (void)state;
+    require_program();
+    put_tiny_and_text();
+    put("r.yaml", "model: {d_model: 16, n_layers: 1, n_heads: 2, d_ff: 32, vocab_size: 300, "
+                  "family: llama}\ndata: {tokenizer: words, train: text.txt}\n"
+                  "train: {batch: 2, seq_len: 8, steps: 1, threads: 1}\n");
+    assert_int_equal(run("train r.yaml --out m"), HR_OK);
+    put("a.jsonl", "{\"text\": \"a a\"}\n{\"text\": \"a\"}\n");
+    assert_int_equal(run("eval m --file a.jsonl --per-token ids.jsonl"), HR_OK);
+    get("ids.jsonl", out);
+    const char *second = strstr(strstr(out, "\"id\": ") + 1, "\"id\": ");
+    assert_int_equal(atoi(second + 6), 3);
+    assert_null(strstr(strstr(second + 1, "\"id\": ") + 1, "\"id\": "));
+}
+
+static void ids_of_other_programs_need_no_tokenizer(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    assert_int_equal(system("printf 'a\\000b\\000c\\000d\\000' >ids.bin"), 0);
+    assert_int_equal(run("eval m --file 'ids.bin ids=u16'"), HR_OK);
+    assert_non_null(strstr(out, "\n3 tokens in 1 windows of 3"));
+    assert_int_equal(run("eval m --file ids.bin"), HR_USAGE);
+    assert_non_null(strstr(err, "type ids=u16"));
+}
+
+static void what_cannot_be_read_is_refused_and_nothing_is_written_over(void **state)
+{
+    (void)state;
+    require_program();
+    put_model();
+    put("bad.jsonl", "{\"text\": \"a line\"}\n{\"text\": 7}\n");
+    assert_int_equal(run("eval m --file bad.jsonl"), HR_CORRUPT);
+    assert_non_null(strstr(err, "bad.jsonl: line 2: "));
+    assert_int_equal(run("eval m --file none.txt"), HR_USAGE);
+    assert_string_equal(err, "headroom: none.txt: there is no such file\n");
+    assert_int_equal(run("eval m --file '*.none'"), HR_USAGE);
+    assert_int_equal(system("mkdir d; echo '{\"text\": \"some text\"}' >d/a.jsonl"), 0);
+    assert_int_equal(run("eval m --file d/ --per-token d/a.jsonl"), HR_USAGE);
+    assert_string_equal(err, "headroom: --per-token d/a.jsonl is a file of --file; name another\n");
+    get("d/a.jsonl", out);
+    assert_string_equal(out, "{\"text\": \"some text\"}\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(the_text_of_every_kind_of_file_is_scored),
+        IN_A_FOLDER(a_prompt_is_read_and_not_scored),
+        IN_A_FOLDER(documents_end_as_in_training),
+        IN_A_FOLDER(ids_of_other_programs_need_no_tokenizer),
+        IN_A_FOLDER(what_cannot_be_read_is_refused_and_nothing_is_written_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
