@@ -72,7 +72,8 @@ static hr_status check_request(evaluation *e, hr_error *err)
     hr_status status = HR_OK;
     if (!request->tokens && !(request->text && hr_evaluate_is_ids(request->text)))
         status = hr_session_open_text(&e->session, "--tokens", add_ids, e, err);
-    if (status == HR_OK && (e->session.tokens || request->text))
+    const bool direct = request->text && !e->session.tokens && hr_evaluate_is_plain(request->text);
+    if (status == HR_OK && !direct && (e->session.tokens || request->text))
         status = hr_ids_file_open(&e->source.ids, request->scratch, err);
     return status;
 }
@@ -110,6 +111,8 @@ static hr_status read_text(evaluation *e, hr_error *err)
     hr_corpus *corpus = NULL;
     hr_region region;
     e->source.path = text;
+    if (!e->session.tokens && hr_evaluate_is_plain(text))
+        return hr_sequences_open_text(&e->source, text, err);
     hr_status status = *text ? hr_corpus_check(&desc, err)
                              : hr_fail(err, HR_USAGE, "--file is empty; give a file");
     if (status == HR_OK)
@@ -417,7 +420,7 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
     evaluation e = { .request = request,
                      .result = result,
                      .session = { &request->model, &result->run, memory },
-                     .source = { .tokens.file = -1, .ids.file = -1 },
+                     .source = { .file = -1, .tokens.file = -1, .ids.file = -1 },
                      .logits = { .directory = -1, .file = -1 },
                      .losses = { .file = { .directory = -1, .file = -1 } } };
     hr_status status = read_request(&e, err);

@@ -25,6 +25,18 @@ hr_status hr_sequences_open_tokens(hr_sequences *source, const char *path, hr_re
     return HR_OK;
 }
 
+hr_status hr_sequences_open_text(hr_sequences *source, const char *path, hr_error *err)
+{
+    source->path = path;
+    source->is_text = true;
+    const hr_status status = hr_file_open(path, &source->file, &source->count, err);
+    source->text_bytes = source->targets = source->count - 1;
+    if (status != HR_OK || source->count >= 2) return status;
+    return hr_fail(err, HR_USAGE,
+                   "%s has %lld bytes; two tokens at least are needed, one to come after another",
+                   path, (long long)source->count);
+}
+
 hr_status hr_sequences_add(hr_sequences *source, const uint32_t *ids, int64_t count, hr_error *err)
 {
     enum { IDS = 1024 };
@@ -50,6 +62,29 @@ void hr_sequences_cut(hr_sequences *source, int64_t context, int64_t stride)
     source->rows = 1 + (asked - source->length + source->stride - 1) / source->stride;
 }
 
+/* Tokens [count] of a text from number `first` on. */
+static hr_status read_text(const hr_sequences *source, int64_t first, int64_t count, int32_t *out,
+                           hr_error *err)
+{
+    enum { PIECE_BYTES = 4096 };
+    uint8_t piece[PIECE_BYTES];
+    if (source->file < 0) return hr_ids_file_read(&source->ids, first, count, out, err);
+    for (int64_t done = 0; done < count; done += PIECE_BYTES) {
+        const int64_t here = hr_min(PIECE_BYTES, count - done);
+        const hr_status status = hr_file_read(source->file, source->path, first + done, piece, here,
+                                              err);
+        if (status != HR_OK) return status;
+        for (int64_t i = 0; i < here; i++) {
+            out[done + i] = piece[i];
+            if (piece[i] < source->vocabulary) continue;
+            return hr_fail(err, HR_USAGE, "%s: byte %lld is %d; the model has ids 0 to %lld",
+                           source->path, (long long)(first + done + i), piece[i],
+                           (long long)source->vocabulary - 1);
+        }
+    }
+    return HR_OK;
+}
+
 /* A window of text, and the token after it. What an earlier window asked for is not asked again. */
 static hr_status read_window(const hr_sequences *source, int64_t row, int32_t *ids,
                              int32_t *targets, hr_error *err)
@@ -57,8 +92,8 @@ static hr_status read_window(const hr_sequences *source, int64_t row, int32_t *i
     const int64_t first = row * source->stride;
     const int64_t length = hr_min(source->length, source->count - 1 - first);
     const int64_t fresh = row == 0 ? 0 : source->length - source->stride;
-    hr_status status = hr_ids_file_read(&source->ids, first, length, ids, err);
-    if (status == HR_OK) status = hr_ids_file_read(&source->ids, first + 1, length, targets, err);
+    hr_status status = read_text(source, first, length, ids, err);
+    if (status == HR_OK) status = read_text(source, first + 1, length, targets, err);
     for (int64_t t = 0; t < length && status == HR_OK; t++) {
         ids[t] = ids[t] < 0 ? ~ids[t] : ids[t];
         targets[t] = targets[t] < 0 ? -1 : targets[t];
@@ -83,7 +118,8 @@ hr_status hr_sequences_read(const hr_sequences *source, int64_t row, int32_t *id
 hr_status hr_sequences_check(const hr_sequences *source, int32_t *ids, int32_t *targets,
                              hr_error *err)
 {
-    if (source->is_text) return HR_OK; /* checked as they were read */
+    if (source->ids.file >= 0 && source->is_text) return HR_OK; /* checked as they were read */
+    if (source->is_text && source->vocabulary > UINT8_MAX) return HR_OK;
     for (int64_t row = 0; row < source->rows; row++) {
         const hr_status status = hr_sequences_read(source, row, ids, targets, err);
         if (status != HR_OK) return status;
@@ -98,6 +134,7 @@ int64_t hr_sequences_place(const hr_sequences *source, int64_t row, int64_t t)
 
 void hr_sequences_close(hr_sequences *source)
 {
+    hr_file_close(&source->file);
     hr_ids_file_close(&source->ids);
     hr_token_rows_close(&source->tokens);
 }

@@ -29,6 +29,7 @@ typedef struct {
 
 typedef struct {
     const char *path;
+    int file;                     /* descriptor of a text whose bytes are tokens; -1: closed */
     hr_token_rows tokens;         /* of a file of tokens; closed: it is none */
     int64_t count;                /* tokens of the file */
     int64_t vocabulary;           /* ids are below it */
@@ -54,6 +55,12 @@ int64_t hr_sequences_header_bytes(const char *path);
  * Errors   as hr_token_rows_open_in. */
 HR_MUST_CHECK hr_status hr_sequences_open_tokens(hr_sequences *source, const char *path,
                                                  hr_region *scratch, hr_error *err);
+
+/* A file of plain text, of which each byte is a token, and read when it is due; windows are still
+ * to be chosen.
+ * Errors   USAGE  missing; less than two bytes. */
+HR_MUST_CHECK hr_status hr_sequences_open_text(hr_sequences *source, const char *path,
+                                               hr_error *err);
 
 /* Adds tokens of a text to source->ids; where source->masked, they are no targets.
  * Errors   as hr_ids_file_add. */

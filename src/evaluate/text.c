@@ -3,8 +3,10 @@
 #include "evaluate/text.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/checked.h"
+#include "base/file.h"
 #include "corpus/kind.h"
 
 hr_corpus_desc hr_evaluate_corpus(const hr_config *config, const char *text)
@@ -24,6 +26,13 @@ bool hr_evaluate_is_ids(const char *text)
     if (hr_spec_read(&spec, "--file", text, NULL) != HR_OK || !spec.count) return false;
     const hr_spec_part *part = spec.parts;
     return part->ids_bytes || hr_file_sort_of(part->path, part->path_bytes).kind == HR_FILE_TOKENS;
+}
+
+bool hr_evaluate_is_plain(const char *text)
+{
+    const hr_file_sort sort = hr_file_sort_of(text, (int64_t)strlen(text));
+    return hr_file_exists(text) && !hr_file_is_directory(text) && sort.kind == HR_FILE_TEXT &&
+           sort.packing == HR_FILE_PLAIN;
 }
 
 typedef struct {

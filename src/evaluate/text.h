@@ -14,6 +14,9 @@ hr_corpus_desc hr_evaluate_corpus(const hr_config *config, const char *text);
 /* Whether the first part of a text is ids already: they need no tokenizer. Pure. */
 bool hr_evaluate_is_ids(const char *text);
 
+/* Whether that is one file of plain text, whose bytes can be read where they lie. */
+bool hr_evaluate_is_plain(const char *text);
+
 /* Reads all documents into source->ids, which is open, and notes which tokens are targets. The id
  * that ends documents stands between them, and is a target.
  *
