@@ -29,17 +29,6 @@ static const kernel_sizes odd_sizes[] = {
 
 enum { SIZES = sizeof odd_sizes / sizeof *odd_sizes };
 
-static bool has_rung(int32_t rung)
-{
-#ifdef HR_EMULATE
-    (void)rung;
-    hr_test_require("avx512"); /* the emulation is plain C, its callers are not */
-    return true;
-#else
-    return hr_test_has(rungs[rung]);
-#endif
-}
-
 static void compare(const kernel_entry *entry, kernel_sizes sizes, hr_dtype dtype,
                     const bool here[RUNGS], int64_t *compared)
 {
@@ -64,7 +53,7 @@ static void every_variant_agrees_with_the_reference(void **state)
     bool here[RUNGS];
     int64_t compared = 0;
     (void)state;
-    for (int32_t rung = 0; rung < RUNGS; rung++) here[rung] = has_rung(rung);
+    for (int32_t rung = 0; rung < RUNGS; rung++) here[rung] = hr_test_has(rungs[rung]);
     print_message("seed %d\n", SEED);
     for (int32_t e = 0; e < KERNEL_ENTRIES; e++)
         for (int32_t dtype = HR_F32; dtype <= (kernel_table[e].fp32_only ? HR_F32 : HR_BF16);
@@ -72,6 +61,7 @@ static void every_variant_agrees_with_the_reference(void **state)
             for (int32_t s = 0; s < SIZES; s++)
                 compare(&kernel_table[e], odd_sizes[s], (hr_dtype)dtype, here, &compared);
     print_message("%d operations, %lld comparisons\n", KERNEL_ENTRIES, (long long)compared);
+    if (!compared) hr_test_skip("avx512", "this machine has none of the rungs");
 }
 
 /* A comparison that cannot fail would hold nothing: one wrong element is found in every output. */

@@ -21,14 +21,9 @@ static const shape odd_shapes[] = {
 
 enum { SHAPE_COUNT = sizeof odd_shapes / sizeof *odd_shapes };
 
-/* A rung of this machine, or of the emulation, which needs AVX-512 only. */
 static uint32_t mask_of(const char *rung)
 {
-#ifdef HR_EMULATE
-    hr_test_require("avx512");
-#else
     hr_test_require(rung);
-#endif
     return (uint32_t)hr_cpu_mask_of(rung);
 }
 

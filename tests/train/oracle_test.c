@@ -339,12 +339,7 @@ enum { RUNGS = sizeof rungs / sizeof *rungs };
 static bool has_rung(int32_t rung, uint32_t *mask)
 {
     *mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
-#ifdef HR_EMULATE
-    hr_test_require("avx512"); /* the emulation is plain C, its callers are not */
-    return true;
-#else
     return hr_test_has(rungs[rung]);
-#endif
 }
 
 static void on_every_rung(const oracle_case *c, const hr_config *config)
