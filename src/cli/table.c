@@ -24,7 +24,8 @@ static const hr_cli_option options[HR_OPTION_COUNT] = {
     [HR_OPTION_CAPACITY] = { "capacity", "SIZE", "stop at the first placement within this size" },
     [HR_OPTION_SECONDS] = { "seconds", "N", "time limit in seconds (default 10)" },
     [HR_OPTION_METRICS] = { "metrics", "FILE.jsonl", "write one JSON object per step" },
-    [HR_OPTION_FRESH] = { "fresh", NULL, "start over: delete the checkpoints in --out, replace its model" },
+    [HR_OPTION_FRESH] = { "fresh", NULL,
+                          "start over: delete the checkpoints in --out, replace its model" },
     [HR_OPTION_ALLOW_CHANGE] = { "allow-change", "KEY",
                                  "resume although the value of this key has changed",
                                  HR_CLI_REPEATS_MAX },
@@ -221,16 +222,16 @@ static const hr_cli_command commands[] = {
       "Prints the size, the time of the last use, the kind and the name of each file.",
       TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_list },
     { "cache prune", "", "delete the least recently used files of the cache",
-      "Deletes token shards and vocabularies until the rest is within the limit. A file in use by a\n"
-      "running process is kept. train and data inspect do the same when they use the cache.",
+      "Deletes token shards and vocabularies until the rest is within the limit. A file in use by\n"
+      "a running process is kept. train and data inspect do the same when they use the cache.",
       TAKES(LIMIT) | TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_prune },
     { "cache clear", "", "delete all token shards and vocabularies of the cache",
-      "Files in use by a running process and calibrations are kept.",
-      TAKES(JSON) | TAKES(HELP), 0, 0, hr_cli_cache_clear },
+      "Files in use by a running process and calibrations are kept.", TAKES(JSON) | TAKES(HELP), 0,
+      0, hr_cli_cache_clear },
     { "tokenize encode", "[FILE]", "print the token ids of a text",
       "Reads tokenizer.json of byte-level BPE, vocab.json with merges.txt, and tiktoken files.\n"
-      "Without FILE, or with -, reads standard input. --jsonl reads {\"text\": ...} per line; --json\n"
-      "prints {\"ids\": [...]} per line.",
+      "Without FILE, or with -, reads standard input. --jsonl reads {\"text\": ...} per line;\n"
+      "--json prints {\"ids\": [...]} per line.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |
           TAKES(JSON) | TAKES(HELP),
       0, 1, hr_cli_tokenize_encode },

@@ -58,8 +58,8 @@ hr_status hr_config_adopt(hr_config *config, hr_error *err)
         HR_ASSERT(read);
         if (strcmp(mine, theirs))
             status = hr_fail(err, HR_USAGE,
-                             "%s is %.40s, but the model in %.200s has %.40s; remove the key, or use "
-                             "model.from= to build a new model",
+                             "%s is %.40s, but the model in %.200s has %.40s; remove the key, or "
+                             "use model.from= to build a new model",
                              name, mine, config->model.from, theirs);
     }
     if (status != HR_OK) return status;

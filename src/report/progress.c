@@ -43,9 +43,9 @@ int32_t hr_progress_print(const hr_progress_line *line, char text[HR_PROGRESS_BY
     hr_count_print(counted ? (int64_t)(tokens + 0.5) : 0, rate);
     const int32_t length = snprintf(
         text, HR_PROGRESS_BYTES,
-        "step %lld/%lld  %s  %s tokens/s  %s left  memory %.1f of %.1f MiB",
-        (long long)line->step, (long long)line->steps, loss, rate, left,
-        (double)line->used_bytes / mebibyte, (double)line->planned_bytes / mebibyte);
+        "step %lld/%lld  %s  %s tokens/s  %s left  memory %.1f of %.1f MiB", (long long)line->step,
+        (long long)line->steps, loss, rate, left, (double)line->used_bytes / mebibyte,
+        (double)line->planned_bytes / mebibyte);
     return (int32_t)hr_min(length, HR_PROGRESS_BYTES - 1);
 }
 

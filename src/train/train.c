@@ -315,8 +315,8 @@ static hr_status whole_run(run *r, hr_error *err)
     if (status == HR_OK) status = hr_resume_check_shelf(r->config, err);
     if (status == HR_OK) hr_trainer_tell(&r->trainer, "planning", 0, 0);
     if (status == HR_OK)
-        status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL, &r->admission,
-                          err);
+        status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL,
+                          &r->admission, err);
     if (r->admission.compiled.program.step_count)
         hr_disk_of(r->config, &r->admission.compiled.program, 0, &r->admission.answer.disk);
     result->plan = r->admission.answer;

@@ -34,8 +34,9 @@ static void philox_gives_the_known_answers_of_random123(void **state)
 {
     (void)state;
     const uint32_t zeros[4] = { 0 }, ones[4] = { ~0u, ~0u, ~0u, ~0u };
-    const uint32_t pi[6] = { 0x243f6a88, 0x85a308d3, 0x13198a2e,
-                             0x03707344, 0xa4093822, 0x299f31d0 };
+    const uint32_t pi[6] = {
+        0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0
+    };
     assert_block(hr_philox(zeros, zeros), 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8);
     assert_block(hr_philox(ones, ones), 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd);
     assert_block(hr_philox(pi + 4, pi), 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1);

@@ -23,8 +23,7 @@ static int run_on_disk(int64_t bytes, const char *script)
     char command[PROGRAM_COMMAND_BYTES];
     assert_true(mkdir("disk", 0777) == 0 || access("disk", F_OK) == 0);
     if (system("unshare -rm mount -t tmpfs none disk 2>no.txt") != 0) {
-        print_message("skip: no file system can be mounted here\n");
-        skip();
+        hr_test_skip("mount", "no file system can be mounted here");
     }
     put("script.sh", script);
     snprintf(command, sizeof command,

@@ -16,8 +16,7 @@ static int run_on_terminal(const char *arguments)
     size_t used = 0;
     snprintf(command, sizeof command, "exec \"$HEADROOM\" %s >out.txt", arguments);
     if (openpty(&terminal, &slave, NULL, NULL, NULL) != 0) {
-        print_message("skip: there is no terminal to be had\n");
-        skip();
+        hr_test_skip("terminal", "no pseudo-terminal can be opened");
     }
     const pid_t child = fork();
     assert_true(child >= 0);

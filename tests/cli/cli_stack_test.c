@@ -14,8 +14,7 @@ static void require_known_frames(void)
 {
     require_program();
     if (!HR_ADDRESS_SANITIZER && !HR_THREAD_SANITIZER) return;
-    print_message("skip: a sanitizer makes frames larger\n");
-    skip();
+    hr_test_skip("no-sanitizer", "a sanitizer makes frames larger");
 }
 
 /* Runs the program under a limit, and with `padding` more bytes of environment. */

@@ -70,13 +70,10 @@ static void what_is_missing_is_told_before_a_plan_is_made(void **state)
         const char *words, *reason;
     } cases[] = {
         { "data.train=none.txt --out run", "none.txt: no such file" },
-        { "data.train=. --out run",
-          ".: is a directory; add a slash to use the texts in it" },
+        { "data.train=. --out run", ".: is a directory; add a slash to use the texts in it" },
         { "data.train=text.txt data.valid=none.txt --out run", "none.txt: no such file" },
-        { "data.train=text.txt --out text.txt",
-          "text.txt: is a file, a directory is needed" },
-        { "data.train=text.txt --out text.txt/a/b",
-          "text.txt: is a file, a directory is needed" },
+        { "data.train=text.txt --out text.txt", "text.txt: is a file, a directory is needed" },
+        { "data.train=text.txt --out text.txt/a/b", "text.txt: is a file, a directory is needed" },
         { "data.train=text.txt --out taken",
           "taken/model.safetensors: is a directory, a file cannot be written there" },
         { "data.train=text.txt --out run data.cache=text.txt",
@@ -134,7 +131,7 @@ static void a_short_text_is_named_with_what_to_type(void **state)
                 words[i % 2], i),
             HR_CORRUPT);
         assert_said("short.txt: has 10 tokens, but one window of train.seq_len=64 needs 65: give "
-                                "a longer text or use train.seq_len=9");
+                    "a longer text or use train.seq_len=9");
     }
     assert_int_equal(
         run("train tiny.yaml --fresh data.train=text.txt --out run train.batch=100000"),

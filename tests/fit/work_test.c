@@ -35,7 +35,7 @@ static hr_config odd(int64_t batch, int64_t seq_len)
     config.model.n_kv_heads = 8;
     config.model.d_ff = 9216;
     config.model.vocab_size = 151936;
-    config.train.format = HR_FORMAT_BF16;
+    config.train.dtype = HR_FORMAT_BF16;
     config.train.batch = batch;
     config.train.seq_len = seq_len;
     return config;

@@ -21,7 +21,7 @@ void hr_dropout_run(const hr_call *call)
                                                       (uint32_t)(row % attr->T));
         call->kernels->dropout.row(hr_element_at(call->in[0], r * D, call->dtype),
                                    residual ? hr_element_at(residual, r * D, call->dtype) : NULL,
-                                   hr_element_at(call->out[0], r * D, call->dtype), D,
-                                   &random, threshold, scale, call->dtype);
+                                   hr_element_at(call->out[0], r * D, call->dtype), D, &random,
+                                   threshold, scale, call->dtype);
     }
 }

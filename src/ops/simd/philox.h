@@ -35,9 +35,9 @@ VEC_INLINE vec_counter vec_philox(const hr_random_row *row, vec_counter c)
 VEC_INLINE void vec_random_elements(const hr_random_row *row, uint32_t first, vec_bits bits[2])
 {
     const vec_bits index = vec_bits_add(vec_bits_count_wide(), vec_bits_set(first / 4));
-    const vec_counter c = vec_philox(row, (vec_counter){ { index, vec_bits_set(row->counter[1]),
-                                                           vec_bits_set(row->counter[2]),
-                                                           vec_bits_set(row->counter[3]) } });
+    const vec_counter c = vec_philox(
+        row, (vec_counter){ { index, vec_bits_set(row->counter[1]), vec_bits_set(row->counter[2]),
+                              vec_bits_set(row->counter[3]) } });
     const vec_bits low = vec_bits_join(c.word[0], c.word[1]);
     const vec_bits high = vec_bits_join(c.word[2], c.word[3]);
     bits[0] = vec_bits_unpack_even(low, high);
