@@ -181,7 +181,8 @@ static const hr_cli_command commands[] = {
       "goes through each text, and the beginnings of ten documents.",
       TAKES(TRAIN_OUT) | TAKES(JSON) | TAKES(HELP), 1, 1, hr_cli_data, true },
     { "tokenize encode", "[FILE]", "print the ids of a text",
-      "Reads tokenizer.json of byte-level BPE, vocab.json with merges.txt, and files of ranks.\n"
+      "Reads tokenizer.json of BPE and Unigram, vocab.json with merges.txt, files of ranks, and\n"
+      "tokenizer.model of SentencePiece.\n"
       "Without FILE, or with -: standard input. --jsonl takes {\"text\": ...} a line, and with\n"
       "--json {\"ids\": [...]} a line is printed.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |

@@ -217,12 +217,17 @@ static void print_inspected(const hr_tokenize_info *info, const char *path)
     printf("%s: %s\n", path, info->form);
     printf("  ids      %lld: %lld have a token", (long long)info->ids, (long long)info->tokens);
     if (info->hole >= 0) printf(", the first that has none is %lld", (long long)info->hole);
+    printf("\n  model    %s", info->model);
+    if (strcmp(info->model, "byte-level BPE"))
+        printf(info->falls_back ? ", other characters as their bytes"
+                                : ", other characters unknown");
     printf("\n  merges   %lld\n", (long long)info->merges);
     printf("  added    %lld, %lld of them special\n", (long long)info->added,
            (long long)info->special);
     printf("  longest  %lld bytes\n", (long long)info->longest_bytes);
-    printf("  normal   %s\n",
-           info->nfc ? "form C of Unicode 9, as the reference has it" : "as it is");
+    printf("  normal   %s\n", info->nfc          ? "form C of Unicode 9, as the reference has it"
+                              : info->normalizes ? "by the file's normalizer"
+                                                 : "as it is");
     if (!info->stage_count) printf("  cut      not at all\n");
     for (int32_t i = 0; i < info->stage_count; i++) {
         printf("  %s     %s", i ? "then" : "cut ", info->stages[i]);
@@ -256,11 +261,12 @@ int hr_cli_tokenize_inspect(const hr_cli_arguments *arguments)
         for (int32_t i = 0; i < info->stage_count; i++)
             json_array_append_new(stages, json_string(info->stages[i]));
         json_t *row = json_pack(
-            "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:b, s:I, s:I}", "form",
-            info->form, "ids", (json_int_t)info->ids, "tokens", (json_int_t)info->tokens, "hole",
-            (json_int_t)info->hole, "merges", (json_int_t)info->merges, "added",
-            (json_int_t)info->added, "special", (json_int_t)info->special, "longest_bytes",
-            (json_int_t)info->longest_bytes, "nfc", (int)info->nfc, "stages", stages, "orderly",
+            "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:b, s:b, s:I, s:I}",
+            "form", info->form, "model", info->model, "ids", (json_int_t)info->ids, "tokens",
+            (json_int_t)info->tokens, "hole", (json_int_t)info->hole, "merges",
+            (json_int_t)info->merges, "added", (json_int_t)info->added, "special",
+            (json_int_t)info->special, "longest_bytes", (json_int_t)info->longest_bytes, "nfc",
+            (int)info->nfc, "normalizes", (int)info->normalizes, "stages", stages, "orderly",
             (int)info->orderly, "by_words", (int)info->by_words, "end_id", (json_int_t)info->end_id,
             "table_bytes", (json_int_t)info->table_bytes);
         json_dumpf(row, stdout, JSON_INDENT(2));

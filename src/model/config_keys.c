@@ -119,7 +119,7 @@ static const hr_config_row rows[] = {
     CHOICE(data.documents, "joined", "joined separate",
            "whether tokens see, and follow, the documents before theirs in a window"),
     TEXT(data.tokenizer, "bytes", NULL,
-         "bytes, words, or a tokenizer: tokenizer.json, its folder, or a file of ranks"),
+         "bytes, words, or a tokenizer: tokenizer.json, tokenizer.model, a folder, or ranks"),
     INTEGER(data.words_max, "1048576", "words", NULL, 1, COUNTED_WORDS_MAX,
             "distinct words that counting has room for"),
     TEXT(data.cache, "", NULL,

@@ -16,7 +16,7 @@
 enum {
     PIECE_BYTES = 1 << 20, /* that no pre-tokenizer cuts, at most */
     WINDOW_BYTES = PIECE_BYTES + (64 << 10),
-    DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + 8), /* of one id */
+    DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + HR_DECODER_RUN + 32), /* of one id, and a run */
     ENCODER_BYTES = 31 << 20 /* what the encoders of the field need, and some patterns more */
 };
 
@@ -99,10 +99,11 @@ hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *st
     hr_status status = hr_tokenizer_look(&source, path, NULL, err);
     if (status != HR_OK) return status;
     const char *slash = strrchr(source.path, '/');
-    const char *name = source.form == HR_TOKENIZER_JSON   ? "tokenizer.json"
-                       : source.form == HR_TOKENIZER_PAIR ? "vocab.json"
-                       : slash                            ? slash + 1
-                                                          : source.path;
+    const char *name = source.form == HR_TOKENIZER_JSON    ? "tokenizer.json"
+                       : source.form == HR_TOKENIZER_PAIR  ? "vocab.json"
+                       : source.form == HR_TOKENIZER_MODEL ? "tokenizer.model"
+                       : slash                             ? slash + 1
+                                                           : source.path;
     status = hr_file_copy(source.path, folder, name, staging, HR_TOKENS_STAGING, err);
     if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
         status = hr_file_copy(source.merges, folder, "merges.txt", staging, HR_TOKENS_STAGING, err);
@@ -216,6 +217,7 @@ const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *byte
 {
     const hr_bpe *bpe = &tokens->tokenizer->bpe;
     *bytes = bpe->present[id] == HR_BPE_ABSENT ? 0 : hr_bpe_token_bytes(bpe, (uint32_t)id);
+    if (bpe->falls_back && hr_byte_piece(bpe->text + bpe->text_at[id], *bytes) >= 0) *bytes = 1;
     return bpe->text + bpe->text_at[id];
 }
 
