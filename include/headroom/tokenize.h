@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* headroom/tokenize.h - tokenizers of the field: text to ids and back, exactly as their files say.
  *
- * Reads tokenizer.json of byte-level BPE, vocab.json with merges.txt, and files of ranks. What
- * such a file asks for and is not supported is refused by name. */
+ * Reads tokenizer.json of byte-level BPE, of BPE of characters as Llama 2 has it, and of Unigram;
+ * vocab.json with merges.txt; files of ranks; and tokenizer.model of SentencePiece. What such a
+ * file asks for and is not supported is refused by name. */
 #ifndef HEADROOM_TOKENIZE_H
 #define HEADROOM_TOKENIZE_H
 
@@ -28,13 +29,16 @@ typedef struct {
 enum { HR_TOKENIZE_STAGES_MAX = 16, HR_TOKENIZE_AROUND_MAX = 16 };
 
 typedef struct {
-    const char *form; /* "tokenizer.json", "vocab.json and merges.txt", "a file of ranks" */
-    int64_t ids;      /* highest id + 1: rows that a model's embedding needs */
-    int64_t tokens;   /* ids that have a text; the others are holes */
-    int64_t hole;     /* the first, -1: none */
+    /* "tokenizer.json", "vocab.json and merges.txt", "a file of ranks", "tokenizer.model" */
+    const char *form;
+    const char *model; /* "byte-level BPE", "BPE of characters", "Unigram" */
+    bool falls_back;   /* characters without a token become bytes; else an unknown token */
+    int64_t ids;       /* highest id + 1: rows that a model's embedding needs */
+    int64_t tokens;    /* ids that have a text; the others are holes */
+    int64_t hole;      /* the first, -1: none */
     int64_t merges, added, special;
     int64_t longest_bytes; /* of a token */
-    bool nfc;
+    bool nfc, normalizes;  /* to form C; in another way */
     /* How each stage of the pre-tokenizer finds its matches: "scanner gpt2", "pcre2" ... */
     const char *stages[HR_TOKENIZE_STAGES_MAX];
     int32_t stage_count;
@@ -105,7 +109,8 @@ HR_MUST_CHECK hr_status hr_tokenize_text(hr_tokenize *tokenize, const char *text
 int64_t hr_tokenize_decode(hr_tokenize *tokenize, const uint32_t *ids, int64_t count,
                            bool skips_special, char *text, int64_t room, int64_t *used);
 
-/* Room that is enough for any one token; and the end of a text: what was held back. text [64]. */
+/* Room that is enough for any one token; and the end of a text: what was held back, for which the
+ * same room is enough. */
 int64_t hr_tokenize_room(const hr_tokenize *tokenize);
 int64_t hr_tokenize_decode_end(hr_tokenize *tokenize, char *text);
 

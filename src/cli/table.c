@@ -229,7 +229,8 @@ static const hr_cli_command commands[] = {
       "Files in use by a running process and calibrations are kept.", TAKES(JSON) | TAKES(HELP), 0,
       0, hr_cli_cache_clear },
     { "tokenize encode", "[FILE]", "print the token ids of a text",
-      "Reads tokenizer.json of byte-level BPE, vocab.json with merges.txt, and tiktoken files.\n"
+      "Reads tokenizer.json of BPE and Unigram, vocab.json with merges.txt, tiktoken files, and\n"
+      "tokenizer.model of SentencePiece.\n"
       "Without FILE, or with -, reads standard input. --jsonl reads {\"text\": ...} per line;\n"
       "--json prints {\"ids\": [...]} per line.",
       TAKES(TOKENIZER) | TAKES(PATTERN) | TAKES(JSONL) | TAKES(BARE) | TAKES(THREADS) |

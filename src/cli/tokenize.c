@@ -218,11 +218,16 @@ static void print_inspected(const hr_tokenize_info *info, const char *path)
     printf("  ids            %s, of which %s have a token", hr_cli_count(info->ids),
            hr_cli_count(info->tokens));
     if (info->hole >= 0) printf("; first unused id %lld", (long long)info->hole);
+    printf("\n  model          %s", info->model);
+    if (strcmp(info->model, "byte-level BPE"))
+        printf(", %s", info->falls_back ? "byte fallback" : "no byte fallback");
     printf("\n  merges         %s\n", hr_cli_count(info->merges));
     printf("  added tokens   %s, of which %s are special\n", hr_cli_count(info->added),
            hr_cli_count(info->special));
     printf("  longest token  %s bytes\n", hr_cli_count(info->longest_bytes));
-    printf("  normalizer     %s\n", info->nfc ? "NFC (Unicode 9, as in the reference)" : "none");
+    printf("  normalizer     %s\n", info->nfc          ? "NFC (Unicode 9, as in the reference)"
+                                    : info->normalizes ? "as in the file"
+                                                       : "none");
     if (!info->stage_count) printf("  pre-tokenizer  none\n");
     for (int32_t i = 0; i < info->stage_count; i++) {
         printf("  %-13s  %s", i ? "  then" : "pre-tokenizer", info->stages[i]);
@@ -257,11 +262,12 @@ int hr_cli_tokenize_inspect(const hr_cli_arguments *arguments)
         for (int32_t i = 0; i < info->stage_count; i++)
             json_array_append_new(stages, json_string(info->stages[i]));
         json_t *row = json_pack(
-            "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:b, s:I, s:I}", "form",
-            info->form, "ids", (json_int_t)info->ids, "tokens", (json_int_t)info->tokens, "hole",
-            (json_int_t)info->hole, "merges", (json_int_t)info->merges, "added",
-            (json_int_t)info->added, "special", (json_int_t)info->special, "longest_bytes",
-            (json_int_t)info->longest_bytes, "nfc", (int)info->nfc, "stages", stages, "orderly",
+            "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o, s:b, s:b, s:I, s:I}",
+            "form", info->form, "model", info->model, "ids", (json_int_t)info->ids, "tokens",
+            (json_int_t)info->tokens, "hole", (json_int_t)info->hole, "merges",
+            (json_int_t)info->merges, "added", (json_int_t)info->added, "special",
+            (json_int_t)info->special, "longest_bytes", (json_int_t)info->longest_bytes, "nfc",
+            (int)info->nfc, "normalizes", (int)info->normalizes, "stages", stages, "orderly",
             (int)info->orderly, "by_words", (int)info->by_words, "end_id", (json_int_t)info->end_id,
             "table_bytes", (json_int_t)info->table_bytes);
         json_dumpf(row, stdout, JSON_INDENT(2));

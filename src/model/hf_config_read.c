@@ -509,7 +509,7 @@ hr_status hr_hf_config_read(const char *directory, hr_config *config, hr_error *
 
 bool hr_hf_has_tokenizer(const char *folder)
 {
-    static const char *const names[] = { "tokenizer.json", "vocab.json" };
+    static const char *const names[] = { "tokenizer.json", "vocab.json", "tokenizer.model" };
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (hr_path_join(folder, names[i], path, sizeof path, NULL) == HR_OK &&

@@ -18,7 +18,7 @@
 enum {
     PIECE_BYTES = 1 << 20, /* that no pre-tokenizer cuts, at most */
     WINDOW_BYTES = PIECE_BYTES + (64 << 10),
-    DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + 8), /* of one id */
+    DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + HR_DECODER_RUN + 32), /* of one id, and a run */
     ENCODER_BYTES = 31 << 20 /* what the encoders of the field need, and some patterns more */
 };
 
@@ -130,10 +130,11 @@ hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts
 static const char *name_of(const hr_tokenizer_source *source)
 {
     const char *slash = strrchr(source->path, '/');
-    return source->form == HR_TOKENIZER_JSON   ? "tokenizer.json"
-           : source->form == HR_TOKENIZER_PAIR ? vocabulary_name
-           : slash                             ? slash + 1
-                                               : source->path;
+    return source->form == HR_TOKENIZER_JSON    ? "tokenizer.json"
+           : source->form == HR_TOKENIZER_PAIR  ? vocabulary_name
+           : source->form == HR_TOKENIZER_MODEL ? "tokenizer.model"
+           : slash                              ? slash + 1
+                                                : source->path;
 }
 
 hr_status hr_tokens_origin(const char *path, const char *name, char *origin, int64_t bytes,
@@ -314,6 +315,7 @@ const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *byte
     if (tokens->words) return hr_word_level_text(tokens->words, id, bytes);
     const hr_bpe *bpe = &tokens->tokenizer->bpe;
     *bytes = bpe->present[id] == HR_BPE_ABSENT ? 0 : hr_bpe_token_bytes(bpe, (uint32_t)id);
+    if (bpe->falls_back && hr_byte_piece(bpe->text + bpe->text_at[id], *bytes) >= 0) *bytes = 1;
     return bpe->text + bpe->text_at[id];
 }
 

@@ -20,6 +20,7 @@ static int64_t end_id(const hr_tokenizer *tokenizer)
 
 static void describe(hr_tokenize *t)
 {
+    static const char *const models[] = { "byte-level BPE", "BPE of characters", "Unigram" };
     const hr_tokenizer *tokenizer = t->tokenizer;
     hr_tokenize_info *info = &t->info;
     *info = (hr_tokenize_info){ .form = tokenizer->form,
@@ -28,7 +29,10 @@ static void describe(hr_tokenize *t)
                                 .hole = -1,
                                 .merges = tokenizer->merges,
                                 .added = tokenizer->added_count,
+                                .model = models[tokenizer->kind],
+                                .falls_back = tokenizer->bpe.falls_back,
                                 .nfc = tokenizer->nfc,
+                                .normalizes = hr_normalizer_acts(&tokenizer->normalizer),
                                 .orderly = tokenizer->bpe.orderly,
                                 .by_words = tokenizer->bpe.by_words,
                                 .longest_bytes = tokenizer->bpe.longest_bytes,
@@ -152,7 +156,7 @@ int64_t hr_tokenize_room(const hr_tokenize *tokenize)
     int64_t longest = tokenizer->bpe.longest_bytes;
     for (int64_t id = 0; id < tokenizer->ids; id++)
         longest = hr_max(longest, hr_bpe_token_bytes(&tokenizer->bpe, (uint32_t)id));
-    return 3 * longest + 64;
+    return 3 * (longest + HR_DECODER_RUN) + 64;
 }
 
 int64_t hr_tokenize_decode_end(hr_tokenize *tokenize, char *text)

@@ -100,18 +100,24 @@ static bool is_alone(const uint8_t *text, int64_t begin, int64_t end, int64_t by
     return end >= bytes || !(class_of(text, end, bytes, &next) & HR_WORD);
 }
 
-static int64_t blanks_before(const uint8_t *text, int64_t least, int64_t p, int64_t bytes)
+static bool is_blank(const hr_added *added, const uint8_t *text, int64_t p, int64_t bytes,
+                     int64_t *next)
+{
+    return class_of(text, p, bytes, next) & HR_SPACE && !(added->spaces_stay && text[p] == ' ');
+}
+
+static int64_t blanks_before(const hr_added *added, const uint8_t *text, int64_t least, int64_t p,
+                             int64_t bytes)
 {
     int64_t next;
-    while (p > least && class_of(text, before(text, p), bytes, &next) & HR_SPACE)
-        p = before(text, p);
+    while (p > least && is_blank(added, text, before(text, p), bytes, &next)) p = before(text, p);
     return hr_max(p, least);
 }
 
-static int64_t blanks_behind(const uint8_t *text, int64_t p, int64_t bytes)
+static int64_t blanks_behind(const hr_added *added, const uint8_t *text, int64_t p, int64_t bytes)
 {
     int64_t next = p;
-    while (p < bytes && class_of(text, p, bytes, &next) & HR_SPACE) p = next;
+    while (p < bytes && is_blank(added, text, p, bytes, &next)) p = next;
     return p;
 }
 
@@ -119,7 +125,7 @@ static int64_t blanks_behind(const uint8_t *text, int64_t p, int64_t bytes)
 static hr_added_part plain(const hr_added *added, const uint8_t *text, int64_t at, int64_t end,
                            int64_t search, int64_t bytes, bool whole)
 {
-    const int64_t begin = added->strips_left && !whole ? blanks_before(text, at, end, bytes)
+    const int64_t begin = added->strips_left && !whole ? blanks_before(added, text, at, end, bytes)
                                                        : hr_max(at, end);
     return (hr_added_part){ .begin = begin, .end = begin, .search = search };
 }
@@ -135,14 +141,14 @@ hr_added_part hr_added_next(const hr_added *added, const uint8_t *text, int64_t 
         if (more && !whole) return plain(added, text, at, p, p, bytes, false);
         if (!token) continue;
         int64_t end = p + token->bytes, begin = p;
-        if (token->rstrip) end = blanks_behind(text, end, bytes);
+        if (token->rstrip) end = blanks_behind(added, text, end, bytes);
         if ((token->rstrip || token->single_word) && !whole && end + 4 > bytes)
             return plain(added, text, at, p, p, bytes, false);
         if (token->single_word && !is_alone(text, p, p + token->bytes, bytes)) {
             p += token->bytes - 1;
             continue;
         }
-        if (token->lstrip) begin = blanks_before(text, hr_min(at, p), p, bytes);
+        if (token->lstrip) begin = blanks_before(added, text, hr_min(at, p), p, bytes);
         return (hr_added_part){ hr_max(at, begin), token, end, p + token->bytes };
     }
 }

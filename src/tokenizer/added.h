@@ -24,6 +24,7 @@ typedef struct {
     bool strips_left, careful; /* some lstrip; some look at what is beside them */
     uint8_t firsts[4];
     int32_t first_count; /* 5: more */
+    bool spaces_stay;    /* in this text a space stands for U+2581, which is no white space */
 } hr_added;
 
 /* Orders tokens [count] and makes the table over them. */

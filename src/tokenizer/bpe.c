@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "tokenizer/unicode.h"
 
 enum {
     ID_BITS = 21,
@@ -182,8 +183,8 @@ static void add_origin(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank,
     if (late[result] <= rank) bpe->orderly = false;
 }
 
-/* Ids are ranks: every way to halve a token is a merge. */
-static void each_half(hr_bpe *bpe, int32_t id, int32_t *late, bool notes)
+/* Every way to halve a token is a merge. */
+static void each_half(hr_bpe *bpe, int32_t id, int32_t rank, int32_t *late, bool notes)
 {
     const uint8_t *text = bpe->text + bpe->text_at[id];
     const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
@@ -191,27 +192,52 @@ static void each_half(hr_bpe *bpe, int32_t id, int32_t *late, bool notes)
         const int32_t left = hr_bpe_find(bpe, text, cut);
         const int32_t right = left < 0 ? left : hr_bpe_find(bpe, text + cut, bytes - cut);
         if (right < 0) continue;
-        if (notes) note_late(bpe, (uint32_t)left, (uint32_t)right, id, (uint32_t)id, late);
-        else if (hr_bpe_add_merge(bpe, (uint32_t)left, (uint32_t)right, id, (uint32_t)id))
-            add_origin(bpe, (uint32_t)left, (uint32_t)right, id, (uint32_t)id, late);
+        if (notes) note_late(bpe, (uint32_t)left, (uint32_t)right, rank, (uint32_t)id, late);
+        else if (hr_bpe_add_merge(bpe, (uint32_t)left, (uint32_t)right, rank, (uint32_t)id))
+            add_origin(bpe, (uint32_t)left, (uint32_t)right, rank, (uint32_t)id, late);
     }
 }
 
-static void find_origins(hr_bpe *bpe, bool by_result, uint64_t *in_order, int32_t *late)
+/* What is not made of other tokens: bytes, single characters, or, in a tree alone, all. */
+static void find_units(hr_bpe *bpe)
+{
+    if (bpe->kind <= HR_BPE_RANKS) {
+        for (int32_t byte = 0; byte < 256; byte++) {
+            if (bpe->byte_id[byte] < 0) bpe->bytes_missing = true;
+            else bpe->origins[bpe->byte_id[byte]].rank = HR_BPE_BYTE;
+        }
+        return;
+    }
+    for (int64_t id = 0; id < bpe->size.ids; id++) {
+        const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
+        uint32_t point;
+        if (bpe->present[id] != HR_BPE_PLAIN || !bytes) continue;
+        if (bpe->kind == HR_BPE_TREE ||
+            hr_utf8_take(bpe->text + bpe->text_at[id], bytes, &point) == bytes)
+            bpe->origins[id].rank = HR_BPE_BYTE;
+    }
+}
+
+static void find_origins(hr_bpe *bpe, uint64_t *in_order, int32_t *late)
 {
     for (int64_t id = 0; id < bpe->size.ids; id++) {
         bpe->origins[id] = (hr_bpe_origin){ HR_BPE_NEVER, 0, 0 };
         late[id] = INT32_MAX;
     }
-    for (int32_t byte = 0; byte < 256; byte++) {
-        if (bpe->byte_id[byte] < 0) bpe->bytes_missing = true;
-        else bpe->origins[bpe->byte_id[byte]].rank = HR_BPE_BYTE;
+    find_units(bpe);
+    bpe->orderly = !bpe->ties;
+    if (bpe->kind == HR_BPE_TREE) return;
+    if (bpe->kind == HR_BPE_RANKS) {
+        for (int32_t id = 0; id < bpe->size.ids; id++) {
+            each_half(bpe, id, id, late, false);
+            each_half(bpe, id, id, late, true);
+        }
+        return;
     }
-    bpe->orderly = true;
-    if (by_result) {
-        for (int64_t id = 0; id < bpe->size.ids; id++) {
-            each_half(bpe, (int32_t)id, late, false);
-            each_half(bpe, (int32_t)id, late, true);
+    if (bpe->kind == HR_BPE_SCORES) {
+        for (int32_t i = 0; i < bpe->scored; i++) {
+            each_half(bpe, bpe->by_score[i], bpe->score_ranks[i], late, false);
+            each_half(bpe, bpe->by_score[i], bpe->score_ranks[i], late, true);
         }
         return;
     }
@@ -405,11 +431,14 @@ static void find_words_rank(hr_bpe *bpe)
         for (int64_t i = 1; i < bpe->tokens[id].bytes && rank < bpe->words_rank; i++)
             if (hr_bpe_parts(text[i - 1], text[i])) bpe->words_rank = rank;
     }
-    bpe->by_words = bpe->orderly && bpe->words_rank <= last && bpe->words_rank > last / 8;
+    bpe->by_words = bpe->kind <= HR_BPE_RANKS && bpe->orderly && bpe->words_rank <= last &&
+                    bpe->words_rank > last / 8;
 }
 
-hr_status hr_bpe_finish(hr_bpe *bpe, bool by_result, hr_region scratch, hr_error *err)
+hr_status hr_bpe_finish(hr_bpe *bpe, hr_bpe_kind kind, hr_region scratch, hr_error *err)
 {
+    const bool by_result = kind == HR_BPE_RANKS || kind == HR_BPE_SCORES;
+    bpe->kind = kind;
     const int64_t ids = bpe->size.ids + 1;
     for (int32_t byte = 0; byte < 256; byte++) bpe->byte_id[byte] = HR_BPE_NONE;
     for (int32_t id = 0; id < bpe->size.ids; id++) {
@@ -434,7 +463,7 @@ hr_status hr_bpe_finish(hr_bpe *bpe, bool by_result, hr_region scratch, hr_error
     if (!best || !late || !in_order)
         return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: %lld bytes of scratch needed",
                        (long long)hr_bpe_scratch_bytes(bpe->size));
-    find_origins(bpe, by_result, in_order, late);
+    find_origins(bpe, in_order, late);
     int64_t count = 0;
     for (int32_t id = 0; id < bpe->size.ids; id++) {
         if (bpe->present[id] != HR_BPE_PLAIN || bpe->origins[id].rank == HR_BPE_NEVER) continue;

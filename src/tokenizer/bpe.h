@@ -21,7 +21,8 @@ enum {
     HR_BPE_IDS_MAX = 1 << 21,   /* an id has 21 bits in a key, */
     HR_BPE_RANKS_MAX = 1 << 22, /* a rank 22 */
     HR_BPE_NONE = -1,
-    HR_BPE_TOKEN_BYTES_MAX = 65535
+    HR_BPE_TOKEN_BYTES_MAX = 65535,
+    HR_BPE_SCORED_BYTES_MAX = 8192 /* SentencePiece takes fewer than 8,000 */
 };
 
 /* How a token comes to be: the last merge of its own text. */
@@ -61,8 +62,27 @@ typedef struct {
     bool whole_first;               /* what is a token as a whole is not merged: ignore_merges */
 } hr_bpe_size;
 
+/* What tokens are made of, and how. */
+typedef enum {
+    HR_BPE_BYTES,      /* of bytes, by merges */
+    HR_BPE_RANKS,      /* of bytes; ids are ranks, and any two tokens that are one behind the other
+                          merge */
+    HR_BPE_CHARACTERS, /* of characters, by merges */
+    HR_BPE_SCORES,     /* of characters, as SentencePiece has it: any two, by score */
+    HR_BPE_TREE        /* not at all: there is only the tree of all tokens (Unigram) */
+} hr_bpe_kind;
+
 typedef struct {
     hr_bpe_size size;
+    hr_bpe_kind kind;
+    /* A character without a token: its bytes have, or `unknown` stands for it. */
+    bool falls_back, whole_first;
+    int32_t unknown, fallback[256];
+    /* HR_BPE_SCORES, while tables are made: ids by falling score and their ranks; equal scores have
+     * one rank, and then a merge is found by its text. */
+    const int32_t *by_score, *score_ranks;
+    int32_t scored;
+    bool ties;
     bool orderly;          /* every token is made of such as come before it: what the walk needs */
     int32_t words_rank;    /* no merge before it makes a token of more than one word */
     bool by_words;         /* and there are many before it, and some behind */
@@ -77,7 +97,7 @@ typedef struct {
     uint64_t *pairs;      /* [1 << pair_bits] left, right, rank; 0: free */
     uint64_t *maybe;      /* [1 << filter_bits] bits: no pair whose bit is 0 is merged */
     uint32_t *results;    /* [pairs] by rank: what a merge makes */
-    int32_t *slots;       /* [1 << slot_bits] whole_first: ids by their texts */
+    int32_t *slots;       /* [1 << slot_bits] size.whole_first: ids by their texts */
     hr_bpe_node *nodes;
     hr_bpe_set *sets;
     int32_t *starts; /* [65536] by the first two bytes: where the tree goes on; 0: nowhere */
@@ -99,9 +119,8 @@ enum { HR_BPE_ABSENT, HR_BPE_PLAIN, HR_BPE_OTHER };
 /* A merge; a later one of the same pair takes the place of the earlier. false: there is no room. */
 bool hr_bpe_add_merge(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank, uint32_t result);
 
-/* Builds all that is derived. `by_result`: ranks are the ids of results, as in files of ranks, and
- * every two tokens that make a third are a merge. Errors NO_FIT. */
-HR_MUST_CHECK hr_status hr_bpe_finish(hr_bpe *bpe, bool by_result, hr_region scratch,
+/* Builds all that is derived. Errors NO_FIT. */
+HR_MUST_CHECK hr_status hr_bpe_finish(hr_bpe *bpe, hr_bpe_kind kind, hr_region scratch,
                                       hr_error *err);
 
 /* Rank of a pair, HR_BPE_NONE: it is not merged. */

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "tokenizer/bpe.h"
+#include "tokenizer/unicode.h"
 
 enum {
     CACHE_LINES = 1 << 14, /* 1 MiB: half of the second-level cache of a server's core */
@@ -32,7 +33,9 @@ typedef struct {
 } line;
 
 typedef struct {
-    int32_t id, before, after; /* -1: none; id -1: merged into the one before */
+    /* -1: none; id -1: merged into the one before; below: a character without a token, with which
+     * nothing merges, at byte -2 - id */
+    int32_t id, before, after;
 } symbol;
 
 struct hr_bpe_walk {
@@ -123,10 +126,22 @@ static void push(uint64_t *heap, int64_t *count, uint64_t entry)
 static void push_pair(hr_bpe_walk *walk, int64_t *count, int32_t at)
 {
     const int32_t after = at < 0 ? -1 : walk->symbols[at].after;
-    if (after < 0) return;
+    if (after < 0 || walk->symbols[at].id < 0 || walk->symbols[after].id < 0) return;
     const int32_t rank = hr_bpe_rank(walk->bpe, (uint32_t)walk->symbols[at].id,
                                      (uint32_t)walk->symbols[after].id);
     if (rank >= 0) push(walk->heap, count, (uint64_t)rank << 32 | (uint32_t)at);
+}
+
+/* What a merge makes: where several merges share a rank, the token with both texts. */
+static uint32_t result_of(const hr_bpe *bpe, int32_t rank, uint32_t left, uint32_t right)
+{
+    uint8_t text[HR_BPE_SCORED_BYTES_MAX];
+    if (!bpe->ties) return bpe->results[rank];
+    const int64_t a = hr_bpe_token_bytes(bpe, left), b = hr_bpe_token_bytes(bpe, right);
+    HR_ASSERT(a + b <= (int64_t)sizeof text);
+    memcpy(text, bpe->text + bpe->text_at[left], (size_t)a);
+    memcpy(text + a, bpe->text + bpe->text_at[right], (size_t)b);
+    return (uint32_t)hr_bpe_find(bpe, text, a + b);
 }
 
 /* Merges what is queued, and what comes of it. */
@@ -140,10 +155,11 @@ static void merge_queued(hr_bpe_walk *walk, int64_t queued)
         if (queued) sift_down(walk->heap, queued, 0);
         const int32_t at = (int32_t)(uint32_t)entry, rank = (int32_t)(entry >> 32);
         const int32_t after = symbols[at].id < 0 ? -1 : symbols[at].after;
-        if (after < 0 ||
+        if (after < 0 || symbols[after].id < 0 ||
             hr_bpe_rank(bpe, (uint32_t)symbols[at].id, (uint32_t)symbols[after].id) != rank)
             continue;
-        symbols[at].id = (int32_t)bpe->results[rank];
+        symbols[at].id = (int32_t)result_of(bpe, rank, (uint32_t)symbols[at].id,
+                                            (uint32_t)symbols[after].id);
         symbols[at].after = symbols[after].after;
         symbols[after].id = -1;
         if (symbols[at].after >= 0) symbols[symbols[at].after].before = at;
@@ -152,24 +168,55 @@ static void merge_queued(hr_bpe_walk *walk, int64_t queued)
     }
 }
 
-int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
-                          const uint32_t **ids)
+/* Puts what stands for a character without a token; returns how many ids. */
+static int64_t put_unknown(const hr_bpe *bpe, const uint8_t *text, int64_t bytes, uint32_t *ids)
+{
+    if (!bpe->falls_back) return ids[0] = (uint32_t)bpe->unknown, 1;
+    for (int64_t i = 0; i < bytes; i++) ids[i] = (uint32_t)bpe->fallback[text[i]];
+    return bytes;
+}
+
+static inline int32_t longest(const hr_bpe *bpe, const uint8_t *text, int64_t bytes,
+                              int32_t *token_bytes);
+
+/* The symbols of a piece before anything is merged. */
+static int32_t fill_symbols(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes)
 {
     const hr_bpe *bpe = walk->bpe;
     symbol *symbols = walk->symbols;
-    int32_t count = 0;
-    int64_t queued = 0, told = 0;
-    HR_ASSERT(bytes <= walk->merged);
-    for (int64_t i = 0; i < bytes; i++) {
-        if (bpe->byte_id[text[i]] < 0) continue;
-        symbols[count] = (symbol){ bpe->byte_id[text[i]], count - 1, count + 1 };
+    int32_t count = 0, token_bytes;
+    uint32_t point;
+    for (int64_t i = 0, taken; i < bytes; i += taken) {
+        taken = bpe->kind <= HR_BPE_RANKS ? 1 : hr_utf8_take(text + i, bytes - i, &point);
+        int32_t id = bpe->kind <= HR_BPE_RANKS ? bpe->byte_id[text[i]]
+                                               : longest(bpe, text + i, taken, &token_bytes);
+        if (id < 0 && bpe->kind <= HR_BPE_RANKS) continue;
+        if (id < 0) id = -2 - (int32_t)i;
+        symbols[count] = (symbol){ id, count - 1, count + 1 };
         count++;
     }
     if (count) symbols[count - 1].after = -1;
+    return count;
+}
+
+int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
+                          const uint32_t **ids)
+{
+    symbol *symbols = walk->symbols;
+    int64_t queued = 0, told = 0;
+    uint32_t point;
+    HR_ASSERT(bytes <= walk->merged);
+    const int32_t count = fill_symbols(walk, text, bytes);
     for (int32_t i = 0; i < count; i++) push_pair(walk, &queued, i);
     merge_queued(walk, queued);
-    for (int32_t i = 0; i < count; i++)
-        if (symbols[i].id >= 0) walk->ids[told++] = (uint32_t)symbols[i].id;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t id = symbols[i].id;
+        if (id >= 0) walk->ids[told++] = (uint32_t)id;
+        if (id > -2) continue;
+        const uint8_t *at = text - 2 - id;
+        told += put_unknown(walk->bpe, at, hr_utf8_take(at, text + bytes - at, &point),
+                            walk->ids + told);
+    }
     *ids = walk->ids;
     return told;
 }
@@ -213,18 +260,19 @@ static inline bool stays(hr_bpe_walk *walk, uint32_t left, uint32_t right, int32
 }
 
 /* The longest token first; where nothing leads on from a position it is dead, and the token that
- * led there is made shorter. Only tokens and merges before rank `limit`. */
-static int64_t walk_piece(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int32_t limit)
+ * led there is made shorter. Only tokens and merges before rank `limit`. From *from on, up to the
+ * end or a character without a token, behind `first` ids; returns how many ids there are then. */
+static int64_t walk_from(hr_bpe_walk *walk, const uint8_t *text, int64_t *from, int64_t bytes,
+                         int64_t first, int32_t limit)
 {
     const hr_bpe *bpe = walk->bpe;
     uint64_t *dead = walk->dead;
-    memset(dead, 0, (size_t)(bytes / 64 + 1) * 8);
-    int64_t count = 0, at = 0;
-    int32_t length = 0, token = longest(bpe, text, bytes, &length);
+    int64_t count = first, at = *from;
+    int32_t length = 0, token = longest(bpe, text + at, bytes - at, &length);
     while (token >= 0) {
         const int64_t end = at + length;
         if (bpe->origins[token].rank < limit && !(dead[end >> 6] >> (end & 63) & 1) &&
-            (!count || stays(walk, walk->ids[count - 1], (uint32_t)token, limit))) {
+            (count == first || stays(walk, walk->ids[count - 1], (uint32_t)token, limit))) {
             walk->ids[count++] = (uint32_t)token;
             at = end;
             token = longest(bpe, text + at, bytes - at, &length);
@@ -232,13 +280,37 @@ static int64_t walk_piece(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
         }
         token = bpe->tokens[token].shorter;
         while (token < 0) {
-            HR_ASSERT(count > 0); /* a byte in front always stays */
+            HR_ASSERT(count > first); /* a byte or character in front always stays */
             dead[at >> 6] |= UINT64_C(1) << (at & 63);
             token = (int32_t)walk->ids[--count];
             at -= bpe->tokens[token].bytes;
             token = bpe->tokens[token].shorter;
         }
         length = bpe->tokens[token].bytes;
+    }
+    *from = at;
+    return count;
+}
+
+static int64_t walk_piece(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int32_t limit)
+{
+    int64_t from = 0;
+    memset(walk->dead, 0, (size_t)(bytes / 64 + 1) * 8);
+    return walk_from(walk, text, &from, bytes, 0, limit);
+}
+
+/* Nothing merges across a character without a token. */
+static int64_t walk_characters(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes)
+{
+    int64_t count = 0;
+    uint32_t point;
+    memset(walk->dead, 0, (size_t)(bytes / 64 + 1) * 8);
+    for (int64_t at = 0; at < bytes;) {
+        count = walk_from(walk, text, &at, bytes, count, INT32_MAX);
+        if (at == bytes) break;
+        const int64_t taken = hr_utf8_take(text + at, bytes - at, &point);
+        count += put_unknown(walk->bpe, text + at, taken, walk->ids + count);
+        at += taken;
     }
     return count;
 }
@@ -264,10 +336,11 @@ static inline __m128i load_text(const uint8_t *text, int64_t bytes, int64_t room
 static int64_t encode_new(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int32_t limit)
 {
     const hr_bpe *bpe = walk->bpe;
-    if (bpe->slots && limit == INT32_MAX) {
+    if (bpe->whole_first && limit == INT32_MAX) {
         const int32_t id = hr_bpe_find(bpe, text, bytes);
         if (id >= 0) return walk->ids[0] = (uint32_t)id, 1;
     }
+    if (bpe->kind > HR_BPE_RANKS && bpe->orderly) return walk_characters(walk, text, bytes);
     if (bpe->bytes_missing) {
         int64_t left = 0;
         for (int64_t i = 0; i < bytes; i++)
@@ -343,7 +416,7 @@ static int64_t encode_words(hr_bpe_walk *walk, const uint8_t *text, int64_t byte
 int64_t hr_bpe_encode(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room,
                       const uint32_t **ids)
 {
-    if (!walk->bpe->by_words || walk->bpe->slots)
+    if (!walk->bpe->by_words || walk->bpe->whole_first)
         return encode_kept(walk, text, bytes, room, INT32_MAX, ids);
     *ids = walk->ids;
     return bytes <= walk->merged ? encode_words(walk, text, bytes, room)

@@ -128,6 +128,11 @@ static hr_status place_stage(stage *made, hr_region *region, const hr_cut_stage 
 {
     made->behaviour = described->behaviour;
     made->invert = described->invert;
+    if (described->kind == HR_CUT_SPACES) {
+        made->how = "scanner white space";
+        made->searcher = hr_searcher_spaces;
+        return HR_OK;
+    }
     if (described->kind == HR_CUT_DIGITS) {
         made->how = "scanner digits";
         made->searcher = hr_searcher_numeric;

@@ -24,7 +24,8 @@ typedef enum {
 typedef enum {
     HR_CUT_SPLIT,  /* by a regular expression */
     HR_CUT_STRING, /* by a text */
-    HR_CUT_DIGITS  /* every numeric character is a match; ISOLATED or CONTIGUOUS */
+    HR_CUT_DIGITS, /* every numeric character is a match; ISOLATED or CONTIGUOUS */
+    HR_CUT_SPACES  /* every character of white space is one */
 } hr_cut_kind;
 
 /* One stage; it cuts the pieces of the one before. */

@@ -5,7 +5,7 @@
 #include "tokenizer/encoder.h"
 #include "tokenizer/unicode.h"
 
-enum { REPLACED = 3 };
+enum { REPLACED = 3, ROOM_FOR_RUN = 3 * HR_DECODER_RUN + 48 };
 
 static uint8_t *replace(uint8_t *out)
 {
@@ -79,35 +79,153 @@ static uint8_t *add(hr_decoder *decoder, const uint8_t *text, int64_t bytes, uin
     return out;
 }
 
+/* ---- tokens of characters */
+
+static bool is_utf8(const uint8_t *text, int64_t bytes)
+{
+    uint32_t point;
+    for (int64_t p = 0, taken; p < bytes; p += taken) {
+        taken = hr_utf8_take(text + p, bytes - p, &point);
+        if (taken == 1 && text[p] >= 0x80) return false;
+    }
+    return true;
+}
+
+/* Text behind the spaces that are stripped at the beginning. */
+static uint8_t *put(hr_decoder *d, const uint8_t *text, int64_t bytes, uint8_t *out)
+{
+    for (; bytes && !d->written && *text == ' ' && d->stripped < d->tokenizer->decoding.strips;
+         text++, bytes--)
+        d->stripped++;
+    if (!bytes) return out;
+    d->written = true;
+    memcpy(out, text, (size_t)bytes);
+    return out + bytes;
+}
+
+/* The end of a run of bytes. */
+static uint8_t *end_run(hr_decoder *d, uint8_t *out)
+{
+    if (!d->run_bytes) return out;
+    d->not_first = true;
+    if (is_utf8(d->run, d->run_bytes)) out = put(d, d->run, d->run_bytes, out);
+    else
+        for (int32_t i = 0; i < d->run_bytes; i++)
+            out = put(d, (const uint8_t *)"\xef\xbf\xbd", 3, out);
+    d->run_bytes = 0;
+    return out;
+}
+
+/* A token's text; `spaces`: those of a token of the model stand for U+2581. */
+static uint8_t *put_token(hr_decoder *d, const uint8_t *text, int64_t bytes, bool spaces,
+                          uint8_t *out)
+{
+    const hr_decoding *how = &d->tokenizer->decoding;
+    const bool drops = how->drops && !d->not_first;
+    d->not_first = true;
+    for (int64_t i = 0, taken; i < bytes; i += taken) {
+        const bool three = bytes - i >= 3 && hr_is_metaspace(text + i);
+        const bool meta = three || (spaces && text[i] == ' ');
+        taken = three ? 3 : 1;
+        if (!meta) out = put(d, text + i, 1, out);
+        else if (!how->spaces) out = put(d, (const uint8_t *)"\xe2\x96\x81", 3, out);
+        else if (!drops) out = put(d, (const uint8_t *)" ", 1, out);
+    }
+    return out;
+}
+
+/* As the package tokenizers decodes. */
+static uint8_t *add_piece(hr_decoder *d, const uint8_t *text, int64_t bytes, bool spaces,
+                          uint8_t *out)
+{
+    const int32_t byte = d->tokenizer->decoding.falls_back ? hr_byte_piece(text, bytes) : -1;
+    if (byte < 0) return put_token(d, text, bytes, spaces, end_run(d, out));
+    if (d->run_bytes == HR_DECODER_RUN) out = end_run(d, out);
+    d->run[d->run_bytes++] = (uint8_t)byte;
+    return out;
+}
+
+/* Puts what is held: characters, and U+FFFD for each byte that is in none. Without `all` what may
+ * be the beginning of a character stays. */
+static uint8_t *put_held(hr_decoder *d, bool all, uint8_t *out)
+{
+    while (d->held_bytes) {
+        uint32_t point;
+        if (!all && hr_utf8_cut(d->held, d->held_bytes)) break;
+        const int64_t taken = hr_utf8_take(d->held, d->held_bytes, &point);
+        const bool none = taken == 1 && d->held[0] >= 0x80;
+        out = put(d, none ? (const uint8_t *)"\xef\xbf\xbd" : d->held, none ? 3 : taken, out);
+        d->held_bytes -= (int32_t)taken;
+        memmove(d->held, d->held + taken, (size_t)d->held_bytes);
+    }
+    return out;
+}
+
+/* As SentencePiece decodes. */
+static uint8_t *add_sentencepiece(hr_decoder *d, uint32_t id, const uint8_t *text, int64_t bytes,
+                                  bool spaces, uint8_t *out)
+{
+    const hr_tokenizer *t = d->tokenizer;
+    const hr_normalize_sentencepiece *spec = &t->normalizer.spec;
+    const int32_t byte = t->bpe.falls_back ? hr_byte_piece(text, bytes) : -1;
+    if (byte >= 0 && t->bpe.fallback[byte] == (int32_t)id) {
+        d->held[d->held_bytes++] = (uint8_t)byte;
+        return put_held(d, false, out);
+    }
+    out = put_held(d, true, out);
+    const bool begins = !d->past_space && !d->written;
+    if (!begins) d->past_space = true;
+    if (t->marks[id] & HR_TOKENIZER_SPECIAL) return out;
+    if ((int32_t)id == t->bpe.unknown) return put(d, t->unknown_text, t->unknown_text_bytes, out);
+    if (begins && bytes && (spec->dummy_prefix || spec->remove_extra)) {
+        const bool three = bytes >= 3 && hr_is_metaspace(text);
+        if (three || (spaces && text[0] == ' ')) {
+            text += three ? 3 : 1;
+            bytes -= three ? 3 : 1;
+            d->past_space = !spec->remove_extra;
+        }
+    }
+    return put_token(d, text, bytes, spaces, out);
+}
+
+static uint8_t *add_joined(hr_decoder *d, const uint8_t *text, int64_t bytes, bool plain,
+                           uint8_t *out)
+{
+    if (d->begun) *out++ = ' ';
+    d->begun = true;
+    if (d->tokenizer->kind != HR_BYTE_LEVEL_BPE) return put_token(d, text, bytes, plain, out);
+    for (int64_t k = 0; k < bytes; k++) {
+        const uint32_t point = plain ? hr_byte_character(text[k]) : text[k];
+        if (point >= 0x80 && plain) *out++ = (uint8_t)(0xc0 | point >> 6);
+        *out++ = (uint8_t)(point >= 0x80 && plain ? 0x80 | (point & 0x3f) : point);
+    }
+    return out;
+}
+
 int64_t hr_decoder_add(hr_decoder *decoder, const uint32_t *ids, int64_t count, uint8_t *out,
                        int64_t room, int64_t *used)
 {
     const hr_tokenizer *tokenizer = decoder->tokenizer;
     const hr_bpe *bpe = &tokenizer->bpe;
+    const hr_decoding_kind kind = tokenizer->decoding.kind;
+    const int64_t beside = kind == HR_DECODING_PIECES ? ROOM_FOR_RUN : 48;
     uint8_t *end = out;
     int64_t i = 0;
     for (; i < count; i++) {
         const uint32_t id = ids[i];
         if (id >= (uint64_t)tokenizer->ids || bpe->present[id] == HR_BPE_ABSENT) continue;
-        if (decoder->skips_special && tokenizer->marks[id] & HR_TOKENIZER_SPECIAL) continue;
+        /* A special token whose text is normalized is not known as one, as in the reference. */
+        const uint8_t special = tokenizer->marks[id] &
+                                (HR_TOKENIZER_SPECIAL | HR_TOKENIZER_RENAMED);
+        if (decoder->skips_special && special == HR_TOKENIZER_SPECIAL) continue;
         const int64_t bytes = hr_bpe_token_bytes(bpe, id);
-        if (REPLACED * (bytes + 4) + 4 > room - (end - out)) break;
+        if (REPLACED * bytes + beside > room - (end - out)) break;
         const uint8_t *text = bpe->text + bpe->text_at[id];
-        if (!tokenizer->joins) {
-            end = add(decoder, text, bytes, end);
-            continue;
-        }
-        if (decoder->begun) *end++ = ' ';
-        decoder->begun = true;
-        for (int64_t k = 0; k < bytes; k++) {
-            const uint32_t point = bpe->present[id] == HR_BPE_PLAIN ? hr_byte_character(text[k])
-                                                                    : text[k];
-            if (point >= 0x80 && bpe->present[id] == HR_BPE_PLAIN)
-                *end++ = (uint8_t)(0xc0 | point >> 6);
-            *end++ = (uint8_t)(point >= 0x80 && bpe->present[id] == HR_BPE_PLAIN
-                                   ? 0x80 | (point & 0x3f)
-                                   : point);
-        }
+        const bool plain = bpe->present[id] == HR_BPE_PLAIN;
+        if (kind == HR_DECODING_BYTES) end = add(decoder, text, bytes, end);
+        else if (kind == HR_DECODING_JOINED) end = add_joined(decoder, text, bytes, plain, end);
+        else if (kind == HR_DECODING_PIECES) end = add_piece(decoder, text, bytes, plain, end);
+        else end = add_sentencepiece(decoder, id, text, bytes, plain, end);
     }
     *used = i;
     return end - out;
@@ -116,8 +234,11 @@ int64_t hr_decoder_add(hr_decoder *decoder, const uint32_t *ids, int64_t count, 
 int64_t hr_decoder_end(hr_decoder *decoder, uint8_t *out)
 {
     uint8_t *end = out;
-    if (decoder->held_bytes) end = replace(end);
-    decoder->held_bytes = 0;
-    decoder->begun = false;
+    if (decoder->tokenizer->decoding.kind == HR_DECODING_SENTENCEPIECE)
+        end = put_held(decoder, true, end);
+    else if (decoder->held_bytes) end = replace(end);
+    end = end_run(decoder, end);
+    *decoder = (hr_decoder){ .tokenizer = decoder->tokenizer,
+                             .skips_special = decoder->skips_special };
     return end - out;
 }

@@ -1,58 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer/encoder.c - added tokens, form C, added tokens again, pieces, ids: each stage does
  * what is certain in what it is given, and says how far that is. */
-#include "tokenizer/encoder.h"
-
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/checked.h"
-#include "tokenizer/forms.h"
+#include "tokenizer/encoding.h"
 #include "tokenizer/unicode.h"
 
-enum { IDS = 4096, PIECES = 256, BESIDE = 4, NORMAL_SLACK = 64, LEAD_BYTES = 1 << 12, BEHIND = 16 };
+enum { BESIDE = 4, NORMAL_SLACK = 64, LEAD_BYTES = 1 << 12 };
 
-/* One level of added tokens. */
-typedef struct {
-    const hr_added *added;
-    int64_t search; /* the search goes on so many bytes behind what is taken; may be below 0 */
-} splitter;
+/* Byte-level tokenizers normalize to form C, or not at all. */
+static bool normalizes(const hr_tokenizer *tokenizer)
+{
+    return tokenizer->nfc || hr_normalizer_acts(&tokenizer->normalizer);
+}
 
-struct hr_encoder {
-    const hr_tokenizer *tokenizer;
-    hr_encoder_sink *sink;
-    hr_encoder_room *room; /* null: there is no more */
-    void *context;
-    hr_bpe_walk *walk;
-    hr_cut *cut;
-    hr_form_scratch *form;
-    uint8_t *normal; /* [normal_bytes] text in form C: before, taken, and not taken yet */
-    int64_t normal_bytes, normal_at, normal_end;
-    int64_t piece_bytes;
-    uint8_t *lead; /* [lead_bytes] a space and the first piece behind it */
-    int64_t lead_bytes;
-    splitter raw, normalized;
-    bool in_segment;        /* the cutter is in the middle of one */
-    int64_t segment_before; /* bytes of it that are done */
-    int64_t level_before;   /* bytes that are done of what lies between two raw added tokens */
-    int64_t position;       /* of the text: bytes taken */
-    bool around, stopped;
-    int32_t id_count;
-    uint32_t ids[IDS];
-    hr_piece pieces[PIECES];
-};
+/* Pieces that get a space in front, or spaces for U+2581, are put together here. */
+static int64_t lead_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
+{
+    if (tokenizer->kind != HR_BYTE_LEVEL_BPE)
+        return hr_max(piece_bytes, LEAD_BYTES) + 1 + HR_ENCODER_BEHIND;
+    return tokenizer->prefix_space ? LEAD_BYTES : 0;
+}
+
+static int64_t walk_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
+{
+    return tokenizer->kind == HR_UNIGRAM ? hr_unigram_walk_bytes(&tokenizer->unigram, piece_bytes)
+                                         : hr_bpe_walk_bytes(&tokenizer->bpe, piece_bytes);
+}
+
+static hr_status place_walk(hr_encoder *e, hr_region *region, int64_t piece_bytes, hr_error *err)
+{
+    return e->tokenizer->kind == HR_UNIGRAM
+               ? hr_unigram_walk_place(&e->unigram, region, &e->tokenizer->unigram, piece_bytes,
+                                       err)
+               : hr_bpe_walk_place(&e->walk, region, &e->tokenizer->bpe, piece_bytes, err);
+}
 
 static int64_t normal_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
-    return tokenizer->nfc ? 3 * hr_min(piece_bytes, 1 << 20) + piece_bytes + NORMAL_SLACK : 0;
+    return normalizes(tokenizer) ? 3 * hr_min(piece_bytes, 1 << 20) + piece_bytes + NORMAL_SLACK
+                                 : 0;
 }
 
 int64_t hr_encoder_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
-    return (int64_t)sizeof(hr_encoder) + hr_bpe_walk_bytes(&tokenizer->bpe, piece_bytes) +
+    return (int64_t)sizeof(hr_encoder) + walk_bytes(tokenizer, piece_bytes) +
            hr_cut_bytes(tokenizer->cutter) + normal_room(tokenizer, piece_bytes) +
            (tokenizer->nfc ? (int64_t)sizeof(hr_form_scratch) : 0) +
-           (tokenizer->prefix_space ? LEAD_BYTES : 0) + 6 * 64;
+           hr_normalizing_bytes(&tokenizer->normalizer) + lead_room(tokenizer, piece_bytes) +
+           8 * 64;
 }
 
 hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tokenizer *tokenizer,
@@ -65,23 +61,27 @@ hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tok
     made->tokenizer = tokenizer;
     made->sink = sink;
     made->context = context;
-    made->piece_bytes = hr_bpe_piece_bytes(&tokenizer->bpe, piece_bytes);
+    made->piece_bytes = tokenizer->kind == HR_UNIGRAM
+                            ? piece_bytes
+                            : hr_bpe_piece_bytes(&tokenizer->bpe, piece_bytes);
     made->raw.added = &tokenizer->raw;
     made->normalized.added = &tokenizer->normalized;
     made->normal_bytes = normal_room(tokenizer, piece_bytes);
-    hr_status status = hr_bpe_walk_place(&made->walk, region, &tokenizer->bpe, piece_bytes, err);
+    hr_status status = place_walk(made, region, piece_bytes, err);
+    if (status == HR_OK)
+        status = hr_normalizing_place(&made->norm, region, &tokenizer->normalizer, err);
     if (status == HR_OK) status = hr_cut_place(&made->cut, region, tokenizer->cutter, err);
     if (status != HR_OK) return status;
-    if (tokenizer->nfc) {
+    if (normalizes(tokenizer)) {
         made->normal = hr_region_take_raw(region, made->normal_bytes, 1);
-        made->form = hr_region_take_raw(region, 1, sizeof *made->form);
-        if (!made->normal || !made->form)
+        if (tokenizer->nfc) made->form = hr_region_take_raw(region, 1, sizeof *made->form);
+        if (!made->normal || (tokenizer->nfc && !made->form))
             return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
                            (long long)hr_encoder_bytes(tokenizer, piece_bytes));
     }
-    if (tokenizer->prefix_space) {
-        made->lead_bytes = LEAD_BYTES;
-        made->lead = hr_region_take_raw(region, LEAD_BYTES, 1);
+    if (lead_room(tokenizer, piece_bytes)) {
+        made->lead_bytes = lead_room(tokenizer, piece_bytes);
+        made->lead = hr_region_take_raw(region, made->lead_bytes, 1);
         if (!made->lead)
             return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
                            (long long)hr_encoder_bytes(tokenizer, piece_bytes));
@@ -102,23 +102,10 @@ int64_t hr_encoder_before(const hr_encoder *encoder)
 
 /* ---- ids */
 
-static void flush(hr_encoder *e)
+void hr_encoder_flush(hr_encoder *e)
 {
     if (e->id_count && !e->stopped) e->stopped = !e->sink(e->context, e->ids, e->id_count);
     e->id_count = 0;
-}
-
-static inline void put_ids(hr_encoder *e, const uint32_t *ids, int64_t count)
-{
-    if (e->id_count + count > IDS) {
-        flush(e);
-        if (count > IDS) {
-            if (!e->stopped) e->stopped = !e->sink(e->context, ids, count);
-            return;
-        }
-    }
-    for (int64_t i = 0; i < count; i++) e->ids[e->id_count + i] = ids[i];
-    e->id_count += (int32_t)count;
 }
 
 void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around)
@@ -130,7 +117,12 @@ void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around)
     encoder->normal_at = encoder->normal_end = 0;
     encoder->raw.search = encoder->normalized.search = 0;
     encoder->id_count = 0;
-    if (around) put_ids(encoder, encoder->tokenizer->first, encoder->tokenizer->first_count);
+    encoder->starts = true;
+    encoder->after_unknown = false;
+    encoder->unit_search = 0;
+    if (encoder->norm) hr_normalizing_begin(encoder->norm);
+    if (around)
+        hr_encoder_put_ids(encoder, encoder->tokenizer->first, encoder->tokenizer->first_count);
 }
 
 /* ---- pieces */
@@ -150,12 +142,25 @@ static int64_t grown(int64_t needed)
 }
 
 /* Room for a piece [bytes] that is longer than any before. */
-static hr_status grow_pieces(hr_encoder *e, int64_t bytes, hr_error *err)
+hr_status hr_encoder_grow_pieces(hr_encoder *e, int64_t bytes, hr_error *err)
 {
     const hr_bpe *bpe = &e->tokenizer->bpe;
     hr_region region;
-    if (!e->room || hr_bpe_piece_bytes(bpe, bytes) < bytes) return too_long(e, bytes, err);
+    const hr_unigram *unigram = &e->tokenizer->unigram;
+    const int64_t most = e->unigram ? bytes : hr_bpe_piece_bytes(bpe, bytes);
+    if (!e->room || most < bytes) return too_long(e, bytes, err);
     const int64_t more = grown(bytes);
+    if (e->unigram) {
+        hr_unigram_walk *longer;
+        hr_status made = e->room(e->context, HR_ENCODER_PIECE, hr_unigram_walk_bytes(unigram, more),
+                                 &region, err);
+        if (made == HR_OK) made = hr_unigram_walk_place(&longer, &region, unigram, more, err);
+        if (made != HR_OK) return made;
+        hr_unigram_go_on(longer, e->unigram);
+        e->unigram = longer;
+        e->piece_bytes = more;
+        return HR_OK;
+    }
     hr_status status = e->room(e->context, HR_ENCODER_PIECE, hr_bpe_walk_bytes(bpe, more), &region,
                                err);
     if (status == HR_OK) status = hr_bpe_walk_place(&e->walk, &region, bpe, more, err);
@@ -164,8 +169,8 @@ static hr_status grow_pieces(hr_encoder *e, int64_t bytes, hr_error *err)
 }
 
 /* A buffer twice as long, with the first `kept` bytes of the last. */
-static hr_status grow_buffer(hr_encoder *e, hr_encoder_more what, uint8_t **buffer, int64_t *bytes,
-                             int64_t kept, hr_error *err)
+hr_status hr_encoder_grow_buffer(hr_encoder *e, hr_encoder_more what, uint8_t **buffer,
+                                 int64_t *bytes, int64_t kept, hr_error *err)
 {
     hr_region region;
     if (!e->room || *bytes >= HR_CUT_WINDOW_MAX) return too_long(e, kept, err);
@@ -183,10 +188,10 @@ static inline hr_status put_piece(hr_encoder *e, const uint8_t *text, int64_t by
                                   int64_t readable, hr_error *err)
 {
     const uint32_t *ids;
-    const hr_status status = bytes > e->piece_bytes ? grow_pieces(e, bytes, err) : HR_OK;
+    const hr_status status = bytes > e->piece_bytes ? hr_encoder_grow_pieces(e, bytes, err) : HR_OK;
     if (status != HR_OK) return status;
     const int64_t count = hr_bpe_encode(e->walk, text, bytes, readable, &ids);
-    put_ids(e, ids, count);
+    hr_encoder_put_ids(e, ids, count);
     return HR_OK;
 }
 
@@ -211,12 +216,12 @@ static hr_status take_lead(hr_encoder *e, const uint8_t *text, int64_t at, int64
             e->in_segment = true;
             e->segment_before = 0;
             hr_cut_begin(e->cut);
-            return put_piece(e, e->lead, length, length + BEHIND, err);
+            return put_piece(e, e->lead, length, length + HR_ENCODER_BEHIND, err);
         }
         if (at + some == bytes) return HR_OK;
         some = hr_min(bytes - at, 2 * some);
-        while (status == HR_OK && some + 1 + BEHIND > e->lead_bytes)
-            status = grow_buffer(e, HR_ENCODER_LEAD, &e->lead, &e->lead_bytes, 0, err);
+        while (status == HR_OK && some + 1 + HR_ENCODER_BEHIND > e->lead_bytes)
+            status = hr_encoder_grow_buffer(e, HR_ENCODER_LEAD, &e->lead, &e->lead_bytes, 0, err);
         if (status != HR_OK) return status;
     }
 }
@@ -242,14 +247,24 @@ static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int
     hr_cut_window(e->cut, base, before, bytes - at + before, ends);
     for (;;) {
         int64_t count;
-        const hr_status status = hr_cut_next(e->cut, e->pieces, PIECES, &count, err);
+        const hr_status status = hr_cut_next(e->cut, e->pieces, HR_ENCODER_PIECES, &count, err);
         if (status != HR_OK) return status;
         if (!count) break;
         for (int64_t i = 0; i < count; i++) {
             const hr_piece piece = e->pieces[i];
             const uint8_t *first = base + piece.begin;
-            const hr_status made = put_piece(e, first, (int64_t)piece.end - piece.begin,
-                                             text + readable - first, err);
+            const int64_t length = (int64_t)piece.end - piece.begin;
+            hr_status made;
+            if (e->tokenizer->kind == HR_BYTE_LEVEL_BPE) {
+                made = put_piece(e, first, length, text + readable - first, err);
+            } else {
+                int64_t all;
+                hr_encoder_begin_split(e, first, length,
+                                       e->starts && e->segment_before == 0 && first == text + at);
+                e->starts = false;
+                made = hr_encoder_take_units(e, first, 0, length, text + readable - first, true,
+                                             &all, err);
+            }
             if (made != HR_OK) return made;
         }
         if (e->stopped) return hr_fail(err, HR_INTERRUPTED, "interrupted while encoding");
@@ -261,12 +276,27 @@ static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int
     return HR_OK;
 }
 
+/* A segment as the only split. */
+static hr_status take_segment(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
+                              int64_t readable, bool ends, int64_t *taken, hr_error *err)
+{
+    *taken = at;
+    if (!e->in_segment) {
+        if (at == bytes) return HR_OK;
+        hr_encoder_begin_split(e, text + at, bytes - at, e->starts);
+    }
+    e->starts = false;
+    e->in_segment = !ends;
+    return hr_encoder_take_units(e, text, at, bytes, readable, ends, taken, err);
+}
+
 typedef hr_status stretch(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                           int64_t readable, bool ends, int64_t *taken, hr_error *err);
 
 /* Cuts added tokens out of text [at, bytes) and gives what is between them to the next stage. */
-static hr_status split(hr_encoder *e, splitter *s, stretch *next, const uint8_t *text, int64_t at,
-                       int64_t bytes, int64_t readable, bool ends, int64_t *taken, hr_error *err)
+static hr_status split(hr_encoder *e, hr_encoder_splitter *s, stretch *next, const uint8_t *text,
+                       int64_t at, int64_t bytes, int64_t readable, bool ends, int64_t *taken,
+                       hr_error *err)
 {
     if (!s->added->count) return next(e, text, at, bytes, readable, ends, taken, err);
     int64_t search = at + s->search;
@@ -283,7 +313,8 @@ static hr_status split(hr_encoder *e, splitter *s, stretch *next, const uint8_t 
             s->search = ends ? 0 : part.search - done;
             return HR_OK;
         }
-        put_ids(e, &part.token->id, 1);
+        hr_encoder_put_ids(e, &part.token->id, 1);
+        e->starts = e->after_unknown = false;
         at = part.end;
         search = part.search;
     }
@@ -295,8 +326,12 @@ static hr_status take_normalized(hr_encoder *e, const uint8_t *text, int64_t at,
     /* To these tokens the text begins here, whatever stands before it. */
     const int64_t before = hr_min(e->level_before, at), base = at - before;
     int64_t done = before;
-    const hr_status status = split(e, &e->normalized, take_pieces, text + base, before,
-                                   bytes - base, readable - base, ends, &done, err);
+    stretch *const next = e->tokenizer->kind == HR_BYTE_LEVEL_BPE ||
+                                  hr_cutter_how(e->tokenizer->cutter, 0)
+                              ? take_pieces
+                              : take_segment;
+    const hr_status status = split(e, &e->normalized, next, text + base, before, bytes - base,
+                                   readable - base, ends, &done, err);
     if (status != HR_OK) return status;
     *taken = base + done;
     e->level_before = ends ? 0 : e->level_before + done - before;
@@ -313,11 +348,48 @@ static void compact(hr_encoder *e)
     e->normal_end -= begin;
 }
 
+/* Text goes through the normalizer into the buffer. */
+static hr_status take_changed(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
+                              bool ends, int64_t *taken, hr_error *err)
+{
+    for (;;) {
+        hr_normalized step = { 0, 0, true };
+        const char *why = NULL;
+        int64_t done;
+        compact(e);
+        if (e->normal_end < e->normal_bytes)
+            why = hr_normalize(e->norm, text + at, bytes - at, ends, e->normal + e->normal_end,
+                               e->normal_bytes - e->normal_end, &step);
+        else step.done = false;
+        if (why) return hr_fail(err, HR_CORRUPT, "byte %lld: %s", (long long)e->position, why);
+        at += step.taken;
+        e->normal_end += step.written;
+        const bool all = ends && at == bytes && step.done;
+        const hr_status status = take_normalized(e, e->normal, e->normal_at, e->normal_end,
+                                                 e->normal_bytes, all, &done, err);
+        if (status != HR_OK) return status;
+        const bool moved = step.taken || step.written || done > e->normal_at;
+        e->normal_at = done;
+        if (all) {
+            e->normal_at = e->normal_end = 0;
+            hr_normalizing_begin(e->norm);
+        }
+        if (all || (!ends && step.done)) break;
+        if (moved) continue;
+        const hr_status grew = hr_encoder_grow_buffer(e, HR_ENCODER_NORMAL, &e->normal,
+                                                      &e->normal_bytes, e->normal_end, err);
+        if (grew != HR_OK) return grew;
+    }
+    *taken = at;
+    return HR_OK;
+}
+
 /* Text that could change goes through the buffer; other text is taken where it lies. */
 static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                           int64_t readable, bool ends, int64_t *taken, hr_error *err)
 {
     const bool empty = e->normal_at == e->normal_end;
+    if (e->norm) return take_changed(e, text, at, bytes, ends, taken, err);
     if (!e->tokenizer->nfc) return take_normalized(e, text, at, bytes, readable, ends, taken, err);
     if (empty && !hr_cut_before(e->cut) && ends && !e->in_segment &&
         hr_form_stable(text + at, bytes - at))
@@ -341,8 +413,8 @@ static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_
         if (all || at == bytes) break;
         if (!moved && !ends && e->normal_end < e->normal_bytes / 2) break;
         if (moved) continue;
-        const hr_status grew = grow_buffer(e, HR_ENCODER_NORMAL, &e->normal, &e->normal_bytes,
-                                           e->normal_end, err);
+        const hr_status grew = hr_encoder_grow_buffer(e, HR_ENCODER_NORMAL, &e->normal,
+                                                      &e->normal_bytes, e->normal_end, err);
         if (grew != HR_OK) return grew;
     }
     *taken = at;
@@ -389,15 +461,17 @@ hr_status hr_encoder_take(hr_encoder *encoder, const uint8_t *text, int64_t at, 
     encoder->position += done - at;
     *taken = done;
     if (!whole) return HR_OK;
-    if (encoder->around) put_ids(encoder, encoder->tokenizer->last, encoder->tokenizer->last_count);
-    flush(encoder);
+    if (encoder->around)
+        hr_encoder_put_ids(encoder, encoder->tokenizer->last, encoder->tokenizer->last_count);
+    hr_encoder_flush(encoder);
     return encoder->stopped ? hr_fail(err, HR_INTERRUPTED, "interrupted while encoding") : HR_OK;
 }
 
 int64_t hr_tokenizer_parting(const hr_tokenizer *tokenizer, const uint8_t *text, int64_t least,
                              int64_t most)
 {
-    for (int64_t p = tokenizer->prefix_space ? least : most; p > least; p--)
+    const bool never = tokenizer->prefix_space || tokenizer->kind != HR_BYTE_LEVEL_BPE;
+    for (int64_t p = never ? least : most; p > least; p--)
         if (hr_cutter_parts(tokenizer->cutter, text + p) &&
             hr_added_allows_cut(&tokenizer->raw, text[p - 1], text[p]) &&
             hr_added_allows_cut(&tokenizer->normalized, text[p - 1], text[p]))

@@ -73,24 +73,33 @@ int64_t hr_tokenizer_parting(const hr_tokenizer *tokenizer, const uint8_t *text,
 
 /* ---- back */
 
+/* Tokens of bytes (<0x41>) that follow each other are decoded together: each becomes U+FFFD where
+ * they are not UTF-8. A run of more than this many is decoded in parts. */
+enum { HR_DECODER_RUN = 4096 };
+
 typedef struct {
     const hr_tokenizer *tokenizer;
     bool skips_special; /* leaves special tokens out */
     bool begun;
     uint8_t held[4]; /* the beginning of a character */
     int32_t held_bytes;
+    /* of tokens of characters */
+    bool not_first, written, past_space; /* a token was there; some text; the space in front */
+    int32_t stripped;
+    int32_t run_bytes;
+    uint8_t run[HR_DECODER_RUN];
 } hr_decoder;
 
 /* Adds the text of ids [count], UTF-8: what is none becomes U+FFFD as the reference has it.
  *
- *   out   [room]; 3 bytes for each of the ids' tokens and 16 are always enough
+ *   out   [room]; 3 bytes for each of the ids' tokens, 3 * HR_DECODER_RUN, and 64 are always enough
  *   used  out; ids taken: fewer than count where the next does not fit
  *
  * Returns bytes written. Ids without a token have no text. */
 int64_t hr_decoder_add(hr_decoder *decoder, const uint32_t *ids, int64_t count, uint8_t *out,
                        int64_t room, int64_t *used);
 
-/* The end: what was held back. out [16]. */
+/* The end: what was held back. out [3 * HR_DECODER_RUN + 16]. */
 int64_t hr_decoder_end(hr_decoder *decoder, uint8_t *out);
 
 #endif

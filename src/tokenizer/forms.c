@@ -190,3 +190,16 @@ bool hr_form_compose(const uint8_t *text, int64_t bytes, bool whole, uint8_t *ou
     }
     return true;
 }
+
+const hr_compatible *hr_compatible_of(uint32_t point)
+{
+    int32_t least = 0, most = hr_compatible_count;
+    while (least < most) {
+        const int32_t middle = (least + most) / 2;
+        if (hr_compatibles[middle].point < point) least = middle + 1;
+        else most = middle;
+    }
+    return least < hr_compatible_count && hr_compatibles[least].point == point
+               ? &hr_compatibles[least]
+               : NULL;
+}

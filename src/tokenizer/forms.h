@@ -33,6 +33,19 @@ static inline const hr_form *hr_form_of(uint32_t point)
     return &hr_forms[hr_form_record[hr_form_page[point >> 7] << 7 | (point & 127)]];
 }
 
+/* Full compatibility decompositions, where they differ from the canonical ones. */
+typedef struct {
+    uint32_t point;
+    uint16_t points, count;
+} hr_compatible;
+
+extern const int32_t hr_compatible_count;
+extern const hr_compatible hr_compatibles[]; /* in ascending order */
+extern const uint32_t hr_compatible_points[];
+
+/* That of a character, null: it has none. */
+const hr_compatible *hr_compatible_of(uint32_t point);
+
 /* A character and what joins it, at most so many. */
 enum { HR_FORM_RUN_MAX = 1 << 16 };
 

@@ -71,6 +71,20 @@ const char *hr_keys_add(hr_keys *keys, const char *text, int64_t bytes, int64_t 
     return NULL;
 }
 
+static int32_t hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int32_t hr_byte_piece(const uint8_t *text, int64_t bytes)
+{
+    if (bytes != 6 || memcmp(text, "<0x", 3) || text[5] != '>') return -1;
+    const int32_t high = text[3] == '+' ? 0 : hex_digit(text[3]), low = hex_digit(text[4]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
 /* 33 to 126, 161 to 172 and 174 to 255 are themselves; the others follow from U+0100 on. */
 static bool is_itself(uint32_t byte)
 {

@@ -6,7 +6,15 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "tokenizer/forms.h"
+#include "tokenizer/normalizing.h"
 #include "tokenizer/reading.h"
+#include "tokenizer/sentencepiece.h"
+
+/* To normalize added tokens. */
+enum {
+    NORMALIZING_BYTES = sizeof(hr_normalizing) + sizeof(hr_normalize_composing) + (1 << 16) +
+                        HR_NORMALIZER_STRIPS_MAX * HR_NORMALIZE_RUNS * sizeof(hr_normalize_run)
+};
 
 static bool ends_in(const char *path, const char *end)
 {
@@ -32,11 +40,18 @@ static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_er
     memcpy(folder, path, strlen(path) + 1);
     if (hr_file_is_directory(path)) {
         if (beside(folder, "tokenizer.json", source->path)) return HR_OK;
+        if (!beside(folder, "vocab.json", source->path) &&
+            beside(folder, "tokenizer.model", source->path)) {
+            source->form = HR_TOKENIZER_MODEL;
+            return HR_OK;
+        }
     } else if (ends_in(path, "vocab.json") || ends_in(path, "merges.txt")) {
         char *slash = strrchr(folder, '/');
         if (slash) *slash = 0;
         else snprintf(folder, sizeof folder, ".");
     } else {
+        if (source->form == HR_TOKENIZER_JSON && hr_sentencepiece_is(path))
+            source->form = HR_TOKENIZER_MODEL;
         return HR_OK;
     }
     if (beside(folder, "vocab.json", source->path) &&
@@ -44,9 +59,11 @@ static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_er
         source->form = HR_TOKENIZER_PAIR;
         return HR_OK;
     }
-    return hr_fail(err, HR_USAGE,
-                   "%.500s: no tokenizer: neither tokenizer.json nor vocab.json and merges.txt",
-                   folder);
+    return hr_fail(
+        err, HR_USAGE,
+        "%.500s: no tokenizer: neither tokenizer.json nor vocab.json and merges.txt, nor "
+        "tokenizer.model",
+        folder);
 }
 
 static hr_status choose_pattern(hr_tokenizer_source *source, const char *pattern, hr_error *err)
@@ -103,6 +120,15 @@ static hr_status count_ranks(hr_tokenizer_source *source, hr_error *err)
     return HR_OK;
 }
 
+/* Of texts of added tokens, where there is a normalizer: a character becomes 18 at most in the
+ * charsmaps of the field, and a prefix has 64. */
+static int64_t normalized_bytes(const hr_outline *outline)
+{
+    return hr_outline_top(outline, "normalizer")
+               ? 18 * outline->added_bytes + 4 * HR_NORMALIZER_TEXT_MAX * outline->added_count
+               : 0;
+}
+
 static hr_status count_json(hr_tokenizer_source *source, hr_error *err)
 {
     const bool pair = source->form == HR_TOKENIZER_PAIR;
@@ -120,7 +146,9 @@ static hr_status count_json(hr_tokenizer_source *source, hr_error *err)
                        HR_BPE_RANKS_MAX - 2, HR_BPE_IDS_MAX - 1);
     source->size = (hr_bpe_size){ .ids = outline->id_most + 1,
                                   .pairs = merges,
-                                  .text_bytes = outline->vocab_bytes + outline->added_bytes,
+                                  /* Normalized added tokens may be longer than they are. */
+                                  .text_bytes = outline->vocab_bytes + outline->added_bytes +
+                                                normalized_bytes(outline),
                                   /* Also where the file does not ask for it: nobody knows yet. */
                                   .whole_first = true };
     return HR_OK;
@@ -150,6 +178,8 @@ static hr_status look(hr_tokenizer_source *source, const char *path, const char 
     if (source->form == HR_TOKENIZER_RANKS) {
         status = choose_pattern(source, pattern, err);
         if (status == HR_OK) status = count_ranks(source, err);
+    } else if (source->form == HR_TOKENIZER_MODEL) {
+        status = hr_sentencepiece_count(source, err);
     } else {
         status = count_json(source, err);
     }
@@ -157,12 +187,20 @@ static hr_status look(hr_tokenizer_source *source, const char *path, const char 
     const hr_outline_member *pre = hr_outline_top(&source->outline, "pre_tokenizer");
     const int64_t patterns = pre ? pre->bytes : 0;
     const int64_t added = source->outline.added_count + 1;
+    const hr_outline_member *normalizer = hr_outline_top(&source->outline, "normalizer");
+    const bool model = source->form == HR_TOKENIZER_MODEL;
+    const int64_t map_bytes = model ? source->outline.bytes : normalizer ? normalizer->bytes : 0;
     source->table_bytes = (int64_t)sizeof(hr_tokenizer) + hr_bpe_bytes(source->size) +
                           source->size.ids + 64 * patterns + HR_CUT_STAGES_MAX * INT64_C(20000) +
-                          3 * added * (int64_t)sizeof(hr_added_token) +
-                          source->outline.added_bytes + 64 * added + 4096;
+                          5 * added * (int64_t)sizeof(hr_added_token) +
+                          source->outline.added_bytes + normalized_bytes(&source->outline) +
+                          2 * 64 * added + hr_charsmap_bytes(map_bytes) +
+                          (model || source->outline.listed ? 8 * source->size.ids + 64 : 0) +
+                          (model ? source->outline.bytes : 0) + 4096;
     const int64_t making = hr_keys_bytes(source->size.ids) + hr_bpe_scratch_bytes(source->size) +
-                           (int64_t)sizeof(hr_form_scratch);
+                           (int64_t)sizeof(hr_form_scratch) +
+                           (normalizer || model ? NORMALIZING_BYTES : 0) +
+                           (model ? 16 * source->size.ids + 5 * 64 : 0);
     source->scratch_bytes = source->outline.bytes + source->merges_bytes +
                             hr_max(making, checked_bytes(&source->outline)) + 4096;
     return HR_OK;

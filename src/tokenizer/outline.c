@@ -105,6 +105,10 @@ static hr_status colon(scan *s, hr_error *err)
 static hr_status opens(scan *s, char c, hr_error *err)
 {
     if (in_merges(s) && c == '[') s->outline->merge_count++;
+    if (in_vocab(s) && !s->bare && c == '[') {
+        s->outline->listed = true;
+        s->outline->vocab_count++;
+    }
     if (in_added(s, 2) && c == '{') s->outline->added_count++;
     if (s->depth == DEPTH_MAX)
         return hr_fail(err, HR_CORRUPT, "%s: no tokenizer: nested more than %d deep", s->path,
@@ -184,5 +188,6 @@ hr_status hr_outline_read(hr_outline *outline, const char *path, bool bare, hr_e
     const hr_outline_member *added = hr_outline_top(outline, "added_tokens");
     outline->vocab_bytes = bare ? outline->bytes : vocab ? vocab->bytes : 0;
     outline->added_bytes = added ? added->bytes : 0;
+    if (outline->listed) outline->id_most = hr_max(outline->id_most, outline->vocab_count - 1);
     return HR_OK;
 }

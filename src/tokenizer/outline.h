@@ -22,6 +22,7 @@ typedef struct {
     int64_t bytes; /* of the file */
     hr_outline_member top[HR_OUTLINE_MEMBERS_MAX], model[HR_OUTLINE_MEMBERS_MAX];
     int32_t top_count, model_count;
+    bool listed; /* the vocabulary is a list of pairs, as Unigram's; ids are places in it */
     int64_t vocab_count, vocab_bytes, id_most; /* id_most: of vocabulary and added tokens, -1 */
     int64_t merge_count, added_count, added_bytes;
 } hr_outline;

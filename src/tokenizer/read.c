@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "tokenizer/forms.h"
 #include "tokenizer/reading.h"
+#include "tokenizer/sentencepiece.h"
 #include "tokenizer/unicode.h"
 
 typedef struct {
@@ -17,7 +18,10 @@ typedef struct {
     hr_keys keys;
     hr_added_token *added;
     int32_t added_count;
+    hr_added_token
+        *normal; /* [added_count] texts of normalized ones, where there is a normalizer */
     bool ignores_merges;
+    hr_read_unknown_desc unknown;
 } reading;
 
 static hr_json over(const reading *r, const hr_outline_member *member)
@@ -159,6 +163,9 @@ static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
     hr_bpe *bpe = &r->tokenizer->bpe;
     hr_form_scratch *form = hr_region_take_raw(&scratch, 1, sizeof *form);
     if (!form) return no_room(err);
+    if (hr_normalizer_acts(&r->tokenizer->normalizer))
+        return hr_read_normalized(r->tokenizer, r->source, r->added, r->added_count, r->normal,
+                                  r->tables, scratch, err);
     for (int32_t i = 0; i < r->added_count && r->tokenizer->nfc; i++) {
         hr_added_token *token = &r->added[i];
         int64_t taken, written;
@@ -170,10 +177,31 @@ static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
                            HR_OF_FILE "added token \"%.*s\": longer in form C, which is not "
                                       "supported",
                            r->source->path, token->bytes, (const char *)token->text);
+        if (written != token->bytes || memcmp(token->text, bpe->text, (size_t)written))
+            r->tokenizer->marks[token->id] |= HR_TOKENIZER_RENAMED;
         memcpy(r->text + r->keys.at[token->id], bpe->text, (size_t)written);
         r->keys.bytes[token->id] = token->bytes = (int32_t)written;
     }
     return HR_OK;
+}
+
+/* The text of a token of characters as the tables have it, with a space for each U+2581; false,
+ * and the text as it is, where the model never makes it. */
+static bool as_characters(const reading *r, int64_t id, uint8_t *out, int64_t *count)
+{
+    const uint8_t mark = r->tokenizer->marks[id];
+    const uint8_t *text = (const uint8_t *)r->keys.text + r->keys.at[id];
+    int64_t bytes = r->keys.bytes[id];
+    for (int32_t i = 0; i < r->added_count && mark & HR_TOKENIZER_RENAMED; i++) {
+        if (r->added[i].id != id) continue;
+        text = r->normal[i].text;
+        bytes = r->normal[i].bytes;
+    }
+    const bool made = !(mark & (HR_TOKENIZER_OUTSIDE | HR_TOKENIZER_RENAMED)) &&
+                      !memchr(text, ' ', (size_t)bytes);
+    if (made) *count = hr_read_internal_text(text, bytes, out);
+    else memcpy(out, text, (size_t)(*count = bytes));
+    return made;
 }
 
 /* Texts of all ids in their order: those of the vocabulary, and of added tokens that are not
@@ -191,6 +219,8 @@ static void fill_texts(reading *r)
             bool plain = true;
             if (r->source->form == HR_TOKENIZER_RANKS)
                 memcpy(bpe->text + used, text, (size_t)(count = bytes));
+            else if (r->tokenizer->kind != HR_BYTE_LEVEL_BPE)
+                plain = as_characters(r, id, bpe->text + used, &count);
             else plain = as_bytes(text, bytes, bpe->text + used, &count);
             bpe->present[id] = plain ? HR_BPE_PLAIN : HR_BPE_OTHER;
             r->tokenizer->tokens++;
@@ -201,6 +231,13 @@ static void fill_texts(reading *r)
 }
 
 /* ---- merges */
+
+/* A token that stands for characters without one is not merged. */
+static bool is_fallback(const hr_tokenizer *tokenizer, int32_t id)
+{
+    return tokenizer->kind != HR_BYTE_LEVEL_BPE &&
+           (id == tokenizer->bpe.unknown || tokenizer->marks[id] & HR_TOKENIZER_FALLBACK);
+}
 
 hr_status hr_read_merge(hr_tokenizer *tokenizer, const hr_tokenizer_source *source,
                         const hr_keys *keys, const char *left, int64_t left_bytes,
@@ -217,6 +254,11 @@ hr_status hr_read_merge(hr_tokenizer *tokenizer, const hr_tokenizer_source *sour
                        left, (int)hr_min(right_bytes, 60), right,
                        a < 0 || b >= 0 ? (int)hr_min(left_bytes, 60) : 0, left,
                        a >= 0 ? (int)hr_min(right_bytes, 60) : 0, right);
+    if (is_fallback(tokenizer, a) || is_fallback(tokenizer, b) || is_fallback(tokenizer, both))
+        return hr_fail(err, HR_CORRUPT,
+                       HR_OF_FILE "merge %lld is of the unknown token or a byte's token, which is "
+                                  "not supported",
+                       source->path, (long long)tokenizer->merges + 1);
     if (!hr_bpe_add_merge(&tokenizer->bpe, (uint32_t)a, (uint32_t)b, (int32_t)tokenizer->merges,
                           (uint32_t)both))
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "more merges than were counted", source->path);
@@ -286,13 +328,31 @@ static hr_status read_model(reading *r, hr_error *err)
                          (kind == HR_JSON_STRING && !json.value_bytes);
         double number = 1;
         if (!strcmp(member->key, "type")) {
-            if (kind != HR_JSON_STRING || strcmp(value, "BPE"))
+            const bool unigram = !strcmp(value, "Unigram");
+            if (kind != HR_JSON_STRING || (strcmp(value, "BPE") && !unigram))
                 return hr_fail(err, HR_CORRUPT,
-                               HR_OF_FILE "a model of type %s; only BPE is supported",
+                               HR_OF_FILE "a model of type %s; only BPE and Unigram are supported",
                                r->source->path, value);
+            if (unigram != outline->listed)
+                return hr_fail(err, HR_CORRUPT,
+                               HR_OF_FILE
+                               "a model of type %s whose vocabulary is %s list of scores",
+                               r->source->path, value, outline->listed ? "a" : "no");
             typed = true;
         } else if (!strcmp(member->key, "ignore_merges")) {
             r->ignores_merges = kind == HR_JSON_TRUE;
+        } else if (!strcmp(member->key, "byte_fallback")) {
+            r->unknown.falls_back = kind == HR_JSON_TRUE;
+        } else if (!strcmp(member->key, "unk_token")) {
+            if (kind == HR_JSON_STRING) memcpy(r->unknown.name, value, sizeof value);
+        } else if (!strcmp(member->key, "unk_id")) {
+            if (kind == HR_JSON_NUMBER && !hr_json_integer(&json, &r->unknown.id))
+                return wrong(r, &json, "model.unk_id", err);
+        } else if (!strcmp(member->key, "fuse_unk")) {
+            r->tokenizer->fuses = kind == HR_JSON_TRUE;
+        } else if (!strcmp(member->key, "alpha") || !strcmp(member->key, "nbest_size")) {
+            if (kind == HR_JSON_NUMBER && hr_json_real(&json, &number) && number == 0) continue;
+            if (!off) return refuse(r, member->key, "set", err);
         } else if (!strcmp(member->key, "dropout")) {
             if (kind == HR_JSON_NUMBER && hr_json_real(&json, &number) && number == 0) continue;
             if (!off) return refuse(r, member->key, "set", err);
@@ -303,6 +363,14 @@ static hr_status read_model(reading *r, hr_error *err)
     }
     const hr_outline_member *vocab = hr_outline_model(outline, "vocab");
     const hr_outline_member *merges = hr_outline_model(outline, "merges");
+    if (vocab && outline->listed) {
+        if (r->tokenizer->kind != HR_UNIGRAM)
+            return hr_fail(err, HR_CORRUPT,
+                           HR_OF_FILE "a Unigram model with ByteLevel is not supported",
+                           r->source->path);
+        r->tokenizer->fuses = true;
+        return hr_read_listed(r->tokenizer, r->source, &r->keys, r->tables, over(r, vocab), err);
+    }
     if (!vocab || !merges)
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "its model has no %s%s", r->source->path,
                        vocab ? "merges" : "vocab", typed ? "" : ", and no type");
@@ -313,7 +381,8 @@ static hr_status read_model(reading *r, hr_error *err)
 static hr_status check_unknown(reading *r, const char *key, hr_error *err)
 {
     const hr_outline_member *member = hr_outline_model(&r->source->outline, key);
-    if (!member || !r->tokenizer->bpe.bytes_missing) return HR_OK;
+    if (!member || !r->tokenizer->bpe.bytes_missing || r->tokenizer->kind != HR_BYTE_LEVEL_BPE)
+        return HR_OK;
     hr_json json = over(r, member);
     const hr_json_kind kind = hr_json_next(&json);
     if (kind == HR_JSON_NULL || kind == HR_JSON_FALSE) return HR_OK;
@@ -360,11 +429,13 @@ static hr_status read_added_one(reading *r, hr_json *json, hr_error *err)
     const char *why = NULL;
     if (there >= 0 && there != id) why = "the vocabulary has it under another id";
     else if (there < 0) why = hr_keys_add(&r->keys, (const char *)token.text, token.bytes, id);
+    if (!why && there < 0) r->tokenizer->marks[id] |= HR_TOKENIZER_OUTSIDE;
     if (why)
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "added token \"%.*s\" with id %lld: %s",
                        r->source->path, (int)hr_min(token.bytes, 80), (const char *)token.text,
                        (long long)id, why);
     r->added[r->added_count++] = token;
+    if (!token.normalized) r->tokenizer->marks[id] |= HR_TOKENIZER_ADDED;
     return HR_OK;
 }
 
@@ -391,8 +462,9 @@ static hr_status place_added(reading *r, hr_error *err)
     hr_tokenizer *tokenizer = r->tokenizer;
     hr_added_token *raw = hr_region_take_raw(r->tables, r->added_count + 1, sizeof *raw);
     hr_added_token *normal = hr_region_take_raw(r->tables, r->added_count + 1, sizeof *normal);
-    int32_t raw_count = 0, normal_count = 0;
-    if (!raw || !normal) return no_room(err);
+    hr_added_token *symbols = hr_region_take_raw(r->tables, r->added_count + 1, sizeof *symbols);
+    int32_t raw_count = 0, normal_count = 0, symbol_count = 0;
+    if (!raw || !normal || !symbols) return no_room(err);
     for (int32_t i = 0; i < r->added_count; i++) {
         hr_added_token *token = &r->added[i];
         uint8_t *copy = hr_region_take_raw(r->tables, token->bytes, 1);
@@ -400,13 +472,23 @@ static hr_status place_added(reading *r, hr_error *err)
         token->text = memcpy(copy, token->text, (size_t)token->bytes);
         tokenizer->marks[token->id] |= HR_TOKENIZER_ADDED |
                                        (token->special ? HR_TOKENIZER_SPECIAL : 0);
-        if (token->normalized) normal[normal_count++] = *token;
-        else raw[raw_count++] = *token;
+        hr_added_token found = *token;
+        if (token->normalized && r->normal[i].text) {
+            found.text = r->normal[i].text;
+            found.bytes = r->normal[i].bytes;
+        }
+        if (r->source->form == HR_TOKENIZER_MODEL) symbols[symbol_count++] = *token;
+        if (r->source->form == HR_TOKENIZER_MODEL && tokenizer->kind == HR_UNIGRAM)
+            continue; /* only the normalizer looks for them */
+        if (token->normalized && found.bytes) normal[normal_count++] = found;
+        else if (!token->normalized) raw[raw_count++] = found;
     }
     tokenizer->added = r->added;
     tokenizer->added_count = r->added_count;
     hr_added_over(&tokenizer->raw, raw, raw_count);
     hr_added_over(&tokenizer->normalized, normal, normal_count);
+    tokenizer->normalized.spaces_stay = tokenizer->normalizer.spaces_back;
+    hr_added_over(&tokenizer->symbols, symbols, symbol_count);
     return HR_OK;
 }
 
@@ -414,6 +496,10 @@ int32_t hr_tokenizer_id_of(const hr_tokenizer *tokenizer, const char *text)
 {
     const int64_t bytes = (int64_t)strlen(text);
     const hr_bpe *bpe = &tokenizer->bpe;
+    for (int32_t i = 0; i < tokenizer->added_count; i++)
+        if (tokenizer->added[i].bytes == bytes &&
+            !memcmp(tokenizer->added[i].text, text, (size_t)bytes))
+            return (int32_t)tokenizer->added[i].id;
     for (int32_t id = 0; id < bpe->size.ids; id++)
         if (bpe->present[id] != HR_BPE_ABSENT && hr_bpe_token_bytes(bpe, (uint32_t)id) == bytes &&
             !memcmp(bpe->text + bpe->text_at[id], text, (size_t)bytes))
@@ -431,8 +517,14 @@ static hr_status read_tokens(reading *r, hr_region *scratch, hr_error *err)
     if (!hr_keys_place(&r->keys, scratch, source->size.ids, r->text)) return no_room(err);
     r->added = hr_region_take_raw(r->tables, source->outline.added_count + 1, sizeof *r->added);
     tokenizer->marks = hr_region_take(r->tables, source->size.ids + 1, 1);
-    if (!r->added || !tokenizer->marks) return no_room(err);
-    if (source->form == HR_TOKENIZER_RANKS) {
+    r->normal = hr_region_take(r->tables, source->outline.added_count + 1, sizeof *r->normal);
+    if (!r->added || !tokenizer->marks || !r->normal) return no_room(err);
+    if (source->form == HR_TOKENIZER_MODEL) {
+        tokenizer->spaced = tokenizer->fuses = true;
+        status = hr_sentencepiece_read(tokenizer, source, r->text, &r->keys, r->added,
+                                       &r->added_count, r->tables, scratch, err);
+        if (status == HR_OK) hr_normalizer_finish(&tokenizer->normalizer);
+    } else if (source->form == HR_TOKENIZER_RANKS) {
         r->ignores_merges = true;
         status = hr_read_ranks(source, scratch, &r->keys, r->text, err);
     } else if (source->form == HR_TOKENIZER_PAIR) {
@@ -448,11 +540,15 @@ static hr_status read_tokens(reading *r, hr_region *scratch, hr_error *err)
     } else {
         status = read_model(r, err);
         if (status == HR_OK) status = read_added(r, err);
+        if (status == HR_OK && tokenizer->kind != HR_BYTE_LEVEL_BPE)
+            status = hr_read_unknown(tokenizer, source, &r->keys, &r->unknown, err);
     }
     if (status == HR_OK) status = normalize_added(r, *scratch, err);
     if (status != HR_OK) return status;
     fill_texts(r);
-    if (source->form == HR_TOKENIZER_RANKS) return HR_OK;
+    if (source->form == HR_TOKENIZER_RANKS || source->form == HR_TOKENIZER_MODEL ||
+        tokenizer->kind == HR_UNIGRAM)
+        return HR_OK;
     if (source->form == HR_TOKENIZER_PAIR)
         return hr_read_merge_lines(tokenizer, source, &r->keys, r->text, err);
     return read_merges(r, over(r, hr_outline_model(&source->outline, "merges")), err);
@@ -463,12 +559,18 @@ static hr_status make(reading *r, hr_region scratch, const hr_cut_desc *desc, ui
 {
     hr_tokenizer *tokenizer = r->tokenizer;
     hr_status status = hr_cutter_place(&tokenizer->cutter, r->tables, desc, cpu, err);
-    if (status == HR_OK)
-        status = hr_bpe_finish(&tokenizer->bpe, r->source->form == HR_TOKENIZER_RANKS, scratch,
-                               err);
+    const hr_bpe_kind kind = r->source->form == HR_TOKENIZER_RANKS   ? HR_BPE_RANKS
+                             : tokenizer->kind == HR_BYTE_LEVEL_BPE  ? HR_BPE_BYTES
+                             : tokenizer->kind == HR_UNIGRAM         ? HR_BPE_TREE
+                             : r->source->form == HR_TOKENIZER_MODEL ? HR_BPE_SCORES
+                                                                     : HR_BPE_CHARACTERS;
+    if (status == HR_OK && kind >= HR_BPE_CHARACTERS && r->ignores_merges && !tokenizer->splits)
+        status = refuse(r, "ignore_merges", "true without a Metaspace that splits", err);
+    if (status == HR_OK) status = hr_bpe_finish(&tokenizer->bpe, kind, scratch, err);
     if (status == HR_OK) status = check_unknown(r, "unk_token", err);
     if (status == HR_OK) status = check_unknown(r, "byte_fallback", err);
-    if (!r->ignores_merges) tokenizer->bpe.slots = NULL;
+    tokenizer->bpe.whole_first = r->ignores_merges;
+    if (kind >= HR_BPE_CHARACTERS) hr_read_joins(tokenizer);
     if (status == HR_OK) status = place_added(r, err);
     tokenizer->pattern_count = desc->stage_count;
     tokenizer->ids = r->source->size.ids;
@@ -479,7 +581,7 @@ static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region sc
                        const hr_tokenizer_source *source, uint32_t cpu, hr_error *err)
 {
     static const char *const forms[] = { "tokenizer.json", "vocab.json and merges.txt",
-                                         "a file of ranks" };
+                                         "a file of ranks", "tokenizer.model" };
     hr_tokenizer *made = hr_region_take(tables, 1, sizeof *made);
     const int64_t text_bytes = source->outline.bytes + source->merges_bytes + 2;
     char *text = hr_region_take_raw(&scratch, text_bytes, 1);
@@ -492,11 +594,12 @@ static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region sc
     if (status == HR_OK && source->form == HR_TOKENIZER_PAIR)
         status = read_file(&r, source->merges, source->merges_bytes, text + source->outline.bytes,
                            err);
-    if (status == HR_OK) status = hr_read_normalizer(made, source, text, err);
-    if (status == HR_OK) status = read_tokens(&r, &scratch, err);
     hr_cut_desc desc = { .stage_count = 0 };
     made->form = forms[source->form];
+    r.unknown.id = HR_BPE_NONE;
+    if (status == HR_OK) status = hr_read_normalizer(made, source, text, tables, err);
     if (status == HR_OK) status = hr_read_parts(made, source, text, &desc, err);
+    if (status == HR_OK) status = read_tokens(&r, &scratch, err);
     if (status == HR_OK) status = make(&r, scratch, &desc, cpu, err);
     if (status == HR_OK) *tokenizer = made;
     return status;

@@ -51,8 +51,7 @@ static int32_t sextet(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Base64 with its padding, decoded where it lies; the number of bytes, -1: it is none. */
-static int64_t decode(char *text, int64_t bytes)
+int64_t hr_read_base64(char *text, int64_t bytes)
 {
     int64_t count = 0;
     uint32_t bits = 0, have = 0;
@@ -85,7 +84,7 @@ hr_status hr_read_ranks(const hr_tokenizer_source *source, hr_region *region, hr
             for (const char *p = space + 1; p < line + bytes && *p >= '0' && *p <= '9'; p++)
                 rank = hr_min(rank * 10 + *p - '0', HR_BPE_IDS_MAX), digits++;
         char *encoded = text + (line - text);
-        const int64_t count = space ? decode(encoded, space - line) : -1;
+        const int64_t count = space ? hr_read_base64(encoded, space - line) : -1;
         if (count <= 0 || !digits || space + 1 + digits != line + bytes)
             return hr_fail(err, HR_CORRUPT, HR_OF_FILE "line %lld is not base64 and a rank",
                            source->path, (long long)number);

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "tokenizer/reading.h"
+#include "tokenizer/unicode.h"
 
 enum { NESTED_MAX = 8, TYPE_BYTES = 48, ITEMS_MAX = HR_TOKENIZER_AROUND_MAX, IDS_MAX = 4 };
 
@@ -26,14 +27,23 @@ typedef struct {
     int64_t name_bytes[ITEMS_MAX], ids[ITEMS_MAX][IDS_MAX];
     int32_t id_counts[ITEMS_MAX], name_count;
     int64_t sep, cls; /* of Roberta's and Bert's; -1 */
+    const char *content, *prepend, *replacement, *map;
+    int64_t content_bytes, prepend_bytes, replacement_bytes, map_bytes;
+    char scheme[16];        /* of Metaspace; "" where the file has none */
+    bool unprefixed, whole; /* add_prefix_space, split: they are false */
+    bool strip_left, strip_right;
+    int64_t start, stop;
 } component;
 
 typedef struct {
     hr_tokenizer *tokenizer;
     const hr_tokenizer_source *source;
     hr_cut_desc *desc;
+    hr_region *tables;
     const char *part; /* "normalizer", ... */
     bool bytes_seen;
+    bool fused; /* of the decoder: all tokens are one text from here on */
+    int32_t decoders;
     char *text; /* the part's own */
 } parts;
 
@@ -149,6 +159,12 @@ static bool read_special(hr_json *json, component *c)
     return kind == HR_JSON_CLOSE;
 }
 
+static void keep_text(const hr_json *json, const char **text, int64_t *bytes)
+{
+    *text = json->value;
+    *bytes = json->value_bytes;
+}
+
 static bool read_member(hr_json *json, component *c, bool *children)
 {
     char key[32];
@@ -160,7 +176,23 @@ static bool read_member(hr_json *json, component *c, bool *children)
     else if (!strcmp(key, "behavior") && kind == HR_JSON_STRING) read_behaviour(json, c);
     else if (!strcmp(key, "invert")) c->inverts = on;
     else if (!strcmp(key, "individual_digits")) c->individual = on;
-    else if (!strcmp(key, "add_prefix_space")) c->adds_space = on;
+    else if (!strcmp(key, "add_prefix_space")) c->adds_space = on, c->unprefixed = !on;
+    else if (!strcmp(key, "content") && kind == HR_JSON_STRING)
+        keep_text(json, &c->content, &c->content_bytes);
+    else if (!strcmp(key, "prepend") && kind == HR_JSON_STRING)
+        keep_text(json, &c->prepend, &c->prepend_bytes);
+    else if (!strcmp(key, "replacement") && kind == HR_JSON_STRING)
+        keep_text(json, &c->replacement, &c->replacement_bytes);
+    else if (!strcmp(key, "precompiled_charsmap") && kind == HR_JSON_STRING)
+        keep_text(json, &c->map, &c->map_bytes);
+    else if (!strcmp(key, "prepend_scheme") && kind == HR_JSON_STRING)
+        copy_text(json, c->scheme, sizeof c->scheme);
+    else if (!strcmp(key, "split")) c->whole = kind == HR_JSON_FALSE;
+    else if (!strcmp(key, "strip_left")) c->strip_left = on;
+    else if (!strcmp(key, "strip_right")) c->strip_right = on;
+    else if (!strcmp(key, "start") && kind == HR_JSON_NUMBER)
+        return hr_json_integer(json, &c->start);
+    else if (!strcmp(key, "stop") && kind == HR_JSON_NUMBER) return hr_json_integer(json, &c->stop);
     else if (!strcmp(key, "use_regex")) c->uses_regex = on;
     else if (!strcmp(key, "single") && kind == HR_JSON_ARRAY) return read_single(json, c);
     else if (!strcmp(key, "special_tokens") && kind == HR_JSON_OBJECT) return read_special(json, c);
@@ -212,11 +244,84 @@ static hr_status read_part(parts *p, const char *name, closes *close, hr_error *
 
 /* ---- the four */
 
+/* A text as characters; -1: it is too long, or there is none. */
+static int32_t points_of(const char *text, int64_t bytes, uint32_t *points)
+{
+    int32_t count = 0;
+    if (!text) return -1;
+    for (int64_t at = 0; at < bytes;) {
+        if (count == HR_NORMALIZER_TEXT_MAX) return -1;
+        at += hr_utf8_take((const uint8_t *)text + at, bytes - at, &points[count++]);
+    }
+    return count;
+}
+
+static bool is_text(const char *text, int64_t bytes, const char *other)
+{
+    return text && bytes == (int64_t)strlen(other) && !memcmp(text, other, (size_t)bytes);
+}
+
+static hr_status close_replace(parts *p, const component *c, hr_normalize_op *op, hr_error *err)
+{
+    op->kind = HR_NORMALIZE_REPLACE;
+    op->content_count = points_of(c->content, c->content_bytes, op->content);
+    if (!c->is_string) {
+        op->kind = HR_NORMALIZE_SPACES;
+        if (op->content_count >= 0 && is_text(c->pattern, c->pattern_bytes, " {2,}")) return HR_OK;
+        return refuse(p, " with a regular expression other than \" {2,}\"", c->type, err);
+    }
+    op->pattern_count = points_of(c->pattern, c->pattern_bytes, op->pattern);
+    if (op->pattern_count > 0 && op->content_count >= 0) return HR_OK;
+    return refuse(p, " with no text, or one of more than 64 characters,", c->type, err);
+}
+
+static hr_status close_precompiled(parts *p, const component *c, hr_normalize_op *op, hr_error *err)
+{
+    hr_charsmap *map = &p->tokenizer->charsmap;
+    char *text = p->text + (c->map ? c->map - p->text : 0);
+    op->kind = HR_NORMALIZE_CHARSMAP;
+    op->map = map;
+    if (!c->map || map->count) return refuse(p, " without a map, or twice,", c->type, err);
+    const int64_t bytes = hr_read_base64(text, c->map_bytes);
+    const char *why = bytes < 0 ? "it is not base64"
+                                : hr_charsmap_place(map, p->tables, (uint8_t *)text, bytes);
+    if (!why) return HR_OK;
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "precompiled_charsmap of its normalizer: %s",
+                   p->source->path, why);
+}
+
 static hr_status close_normalizer(parts *p, const component *c, hr_error *err)
 {
-    if (strcmp(c->type, "NFC")) return refuse(p, " (only NFC is)", c->type, err);
-    p->tokenizer->nfc = true;
-    return HR_OK;
+    hr_normalizer *normalizer = &p->tokenizer->normalizer;
+    hr_normalize_op *op = &normalizer->ops[normalizer->count];
+    if (normalizer->count + 2 > HR_NORMALIZER_OPS_MAX)
+        return refuse(p, " behind ten others", c->type, err);
+    normalizer->count++;
+    *op = (hr_normalize_op){ .kind = HR_NORMALIZE_NFC };
+    if (!strcmp(c->type, "NFC")) return HR_OK;
+    if (!strcmp(c->type, "NFKC")) {
+        op->kind = HR_NORMALIZE_COMPATIBLE;
+        normalizer->ops[normalizer->count++] = (hr_normalize_op){ .kind = HR_NORMALIZE_NFC };
+        return HR_OK;
+    }
+    if (!strcmp(c->type, "Prepend")) {
+        op->kind = HR_NORMALIZE_PREPEND;
+        op->content_count = points_of(c->prepend, c->prepend_bytes, op->content);
+        return op->content_count >= 0
+                   ? HR_OK
+                   : refuse(p, " with no text, or one of more than 64 characters,", c->type, err);
+    }
+    if (!strcmp(c->type, "Strip")) {
+        op->kind = HR_NORMALIZE_STRIP;
+        if (++normalizer->strips > HR_NORMALIZER_STRIPS_MAX)
+            return refuse(p, " behind two others", c->type, err);
+        op->left = c->strip_left;
+        op->right = c->strip_right;
+        return HR_OK;
+    }
+    if (!strcmp(c->type, "Replace")) return close_replace(p, c, op, err);
+    if (!strcmp(c->type, "Precompiled")) return close_precompiled(p, c, op, err);
+    return refuse(p, "", c->type, err);
 }
 
 static hr_status add_stage(parts *p, hr_cut_stage stage, hr_error *err)
@@ -228,9 +333,34 @@ static hr_status add_stage(parts *p, hr_cut_stage stage, hr_error *err)
     return HR_OK;
 }
 
+/* {"replacement": "\u2581", "prepend_scheme": ..., "split": ...}; older files have add_prefix_space
+ * in place of the scheme. */
+static hr_status close_metaspace(parts *p, const component *c, hr_error *err)
+{
+    static const char *const schemes[] = { "never", "first", "always" };
+    hr_tokenizer *t = p->tokenizer;
+    int32_t scheme = c->scheme[0] ? -1 : c->unprefixed ? HR_METASPACE_NEVER : HR_METASPACE_ALWAYS;
+    for (int32_t i = 0; i < 3 && c->scheme[0]; i++)
+        if (!strcmp(c->scheme, schemes[i])) scheme = i;
+    if (scheme < 0) return refuse(p, " with an unknown prepend_scheme", c->type, err);
+    if (c->unprefixed && scheme != HR_METASPACE_NEVER)
+        return refuse(p, " whose add_prefix_space and prepend_scheme differ", c->type, err);
+    if (!is_text(c->replacement, c->replacement_bytes, "\xe2\x96\x81"))
+        return refuse(p, " with a replacement other than U+2581", c->type, err);
+    t->metaspace = true;
+    t->splits = !c->whole;
+    t->scheme = (hr_metaspace_scheme)scheme;
+    return HR_OK;
+}
+
 static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err)
 {
     if (p->bytes_seen) return refuse(p, " behind ByteLevel", c->type, err);
+    if (p->tokenizer->metaspace) return refuse(p, " behind Metaspace", c->type, err);
+    if (!strcmp(c->type, "Metaspace")) return close_metaspace(p, c, err);
+    if (!strcmp(c->type, "WhitespaceSplit"))
+        return add_stage(p, (hr_cut_stage){ .kind = HR_CUT_SPACES, .behaviour = HR_CUT_REMOVED },
+                         err);
     if (!strcmp(c->type, "ByteLevel")) {
         if (c->adds_space && p->desc->stage_count)
             return refuse(p, " with add_prefix_space behind another", c->type, err);
@@ -322,11 +452,46 @@ static hr_status close_post_processor(parts *p, const component *c, hr_error *er
     return HR_OK;
 }
 
+/* The decoders in the orders that files have them in: Replace, ByteFallback, Fuse, Strip; or
+ * ByteFallback, Metaspace. */
 static hr_status close_decoder(parts *p, const component *c, hr_error *err)
 {
-    if (!strcmp(c->type, "ByteLevel")) p->tokenizer->joins = false;
-    else if (strcmp(c->type, "Fuse") || p->tokenizer->joins)
-        return refuse(p, " (ByteLevel is, and Fuse behind it)", c->type, err);
+    hr_decoding *d = &p->tokenizer->decoding;
+    const bool first = p->decoders++ == 0;
+    const bool bytes = d->kind == HR_DECODING_BYTES && !first;
+    if (!strcmp(c->type, "ByteLevel") && first) {
+        d->kind = HR_DECODING_BYTES;
+        return HR_OK;
+    }
+    if (bytes && !strcmp(c->type, "Fuse")) return HR_OK;
+    if (bytes) return refuse(p, " behind ByteLevel", c->type, err);
+    d->kind = HR_DECODING_PIECES;
+    if (!strcmp(c->type, "Replace")) {
+        if (!first || !c->is_string || !is_text(c->pattern, c->pattern_bytes, "\xe2\x96\x81") ||
+            !is_text(c->content, c->content_bytes, " "))
+            return refuse(p, " that is not the first, or not of U+2581 by a space,", c->type, err);
+        d->spaces = true;
+    } else if (!strcmp(c->type, "ByteFallback")) {
+        if (d->falls_back || d->drops || p->fused || d->strips)
+            return refuse(p, " in this place", c->type, err);
+        d->falls_back = true;
+    } else if (!strcmp(c->type, "Fuse")) {
+        p->fused = true;
+    } else if (!strcmp(c->type, "Strip")) {
+        if (!p->fused || c->stop || c->start < 0 || c->start > 64 ||
+            !is_text(c->content, c->content_bytes, " "))
+            return refuse(p, " of anything but spaces at the beginning of all of the text", c->type,
+                          err);
+        d->strips = (int32_t)c->start;
+    } else if (!strcmp(c->type, "Metaspace")) {
+        if (p->fused || d->spaces || !is_text(c->replacement, c->replacement_bytes, "\xe2\x96\x81"))
+            return refuse(p, " in this place, or with a replacement other than U+2581,", c->type,
+                          err);
+        d->spaces = true;
+        d->drops = c->scheme[0] ? strcmp(c->scheme, "never") != 0 : !c->unprefixed;
+    } else {
+        return refuse(p, "", c->type, err);
+    }
     return HR_OK;
 }
 
@@ -343,17 +508,76 @@ static hr_status check_absent(parts *p, const char *key, hr_error *err)
 }
 
 hr_status hr_read_normalizer(hr_tokenizer *tokenizer, const hr_tokenizer_source *source, char *text,
-                             hr_error *err)
+                             hr_region *tables, hr_error *err)
 {
-    parts p = { .tokenizer = tokenizer, .source = source, .text = text };
+    parts p = { .tokenizer = tokenizer, .source = source, .text = text, .tables = tables };
     if (source->form != HR_TOKENIZER_JSON) return HR_OK;
     return read_part(&p, "normalizer", close_normalizer, err);
+}
+
+/* Byte-level BPE has ByteLevel; all others are read only where U+2581 takes the place of spaces. */
+static hr_status decide_kind(parts *p, hr_error *err)
+{
+    static const char *const names[] = { "Prepend",     "Replace", "Replace", "Strip",
+                                         "Precompiled", "NFKC",    "NFC" };
+    hr_tokenizer *t = p->tokenizer;
+    hr_normalizer *n = &t->normalizer;
+    if (p->bytes_seen) {
+        for (int32_t i = 0; i < n->count; i++)
+            if (n->ops[i].kind != HR_NORMALIZE_NFC)
+                return hr_fail(err, HR_CORRUPT,
+                               HR_OF_FILE "normalizer of type %s is not supported with ByteLevel "
+                                          "(only NFC is)",
+                               p->source->path, names[n->ops[i].kind]);
+        t->nfc = n->count > 0;
+        n->count = 0;
+        return HR_OK;
+    }
+    hr_normalizer_finish(n);
+    for (int32_t i = 0; i + 1 < n->count; i++)
+        if (hr_normalizer_replaces_spaces(&n->ops[i]))
+            return hr_fail(err, HR_CORRUPT,
+                           HR_OF_FILE "a normalizer behind Replace of spaces by U+2581 is not "
+                                      "supported",
+                           p->source->path);
+    if (!n->spaces_back && !t->metaspace)
+        return hr_fail(err, HR_CORRUPT,
+                       HR_OF_FILE
+                       "no ByteLevel in its pre_tokenizer, and neither Metaspace nor a "
+                       "normalizer that replaces spaces by U+2581: this is not supported",
+                       p->source->path);
+    /* The first split is where the reference's offset is 0, which these operations move. */
+    bool shifts = n->count && p->desc->stage_count;
+    for (int32_t i = 0; i < n->count; i++)
+        shifts |= (n->ops[i].kind == HR_NORMALIZE_STRIP && n->ops[i].left) ||
+                  (n->ops[i].kind == HR_NORMALIZE_REPLACE && !n->ops[i].content_count);
+    if (t->metaspace && t->scheme == HR_METASPACE_FIRST && shifts)
+        return hr_fail(err, HR_CORRUPT,
+                       HR_OF_FILE
+                       "Metaspace with prepend_scheme first is not supported behind a "
+                       "normalizer that removes text, or behind a normalizer and another "
+                       "pre_tokenizer",
+                       p->source->path);
+    t->kind = p->source->outline.listed ? HR_UNIGRAM : HR_CHARACTER_BPE;
+    t->spaced = true;
+    /* No spaces are left where they are split at, as in Gemma's files. */
+    if (n->spaces_back && p->desc->stage_count == 1 && p->desc->stages[0].kind == HR_CUT_STRING &&
+        !p->desc->stages[0].invert && p->desc->stages[0].pattern_bytes == 1 &&
+        p->desc->stages[0].pattern[0] == ' ')
+        p->desc->stage_count = 0;
+    if (n->spaces_back && p->desc->stage_count)
+        return hr_fail(err, HR_CORRUPT,
+                       HR_OF_FILE "a pre_tokenizer behind a normalizer that replaces spaces by "
+                                  "U+2581 is not supported",
+                       p->source->path);
+    return HR_OK;
 }
 
 hr_status hr_read_parts(hr_tokenizer *tokenizer, const hr_tokenizer_source *source, char *text,
                         hr_cut_desc *desc, hr_error *err)
 {
     parts p = { .tokenizer = tokenizer, .source = source, .desc = desc, .text = text };
+    if (source->form == HR_TOKENIZER_MODEL) return HR_OK;
     if (source->form != HR_TOKENIZER_JSON) {
         const char *pattern = source->pattern ? source->pattern : hr_pattern_gpt2;
         desc->stages[0] = (hr_cut_stage){ .kind = HR_CUT_SPLIT,
@@ -365,13 +589,9 @@ hr_status hr_read_parts(hr_tokenizer *tokenizer, const hr_tokenizer_source *sour
     hr_status status = check_absent(&p, "truncation", err);
     if (status == HR_OK) status = check_absent(&p, "padding", err);
     if (status == HR_OK) status = read_part(&p, "pre_tokenizer", close_pre_tokenizer, err);
-    if (status == HR_OK && !p.bytes_seen)
-        status = hr_fail(err, HR_CORRUPT,
-                         HR_OF_FILE "no ByteLevel in its pre_tokenizer: only byte-level BPE is "
-                                    "supported",
-                         source->path);
+    if (status == HR_OK) status = decide_kind(&p, err);
     if (status == HR_OK) status = read_part(&p, "post_processor", close_post_processor, err);
-    tokenizer->joins = true;
+    tokenizer->decoding.kind = HR_DECODING_JOINED;
     if (status == HR_OK) status = read_part(&p, "decoder", close_decoder, err);
     return status;
 }

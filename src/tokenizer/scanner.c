@@ -213,17 +213,30 @@ static hr_found found(int64_t begin, int64_t end, hr_piece *match)
     return HR_FOUND;
 }
 
-hr_found hr_searcher_numeric(const uint8_t *text, int64_t from, int64_t bytes, bool whole,
-                             hr_scanner_run *run, hr_piece *match)
+static hr_found search_class(const uint8_t *text, int64_t from, int64_t bytes, bool whole,
+                             uint8_t class, hr_piece *match)
 {
     const stretch s = { text, bytes };
     int64_t next = from, p;
-    (void)run;
-    p = run_without(s, from, HR_NUMERIC);
+    p = run_without(s, from, class);
     if (!whole && p > bytes - MARGIN) return HR_FOUND_MORE;
     if (p >= bytes) return HR_FOUND_NONE;
     class_at(s, p, &next);
     return found(p, next, match);
+}
+
+hr_found hr_searcher_numeric(const uint8_t *text, int64_t from, int64_t bytes, bool whole,
+                             hr_scanner_run *run, hr_piece *match)
+{
+    (void)run;
+    return search_class(text, from, bytes, whole, HR_NUMERIC, match);
+}
+
+hr_found hr_searcher_spaces(const uint8_t *text, int64_t from, int64_t bytes, bool whole,
+                            hr_scanner_run *run, hr_piece *match)
+{
+    (void)run;
+    return search_class(text, from, bytes, whole, HR_SPACE, match);
 }
 
 /* What is known of the run, at `p`: an empty match comes again one character behind it. */

@@ -36,7 +36,7 @@ typedef enum { HR_FOUND, HR_FOUND_NONE, HR_FOUND_MORE, HR_FOUND_WRONG } hr_found
 typedef hr_found hr_searcher(const uint8_t *text, int64_t from, int64_t bytes, bool whole,
                              hr_scanner_run *run, hr_piece *match);
 
-hr_searcher hr_searcher_numeric, hr_searcher_super_paper_one, hr_searcher_super_paper_two,
-    hr_searcher_super_two;
+hr_searcher hr_searcher_numeric, hr_searcher_spaces, hr_searcher_super_paper_one,
+    hr_searcher_super_paper_two, hr_searcher_super_two;
 
 #endif

@@ -9,7 +9,9 @@
 #include "tokenizer/added.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/cut.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/outline.h"
+#include "tokenizer/unigram.h"
 
 enum { HR_TOKENIZER_PATH_BYTES = 4096, HR_TOKENIZER_AROUND_MAX = 16 };
 
@@ -17,6 +19,7 @@ typedef enum {
     HR_TOKENIZER_JSON,  /* tokenizer.json */
     HR_TOKENIZER_PAIR,  /* vocab.json and merges.txt */
     HR_TOKENIZER_RANKS, /* lines of base64 and a rank */
+    HR_TOKENIZER_MODEL, /* tokenizer.model of SentencePiece */
 } hr_tokenizer_form;
 
 /* What was seen at a first look. */
@@ -27,6 +30,7 @@ typedef struct {
     const char *pattern;                  /* of a file of ranks */
     hr_outline outline;
     int64_t merges_bytes;
+    bool unigram; /* tokenizer.json whose vocabulary is a list of tokens and scores */
     hr_bpe_size size;
     int64_t table_bytes, scratch_bytes;
 } hr_tokenizer_source;
@@ -56,7 +60,38 @@ HR_MUST_CHECK hr_status hr_tokenizer_place(hr_tokenizer **tokenizer, hr_region *
                                            hr_region scratch, const hr_tokenizer_source *source,
                                            uint32_t cpu, hr_error *err);
 
-enum { HR_TOKENIZER_SPECIAL = 1, HR_TOKENIZER_ADDED = 2 };
+enum {
+    HR_TOKENIZER_SPECIAL = 1,
+    HR_TOKENIZER_ADDED = 2,
+    HR_TOKENIZER_OUTSIDE = 4,  /* the model never makes it */
+    HR_TOKENIZER_RENAMED = 8,  /* added, and its text is a normalized one */
+    HR_TOKENIZER_FALLBACK = 16 /* stands for a byte */
+};
+
+/* What a model's tokens are made of. */
+typedef enum {
+    HR_BYTE_LEVEL_BPE, /* byte-level BPE */
+    HR_CHARACTER_BPE,  /* BPE of characters */
+    HR_UNIGRAM
+} hr_tokenizer_model_kind;
+
+/* Which pieces get U+2581 in front: as the pre-tokenizer Metaspace has it. */
+typedef enum { HR_METASPACE_NEVER, HR_METASPACE_FIRST, HR_METASPACE_ALWAYS } hr_metaspace_scheme;
+
+typedef enum {
+    HR_DECODING_BYTES,  /* ByteLevel */
+    HR_DECODING_JOINED, /* none: texts of tokens with spaces between them */
+    HR_DECODING_PIECES, /* texts of tokens, one behind the other */
+    HR_DECODING_SENTENCEPIECE
+} hr_decoding_kind;
+
+typedef struct {
+    hr_decoding_kind kind;
+    bool spaces;     /* U+2581 becomes a space */
+    bool falls_back; /* <0x41> is a byte */
+    bool drops;      /* Metaspace: U+2581 of the first token becomes nothing */
+    int32_t strips;  /* spaces at the beginning of the text, at most */
+} hr_decoding;
 
 struct hr_tokenizer {
     hr_bpe bpe;
@@ -65,8 +100,21 @@ struct hr_tokenizer {
     const hr_added_token *added; /* [added_count] in the order of the file */
     int32_t added_count;
     uint8_t *marks; /* [ids] HR_TOKENIZER_... */
+    hr_tokenizer_model_kind kind;
+    hr_unigram unigram;
+    hr_normalizer normalizer; /* of CHARACTERS and UNIGRAM */
+    hr_charsmap charsmap;     /* of its Precompiled */
+    hr_added symbols;         /* user-defined pieces of SentencePiece, as written */
+    /* Tables have a space for each U+2581: no other space reaches the model. */
+    bool spaced;
+    bool metaspace, splits; /* the pre-tokenizer; it also parts before each U+2581 */
+    hr_metaspace_scheme scheme;
+    bool joins[256]; /* some token has a space behind a character that ends with this byte */
+    bool fuses;      /* characters without a token, one behind the other, have one together */
+    hr_decoding decoding;
+    uint8_t unknown_text[32]; /* of SentencePiece, for decoding */
+    int32_t unknown_text_bytes;
     bool nfc;
-    bool joins; /* no decoder: texts with spaces between them */
     uint32_t first[HR_TOKENIZER_AROUND_MAX], last[HR_TOKENIZER_AROUND_MAX];
     int32_t first_count, last_count; /* what the post-processor puts around a text */
     int64_t ids;                     /* highest id + 1 */
@@ -79,6 +127,9 @@ struct hr_tokenizer {
 
 /* The id of an added token or of any other by its text; HR_BPE_NONE. Slow. */
 int32_t hr_tokenizer_id_of(const hr_tokenizer *tokenizer, const char *text);
+
+/* The byte that a token such as <0x0A> stands for, -1: none. */
+int32_t hr_byte_piece(const uint8_t *text, int64_t bytes);
 
 /* A byte as a character, as byte-level files write it. */
 uint32_t hr_byte_character(uint8_t byte);

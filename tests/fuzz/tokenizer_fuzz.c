@@ -41,8 +41,9 @@ static bool sink(void *context, const uint32_t *ids, int64_t count)
 
 static void encode(const hr_tokenizer *tokenizer)
 {
-    static const char text[] =
-        "a ab abc  the <|x|>\n12345 caf\xc3\xa9 e\xcc\x81 \xf0\x9f\x99\x82 it's";
+    static const char text[] = "a ab abc  the <|x|>\n12345 caf\xc3\xa9 e\xcc\x81 \xf0\x9f\x99\x82 "
+                               "it's \xe2\x96\x81the  <s> "
+                               "\xef\xac\x81\xc2\xbd\xe2\x80\x8b\xef\xb7\xba ``x'' ";
     const int64_t bytes = hr_encoder_bytes(tokenizer, PIECE);
     void *memory = room(bytes);
     hr_region region = hr_region_over(memory, bytes);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "tokenizer/encoder.h"
@@ -137,6 +138,54 @@ static inline char *read_all(const char *path, int64_t *bytes)
     text[*bytes] = 0;
     fclose(file);
     return text;
+}
+
+/* ---- what tests hold; behind cmocka.h */
+
+static inline int64_t decode_all(const subject *of, const uint32_t *ids, int64_t count,
+                                 uint8_t *out, int64_t bytes)
+{
+    hr_decoder decoder = { .tokenizer = of->tokenizer };
+    int64_t written = 0, used;
+    for (int64_t at = 0; at < count; at += used) {
+        const int64_t some = at + 1 + rand() % 5;
+        written += hr_decoder_add(&decoder, ids + at, (some < count ? some : count) - at,
+                                  out + written, bytes - written, &used);
+    }
+    return written + hr_decoder_end(&decoder, out + written);
+}
+
+static inline void hold_line(subject *s, const expected *e, const char *name, int64_t number)
+{
+    static uint8_t out[1 << 22];
+    static const int64_t windows[] = { 0, 1, 7, 60 };
+    hr_error err;
+    for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+        const hr_status status = encode_all(s, (const uint8_t *)e->text, e->text_bytes, windows[w],
+                                            &err);
+        if (status != HR_OK || s->count != e->count || memcmp(s->ids, e->ids, (size_t)e->count * 4))
+            fail_msg("%s line %lld, windows of %lld: %s", name, (long long)number,
+                     (long long)windows[w], status != HR_OK ? err.message : "other ids");
+    }
+    if (!e->decoded) return;
+    const int64_t bytes = decode_all(s, e->ids, e->count, out, sizeof out);
+    if (bytes != e->decoded_bytes || memcmp(out, e->decoded, (size_t)bytes))
+        fail_msg("%s line %lld: decoded as %.*s", name, (long long)number, (int)bytes, out);
+}
+
+static inline void hold_refused(subject *s, const char *file, const char *sentence)
+{
+    char path[] = "/tmp/tokenizer_testXXXXXX";
+    hr_error err = { HR_OK, "" };
+    const int fd = mkstemp(path);
+    FILE *out = fdopen(fd, "w");
+    fputs(file, out);
+    fclose(out);
+    const hr_status status = open_subject(s, path, NULL, &err);
+    remove(path);
+    close_subject(s);
+    if (status != HR_CORRUPT || !strstr(err.message, sentence))
+        fail_msg("%s\n gave %d: %s\n not: %s", file, status, err.message, sentence);
 }
 
 #endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes may be called a tokenizer.model. The target of tokenizer.json tells the two apart by
+ * their first bytes; here those of a model are put in front of what does not have them. */
+#include <string.h>
+
+#define LLVMFuzzerTestOneInput hr_fuzz_tokenizer
+#include "tokenizer_fuzz.c"
+#undef LLVMFuzzerTestOneInput
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    static const uint8_t unknown[] = { 0x0a, 9, 0x0a, 5, '<', 'u', 'n', 'k', '>', 0x18, 2 };
+    static uint8_t model[1 << 16];
+    if (count > sizeof model - sizeof unknown) return -1;
+    if (count >= 3 && bytes[0] == unknown[0] && bytes[2] == unknown[2])
+        return hr_fuzz_tokenizer(bytes, count);
+    memcpy(model, unknown, sizeof unknown);
+    memcpy(model + sizeof unknown, bytes, count);
+    return hr_fuzz_tokenizer(model, count + sizeof unknown);
+}

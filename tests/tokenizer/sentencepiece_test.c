@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sentencepiece_test.c - SentencePiece's models and the files they are converted to, beside what
+ * the packages sentencepiece and tokenizers made of nasty texts; and files that are refused, each
+ * with its sentence. tools/tokenizer-cases wrote the cases. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tokenizer/cases.h"
+
+static subject s;
+static expected e;
+
+static void hold_case(const char *name, const char *ending)
+{
+    char path[4096];
+    int64_t bytes, number = 0;
+    hr_error err;
+    snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s.%s", HR_SOURCE, name, ending);
+    if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s.jsonl", HR_SOURCE, name);
+    char *text = read_all(path, &bytes);
+    assert_non_null(text);
+    for (char *at = text, *stop; (stop = strchr(at, '\n')); at = stop + 1, number++) {
+        assert_true(read_expected(at, stop - at, &e));
+        hold_line(&s, &e, name, number);
+    }
+    assert_true(number > 80);
+    free(text);
+    close_subject(&s);
+}
+
+static void models_encode_and_decode_as_sentencepiece_does(void **state)
+{
+    static const char *const names[] = { "sp-bpe",     "sp-bpe-user",     "sp-bpe-cross",
+                                         "sp-unigram", "sp-unigram-user", "sp-unigram-bytes" };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "model");
+}
+
+static void converted_files_encode_and_decode_as_the_reference_does(void **state)
+{
+    static const char *const names[] = {
+        "sp-llama",           "sp-llama-first",   "sp-llama-bare",   "sp-metaspace",
+        "sp-metaspace-first", "sp-metaspace-old", "sp-gemma",        "sp-t5",
+        "sp-t5-old",          "sp-xlnet",         "sp-unigram-whole"
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "json");
+}
+
+/* Sums of scores that are floats depend on all of the text before. */
+static void long_texts_need_no_more_room_than_their_words(void **state)
+{
+    static const char *const names[] = { "sp-bpe.model", "sp-llama.json", "sp-unigram.model",
+                                         "sp-t5.json" };
+    char path[4096];
+    hr_error err;
+    (void)state;
+    enum { BYTES = 1 << 18 };
+    char *text = malloc(BYTES);
+    for (int64_t i = 0; i < BYTES; i++) text[i] = "the plan of a step "[i % 19];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/tests/tokenizer/cases/%s", HR_SOURCE, names[i]);
+        if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+        const hr_status status = encode_all(&s, (const uint8_t *)text, BYTES, 9000, &err);
+        if (status != HR_OK) fail_msg("%s: %s", names[i], err.message);
+        assert_true(s.count > BYTES / 19);
+        close_subject(&s);
+    }
+    free(text);
+}
+
+/* ---- refusals */
+
+#define META "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\"}"
+#define WORDS ",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"<unk>\":3},\"merges\":[[\"a\",\"b\"]]"
+#define BPE ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\"" WORDS "}}"
+#define SCORES ",\"vocab\":[[\"<unk>\",0.0],[\"a\",-1.5]]"
+
+static void what_a_file_asks_for_and_is_not_supported_is_refused_by_name(void **state)
+{
+    (void)state;
+    hold_refused(&s, META ",\"model\":{\"type\":\"BPE\"" WORDS "}}", "model.unk_token names no");
+    hold_refused(&s,
+                 META ",\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"<unk>\","
+                      "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1},\"merges\":[]}}",
+                 "model.byte_fallback is set, and byte 0 has no token");
+    hold_refused(&s,
+                 META
+                 ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"ignore_merges\":true,"
+                 "\"vocab\":{\"<unk>\":0,\"x\":1,\"<unk>x\":2},\"merges\":[[\"<unk>\",\"x\"]]}}",
+                 "merge 1 is of the unknown token");
+    hold_refused(&s, META ",\"normalizer\":{\"type\":\"Lowercase\"}" BPE,
+                 "normalizer of type Lowercase is not supported");
+    hold_refused(&s,
+                 META ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+\"},"
+                      "\"content\":\"y\"}" BPE,
+                 "Replace with a regular expression other than \" {2,}\"");
+    hold_refused(&s,
+                 META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
+                      "\"AAAA\"}" BPE,
+                 "precompiled_charsmap of its normalizer: it is too short");
+    hold_refused(&s,
+                 META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
+                      "\"?\"}" BPE,
+                 "it is not base64");
+    hold_refused(&s, "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}" BPE,
+                 "a replacement other than U+2581");
+    hold_refused(&s,
+                 "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+                 "\"prepend_scheme\":\"last\"}" BPE,
+                 "Metaspace with an unknown prepend_scheme");
+    hold_refused(&s,
+                 "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+                 "\"prepend_scheme\":\"first\",\"add_prefix_space\":false}" BPE,
+                 "whose add_prefix_space and prepend_scheme differ");
+    hold_refused(&s,
+                 "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+                 "\"prepend_scheme\":\"first\"},\"normalizer\":{\"type\":\"Strip\","
+                 "\"strip_left\":true,\"strip_right\":true}" BPE,
+                 "Metaspace with prepend_scheme first is not supported behind a normalizer");
+    hold_refused(&s, META ",\"decoder\":{\"type\":\"CTC\"}" BPE, "decoder of type CTC");
+    hold_refused(&s,
+                 META ",\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":1,"
+                      "\"stop\":0}" BPE,
+                 "Strip of anything but spaces at the beginning of all of the text");
+    hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":5" SCORES "}}",
+                 "model.unk_id names no token");
+    hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0" WORDS "}}",
+                 "a model of type Unigram whose vocabulary is no list of scores");
+    hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1],[\"a\",1]]}}",
+                 "token 1, \"a\": it is there twice");
+    hold_refused(&s,
+                 "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"Unigram\","
+                 "\"unk_id\":0" SCORES "}}",
+                 "a Unigram model with ByteLevel is not supported");
+}
+
+/* A message of SentencePiece in the making. */
+typedef struct {
+    uint8_t bytes[4096];
+    int64_t count;
+} message;
+
+static void put_varint(message *m, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7) m->bytes[m->count++] = (uint8_t)(value | 0x80);
+    m->bytes[m->count++] = (uint8_t)value;
+}
+
+static void put_bytes(message *m, int32_t field, const void *bytes, int64_t count)
+{
+    put_varint(m, (uint64_t)field << 3 | 2);
+    put_varint(m, (uint64_t)count);
+    memcpy(m->bytes + m->count, bytes, (size_t)count);
+    m->count += count;
+}
+
+static void put_number(message *m, int32_t field, uint64_t value)
+{
+    put_varint(m, (uint64_t)field << 3);
+    put_varint(m, value);
+}
+
+static void put_piece(message *m, const char *text, float score, uint64_t type)
+{
+    message piece = { .count = 0 };
+    put_bytes(&piece, 1, text, (int64_t)strlen(text));
+    put_varint(&piece, 2 << 3 | 5);
+    memcpy(piece.bytes + piece.count, &score, 4);
+    piece.count += 4;
+    put_number(&piece, 3, type);
+    put_bytes(m, 1, piece.bytes, piece.count);
+}
+
+static message begun(void)
+{
+    message m = { .count = 0 };
+    put_piece(&m, "<unk>", 0, 2);
+    put_piece(&m, "a", -1, 1);
+    put_piece(&m, "b", -2, 1);
+    return m;
+}
+
+/* A field inside a message. */
+static message with(int32_t field, const message *inner)
+{
+    message m = begun();
+    put_bytes(&m, field, inner->bytes, inner->count);
+    return m;
+}
+
+static hr_status open_message(const message *m, hr_error *err)
+{
+    char path[] = "/tmp/sentencepiece_testXXXXXX";
+    const int fd = mkstemp(path);
+    FILE *out = fdopen(fd, "w");
+    fwrite(m->bytes, 1, (size_t)m->count, out);
+    fclose(out);
+    const hr_status status = open_subject(&s, path, NULL, err);
+    remove(path);
+    return status;
+}
+
+static void hold_model_refused(const message *m, const char *sentence)
+{
+    hr_error err = { HR_OK, "" };
+    const hr_status status = open_message(m, &err);
+    close_subject(&s);
+    if (status != HR_CORRUPT || !strstr(err.message, sentence))
+        fail_msg("gave %d: %s\n not: %s", status, err.message, sentence);
+}
+
+static void a_model_that_lies_is_refused(void **state)
+{
+    (void)state;
+    message m = begun();
+    put_piece(&m, "a", -3, 1);
+    hold_model_refused(&m, "piece 3, \"a\": it is there twice");
+    m = begun();
+    put_piece(&m, "", -3, 1);
+    hold_model_refused(&m, "it is empty");
+    m = begun();
+    put_piece(&m, "\xff", -3, 1);
+    hold_model_refused(&m, "it is not UTF-8");
+    m = begun();
+    put_piece(&m, "c", 1.0f / 0.0f, 1);
+    hold_model_refused(&m, "its score is not a number");
+    m = begun();
+    put_piece(&m, "c", 0, 7);
+    hold_model_refused(&m, "its type is unknown");
+    m = begun();
+    put_piece(&m, "<0xZZ>", 0, 6);
+    hold_model_refused(&m, "it is of type BYTE, and names none");
+    for (int64_t cut = begun().count - 1; cut > 3; cut -= 5) {
+        m = begun();
+        m.count = cut;
+        hr_error err = { HR_OK, "" };
+        const hr_status status = open_message(&m, &err);
+        close_subject(&s);
+        assert_true(status == HR_OK || status == HR_CORRUPT);
+    }
+    m = (message){ .count = 0 };
+    put_piece(&m, "a", -1, 1);
+    hold_model_refused(&m, "it has no piece of type UNKNOWN");
+}
+
+static void what_a_model_asks_for_and_is_not_supported_is_refused_by_name(void **state)
+{
+    message trainer = { .count = 0 }, m;
+    (void)state;
+    put_number(&trainer, 3, 3);
+    m = with(2, &trainer);
+    hold_model_refused(&m, "model_type is WORD, which is not supported");
+    trainer.count = 0;
+    put_number(&trainer, 24, 1);
+    m = with(2, &trainer);
+    hold_model_refused(&m, "trainer_spec.treat_whitespace_as_suffix is set");
+    trainer.count = 0;
+    put_number(&trainer, 35, 1);
+    m = with(2, &trainer);
+    hold_model_refused(&m, "trainer_spec.byte_fallback is set, and byte 0 has no piece");
+    trainer.count = 0;
+    put_number(&trainer, 5, 0);
+    m = with(3, &trainer);
+    hold_model_refused(&m, "normalizer_spec.escape_whitespaces is false");
+    trainer.count = 0;
+    put_bytes(&trainer, 2, "abcdefgh", 8);
+    m = with(3, &trainer);
+    hold_model_refused(&m, "normalizer_spec.precompiled_charsmap: the size of its trie is wrong");
+    m = with(5, &trainer);
+    hold_model_refused(&m, "denormalizer_spec.precompiled_charsmap is set");
+    trainer.count = 0;
+    put_number(&trainer, 3, 2);
+    m = with(2, &trainer);
+    put_piece(&m, "ac", -3, 1);
+    hold_model_refused(&m, "piece 3, \"ac\", has a character that is no piece");
+    m = with(2, &trainer);
+    put_piece(&m, "ab", -3, 5);
+    hold_model_refused(&m, "a BPE model with pieces of type UNUSED");
+}
+
+/* Of equal scores the leftmost pair is merged first. */
+static void pieces_of_equal_score_merge_from_the_left(void **state)
+{
+    static const char text[] = "aba";
+    message trainer = { .count = 0 };
+    hr_error err;
+    (void)state;
+    put_number(&trainer, 3, 2);
+    message m = with(2, &trainer);
+    put_piece(&m, "ab", -3, 1);
+    put_piece(&m, "ba", -3, 1);
+    if (open_message(&m, &err) != HR_OK) fail_msg("%s", err.message);
+    assert_false(s.tokenizer->bpe.orderly);
+    assert_int_equal(encode_all(&s, (const uint8_t *)text, 3, 0, &err), HR_OK);
+    assert_int_equal(s.count, 3); /* the space in front is unknown */
+    assert_int_equal(s.ids[0], 0);
+    assert_int_equal(s.ids[1], 3);
+    assert_int_equal(s.ids[2], 1);
+    close_subject(&s);
+}
+
+int main(void)
+{
+    srand(7);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_encode_and_decode_as_sentencepiece_does),
+        cmocka_unit_test(converted_files_encode_and_decode_as_the_reference_does),
+        cmocka_unit_test(long_texts_need_no_more_room_than_their_words),
+        cmocka_unit_test(what_a_file_asks_for_and_is_not_supported_is_refused_by_name),
+        cmocka_unit_test(a_model_that_lies_is_refused),
+        cmocka_unit_test(what_a_model_asks_for_and_is_not_supported_is_refused_by_name),
+        cmocka_unit_test(pieces_of_equal_score_merge_from_the_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
