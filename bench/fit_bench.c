@@ -82,12 +82,12 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
 {
     static double ms[BUDGETS_MOST], search_ms[BUDGETS_MOST], compile_ms[BUDGETS_MOST],
         judge_ms[BUDGETS_MOST];
-    static hr_intermediates dropped[LAYERS_MOST];
+    static hr_intermediates recompute_set[LAYERS_MOST];
     hr_config config;
     hr_error err;
     hr_fit fit;
     hr_compiled compiled;
-    hr_fit_found lowest = { .strategy.dropped = dropped };
+    hr_fit_found lowest = { .strategy.recompute_set = recompute_set };
     int64_t proven = 0;
     hr_config_default(&config);
     config.model.family = forms[form].family;
@@ -108,9 +108,9 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
     hr_status status = hr_fit_open(&fit, &config, rates, 2, &search, &err);
     if (status == HR_OK) status = hr_fit_least(&fit, INT64_MAX, &lowest, &err);
     const double least_ms = 1e3 * (now() - start);
-    const int64_t least = lowest.floor_bytes, twins = fit.twin.built;
+    const int64_t least = lowest.floor_bytes, proxies = fit.proxy.built;
     for (int32_t b = 0; b < budgets && status == HR_OK; b++) {
-        hr_fit_found found = { .strategy.dropped = dropped };
+        hr_fit_found found = { .strategy.recompute_set = recompute_set };
         start = now();
         status = hr_fit_fastest(&fit, least + least / budgets * 3 * b, &found, &err);
         const double searched = now();
@@ -137,7 +137,7 @@ static bool measure(size_t form, size_t shape, const hr_rates *rates, int32_t bu
            shapes[shape].name, (long long)shapes[shape].L, least_ms, search_ms[budgets / 2],
            search_ms[budgets - 1], compile_ms[budgets / 2], compile_ms[budgets - 1],
            judge_ms[budgets / 2], judge_ms[budgets - 1], ms[budgets / 2], ms[budgets - 1],
-           (long long)(fit.twin.built - twins) / budgets, (long long)proven);
+           (long long)(fit.proxy.built - proxies) / budgets, (long long)proven);
     fflush(stdout);
     return true;
 }

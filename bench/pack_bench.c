@@ -32,7 +32,7 @@ static const char *const kind_names[KINDS] = { "small", "wide", "fit" };
 typedef struct {
     kind of;
     uint64_t seed;
-    hr_intermediates dropped[LAYERS_MOST];
+    hr_intermediates recompute_set[LAYERS_MOST];
     hr_config config;
     hr_compiled compiled;
     hr_region region;
@@ -73,7 +73,7 @@ static void random_sets(uint64_t seed, uint64_t turn, hr_strategy *s)
     const int64_t border = between(seed, turn, 27, 0, s->layer_count);
     for (int32_t l = 0; l < s->layer_count; l++) {
         const uint32_t what = !differ ? 39 : !two ? 200 + (uint32_t)l : l < border ? 40 : 41;
-        s->dropped[l] = (uint8_t)draw(seed, turn, what);
+        s->recompute_set[l] = (uint8_t)draw(seed, turn, what);
     }
 }
 
@@ -85,7 +85,7 @@ static hr_strategy random_strategy(bench *b, uint64_t turn)
     const int64_t unit = tokens % 64 ? tokens : 64;
     int64_t micro = between(seed, turn, 30, 1, batch);
     while (batch % micro) micro--;
-    hr_strategy s = hr_strategy_of(config, micro, b->dropped);
+    hr_strategy s = hr_strategy_of(config, micro, b->recompute_set);
     s.loss_chunk = draw(seed, turn, 31) % 2
                        ? unit * between(seed, turn, 32, 1, micro * tokens / unit)
                        : 0;
@@ -106,7 +106,7 @@ static hr_strategy found_strategy(bench *b, uint64_t turn)
     hr_rates rates;
     hr_error err;
     hr_fit fit;
-    hr_fit_found found = { .strategy.dropped = b->dropped };
+    hr_fit_found found = { .strategy.recompute_set = b->recompute_set };
     hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, 2, &rates);
     must(hr_fit_open(&fit, &b->config, &rates, 2, &b->region, &err), &err);
     must(hr_fit_least(&fit, INT64_MAX, &found, &err), &err);

@@ -66,12 +66,12 @@ static hr_config deep(const char *layers)
 }
 
 /* Norms are computed again from micro-batches on, in tiled layers all that can be. */
-static hr_strategy strategy_of(const hr_config *config, choice how, hr_intermediates *dropped)
+static hr_strategy strategy_of(const hr_config *config, choice how, hr_intermediates *recompute_set)
 {
-    hr_strategy s = hr_strategy_of(config, BATCH, dropped);
+    hr_strategy s = hr_strategy_of(config, BATCH, recompute_set);
     const hr_intermediates norms = 1u << HR_INTERMEDIATE_NORM;
     for (int32_t l = 0; l < s.layer_count; l++)
-        dropped[l] = how >= TILES ? UINT16_MAX : how ? norms : 0;
+        recompute_set[l] = how >= TILES ? UINT16_MAX : how ? norms : 0;
     s.micro_batch = how >= TILES ? 2 : how >= MICRO ? 1 : 0;
     s.loss_chunk = how >= CHUNKS ? LOSS_CHUNK : 0;
     s.mlp_tile = how >= TILES ? MLP_TILE : 0;
@@ -83,8 +83,8 @@ static hr_strategy strategy_of(const hr_config *config, choice how, hr_intermedi
 static void plan_once(bench *b, const hr_config *config, choice how)
 {
     hr_error err;
-    static hr_intermediates dropped[LAYERS_MOST];
-    const hr_strategy strategy = strategy_of(config, how, dropped);
+    static hr_intermediates recompute_set[LAYERS_MOST];
+    const hr_strategy strategy = strategy_of(config, how, recompute_set);
     b->region.used = 0;
     b->last = now();
     must(hr_model_assemble(config, BATCH, &b->region, &b->program, &err), &err);

@@ -411,11 +411,11 @@ hr_status hr_file_commit(hr_file_out *out, hr_error *err)
     if (close(file) != 0 && errno != EINTR) return give_up(out, "closed", errno, err);
     if (renameat(out->directory, out->temporary, out->directory, out->name) != 0)
         return give_up(out, "renamed", errno, err);
-    const int settled = flush(out->directory);
+    const int sync_error = flush(out->directory);
     hr_file_close(&out->directory);
-    if (settled)
+    if (sync_error)
         return hr_fail(err, HR_FAILURE, "%s: was written, but its directory cannot be flushed: %s",
-                       out->name, hr_reason(settled));
+                       out->name, hr_reason(sync_error));
     return HR_OK;
 }
 

@@ -19,7 +19,7 @@
 #include "calibrate/machine.h"
 #include "calibrate/prices.h"
 #include "calibrate/rates_file.h"
-#include "calibrate/visits.h"
+#include "calibrate/sampling.h"
 
 enum {
     CALLS_MOST = 16384,
@@ -45,7 +45,7 @@ typedef struct {
 } timed_call;
 
 typedef struct {
-    int32_t visit, before; /* before: an earlier time of the same call, or HR_NONE */
+    int32_t sample, before; /* before: an earlier time of the same call, or HR_NONE */
     float ns;
 } call_time;
 
@@ -63,9 +63,9 @@ typedef struct {
     int64_t begin_ns; /* of everything */
     int32_t openings;
     ledger ledger;
-    hr_visits visits;
-    hr_pacer pacer;
-    hr_pace now;
+    hr_time_samples samples;
+    hr_speed_probe speed_probe;
+    hr_speed now;
     hr_rates rates;
     void *disk; /* [HR_DISK_PIECE_BYTES] */
 } desk;
@@ -113,14 +113,14 @@ static double clock_of(void *context)
 }
 
 /* Enters what the probe timed in so many steps, and takes the pace after them. */
-static hr_status end_visit(desk *d, const hr_probe *probe, hr_visit visit, int32_t steps,
+static hr_status end_visit(desk *d, const hr_probe *probe, hr_time_sample sample, int32_t steps,
                            hr_error *err)
 {
-    hr_visits *v = &d->visits;
-    enter_all(&d->ledger, probe, visit.recipe, v->count, steps);
-    const hr_status status = hr_pacer_take(&d->pacer, &d->now, err);
-    visit.after = d->now;
-    v->of[v->count++] = visit;
+    hr_time_samples *v = &d->samples;
+    enter_all(&d->ledger, probe, sample.recipe, v->count, steps);
+    const hr_status status = hr_speed_probe_take(&d->speed_probe, &d->now, err);
+    sample.after = d->now;
+    v->of[v->count++] = sample;
     return status;
 }
 
@@ -131,12 +131,12 @@ static bool ends_after(desk *d, const hr_probe_lap *lap, double until)
 }
 
 /* A few steps; one, where another would not be through by `until`. */
-static hr_status visit(desk *d, hr_probe *probe, int32_t recipe, double until, hr_error *err)
+static hr_status sample(desk *d, hr_probe *probe, int32_t recipe, double until, hr_error *err)
 {
     hr_probe_lap lap;
     int32_t steps = 0;
     const int64_t begin = hr_clock_ns();
-    hr_visit made = { .recipe = recipe, .step_ns = INFINITY, .before = d->now };
+    hr_time_sample made = { .recipe = recipe, .step_ns = INFINITY, .before = d->now };
     hr_probe_forget(probe);
     while (steps < STEPS_LEAST || (steps < STEPS_MOST && hr_clock_ns() - begin < VISIT_NS)) {
         if (steps > 0 && ends_after(d, &lap, until)) break;
@@ -152,25 +152,25 @@ static hr_status visit(desk *d, hr_probe *probe, int32_t recipe, double until, h
  * taken after one more step alone; where the first took all of it, that is the visit: colder than
  * others, but seen. */
 static hr_status run_recipe(desk *d, hr_probe *probe, int32_t recipe, double begin,
-                            const hr_visits_turn *turn, hr_error *err)
+                            const hr_time_samples_turn *turn, hr_error *err)
 {
     hr_probe_lap lap;
-    hr_visit only = { .recipe = recipe, .before = d->now };
+    hr_time_sample only = { .recipe = recipe, .before = d->now };
     hr_status status = hr_probe_step(probe, true, &lap, err);
     only.step_ns = (double)lap.cpu_ns;
     if (status == HR_OK && 1e-9 * (double)lap.wall_ns > turn->most)
         return end_visit(d, probe, only, 1, err);
     if (status == HR_OK && ends_after(d, &lap, begin + turn->most))
-        return visit(d, probe, recipe, begin, err);
-    if (status == HR_OK) status = hr_pacer_take(&d->pacer, &d->now, err);
-    for (int32_t i = 0; i < HR_VISITS_OPENED && status == HR_OK; i++) {
+        return sample(d, probe, recipe, begin, err);
+    if (status == HR_OK) status = hr_speed_probe_take(&d->speed_probe, &d->now, err);
+    for (int32_t i = 0; i < HR_TIME_SAMPLES_OPENED && status == HR_OK; i++) {
         if (i > 0 && clock_of(d) > begin + turn->enough) break;
-        status = visit(d, probe, recipe, begin + turn->most, err);
+        status = sample(d, probe, recipe, begin + turn->most, err);
     }
     return status;
 }
 
-static hr_status open_recipe(void *context, int32_t recipe, const hr_visits_turn *turn,
+static hr_status open_recipe(void *context, int32_t recipe, const hr_time_samples_turn *turn,
                              hr_error *err)
 {
     desk *d = context;
@@ -179,10 +179,11 @@ static hr_status open_recipe(void *context, int32_t recipe, const hr_visits_turn
     const hr_calibrate_request *request = d->request;
     const double begin = clock_of(d);
     if (request->progress)
-        request->progress(request->context, d->openings++, HR_VISITS_OPENINGS * d->visits.recipes);
+        request->progress(request->context, d->openings++,
+                          HR_TIME_SAMPLES_OPENINGS * d->samples.recipes);
     hr_recipe_config(hr_recipe_learned(recipe), &config);
-    hr_status status = hr_probe_open(&probe, &config, d->pacer.probe.pool.threads, d->pacer.mask,
-                                     err);
+    hr_status status = hr_probe_open(&probe, &config, d->speed_probe.probe.pool.threads,
+                                     d->speed_probe.mask, err);
     if (status != HR_OK) return status;
     status = run_recipe(d, &probe, recipe, begin, turn, err);
     hr_probe_close(&probe);
@@ -190,14 +191,15 @@ static hr_status open_recipe(void *context, int32_t recipe, const hr_visits_turn
 }
 
 /* Each call's low time of all visits that are kept, as at `pace`. */
-static void read_times(ledger *l, const hr_visits *v, const hr_pace *pace)
+static void read_times(ledger *l, const hr_time_samples *v, const hr_speed *speed)
 {
     for (int32_t i = 0; i < l->count; i++) {
         int32_t count = 0;
         for (int32_t t = l->calls[i].last_time; t != HR_NONE; t = l->times[t].before) {
-            const hr_visit *from = &v->of[l->times[t].visit];
+            const hr_time_sample *from = &v->of[l->times[t].sample];
             if (from->kept)
-                l->errors[count++] = l->times[t].ns * hr_visits_scale(from, pace, l->samples[i].op);
+                l->errors[count++] = l->times[t].ns *
+                                     hr_time_samples_scale(from, speed, l->samples[i].op);
         }
         l->samples[i].ns = hr_prices_quantile(l->errors, count, quiet_share);
     }
@@ -205,7 +207,7 @@ static void read_times(ledger *l, const hr_visits *v, const hr_pace *pace)
 
 /* How much longer the best step of a recipe is than its calls together: the middle of those that
  * were seen at the pace. */
-static double step_share(const ledger *l, const hr_visits *v, const hr_pace *pace)
+static double step_share(const ledger *l, const hr_time_samples *v, const hr_speed *speed)
 {
     double factors[HR_RECIPES_LEARNED_MOST];
     int32_t count = 0;
@@ -214,7 +216,7 @@ static double step_share(const ledger *l, const hr_visits *v, const hr_pace *pac
         for (int32_t i = 0; i < l->count; i++)
             if (l->calls[i].recipe == r) calls_ns += l->calls[i].per_step * l->samples[i].ns;
         for (int32_t i = 0; i < v->count; i++)
-            if (v->of[i].recipe == r && hr_visits_at(&v->of[i], pace))
+            if (v->of[i].recipe == r && hr_time_samples_at(&v->of[i], speed))
                 step_ns = fmin(step_ns, v->of[i].step_ns);
         if (calls_ns > 0 && step_ns < INFINITY) factors[count++] = step_ns / calls_ns;
     }
@@ -245,22 +247,22 @@ static void merge(ledger *l, double factor)
 }
 
 /* Leaves the pace that the samples belong to. */
-static hr_status learn_all(desk *d, hr_pace *pace, hr_error *err)
+static hr_status learn_all(desk *d, hr_speed *speed, hr_error *err)
 {
-    hr_visits *v = &d->visits;
+    hr_time_samples *v = &d->samples;
     const hr_calibrate_request *request = d->request;
     while (hr_recipe_learned(v->recipes) && (!request->recipes || v->recipes < request->recipes))
         v->recipes++;
-    const int32_t most = HR_VISITS_OPENINGS * v->recipes;
-    const hr_visits_tour tour = { request->seconds, clock_of, open_recipe, d };
-    hr_status status = hr_pacer_take(&d->pacer, &d->now, err);
-    if (status == HR_OK) status = hr_visits_make(v, &tour, &d->now, err);
+    const int32_t most = HR_TIME_SAMPLES_OPENINGS * v->recipes;
+    const hr_time_samples_tour tour = { request->seconds, clock_of, open_recipe, d };
+    hr_status status = hr_speed_probe_take(&d->speed_probe, &d->now, err);
+    if (status == HR_OK) status = hr_time_samples_make(v, &tour, &d->now, err);
     if (request->progress) request->progress(request->context, most, most);
     if (status != HR_OK) return status;
-    *pace = hr_visits_pace(v);
-    hr_visits_keep(v, pace);
-    read_times(&d->ledger, v, pace);
-    merge(&d->ledger, step_share(&d->ledger, v, pace));
+    *speed = hr_time_samples_speed(v);
+    hr_time_samples_keep(v, speed);
+    read_times(&d->ledger, v, speed);
+    merge(&d->ledger, step_share(&d->ledger, v, speed));
     return HR_OK;
 }
 
@@ -330,7 +332,7 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
                            hr_calibrate_report *report, hr_error *err)
 {
     desk *d = NULL;
-    hr_pace pace;
+    hr_speed speed;
     hr_rates_machine machine;
     uint32_t mask;
     int32_t threads;
@@ -340,18 +342,18 @@ static hr_status calibrate(const hr_calibrate_request *request, hr_memory *memor
     if (status == HR_OK) status = measure_fork_join(memory, threads, &report->fork_join, err);
     if (status == HR_OK) status = hr_directory_make(request->directory, err);
     if (status == HR_OK) status = hr_disk_measure(request->directory, d->disk, &report->disk, err);
-    if (status == HR_OK) status = hr_pacer_open(&d->pacer, threads, mask, err);
+    if (status == HR_OK) status = hr_speed_probe_open(&d->speed_probe, threads, mask, err);
     if (status != HR_OK) return status;
     d->request = request;
     d->begin_ns = begin_ns;
-    status = learn_all(d, &pace, err);
-    hr_pacer_close(&d->pacer);
+    status = learn_all(d, &speed, err);
+    hr_speed_probe_close(&d->speed_probe);
     if (status != HR_OK) return status;
-    report->recipes = hr_visits_seen(&d->visits);
-    report->left_out = d->visits.recipes - report->recipes;
+    report->recipes = hr_time_samples_seen(&d->samples);
+    report->left_out = d->samples.recipes - report->recipes;
     hr_rates_guess(hr_op_table, HR_OP_COUNT, mask, threads, &d->rates);
-    for (int32_t i = 0; i < HR_PACE_PARTS; i++)
-        d->rates.pace_us[i] = (int32_t)fmin(fmax(1e-3 * pace.ns[i], 1), INT32_MAX);
+    for (int32_t i = 0; i < HR_SPEED_PARTS; i++)
+        d->rates.pace_us[i] = (int32_t)fmin(fmax(1e-3 * speed.ns[i], 1), INT32_MAX);
     d->rates.disk_rate = (int64_t)fmin(report->disk, 1e15);
     hr_prices_fit(d->ledger.samples, d->ledger.count, &d->rates);
     describe(&d->ledger, &d->rates, report);

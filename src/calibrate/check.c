@@ -8,10 +8,10 @@
 #include <stdio.h>
 
 #include "calibrate/machine.h"
-#include "calibrate/pace.h"
 #include "calibrate/prices.h"
 #include "calibrate/rates_file.h"
 #include "calibrate/recipes.h"
+#include "calibrate/speed_probe.h"
 #include "model/family.h"
 
 enum {
@@ -39,16 +39,16 @@ static void describe_recipe(const hr_recipe *recipe, hr_calibrate_row *row)
 /* Steps of a recipe between paces: those that were like the calibration, else the nearest. */
 typedef struct {
     hr_probe_lap best;
-    hr_pace moment;
+    hr_speed moment;
     double distance; /* of the moment */
     int32_t held;    /* steps that were like the calibration */
     double held_ns[BEST_OF];
 } trial;
 
-static void note(trial *t, const hr_probe_lap *lap, const hr_pace *moment, const hr_pace *wanted)
+static void note(trial *t, const hr_probe_lap *lap, const hr_speed *moment, const hr_speed *wanted)
 {
-    const double distance = hr_pace_distance(moment, wanted);
-    const bool like = hr_pace_like(moment, wanted);
+    const double distance = hr_speed_distance(moment, wanted);
+    const bool like = hr_speed_like(moment, wanted);
     if (like) t->held_ns[t->held++] = (double)lap->cpu_ns;
     const bool better = like ? t->held == 1 || lap->cpu_ns < t->best.cpu_ns
                              : t->held == 0 && distance < t->distance;
@@ -59,34 +59,34 @@ static void note(trial *t, const hr_probe_lap *lap, const hr_pace *moment, const
 }
 
 /* What the prices were measured at. A guess was measured at none: the best there is. */
-static hr_pace pace_of(const hr_rates *rates, const hr_pacer *pacer)
+static hr_speed pace_of(const hr_rates *rates, const hr_speed_probe *speed_probe)
 {
-    hr_pace pace = pacer->least;
+    hr_speed speed = speed_probe->least;
     if (rates->pace_us[0] > 0)
-        for (int32_t i = 0; i < HR_PACE_PARTS; i++) pace.ns[i] = 1e3 * fmax(1, rates->pace_us[i]);
-    return pace;
+        for (int32_t i = 0; i < HR_SPEED_PARTS; i++) speed.ns[i] = 1e3 * fmax(1, rates->pace_us[i]);
+    return speed;
 }
 
-static hr_status run_row(hr_probe *probe, const hr_rates *rates, hr_pacer *pacer, trial *t,
-                         hr_error *err)
+static hr_status run_row(hr_probe *probe, const hr_rates *rates, hr_speed_probe *speed_probe,
+                         trial *t, hr_error *err)
 {
     hr_probe_lap lap;
-    hr_pace before, after, wanted;
+    hr_speed before, after, wanted;
     int32_t waits = 0;
     *t = (trial){ .distance = INFINITY };
     hr_status status = hr_probe_step(probe, false, &lap, err);
-    if (status == HR_OK) status = hr_pacer_take(pacer, &before, err);
+    if (status == HR_OK) status = hr_speed_probe_take(speed_probe, &before, err);
     for (int32_t i = 0; i < STEPS_MOST && t->held < BEST_OF && status == HR_OK; i++) {
-        wanted = pace_of(rates, pacer);
-        while (waits < WAITS && status == HR_OK && !hr_pace_like(&before, &wanted)) {
+        wanted = pace_of(rates, speed_probe);
+        while (waits < WAITS && status == HR_OK && !hr_speed_like(&before, &wanted)) {
             waits++;
-            status = hr_pacer_take(pacer, &before, err);
-            wanted = pace_of(rates, pacer);
+            status = hr_speed_probe_take(speed_probe, &before, err);
+            wanted = pace_of(rates, speed_probe);
         }
         if (status == HR_OK) status = hr_probe_step(probe, false, &lap, err);
-        if (status == HR_OK) status = hr_pacer_take(pacer, &after, err);
+        if (status == HR_OK) status = hr_speed_probe_take(speed_probe, &after, err);
         if (status != HR_OK) return status;
-        const hr_pace moment = hr_pace_slower(&before, &after);
+        const hr_speed moment = hr_speed_slower(&before, &after);
         note(t, &lap, &moment, &wanted);
         before = after;
         if (waits == WAITS && i + 1 >= BEST_OF) break;
@@ -94,7 +94,7 @@ static hr_status run_row(hr_probe *probe, const hr_rates *rates, hr_pacer *pacer
     return status;
 }
 
-static hr_status check_one(const hr_rates *rates, int32_t index, hr_pacer *pacer,
+static hr_status check_one(const hr_rates *rates, int32_t index, hr_speed_probe *speed_probe,
                            hr_calibrate_row *row, trial *t, hr_error *err)
 {
     hr_config config;
@@ -102,10 +102,10 @@ static hr_status check_one(const hr_rates *rates, int32_t index, hr_pacer *pacer
     const hr_recipe *recipe = hr_recipe_tested(index, &row->unseen);
     hr_recipe_config(recipe, &config);
     describe_recipe(recipe, row);
-    hr_status status = hr_probe_open(&probe, &config, rates->threads, pacer->mask, err);
+    hr_status status = hr_probe_open(&probe, &config, rates->threads, speed_probe->mask, err);
     if (status != HR_OK) return status;
     row->predicted_seconds = 1e-12 * (double)hr_cost_program(&probe.compiled.program, rates);
-    status = run_row(&probe, rates, pacer, t, err);
+    status = run_row(&probe, rates, speed_probe, t, err);
     hr_probe_close(&probe);
     if (status != HR_OK) return status;
     row->measured_seconds = 1e-9 * (double)t->best.cpu_ns;
@@ -142,10 +142,10 @@ static bool steady(const trial *t)
 }
 
 /* How fast the machine was in a row, and whether it was so in as many steps as are asked. */
-static void judge(hr_calibrate_row *row, const trial *t, const hr_pace *wanted)
+static void judge(hr_calibrate_row *row, const trial *t, const hr_speed *wanted)
 {
-    row->speed = hr_pace_speed(&t->moment, wanted);
-    row->counts = t->held == BEST_OF && hr_pace_like(&t->moment, wanted) && steady(t);
+    row->speed = hr_speed_ratio(&t->moment, wanted);
+    row->counts = t->held == BEST_OF && hr_speed_like(&t->moment, wanted) && steady(t);
 }
 
 /* The more steps were like the calibration the better; of none, the nearest. */
@@ -157,7 +157,7 @@ static bool better(const trial *a, const trial *b)
 /* Off the stack: who opens a probe plans for the stack as deep as it is then. */
 typedef struct {
     hr_rates rates;
-    hr_pacer pacer;
+    hr_speed_probe speed_probe;
     hr_calibrate_row rows[HR_CALIBRATE_CHECKS_MAX];
     trial trials[HR_CALIBRATE_CHECKS_MAX];
 } desk;
@@ -175,7 +175,7 @@ static hr_status open_desk(hr_memory *memory, desk **opened, hr_error *err)
 /* A row that does not count is run again; the best of its tries holds. */
 static hr_status check_all(const hr_calibrate_request *request, desk *d, hr_error *err)
 {
-    hr_pace wanted;
+    hr_speed wanted;
     const int32_t count = request->checks;
     int32_t done = 0, all = count;
     for (int32_t i = 0; i < TRIES * count; i++) {
@@ -186,16 +186,16 @@ static hr_status check_all(const hr_calibrate_request *request, desk *d, hr_erro
             for (int32_t r = 0; r < count; r++) all += !d->rows[r].counts;
         if (i >= count && d->rows[k].counts) continue;
         if (request->progress) request->progress(request->context, done++, all);
-        const hr_status status = check_one(&d->rates, k, &d->pacer, &row, &t, err);
+        const hr_status status = check_one(&d->rates, k, &d->speed_probe, &row, &t, err);
         if (status != HR_OK) return status;
         if (i >= count && !better(&t, &d->trials[k])) continue;
         d->rows[k] = row;
         d->trials[k] = t;
-        wanted = pace_of(&d->rates, &d->pacer);
+        wanted = pace_of(&d->rates, &d->speed_probe);
         judge(&d->rows[k], &t, &wanted);
     }
     if (request->progress) request->progress(request->context, all, all);
-    wanted = pace_of(&d->rates, &d->pacer);
+    wanted = pace_of(&d->rates, &d->speed_probe);
     for (int32_t r = 0; r < count; r++) judge(&d->rows[r], &d->trials[r], &wanted);
     return HR_OK;
 }
@@ -211,10 +211,10 @@ static hr_status check(const hr_calibrate_request *request, hr_memory *memory,
     if (status == HR_OK)
         status = hr_rates_load(request->directory, hr_op_table, HR_OP_COUNT, mask, threads,
                                &d->rates, verdict->source, err);
-    if (status == HR_OK) status = hr_pacer_open(&d->pacer, threads, mask, err);
+    if (status == HR_OK) status = hr_speed_probe_open(&d->speed_probe, threads, mask, err);
     if (status != HR_OK) return status;
     status = check_all(request, d, err);
-    hr_pacer_close(&d->pacer);
+    hr_speed_probe_close(&d->speed_probe);
     if (status != HR_OK) return status;
     for (int32_t i = 0; i < request->checks && request->row; i++)
         request->row(request->context, &d->rows[i]);

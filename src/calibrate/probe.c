@@ -96,13 +96,13 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
     if (full && probe->watched) keep(&probe->times[2 * step + first], took_ns);
 }
 
-hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *dropped)
+hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *recompute_set)
 {
     const int64_t micro = config->memory.micro_batch ? config->memory.micro_batch
                                                      : config->train.batch;
-    hr_strategy strategy = hr_strategy_of(config, micro, dropped);
+    hr_strategy strategy = hr_strategy_of(config, micro, recompute_set);
     if (config->memory.recompute == HR_RECOMPUTE_LAYERS && strategy.layer_count > 1) {
-        dropped[strategy.layer_count - 1] = 1u << HR_INTERMEDIATE_ACTIVATION;
+        recompute_set[strategy.layer_count - 1] = 1u << HR_INTERMEDIATE_ACTIVATION;
         hr_strategy_canonical(config, &strategy);
     }
     return strategy;
@@ -110,8 +110,8 @@ hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *dropped
 
 static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threads, hr_error *err)
 {
-    hr_intermediates dropped[4096]; /* the most that model.n_layers may be */
-    const hr_strategy strategy = hr_probe_strategy(config, dropped);
+    hr_intermediates recompute_set[4096]; /* the most that model.n_layers may be */
+    const hr_strategy strategy = hr_probe_strategy(config, recompute_set);
     const hr_model_limits limits = hr_model_limits_of(config);
     const int64_t tables = limits.steps * (int64_t)(2 * sizeof(hr_probe_times)) + (1 << 16);
     const int64_t bytes = hr_compile_bytes(config) + tables;

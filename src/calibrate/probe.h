@@ -36,7 +36,7 @@ typedef struct {
 /* What a recipe asks for, but that with memory.recompute at layers the last of several layers makes
  * only its activation again: another operation than the product that makes both. dropped is as long
  * as a model may have layers, out. */
-hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *dropped);
+hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *recompute_set);
 
 /* Compiles and loads.
  *

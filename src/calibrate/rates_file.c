@@ -129,7 +129,7 @@ static json_t *json_of_rates(const struct hr_op *const *ops, int32_t op_count,
 static json_t *json_of_pace(const hr_rates *rates)
 {
     json_t *parts = json_array();
-    for (int32_t i = 0; i < HR_PACE_PARTS; i++)
+    for (int32_t i = 0; i < HR_SPEED_PARTS; i++)
         json_array_append_new(parts, json_integer(rates->pace_us[i]));
     return parts;
 }
@@ -232,8 +232,8 @@ static hr_status read_rates(const reader *r, json_t *all)
 
 static hr_status read_pace(const reader *r, json_t *parts)
 {
-    if (json_array_size(parts) != HR_PACE_PARTS) return refuse(r, "invalid pace_us", "");
-    for (int32_t i = 0; i < HR_PACE_PARTS; i++) {
+    if (json_array_size(parts) != HR_SPEED_PARTS) return refuse(r, "invalid pace_us", "");
+    for (int32_t i = 0; i < HR_SPEED_PARTS; i++) {
         json_t *part = json_array_get(parts, (size_t)i);
         if (!json_is_integer(part) || json_integer_value(part) < 0 ||
             json_integer_value(part) > INT32_MAX)

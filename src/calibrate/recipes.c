@@ -65,7 +65,7 @@ static const hr_recipe learned[] = {
 
 /* Products, passes, update: what a machine's speed consists of, in some milliseconds: with fewer
  * rows where there is no matrix unit. */
-static const hr_recipe pace[] = {
+static const hr_recipe speed[] = {
     { NEEDLE, BF16, SGD, KEEP, 512, 1, 8, 1536, 1000, 128, 1, 1, 0, 0 },
     { NEEDLE, BF16, SGD, KEEP, 512, 1, 8, 1536, 1000, 128, 4, 4, 0, 0 },
 };
@@ -121,7 +121,7 @@ const hr_recipe *hr_recipe_learned(int32_t index)
 
 const hr_recipe *hr_recipe_pace(bool matrix_unit)
 {
-    return &pace[matrix_unit];
+    return &speed[matrix_unit];
 }
 
 const hr_recipe *hr_recipe_tested(int32_t index, bool *unseen)

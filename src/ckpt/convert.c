@@ -15,8 +15,8 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/writer.h"
-#include "ckpt/companions.h"
 #include "ckpt/safetensors.h"
+#include "ckpt/sidecar_files.h"
 #include "ckpt/unpack.h"
 
 enum {
@@ -32,7 +32,8 @@ enum {
 
 static const char *const prefixes[] = { "none", "model.", "transformer.", "gpt_neox." };
 
-_Static_assert((int64_t)PIECE_BYTES >= HR_COMPANIONS_BYTES, "a piece is read, and companions too");
+_Static_assert((int64_t)PIECE_BYTES >= HR_SIDECAR_FILE_BYTES,
+               "a piece is read, and companions too");
 
 enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
 
@@ -66,7 +67,7 @@ typedef struct {
     uint32_t cpu_mask;
     bool made;             /* the destination, by this conversion */
     int32_t files_written; /* so far */
-    hr_companions companions;
+    hr_sidecar_files sidecars;
 } conversion;
 
 int64_t hr_convert_bytes(const char *source)
@@ -389,7 +390,7 @@ static hr_status take_room(conversion *c, hr_region *region)
 
 static hr_status write_all(conversion *c)
 {
-    hr_status status = hr_companions_copy(&c->companions, c->err);
+    hr_status status = hr_sidecar_files_copy(&c->sidecars, c->err);
     for (int32_t f = 0; f < c->file_count && status == HR_OK; f++) status = write_file(c, f);
     return status == HR_OK && c->request->shard_bytes ? write_index(c) : status;
 }
@@ -399,7 +400,7 @@ static void remove_begun(const conversion *c)
 {
     char path[PATH_MAX], name[HR_NAME_BYTES];
     const char *folder = c->request->destination;
-    hr_companions_remove(&c->companions);
+    hr_sidecar_files_remove(&c->sidecars);
     for (int32_t f = 0; f < c->files_written; f++) {
         put_file_name(c, f, name);
         if (hr_path_join(folder, name, path, sizeof path, NULL) == HR_OK) unlink(path);
@@ -412,13 +413,13 @@ static hr_status convert(conversion *c, hr_region *region)
     hr_status status = take_room(c, region);
     if (status == HR_OK) status = check_names(c);
     if (status == HR_OK) status = place(c);
-    c->companions = (hr_companions){ .source = hr_file_is_directory(c->request->source)
-                                                   ? c->request->source
-                                                   : NULL,
-                                     .destination = c->request->destination,
-                                     .dtype = c->dtype,
-                                     .memory = c->piece };
-    if (status == HR_OK) status = hr_companions_check(&c->companions, c->err);
+    c->sidecars = (hr_sidecar_files){ .source = hr_file_is_directory(c->request->source)
+                                                    ? c->request->source
+                                                    : NULL,
+                                      .destination = c->request->destination,
+                                      .dtype = c->dtype,
+                                      .memory = c->piece };
+    if (status == HR_OK) status = hr_sidecar_files_check(&c->sidecars, c->err);
     if (status != HR_OK) return status;
     c->made = !hr_file_exists(c->request->destination);
     status = hr_directory_make(c->request->destination, c->err);

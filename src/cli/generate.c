@@ -122,8 +122,8 @@ int hr_cli_generate(const hr_cli_arguments *arguments)
     }
     if (a.json && a.told) printf(a.ids ? "]" : "\"");
     else if (a.told) putchar('\n');
-    const bool settled = status == HR_OK || status == HR_BROKEN;
-    if (a.json && a.told && settled) print_json(&result);
+    const bool finished = status == HR_OK || status == HR_BROKEN;
+    if (a.json && a.told && finished) print_json(&result);
     else if (a.json && a.told) printf(" }\n");
     fflush(stdout);
     if (status != HR_OK) {

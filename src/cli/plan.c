@@ -13,7 +13,7 @@
 
 enum { PLAN_TEXT_BYTES = 1 << 16, PROGRAM_TEXT_BYTES = 1 << 24 };
 
-/* ---- JSON: docs/questions.md lists the members */
+/* ---- JSON: docs/plan-queries.md lists the members */
 
 static json_t *json_of_parts(const hr_plan_part *parts, int32_t count)
 {

@@ -66,7 +66,8 @@ static hr_status read_specs(const hr_corpus_desc *desc, hr_spec *train, hr_spec 
 static int64_t buffer_bytes(const needs *n, const hr_corpus_desc *desc)
 {
     const int64_t line = desc->line_bytes ? desc->line_bytes : HR_CORPUS_LINE_BYTES;
-    return n->lines && (!desc->line_bytes || line < HR_INFLOW_BYTES) ? line : HR_INFLOW_BYTES;
+    return n->lines && (!desc->line_bytes || line < HR_INPUT_STREAM_BYTES) ? line
+                                                                           : HR_INPUT_STREAM_BYTES;
 }
 
 int64_t hr_corpus_bytes(const hr_corpus_desc *desc)
@@ -77,8 +78,8 @@ int64_t hr_corpus_bytes(const hr_corpus_desc *desc)
     add_needs(&n, &train);
     add_needs(&n, &valid);
     return hr_round_up(sizeof(hr_corpus), 64) + hr_list_bytes(&train, &valid) +
-           hr_inflow_bytes(n.gzip, n.zstd) + hr_round_up(buffer_bytes(&n, desc), 64) +
-           (n.tokens ? HR_FOREIGN_AT_ONCE * (int64_t)sizeof(uint32_t) : 0);
+           hr_input_stream_bytes(n.gzip, n.zstd) + hr_round_up(buffer_bytes(&n, desc), 64) +
+           (n.tokens ? HR_SHARD_IMPORT_AT_ONCE * (int64_t)sizeof(uint32_t) : 0);
 }
 
 static void place(hr_corpus *corpus, hr_region *region)
@@ -92,9 +93,9 @@ static void place(hr_corpus *corpus, hr_region *region)
     pass->desc = &corpus->desc;
     pass->buffer_bytes = buffer_bytes(&n, &corpus->desc);
     pass->buffer = hr_region_take_raw(region, 1, pass->buffer_bytes);
-    if (n.tokens) pass->ids = hr_region_take_raw(region, HR_FOREIGN_AT_ONCE, sizeof(uint32_t));
+    if (n.tokens) pass->ids = hr_region_take_raw(region, HR_SHARD_IMPORT_AT_ONCE, sizeof(uint32_t));
     HR_ASSERT(pass->buffer && (pass->ids || !n.tokens));
-    hr_inflow_place(&pass->inflow, region, n.gzip, n.zstd);
+    hr_input_stream_place(&pass->input_stream, region, n.gzip, n.zstd);
 }
 
 /* ---- texts */
@@ -328,7 +329,7 @@ hr_status hr_corpus_open(hr_corpus **corpus, void *memory, int64_t bytes,
 
 void hr_corpus_close(hr_corpus **corpus)
 {
-    if (*corpus) hr_inflow_close(&(*corpus)->pass.inflow);
+    if (*corpus) hr_input_stream_close(&(*corpus)->pass.input_stream);
     *corpus = NULL;
 }
 

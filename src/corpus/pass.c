@@ -41,8 +41,9 @@ void hr_pass_put(hr_pass *pass, hr_piece piece)
 static hr_status next_text(hr_pass *pass, bool *end, hr_error *err)
 {
     int64_t count;
-    const int64_t room = hr_min(pass->buffer_bytes, HR_INFLOW_BYTES);
-    const hr_status status = hr_inflow_read(&pass->inflow, pass->buffer, room, &count, err);
+    const int64_t room = hr_min(pass->buffer_bytes, HR_INPUT_STREAM_BYTES);
+    const hr_status status = hr_input_stream_read(&pass->input_stream, pass->buffer, room, &count,
+                                                  err);
     if (status != HR_OK) return status;
     const hr_stream *stream = pass->stream;
     const bool begins = !pass->begun;
@@ -72,9 +73,9 @@ static hr_status next_ids(hr_pass *pass, bool *end, hr_error *err)
 {
     const int64_t document_end = pass->desc->document_end;
     if (pass->id_at == pass->id_count) {
-        const hr_status status = hr_foreign_next(&pass->tokens, &pass->inflow,
-                                                 pass->desc->vocab_size, pass->buffer, pass->ids,
-                                                 &pass->id_count, err);
+        const hr_status status = hr_shard_import_next(&pass->tokens, &pass->input_stream,
+                                                      pass->desc->vocab_size, pass->buffer,
+                                                      pass->ids, &pass->id_count, err);
         pass->id_at = 0;
         *end = pass->id_count == 0;
         if (status != HR_OK || *end) return status;
@@ -96,8 +97,8 @@ static hr_status next_ids(hr_pass *pass, bool *end, hr_error *err)
 static hr_status open_file(hr_pass *pass, hr_error *err)
 {
     const hr_listed *file = &pass->list->files[pass->file];
-    hr_status status = hr_inflow_open(&pass->inflow, hr_list_path(pass->list, pass->file),
-                                      file->sort.packing, err);
+    hr_status status = hr_input_stream_open(
+        &pass->input_stream, hr_list_path(pass->list, pass->file), file->sort.packing, err);
     if (status != HR_OK) return status;
     pass->open = true;
     pass->offset = 0;
@@ -105,7 +106,8 @@ static hr_status open_file(hr_pass *pass, hr_error *err)
     if (file->sort.kind == HR_FILE_LINES) hr_pass_lines_begin(pass);
     pass->id_at = pass->id_count = 0;
     if (file->sort.kind == HR_FILE_TOKENS)
-        status = hr_foreign_begin(&pass->tokens, &pass->inflow, file->ids_bytes, pass->buffer, err);
+        status = hr_shard_import_begin(&pass->tokens, &pass->input_stream, file->ids_bytes,
+                                       pass->buffer, err);
     return status;
 }
 
@@ -113,10 +115,10 @@ static hr_status open_file(hr_pass *pass, hr_error *err)
 static void close_file(hr_pass *pass)
 {
     const hr_listed *file = &pass->list->files[pass->file];
-    const int64_t mark[] = { pass->inflow.bytes, file->sort.kind, file->sort.packing,
+    const int64_t mark[] = { pass->input_stream.bytes, file->sort.kind, file->sort.packing,
                              file->ids_bytes };
-    hr_inflow_close(&pass->inflow);
-    if (!pass->stream->alone) hr_inflow_add(&pass->inflow, mark, sizeof mark);
+    hr_input_stream_close(&pass->input_stream);
+    if (!pass->stream->alone) hr_input_stream_add(&pass->input_stream, mark, sizeof mark);
     pass->open = false;
     pass->file++;
 }
@@ -133,7 +135,7 @@ static void add_settings(hr_pass *pass)
         desc->prompt_field, desc->completion_field, desc->skip_bad_lines, (int)stream->side,
         stream->side == HR_STREAM_ALL ? 0 : stream->share, stream->split ? " by position" : "");
     HR_ASSERT(bytes < (int)sizeof text);
-    hr_inflow_add(&pass->inflow, text, bytes);
+    hr_input_stream_add(&pass->input_stream, text, bytes);
 }
 
 static void begin(hr_stream *stream, const char *work, const hr_text_progress *progress)
@@ -142,8 +144,8 @@ static void begin(hr_stream *stream, const char *work, const hr_text_progress *p
     int64_t total = 0;
     for (int32_t i = stream->first; i < stream->first + stream->count; i++)
         total += pass->list->files[i].bytes;
-    hr_inflow_close(&pass->inflow);
-    hr_inflow_begin(&pass->inflow, work, progress, total);
+    hr_input_stream_close(&pass->input_stream);
+    hr_input_stream_begin(&pass->input_stream, work, progress, total);
     pass->stream = stream;
     pass->file = stream->first;
     pass->open = pass->begun = pass->passed = false;
@@ -159,17 +161,18 @@ static hr_status identify(void *context, const hr_text_progress *progress, hr_te
     hr_status status = HR_OK;
     begin(stream, "reading text", progress);
     while (status == HR_OK && pass->file < stream->first + stream->count) {
-        status = hr_inflow_open(&pass->inflow, hr_list_path(pass->list, pass->file), HR_FILE_PLAIN,
-                                err);
+        status = hr_input_stream_open(&pass->input_stream, hr_list_path(pass->list, pass->file),
+                                      HR_FILE_PLAIN, err);
         if (status == HR_OK)
-            status = hr_inflow_pass(&pass->inflow, pass->buffer, pass->buffer_bytes, err);
+            status = hr_input_stream_pass(&pass->input_stream, pass->buffer, pass->buffer_bytes,
+                                          err);
         if (status == HR_OK) close_file(pass);
     }
-    hr_inflow_close(&pass->inflow);
+    hr_input_stream_close(&pass->input_stream);
     if (status != HR_OK) return status;
     add_settings(pass);
-    *hash = hr_inflow_hash(&pass->inflow);
-    *bytes = pass->inflow.done;
+    *hash = hr_input_stream_hash(&pass->input_stream);
+    *bytes = pass->input_stream.done;
     return HR_OK;
 }
 
@@ -213,13 +216,13 @@ static hr_text_hash seen(void *context, int64_t *bad_lines)
 {
     const hr_stream *stream = context;
     *bad_lines = stream->pass->bad_lines;
-    return hr_inflow_hash(&stream->pass->inflow);
+    return hr_input_stream_hash(&stream->pass->input_stream);
 }
 
 static void close_pass(void *context)
 {
     const hr_stream *stream = context;
-    hr_inflow_close(&stream->pass->inflow);
+    hr_input_stream_close(&stream->pass->input_stream);
 }
 
 hr_documents hr_pass_documents(hr_stream *stream)

@@ -6,10 +6,10 @@
 #define HR_CORPUS_PASS_H
 
 #include "corpus/corpus.h"
-#include "corpus/foreign.h"
-#include "corpus/inflow.h"
+#include "corpus/input_stream.h"
 #include "corpus/lines.h"
 #include "corpus/list.h"
+#include "corpus/shard_import.h"
 
 typedef struct hr_pass hr_pass;
 
@@ -48,10 +48,10 @@ typedef struct {
 struct hr_pass {
     const hr_list *list;
     const hr_corpus_desc *desc;
-    hr_inflow inflow;
+    hr_input_stream input_stream;
     uint8_t *buffer; /* [buffer_bytes] */
     int64_t buffer_bytes;
-    uint32_t *ids; /* [HR_FOREIGN_AT_ONCE]; null: no file has any */
+    uint32_t *ids; /* [HR_SHARD_IMPORT_AT_ONCE]; null: no file has any */
 
     const hr_stream *stream;
     int32_t file;   /* index in the list of the file at hand, or the next */
@@ -61,7 +61,7 @@ struct hr_pass {
     int64_t offset; /* in the text of the file */
     int64_t bad_lines;
     hr_pass_lines lines;
-    hr_foreign tokens;
+    hr_shard_import tokens;
     int64_t id_at, id_count; /* of ids: what was not handed out */
     hr_piece queue[HR_PASS_QUEUE];
     int32_t queued, given;
@@ -78,7 +78,7 @@ void hr_pass_put(hr_pass *pass, hr_piece piece);
 bool hr_pass_is_other(const hr_pass *pass, const hr_line_span *texts, int32_t count);
 
 /* Begins the lines of the file that was opened; and queues what comes next, or nothing at its end.
- * Errors   CORRUPT  a bad line, with its number; and as hr_inflow_read. */
+ * Errors   CORRUPT  a bad line, with its number; and as hr_input_stream_read. */
 void hr_pass_lines_begin(hr_pass *pass);
 HR_MUST_CHECK hr_status hr_pass_lines_next(hr_pass *pass, bool *end, hr_error *err);
 

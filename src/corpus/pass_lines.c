@@ -146,8 +146,8 @@ static hr_status fill(hr_pass *pass, hr_error *err)
     lines->fill -= lines->at;
     lines->at = 0;
     const int64_t room = pass->buffer_bytes - lines->fill;
-    const hr_status status = hr_inflow_read(&pass->inflow, pass->buffer + lines->fill, room, &count,
-                                            err);
+    const hr_status status = hr_input_stream_read(&pass->input_stream, pass->buffer + lines->fill,
+                                                  room, &count, err);
     if (status != HR_OK) return status;
     lines->fill += count;
     lines->ended = count < room;

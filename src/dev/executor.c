@@ -30,7 +30,7 @@ static void find_first_writers(hr_executor *executor, uint8_t *written)
     }
 }
 
-bool hr_executor_lasts(const hr_program *program, int32_t index)
+bool hr_executor_commits(const hr_program *program, int32_t index)
 {
     const hr_step *step = &program->steps[index];
     const char *letters = program->ops[step->op]->out;
@@ -48,16 +48,16 @@ hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *
     executor->count = hr_region_take(region, program->loop_count, sizeof *executor->count);
     executor->open = hr_region_take(region, program->loop_count, 1);
     executor->clears = hr_region_take(region, program->step_count, 1);
-    executor->lasts = hr_region_take(region, program->step_count, 1);
+    executor->commits = hr_region_take(region, program->step_count, 1);
     const int64_t kept = region->used;
     uint8_t *written = hr_region_take(region, program->tensor_count, 1);
     if (!executor->turn || !executor->count || !executor->open || !executor->clears ||
-        !executor->lasts || !written)
+        !executor->commits || !written)
         return hr_fail(err, HR_FAILURE, "out of memory for %d operations", program->step_count);
     for (int32_t l = 0; l < program->loop_count; l++) executor->count[l] = program->loops[l].count;
     find_first_writers(executor, written);
     for (int32_t s = 0; s < program->step_count; s++)
-        executor->lasts[s] = hr_executor_lasts(program, s);
+        executor->commits[s] = hr_executor_commits(program, s);
     region->used = kept;
     executor->rows_here = INT64_MAX;
     return HR_OK;
@@ -238,10 +238,10 @@ hr_status hr_executor_run(hr_executor *executor, int32_t loop, hr_error *err)
 
     int32_t s = section->step_first;
     while (s <= section->step_last) {
-        if (executor->stop && !executor->lasting && executor->stop(executor->context))
+        if (executor->stop && !executor->committed && executor->stop(executor->context))
             return hr_fail(err, HR_INTERRUPTED, "interrupted");
         enter(executor, s);
-        executor->lasting |= executor->lasts[s];
+        executor->committed |= executor->commits[s];
         const hr_status status = run_step(executor, s, err);
         if (status != HR_OK) return status;
         int32_t next = s + 1;

@@ -39,15 +39,15 @@ typedef struct hr_executor {
     int64_t rows_here; /* most rows a step works on; INT64_MAX: as planned */
     hr_host_fn *host;
     hr_watch_fn *watch; /* may be null */
-    hr_stop_fn *stop;   /* may be null; not asked while `lasting` */
+    hr_stop_fn *stop;   /* may be null; not asked while `committed` */
     void *context;      /* of all of them */
-    bool lasting;       /* a step has written what outlives the run; the caller's to take back */
+    bool committed;     /* a step has written what outlives the run; the caller's to take back */
 
-    int64_t *turn;   /* [loop_count] present turn of each loop */
-    int64_t *count;  /* [loop_count] turns to make; the caller may lower them */
-    uint8_t *open;   /* [loop_count] the walk is inside */
-    uint8_t *clears; /* [step_count] outputs of which this step is the first writer */
-    uint8_t *lasts;  /* [step_count] updates what outlives the run */
+    int64_t *turn;    /* [loop_count] present turn of each loop */
+    int64_t *count;   /* [loop_count] turns to make; the caller may lower them */
+    uint8_t *open;    /* [loop_count] the walk is inside */
+    uint8_t *clears;  /* [step_count] outputs of which this step is the first writer */
+    uint8_t *commits; /* [step_count] updates what outlives the run */
 } hr_executor;
 
 /* Bytes of a region that an executor's tables take. */
@@ -58,7 +58,7 @@ int64_t hr_executor_bytes(const hr_program *program);
 HR_MUST_CHECK hr_status hr_executor_place(hr_region *region, hr_executor *executor, hr_error *err);
 
 /* Whether a step updates what outlives the run: from it on there is no way back. Pure. */
-bool hr_executor_lasts(const hr_program *program, int32_t step);
+bool hr_executor_commits(const hr_program *program, int32_t step);
 
 /* Runs every turn of one loop, inner loops included: a section, or a part of one.
  * Errors   whatever a step of the host returns; the walk stops there. INTERRUPTED. */

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "evaluate/multiple_choice.h"
 #include "evaluate/output.h"
 #include "evaluate/place.h"
-#include "evaluate/questions.h"
 #include "evaluate/sequences.h"
 #include "evaluate/text.h"
-#include "infer/session.h"
+#include "infer/inference.h"
 #include "model/assemble.h"
 #include "model/family.h"
 
@@ -23,14 +23,14 @@ enum { TURN_TOKENS = 4096, CHUNK_MOST = 1024, TOKENS_LEAST = 64, CONTEXT = 1024 
 typedef struct {
     const hr_evaluate_request *request;
     hr_evaluate_result *result;
-    hr_session session;
+    hr_inference session;
     hr_sequences source;
     int32_t turn;           /* loop */
     int32_t *ids, *targets; /* [length]; [at_a_time x length] of the present turn */
     int64_t first, here;    /* sequences of the present turn */
     double row_loss;
     int64_t row_tokens;
-    hr_questions_best best;
+    hr_multiple_choice_best best;
     hr_file_out logits;
     hr_losses_out losses;
 } evaluation;
@@ -41,8 +41,8 @@ typedef struct {
 static hr_status add_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
 {
     evaluation *e = context;
-    if (hr_session_is_interrupted(&e->session)) return HR_INTERRUPTED;
-    hr_session_tell(&e->session, "tokenizing", 0, 0);
+    if (hr_inference_is_interrupted(&e->session)) return HR_INTERRUPTED;
+    hr_inference_tell(&e->session, "tokenizing", 0, 0);
     if (e->request->text) return hr_sequences_add(&e->source, ids, count, err);
     return hr_ids_file_add(&e->source.ids, ids, count, err);
 }
@@ -52,7 +52,7 @@ static bool is_stopped(void *context, const char *work, int64_t bytes_done, int6
 {
     const evaluation *e = context;
     (void)work, (void)bytes_done, (void)bytes_total;
-    return hr_session_is_interrupted(&e->session);
+    return hr_inference_is_interrupted(&e->session);
 }
 
 static hr_status check_request(evaluation *e, hr_error *err)
@@ -71,7 +71,7 @@ static hr_status check_request(evaluation *e, hr_error *err)
         return hr_fail(err, HR_USAGE, "--context and --stride need --file");
     hr_status status = HR_OK;
     if (!request->tokens && !(request->text && hr_evaluate_is_ids(request->text)))
-        status = hr_session_open_text(&e->session, "--tokens", add_ids, e, err);
+        status = hr_inference_open_text(&e->session, "--tokens", add_ids, e, err);
     const bool direct = request->text && !e->session.tokens && hr_evaluate_is_plain(request->text);
     if (status == HR_OK && !direct && (e->session.tokens || request->text))
         status = hr_ids_file_open(&e->source.ids, request->scratch, err);
@@ -164,13 +164,13 @@ static hr_status open_choices(evaluation *e, hr_error *err)
     if (status == HR_OK) status = hr_file_read(file, path, 0, text.base, bytes, err);
     hr_file_close(&file);
     if (status != HR_OK) return status;
-    const int64_t table_bytes = hr_questions_bytes((const char *)text.base, bytes);
+    const int64_t table_bytes = hr_multiple_choice_bytes((const char *)text.base, bytes);
     status = hr_memory_region_open(e->session.memory, "the tables of questions", table_bytes,
                                    &tables, err);
     if (status != HR_OK) return status;
-    status = hr_questions_open(&e->source, path, (char *)text.base, bytes, &tables, err);
+    status = hr_multiple_choice_open(&e->source, path, (char *)text.base, bytes, &tables, err);
     if (status != HR_OK || !e->session.tokens) return status;
-    return hr_questions_encode(&e->source, e->session.tokens, err);
+    return hr_multiple_choice_encode(&e->source, e->session.tokens, err);
 }
 
 static hr_status open_source(evaluation *e, hr_error *err)
@@ -188,7 +188,7 @@ static hr_status open_source(evaluation *e, hr_error *err)
                        "%s has sequences of %lld tokens, the model has %lld positions",
                        e->source.path, (long long)e->source.length,
                        (long long)e->session.config.model.positions);
-    const int64_t longest = hr_session_longest(&e->session, e->source.length);
+    const int64_t longest = hr_inference_longest(&e->session, e->source.length);
     if (longest < e->source.length)
         return hr_fail(err, HR_USAGE,
                        "%s has sequences of %lld tokens, at most %lld can be planned; %s",
@@ -202,14 +202,14 @@ static hr_status open_source(evaluation *e, hr_error *err)
 
 static hr_status read_request(evaluation *e, hr_error *err)
 {
-    hr_status status = hr_session_begin(&e->session, err);
+    hr_status status = hr_inference_begin(&e->session, err);
     if (status == HR_OK) status = check_request(e, err);
     if (status == HR_OK)
         status = hr_place_check(e->request, "--logits-out", e->request->logits_out, err);
     if (status == HR_OK)
         status = hr_place_check(e->request, "--per-token", e->request->per_token, err);
     if (status == HR_OK) status = open_source(e, err);
-    hr_session_end_text(&e->session);
+    hr_inference_end_text(&e->session);
     return status;
 }
 
@@ -248,9 +248,9 @@ static hr_status plan(evaluation *e, hr_error *err)
 {
     const hr_evaluate_request *request = e->request;
     hr_evaluate_result *result = e->result;
-    hr_session *session = &e->session;
+    hr_inference *session = &e->session;
     const bool widens = request->logits_out && request->model.format == HR_FORMAT_BF16;
-    hr_status status = hr_session_plan(session, err);
+    hr_status status = hr_inference_plan(session, err);
     begin_turns(result, hr_min(hr_max(TURN_TOKENS / result->length, 1), result->sequences));
     for (bool done = status != HR_OK; !done;) {
         const int64_t losses = result->chunk * (int64_t)sizeof(double);
@@ -260,11 +260,11 @@ static hr_status plan(evaluation *e, hr_error *err)
                                        session->threads, &session->planning, &session->compiled,
                                        err);
         if (status == HR_OK)
-            status = hr_session_fit(session, own_bytes(e), "tokens at a time", "shorter sequences",
-                                    err);
+            status = hr_inference_fit(session, own_bytes(e), "tokens at a time",
+                                      "shorter sequences", err);
         done = status != HR_NO_FIT || !is_less(result);
     }
-    return status == HR_NO_FIT ? hr_session_refuse(session, err) : status;
+    return status == HR_NO_FIT ? hr_inference_refuse(session, err) : status;
 }
 
 /* ---- the steps of the host */
@@ -275,7 +275,7 @@ static hr_status prompt(evaluation *e, hr_executor *executor, const hr_call *cal
     const int64_t length = e->source.length;
     int32_t *ids = call->out[0];
     e->first = executor->turn[e->turn] * e->result->at_a_time;
-    hr_session_tell(&e->session, "evaluating", e->first, e->source.rows);
+    hr_inference_tell(&e->session, "evaluating", e->first, e->source.rows);
     e->here = hr_min(e->result->at_a_time, e->source.rows - e->first);
     executor->rows_here = e->here * length;
     for (int64_t i = 0; i < e->here; i++) {
@@ -326,7 +326,8 @@ static hr_status count_loss(evaluation *e, int64_t sequence, int64_t t, int32_t 
     e->result->loss_sum += e->row_loss;
     e->result->tokens += e->row_tokens;
     if (e->source.choices)
-        hr_questions_tell(&e->source, sequence, e->row_loss, e->row_tokens, &e->best, e->result);
+        hr_multiple_choice_tell(&e->source, sequence, e->row_loss, e->row_tokens, &e->best,
+                                e->result);
     e->row_loss = 0;
     e->row_tokens = 0;
     return HR_OK;
@@ -367,14 +368,14 @@ static hr_status open_run(evaluation *e, hr_error *err)
 {
     hr_region *tables = &e->session.tables;
     const int64_t length = e->source.length;
-    const hr_status status = hr_session_open(&e->session, err);
+    const hr_status status = hr_inference_open(&e->session, err);
     if (status != HR_OK) return status;
     e->ids = hr_region_take(tables, length, sizeof *e->ids);
     e->targets = hr_region_take(tables, e->result->at_a_time * length, sizeof *e->targets);
     e->losses.text = hr_region_take(tables, HR_LOSSES_TEXT_BYTES, 1);
     if (!e->losses.text) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
     e->turn = hr_program_loop(&e->session.compiled.program, "turn");
-    hr_session_tell(&e->session, "checking the tokens", 0, 0);
+    hr_inference_tell(&e->session, "checking the tokens", 0, 0);
     return hr_sequences_check(&e->source, e->ids, e->targets, err);
 }
 
@@ -405,9 +406,9 @@ static hr_status run(evaluation *e, hr_error *err)
     e->session.executor.count[e->turn] = (result->sequences + result->at_a_time - 1) /
                                          result->at_a_time;
     if (status == HR_OK)
-        status = hr_session_run(&e->session, "load", &result->run.load_seconds, err);
+        status = hr_inference_run(&e->session, "load", &result->run.load_seconds, err);
     if (status == HR_OK)
-        status = hr_session_run(&e->session, "sequences", &result->run_seconds, err);
+        status = hr_inference_run(&e->session, "sequences", &result->run_seconds, err);
     if (status == HR_OK && request->logits_out) status = hr_file_commit(&e->logits, err);
     if (status == HR_OK && request->per_token) status = hr_losses_commit(&e->losses, err);
     if (status == HR_OK) sum_up(e);
@@ -426,17 +427,17 @@ static __attribute__((noinline)) hr_status evaluate_in(hr_memory *memory,
                      .logits = { .directory = -1, .file = -1 },
                      .losses = { .file = { .directory = -1, .file = -1 } } };
     hr_status status = read_request(&e, err);
-    if (status == HR_OK) hr_session_tell(&e.session, "planning", 0, 0);
+    if (status == HR_OK) hr_inference_tell(&e.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&e, err);
     if (status == HR_OK) status = open_run(&e, err);
-    if (status == HR_OK) status = hr_session_take(&e.session, host, &e, err);
+    if (status == HR_OK) status = hr_inference_take(&e.session, host, &e, err);
     if (status == HR_OK) status = run(&e, err);
-    if (status == HR_OK) status = hr_session_settle(&e.session, err);
+    if (status == HR_OK) status = hr_inference_check_peak(&e.session, err);
     if (status == HR_INTERRUPTED) status = hr_fail(err, status, "interrupted; no file was written");
     hr_file_abort(&e.logits);
     hr_file_abort(&e.losses.file);
     hr_sequences_close(&e.source);
-    hr_session_close(&e.session);
+    hr_inference_close(&e.session);
     return status;
 }
 

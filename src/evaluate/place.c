@@ -7,7 +7,7 @@
 
 #include "base/directory.h"
 #include "base/file.h"
-#include "ckpt/companions.h"
+#include "ckpt/sidecar_files.h"
 #include "evaluate/output.h"
 
 typedef struct {
@@ -48,7 +48,7 @@ static bool ends_in(const char *word, const char *end)
 static bool is_read_by_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    return hr_companions_have(name) || !strcmp(name, hr_stored_single_name) ||
+    return hr_sidecar_files_have(name) || !strcmp(name, hr_stored_single_name) ||
            !strcmp(name, hr_stored_index_name);
 }
 

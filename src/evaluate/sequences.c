@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "ckpt/safetensors.h"
-#include "evaluate/questions.h"
+#include "evaluate/multiple_choice.h"
 
 int64_t hr_sequences_header_bytes(const char *path)
 {
@@ -110,7 +110,7 @@ hr_status hr_sequences_read(const hr_sequences *source, int64_t row, int32_t *id
 {
     int64_t count;
     if (source->is_text) return read_window(source, row, ids, targets, err);
-    if (source->choices) return hr_questions_read(source, row, ids, targets, err);
+    if (source->choices) return hr_multiple_choice_read(source, row, ids, targets, err);
     return hr_token_rows_read(&source->tokens, row, ids, targets, &count, err);
 }
 

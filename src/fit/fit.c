@@ -5,25 +5,25 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "fit/alike.h"
-#include "fit/settle.h"
+#include "fit/layer_choice.h"
+#include "fit/uniform_layers.h"
 #include "plan/compile.h"
 
-/* STEPS_MOST: of all twins of one search; thirty times what searches mostly need, and about half
- * a second. */
+/* STEPS_MOST: of all proxy models of one search; thirty times what searches mostly need, and about
+ * half a second. */
 enum { BOUNDING_TURNS = 3, STEPS_MOST = 1 << 21 };
 
 /* Whether the search has done all it may. What was not looked at then has no bound but `bound`. */
 static bool is_spent(hr_fit_walk *w, int64_t bound)
 {
-    if (!w->any || w->fit->twin.steps < w->steps_most) return false;
+    if (!w->any || w->fit->proxy.steps < w->steps_most) return false;
     w->bound = hr_min(w->bound, bound);
     return true;
 }
 
 int64_t hr_fit_bytes(const hr_config *config)
 {
-    return hr_twin_bytes(config) + hr_layers_bytes((int32_t)config->model.n_layers) +
+    return hr_proxy_bytes(config) + hr_layers_bytes((int32_t)config->model.n_layers) +
            2 * config->model.n_layers * (int64_t)sizeof(uint16_t) + (int64_t)sizeof(hr_fit_desk) +
            6 * 64;
 }
@@ -31,7 +31,7 @@ int64_t hr_fit_bytes(const hr_config *config)
 hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rates, int32_t threads,
                       hr_region *region, hr_error *err)
 {
-    const int64_t twin_bytes = hr_twin_bytes(config);
+    const int64_t twin_bytes = hr_proxy_bytes(config);
     fit->config = config;
     hr_status status = hr_layers_place(&fit->layers, (int32_t)config->model.n_layers, region, err);
     if (status != HR_OK) return status;
@@ -42,9 +42,9 @@ hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const hr_rates *rate
     if (!memory || !fit->trial || !fit->spare || !fit->desk)
         return hr_fail(err, HR_FAILURE, "out of memory for the search");
     fit->region = hr_region_over(memory, twin_bytes);
-    status = hr_twin_open(&fit->twin, config, rates, threads, &fit->region, err);
+    status = hr_proxy_open(&fit->proxy, config, rates, threads, &fit->region, err);
     if (status != HR_OK) return status;
-    fit->form = hr_form_of(config);
+    fit->form = hr_layer_schema_of(config);
     fit->set_count = hr_fit_sets(config, &fit->form, fit->sets);
     return HR_OK;
 }
@@ -70,7 +70,7 @@ static hr_status bound_tiling(hr_fit_walk *w, tiling *t, hr_error *err)
     s->knobs.mlp_tile = t->mlp[t->mlps - 1];
     s->knobs.attention_tile = t->attention[t->attentions - 1];
     hr_status status = hr_setting_bound_works(fit, s, err);
-    if (status == HR_OK) status = hr_fit_settle(w, s, &q, err);
+    if (status == HR_OK) status = hr_fit_choose_layers(w, s, &q, err);
     t->bound = q.found ? q.best.ps : INT64_MAX;
     return status;
 }
@@ -87,14 +87,14 @@ static hr_status try_tiles(hr_fit_walk *w, const tiling *t, int32_t i, int32_t j
 {
     hr_fit *fit = w->fit;
     hr_setting *s = &fit->desk->tiled;
-    hr_twin_set *sets = fit->desk->asked;
+    hr_proxy_set *sets = fit->desk->asked;
     hr_setting_derive(fit, t->base, t->rests, s);
     s->knobs.mlp_tile = t->mlp[i];
     s->knobs.attention_tile = t->attention[j];
     const hr_status status = hr_setting_bound_works(fit, s, err);
     if (status != HR_OK) return status;
     memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
-    const hr_layers_task task = { .twin = &fit->twin,
+    const hr_layers_task task = { .proxy = &fit->proxy,
                                   .sets = sets,
                                   .set_count = fit->set_count,
                                   .slopes = &s->slopes,
@@ -176,18 +176,18 @@ static hr_status explore_tiles(hr_fit_walk *w, const hr_setting *base, const hr_
 static int64_t bound_setting(hr_fit_walk *w, const hr_setting *s)
 {
     hr_fit *fit = w->fit;
-    hr_twin_set *sets = fit->desk->bounded;
-    if (fit->twin.depth.exact)
+    hr_proxy_set *sets = fit->desk->bounded;
+    if (fit->proxy.depth.exact)
         return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
     memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
-    const hr_layers_task task = { .twin = &fit->twin,
+    const hr_layers_task task = { .proxy = &fit->proxy,
                                   .sets = sets,
-                                  .set_count = hr_layers_prune(&fit->twin, sets, fit->set_count),
+                                  .set_count = hr_layers_prune(&fit->proxy, sets, fit->set_count),
                                   .slopes = &s->slopes,
                                   .limit = w->limit };
-    if (task.set_count > HR_ALIKE_SETS_MOST)
+    if (task.set_count > HR_UNIFORM_SETS_MOST)
         return hr_fit_uniform_ps(fit, &s->sets[0]) + hr_setting_least_rest_ps(s);
-    return hr_alike_bound(&fit->layers, &task, s->rests, s->chunk_count);
+    return hr_uniform_bound(&fit->layers, &task, s->rests, s->chunk_count);
 }
 
 /* True if the bound of a setting leaves it no chance. */
@@ -264,11 +264,11 @@ typedef struct {
 
 /* Of a setting of which the largest and the smallest chunk are known, in both orders of dW and dX:
  * the least time of the one with the least bytes of all, in layers that work with nothing. */
-static int64_t bound_prospect(hr_fit_walk *w, hr_setting *s, const hr_twin_rest *ordered,
+static int64_t bound_prospect(hr_fit_walk *w, hr_setting *s, const hr_proxy_rest *ordered,
                               int64_t micro)
 {
     const int64_t rounding_ps = hr_setting_rounding_ps(w->fit, micro) * HR_FIT_CHUNKS_MOST;
-    hr_twin_rest least = s->rests[0];
+    hr_proxy_rest least = s->rests[0];
     least.ps = hr_max(0, hr_min(least.ps, ordered[0].ps) - rounding_ps);
     for (int32_t c = 0; c < s->chunk_count; c++) {
         least.head = hr_min(least.head, hr_min(s->rests[c].head, ordered[c].head));
@@ -276,7 +276,7 @@ static int64_t bound_prospect(hr_fit_walk *w, hr_setting *s, const hr_twin_rest 
     }
     s->rests[0] = least;
     s->chunk_count = 1;
-    s->slopes = (hr_twin_slopes){ .step = { 0 } };
+    s->slopes = (hr_proxy_slopes){ .step = { 0 } };
     for (int32_t k = 0; k < w->fit->set_count; k++)
         memset(s->sets[k].work, 0, sizeof s->sets[k].work);
     return bound_setting(w, s);
@@ -287,7 +287,7 @@ static hr_status look_at(hr_fit_walk *w, const hr_setting *whole, prospect *p, h
     hr_fit *fit = w->fit;
     hr_setting *s = &fit->desk->ordered;
     int64_t chunks[HR_FIT_CHUNKS_MOST];
-    hr_twin_rest ordered[HR_FIT_CHUNKS_MOST];
+    hr_proxy_rest ordered[HR_FIT_CHUNKS_MOST];
     const int32_t count = hr_fit_chunks(fit->config, p->micro, chunks);
     hr_setting_clear(fit, s);
     s->knobs.micro_batch = p->micro;
@@ -299,10 +299,10 @@ static hr_status look_at(hr_fit_walk *w, const hr_setting *whole, prospect *p, h
         status = hr_setting_price_turns(fit, s, err);
     if (status != HR_OK) return status;
     hr_strategy dw_first = s->knobs;
-    hr_twin_slopes ignored;
+    hr_proxy_slopes ignored;
     dw_first.dw_first = true;
-    status = hr_twin_rests_of(&fit->twin, &dw_first, fit->sets[hr_fit_reference_of(fit)], s->chunks,
-                              s->chunk_count, ordered, &ignored, err);
+    status = hr_proxy_rests_of(&fit->proxy, &dw_first, fit->sets[hr_fit_reference_of(fit)],
+                               s->chunks, s->chunk_count, ordered, &ignored, err);
     if (status != HR_OK) return status;
     p->guess = bound_setting(w, s);
     p->bound = hr_fit_uniform_ps(fit, &s->sets[0]) + s->rests[0].ps -
@@ -318,7 +318,7 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     const int32_t count = hr_fit_micros(fit->config, micros);
     hr_fit_walk w = { .fit = fit, .limit = limit, .found = found, .bound = INT64_MAX };
     fit->layers.work = 0;
-    w.steps_most = fit->twin.steps + STEPS_MOST;
+    w.steps_most = fit->proxy.steps + STEPS_MOST;
     hr_setting *whole = &fit->desk->whole;
     hr_status status = hr_setting_open(fit, micros[0], false, false, whole, err);
     if (status == HR_OK) status = hr_setting_foresee(fit, whole, err);
@@ -338,7 +338,7 @@ hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found *found, hr_err
     if (status != HR_OK) return status;
     if (w.any) {
         /* Layers of which each trains something else are taken for what trains all of it. */
-        const bool is_exact = fit->twin.trained.alike;
+        const bool is_exact = fit->proxy.trained.alike;
         found->bound_ps = is_exact ? hr_min(found->step_ps, w.bound) : 0;
         found->proven = is_exact && w.bound == INT64_MAX;
         return HR_OK;

@@ -13,7 +13,7 @@
 
 /* A strategy, what it takes, and what is known about it. */
 typedef struct {
-    hr_strategy strategy; /* dropped: the caller's, [layers] */
+    hr_strategy strategy; /* recomputed: the caller's, [layers] */
     int64_t floor_bytes;
     int64_t step_ps;  /* picoseconds of a step of training, predicted */
     int64_t bound_ps; /* no strategy of the space takes less; = step_ps when proven */
@@ -24,15 +24,15 @@ typedef struct {
 typedef struct hr_fit_desk hr_fit_desk;
 
 typedef struct {
-    hr_twin twin;
+    hr_proxy_model proxy;
     hr_layers layers;
     const hr_config *config;
-    hr_form form;
+    hr_layer_schema form;
     hr_intermediates sets[HR_FIT_SETS_MOST];
     int32_t set_count;
     uint16_t *trial, *spare; /* [layers] */
     hr_fit_desk *desk;
-    hr_region region; /* of twins */
+    hr_region region; /* of proxy models */
 } hr_fit;
 
 /* Bytes of region that searching takes. */
@@ -44,7 +44,7 @@ HR_MUST_CHECK hr_status hr_fit_open(hr_fit *fit, const hr_config *config, const 
 
 /* The fastest strategy with a floor of at most `limit` bytes; of equally fast ones the smallest.
  *
- *   found   in: strategy.dropped [layers], to be written. out
+ *   found   in: strategy.recompute_set [layers], to be written. out
  *
  * Errors   NO_FIT  there is none. Others as compiling.
  * Cost     a few hundred small programs. */
@@ -55,7 +55,7 @@ HR_MUST_CHECK hr_status hr_fit_fastest(hr_fit *fit, int64_t limit, hr_fit_found 
  *
  *   most    where it is seen to be above this, no strategy is looked for: floor_bytes is more than
  *           that and not above the least floor, and the strategy has no layers
- *   found   in: strategy.dropped [layers], to be written. out: strategy and floor_bytes */
+ *   found   in: strategy.recompute_set [layers], to be written. out: strategy and floor_bytes */
 HR_MUST_CHECK hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error *err);
 
 #endif

@@ -66,7 +66,7 @@ static void close_envelope(envelope *e)
         e->slope[i] = (double)(e->ps[i + 1] - e->ps[i]) / (double)(e->kept[i + 1] - e->kept[i]);
 }
 
-static envelope envelope_of(const hr_twin_set *sets, int32_t set_count, int32_t place)
+static envelope envelope_of(const hr_proxy_set *sets, int32_t set_count, int32_t place)
 {
     envelope e = { .count = 0 };
     int64_t after = INT64_MIN;
@@ -115,12 +115,12 @@ typedef struct {
 static outlook look_ahead(const hr_layers_task *task, const envelope *middle, int32_t next)
 {
     outlook ahead = { .middle = middle, .room = task->limit - task->head };
-    for (int32_t l = next; l < task->twin->depth.layers; l++) {
-        if (!task->twin->depth.exact && hr_twin_place(task->twin, l) == 1) {
+    for (int32_t l = next; l < task->proxy->depth.layers; l++) {
+        if (!task->proxy->depth.exact && hr_proxy_place(task->proxy, l) == 1) {
             ahead.middles++;
             continue;
         }
-        ahead.ends_ps += fastest_of(task, hr_twin_place(task->twin, l));
+        ahead.ends_ps += fastest_of(task, hr_proxy_place(task->proxy, l));
         ahead.room -= leanest_of(task);
     }
     ahead.at = middle->count - 1;
@@ -218,13 +218,13 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
 {
     static const hr_layers_state start = { 0, 0, 0, 0 };
     const hr_layers_state *before = &start;
-    const int32_t depth = task->twin->depth.layers;
+    const int32_t depth = task->proxy->depth.layers;
     const envelope middle = envelope_of(task->sets, task->set_count, 1);
     int32_t before_count = 1;
     int64_t used = 0;
     layers->thinned = false;
     for (int32_t l = 0; l < depth; l++) {
-        const int32_t place = hr_twin_place(task->twin, l);
+        const int32_t place = hr_proxy_place(task->proxy, l);
         outlook ahead = look_ahead(task, &middle, l + 1);
         /* What room is left is shared by the layers that come, so that none starves. */
         const int64_t wanted = hr_layers_spent(layers) ? hr_min(states_most, HR_LAYERS_COARSE)
@@ -234,8 +234,8 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
         hr_layers_state *extended = other + HR_LAYERS_STATES;
         int32_t count = 0;
         for (int32_t k = 0; k < task->set_count; k++) {
-            const hr_twin_set *set = &task->sets[k];
-            const int64_t work = hr_twin_work(task->twin, set, task->slopes, l);
+            const hr_proxy_set *set = &task->sets[k];
+            const int64_t work = hr_proxy_work(task->proxy, set, task->slopes, l);
             const int32_t fit = fitting(before, before_count, task->limit, work);
             const hr_layers_state added = { set->kept, set->ps[place], 0, (uint16_t)k };
             const int32_t more = extend(&ahead, task->ps_most, before, fit, &added, extended);
@@ -264,7 +264,7 @@ int32_t hr_layers_choose(hr_layers *layers, const hr_layers_task *task, int32_t 
 void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t state,
                     uint16_t *chosen)
 {
-    for (int32_t l = task->twin->depth.layers - 1; l >= 0; l--) {
+    for (int32_t l = task->proxy->depth.layers - 1; l >= 0; l--) {
         const hr_layers_state *at = &layers->states[layers->first[l] + state];
         chosen[l] = at->set;
         state = at->from;
@@ -272,7 +272,7 @@ void hr_layers_read(const hr_layers *layers, const hr_layers_task *task, int32_t
 }
 
 /* Indices of sets by what they keep; of equals the first. */
-static void sort_by_kept(const hr_twin_set *sets, int32_t set_count, uint16_t *order)
+static void sort_by_kept(const hr_proxy_set *sets, int32_t set_count, uint16_t *order)
 {
     for (int32_t k = 0; k < set_count; k++) {
         int32_t i = k;
@@ -282,14 +282,15 @@ static void sort_by_kept(const hr_twin_set *sets, int32_t set_count, uint16_t *o
 }
 
 /* Keeping least below is never worse for the layers above. */
-static bool possible(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                     const uint16_t *order, const hr_twin_slopes *slopes, int64_t head,
+static bool possible(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
+                     const uint16_t *order, const hr_proxy_slopes *slopes, int64_t head,
                      int64_t limit, uint16_t *chosen)
 {
     int64_t kept = 0;
-    for (int32_t l = 0; l < twin->depth.layers; l++) {
+    for (int32_t l = 0; l < proxy->depth.layers; l++) {
         int32_t i = 0;
-        while (i < set_count && kept + hr_twin_work(twin, &sets[order[i]], slopes, l) > limit) i++;
+        while (i < set_count && kept + hr_proxy_work(proxy, &sets[order[i]], slopes, l) > limit)
+            i++;
         if (i == set_count) return false;
         if (chosen) chosen[l] = order[i];
         kept += sets[order[i]].kept;
@@ -301,34 +302,34 @@ bool hr_layers_have_room(const hr_layers_task *task)
 {
     uint16_t order[HR_FIT_SETS_MOST];
     sort_by_kept(task->sets, task->set_count, order);
-    return task->head <= task->limit && possible(task->twin, task->sets, task->set_count, order,
+    return task->head <= task->limit && possible(task->proxy, task->sets, task->set_count, order,
                                                  task->slopes, task->head, task->limit, NULL);
 }
 
-int64_t hr_layers_least(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                        const hr_twin_slopes *slopes, int64_t head, uint16_t *chosen)
+int64_t hr_layers_least(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
+                        const hr_proxy_slopes *slopes, int64_t head, uint16_t *chosen)
 {
     uint16_t order[HR_FIT_SETS_MOST];
     int64_t low = head, high = head + 1;
     sort_by_kept(sets, set_count, order);
-    while (!possible(twin, sets, set_count, order, slopes, head, high, NULL)) {
+    while (!possible(proxy, sets, set_count, order, slopes, head, high, NULL)) {
         low = high;
         if (high > INT64_MAX / 4) return INT64_MAX;
         high *= 2;
     }
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (possible(twin, sets, set_count, order, slopes, head, middle, NULL)) high = middle;
+        if (possible(proxy, sets, set_count, order, slopes, head, middle, NULL)) high = middle;
         else low = middle + 1;
     }
-    if (chosen) (void)possible(twin, sets, set_count, order, slopes, head, high, chosen);
+    if (chosen) (void)possible(proxy, sets, set_count, order, slopes, head, high, chosen);
     return high;
 }
 
-static bool beats(const hr_twin *twin, const hr_twin_set *a, const hr_twin_set *b)
+static bool beats(const hr_proxy_model *proxy, const hr_proxy_set *a, const hr_proxy_set *b)
 {
     if (a->kept > b->kept) return false;
-    for (int32_t place = 0; place < twin->depth.places; place++) {
+    for (int32_t place = 0; place < proxy->depth.places; place++) {
         if (a->ps[place] > b->ps[place]) return false;
         for (int32_t pass = 0; pass < HR_PASSES; pass++)
             if (a->work[place][pass] > b->work[place][pass]) return false;
@@ -337,10 +338,10 @@ static bool beats(const hr_twin *twin, const hr_twin_set *a, const hr_twin_set *
 }
 
 /* So that what beats a set comes before it: equal sets stay in their order. */
-static int compare_sets(const hr_twin *twin, const hr_twin_set *a, const hr_twin_set *b)
+static int compare_sets(const hr_proxy_model *proxy, const hr_proxy_set *a, const hr_proxy_set *b)
 {
     if (a->kept != b->kept) return a->kept < b->kept ? -1 : 1;
-    for (int32_t place = 0; place < twin->depth.places; place++) {
+    for (int32_t place = 0; place < proxy->depth.places; place++) {
         if (a->ps[place] != b->ps[place]) return a->ps[place] < b->ps[place] ? -1 : 1;
         for (int32_t pass = 0; pass < HR_PASSES; pass++)
             if (a->work[place][pass] != b->work[place][pass])
@@ -350,7 +351,8 @@ static int compare_sets(const hr_twin *twin, const hr_twin_set *a, const hr_twin
 }
 
 /* Merges sorted runs of indices, each twice as long as those before. */
-static void sort_sets(const hr_twin *twin, const hr_twin_set *sets, int32_t count, uint16_t *order)
+static void sort_sets(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t count,
+                      uint16_t *order)
 {
     uint16_t other[HR_FIT_SETS_MOST];
     for (int32_t k = 0; k < count; k++) order[k] = (uint16_t)k;
@@ -360,7 +362,7 @@ static void sort_sets(const hr_twin *twin, const hr_twin_set *sets, int32_t coun
             const int32_t end = (int32_t)hr_min(first + 2 * run, count);
             int32_t i = first, j = middle;
             for (int32_t to = first; to < end; to++) {
-                const bool left = j == end || (i < middle && compare_sets(twin, &sets[order[i]],
+                const bool left = j == end || (i < middle && compare_sets(proxy, &sets[order[i]],
                                                                           &sets[order[j]]) <= 0);
                 other[to] = left ? order[i++] : order[j++];
             }
@@ -371,17 +373,17 @@ static void sort_sets(const hr_twin *twin, const hr_twin_set *sets, int32_t coun
 
 /* What beats a set beats all that this one beats, so those that are left say all; mostly the one
  * that beat the last beats this one, too. */
-int32_t hr_layers_prune(const hr_twin *twin, hr_twin_set *sets, int32_t set_count)
+int32_t hr_layers_prune(const hr_proxy_model *proxy, hr_proxy_set *sets, int32_t set_count)
 {
     uint16_t order[HR_FIT_SETS_MOST], left[HR_FIT_SETS_MOST];
     bool stays[HR_FIT_SETS_MOST] = { false };
     int32_t left_count = 0, recent = 0, count = 0;
-    sort_sets(twin, sets, set_count, order);
+    sort_sets(proxy, sets, set_count, order);
     for (int32_t i = 0; i < set_count; i++) {
-        const hr_twin_set *set = &sets[order[i]];
-        bool beaten = left_count && beats(twin, &sets[left[recent]], set);
+        const hr_proxy_set *set = &sets[order[i]];
+        bool beaten = left_count && beats(proxy, &sets[left[recent]], set);
         for (int32_t k = 0; k < left_count && !beaten; k++) {
-            beaten = beats(twin, &sets[left[k]], set);
+            beaten = beats(proxy, &sets[left[k]], set);
             if (beaten) recent = k;
         }
         if (beaten) continue;

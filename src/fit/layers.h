@@ -7,7 +7,7 @@
 #ifndef HR_FIT_LAYERS_H
 #define HR_FIT_LAYERS_H
 
-#include "fit/twin.h"
+#include "fit/proxy_model.h"
 
 /* Layers 0 to some l, chosen: kept bytes and time, and the state of layer l - 1 it came from. */
 typedef struct {
@@ -51,10 +51,10 @@ typedef struct hr_parts hr_parts; /* fit/parts.h */
 
 /* What is asked of the layers. */
 typedef struct {
-    const hr_twin *twin;
-    const hr_twin_set *sets; /* [set_count] none dominated by another */
+    const hr_proxy_model *proxy;
+    const hr_proxy_set *sets; /* [set_count] none dominated by another */
     int32_t set_count;
-    const hr_twin_slopes *slopes;
+    const hr_proxy_slopes *slopes;
     int64_t limit;    /* bytes that no layer exceeds */
     int64_t head;     /* bytes that the head needs at least, beside what all layers keep */
     int64_t ps_most;  /* choices that take longer are not wanted */
@@ -83,11 +83,11 @@ bool hr_layers_have_room(const hr_layers_task *task);
 /* The lowest limit for which any choice exists whose kept bytes plus `head` are within it, too.
  *
  *   chosen  out: [layers] such a choice, indices of sets; null: it is not asked for */
-int64_t hr_layers_least(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count,
-                        const hr_twin_slopes *slopes, int64_t head, uint16_t *chosen);
+int64_t hr_layers_least(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
+                        const hr_proxy_slopes *slopes, int64_t head, uint16_t *chosen);
 
 /* Leaves of sets only those that no other beats in kept bytes, time and work in every place; of
  * equals the first. Returns how many. */
-int32_t hr_layers_prune(const hr_twin *twin, hr_twin_set *sets, int32_t set_count);
+int32_t hr_layers_prune(const hr_proxy_model *proxy, hr_proxy_set *sets, int32_t set_count);
 
 #endif

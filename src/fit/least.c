@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "fit/settle.h"
+#include "fit/layer_choice.h"
 
 enum { WAYS = 4 }; /* orders of dW and dX, lifetimes of gradients */
 
@@ -14,17 +14,17 @@ static int32_t ends(int64_t *list, int32_t count)
     return (int32_t)hr_min(count, 2);
 }
 
-/* Lowers what was found to the least floor with one chunk; twins of what is chosen on trust are
- * built. */
-static hr_status settle_least(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_found *found,
-                              hr_error *err)
+/* Lowers what was found to the least floor with one chunk; proxy models of what is chosen on trust
+ * are built. */
+static hr_status lower_floor(hr_fit *fit, hr_setting *s, int32_t chunk, hr_fit_found *found,
+                             hr_error *err)
 {
-    hr_twin_set *sets = fit->desk->asked;
-    hr_layers_task task = { .twin = &fit->twin, .sets = sets, .slopes = &s->slopes };
+    hr_proxy_set *sets = fit->desk->asked;
+    hr_layers_task task = { .proxy = &fit->proxy, .sets = sets, .slopes = &s->slopes };
     for (bool changed = true; changed;) {
         memcpy(sets, s->sets, (size_t)fit->set_count * sizeof *sets);
-        task.set_count = hr_layers_prune(&fit->twin, sets, fit->set_count);
-        const int64_t least = hr_max(hr_layers_least(&fit->twin, sets, task.set_count, &s->slopes,
+        task.set_count = hr_layers_prune(&fit->proxy, sets, fit->set_count);
+        const int64_t least = hr_max(hr_layers_least(&fit->proxy, sets, task.set_count, &s->slopes,
                                                      s->rests[chunk].head, fit->trial),
                                      s->rests[chunk].other);
         if (least >= found->floor_bytes) return HR_OK;
@@ -55,7 +55,7 @@ static hr_status least_of(hr_fit *fit, const hr_setting *base, const hr_setting 
         s->knobs.attention_tile = attention[i % attentions];
         status = hr_setting_bound_works(fit, s, err);
         for (int32_t c = 0; c < s->chunk_count && status == HR_OK; c++)
-            status = settle_least(fit, s, c, found, err);
+            status = lower_floor(fit, s, c, found, err);
     }
     return status;
 }
@@ -113,7 +113,7 @@ hr_status hr_fit_least(hr_fit *fit, int64_t most, hr_fit_found *found, hr_error 
     int32_t count = 0;
     hr_status status = list_prospects(fit, list, &count, err);
     if (status != HR_OK) return status;
-    *found = (hr_fit_found){ .strategy.dropped = found->strategy.dropped,
+    *found = (hr_fit_found){ .strategy.recompute_set = found->strategy.recompute_set,
                              .floor_bytes = INT64_MAX };
     if (list[0].bound > most) {
         found->floor_bytes = list[0].bound;

@@ -14,7 +14,7 @@ enum {
     SHRINKS_MOST = 3
 };
 
-/* A part dropped in so many layers more, or not. */
+/* A part recomputed in so many layers more, or not. */
 typedef struct {
     int32_t part;
     int64_t layers, saved, ps;
@@ -28,7 +28,7 @@ typedef struct {
 
 typedef struct {
     const hr_layers_task *task;
-    const hr_twin_rest *rests;
+    const hr_proxy_rest *rests;
     int32_t rest_count;
     int64_t ps_most;
     bundle bundles[BUNDLES_MOST];
@@ -44,20 +44,22 @@ typedef struct {
     bool out_of_room;
 } search;
 
-void hr_parts_of(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count, hr_parts *parts)
+void hr_parts_of(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
+                 hr_parts *parts)
 {
     int64_t saved[HR_FIT_SETS_MOST] = { 0 }, ps[HR_FIT_SETS_MOST] = { 0 };
     parts->count = 0;
-    parts->add_up = sets[0].dropped == 0 && set_count > 1 && (set_count & (set_count - 1)) == 0;
+    parts->add_up = sets[0].recompute_set == 0 && set_count > 1 &&
+                    (set_count & (set_count - 1)) == 0;
     parts->kept = sets[0].kept;
-    for (int32_t place = 0; place < twin->depth.places; place++)
+    for (int32_t place = 0; place < proxy->depth.places; place++)
         parts->ps[place] = sets[0].ps[place];
     for (int32_t k = 1; k < set_count && parts->add_up; k *= 2) {
         const int32_t i = parts->count++;
         int64_t least = INT64_MAX;
-        for (int32_t place = 0; place < twin->depth.places; place++)
+        for (int32_t place = 0; place < proxy->depth.places; place++)
             least = hr_min(least, sets[k].ps[place] - sets[0].ps[place]);
-        parts->parts[i].dropped = sets[k].dropped;
+        parts->parts[i].recompute_set = sets[k].recompute_set;
         parts->parts[i].saved = saved[k] = sets[0].kept - sets[k].kept;
         parts->parts[i].ps = ps[k] = least;
         parts->add_up &= saved[k] >= 0 && ps[k] >= 0;
@@ -66,9 +68,10 @@ void hr_parts_of(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count
         const int32_t before = k & (k - 1), part = k ^ before;
         saved[k] = saved[before] + saved[part];
         ps[k] = ps[before] + ps[part];
-        parts->add_up &= sets[k].dropped == (sets[before].dropped | sets[part].dropped) &&
+        parts->add_up &= sets[k].recompute_set ==
+                             (sets[before].recompute_set | sets[part].recompute_set) &&
                          sets[k].kept >= sets[0].kept - saved[k];
-        for (int32_t place = 0; place < twin->depth.places; place++)
+        for (int32_t place = 0; place < proxy->depth.places; place++)
             parts->add_up &= sets[k].ps[place] >= sets[0].ps[place] + ps[k];
     }
 }
@@ -160,18 +163,19 @@ static int32_t put(search *s, int32_t count, const hr_layers_state *state)
     return count + 1 - (high - low);
 }
 
-/* Bytes too many and time with every last layer and every chunk, where nothing else is dropped. */
+/* Bytes too many and time with every last layer and every chunk, where nothing else is recomputed.
+ */
 static int32_t start(search *s)
 {
     const hr_layers_task *task = s->task;
-    const int32_t last = task->twin->depth.layers - 1;
+    const int32_t last = task->proxy->depth.layers - 1;
     hr_layers_state *list = s->lists[0];
     int32_t count = 0;
     int64_t ps = 0;
-    for (int32_t l = 0; l < last; l++) ps += task->parts->ps[hr_twin_place(task->twin, l)];
+    for (int32_t l = 0; l < last; l++) ps += task->parts->ps[hr_proxy_place(task->proxy, l)];
     for (int32_t k = 0; k < task->set_count; k++) {
-        const hr_twin_set *set = &task->sets[k];
-        const int64_t work = hr_twin_work(task->twin, set, task->slopes, last);
+        const hr_proxy_set *set = &task->sets[k];
+        const int64_t work = hr_proxy_work(task->proxy, set, task->slopes, last);
         for (int32_t c = 0; c < s->rest_count; c++) {
             const int64_t room = task->limit - hr_max(work, s->rests[c].head + set->kept);
             const hr_layers_state state = { last * task->parts->kept - room,
@@ -235,7 +239,7 @@ static void bundle_up(search *s, double worth)
     }
     for (int32_t i = 0; i < all->count; i++) {
         const int32_t p = order[i];
-        int64_t left = s->task->twin->depth.layers - 1;
+        int64_t left = s->task->proxy->depth.layers - 1;
         /* Each is at most one more than all that follow: every number of layers can be made. */
         for (int64_t size; left > 0 && all->parts[p].saved > 0; left -= size) {
             size = (left + 1) / 2;
@@ -251,7 +255,7 @@ static bool run(search *s, hr_layers_state *best)
     s->node_count = 0;
     int64_t count = start(s);
     for (int32_t p = 0; p < s->task->parts->count; p++)
-        s->to_come[p] = s->task->twin->depth.layers - 1;
+        s->to_come[p] = s->task->proxy->depth.layers - 1;
     for (int32_t b = 0; b < s->bundle_count && count > 0 && !s->out_of_room; b++) {
         s->to_come[s->bundles[b].part] -= s->bundles[b].layers;
         look_ahead(s);
@@ -269,13 +273,13 @@ static bool run(search *s, hr_layers_state *best)
 /* ---- the layers */
 
 /* Index of the set that drops so much, or of one that beats it in all but work. */
-static int32_t set_of(const hr_layers_task *task, hr_intermediates dropped, int64_t kept,
+static int32_t set_of(const hr_layers_task *task, hr_intermediates recompute_set, int64_t kept,
                       int64_t ps)
 {
     int32_t found = HR_NONE;
     for (int32_t k = 0; k < task->set_count; k++) {
-        const hr_twin_set *set = &task->sets[k];
-        if (set->dropped == dropped) return k;
+        const hr_proxy_set *set = &task->sets[k];
+        if (set->recompute_set == recompute_set) return k;
         if (set->kept <= kept && set->ps[1] <= ps) found = k;
     }
     return found;
@@ -293,26 +297,26 @@ static int64_t lay_out(const search *s, const hr_layers_state *best, int64_t lim
     hr_intermediates before = 0;
     for (; s->nodes[node].from != HR_NONE; node = s->nodes[node].from)
         layers[s->bundles[s->nodes[node].set].part] += s->bundles[s->nodes[node].set].layers;
-    const int32_t end = s->ends[s->nodes[node].set], last = task->twin->depth.layers - 1;
+    const int32_t end = s->ends[s->nodes[node].set], last = task->proxy->depth.layers - 1;
     result->chunk = end / HR_FIT_SETS_MOST;
     result->ps = s->rests[result->chunk].ps;
-    for (int32_t l = 0; l < task->twin->depth.layers; l++) {
-        hr_intermediates dropped = 0;
+    for (int32_t l = 0; l < task->proxy->depth.layers; l++) {
+        hr_intermediates recompute_set = 0;
         int64_t kept_here = all->kept, ps = all->ps[1];
         for (int32_t p = 0; p < all->count; p++) {
             if (layers[p] <= l) continue;
-            dropped |= all->parts[p].dropped;
+            recompute_set |= all->parts[p].recompute_set;
             kept_here -= all->parts[p].saved;
             ps += all->parts[p].ps;
         }
         if (l == last) k = end % HR_FIT_SETS_MOST;
-        else if (l == 0 || dropped != before) k = set_of(task, dropped, kept_here, ps);
+        else if (l == 0 || recompute_set != before) k = set_of(task, recompute_set, kept_here, ps);
         if (k == HR_NONE) return INT64_MAX;
-        before = dropped;
+        before = recompute_set;
         chosen[l] = (uint16_t)k;
-        peak = hr_max(peak, kept + hr_twin_work(task->twin, &task->sets[k], task->slopes, l));
+        peak = hr_max(peak, kept + hr_proxy_work(task->proxy, &task->sets[k], task->slopes, l));
         kept += task->sets[k].kept;
-        result->ps += task->sets[k].ps[hr_twin_place(task->twin, l)];
+        result->ps += task->sets[k].ps[hr_proxy_place(task->proxy, l)];
     }
     peak = hr_max(peak, kept + s->rests[result->chunk].head);
     return hr_max(0, peak - limit);
@@ -324,7 +328,7 @@ static int64_t bound_of(search *s, double *worth)
     *worth = 0;
     s->node_count = 0;
     for (int32_t p = 0; p < s->task->parts->count; p++)
-        s->to_come[p] = s->task->twin->depth.layers - 1;
+        s->to_come[p] = s->task->proxy->depth.layers - 1;
     look_ahead(s);
     const int32_t count = start(s);
     for (int32_t i = 0; i < count; i++) {
@@ -362,7 +366,7 @@ static bool solve(search *s, int64_t ps_most, hr_layers_state *state, int64_t *b
     }
 }
 
-void hr_parts_choose(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,
+void hr_parts_choose(hr_layers *layers, const hr_layers_task *task, const hr_proxy_rest *rests,
                      int32_t rest_count, hr_parts_best *best, uint16_t *chosen)
 {
     search *s = layers->alike;

@@ -15,16 +15,17 @@
 struct hr_parts {
     bool add_up;
     int32_t count;
-    int64_t kept, ps[HR_TWIN_LAYERS_MOST]; /* of the set that drops nothing */
+    int64_t kept, ps[HR_PROXY_LAYERS_MOST]; /* of the set that drops nothing */
     struct {
-        hr_intermediates dropped;
+        hr_intermediates recompute_set;
         int64_t saved, ps;
     } parts[HR_FIT_PARTS_MOST];
 };
 
 /* Of all sets there are, in the order of hr_fit_sets; add_up is false where some set keeps or takes
  * less than its parts say, or they are not all there are. */
-void hr_parts_of(const hr_twin *twin, const hr_twin_set *sets, int32_t set_count, hr_parts *parts);
+void hr_parts_of(const hr_proxy_model *proxy, const hr_proxy_set *sets, int32_t set_count,
+                 hr_parts *parts);
 
 typedef struct {
     int64_t bound; /* no choice takes less; INT64_MAX: there is none */
@@ -37,7 +38,7 @@ typedef struct {
  *
  *   task    parts add up; ps_most is of the whole step; head is not looked at
  *   chosen  out: [layers] indices of sets, if one is found */
-void hr_parts_choose(hr_layers *layers, const hr_layers_task *task, const hr_twin_rest *rests,
+void hr_parts_choose(hr_layers *layers, const hr_layers_task *task, const hr_proxy_rest *rests,
                      int32_t rest_count, hr_parts_best *best, uint16_t *chosen);
 
 #endif

@@ -37,8 +37,8 @@ void hr_setting_forget(const hr_fit *fit, hr_setting *s)
 
 hr_status hr_setting_find_rests(hr_fit *fit, hr_setting *s, hr_error *err)
 {
-    return hr_twin_rests_of(&fit->twin, &s->knobs, fit->sets[hr_fit_reference_of(fit)], s->chunks,
-                            s->chunk_count, s->rests, &s->slopes, err);
+    return hr_proxy_rests_of(&fit->proxy, &s->knobs, fit->sets[hr_fit_reference_of(fit)], s->chunks,
+                             s->chunk_count, s->rests, &s->slopes, err);
 }
 
 hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consume, hr_setting *s,
@@ -61,14 +61,14 @@ hr_status hr_setting_know(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err)
         if (status != HR_OK) return status;
     }
     s->known[k] = true;
-    return hr_twin_set_of(&fit->twin, &s->knobs, fit->sets[k], &s->reference_head, &s->sets[k],
-                          err);
+    return hr_proxy_set_of(&fit->proxy, &s->knobs, fit->sets[k], &s->reference_head, &s->sets[k],
+                           err);
 }
 
-bool hr_setting_is_within(const hr_fit *fit, const hr_twin_set *thought, const hr_twin_set *known)
+bool hr_setting_is_within(const hr_fit *fit, const hr_proxy_set *thought, const hr_proxy_set *known)
 {
     bool within = known->kept >= thought->kept;
-    for (int32_t place = 0; place < fit->twin.depth.places; place++) {
+    for (int32_t place = 0; place < fit->proxy.depth.places; place++) {
         within &= known->ps[place] >= thought->ps[place];
         for (int32_t pass = 0; pass < HR_PASSES; pass++)
             within &= known->work[place][pass] >= thought->work[place][pass];
@@ -89,32 +89,32 @@ hr_status hr_setting_bound_works(hr_fit *fit, hr_setting *s, hr_error *err)
     const hr_status status = hr_setting_know(fit, s, hr_fit_reference_of(fit), err);
     if (status != HR_OK || s->known[0] || fit->sets[0] != 0) return status;
     s->known[0] = true;
-    return hr_twin_works_of(&fit->twin, &s->knobs, &s->reference_head, s->sets, s->known,
-                            fit->set_count, err);
+    return hr_proxy_works_of(&fit->proxy, &s->knobs, &s->reference_head, s->sets, s->known,
+                             fit->set_count, err);
 }
 
 /* What dropping a choice of values saves and costs, as far as no other choice does. */
 typedef struct {
-    hr_intermediates together, dropped;
-    int64_t saved, ps[HR_TWIN_LAYERS_MOST];
+    hr_intermediates together, recompute_set;
+    int64_t saved, ps[HR_PROXY_LAYERS_MOST];
 } share;
 
 static hr_status ask_share(hr_fit *fit, hr_setting *s, share *part, hr_error *err)
 {
-    hr_twin_set set;
+    hr_proxy_set set;
     int32_t k = 0;
-    while (k < fit->set_count && fit->sets[k] != part->dropped) k++;
+    while (k < fit->set_count && fit->sets[k] != part->recompute_set) k++;
     hr_status status;
     if (k < fit->set_count) {
         status = hr_setting_know(fit, s, k, err);
         set = s->sets[k];
     } else {
-        status = hr_twin_set_of(&fit->twin, &s->knobs, part->dropped, &s->reference_head, &set,
-                                err);
+        status = hr_proxy_set_of(&fit->proxy, &s->knobs, part->recompute_set, &s->reference_head,
+                                 &set, err);
     }
     if (status != HR_OK) return status;
     part->saved = s->sets[0].kept - set.kept;
-    for (int32_t place = 0; place < fit->twin.depth.places; place++)
+    for (int32_t place = 0; place < fit->proxy.depth.places; place++)
         part->ps[place] = set.ps[place] - s->sets[0].ps[place];
     return HR_OK;
 }
@@ -126,13 +126,13 @@ static int32_t list_shares(const hr_fit *fit, share list[SHARES_MOST])
 {
     int32_t count = 0;
     for (int32_t k = 1; k < 1 << fit->form.part_count; k++) {
-        share one = { .dropped = 0 };
+        share one = { .recompute_set = 0 };
         bool apart = false;
         for (int32_t p = 0; p < fit->form.part_count; p++) {
             if (!(k >> p & 1)) continue;
             apart |= one.together && one.together != fit->form.made[p];
             one.together = fit->form.made[p];
-            one.dropped |= fit->form.parts[p];
+            one.recompute_set |= fit->form.parts[p];
         }
         if (apart) continue;
         HR_ASSERT(count < SHARES_MOST);
@@ -147,22 +147,22 @@ hr_status hr_setting_foresee(hr_fit *fit, hr_setting *s, hr_error *err)
     const int32_t count = list_shares(fit, list);
     hr_status status = hr_setting_know(fit, s, hr_fit_reference_of(fit), err);
     if (status != HR_OK) return status;
-    if (fit->set_count == 1 || fit->sets[0] != 0 || !hr_twin_adds_up(&fit->twin))
+    if (fit->set_count == 1 || fit->sets[0] != 0 || !hr_proxy_adds_up(&fit->proxy))
         return hr_setting_know_all(fit, s, err);
     for (int32_t k = 0; k < fit->set_count; k++)
-        if (!s->known[k]) s->sets[k].dropped = fit->sets[k];
+        if (!s->known[k]) s->sets[k].recompute_set = fit->sets[k];
     status = hr_setting_bound_works(fit, s, err);
     for (int32_t i = 0; i < count && status == HR_OK; i++)
         status = ask_share(fit, s, &list[i], err);
     for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++) {
-        hr_twin_set *set = &s->sets[k];
+        hr_proxy_set *set = &s->sets[k];
         if (s->known[k]) continue;
         set->kept = s->sets[0].kept;
         memcpy(set->ps, s->sets[0].ps, sizeof set->ps);
         for (int32_t i = 0; i < count; i++) {
-            if ((set->dropped & list[i].together) != list[i].dropped) continue;
+            if ((set->recompute_set & list[i].together) != list[i].recompute_set) continue;
             set->kept -= list[i].saved;
-            for (int32_t place = 0; place < fit->twin.depth.places; place++)
+            for (int32_t place = 0; place < fit->proxy.depth.places; place++)
                 set->ps[place] += list[i].ps[place];
         }
     }
@@ -202,7 +202,7 @@ hr_status hr_setting_price_tiles(hr_fit *fit, const hr_setting *base, hr_setting
     hr_status status = hr_setting_bound_works(fit, s, err);
     if (status == HR_OK) status = hr_setting_know(fit, s, 0, err);
     for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
-        for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
+        for (int32_t place = 0; place < fit->proxy.depth.places && !s->known[k]; place++)
             s->sets[k].ps[place] += s->sets[0].ps[place] - base->sets[0].ps[place];
     return status;
 }
@@ -223,7 +223,7 @@ bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s
         divides &= s->sets[k].kept % from == 0;
         s->sets[k].kept = s->sets[k].kept / from * to;
         memset(s->sets[k].work, 0, sizeof s->sets[k].work);
-        for (int32_t place = 0; place < fit->twin.depth.places; place++)
+        for (int32_t place = 0; place < fit->proxy.depth.places; place++)
             s->sets[k].ps[place] -= hr_setting_rounding_ps(fit, to);
     }
     return divides;
@@ -231,11 +231,11 @@ bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s
 
 hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err)
 {
-    const hr_twin_set thought = s->sets[0];
+    const hr_proxy_set thought = s->sets[0];
     const int64_t rounding = hr_setting_rounding_ps(fit, hr_fit_sequences_of(fit, &s->knobs));
     const hr_status status = hr_setting_know(fit, s, 0, err);
     for (int32_t k = 0; k < fit->set_count && status == HR_OK; k++)
-        for (int32_t place = 0; place < fit->twin.depth.places && !s->known[k]; place++)
+        for (int32_t place = 0; place < fit->proxy.depth.places && !s->known[k]; place++)
             s->sets[k].ps[place] += hr_max(0, s->sets[0].ps[place] - thought.ps[place] - rounding);
     return status;
 }
@@ -247,23 +247,24 @@ int64_t hr_setting_least_rest_ps(const hr_setting *s)
     return ps;
 }
 
-int64_t hr_fit_uniform_ps(const hr_fit *fit, const hr_twin_set *set)
+int64_t hr_fit_uniform_ps(const hr_fit *fit, const hr_proxy_set *set)
 {
     int64_t ps = 0;
-    for (int32_t l = 0; l < fit->twin.depth.layers; l++)
-        ps += set->ps[hr_twin_place(&fit->twin, l)];
+    for (int32_t l = 0; l < fit->proxy.depth.layers; l++)
+        ps += set->ps[hr_proxy_place(&fit->proxy, l)];
     return ps;
 }
 
 void hr_setting_write(const hr_fit *fit, const hr_setting *s, int32_t chunk,
-                      const hr_twin_set *sets, hr_strategy *strategy)
+                      const hr_proxy_set *sets, hr_strategy *strategy)
 {
-    hr_intermediates *dropped = strategy->dropped;
-    const int32_t still = fit->twin.trained.still, depth = fit->twin.depth.layers;
-    memset(dropped, 0, (size_t)still * sizeof *dropped);
-    for (int32_t l = 0; l < depth; l++) dropped[still + l] = sets[fit->trial[l]].dropped;
+    hr_intermediates *recompute_set = strategy->recompute_set;
+    const int32_t frozen = fit->proxy.trained.frozen, depth = fit->proxy.depth.layers;
+    memset(recompute_set, 0, (size_t)frozen * sizeof *recompute_set);
+    for (int32_t l = 0; l < depth; l++)
+        recompute_set[frozen + l] = sets[fit->trial[l]].recompute_set;
     *strategy = s->knobs;
     strategy->loss_chunk = s->chunks[chunk];
-    strategy->layer_count = still + depth;
-    strategy->dropped = dropped;
+    strategy->layer_count = frozen + depth;
+    strategy->recompute_set = recompute_set;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fit/setting.h - one setting of the knobs of the whole step, and what is known about it.
  *
- * What a set takes is a bound from below until its twin was built: the sum over its parts, or what
- * it takes with the same micro-batch in another order or with tiles, or with a larger one. So few
- * of the sets need twins. */
+ * What a set takes is a bound from below until its proxy model was built: the sum over its parts,
+ * or what it takes with the same micro-batch in another order or with tiles, or with a larger one.
+ * So few of the sets need proxy models. */
 #ifndef HR_FIT_SETTING_H
 #define HR_FIT_SETTING_H
 
@@ -11,12 +11,12 @@
 
 typedef struct {
     hr_strategy knobs;
-    hr_twin_set sets[HR_FIT_SETS_MOST];
+    hr_proxy_set sets[HR_FIT_SETS_MOST];
     bool known[HR_FIT_SETS_MOST];
     int64_t reference_head;
-    hr_twin_slopes slopes;
+    hr_proxy_slopes slopes;
     int64_t chunks[HR_FIT_CHUNKS_MOST];
-    hr_twin_rest rests[HR_FIT_CHUNKS_MOST];
+    hr_proxy_rest rests[HR_FIT_CHUNKS_MOST];
     int32_t chunk_count;
 } hr_setting;
 
@@ -41,21 +41,22 @@ HR_MUST_CHECK hr_status hr_setting_find_rests(hr_fit *fit, hr_setting *s, hr_err
 HR_MUST_CHECK hr_status hr_setting_open(hr_fit *fit, int64_t micro, bool dw_first, bool consume,
                                         hr_setting *s, hr_error *err);
 
-/* Builds the twin of set k, and before it the reference's. */
+/* Builds the proxy model of set k, and before it the reference's. */
 HR_MUST_CHECK hr_status hr_setting_know(hr_fit *fit, hr_setting *s, int32_t k, hr_error *err);
 
 /* Whether a set is as far from the reference as it was thought to be at least. */
-bool hr_setting_is_within(const hr_fit *fit, const hr_twin_set *thought, const hr_twin_set *known);
+bool hr_setting_is_within(const hr_fit *fit, const hr_proxy_set *thought,
+                          const hr_proxy_set *known);
 
 HR_MUST_CHECK hr_status hr_setting_know_all(hr_fit *fit, hr_setting *s, hr_error *err);
 
-/* Builds the twins of what steps make together, one for each choice of it, and the first and the
- * last set's; of all other sets the sum: what they keep, and a bound from below of the time and of
- * the bytes that layers work with. */
+/* Builds the proxy models of what steps make together, one for each choice of it, and the first and
+ * the last set's; of all other sets the sum: what they keep, and a bound from below of the time and
+ * of the bytes that layers work with. */
 HR_MUST_CHECK hr_status hr_setting_foresee(hr_fit *fit, hr_setting *s, hr_error *err);
 
-/* Builds the first set's twin and raises what layers work with in all that are not known to what it
- * says they do at least. */
+/* Builds the first set's proxy model and raises what layers work with in all that are not known to
+ * what it says they do at least. */
 HR_MUST_CHECK hr_status hr_setting_bound_works(hr_fit *fit, hr_setting *s, hr_error *err);
 
 /* The same micro-batch in another order or with tiles: layers keep the same bytes and take no less
@@ -64,7 +65,7 @@ void hr_setting_derive(const hr_fit *fit, const hr_setting *base, const hr_setti
                        hr_setting *s);
 
 /* Tiles add calls to every pass, and so do updates and the pass of a norm: what they cost where
- * nothing is dropped they cost everywhere, at least. */
+ * nothing is recomputed they cost everywhere, at least. */
 HR_MUST_CHECK hr_status hr_setting_price_tiles(hr_fit *fit, const hr_setting *base, hr_setting *s,
                                                hr_error *err);
 
@@ -76,19 +77,19 @@ int64_t hr_setting_rounding_ps(const hr_fit *fit, int64_t micro);
  * they do not divide. */
 bool hr_setting_scale(const hr_fit *fit, const hr_setting *larger, hr_setting *s);
 
-/* After scaling: what calls take more where nothing is dropped they take more everywhere. */
+/* After scaling: what calls take more where nothing is recomputed they take more everywhere. */
 HR_MUST_CHECK hr_status hr_setting_price_turns(hr_fit *fit, hr_setting *s, hr_error *err);
 
 /* Picoseconds of all that is no layer, with the fastest chunk. */
 int64_t hr_setting_least_rest_ps(const hr_setting *s);
 
 /* Picoseconds with one set in all layers. */
-int64_t hr_fit_uniform_ps(const hr_fit *fit, const hr_twin_set *set);
+int64_t hr_fit_uniform_ps(const hr_fit *fit, const hr_proxy_set *set);
 
 /* The setting with a chunk and the sets of the fit's trial as a strategy.
  *   sets      what the trial's indices are of
- *   strategy  in: dropped [layers of the model], to be written. out */
+ *   strategy  in: recomputed [layers of the model], to be written. out */
 void hr_setting_write(const hr_fit *fit, const hr_setting *s, int32_t chunk,
-                      const hr_twin_set *sets, hr_strategy *strategy);
+                      const hr_proxy_set *sets, hr_strategy *strategy);
 
 #endif

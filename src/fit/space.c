@@ -79,7 +79,7 @@ int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
     return append(1, micro, tiles, count);
 }
 
-static hr_intermediates uniform_of(int32_t recompute, const hr_form *form)
+static hr_intermediates uniform_of(int32_t recompute, const hr_layer_schema *form)
 {
     switch (recompute) {
     case HR_RECOMPUTE_NORMS: return form->present & 1 << HR_INTERMEDIATE_NORM;
@@ -88,7 +88,7 @@ static hr_intermediates uniform_of(int32_t recompute, const hr_form *form)
     }
 }
 
-int32_t hr_fit_sets(const hr_config *config, const hr_form *form,
+int32_t hr_fit_sets(const hr_config *config, const hr_layer_schema *form,
                     hr_intermediates sets[HR_FIT_SETS_MOST])
 {
     HR_ASSERT(form->part_count <= HR_FIT_PARTS_MOST);

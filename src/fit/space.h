@@ -7,7 +7,7 @@
 #define HR_FIT_SPACE_H
 
 #include "headroom/config.h"
-#include "model/form.h"
+#include "model/layer_schema.h"
 #include "plan/strategy.h"
 
 enum {
@@ -30,7 +30,7 @@ int32_t hr_fit_attention_tiles(const hr_config *config, int64_t micro,
 
 /* Closed sets of intermediates to compute again: nothing first, everything last. Returns how many;
  * one where the recipe says which. */
-int32_t hr_fit_sets(const hr_config *config, const hr_form *form,
+int32_t hr_fit_sets(const hr_config *config, const hr_layer_schema *form,
                     hr_intermediates sets[HR_FIT_SETS_MOST]);
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "generate/sampler.h"
 #include "generate/stream.h"
-#include "infer/session.h"
+#include "infer/inference.h"
 #include "model/assemble.h"
 #include "model/family.h"
 
@@ -23,7 +23,7 @@ enum { CHUNK_MOST = 512 };
 typedef struct {
     const hr_generate_request *request;
     hr_generate_result *result;
-    hr_session session;
+    hr_inference session;
     int32_t chunk, token; /* loops */
     hr_span prompt_text;  /* of the request's ids, text or file */
     hr_region prompt_region, id_region;
@@ -50,7 +50,7 @@ static hr_status read_input(generation *g, hr_error *err)
     uint8_t *to = hr_region_take(&g->prompt_region, INPUT_BYTES, 1);
     int64_t used = 0;
     while (used < INPUT_BYTES) {
-        if (hr_session_is_interrupted(&g->session))
+        if (hr_inference_is_interrupted(&g->session))
             return hr_fail(err, HR_INTERRUPTED, "interrupted while waiting for the prompt");
         const int ready = poll(&input, 1, WAIT_MS);
         const bool waits = ready == 0 || (ready < 0 && errno == EINTR);
@@ -104,7 +104,7 @@ static int64_t count_ids(const char *list)
 static hr_status sink_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
 {
     generation *g = context;
-    if (hr_session_is_interrupted(&g->session))
+    if (hr_inference_is_interrupted(&g->session))
         return hr_fail(err, HR_INTERRUPTED, "interrupted while tokenizing the prompt");
     if (count > g->id_room - g->id_count)
         return hr_fail(err, HR_FAILURE, "out of memory for the token ids of the prompt");
@@ -143,8 +143,8 @@ static hr_status read_prompt(generation *g, hr_error *err)
         return hr_fail(err, HR_USAGE,
                        "give one of --prompt TEXT, --file FILE and --prompt-ids 29,1,11");
     if (!request->prompt_ids || !request->wants_ids)
-        status = hr_session_open_text(&g->session, "--prompt-ids and --print-ids", sink_ids, g,
-                                      err);
+        status = hr_inference_open_text(&g->session, "--prompt-ids and --print-ids", sink_ids, g,
+                                        err);
     if (status != HR_OK) return status;
     g->document_end = g->session.tokens ? hr_tokens_document_end(g->session.tokens) : -1;
     if (request->prompt_ids) {
@@ -190,7 +190,7 @@ static hr_status take_ids(generation *g, hr_error *err)
 
 static hr_status check_length(generation *g, int64_t positions, hr_error *err)
 {
-    const long long held = hr_session_longest(&g->session, positions), prompt = g->prompt_count;
+    const long long held = hr_inference_longest(&g->session, positions), prompt = g->prompt_count;
     if (held == positions) return HR_OK;
     if (prompt >= held)
         return hr_fail(
@@ -266,9 +266,9 @@ static hr_status check_stops(const hr_generate_request *request, hr_error *err)
 
 static hr_status read_request(generation *g, hr_error *err)
 {
-    hr_status status = hr_session_begin(&g->session, err);
+    hr_status status = hr_inference_begin(&g->session, err);
     if (status == HR_OK) status = read_prompt(g, err);
-    hr_session_end_text(&g->session);
+    hr_inference_end_text(&g->session);
     if (status == HR_OK) status = find_positions(g, err);
     if (status == HR_OK) status = hr_sampler_check(&g->request->sampling, err);
     return status == HR_OK ? check_stops(g->request, err) : status;
@@ -285,13 +285,13 @@ static void describe(generation *g)
 /* As many rows of the prompt at a time as fit, and no more than it has. */
 static hr_status plan(generation *g, hr_error *err)
 {
-    hr_session *session = &g->session;
+    hr_inference *session = &g->session;
     const hr_config *config = &session->config;
     const int64_t ids_bytes = config->train.seq_len * (int64_t)sizeof *g->ids;
     const int64_t scratch_bytes = hr_sampler_bytes(config->model.vocab_size);
     const int64_t asked = hr_min(g->request->chunk, g->prompt_count);
     int64_t rows = hr_max(asked, 1);
-    hr_status status = hr_session_plan(session, err);
+    hr_status status = hr_inference_plan(session, err);
     while (!asked && rows < CHUNK_MOST && rows < g->prompt_count) rows *= 2;
     for (bool done = status != HR_OK; !done; rows /= 2) {
         g->result->chunk = hr_min(rows, g->prompt_count);
@@ -299,11 +299,11 @@ static hr_status plan(generation *g, hr_error *err)
         status = hr_compile_generation(config, g->result->chunk, scratch_bytes, session->threads,
                                        &session->planning, &session->compiled, err);
         if (status == HR_OK)
-            status = hr_session_fit(session, ids_bytes, "tokens", "fewer --max-tokens", err);
+            status = hr_inference_fit(session, ids_bytes, "tokens", "fewer --max-tokens", err);
         done = status != HR_NO_FIT || rows == 1;
     }
     if (status == HR_OK) describe(g);
-    return status == HR_NO_FIT ? hr_session_refuse(session, err) : status;
+    return status == HR_NO_FIT ? hr_inference_refuse(session, err) : status;
 }
 
 /* ---- the steps of the host */
@@ -377,14 +377,14 @@ static hr_status tell_rest(generation *g, hr_error *err)
 }
 
 /* Only the last chunk of a prompt is followed by a choice. */
-static hr_status pick(generation *g, hr_executor *executor, int32_t loop, const hr_call *call,
-                      hr_error *err)
+static hr_status sample_token(generation *g, hr_executor *executor, int32_t loop,
+                              const hr_call *call, hr_error *err)
 {
     const hr_generate_request *request = g->request;
     if (g->done < g->count) return HR_OK;
-    const int32_t id = hr_sampler_pick(&request->sampling, call->in[0], call->dtype,
-                                       g->session.config.model.vocab_size, g->ids, g->count,
-                                       call->scratch);
+    const int32_t id = hr_sampler_sample(&request->sampling, call->in[0], call->dtype,
+                                         g->session.config.model.vocab_size, g->ids, g->count,
+                                         call->scratch);
     if (id < 0)
         return hr_fail(err, HR_DIVERGED, "%s: the logits of token %lld are NaN or Inf",
                        request->model.folder, (long long)g->count + 1);
@@ -404,7 +404,7 @@ static hr_status host(void *context, hr_executor *executor, int32_t step, const 
     const int32_t loop = executor->program->steps[step].loop;
     switch (executor->program->steps[step].op) {
     case HR_OP_prompt: return prompt(g, executor, loop, call);
-    case HR_OP_pick: return pick(g, executor, loop, call, err);
+    case HR_OP_sample: return sample_token(g, executor, loop, call, err);
     default: return hr_fail(err, HR_FAILURE, "operation %d is not an operation of the host", step);
     }
 }
@@ -413,9 +413,9 @@ static hr_status host(void *context, hr_executor *executor, int32_t step, const 
 
 static hr_status open_run(generation *g, hr_error *err)
 {
-    hr_session *session = &g->session;
+    hr_inference *session = &g->session;
     const hr_program *program = &session->compiled.program;
-    const hr_status status = hr_session_open(session, err);
+    const hr_status status = hr_inference_open(session, err);
     if (status != HR_OK) return status;
     g->ids = hr_region_take(&session->tables, session->config.train.seq_len, sizeof *g->ids);
     if (!g->ids) return hr_fail(err, HR_FAILURE, "out of memory for the tables of the run");
@@ -426,18 +426,18 @@ static hr_status open_run(generation *g, hr_error *err)
 
 static hr_status run(generation *g, hr_error *err)
 {
-    hr_session *session = &g->session;
+    hr_inference *session = &g->session;
     hr_generate_result *result = g->result;
     double clearing;
     session->executor.count[g->chunk] = (g->count + result->chunk - 1) / result->chunk;
     session->executor.count[g->token] = result->positions - g->count;
     result->end = result->positions < g->count + g->request->tokens ? HR_END_POSITIONS
                                                                     : HR_END_TOKENS;
-    hr_status status = hr_session_run(session, "load", &result->run.load_seconds, err);
-    if (status == HR_OK) status = hr_session_run(session, "caches", &clearing, err);
-    if (status == HR_OK) status = hr_session_run(session, "prompt", &result->prompt_seconds, err);
+    hr_status status = hr_inference_run(session, "load", &result->run.load_seconds, err);
+    if (status == HR_OK) status = hr_inference_run(session, "caches", &clearing, err);
+    if (status == HR_OK) status = hr_inference_run(session, "prompt", &result->prompt_seconds, err);
     if (status == HR_OK && !g->ended)
-        status = hr_session_run(session, "answer", &result->answer_seconds, err);
+        status = hr_inference_run(session, "answer", &result->answer_seconds, err);
     if (status == HR_INTERRUPTED) {
         result->end = HR_END_INTERRUPT;
         status = HR_OK;
@@ -455,13 +455,13 @@ static __attribute__((noinline)) hr_status generate_in(hr_memory *memory,
                      .session = { &request->model, &result->run, memory },
                      .stream = { .stops = request->stops, .stop_count = request->stop_count } };
     hr_status status = read_request(&g, err);
-    if (status == HR_OK) hr_session_tell(&g.session, "planning", 0, 0);
+    if (status == HR_OK) hr_inference_tell(&g.session, "planning", 0, 0);
     if (status == HR_OK) status = plan(&g, err);
     if (status == HR_OK) status = open_run(&g, err);
-    if (status == HR_OK) status = hr_session_take(&g.session, host, &g, err);
+    if (status == HR_OK) status = hr_inference_take(&g.session, host, &g, err);
     if (status == HR_OK) status = run(&g, err);
-    if (status == HR_OK) status = hr_session_settle(&g.session, err);
-    hr_session_close(&g.session);
+    if (status == HR_OK) status = hr_inference_check_peak(&g.session, err);
+    hr_inference_close(&g.session);
     return status;
 }
 

@@ -106,8 +106,8 @@ static double share_drawn(const hr_sampling *s, int64_t count)
     return hr_random_unit(hr_random_wide(&row, 0));
 }
 
-static int32_t pick_of_cut(const hr_sampling *s, const void *logits, hr_dtype dtype, int64_t V,
-                           const int32_t *before, int64_t count, hr_candidate *all)
+static int32_t sample_truncated(const hr_sampling *s, const void *logits, hr_dtype dtype, int64_t V,
+                                const int32_t *before, int64_t count, hr_candidate *all)
 {
     bool finite = true;
     for (int64_t v = 0; v < V; v++) {
@@ -185,7 +185,7 @@ static double sum_of_block(const float *w, int64_t count)
 }
 
 /* The token at which what is drawn is used up, from the last one on. */
-static int32_t pick_by_weight(const float *w, int64_t V, double share)
+static int32_t sample_by_weight(const float *w, int64_t V, double share)
 {
     int64_t first, chosen = 0;
     double drawn = 0;
@@ -223,11 +223,12 @@ static float top_of(const float *w, int64_t V)
     return top + sum;
 }
 
-int32_t hr_sampler_pick(const hr_sampling *s, const void *logits, hr_dtype dtype, int64_t V,
-                        const int32_t *before, int64_t count, void *scratch)
+int32_t hr_sampler_sample(const hr_sampling *s, const void *logits, hr_dtype dtype, int64_t V,
+                          const int32_t *before, int64_t count, void *scratch)
 {
     const bool cut = (s->top_k > 0 && s->top_k < V) || s->top_p < 1 || s->min_p > 0;
-    if (cut && s->temperature > 0) return pick_of_cut(s, logits, dtype, V, before, count, scratch);
+    if (cut && s->temperature > 0)
+        return sample_truncated(s, logits, dtype, V, before, count, scratch);
     float *w = scratch;
     if (dtype == HR_F32) memcpy(w, logits, (size_t)V * sizeof *w);
     else
@@ -242,7 +243,7 @@ int32_t hr_sampler_pick(const hr_sampling *s, const void *logits, hr_dtype dtype
     }
     if (s->temperature > 0) {
         weigh(w, V, top, fmaxf((float)s->temperature, FLT_MIN));
-        return pick_by_weight(w, V, share_drawn(s, count));
+        return sample_by_weight(w, V, share_drawn(s, count));
     }
     for (int32_t v = 0;; v++)
         if (w[v] == top) return v;

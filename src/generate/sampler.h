@@ -26,7 +26,7 @@ HR_MUST_CHECK hr_status hr_sampler_check(const hr_sampling *sampling, hr_error *
  *
  * Of equal logits the lower id is the likelier. What is drawn is a function of (seed, count) and
  * the logits. Cost: V, and log V for each candidate that is left. */
-int32_t hr_sampler_pick(const hr_sampling *sampling, const void *logits, hr_dtype dtype, int64_t V,
-                        const int32_t *before, int64_t count, void *scratch);
+int32_t hr_sampler_sample(const hr_sampling *sampling, const void *logits, hr_dtype dtype,
+                          int64_t V, const int32_t *before, int64_t count, void *scratch);
 
 #endif

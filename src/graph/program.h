@@ -36,7 +36,7 @@ typedef enum {
 } hr_role;
 
 /* AGAIN: a clone that computes anew what the forward pass did not keep. */
-typedef enum { HR_DIR_NONE, HR_DIR_FORWARD, HR_DIR_BACKWARD, HR_DIR_AGAIN } hr_direction;
+typedef enum { HR_DIR_NONE, HR_DIR_FORWARD, HR_DIR_BACKWARD, HR_DIR_RECOMPUTED } hr_direction;
 
 /* What a value is to its layer: the address by which a strategy keeps or drops it. */
 typedef enum {

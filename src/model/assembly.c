@@ -65,12 +65,12 @@ int32_t hr_assembly_logits(hr_assembly *a, int32_t hidden)
 }
 
 void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t scale,
-                      int32_t loss_sum, int64_t picking_bytes)
+                      int32_t loss_sum, int64_t sampling_bytes)
 {
     const int32_t logits = hr_assembly_logits(a, hidden);
     const double z = a->builder.training ? a->config->train.z_loss : 0;
     if (loss_sum != HR_NONE) hr_build_loss(&a->builder, logits, targets, scale, z, loss_sum);
     a->builder.block = HR_BLOCK_NONE;
     if (loss_sum == HR_NONE)
-        hr_assembly_host(a, HR_OP_pick, HR_NONE, picking_bytes)->in[0] = logits;
+        hr_assembly_host(a, HR_OP_sample, HR_NONE, sampling_bytes)->in[0] = logits;
 }

@@ -35,8 +35,8 @@ void hr_assembly_load(hr_assembly *a);
 int32_t hr_assembly_logits(hr_assembly *a, int32_t hidden);
 
 /* Logits of hidden rows, and their loss; without a sum of losses a token is picked, through
- * `picking_bytes` of scratch. */
+ * `sampling_bytes` of scratch. */
 void hr_assembly_head(hr_assembly *a, int32_t hidden, int32_t targets, int32_t scale,
-                      int32_t loss_sum, int64_t picking_bytes);
+                      int32_t loss_sum, int64_t sampling_bytes);
 
 #endif

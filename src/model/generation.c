@@ -47,7 +47,7 @@ static void build_states(hr_assembly *a, int32_t (*caches)[2])
 
 /* Some rows of the text, and the token that comes after them. */
 static void build_rows(hr_assembly *a, const char *section, const char *turn, int64_t rows,
-                       int64_t picking_bytes)
+                       int64_t sampling_bytes)
 {
     hr_builder *builder = &a->builder;
     hr_assembly_section(a, section, rows, false);
@@ -60,13 +60,14 @@ static void build_rows(hr_assembly *a, const char *section, const char *turn, in
     step->out[1] = builder->position;
     const int32_t hidden = a->family->forward(builder, a->config, &a->model, ids);
     const int32_t last = rows > 1 ? hr_build_last_row(builder, "last hidden", hidden) : hidden;
-    hr_assembly_head(a, last, HR_NONE, HR_NONE, HR_NONE, picking_bytes);
+    hr_assembly_head(a, last, HR_NONE, HR_NONE, HR_NONE, sampling_bytes);
     hr_build_loop_close(builder);
     hr_build_loop_close(builder);
 }
 
-hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, int64_t picking_bytes,
-                                       hr_region *region, hr_program *program, hr_error *err)
+hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
+                                       int64_t sampling_bytes, hr_region *region,
+                                       hr_program *program, hr_error *err)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
     const hr_family_spec *family = hr_family_of(config);
@@ -94,8 +95,8 @@ hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows, in
     if (a.family->traits & HR_HAS_STATES) build_states(&a, caches);
     else build_caches(&a, rows, caches);
     a.builder.caches = (const int32_t(*)[2])caches;
-    build_rows(&a, "prompt", "chunk", rows, picking_bytes);
-    build_rows(&a, "answer", "token", 1, picking_bytes);
+    build_rows(&a, "prompt", "chunk", rows, sampling_bytes);
+    build_rows(&a, "answer", "token", 1, sampling_bytes);
     region->used = kept;
     return hr_build_status(&a.builder);
 }

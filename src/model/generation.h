@@ -14,11 +14,11 @@
  * train.dtype the type.
  *
  *   rows           of a chunk of the prompt, 1 to train.seq_len
- *   picking_bytes  scratch of the step that chooses a token
+ *   sampling_bytes  scratch of the step that chooses a token
  *
  * Errors   FAILURE  the region is too small. */
 HR_MUST_CHECK hr_status hr_model_assemble_generation(const hr_config *config, int64_t rows,
-                                                     int64_t picking_bytes, hr_region *region,
+                                                     int64_t sampling_bytes, hr_region *region,
                                                      hr_program *program, hr_error *err);
 
 #endif

@@ -85,7 +85,7 @@ static bool is_frozen(const hr_rules *rules, int16_t layer, int32_t index, const
 {
     const hr_trained *trained = rules->trained;
     if (trained && layer != HR_NONE)
-        return layer < trained->stands || !(trained->layers >> index & 1);
+        return layer < trained->frozen_in_proxy || !(trained->layers >> index & 1);
     return means(rules->config->train.freeze, name);
 }
 
@@ -184,14 +184,14 @@ static int32_t first_trained_layer(const hr_program *program, int32_t layers)
 
 hr_trained hr_trained_of(const hr_program *program, int32_t layers)
 {
-    hr_trained trained = { .still = first_trained_layer(program, layers) };
+    hr_trained trained = { .frozen = first_trained_layer(program, layers) };
     uint64_t any = 0, all = UINT64_MAX, here = 0;
     int32_t index = 0;
     for (int32_t p = 0; p < program->param_count; p++) {
         const int32_t layer = program->tensors[program->params[p].weight].layer;
         const bool goes_on = p + 1 < program->param_count &&
                              program->tensors[program->params[p + 1].weight].layer == layer;
-        if (layer < trained.still) continue; /* or in none */
+        if (layer < trained.frozen) continue; /* or in none */
         if (!program->params[p].rule.frozen) here |= UINT64_C(1) << index;
         index++;
         if (goes_on) continue;

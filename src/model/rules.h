@@ -16,8 +16,8 @@
 
 /* What trains of a model, for one with fewer layers that stands in for it. */
 typedef struct {
-    int32_t still;   /* layers from the first on that no gradient reaches, but for the last layer */
-    int32_t stands;  /* as many of them has the other */
+    int32_t frozen; /* layers from the first on that no gradient reaches, but for the last layer */
+    int32_t frozen_in_proxy; /* as many of them the proxy model has */
     uint64_t layers; /* bit i: parameter i of a layer that is not still trains, in one of them */
     bool alike;      /* in all of them or in none */
 } hr_trained;

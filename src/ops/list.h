@@ -43,7 +43,7 @@
     X(initialise) \
     X(batch) \
     X(prompt) \
-    X(pick) \
+    X(sample) \
     X(emit) \
     X(report) \
     X(save)

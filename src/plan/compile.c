@@ -56,13 +56,14 @@ static hr_status copy_strategy(const hr_config *config, const hr_strategy *from,
 {
     const hr_status status = hr_strategy_check(config, from, err);
     if (status != HR_OK) return status;
-    hr_intermediates *dropped = hr_region_take(region, from->layer_count, sizeof *dropped);
-    if (!dropped)
+    hr_intermediates *recompute_set = hr_region_take(region, from->layer_count,
+                                                     sizeof *recompute_set);
+    if (!recompute_set)
         return hr_fail(err, HR_FAILURE, "out of memory for a strategy of %d layers",
                        from->layer_count);
-    memcpy(dropped, from->dropped, (size_t)from->layer_count * sizeof *dropped);
+    memcpy(recompute_set, from->recompute_set, (size_t)from->layer_count * sizeof *recompute_set);
     *to = *from;
-    to->dropped = dropped;
+    to->recompute_set = recompute_set;
     hr_strategy_canonical(config, to);
     return HR_OK;
 }

@@ -23,7 +23,7 @@ enum {
     HR_TERM_COUNT
 };
 
-enum { HR_RATE_OPS_MOST = 48, HR_PACE_PARTS = 3 };
+enum { HR_RATE_OPS_MOST = 48, HR_SPEED_PARTS = 3 };
 
 /* Which amounts the terms stand for: rates that were found for others are of no use. To be raised
  * with every change of what an operation counts. */
@@ -43,9 +43,9 @@ typedef struct {
  * between 0 and the two limits. */
 typedef struct {
     int32_t threads; /* that they hold for, >= 1 */
-    /* What a fixed small step took while they were measured, by parts of calibrate/pace.h; zeros:
-     * they were not. */
-    int32_t pace_us[HR_PACE_PARTS];
+    /* What a fixed small step took while they were measured, by parts of calibrate/speed_probe.h;
+     * zeros: they were not. */
+    int32_t pace_us[HR_SPEED_PARTS];
     int64_t disk_rate; /* bytes a second, written and flushed; 0: not measured */
     hr_rate op[HR_RATE_OPS_MOST][2];
 } hr_rates;

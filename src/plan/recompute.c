@@ -10,8 +10,8 @@ enum { DEPTH_MOST = 16 }; /* steps from a layer's input to anything in it */
 
 typedef struct {
     hr_program *program;
-    const hr_intermediates *dropped; /* [layers] */
-    uint32_t whole;                  /* bit b: block b stays together */
+    const hr_intermediates *recompute_set; /* [layers] */
+    uint32_t whole;                        /* bit b: block b stays together */
     int32_t *producer; /* [tensor_max] forward step that wrote a dropped tensor; HR_NONE */
     int32_t *clone;    /* [tensor_max] what stands for it in the backward pass; HR_NONE: not yet */
     hr_step *steps;    /* [step_max] the new list */
@@ -23,7 +23,7 @@ static bool is_dropped(const cloning *c, int32_t tensor)
 {
     const hr_tensor *t = &c->program->tensors[tensor];
     return t->layer != HR_NONE && t->intermediates &&
-           (t->intermediates & ~c->dropped[t->layer]) == 0;
+           (t->intermediates & ~c->recompute_set[t->layer]) == 0;
 }
 
 static void find_producers(cloning *c, const hr_loop *section)
@@ -106,7 +106,7 @@ static bool append_clone(cloning *c, int32_t tensor)
     if (c->count == c->program->step_max) return false;
     hr_step *made = &c->steps[c->count++];
     *made = c->program->steps[c->producer[tensor]];
-    made->direction = HR_DIR_AGAIN;
+    made->direction = HR_DIR_RECOMPUTED;
     const hr_op *op = c->program->ops[made->op];
     if (is_remade(c, tensor)) {
         for (int32_t i = 1; i < HR_IN_MAX; i++) made->in[i] = HR_NONE;
@@ -190,12 +190,12 @@ static bool copy_step(cloning *c, int32_t s)
     return true;
 }
 
-hr_status hr_recompute(hr_program *program, int32_t loop, const hr_intermediates *dropped,
+hr_status hr_recompute(hr_program *program, int32_t loop, const hr_intermediates *recompute_set,
                        uint32_t whole, hr_region *scratch, hr_error *err)
 {
     const int64_t kept = scratch->used;
     cloning c = { .program = program,
-                  .dropped = dropped,
+                  .recompute_set = recompute_set,
                   .whole = whole,
                   .producer = hr_region_take_raw(scratch, program->tensor_max, sizeof *c.producer),
                   .clone = hr_region_take_raw(scratch, program->tensor_max, sizeof *c.clone),

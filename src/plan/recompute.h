@@ -20,7 +20,7 @@
  *
  * Errors   FAILURE  the program has no room for the clones; scratch too small. */
 HR_MUST_CHECK hr_status hr_recompute(hr_program *program, int32_t loop,
-                                     const hr_intermediates *dropped, uint32_t whole,
+                                     const hr_intermediates *recompute_set, uint32_t whole,
                                      hr_region *scratch, hr_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "model/assemble.h"
 #include "model/family.h"
-#include "model/form.h"
+#include "model/layer_schema.h"
 #include "plan/consume.h"
 #include "plan/order.h"
 #include "plan/recompute.h"
@@ -30,7 +30,8 @@ static hr_intermediates dropped_of(int32_t recompute)
     }
 }
 
-hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, hr_intermediates *dropped)
+hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch,
+                           hr_intermediates *recompute_set)
 {
     const int64_t T = config->train.seq_len;
     int64_t chunk = config->memory.loss_chunk;
@@ -40,9 +41,9 @@ hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, hr_inte
                              .loss_chunk = chunk,
                              .dw_first = true,
                              .layer_count = (int32_t)config->model.n_layers,
-                             .dropped = dropped };
+                             .recompute_set = recompute_set };
     for (int32_t l = 0; l < strategy.layer_count; l++)
-        dropped[l] = dropped_of(config->memory.recompute);
+        recompute_set[l] = dropped_of(config->memory.recompute);
     hr_strategy_canonical(config, &strategy);
     return strategy;
 }
@@ -51,7 +52,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
 {
     const int64_t T = config->train.seq_len, batch = config->train.batch;
     const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : batch;
-    const hr_form form = hr_form_of(config);
+    const hr_layer_schema form = hr_layer_schema_of(config);
     if (sequences >= batch) strategy->micro_batch = 0;
     if (strategy->micro_batch) strategy->consume = false;
     if (strategy->loss_chunk >= sequences * T) strategy->loss_chunk = 0;
@@ -59,7 +60,7 @@ void hr_strategy_canonical(const hr_config *config, hr_strategy *strategy)
     if (hr_family_of(config)->traits & HR_HAS_STATES) strategy->mlp_tile = 0;
     if (strategy->attention_tile >= sequences) strategy->attention_tile = 0;
     for (int32_t l = 0; l < strategy->layer_count; l++)
-        strategy->dropped[l] = hr_form_within(&form, strategy->dropped[l]);
+        strategy->recompute_set[l] = hr_nfc_within(&form, strategy->recompute_set[l]);
 }
 
 hr_status hr_strategy_check(const hr_config *config, const hr_strategy *strategy, hr_error *err)
@@ -142,7 +143,7 @@ static void cut_blocks(cutting *c, hr_block block, const char *name, int64_t row
 static bool drops_something(const hr_strategy *strategy)
 {
     for (int32_t l = 0; l < strategy->layer_count; l++)
-        if (strategy->dropped[l]) return true;
+        if (strategy->recompute_set[l]) return true;
     return false;
 }
 
@@ -160,8 +161,8 @@ hr_status hr_strategy_apply(const hr_strategy *strategy, int64_t T, hr_program *
     const int32_t section = hr_program_loop(program, "step");
     hr_order(program, section, strategy->dw_first);
     if (drops_something(strategy))
-        status = hr_recompute(program, section, strategy->dropped, whole_blocks(strategy), scratch,
-                              err);
+        status = hr_recompute(program, section, strategy->recompute_set, whole_blocks(strategy),
+                              scratch, err);
     if (status != HR_OK) return status;
 
     const int64_t kept = scratch->used;

@@ -3,7 +3,7 @@
  *
  * A plain struct with one canonical form: a cut that is not smaller than the cut around it is 0,
  * as is one of what a layer does not have, which is not dropped either, nor what shares a buffer
- * with something kept (model/form.h). */
+ * with something kept (model/layer_schema.h). */
 #ifndef HR_PLAN_STRATEGY_H
 #define HR_PLAN_STRATEGY_H
 
@@ -22,13 +22,15 @@ typedef struct {
     bool reorder;           /* steps move around the peak, outside the certified space:
                                plan/reorder.h */
     int32_t layer_count;
-    hr_intermediates *dropped; /* [layer_count] what of the layer is computed again: closed sets */
+    hr_intermediates
+        *recompute_set; /* [layer_count] what of the layer is computed again: closed sets */
 } hr_strategy;
 
 /* The strategy a recipe asks for, with `micro_batch` sequences. Canonical.
  *
  *   dropped  out [n_layers], the caller's: the same set for every layer */
-hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch, hr_intermediates *dropped);
+hr_strategy hr_strategy_of(const hr_config *config, int64_t micro_batch,
+                           hr_intermediates *recompute_set);
 
 /* Brings a strategy into its canonical form: of all that give one program the one with the most
  * zeros. */

@@ -11,7 +11,7 @@
 
 #include "base/checked.h"
 #include "base/number.h"
-#include "model/form.h"
+#include "model/layer_schema.h"
 #include "model/yaml_events.h"
 
 enum { WORD_BYTES = 64 };
@@ -42,8 +42,8 @@ static void put_layers(hr_writer *writer, int32_t first, int32_t last, uint32_t 
 
 void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_writer *writer)
 {
-    const hr_form form = hr_form_of(config);
-    const hr_intermediates *dropped = strategy->dropped;
+    const hr_layer_schema form = hr_layer_schema_of(config);
+    const hr_intermediates *recompute_set = strategy->recompute_set;
     put_cut(writer, "micro_batch", strategy->micro_batch);
     put_cut(writer, "loss_chunk", strategy->loss_chunk);
     put_cut(writer, "mlp_tile", strategy->mlp_tile);
@@ -53,9 +53,10 @@ void hr_strategy_print(const hr_config *config, const hr_strategy *strategy, hr_
     hr_put(writer, "gradient_release: %s\n", strategy->consume ? "yes" : "no");
     hr_put(writer, "reorder: %s\nlayers:\n", strategy->reorder ? "yes" : "no");
     for (int32_t first = 0, last; first < strategy->layer_count; first = last + 1) {
-        for (last = first; last + 1 < strategy->layer_count && dropped[last + 1] == dropped[first];)
+        for (last = first;
+             last + 1 < strategy->layer_count && recompute_set[last + 1] == recompute_set[first];)
             last++;
-        put_layers(writer, first, last, form.present & ~(uint32_t)dropped[first]);
+        put_layers(writer, first, last, form.present & ~(uint32_t)recompute_set[first]);
     }
 }
 
@@ -100,7 +101,7 @@ static const char *present_word(const char *word)
 
 typedef struct {
     const hr_config *config;
-    hr_form form;
+    hr_layer_schema form;
     hr_strategy strategy;
     hr_error *err;
     const char *path;
@@ -267,9 +268,9 @@ static hr_status close_entry(reader *r)
     const hr_status status = check_closed(r);
     if (status != HR_OK) return status;
     for (int64_t l = r->first; l <= r->last; l++) {
-        hr_intermediates *dropped = &r->strategy.dropped[l];
-        if (*dropped & COVERED) return fail_at(r, "layer %lld is given twice", (long long)l);
-        *dropped = (hr_intermediates)(COVERED | ~r->kept);
+        hr_intermediates *recompute_set = &r->strategy.recompute_set[l];
+        if (*recompute_set & COVERED) return fail_at(r, "layer %lld is given twice", (long long)l);
+        *recompute_set = (hr_intermediates)(COVERED | ~r->kept);
     }
     return HR_OK;
 }
@@ -328,7 +329,7 @@ static hr_status finish(reader *r)
     hr_strategy *s = &r->strategy;
     hr_error inner;
     for (int32_t l = 0; l < s->layer_count; l++)
-        if (!(s->dropped[l] & COVERED))
+        if (!(s->recompute_set[l] & COVERED))
             return hr_fail(r->err, HR_USAGE,
                            "%s: layer %d has no entry; each of the %d layers needs one", r->path, l,
                            s->layer_count);
@@ -341,13 +342,16 @@ static hr_status finish(reader *r)
 hr_status hr_strategy_read(const hr_config *config, const char *path, hr_strategy *strategy,
                            hr_error *err)
 {
-    reader r = {
-        .config = config, .form = hr_form_of(config), .err = err, .path = path, .key = HR_NONE
-    };
+    reader r = { .config = config,
+                 .form = hr_layer_schema_of(config),
+                 .err = err,
+                 .path = path,
+                 .key = HR_NONE };
     r.strategy = (hr_strategy){ .dw_first = true,
                                 .layer_count = (int32_t)config->model.n_layers,
-                                .dropped = strategy->dropped };
-    memset(strategy->dropped, 0, (size_t)r.strategy.layer_count * sizeof *strategy->dropped);
+                                .recompute_set = strategy->recompute_set };
+    memset(strategy->recompute_set, 0,
+           (size_t)r.strategy.layer_count * sizeof *strategy->recompute_set);
     hr_status status = hr_yaml_read(path, "strategy", take_event, &r, err);
     if (status == HR_OK) status = finish(&r);
     if (status == HR_OK) *strategy = r.strategy;

@@ -4,7 +4,7 @@
 #include "report/curve.h"
 
 #include "base/checked.h"
-#include "report/words.h"
+#include "report/labels.h"
 
 enum { LINES = 4 };
 

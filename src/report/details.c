@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "graph/op.h"
 #include "plan/lifetimes.h"
-#include "report/words.h"
+#include "report/labels.h"
 
 /* Components: those of state and of sums by role, activations by what they are to their layer. */
 enum {
@@ -78,7 +78,8 @@ static void find_uses(const counting *c)
     const hr_plan *plan = &c->compiled->plan;
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
-        const bool later = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_AGAIN;
+        const bool later = step->direction == HR_DIR_BACKWARD ||
+                           step->direction == HR_DIR_RECOMPUTED;
         for (int32_t i = 0; i < HR_OUT_MAX && step->direction == HR_DIR_FORWARD; i++)
             if (step->out[i] != HR_NONE)
                 c->uses[root_of(plan, plan->buffer_of_tensor[step->out[i]])] |= USE_FORWARD;
@@ -190,7 +191,7 @@ static void say_phases(const counting *c, bool reads, hr_plan_details *details)
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         int64_t most = 0;
         for (int32_t s = 0; s < program->step_count; s++) {
-            const char *section = program->loops[hr_words_section(program, s)].name;
+            const char *section = program->loops[hr_label_section(program, s)].name;
             if (is_training(section)) section = "step";
             if (!strcmp(section, sections[k])) most = hr_max(most, c->alive[s]);
         }
@@ -246,12 +247,12 @@ static void say_tensor(const counting *c, int32_t b, hr_plan_part *part)
     int32_t count = 0;
     for (int32_t i = 0; i < plan->storage_count; i++)
         count += c->owner[i] != HR_NONE && alike(c, b, c->owner[i]);
-    if (tensor) hr_words_tensor(tensor, name);
+    if (tensor) hr_label_tensor(tensor, name);
     if (count > 1) { /* of several layers: without the layer of this one */
         hr_writer of_many = { name, sizeof name };
         hr_tensor any = *tensor;
         any.layer = HR_NONE;
-        hr_words_tensor(&any, name);
+        hr_label_tensor(&any, name);
         of_many.used = (int64_t)strlen(name);
         hr_put(&of_many, " (%d layers)", count);
     }
@@ -286,7 +287,7 @@ static void say_curve(const counting *c, hr_plan_details *details)
     const hr_program *program = &c->compiled->program;
     int32_t first = program->step_count, last = -1;
     for (int32_t s = 0; s < program->step_count; s++) {
-        if (!is_training(program->loops[hr_words_section(program, s)].name)) continue;
+        if (!is_training(program->loops[hr_label_section(program, s)].name)) continue;
         first = (int32_t)hr_min(first, s);
         last = s;
     }
@@ -321,7 +322,7 @@ hr_status hr_details(const hr_compiled *compiled, bool reads, hr_region *scratch
     memset(details, 0, sizeof *details);
     details->step_count = program->step_count;
     details->peak_step = plan->peak_step;
-    hr_words_step(program, plan->peak_step, details->peak);
+    hr_label_step(program, plan->peak_step, details->peak);
     say_lines(plan, details);
     say_phases(&c, reads, details);
     say_parts(&c, details);

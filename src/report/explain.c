@@ -9,8 +9,8 @@
 #include "base/checked.h"
 #include "model/family.h"
 #include "report/curve.h"
+#include "report/labels.h"
 #include "report/style.h"
-#include "report/words.h"
 
 static double share(int64_t part, int64_t whole)
 {
@@ -21,7 +21,7 @@ static void put_line(hr_writer *writer, const char *name, int64_t bytes, int64_t
                      const char *why)
 {
     hr_put(writer, "  %-26s", name);
-    hr_words_put_bytes(writer, bytes, largest);
+    hr_label_put_bytes(writer, bytes, largest);
     hr_put(writer, "%s%s\n", *why ? "  " : "", why);
 }
 
@@ -192,7 +192,7 @@ static void put_peak(hr_writer *writer, const hr_style *style, const hr_plan_ans
     for (int32_t i = 0; i < details->part_count; i++) {
         const hr_plan_part *part = &details->parts[i];
         hr_put(writer, "  %-26s", part->name);
-        hr_words_put_bytes(writer, part->bytes, answer->arena_bytes);
+        hr_label_put_bytes(writer, part->bytes, answer->arena_bytes);
         hr_put(writer, "  %4.1f %%  %s\n", share(part->bytes, answer->floor_bytes), part->why);
     }
     put_packing(writer, answer);
@@ -213,7 +213,7 @@ static void put_parts(hr_writer *writer, const hr_style *style, const char *titl
     if (count) hr_put(writer, "\n%s%s%s\n", style->title, title, style->plain);
     for (int32_t i = 0; i < count; i++) {
         hr_put(writer, "  %-*s", (int)columns, parts[i].name);
-        hr_words_put_bytes(writer, parts[i].bytes, largest);
+        hr_label_put_bytes(writer, parts[i].bytes, largest);
         hr_put(writer, "%s%s\n", *parts[i].why ? "  " : "", parts[i].why);
     }
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "report/words.h"
+#include "report/labels.h"
 
 /* ---- words */
 
@@ -41,7 +41,8 @@ static void put_again(hr_writer *w, const hr_strategy *strategy)
     bool any = false;
     for (int32_t i = 1; i < (int32_t)(sizeof names / sizeof *names); i++) {
         int32_t layers = 0;
-        for (int32_t l = 0; l < strategy->layer_count; l++) layers += strategy->dropped[l] >> i & 1;
+        for (int32_t l = 0; l < strategy->layer_count; l++)
+            layers += strategy->recompute_set[l] >> i & 1;
         if (!layers) continue;
         hr_put(w, "%s%s in %d",
                any       ? ", "
@@ -275,7 +276,7 @@ static void put_value(hr_writer *w, int columns, const char *key, int64_t value,
         return;
     }
     hr_put(w, "needs at least");
-    hr_words_put_bytes(w, bytes, bytes);
+    hr_label_put_bytes(w, bytes, bytes);
     hr_put(w, "\n");
 }
 
@@ -342,7 +343,7 @@ void hr_largest_print(const hr_largest *a, hr_writer *w)
     if (a->next >= 0) put_value(w, columns, key, a->next, a->next_bytes);
     if (a->beyond >= 0) put_value(w, columns, key, a->beyond, a->beyond_bytes);
     hr_put(w, "  %-*s  %-14s", columns, "available", "");
-    hr_words_put_bytes(w, a->available_bytes, a->available_bytes);
+    hr_label_put_bytes(w, a->available_bytes, a->available_bytes);
     hr_put(w, "\n");
     if (*a->reason) hr_put(w, "  %s\n", a->reason);
     if (a->value < 0) return;

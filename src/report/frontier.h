@@ -4,7 +4,7 @@
 #define HR_REPORT_FRONTIER_H
 
 #include "base/writer.h"
-#include "headroom/questions.h"
+#include "headroom/plan_queries.h"
 #include "plan/strategy.h"
 
 enum { HR_FRONTIER_SVG_BYTES = 24576 };

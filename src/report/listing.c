@@ -36,7 +36,7 @@ static void put_step(hr_writer *writer, const hr_program *program, int32_t s, in
     static const char *const directions[] = { [HR_DIR_NONE] = "",
                                               [HR_DIR_FORWARD] = "",
                                               [HR_DIR_BACKWARD] = " backward",
-                                              [HR_DIR_AGAIN] = " again" };
+                                              [HR_DIR_RECOMPUTED] = " again" };
     const hr_step *step = &program->steps[s];
     const hr_op *op = program->ops[step->op];
     hr_put(writer, "%*s%5d  %-13s", 2 * depth, "", s, op->name);

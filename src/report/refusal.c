@@ -6,14 +6,14 @@
 #include "base/checked.h"
 #include "headroom/config.h"
 #include "report/explain.h"
+#include "report/labels.h"
 #include "report/style.h"
-#include "report/words.h"
 
 static void put_line(hr_writer *writer, const char *name, int64_t bytes, int64_t largest,
                      const char *why)
 {
     hr_put(writer, "  %-28s", name);
-    hr_words_put_bytes(writer, bytes, largest);
+    hr_label_put_bytes(writer, bytes, largest);
     hr_put(writer, "%s%s\n", *why ? "  " : "", why);
 }
 

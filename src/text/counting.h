@@ -5,7 +5,7 @@
 
 #include "text/shard.h"
 #include "text/text.h"
-#include "text/words.h"
+#include "text/word_table.h"
 
 typedef struct {
     const hr_text_desc *desc;

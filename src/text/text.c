@@ -18,7 +18,7 @@
 #include "text/scan.h"
 #include "text/shard.h"
 #include "text/tokens.h"
-#include "text/vocabulary.h"
+#include "text/word_vocabulary.h"
 
 /* What the passes work with; everything lies in the caller's memory. */
 typedef struct {

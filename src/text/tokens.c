@@ -68,11 +68,11 @@ hr_status hr_tokens_look(const char *path, hr_tokens_facts *facts, hr_error *err
 {
     hr_tokenizer_source source;
     hr_word_level_source words;
-    if (hr_word_level_look(path, &words)) {
+    if (hr_word_level_probe(path, &words)) {
         *facts = facts_of_words(&words);
         return HR_OK;
     }
-    const hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    const hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
     if (status == HR_OK) *facts = facts_of(&source);
     return status;
 }
@@ -112,8 +112,8 @@ hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts
     hr_tokenizer_source source;
     hr_word_level_source words;
     XXH3_state_t hash;
-    if (hr_word_level_look(path, &words)) return identify_words(&words, staging, facts, err);
-    hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    if (hr_word_level_probe(path, &words)) return identify_words(&words, staging, facts, err);
+    hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
     if (status != HR_OK) return status;
     XXH3_INITSTATE(&hash);
     XXH3_128bits_reset_withSeed(&hash, (uint64_t)source.form);
@@ -141,7 +141,7 @@ hr_status hr_tokens_origin(const char *path, const char *name, char *origin, int
                            hr_error *err)
 {
     hr_tokenizer_source source;
-    const hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    const hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
     if (status != HR_OK) return status;
     const bool merges = source.form == HR_TOKENIZER_PAIR && !strcmp(name, merges_name);
     const bool found = merges || !strcmp(name, name_of(&source));
@@ -154,9 +154,9 @@ hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *st
 {
     hr_tokenizer_source source;
     hr_word_level_source words;
-    if (hr_word_level_look(path, &words))
+    if (hr_word_level_probe(path, &words))
         return hr_file_copy(words.path, folder, "tokenizer.json", staging, HR_TOKENS_STAGING, err);
-    hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
     if (status != HR_OK) return status;
     status = hr_file_copy(source.path, folder, name_of(&source), staging, HR_TOKENS_STAGING, err);
     if (status == HR_OK && source.form == HR_TOKENIZER_PAIR)
@@ -195,9 +195,9 @@ hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const 
 {
     hr_tokenizer_source source;
     hr_word_level_source words;
-    if (hr_word_level_look(path, &words))
+    if (hr_word_level_probe(path, &words))
         return open_words(tokens, memory, bytes, &words, sink, context, err);
-    hr_status status = hr_tokenizer_look(&source, path, NULL, err);
+    hr_status status = hr_tokenizer_probe(&source, path, NULL, err);
     if (status != HR_OK) return status;
     const int64_t needed = facts_of(&source).bytes;
     if (bytes < needed)

@@ -18,7 +18,7 @@ typedef struct {
     hr_text_hash hash; /* of its files; of hr_tokens_identify alone */
 } hr_tokens_facts;
 
-/* Reads the files once. Errors as hr_tokenizer_look. */
+/* Reads the files once. Errors as hr_tokenizer_probe. */
 HR_MUST_CHECK hr_status hr_tokens_look(const char *path, hr_tokens_facts *facts, hr_error *err);
 
 /* The same, and their hash. staging [HR_TOKENS_STAGING]. */
@@ -32,7 +32,7 @@ HR_MUST_CHECK hr_status hr_tokens_take_along(const char *path, const char *folde
                                              hr_error *err);
 
 /* The file that hr_tokens_take_along copies into a folder under `name`, into origin [bytes]; an
- * empty text: it copies none of that name. Errors as hr_tokenizer_look. */
+ * empty text: it copies none of that name. Errors as hr_tokenizer_probe. */
 HR_MUST_CHECK hr_status hr_tokens_origin(const char *path, const char *name, char *origin,
                                          int64_t bytes, hr_error *err);
 

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "text/scan.h"
 #include "text/text.h"
-#include "text/words.h"
+#include "text/word_table.h"
 
 struct hr_word_level {
     hr_word_table table; /* the index of a word is its id; in the text each has a space before it */
@@ -108,7 +108,7 @@ static void see(glance *g, char c)
     g->words += c == ':' && g->depth == 3;
 }
 
-bool hr_word_level_look(const char *path, hr_word_level_source *source)
+bool hr_word_level_probe(const char *path, hr_word_level_source *source)
 {
     char piece[4096];
     int file = -1;

@@ -10,7 +10,7 @@
 #include <limits.h>
 
 #include "base/region.h"
-#include "text/vocabulary.h"
+#include "text/word_vocabulary.h"
 
 /* What has to be known of a file before there is memory for it. */
 typedef struct {
@@ -20,7 +20,7 @@ typedef struct {
 
 /* Whether `path` is such a file, or a folder with one called tokenizer.json. What cannot be read is
  * none: who reads other tokenizers says why. Reads the file once. */
-bool hr_word_level_look(const char *path, hr_word_level_source *source);
+bool hr_word_level_probe(const char *path, hr_word_level_source *source);
 
 /* Bytes that stay, and all that hr_word_level_open needs. Pure. */
 int64_t hr_word_level_kept_bytes(const hr_word_level_source *source);

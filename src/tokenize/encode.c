@@ -13,8 +13,8 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "dev/turns.h"
-#include "tokenize/session.h"
+#include "dev/ticket_lock.h"
+#include "tokenize/encode_session.h"
 
 typedef struct {
     int file;
@@ -24,12 +24,12 @@ typedef struct {
 } input;
 
 /* A text that all threads are at. */
-struct hr_session_relay {
+struct hr_encode_session_relay {
     hr_tokenize *session;
     input *in;
-    atomic_bool ended;        /* no part is read any more */
-    hr_turns reading, giving; /* what follows is for whose turn it is */
-    const uint8_t *rest;      /* [rest_bytes] read, and of no part yet */
+    atomic_bool ended;              /* no part is read any more */
+    hr_ticket_lock reading, giving; /* what follows is for whose turn it is */
+    const uint8_t *rest;            /* [rest_bytes] read, and of no part yet */
     int64_t rest_bytes;
     hr_status status; /* of the first part with which something is wrong */
     hr_error err;
@@ -43,19 +43,19 @@ static void give(hr_tokenize *t, const uint32_t *ids, int64_t count)
 }
 
 /* Waits for the turn of a part, and gives on what was held back. False: a part before it failed. */
-static bool take_turn(hr_session_part *part)
+static bool take_turn(hr_encode_session_part *part)
 {
-    if (part->holds) hr_turns_wait(&part->relay->giving, part->number);
+    if (part->holds) hr_ticket_lock_wait(&part->relay->giving, part->number);
     if (part->relay->status != HR_OK) return false;
     if (part->holds) give(part->session, part->ids, part->id_count);
     part->holds = false;
     return true;
 }
 
-bool hr_session_sink(void *context, const uint32_t *ids, int64_t count)
+bool hr_encode_session_sink(void *context, const uint32_t *ids, int64_t count)
 {
-    hr_session_part *part = context;
-    if (part->holds && count > HR_SESSION_PART_IDS - part->id_count && !take_turn(part))
+    hr_encode_session_part *part = context;
+    if (part->holds && count > HR_ENCODE_SESSION_PART_IDS - part->id_count && !take_turn(part))
         return false;
     if (part->holds) {
         memcpy(part->ids + part->id_count, ids, (size_t)count * sizeof *ids);
@@ -67,10 +67,10 @@ bool hr_session_sink(void *context, const uint32_t *ids, int64_t count)
     return !interrupts || __atomic_load_n(interrupts, __ATOMIC_RELAXED) == 0;
 }
 
-hr_status hr_session_room(void *context, hr_encoder_more what, int64_t bytes, hr_region *region,
-                          hr_error *err)
+hr_status hr_encode_session_room(void *context, hr_encoder_more what, int64_t bytes,
+                                 hr_region *region, hr_error *err)
 {
-    const hr_session_part *part = context;
+    const hr_encode_session_part *part = context;
     hr_tokenize *t = part->session;
     hr_region *rooms = t->rooms[what];
     HR_ASSERT(!part->relay); /* parts fit, however they are normalized */
@@ -87,7 +87,7 @@ hr_status hr_session_room(void *context, hr_encoder_more what, int64_t bytes, hr
 static hr_status grow_window(hr_tokenize *t, int64_t filled, hr_error *err)
 {
     hr_region larger;
-    const int64_t bytes = hr_min(2 * t->window_bytes, HR_CUT_WINDOW_MAX);
+    const int64_t bytes = hr_min(2 * t->window_bytes, HR_PRETOKENIZER_WINDOW_MAX);
     const hr_status status = hr_memory_region_open(&t->memory, "a long line of text", bytes,
                                                    &larger, err);
     if (status != HR_OK) return status;
@@ -147,14 +147,14 @@ static hr_status of_file(const input *in, hr_status status, hr_error *err)
 
 /* The next part: up to the last place in the window where the text may be parted. False: there is
  * none. One that cannot be read is a part, so that it is told in its turn. */
-static bool read_part(struct hr_session_relay *relay, hr_session_part *part)
+static bool read_part(struct hr_encode_session_relay *relay, hr_encode_session_part *part)
 {
     input *in = relay->in;
     int64_t filled = relay->rest_bytes, end = -1;
     if (atomic_load(&relay->ended)) return false;
     memmove(part->window, relay->rest, (size_t)filled);
-    for (int64_t room = HR_SESSION_PART_BYTES; end < 0 && room <= HR_SESSION_PART_BYTES_MAX;
-         room *= 2) {
+    for (int64_t room = HR_ENCODE_SESSION_PART_BYTES;
+         end < 0 && room <= HR_ENCODE_SESSION_PART_BYTES_MAX; room *= 2) {
         part->status = fill(in, part->window, &filled, room, &part->err);
         if (part->status != HR_OK) break;
         /* The last places are not looked at: what stands behind them is not here yet. */
@@ -170,7 +170,7 @@ static bool read_part(struct hr_session_relay *relay, hr_session_part *part)
     return end >= 0 || part->status != HR_OK;
 }
 
-static void encode_part(hr_session_part *part)
+static void encode_part(hr_encode_session_part *part)
 {
     int64_t taken;
     part->holds = true;
@@ -182,7 +182,7 @@ static void encode_part(hr_session_part *part)
 }
 
 /* What was wrong with a part in front is what is told, and nothing behind it is given on. */
-static void end_part(struct hr_session_relay *relay, hr_session_part *part)
+static void end_part(struct hr_encode_session_relay *relay, hr_encode_session_part *part)
 {
     if (take_turn(part)) {
         relay->status = part->status;
@@ -191,19 +191,19 @@ static void end_part(struct hr_session_relay *relay, hr_session_part *part)
     }
     part->holds = false;
     if (relay->status != HR_OK) atomic_store(&relay->ended, true);
-    hr_turns_pass(&relay->giving);
+    hr_ticket_lock_pass(&relay->giving);
 }
 
 static void encode_parts(void *context, int32_t thread, int32_t threads)
 {
-    struct hr_session_relay *relay = context;
-    hr_session_part *part = &relay->session->parts[thread];
+    struct hr_encode_session_relay *relay = context;
+    hr_encode_session_part *part = &relay->session->parts[thread];
     (void)threads;
     part->relay = relay;
     for (;;) {
-        part->number = hr_turns_take(&relay->reading);
+        part->number = hr_ticket_lock_take(&relay->reading);
         const bool some = read_part(relay, part);
-        hr_turns_pass(&relay->reading);
+        hr_ticket_lock_pass(&relay->reading);
         if (!some) break;
         encode_part(part);
         end_part(relay, part);
@@ -214,12 +214,12 @@ static void encode_parts(void *context, int32_t thread, int32_t threads)
 /* Up to a stretch that is longer than a window and cannot be parted: that begins the session's. */
 static hr_status encode_in_parts(hr_tokenize *t, input *in, int64_t *filled, hr_error *err)
 {
-    struct hr_session_relay relay = { .session = t, .in = in, .rest = t->window };
-    hr_turns_open(&relay.reading);
-    hr_turns_open(&relay.giving);
+    struct hr_encode_session_relay relay = { .session = t, .in = in, .rest = t->window };
+    hr_ticket_lock_open(&relay.reading);
+    hr_ticket_lock_open(&relay.giving);
     hr_pool_run(&t->pool, encode_parts, &relay);
-    hr_turns_close(&relay.reading);
-    hr_turns_close(&relay.giving);
+    hr_ticket_lock_close(&relay.reading);
+    hr_ticket_lock_close(&relay.giving);
     if (relay.status != HR_OK && err) *err = relay.err;
     memcpy(t->window, relay.rest, (size_t)relay.rest_bytes);
     *filled = relay.rest_bytes;
@@ -233,7 +233,7 @@ static hr_status encode_in_parts(hr_tokenize *t, input *in, int64_t *filled, hr_
 static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_t position,
                                hr_error *err)
 {
-    hr_session_part *part = &t->parts[0];
+    hr_encode_session_part *part = &t->parts[0];
     hr_encoder_begin(part->encoder, position, false);
     for (int64_t at = 0;;) {
         hr_status status = fill(in, t->window, &filled, t->window_bytes, err);
@@ -241,10 +241,10 @@ static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_
         if (status == HR_OK)
             status = hr_encoder_take(part->encoder, t->window, at, filled, in->over, &taken, err);
         if (status != HR_OK || in->over) return status;
-        if (taken == at && t->window_bytes == HR_CUT_WINDOW_MAX)
+        if (taken == at && t->window_bytes == HR_PRETOKENIZER_WINDOW_MAX)
             return hr_fail(err, HR_CORRUPT,
                            "byte %lld: the pre-tokenizer finds no split in %d bytes, the limit",
-                           (long long)(in->read - filled + at), HR_CUT_WINDOW_MAX);
+                           (long long)(in->read - filled + at), HR_PRETOKENIZER_WINDOW_MAX);
         if (taken == at) status = grow_window(t, filled, err);
         if (status != HR_OK) return status;
         tell(t, in, in->read - filled + taken);
@@ -308,7 +308,7 @@ static hr_status read_line(char *line, int64_t bytes, const char **text, int64_t
 static hr_status encode_line(hr_tokenize *t, char *line, int64_t bytes, int64_t number,
                              hr_error *err)
 {
-    hr_session_part *part = &t->parts[0];
+    hr_encode_session_part *part = &t->parts[0];
     const char *text, *why;
     int64_t text_bytes = 0, taken;
     if (read_line(line, bytes, &text, &text_bytes, &why) != HR_OK)
@@ -347,9 +347,9 @@ static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
         const bool full = end - at == t->window_bytes;
         filled = end - at;
         memmove(t->window, at, (size_t)filled);
-        if (full && t->window_bytes == HR_CUT_WINDOW_MAX)
+        if (full && t->window_bytes == HR_PRETOKENIZER_WINDOW_MAX)
             return hr_fail(err, HR_CORRUPT, "line %lld: is longer than %d bytes, the limit",
-                           (long long)number + 1, HR_CUT_WINDOW_MAX);
+                           (long long)number + 1, HR_PRETOKENIZER_WINDOW_MAX);
         if (full) status = grow_window(t, filled, err);
         if (status != HR_OK) return status;
         tell(t, in, in->read - filled);
@@ -383,14 +383,14 @@ hr_status hr_tokenize_text(hr_tokenize *tokenize, const char *text, int64_t byte
                            const hr_tokenize_request *request, hr_tokenize_result *result,
                            hr_error *err)
 {
-    hr_session_part *part = &tokenize->parts[0];
+    hr_encode_session_part *part = &tokenize->parts[0];
     int64_t taken;
     *result = (hr_tokenize_result){ .bytes = bytes };
     tokenize->request = request;
     tokenize->result = result;
-    if (bytes > HR_CUT_WINDOW_MAX)
+    if (bytes > HR_PRETOKENIZER_WINDOW_MAX)
         return hr_fail(err, HR_CORRUPT, "a text of %lld bytes; the limit is %d", (long long)bytes,
-                       HR_CUT_WINDOW_MAX);
+                       HR_PRETOKENIZER_WINDOW_MAX);
     begin_text(tokenize);
     hr_encoder_begin(part->encoder, 0, false);
     const hr_status status = hr_encoder_take(part->encoder, (const uint8_t *)text, 0, bytes, true,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenize/tokenize.c - a tokenizer with the memory and the threads that it works with. */
-#include "tokenize/session.h"
+#include "tokenize/encode_session.h"
 
 #include <string.h>
 
@@ -41,13 +41,14 @@ static void describe(hr_tokenize *t)
                                 .end_id = end_id(tokenizer),
                                 .table_bytes = t->tables.used,
                                 .piece_bytes = hr_bpe_piece_bytes(&tokenizer->bpe,
-                                                                  HR_CUT_WINDOW_MAX) };
+                                                                  HR_PRETOKENIZER_WINDOW_MAX) };
     for (int32_t i = 0; i < tokenizer->added_count; i++)
         info->special += tokenizer->added[i].special;
     for (int64_t id = 0; id < tokenizer->ids && info->hole < 0; id++)
         if (tokenizer->bpe.present[id] == HR_BPE_ABSENT) info->hole = id;
     while (info->stage_count < HR_TOKENIZE_STAGES_MAX &&
-           (info->stages[info->stage_count] = hr_cutter_how(tokenizer->cutter, info->stage_count)))
+           (info->stages[info->stage_count] = hr_pretokenizer_how(tokenizer->pretokenizer,
+                                                                  info->stage_count)))
         info->stage_count++;
     memcpy(info->first, tokenizer->first, sizeof info->first);
     memcpy(info->last, tokenizer->last, sizeof info->last);
@@ -57,7 +58,7 @@ static hr_status open_tables(hr_tokenize *t, const hr_tokenize_setting *setting,
 {
     hr_tokenizer_source *source = &t->source;
     hr_region scratch = { 0 };
-    hr_status status = hr_tokenizer_look(source, setting->path, setting->pattern, err);
+    hr_status status = hr_tokenizer_probe(source, setting->path, setting->pattern, err);
     if (status == HR_OK)
         status = hr_memory_region_open(&t->memory, "a tokenizer's tables", source->table_bytes,
                                        &t->tables, err);
@@ -74,22 +75,26 @@ static hr_status open_tables(hr_tokenize *t, const hr_tokenize_setting *setting,
 /* A window, and for each thread an encoder; with more than one also a window and ids of its own. */
 static hr_status open_work(hr_tokenize *t, hr_error *err)
 {
-    const int64_t encoder = hr_encoder_bytes(t->tokenizer, HR_SESSION_WINDOW_BYTES);
-    const int64_t part = t->threads > 1 ? HR_SESSION_PART_BYTES_MAX + HR_SESSION_PART_IDS * 4 : 0;
-    const int64_t bytes = HR_SESSION_WINDOW_BYTES + 64 + t->threads * (encoder + part + 256) + 4096;
+    const int64_t encoder = hr_encoder_bytes(t->tokenizer, HR_ENCODE_SESSION_WINDOW_BYTES);
+    const int64_t part = t->threads > 1
+                             ? HR_ENCODE_SESSION_PART_BYTES_MAX + HR_ENCODE_SESSION_PART_IDS * 4
+                             : 0;
+    const int64_t bytes = HR_ENCODE_SESSION_WINDOW_BYTES + 64 +
+                          t->threads * (encoder + part + 256) + 4096;
     void *stacks;
     hr_status status = hr_memory_region_open(&t->memory, "encoding", bytes, &t->work, err);
     if (status != HR_OK) return status;
-    t->window = hr_region_take_raw(&t->work, HR_SESSION_WINDOW_BYTES, 1);
-    t->window_bytes = HR_SESSION_WINDOW_BYTES;
+    t->window = hr_region_take_raw(&t->work, HR_ENCODE_SESSION_WINDOW_BYTES, 1);
+    t->window_bytes = HR_ENCODE_SESSION_WINDOW_BYTES;
     for (int32_t i = 0; i < t->threads && status == HR_OK; i++) {
-        hr_session_part *mine = &t->parts[i];
+        hr_encode_session_part *mine = &t->parts[i];
         mine->session = t;
-        if (part) mine->window = hr_region_take_raw(&t->work, HR_SESSION_PART_BYTES_MAX, 1);
-        if (part) mine->ids = hr_region_take_raw(&t->work, HR_SESSION_PART_IDS, 4);
-        status = hr_encoder_place(&mine->encoder, &t->work, t->tokenizer, HR_SESSION_WINDOW_BYTES,
-                                  hr_session_sink, mine, err);
-        if (status == HR_OK) hr_encoder_may_grow(mine->encoder, hr_session_room);
+        if (part) mine->window = hr_region_take_raw(&t->work, HR_ENCODE_SESSION_PART_BYTES_MAX, 1);
+        if (part) mine->ids = hr_region_take_raw(&t->work, HR_ENCODE_SESSION_PART_IDS, 4);
+        status = hr_encoder_place(&mine->encoder, &t->work, t->tokenizer,
+                                  HR_ENCODE_SESSION_WINDOW_BYTES, hr_encode_session_sink, mine,
+                                  err);
+        if (status == HR_OK) hr_encoder_may_grow(mine->encoder, hr_encode_session_room);
     }
     if (status != HR_OK) return status;
     t->info.work_bytes = t->work.used;
@@ -115,7 +120,7 @@ hr_status hr_tokenize_open(hr_tokenize **tokenize, const hr_tokenize_setting *se
     made->memory = memory;
     made->decoder.tokenizer = NULL;
     status = hr_threads_choose(setting->threads, &made->threads, err);
-    made->threads = (int32_t)hr_min(made->threads, HR_SESSION_THREADS_MAX);
+    made->threads = (int32_t)hr_min(made->threads, HR_ENCODE_SESSION_THREADS_MAX);
     if (status == HR_OK) status = open_tables(made, setting, err);
     if (status == HR_OK) {
         describe(made);

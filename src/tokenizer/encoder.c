@@ -45,8 +45,9 @@ static int64_t normal_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 int64_t hr_encoder_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
     return (int64_t)sizeof(hr_encoder) + walk_bytes(tokenizer, piece_bytes) +
-           hr_cut_bytes(tokenizer->cutter) + normal_room(tokenizer, piece_bytes) +
-           (tokenizer->nfc ? (int64_t)sizeof(hr_form_scratch) : 0) +
+           hr_pretokenizer_cursor_bytes(tokenizer->pretokenizer) +
+           normal_room(tokenizer, piece_bytes) +
+           (tokenizer->nfc ? (int64_t)sizeof(hr_nfc_scratch) : 0) +
            hr_normalizing_bytes(&tokenizer->normalizer) + lead_room(tokenizer, piece_bytes) +
            8 * 64;
 }
@@ -70,7 +71,8 @@ hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tok
     hr_status status = place_walk(made, region, piece_bytes, err);
     if (status == HR_OK)
         status = hr_normalizing_place(&made->norm, region, &tokenizer->normalizer, err);
-    if (status == HR_OK) status = hr_cut_place(&made->cut, region, tokenizer->cutter, err);
+    if (status == HR_OK)
+        status = hr_pretokenizer_cursor_place(&made->cut, region, tokenizer->pretokenizer, err);
     if (status != HR_OK) return status;
     if (normalizes(tokenizer)) {
         made->normal = hr_region_take_raw(region, made->normal_bytes, 1);
@@ -97,7 +99,7 @@ void hr_encoder_may_grow(hr_encoder *encoder, hr_encoder_room *room)
 
 int64_t hr_encoder_before(const hr_encoder *encoder)
 {
-    return hr_max(BESIDE, hr_cut_before(encoder->cut));
+    return hr_max(BESIDE, hr_pretokenizer_cursor_before(encoder->cut));
 }
 
 /* ---- ids */
@@ -138,7 +140,7 @@ static hr_status too_long(const hr_encoder *e, int64_t bytes, hr_error *err)
 /* Bytes to have from now on, where so many are needed. */
 static int64_t grown(int64_t needed)
 {
-    return hr_min(hr_round_up(needed + needed / 4, 4096), HR_CUT_WINDOW_MAX);
+    return hr_min(hr_round_up(needed + needed / 4, 4096), HR_PRETOKENIZER_WINDOW_MAX);
 }
 
 /* Room for a piece [bytes] that is longer than any before. */
@@ -173,8 +175,8 @@ hr_status hr_encoder_grow_buffer(hr_encoder *e, hr_encoder_more what, uint8_t **
                                  int64_t *bytes, int64_t kept, hr_error *err)
 {
     hr_region region;
-    if (!e->room || *bytes >= HR_CUT_WINDOW_MAX) return too_long(e, kept, err);
-    const int64_t more = hr_min(2 * *bytes, HR_CUT_WINDOW_MAX);
+    if (!e->room || *bytes >= HR_PRETOKENIZER_WINDOW_MAX) return too_long(e, kept, err);
+    const int64_t more = hr_min(2 * *bytes, HR_PRETOKENIZER_WINDOW_MAX);
     const hr_status status = e->room(e->context, what, more + 64, &region, err);
     if (status != HR_OK) return status;
     uint8_t *larger = hr_region_take_raw(&region, more, 1);
@@ -206,16 +208,16 @@ static hr_status take_lead(hr_encoder *e, const uint8_t *text, int64_t at, int64
         int64_t count;
         e->lead[0] = ' ';
         memcpy(e->lead + 1, text + at, (size_t)some);
-        hr_cut_begin(e->cut);
-        hr_cut_window(e->cut, e->lead, 0, some + 1, ends && at + some == bytes);
-        hr_status status = hr_cut_next(e->cut, e->pieces, 1, &count, err);
+        hr_pretokenizer_cursor_begin(e->cut);
+        hr_pretokenizer_cursor_window(e->cut, e->lead, 0, some + 1, ends && at + some == bytes);
+        hr_status status = hr_pretokenizer_cursor_next(e->cut, e->pieces, 1, &count, err);
         if (status != HR_OK) return status;
         if (count) {
             const int64_t length = e->pieces[0].end;
             *taken = at + length - 1;
             e->in_segment = true;
             e->segment_before = 0;
-            hr_cut_begin(e->cut);
+            hr_pretokenizer_cursor_begin(e->cut);
             return put_piece(e, e->lead, length, length + HR_ENCODER_BEHIND, err);
         }
         if (at + some == bytes) return HR_OK;
@@ -233,7 +235,7 @@ static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int
 {
     if (!e->in_segment) {
         if (at == bytes) return *taken = bytes, HR_OK;
-        hr_cut_begin(e->cut);
+        hr_pretokenizer_cursor_begin(e->cut);
         e->segment_before = 0;
         if (e->tokenizer->prefix_space && text[at] != ' ') {
             const hr_status status = take_lead(e, text, at, bytes, ends, taken, err);
@@ -242,12 +244,14 @@ static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int
             if (at == bytes) return e->in_segment = !ends, HR_OK;
         }
     }
-    const int64_t before = hr_min(e->segment_before, hr_min(at, hr_cut_before(e->cut)));
+    const int64_t before = hr_min(e->segment_before,
+                                  hr_min(at, hr_pretokenizer_cursor_before(e->cut)));
     const uint8_t *base = text + at - before;
-    hr_cut_window(e->cut, base, before, bytes - at + before, ends);
+    hr_pretokenizer_cursor_window(e->cut, base, before, bytes - at + before, ends);
     for (;;) {
         int64_t count;
-        const hr_status status = hr_cut_next(e->cut, e->pieces, HR_ENCODER_PIECES, &count, err);
+        const hr_status status = hr_pretokenizer_cursor_next(e->cut, e->pieces, HR_ENCODER_PIECES,
+                                                             &count, err);
         if (status != HR_OK) return status;
         if (!count) break;
         for (int64_t i = 0; i < count; i++) {
@@ -269,7 +273,7 @@ static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int
         }
         if (e->stopped) return hr_fail(err, HR_INTERRUPTED, "interrupted while encoding");
     }
-    const int64_t done = ends ? bytes : at - before + hr_cut_done(e->cut);
+    const int64_t done = ends ? bytes : at - before + hr_pretokenizer_cursor_done(e->cut);
     e->in_segment = !ends;
     e->segment_before += done - at;
     *taken = done;
@@ -327,7 +331,7 @@ static hr_status take_normalized(hr_encoder *e, const uint8_t *text, int64_t at,
     const int64_t before = hr_min(e->level_before, at), base = at - before;
     int64_t done = before;
     stretch *const next = e->tokenizer->kind == HR_BYTE_LEVEL_BPE ||
-                                  hr_cutter_how(e->tokenizer->cutter, 0)
+                                  hr_pretokenizer_how(e->tokenizer->pretokenizer, 0)
                               ? take_pieces
                               : take_segment;
     const hr_status status = split(e, &e->normalized, next, text + base, before, bytes - base,
@@ -391,16 +395,16 @@ static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_
     const bool empty = e->normal_at == e->normal_end;
     if (e->norm) return take_changed(e, text, at, bytes, ends, taken, err);
     if (!e->tokenizer->nfc) return take_normalized(e, text, at, bytes, readable, ends, taken, err);
-    if (empty && !hr_cut_before(e->cut) && ends && !e->in_segment &&
-        hr_form_stable(text + at, bytes - at))
+    if (empty && !hr_pretokenizer_cursor_before(e->cut) && ends && !e->in_segment &&
+        hr_nfc_stable(text + at, bytes - at))
         return take_normalized(e, text, at, bytes, readable, ends, taken, err);
     for (;;) {
         compact(e);
         int64_t read, written, done;
-        if (!hr_form_compose(text + at, bytes - at, ends, e->normal + e->normal_end,
-                             e->normal_bytes - e->normal_end, e->form, &read, &written))
+        if (!hr_nfc_compose(text + at, bytes - at, ends, e->normal + e->normal_end,
+                            e->normal_bytes - e->normal_end, e->form, &read, &written))
             return hr_fail(err, HR_CORRUPT, "byte %lld: more than %d characters that join one",
-                           (long long)e->position, HR_FORM_RUN_MAX);
+                           (long long)e->position, HR_NFC_RUN_MAX);
         at += read;
         e->normal_end += written;
         const bool all = ends && at == bytes;
@@ -449,7 +453,7 @@ hr_status hr_encoder_take(hr_encoder *encoder, const uint8_t *text, int64_t at, 
                           bool whole, int64_t *taken, hr_error *err)
 {
     bool wrong;
-    HR_ASSERT(at >= 0 && at <= bytes && bytes <= HR_CUT_WINDOW_MAX);
+    HR_ASSERT(at >= 0 && at <= bytes && bytes <= HR_PRETOKENIZER_WINDOW_MAX);
     const int64_t end = valid(text, at, bytes, whole, &wrong);
     if (wrong)
         return hr_fail(err, HR_CORRUPT, "byte %lld: not UTF-8",
@@ -472,7 +476,7 @@ int64_t hr_tokenizer_parting(const hr_tokenizer *tokenizer, const uint8_t *text,
 {
     const bool never = tokenizer->prefix_space || tokenizer->kind != HR_BYTE_LEVEL_BPE;
     for (int64_t p = never ? least : most; p > least; p--)
-        if (hr_cutter_parts(tokenizer->cutter, text + p) &&
+        if (hr_pretokenizer_parts(tokenizer->pretokenizer, text + p) &&
             hr_added_allows_cut(&tokenizer->raw, text[p - 1], text[p]) &&
             hr_added_allows_cut(&tokenizer->normalized, text[p - 1], text[p]))
             return p;

@@ -44,7 +44,7 @@ void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around);
 
 /* More of the text.
  *
- *   text   [bytes] a window of it; bytes <= HR_CUT_WINDOW_MAX
+ *   text   [bytes] a window of it; bytes <= HR_PRETOKENIZER_WINDOW_MAX
  *   at     where it goes on; the hr_encoder_before bytes in front of it are still there, where the
  *          text has so many
  *   whole  it ends with the window; then all of it is taken

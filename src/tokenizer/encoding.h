@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tokenizer/encoder.h"
-#include "tokenizer/forms.h"
+#include "tokenizer/nfc.h"
 
 enum { HR_ENCODER_IDS = 4096, HR_ENCODER_PIECES = 256, HR_ENCODER_BEHIND = 16 };
 
@@ -24,8 +24,8 @@ struct hr_encoder {
     hr_bpe_walk *walk;        /* null: Unigram, */
     hr_unigram_walk *unigram; /* which has this */
     hr_normalizing *norm;     /* null: text is not normalized, or is brought into form C */
-    hr_cut *cut;
-    hr_form_scratch *form;
+    hr_pretokenizer_cursor *cut;
+    hr_nfc_scratch *form;
     uint8_t *normal; /* [normal_bytes] text in form C: before, taken, and not taken yet */
     int64_t normal_bytes, normal_at, normal_end;
     int64_t piece_bytes;

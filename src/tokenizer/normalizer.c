@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "tokenizer/forms.h"
 #include "tokenizer/graphemes.h"
+#include "tokenizer/nfc.h"
 #include "tokenizer/normalizing.h"
 #include "tokenizer/unicode.h"
 
@@ -311,8 +311,8 @@ static bool step_compose(hr_normalizing *w, hr_normalize_stage *s, hr_normalize_
     while (s->at < s->count && c->bytes + 4 <= (int64_t)sizeof c->text)
         c->bytes += put_utf8(c->text + c->bytes, s->queue[s->at++]);
     int64_t taken, written;
-    if (!hr_form_compose(c->text, c->bytes, end, c->out, sizeof c->out, &c->form, &taken,
-                         &written) ||
+    if (!hr_nfc_compose(c->text, c->bytes, end, c->out, sizeof c->out, &c->form, &taken,
+                        &written) ||
         (!taken && c->bytes + 4 > (int64_t)sizeof c->text)) {
         w->problem = "too many characters that join one";
         return true;

@@ -3,8 +3,8 @@
 #ifndef HR_TOKENIZER_NORMALIZING_H
 #define HR_TOKENIZER_NORMALIZING_H
 
-#include "tokenizer/forms.h"
 #include "tokenizer/graphemes.h"
+#include "tokenizer/nfc.h"
 #include "tokenizer/normalizer.h"
 
 enum { HR_NORMALIZE_QUEUE = 1024, HR_NORMALIZE_RUNS = 1 << 16, HR_NORMALIZE_COMPOSED = 1 << 16 };
@@ -37,7 +37,7 @@ typedef struct {
 typedef struct {
     uint8_t text[HR_NORMALIZE_COMPOSED], out[3 * HR_NORMALIZE_COMPOSED];
     int64_t bytes, out_at, out_bytes;
-    hr_form_scratch form;
+    hr_nfc_scratch form;
 } hr_normalize_composing;
 
 struct hr_normalizing {

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/file.h"
-#include "tokenizer/forms.h"
+#include "tokenizer/nfc.h"
 #include "tokenizer/reading.h"
 #include "tokenizer/sentencepiece.h"
 #include "tokenizer/unicode.h"
@@ -24,7 +24,7 @@ typedef struct {
     hr_read_unknown_desc unknown;
 } reading;
 
-static hr_json over(const reading *r, const hr_outline_member *member)
+static hr_json over(const reading *r, const hr_json_index_member *member)
 {
     return hr_json_over(r->text + member->at, member->bytes);
 }
@@ -50,15 +50,15 @@ static hr_status no_room(hr_error *err)
 /* What lies around the two long members, which are read once and looked at then: the rest of the
  * file with a number in the place of each. */
 typedef struct {
-    const hr_outline_member *left_out[2]; /* in their order; null: there are no more */
+    const hr_json_index_member *left_out[2]; /* in their order; null: there are no more */
     char *text;
     int64_t bytes;
 } frame;
 
-static void find_long(const hr_outline *outline, frame *f)
+static void find_long(const hr_json_index *outline, frame *f)
 {
-    const hr_outline_member *vocab = hr_outline_model(outline, "vocab");
-    const hr_outline_member *merges = hr_outline_model(outline, "merges");
+    const hr_json_index_member *vocab = hr_json_index_model(outline, "vocab");
+    const hr_json_index_member *merges = hr_json_index_model(outline, "merges");
     const bool merges_first = vocab && merges && merges->at < vocab->at;
     f->left_out[0] = merges_first || !vocab ? merges : vocab;
     f->left_out[1] = !vocab || !merges ? NULL : merges_first ? vocab : merges;
@@ -161,7 +161,7 @@ static bool as_bytes(const char *text, int64_t bytes, uint8_t *out, int64_t *cou
 static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
 {
     hr_bpe *bpe = &r->tokenizer->bpe;
-    hr_form_scratch *form = hr_region_take_raw(&scratch, 1, sizeof *form);
+    hr_nfc_scratch *form = hr_region_take_raw(&scratch, 1, sizeof *form);
     if (!form) return no_room(err);
     if (hr_normalizer_acts(&r->tokenizer->normalizer))
         return hr_read_normalized(r->tokenizer, r->source, r->added, r->added_count, r->normal,
@@ -169,9 +169,9 @@ static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
     for (int32_t i = 0; i < r->added_count && r->tokenizer->nfc; i++) {
         hr_added_token *token = &r->added[i];
         int64_t taken, written;
-        if (!token->normalized || hr_form_stable(token->text, token->bytes)) continue;
-        if (!hr_form_compose(token->text, token->bytes, true, bpe->text, bpe->size.text_bytes, form,
-                             &taken, &written) ||
+        if (!token->normalized || hr_nfc_stable(token->text, token->bytes)) continue;
+        if (!hr_nfc_compose(token->text, token->bytes, true, bpe->text, bpe->size.text_bytes, form,
+                            &taken, &written) ||
             taken < token->bytes || written > token->bytes)
             return hr_fail(err, HR_CORRUPT,
                            HR_OF_FILE "added token \"%.*s\": longer in form C, which is not "
@@ -312,10 +312,10 @@ static hr_status refuse(const reading *r, const char *key, const char *what, hr_
 
 static hr_status read_model(reading *r, hr_error *err)
 {
-    const hr_outline *outline = &r->source->outline;
+    const hr_json_index *outline = &r->source->outline;
     bool typed = false;
     for (int32_t i = 0; i < outline->model_count; i++) {
-        const hr_outline_member *member = &outline->model[i];
+        const hr_json_index_member *member = &outline->model[i];
         if (!strcmp(member->key, "vocab") || !strcmp(member->key, "merges")) continue;
         hr_json json = over(r, member);
         const hr_json_kind kind = hr_json_next(&json);
@@ -361,8 +361,8 @@ static hr_status read_model(reading *r, hr_error *err)
             if (!off) return refuse(r, member->key, kind == HR_JSON_TRUE ? "true" : value, err);
         }
     }
-    const hr_outline_member *vocab = hr_outline_model(outline, "vocab");
-    const hr_outline_member *merges = hr_outline_model(outline, "merges");
+    const hr_json_index_member *vocab = hr_json_index_model(outline, "vocab");
+    const hr_json_index_member *merges = hr_json_index_model(outline, "merges");
     if (vocab && outline->listed) {
         if (r->tokenizer->kind != HR_UNIGRAM)
             return hr_fail(err, HR_CORRUPT,
@@ -380,7 +380,7 @@ static hr_status read_model(reading *r, hr_error *err)
 /* An unknown character's token, or those of its bytes, are only asked for where a byte has none. */
 static hr_status check_unknown(reading *r, const char *key, hr_error *err)
 {
-    const hr_outline_member *member = hr_outline_model(&r->source->outline, key);
+    const hr_json_index_member *member = hr_json_index_model(&r->source->outline, key);
     if (!member || !r->tokenizer->bpe.bytes_missing || r->tokenizer->kind != HR_BYTE_LEVEL_BPE)
         return HR_OK;
     hr_json json = over(r, member);
@@ -441,7 +441,7 @@ static hr_status read_added_one(reading *r, hr_json *json, hr_error *err)
 
 static hr_status read_added(reading *r, hr_error *err)
 {
-    const hr_outline_member *member = hr_outline_top(&r->source->outline, "added_tokens");
+    const hr_json_index_member *member = hr_json_index_top(&r->source->outline, "added_tokens");
     if (!member) return HR_OK;
     hr_json json = over(r, member);
     hr_json_kind kind = hr_json_next(&json);
@@ -528,7 +528,7 @@ static hr_status read_tokens(reading *r, hr_region *scratch, hr_error *err)
         r->ignores_merges = true;
         status = hr_read_ranks(source, scratch, &r->keys, r->text, err);
     } else if (source->form == HR_TOKENIZER_PAIR) {
-        hr_outline_member whole = { .at = 0, .bytes = source->outline.bytes };
+        hr_json_index_member whole = { .at = 0, .bytes = source->outline.bytes };
         status = read_vocab(r, over(r, &whole), err);
         const int32_t end = hr_keys_find(&r->keys, "<|endoftext|>", 13, "", 0);
         if (status == HR_OK && end >= 0)
@@ -551,14 +551,14 @@ static hr_status read_tokens(reading *r, hr_region *scratch, hr_error *err)
         return HR_OK;
     if (source->form == HR_TOKENIZER_PAIR)
         return hr_read_merge_lines(tokenizer, source, &r->keys, r->text, err);
-    return read_merges(r, over(r, hr_outline_model(&source->outline, "merges")), err);
+    return read_merges(r, over(r, hr_json_index_model(&source->outline, "merges")), err);
 }
 
-static hr_status make(reading *r, hr_region scratch, const hr_cut_desc *desc, uint32_t cpu,
+static hr_status make(reading *r, hr_region scratch, const hr_pretokenizer_desc *desc, uint32_t cpu,
                       hr_error *err)
 {
     hr_tokenizer *tokenizer = r->tokenizer;
-    hr_status status = hr_cutter_place(&tokenizer->cutter, r->tables, desc, cpu, err);
+    hr_status status = hr_pretokenizer_place(&tokenizer->pretokenizer, r->tables, desc, cpu, err);
     const hr_bpe_kind kind = r->source->form == HR_TOKENIZER_RANKS   ? HR_BPE_RANKS
                              : tokenizer->kind == HR_BYTE_LEVEL_BPE  ? HR_BPE_BYTES
                              : tokenizer->kind == HR_UNIGRAM         ? HR_BPE_TREE
@@ -594,7 +594,7 @@ static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region sc
     if (status == HR_OK && source->form == HR_TOKENIZER_PAIR)
         status = read_file(&r, source->merges, source->merges_bytes, text + source->outline.bytes,
                            err);
-    hr_cut_desc desc = { .stage_count = 0 };
+    hr_pretokenizer_desc desc = { .stage_count = 0 };
     made->form = forms[source->form];
     r.unknown.id = HR_BPE_NONE;
     if (status == HR_OK) status = hr_read_normalizer(made, source, text, tables, err);

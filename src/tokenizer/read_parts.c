@@ -17,7 +17,7 @@ typedef struct {
     const char *pattern;
     int64_t pattern_bytes;
     bool is_string, has_behavior, inverts, individual, adds_space, uses_regex, has_children;
-    hr_cut_behaviour behaviour;
+    hr_pretokenizer_behaviour behaviour;
     char unknown_behaviour[32];
     const char *items[ITEMS_MAX]; /* of a template: names of special tokens, null for the text */
     int64_t item_bytes[ITEMS_MAX];
@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
     hr_tokenizer *tokenizer;
     const hr_tokenizer_source *source;
-    hr_cut_desc *desc;
+    hr_pretokenizer_desc *desc;
     hr_region *tables;
     const char *part; /* "normalizer", ... */
     bool bytes_seen;
@@ -88,7 +88,7 @@ static void read_behaviour(const hr_json *json, component *c)
     copy_text(json, c->unknown_behaviour, sizeof c->unknown_behaviour);
     for (int32_t i = 0; i < 5; i++) {
         if (strcmp(names[i], c->unknown_behaviour)) continue;
-        c->behaviour = (hr_cut_behaviour)i;
+        c->behaviour = (hr_pretokenizer_behaviour)i;
         c->has_behavior = true;
     }
 }
@@ -209,7 +209,7 @@ static bool read_member(hr_json *json, component *c, bool *children)
 /* Reads a part; tells `close` each component but sequences. */
 static hr_status read_part(parts *p, const char *name, closes *close, hr_error *err)
 {
-    const hr_outline_member *member = hr_outline_top(&p->source->outline, name);
+    const hr_json_index_member *member = hr_json_index_top(&p->source->outline, name);
     p->part = name;
     if (!member) return HR_OK;
     hr_json json = hr_json_over(p->text + member->at, member->bytes);
@@ -324,11 +324,11 @@ static hr_status close_normalizer(parts *p, const component *c, hr_error *err)
     return refuse(p, "", c->type, err);
 }
 
-static hr_status add_stage(parts *p, hr_cut_stage stage, hr_error *err)
+static hr_status add_stage(parts *p, hr_pretokenizer_stage stage, hr_error *err)
 {
-    if (p->desc->stage_count == HR_CUT_STAGES_MAX)
+    if (p->desc->stage_count == HR_PRETOKENIZER_STAGES_MAX)
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "its pre_tokenizer has more than %d stages",
-                       p->source->path, HR_CUT_STAGES_MAX);
+                       p->source->path, HR_PRETOKENIZER_STAGES_MAX);
     p->desc->stages[p->desc->stage_count++] = stage;
     return HR_OK;
 }
@@ -359,7 +359,9 @@ static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err
     if (p->tokenizer->metaspace) return refuse(p, " behind Metaspace", c->type, err);
     if (!strcmp(c->type, "Metaspace")) return close_metaspace(p, c, err);
     if (!strcmp(c->type, "WhitespaceSplit"))
-        return add_stage(p, (hr_cut_stage){ .kind = HR_CUT_SPACES, .behaviour = HR_CUT_REMOVED },
+        return add_stage(p,
+                         (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_SPACES,
+                                                  .behaviour = HR_PRETOKENIZER_REMOVED },
                          err);
     if (!strcmp(c->type, "ByteLevel")) {
         if (c->adds_space && p->desc->stage_count)
@@ -367,18 +369,20 @@ static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err
         p->tokenizer->prefix_space = c->adds_space;
         p->bytes_seen = true;
         if (!c->uses_regex) return HR_OK;
-        return add_stage(p,
-                         (hr_cut_stage){ .kind = HR_CUT_SPLIT,
-                                         .pattern = hr_pattern_gpt2,
-                                         .pattern_bytes = (int64_t)strlen(hr_pattern_gpt2) },
-                         err);
-    }
-    if (!strcmp(c->type, "Digits"))
         return add_stage(
             p,
-            (hr_cut_stage){ .kind = HR_CUT_DIGITS,
-                            .behaviour = c->individual ? HR_CUT_ISOLATED : HR_CUT_CONTIGUOUS },
+            (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_SPLIT,
+                                     .pattern = hr_pattern_gpt2,
+                                     .pattern_bytes = (int64_t)strlen(hr_pattern_gpt2) },
             err);
+    }
+    if (!strcmp(c->type, "Digits"))
+        return add_stage(p,
+                         (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_DIGITS,
+                                                  .behaviour = c->individual
+                                                                   ? HR_PRETOKENIZER_ISOLATED
+                                                                   : HR_PRETOKENIZER_CONTIGUOUS },
+                         err);
     if (strcmp(c->type, "Split")) return refuse(p, "", c->type, err);
     if (!c->has_behavior)
         return hr_fail(err, HR_CORRUPT,
@@ -388,11 +392,12 @@ static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer Split: it has no pattern",
                        p->source->path);
     return add_stage(p,
-                     (hr_cut_stage){ .kind = c->is_string ? HR_CUT_STRING : HR_CUT_SPLIT,
-                                     .behaviour = c->behaviour,
-                                     .invert = c->inverts,
-                                     .pattern = c->pattern,
-                                     .pattern_bytes = c->pattern_bytes },
+                     (hr_pretokenizer_stage){ .kind = c->is_string ? HR_PRETOKENIZER_STRING
+                                                                   : HR_PRETOKENIZER_SPLIT,
+                                              .behaviour = c->behaviour,
+                                              .invert = c->inverts,
+                                              .pattern = c->pattern,
+                                              .pattern_bytes = c->pattern_bytes },
                      err);
 }
 
@@ -497,7 +502,7 @@ static hr_status close_decoder(parts *p, const component *c, hr_error *err)
 
 static hr_status check_absent(parts *p, const char *key, hr_error *err)
 {
-    const hr_outline_member *member = hr_outline_top(&p->source->outline, key);
+    const hr_json_index_member *member = hr_json_index_top(&p->source->outline, key);
     if (!member) return HR_OK;
     hr_json json = hr_json_over(p->text + member->at, member->bytes);
     if (hr_json_next(&json) == HR_JSON_NULL) return HR_OK;
@@ -561,9 +566,9 @@ static hr_status decide_kind(parts *p, hr_error *err)
     t->kind = p->source->outline.listed ? HR_UNIGRAM : HR_CHARACTER_BPE;
     t->spaced = true;
     /* No spaces are left where they are split at, as in Gemma's files. */
-    if (n->spaces_back && p->desc->stage_count == 1 && p->desc->stages[0].kind == HR_CUT_STRING &&
-        !p->desc->stages[0].invert && p->desc->stages[0].pattern_bytes == 1 &&
-        p->desc->stages[0].pattern[0] == ' ')
+    if (n->spaces_back && p->desc->stage_count == 1 &&
+        p->desc->stages[0].kind == HR_PRETOKENIZER_STRING && !p->desc->stages[0].invert &&
+        p->desc->stages[0].pattern_bytes == 1 && p->desc->stages[0].pattern[0] == ' ')
         p->desc->stage_count = 0;
     if (n->spaces_back && p->desc->stage_count)
         return hr_fail(err, HR_CORRUPT,
@@ -574,15 +579,15 @@ static hr_status decide_kind(parts *p, hr_error *err)
 }
 
 hr_status hr_read_parts(hr_tokenizer *tokenizer, const hr_tokenizer_source *source, char *text,
-                        hr_cut_desc *desc, hr_error *err)
+                        hr_pretokenizer_desc *desc, hr_error *err)
 {
     parts p = { .tokenizer = tokenizer, .source = source, .desc = desc, .text = text };
     if (source->form == HR_TOKENIZER_MODEL) return HR_OK;
     if (source->form != HR_TOKENIZER_JSON) {
         const char *pattern = source->pattern ? source->pattern : hr_pattern_gpt2;
-        desc->stages[0] = (hr_cut_stage){ .kind = HR_CUT_SPLIT,
-                                          .pattern = pattern,
-                                          .pattern_bytes = (int64_t)strlen(pattern) };
+        desc->stages[0] = (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_SPLIT,
+                                                   .pattern = pattern,
+                                                   .pattern_bytes = (int64_t)strlen(pattern) };
         desc->stage_count = 1;
         return HR_OK;
     }

@@ -40,7 +40,7 @@ int64_t hr_read_base64(char *text, int64_t bytes);
  *
  * Errors CORRUPT. */
 HR_MUST_CHECK hr_status hr_read_parts(hr_tokenizer *tokenizer, const hr_tokenizer_source *source,
-                                      char *text, hr_cut_desc *desc, hr_error *err);
+                                      char *text, hr_pretokenizer_desc *desc, hr_error *err);
 
 /* A file of ranks, and vocab.json with merges.txt. `text` [files] */
 HR_MUST_CHECK hr_status hr_read_ranks(const hr_tokenizer_source *source, hr_region *region,

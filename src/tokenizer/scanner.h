@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tokenizer/cut.h"
+#include "tokenizer/pretokenizer.h"
 
 /* Cuts text from `at` on into pieces that follow each other without gaps.
  *

@@ -8,9 +8,9 @@
 
 #include "tokenizer/added.h"
 #include "tokenizer/bpe.h"
-#include "tokenizer/cut.h"
+#include "tokenizer/json_index.h"
 #include "tokenizer/normalizer.h"
-#include "tokenizer/outline.h"
+#include "tokenizer/pretokenizer.h"
 #include "tokenizer/unigram.h"
 
 enum { HR_TOKENIZER_PATH_BYTES = 4096, HR_TOKENIZER_AROUND_MAX = 16 };
@@ -28,7 +28,7 @@ typedef struct {
     char path[HR_TOKENIZER_PATH_BYTES];   /* the file; of a pair its vocabulary */
     char merges[HR_TOKENIZER_PATH_BYTES]; /* of a pair */
     const char *pattern;                  /* of a file of ranks */
-    hr_outline outline;
+    hr_json_index outline;
     int64_t merges_bytes;
     bool unigram; /* tokenizer.json whose vocabulary is a list of tokens and scores */
     hr_bpe_size size;
@@ -42,8 +42,8 @@ typedef struct {
  *
  * Errors   USAGE    missing, unreadable, or nothing of the kind in the folder; no such pattern
  *          CORRUPT  no tokenizer. */
-HR_MUST_CHECK hr_status hr_tokenizer_look(hr_tokenizer_source *source, const char *path,
-                                          const char *pattern, hr_error *err);
+HR_MUST_CHECK hr_status hr_tokenizer_probe(hr_tokenizer_source *source, const char *path,
+                                           const char *pattern, hr_error *err);
 
 typedef struct hr_tokenizer hr_tokenizer;
 
@@ -95,7 +95,7 @@ typedef struct {
 
 struct hr_tokenizer {
     hr_bpe bpe;
-    hr_cutter *cutter;
+    hr_pretokenizer *pretokenizer;
     hr_added raw, normalized;    /* added tokens by where they are found */
     const hr_added_token *added; /* [added_count] in the order of the file */
     int32_t added_count;

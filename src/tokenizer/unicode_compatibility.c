@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer/unicode_compatibility.c - compatibility decompositions in ascending order. Written by
  * tools/unicode-tables; of the characters that Unicode 9 has. */
-#include "tokenizer/forms.h"
+#include "tokenizer/nfc.h"
 
 const int32_t hr_compatible_count = 3678;
 

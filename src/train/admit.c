@@ -12,7 +12,7 @@
 #include "calibrate/rates_file.h"
 #include "ckpt/weights_in.h"
 #include "fit/fit.h"
-#include "fit/twin_cache.h"
+#include "fit/proxy_cache.h"
 #include "graph/op.h"
 #include "mem/limits.h"
 #include "model/assemble.h"
@@ -103,14 +103,14 @@ static int64_t arena_limit(const trial *t)
     return fits * page;
 }
 
-/* What a step of a twin and of a plan takes, and an item of packing: on presets of 6 to 126 layers,
- * to a factor of two. */
-enum { WORK_TWIN_STEP = 400, WORK_PLAN_STEP = 2000, WORK_PACKED = 10 };
+/* Work units of a proxy-model step, a plan step and a packed item: measured on presets of 6 to 126
+ * layers, accurate to a factor of two. */
+enum { WORK_PROXY_STEP = 400, WORK_PLAN_STEP = 2000, WORK_PACKED = 10 };
 
 /* Counts what was searched so far. */
 static void close_search(trial *t)
 {
-    if (t->search_is_open) t->admission->work += t->fit.twin.steps * WORK_TWIN_STEP;
+    if (t->search_is_open) t->admission->work += t->fit.proxy.steps * WORK_PROXY_STEP;
     t->search_is_open = false;
 }
 
@@ -123,7 +123,7 @@ static hr_status open_search(trial *t, hr_error *err)
     t->search_is_open = true;
     const hr_status status = hr_fit_open(&t->fit, &a->config, &a->rates, t->threads, &t->search,
                                          err);
-    if (status == HR_OK && t->room) t->fit.twin.cache = t->room->cache;
+    if (status == HR_OK && t->room) t->fit.proxy.cache = t->room->cache;
     return status;
 }
 
@@ -174,7 +174,7 @@ static hr_status build_fastest(trial *t, int64_t limit, hr_fit_found *found, hr_
 /* The least floor of any strategy, asked once; if it is seen to be above `most`, less than it. */
 static hr_status find_floor(trial *t, int64_t most, int64_t *bytes, hr_error *err)
 {
-    hr_fit_found found = { .strategy.dropped = t->lowest.strategy.dropped };
+    hr_fit_found found = { .strategy.recompute_set = t->lowest.strategy.recompute_set };
     *bytes = t->lowest.floor_bytes;
     if (t->lowest.floor_bytes) return HR_OK;
     hr_status status = open_search(t, err);
@@ -189,11 +189,11 @@ static hr_status find_floor(trial *t, int64_t most, int64_t *bytes, hr_error *er
 /* Copies what was found; the set of each layer into memory of the copy's own. */
 static void copy_found(const trial *t, const hr_fit_found *from, hr_fit_found *to)
 {
-    hr_intermediates *dropped = to->strategy.dropped;
+    hr_intermediates *recompute_set = to->strategy.recompute_set;
     const int64_t layers = t->admission->config.model.n_layers;
-    memcpy(dropped, from->strategy.dropped, (size_t)layers * sizeof *dropped);
+    memcpy(recompute_set, from->strategy.recompute_set, (size_t)layers * sizeof *recompute_set);
     *to = *from;
-    to->strategy.dropped = dropped;
+    to->strategy.recompute_set = recompute_set;
 }
 
 /* The fastest of those with the least floor, and whatever packs lower where that does not pack at
@@ -202,7 +202,7 @@ static hr_status build_low(trial *t, hr_fit_found *least, int64_t *best, hr_erro
 {
     const hr_admission *a = t->admission;
     int64_t limit;
-    hr_fit_found found = { .strategy.dropped = t->spare };
+    hr_fit_found found = { .strategy.recompute_set = t->spare };
     hr_status status = find_floor(t, INT64_MAX, &limit, err);
     *best = INT64_MAX;
     for (int32_t tries = 0; tries < TRIES_MOST && status == HR_OK; tries++) {
@@ -308,21 +308,21 @@ static void describe(const trial *t)
 /* Whether any plan fits, where the strategy with the least floor tells: far from the limit, that is
  * much quicker than to find the fastest with that floor. Not settled: it does not.
  * Errors   NO_FIT  the floor is hopeless. */
-static hr_status build_any(trial *t, int64_t limit, bool *settled, hr_error *err)
+static hr_status build_any(trial *t, int64_t limit, bool *decided, hr_error *err)
 {
     hr_admission *a = t->admission;
     int64_t floor_bytes = 0;
-    *settled = true;
+    *decided = true;
     const int64_t hopeless = hr_max(limit, 0) / (CHANCE_PART - 1) * CHANCE_PART + CHANCE_PART;
     hr_status status = find_floor(t, hopeless, &floor_bytes, err);
     if (status != HR_OK) return status;
     a->answer.minimum_bytes = account(t, floor_bytes);
     if (floor_bytes > hopeless)
         return hr_fail(err, HR_NO_FIT, "the smallest floor is far above the limit");
-    *settled = floor_bytes <= limit;
-    if (!*settled) return HR_OK;
+    *decided = floor_bytes <= limit;
+    if (!*decided) return HR_OK;
     status = build(t, &t->lowest.strategy, HR_COMPILE_PACK_WORK_BRIEF, err);
-    *settled = status != HR_OK || a->compiled.plan.arena_bytes <= limit;
+    *decided = status != HR_OK || a->compiled.plan.arena_bytes <= limit;
     a->answer.minimum_bytes = a->compiled.plan.process_bytes;
     return status;
 }
@@ -333,8 +333,8 @@ static hr_status search(trial *t, aims aim, hr_error *err)
     hr_admission *a = t->admission;
     hr_plan_answer *answer = &a->answer;
     const int64_t limit = arena_limit(t);
-    hr_fit_found found = { .strategy.dropped = t->chosen },
-                 least = { .strategy.dropped = t->least };
+    hr_fit_found found = { .strategy.recompute_set = t->chosen },
+                 least = { .strategy.recompute_set = t->least };
     hr_status status;
     answer->bound_seconds = -1;
     if (*a->config.memory.strategy) {
@@ -343,11 +343,11 @@ static hr_status search(trial *t, aims aim, hr_error *err)
         return status;
     }
     int64_t floor_bytes = 0;
-    bool settled = false;
+    bool decided = false;
     if (aim == WHETHER) {
-        status = build_any(t, limit, &settled, err);
-        answer->fits = settled && status == HR_OK;
-        if (settled) return status;
+        status = build_any(t, limit, &decided, err);
+        answer->fits = decided && status == HR_OK;
+        if (decided) return status;
     }
     if (aim == LEAST || aim == WHETHER) {
         status = build_least(t, false, &least, err);
@@ -410,7 +410,7 @@ static hr_status open_regions(trial *t, bool runs, hr_error *err)
     t->chosen = hr_region_take(&sets, layers, sizeof *t->chosen);
     t->least = hr_region_take(&sets, layers, sizeof *t->chosen);
     t->spare = hr_region_take(&sets, layers, sizeof *t->chosen);
-    t->lowest.strategy.dropped = hr_region_take(&sets, layers, sizeof *t->chosen);
+    t->lowest.strategy.recompute_set = hr_region_take(&sets, layers, sizeof *t->chosen);
     return HR_OK;
 }
 
@@ -447,7 +447,7 @@ static hr_status prepare(trial *t, const char *calibrations, aims aim, hr_error 
                                                     : hr_room_process_bytes();
     answer->memory_bytes = hr_room_memory().whole_bytes;
     answer->machine_bytes = config->memory.budget ? 0 : answer->memory_bytes;
-    if (t->room) hr_twin_cache_use(t->room->cache, config);
+    if (t->room) hr_proxy_cache_use(t->room->cache, config);
     return HR_OK;
 }
 
@@ -522,7 +522,7 @@ hr_status hr_admit_any(hr_memory *memory, const hr_config *config, const char *c
     return admit(&t, calibrations, WHETHER, err);
 }
 
-/* States of layers and steps of twins that are looked at for one budget, as hr_layers and hr_fit
+/* States of layers and steps of proxies that are looked at for one budget, as hr_layers and hr_fit
  * count them: with more, what was found so far is good enough. */
 enum { BUDGET_STATES_MOST = 24 << 20, BUDGET_STEPS_MOST = 1 << 19 };
 
@@ -552,13 +552,14 @@ hr_status hr_admit_budget(hr_memory *memory, const hr_config *config, const char
     trial t = { .memory = memory, .admission = &admission, .room = room };
     hr_status status = prepare(&t, calibrations, LEAST, err);
     const int64_t page = hr_page_bytes();
-    hr_fit_found found = { .strategy.dropped = t.chosen }, best = { .strategy.dropped = t.least };
+    hr_fit_found found = { .strategy.recompute_set = t.chosen },
+                 best = { .strategy.recompute_set = t.least };
     span s = { slow->arena_bytes, fast->arena_bytes, slow->step_seconds, fast->step_seconds };
     if (status == HR_OK) status = open_search(&t, err);
     t.fit.layers.work_most = HR_LAYERS_WORK_BRIEF;
     int64_t work = 0;
     for (int32_t turn = 0; status == HR_OK && s.high - s.low > page; turn++) {
-        if (work > BUDGET_STATES_MOST || t.fit.twin.steps > BUDGET_STEPS_MOST) break;
+        if (work > BUDGET_STATES_MOST || t.fit.proxy.steps > BUDGET_STEPS_MOST) break;
         const int64_t middle = look_at(&s, page, seconds, turn);
         status = hr_fit_fastest(&t.fit, middle, &found, err);
         work += t.fit.layers.work;

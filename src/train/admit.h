@@ -7,7 +7,7 @@
 #define HR_TRAIN_ADMIT_H
 
 #include "headroom/plan.h"
-#include "headroom/questions.h"
+#include "headroom/plan_queries.h"
 #include "mem/memory.h"
 #include "plan/compile.h"
 #include "plan/cost.h"
@@ -30,7 +30,7 @@ typedef struct {
 /* What a question keeps from one admission to the next. */
 typedef struct {
     hr_region region; /* for planning; opened, or opened anew where it is too small */
-    struct hr_twin_cache *cache;
+    struct hr_proxy_cache *cache;
 } hr_admission_room;
 
 /* Plans the fastest run that fits. Opens admission->region. When nothing fits, the smallest plan is

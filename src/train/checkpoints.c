@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ckpt/checkpoint_store.h"
 #include "ckpt/recipe.h"
-#include "ckpt/shelf.h"
 #include "train/resume.h"
 
 typedef struct {
     const hr_checkpoint_events *events;
     const volatile sig_atomic_t *interrupts;
-    char shelf[HR_SHELF_PATH_BYTES], place[HR_STEP_PATH_BYTES];
+    char store[HR_CHECKPOINT_STORE_PATH_BYTES], place[HR_STEP_PATH_BYTES];
     hr_manifest manifest;
     int64_t best_step; /* as the newest that can be read knows it; -1: none was read yet */
     _Alignas(4096) char memory[64 << 10];
@@ -21,8 +21,8 @@ typedef struct {
 static hr_status open_folder(looking *l, const char *folder, hr_error *err)
 {
     int64_t newest;
-    hr_status status = hr_shelf_path(folder, l->shelf, err);
-    if (status == HR_OK) status = hr_shelf_newest(l->shelf, INT64_MAX, &newest, err);
+    hr_status status = hr_checkpoint_store_path(folder, l->store, err);
+    if (status == HR_OK) status = hr_checkpoint_store_newest(l->store, INT64_MAX, &newest, err);
     if (status != HR_OK || newest >= 0) return status;
     return hr_fail(err, HR_USAGE, "%s: has no checkpoints; give the --out of a run", folder);
 }
@@ -38,14 +38,15 @@ static bool tell_reading(void *context, int64_t bytes_done, int64_t bytes_total)
 static hr_status judge(looking *l, int64_t step, bool thorough, hr_error *err)
 {
     char name[HR_STEP_NAME_BYTES];
-    const hr_shelf_reader reader = {
+    const hr_checkpoint_store_reader reader = {
         .memory = l->memory, .bytes = sizeof l->memory, .told = tell_reading, .context = l
     };
-    hr_status status = hr_path_join(l->shelf, hr_step_name(step, name), l->place, sizeof l->place,
+    hr_status status = hr_path_join(l->store, hr_step_name(step, name), l->place, sizeof l->place,
                                     err);
-    if (status == HR_OK) status = hr_shelf_read(l->shelf, step, l->memory, &l->manifest, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_store_read(l->store, step, l->memory, &l->manifest, err);
     if (status != HR_OK || !thorough) return status;
-    status = hr_shelf_verify(l->place, &l->manifest, &reader, err);
+    status = hr_checkpoint_store_verify(l->place, &l->manifest, &reader, err);
     return status == HR_OK ? hr_resume_check_sense(l->place, &l->manifest, err) : status;
 }
 
@@ -76,7 +77,7 @@ static __attribute__((noinline)) hr_status list(looking *l, const char *folder, 
     hr_status worst = HR_OK, status = open_folder(l, folder, err);
     while (status == HR_OK) {
         hr_error found;
-        status = hr_shelf_newest(l->shelf, step, &step, err);
+        status = hr_checkpoint_store_newest(l->store, step, &step, err);
         if (status != HR_OK || step < 0) break;
         const hr_status judged = judge(l, step, thorough, &found);
         if (judged == HR_CORRUPT && !hr_file_exists(l->place)) continue; /* let go of meanwhile */
@@ -112,7 +113,7 @@ static hr_status read_recipe(const looking *l, char *const *overrides, int32_t c
 static hr_status remove_step(looking *l, int64_t step, hr_error *err)
 {
     char name[HR_STEP_NAME_BYTES];
-    const hr_status status = hr_shelf_remove(l->shelf, step, err);
+    const hr_status status = hr_checkpoint_store_remove(l->store, step, err);
     if (status == HR_OK && l->events->removed)
         l->events->removed(l->events->context, hr_step_name(step, name));
     return status;
@@ -122,11 +123,11 @@ static hr_status remove_step(looking *l, int64_t step, hr_error *err)
 static hr_status find_whole(looking *l, int64_t *step, hr_error *err)
 {
     for (*step = INT64_MAX;;) {
-        hr_status status = hr_shelf_newest(l->shelf, *step, step, err);
+        hr_status status = hr_checkpoint_store_newest(l->store, *step, step, err);
         if (status != HR_OK) return status;
         if (*step < 0)
             return hr_fail(err, HR_CORRUPT, "%s: has no intact checkpoint; nothing was deleted",
-                           l->shelf);
+                           l->store);
         status = judge(l, *step, true, err);
         if (status != HR_CORRUPT) return status;
     }
@@ -138,12 +139,12 @@ static hr_status remove_others(looking *l, const hr_config *config, int64_t whol
     int64_t step = INT64_MAX, kept = 0;
     for (;;) {
         hr_error ignored;
-        hr_status status = hr_shelf_newest(l->shelf, step, &step, err);
+        hr_status status = hr_checkpoint_store_newest(l->store, step, &step, err);
         if (status != HR_OK || step < 0) return status;
         const hr_status judged = step == whole ? HR_OK : judge(l, step, true, &ignored);
         if (judged != HR_OK && judged != HR_CORRUPT)
             return hr_fail(err, judged, "%s", ignored.message);
-        if (judged == HR_OK && hr_shelf_keeps(config, best_step, step, kept)) kept++;
+        if (judged == HR_OK && hr_checkpoint_store_keeps(config, best_step, step, kept)) kept++;
         else status = remove_step(l, step, err);
         if (status != HR_OK) return status;
     }
@@ -155,7 +156,7 @@ static hr_status prune(looking *l, char *const *overrides, int32_t count, hr_err
     int64_t whole;
     hr_status status = find_whole(l, &whole, err);
     if (status == HR_OK) status = read_recipe(l, overrides, count, &config, err);
-    if (status == HR_OK) status = hr_shelf_remove_partial(l->shelf, err);
+    if (status == HR_OK) status = hr_checkpoint_store_remove_partial(l->store, err);
     return status == HR_OK ? remove_others(l, &config, whole, l->manifest.state.best_step, err)
                            : status;
 }
@@ -167,7 +168,7 @@ hr_status hr_checkpoint_prune(const char *folder, char *const *overrides, int32_
     looking l = { .events = events, .interrupts = interrupts };
     int lock = -1;
     hr_status status = open_folder(&l, folder, err);
-    if (status == HR_OK) status = hr_shelf_lock(folder, &lock, err);
+    if (status == HR_OK) status = hr_checkpoint_store_lock(folder, &lock, err);
     if (status == HR_OK) status = prune(&l, overrides, count, err);
     hr_file_close(&lock);
     return status;

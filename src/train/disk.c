@@ -7,8 +7,8 @@
 
 #include "base/checked.h"
 #include "base/file.h"
+#include "ckpt/checkpoint_store.h"
 #include "ckpt/recipe.h"
-#include "ckpt/shelf.h"
 #include "ckpt/weights.h"
 #include "corpus/kind.h"
 #include "corpus/spec.h"
@@ -135,15 +135,15 @@ __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_prog
 /* Of the checkpoints that lie in train.out. */
 static int64_t held_bytes(const hr_config *config)
 {
-    char shelf[HR_SHELF_PATH_BYTES], path[HR_STEP_PATH_BYTES + HR_MANIFEST_NAME_BYTES];
+    char store[HR_CHECKPOINT_STORE_PATH_BYTES], path[HR_STEP_PATH_BYTES + HR_MANIFEST_NAME_BYTES];
     char name[HR_STEP_NAME_BYTES], place[HR_STEP_PATH_BYTES];
     int64_t step = INT64_MAX, sum = 0;
-    if (hr_shelf_path(config->train.out, shelf, NULL) != HR_OK) return 0;
-    while (hr_shelf_newest(shelf, step, &step, NULL) == HR_OK && step >= 0)
+    if (hr_checkpoint_store_path(config->train.out, store, NULL) != HR_OK) return 0;
+    while (hr_checkpoint_store_newest(store, step, &step, NULL) == HR_OK && step >= 0)
         for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
             int file = -1;
             int64_t bytes;
-            if (hr_path_join(shelf, hr_step_name(step, name), place, sizeof place, NULL) != HR_OK ||
+            if (hr_path_join(store, hr_step_name(step, name), place, sizeof place, NULL) != HR_OK ||
                 hr_path_join(place, hr_kept_name((hr_kept)kept), path, sizeof path, NULL) !=
                     HR_OK ||
                 hr_file_open(path, &file, &bytes, NULL) != HR_OK)

@@ -10,8 +10,8 @@
 #include "base/checked.h"
 #include "base/directory.h"
 #include "base/file.h"
-#include "ckpt/companions.h"
-#include "ckpt/shelf.h"
+#include "ckpt/checkpoint_store.h"
+#include "ckpt/sidecar_files.h"
 #include "ckpt/weights.h"
 #include "text/tokens.h"
 
@@ -147,14 +147,14 @@ static __attribute__((noinline)) void check_file(checking *c, const char *name)
 static bool take_name(void *context, const char *name)
 {
     checking *c = context;
-    if (is_weights(name) || hr_companions_have(name)) check_file(c, name);
+    if (is_weights(name) || hr_sidecar_files_have(name)) check_file(c, name);
     return c->status == HR_OK;
 }
 
 /* Says what --fresh replaces. */
 static void tell_replaced(const checking *c, const hr_train_options *options)
 {
-    char line[HR_SHELF_PATH_BYTES + HR_NAME_BYTES + 128];
+    char line[HR_CHECKPOINT_STORE_PATH_BYTES + HR_NAME_BYTES + 128];
     if (!options->events.trouble) return;
     snprintf(line, sizeof line, "--fresh: this run replaces %.1000s/%s, which is another model's",
              c->folder, c->replaced);
@@ -210,7 +210,7 @@ __attribute__((noinline)) bool hr_folder_has_another_model(const char *folder, c
 hr_status hr_folder_check(const hr_config *config, const hr_train_options *options, bool is_run,
                           hr_error *err)
 {
-    char average[HR_SHELF_PATH_BYTES];
+    char average[HR_CHECKPOINT_STORE_PATH_BYTES];
     checking c = { .config = config, .folder = config->train.out, .is_run = is_run, .err = err };
     hr_status status = check(&c, options);
     if (status != HR_OK || config->train.ema_decay <= 0) return status;

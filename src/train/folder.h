@@ -17,7 +17,7 @@
  * Errors   USAGE    the folder has a file of another model: one that the run would replace, which
  *                   options->fresh allows and the events tell; or one that the run would leave
  *                   beside its own files, which nothing allows
- *          FAILURE  the folder cannot be read. As hr_tokenizer_look. */
+ *          FAILURE  the folder cannot be read. As hr_tokenizer_probe. */
 HR_MUST_CHECK hr_status hr_folder_check(const hr_config *config, const hr_train_options *options,
                                         bool is_run, hr_error *err);
 

@@ -84,7 +84,7 @@ static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
     hr_status status = HR_OK;
     hr_trainer_tell(trainer, "saving", attr->param, program->param_count);
     for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
-        hr_weights_out *file = hr_keeper_file(trainer->keeper, (hr_kept)kept);
+        hr_weights_out *file = hr_checkpoint_writer_file(trainer->checkpoint_writer, (hr_kept)kept);
         if (!file || hr_kept_tensor(program, attr->param, (hr_kept)kept) == HR_NONE) continue;
         status = hr_save(file, attr->param, trainer->executor.pool, call->in[kept], call->scratch,
                          attr->staging_bytes, err);
@@ -157,7 +157,7 @@ static float logit(const hr_call *call, int64_t v)
 }
 
 /* The likeliest token, or one drawn from the softmax of logits / temperature. */
-static hr_status pick(hr_trainer *trainer, const hr_call *call)
+static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
 {
     const int64_t V = trainer->config->model.vocab_size;
     const double temperature = trainer->config->train.sample_temperature;
@@ -250,7 +250,7 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
         if (loop == trainer->evaluation_batch) return fetch_evaluation(trainer, call, err);
         return loop == trainer->fetch ? fetch(trainer, call, err) : fetch_rows(trainer, call, err);
     case HR_OP_prompt: prompt(trainer, executor, call); return HR_OK;
-    case HR_OP_pick: return pick(trainer, call);
+    case HR_OP_sample: return sample_token(trainer, call);
     case HR_OP_report:
         if (loop != trainer->evaluation) return report(trainer, call, err);
         trainer->evaluation_loss = trainer->evaluated_tokens

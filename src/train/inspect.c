@@ -7,7 +7,7 @@
 #include "base/writer.h"
 #include "headroom/data.h"
 #include "text/shard.h"
-#include "text/vocabulary.h"
+#include "text/word_vocabulary.h"
 #include "train/prepare.h"
 
 enum {

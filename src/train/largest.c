@@ -11,7 +11,7 @@
 #include "model/config_keys.h"
 #include "plan/strategy_file.h"
 #include "report/frontier.h"
-#include "train/questions.h"
+#include "train/probes.h"
 
 enum {
     WINDOW = 1 << 20,   /* values looked at for the next legal one */
@@ -46,10 +46,11 @@ typedef struct {
         kinds kind;
     } deserts[DESERTS_MOST];
     int32_t desert_count;
-    bool at_once;                   /* the micro-batch is the value, too */
-    int64_t high_tried;             /* the smallest that is known not to fit; INT64_MAX: none */
-    char reason[HR_ERROR_BYTES];    /* why the last that could not be planned could not */
-    hr_intermediates dropped[4096]; /* of a strategy that is read to see whether it is legal */
+    bool at_once;                /* the micro-batch is the value, too */
+    int64_t high_tried;          /* the smallest that is known not to fit; INT64_MAX: none */
+    char reason[HR_ERROR_BYTES]; /* why the last that could not be planned could not */
+    hr_intermediates
+        recompute_set[4096]; /* of a strategy that is read to see whether it is legal */
 } asking;
 
 static void set(asking *a, int64_t value)
@@ -73,7 +74,7 @@ static bool is_legal(asking *a, int64_t value)
     set(a, value);
     if (hr_config_check(&a->config, NULL) != HR_OK) return false;
     if (!*a->config.memory.strategy) return true;
-    hr_strategy strategy = { .dropped = a->dropped };
+    hr_strategy strategy = { .recompute_set = a->recompute_set };
     return hr_strategy_read(&a->config, a->config.memory.strategy, &strategy, NULL) == HR_OK;
 }
 
@@ -285,7 +286,7 @@ static hr_status try_all(asking *a, bool *few, int64_t *best, hr_error *err)
 
 /* The plan that the value gets; and whether the neighbour that the smallest plans refuse is refused
  * by planning itself, too, which tries more where packing leaves a gap. */
-static hr_status settle(asking *a, hr_largest *answer, hr_error *err)
+static hr_status confirm_value(asking *a, hr_largest *answer, hr_error *err)
 {
     hr_status status = HR_OK;
     for (int32_t i = 0; i < MEND_MOST && status == HR_OK && !is_spent(a); i++) {
@@ -338,7 +339,7 @@ static void say_end(asking *a, const hr_largest *answer, char reason[HR_LARGEST_
 {
     hr_error why = { .message = "" };
     char takes[HR_TAKES_BYTES];
-    hr_strategy strategy = { .dropped = a->dropped };
+    hr_strategy strategy = { .recompute_set = a->recompute_set };
     set(a, answer->value + 1);
     hr_status status = hr_config_check(&a->config, &why);
     if (status == HR_OK && *a->config.memory.strategy)
@@ -433,7 +434,7 @@ static hr_status find(asking *a, hr_largest *answer, hr_error *err)
     if (answer->value < 0) return find_none(a, answer, err);
     answer->cut = is_spent(a);
     answer->below = a->high_tried < INT64_MAX ? a->high_tried : -1;
-    status = settle(a, answer, err);
+    status = confirm_value(a, answer, err);
     if (status != HR_OK || answer->cut) return status;
     status = look_around(a, answer, err);
     const bool batch = !strcmp(a->row->key.name, "train.batch") && !a->config.memory.micro_batch;
@@ -451,7 +452,7 @@ static hr_status find_row(const char *key, const hr_config_row **row, hr_error *
                    hr_key_takes(&(*row)->key, takes));
 }
 
-hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_question *question,
+hr_status hr_plan_largest(const hr_config *config, const char *key, const hr_plan_query *question,
                           hr_largest *answer, hr_error *err)
 {
     hr_probes probes;

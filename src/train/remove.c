@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/writer.h"
-#include "model/form.h"
+#include "model/layer_schema.h"
 
 enum {
     PACKED_MOST = 6,
@@ -37,7 +37,7 @@ typedef struct {
     hr_memory *memory;
     hr_admission *admission;
     hr_strategy chosen; /* the plan's own */
-    hr_form form;
+    hr_layer_schema form;
     hr_intermediates *changed; /* [layers] of a strategy that is tried */
     int64_t bytes;             /* of the plan's process */
     double seconds;            /* of its step */
@@ -63,8 +63,8 @@ static bool drop(hr_intermediates part, hr_strategy *strategy)
 {
     bool changes = false;
     for (int32_t l = 0; l < strategy->layer_count; l++) {
-        changes |= (strategy->dropped[l] & part) != part;
-        strategy->dropped[l] |= part;
+        changes |= (strategy->recompute_set[l] & part) != part;
+        strategy->recompute_set[l] |= part;
     }
     return changes;
 }
@@ -89,8 +89,8 @@ static bool change(const removing *r, int32_t way, hr_strategy *strategy, char *
     hr_writer writer = { what, HR_PLAN_NAME_BYTES };
     char digits[HR_COUNT_BYTES];
     *strategy = r->chosen;
-    strategy->dropped = r->changed;
-    memcpy(r->changed, r->chosen.dropped, (size_t)r->chosen.layer_count * sizeof *r->changed);
+    strategy->recompute_set = r->changed;
+    memcpy(r->changed, r->chosen.recompute_set, (size_t)r->chosen.layer_count * sizeof *r->changed);
     const int64_t sequences = strategy->micro_batch ? strategy->micro_batch : config->train.batch;
     const int64_t rows = sequences * T;
     switch (way) {
@@ -184,16 +184,16 @@ hr_status hr_remove(hr_memory *memory, hr_admission *admission, hr_plan_details 
     removing r = { .memory = memory,
                    .admission = admission,
                    .chosen = admission->compiled.strategy,
-                   .form = hr_form_of(&admission->config),
+                   .form = hr_layer_schema_of(&admission->config),
                    .changed = hr_region_take(&spare, layers, sizeof *r.changed),
                    .bytes = admission->compiled.plan.process_bytes,
                    .seconds = admission->answer.step_seconds };
-    r.chosen.dropped = hr_region_take(&spare, layers, sizeof *r.chosen.dropped);
+    r.chosen.recompute_set = hr_region_take(&spare, layers, sizeof *r.chosen.recompute_set);
     details->removal_count = 0;
-    if (!r.changed || !r.chosen.dropped)
+    if (!r.changed || !r.chosen.recompute_set)
         return hr_fail(err, HR_FAILURE, "no memory to try other strategies for %d layers", layers);
-    memcpy(r.chosen.dropped, admission->compiled.strategy.dropped,
-           (size_t)layers * sizeof *r.chosen.dropped);
+    memcpy(r.chosen.recompute_set, admission->compiled.strategy.recompute_set,
+           (size_t)layers * sizeof *r.chosen.recompute_set);
     look_at_all(&r, details);
     double seconds;
     return hr_admit_strategy(memory, &r.chosen, work, admission, &seconds, err);

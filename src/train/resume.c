@@ -76,33 +76,35 @@ hr_status hr_resume_check_sense(const char *place, const hr_manifest *manifest, 
     return check_files(place, manifest, err);
 }
 
-static hr_status try_step(const char *shelf, int64_t step, const hr_train_options *options,
+static hr_status try_step(const char *store, int64_t step, const hr_train_options *options,
                           hr_resume *resume, hr_error *err)
 {
     _Alignas(4096) char memory[32 << 10];
     char name[HR_STEP_NAME_BYTES];
-    const hr_shelf_reader reader = {
+    const hr_checkpoint_store_reader reader = {
         .memory = memory, .bytes = sizeof memory, .told = tell_progress, .context = (void *)options
     };
     _Static_assert(sizeof memory >= HR_MANIFEST_BYTES, "it holds a manifest");
-    hr_status status = hr_path_join(shelf, hr_step_name(step, name), resume->place,
+    hr_status status = hr_path_join(store, hr_step_name(step, name), resume->place,
                                     sizeof resume->place, err);
-    if (status == HR_OK) status = hr_shelf_read(shelf, step, memory, &resume->manifest, err);
-    if (status == HR_OK) status = hr_shelf_verify(resume->place, &resume->manifest, &reader, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_store_read(store, step, memory, &resume->manifest, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_store_verify(resume->place, &resume->manifest, &reader, err);
     return status;
 }
 
-static hr_status find_whole(const char *shelf, const hr_train_options *options, hr_resume *resume,
+static hr_status find_whole(const char *store, const hr_train_options *options, hr_resume *resume,
                             hr_error *err)
 {
     int64_t step = INT64_MAX;
     bool any = false;
     for (;;) {
-        hr_status status = hr_shelf_newest(shelf, step, &step, err);
+        hr_status status = hr_checkpoint_store_newest(store, step, &step, err);
         if (status != HR_OK) return status;
         if (step < 0) break;
         any = true;
-        status = try_step(shelf, step, options, resume, err);
+        status = try_step(store, step, options, resume, err);
         if (status == HR_OK) {
             status = hr_resume_check_sense(resume->place, &resume->manifest, err);
             if (status == HR_USAGE)
@@ -116,7 +118,7 @@ static hr_status find_whole(const char *shelf, const hr_train_options *options, 
     }
     if (!any) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: has no intact checkpoint; use --fresh to start over",
-                   shelf);
+                   store);
 }
 
 /* ---- the same recipe */
@@ -222,14 +224,14 @@ static hr_status check_known(const hr_train_options *options, hr_error *err)
     return HR_OK;
 }
 
-static hr_status find(const char *shelf, const hr_config *config, const hr_train_options *options,
+static hr_status find(const char *store, const hr_config *config, const hr_train_options *options,
                       hr_resume *resume, hr_error *err)
 {
     hr_error left;
     /* Another checkpoint has another name: what cannot be removed is in nobody's way. */
-    if (hr_shelf_remove_partial(shelf, &left) != HR_OK) tell(options, left.message);
+    if (hr_checkpoint_store_remove_partial(store, &left) != HR_OK) tell(options, left.message);
     if (options->fresh) return HR_OK;
-    hr_status status = find_whole(shelf, options, resume, err);
+    hr_status status = find_whole(store, options, resume, err);
     if (status == HR_OK && resume->found) status = check_recipe(config, options, resume, err);
     if (status != HR_OK || !resume->found ||
         !hr_folder_has_another_model(config->train.out, resume->place))
@@ -261,19 +263,19 @@ static hr_status check_gone(const hr_config *config, const hr_train_options *opt
  * the model is an earlier run's: a checkpoint, the save that its log has, or a log beside an empty
  * checkpoints/, which is what --fresh leaves when it is killed at once. */
 static hr_status check_begin(const hr_config *config, const hr_train_options *options,
-                             const char *shelf, hr_error *err)
+                             const char *store, hr_error *err)
 {
     char log[HR_PATH_BYTES + 32];
     int64_t newest = -1;
     hr_status status = check_gone(config, options, err);
-    if (status == HR_OK) status = hr_shelf_newest(shelf, INT64_MAX, &newest, err);
+    if (status == HR_OK) status = hr_checkpoint_store_newest(store, INT64_MAX, &newest, err);
     if (status == HR_OK)
         status = hr_path_join(config->train.out, hr_log_name, log, sizeof log, err);
     if (status != HR_OK) return status;
-    bool is_run = hr_metrics_has_save(log) || (hr_file_exists(shelf) && hr_file_exists(log));
+    bool is_run = hr_metrics_has_save(log) || (hr_file_exists(store) && hr_file_exists(log));
     if (newest >= 0) {
         char name[HR_STEP_NAME_BYTES], place[HR_STEP_PATH_BYTES];
-        status = hr_path_join(shelf, hr_step_name(newest, name), place, sizeof place, err);
+        status = hr_path_join(store, hr_step_name(newest, name), place, sizeof place, err);
         if (status != HR_OK) return status;
         is_run = !hr_folder_has_another_model(config->train.out, place);
     }
@@ -283,33 +285,33 @@ static hr_status check_begin(const hr_config *config, const hr_train_options *op
 hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options, int *lock,
                           hr_resume *resume, hr_error *err)
 {
-    char shelf[HR_SHELF_PATH_BYTES];
+    char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     hr_status status = check_known(options, err);
     if (status != HR_OK || !config->train.out[0]) return status;
-    status = hr_shelf_path(config->train.out, shelf, err);
+    status = hr_checkpoint_store_path(config->train.out, store, err);
     if (status != HR_OK) return status;
-    if (!hr_file_exists(shelf)) return check_begin(config, options, shelf, err);
-    status = hr_shelf_lock(config->train.out, lock, err);
-    if (status == HR_OK) status = find(shelf, config, options, resume, err);
-    return status == HR_OK && !resume->found ? check_begin(config, options, shelf, err) : status;
+    if (!hr_file_exists(store)) return check_begin(config, options, store, err);
+    status = hr_checkpoint_store_lock(config->train.out, lock, err);
+    if (status == HR_OK) status = find(store, config, options, resume, err);
+    return status == HR_OK && !resume->found ? check_begin(config, options, store, err) : status;
 }
 
 hr_status hr_resume_check_shelf(const hr_config *config, hr_error *err)
 {
-    char shelf[HR_SHELF_PATH_BYTES];
+    char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     if (!config->train.out[0]) return HR_OK;
-    const hr_status status = hr_shelf_path(config->train.out, shelf, err);
-    return status == HR_OK ? hr_directory_check(shelf, err) : status;
+    const hr_status status = hr_checkpoint_store_path(config->train.out, store, err);
+    return status == HR_OK ? hr_directory_check(store, err) : status;
 }
 
 /* Checkpoints that were not there before are another run's, which began and ended meanwhile. */
 hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err)
 {
-    char shelf[HR_SHELF_PATH_BYTES];
+    char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     if (!config->train.out[0] || *lock >= 0) return HR_OK;
-    hr_status status = hr_shelf_lock(config->train.out, lock, err);
-    if (status == HR_OK) status = hr_shelf_path(config->train.out, shelf, err);
-    if (status != HR_OK || !hr_file_exists(shelf)) return status;
+    hr_status status = hr_checkpoint_store_lock(config->train.out, lock, err);
+    if (status == HR_OK) status = hr_checkpoint_store_path(config->train.out, store, err);
+    if (status != HR_OK || !hr_file_exists(store)) return status;
     return hr_fail(err, HR_USAGE, "%s: another run has written to it in the meantime; start again",
                    config->train.out);
 }
@@ -413,25 +415,26 @@ hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config
 
 hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config, hr_error *err)
 {
-    char shelf[HR_SHELF_PATH_BYTES];
-    const hr_status status = hr_shelf_path(config->train.out, shelf, err);
-    return status == HR_OK ? hr_shelf_prune(shelf, config, &resume->manifest.state, err) : status;
+    char store[HR_CHECKPOINT_STORE_PATH_BYTES];
+    const hr_status status = hr_checkpoint_store_path(config->train.out, store, err);
+    return status == HR_OK ? hr_checkpoint_store_prune(store, config, &resume->manifest.state, err)
+                           : status;
 }
 
 /* The oldest first: what a kill leaves of a run that was to be forgotten is its end. */
 hr_status hr_resume_forget(const hr_config *config, hr_error *err)
 {
-    char shelf[HR_SHELF_PATH_BYTES];
-    hr_status status = hr_shelf_path(config->train.out, shelf, err);
-    if (status == HR_OK) status = hr_shelf_remove_partial(shelf, err);
+    char store[HR_CHECKPOINT_STORE_PATH_BYTES];
+    hr_status status = hr_checkpoint_store_path(config->train.out, store, err);
+    if (status == HR_OK) status = hr_checkpoint_store_remove_partial(store, err);
     while (status == HR_OK) {
         int64_t oldest = -1, step = INT64_MAX;
         while (status == HR_OK && step >= 0) {
             oldest = step < INT64_MAX ? step : oldest;
-            status = hr_shelf_newest(shelf, step, &step, err);
+            status = hr_checkpoint_store_newest(store, step, &step, err);
         }
         if (status != HR_OK || oldest < 0) break;
-        status = hr_shelf_remove(shelf, oldest, err);
+        status = hr_checkpoint_store_remove(store, oldest, err);
     }
     return status;
 }

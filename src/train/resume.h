@@ -3,7 +3,7 @@
 #ifndef HR_TRAIN_RESUME_H
 #define HR_TRAIN_RESUME_H
 
-#include "ckpt/shelf.h"
+#include "ckpt/checkpoint_store.h"
 #include "headroom/train.h"
 
 /* All zeros but what hr_resume_enter writes: nothing was found. */

@@ -24,7 +24,7 @@ double hr_stopping_disk_rate(const hr_rates *rates)
 double hr_stopping_seconds(const hr_program *program, const hr_rates *rates)
 {
     double longest = 0, step_total = 0, update_total = 0;
-    bool step_lasts = false;
+    bool step_commits = false;
     for (int32_t s = 0; s < program->step_count; s++) {
         const char *section = section_of(program, s);
         const double total = 1e-12 * (double)hr_cost_step_total(program, rates, s);
@@ -32,11 +32,11 @@ double hr_stopping_seconds(const hr_program *program, const hr_rates *rates)
         if (!strcmp(section, "update")) update_total += total;
         if (strcmp(section, "step")) continue;
         step_total += total;
-        step_lasts |= hr_executor_lasts(program, s);
+        step_commits |= hr_executor_commits(program, s);
     }
     double bytes = 0;
     for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++)
         bytes += (double)hr_kept_bytes(program, (hr_kept)kept);
-    return 2 * (longest + update_total + (step_lasts ? step_total : 0)) +
+    return 2 * (longest + update_total + (step_commits ? step_total : 0)) +
            4 * bytes / hr_stopping_disk_rate(rates) + 1;
 }

@@ -159,9 +159,10 @@ static hr_status open_run(run *r, hr_error *err)
                                     hr_config_tokenizer(config), config->model.vocab_size,
                                     r->text.vocabulary, err);
     if (status == HR_OK)
-        status = hr_keeper_open(&trainer->keeper, &trainer->log, config, &compiled->program,
-                                r->admission.answer.strategy,
-                                r->admission.answer.disk.checkpoint_bytes, &r->run_region, err);
+        status = hr_checkpoint_writer_open(&trainer->checkpoint_writer, &trainer->log, config,
+                                           &compiled->program, r->admission.answer.strategy,
+                                           r->admission.answer.disk.checkpoint_bytes,
+                                           &r->run_region, err);
     if (status != HR_OK) return status;
     tell_old_average(r);
     return hr_log_open(&trainer->log, &r->options->events, config->train.out, r->options->metrics,
@@ -213,7 +214,7 @@ static hr_status take_memory(run *r, hr_error *err)
 }
 
 /* The last line of every run, and whether the promise held. */
-static hr_status settle(run *r, hr_error *err)
+static hr_status report_end(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     result->arena_bytes_used = r->memory->arena_bytes_used;
@@ -237,8 +238,8 @@ static hr_status end_for_it(const run *r, hr_error *err)
     hr_error left;
     const hr_train_events *events = &r->options->events;
     const hr_resume *resume = &r->trainer.resume;
-    const hr_status status = hr_keeper_publish(resume->place, r->config->train.out, buffer,
-                                               sizeof buffer, err);
+    const hr_status status = hr_checkpoint_writer_publish(resume->place, r->config->train.out,
+                                                          buffer, sizeof buffer, err);
     if (status == HR_OK && hr_resume_tidy(resume, r->config, &left) != HR_OK && events->trouble)
         events->trouble(events->context, left.message);
     return status;
@@ -341,15 +342,15 @@ static hr_status whole_run(run *r, hr_error *err)
     if (status == HR_OK) status = take_memory(r, err);
     if (status == HR_OK) status = start_over(r, err);
     if (status != HR_OK) return status;
-    hr_error settled;
+    hr_error end_error;
     const int64_t begun = r->trainer.resume.found ? r->trainer.resume.manifest.state.step : -1;
     status = hr_trainer_run(&r->trainer, err);
     if (status == HR_OK && r->trainer.state.step == begun && r->trainer.resume.changed)
         tell_complete(r, begun);
     if (status != HR_OK && !r->trainer.start_ns) return status; /* the log is left as it was */
-    const hr_status promise = settle(r, &settled);
+    const hr_status promise = report_end(r, &end_error);
     if (promise == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
-    *err = settled;
+    *err = end_error;
     return promise;
 }
 
@@ -375,7 +376,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
                            .train_rows.file = -1,
                            .valid_rows.file = -1 } };
     const hr_status status = whole_run(&r, err);
-    hr_keeper_close(r.trainer.keeper);
+    hr_checkpoint_writer_close(r.trainer.checkpoint_writer);
     hr_log_close(&r.trainer.log);
     hr_pool_close(&r.pool);
     hr_batches_close(&r.trainer.train);

@@ -32,7 +32,7 @@ int64_t hr_run_bytes(const hr_config *config)
            hr_batches_bytes(hr_prepare_shards(config)) + hr_batches_bytes(1) +
            hr_vocabulary_bytes(hr_config_tokenizer(config), config->model.vocab_size) +
            sample_most(config) * (int64_t)sizeof(int32_t) + HR_SAMPLE_TEXT_BYTES +
-           hr_weights_text_bytes(&most) + hr_log_bytes() + hr_keeper_bytes() +
+           hr_weights_text_bytes(&most) + hr_log_bytes() + hr_checkpoint_writer_bytes() +
            HR_KEPT_KINDS * hr_weights_in_kept_bytes(&most) + alignment;
 }
 
@@ -111,7 +111,7 @@ hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *e
 {
     hr_error failed;
     char kept[HR_PATH_BYTES + 64] = "no weights are saved";
-    if (hr_trainer_settle(trainer, true, &failed) != HR_OK)
+    if (hr_trainer_collect_checkpoint(trainer, true, &failed) != HR_OK)
         hr_trainer_trouble(trainer, failed.message);
     if (trainer->saved_step)
         snprintf(kept, sizeof kept, "%.200s has the weights of step %lld",
@@ -138,7 +138,7 @@ static hr_status run_step_sections(hr_trainer *trainer, hr_error *err)
 {
     hr_executor *executor = &trainer->executor;
     executor->clock = trainer->state.step;
-    executor->lasting = false;
+    executor->committed = false;
     trainer->is_bad = false;
     hr_status status = hr_executor_run(executor, trainer->fetch, err);
     if (status == HR_OK && trainer->norm != HR_NONE)
@@ -242,7 +242,7 @@ static hr_status pass_over(hr_trainer *trainer, int64_t before_ns, hr_error *err
 {
     const hr_config *config = trainer->config;
     const bool rewinds = config->train.bad_steps == HR_BAD_STEPS_REWIND;
-    if (config->train.bad_steps == HR_BAD_STEPS_STOP || (!rewinds && trainer->executor.lasting) ||
+    if (config->train.bad_steps == HR_BAD_STEPS_STOP || (!rewinds && trainer->executor.committed) ||
         trainer->state.bad_steps >= config->train.bad_steps_max)
         return HR_DIVERGED;
     trainer->state.bad_steps++;
@@ -261,7 +261,7 @@ static hr_status pass_over(hr_trainer *trainer, int64_t before_ns, hr_error *err
 static int64_t wait_for_disk(hr_trainer *trainer)
 {
     const int64_t before_ns = hr_clock_ns();
-    hr_keeper_linger(trainer->keeper);
+    hr_checkpoint_writer_linger(trainer->checkpoint_writer);
     return hr_clock_ns() - before_ns;
 }
 
@@ -295,7 +295,7 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     const hr_train_events *events = &trainer->options->events;
     trainer->executor.count[trainer->evaluation_batch] = evaluation_batches(trainer);
     trainer->evaluated_tokens = 0;
-    trainer->executor.lasting = false;
+    trainer->executor.committed = false;
     const hr_status status = hr_executor_run(&trainer->executor, trainer->evaluation, err);
     if (status != HR_OK) return status;
     trainer->result->valid_loss = trainer->state.valid_loss = trainer->evaluation_loss;
@@ -320,7 +320,7 @@ static hr_status sample(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
     int64_t bytes = 0;
-    trainer->executor.lasting = false;
+    trainer->executor.committed = false;
     trainer->executor.clock = trainer->state.step - 1; /* where this is the first of a start, too */
     hr_status status = hr_executor_run(&trainer->executor, trainer->sample, err);
     if (status == HR_OK)
@@ -348,16 +348,18 @@ static hr_status unless_it_can_wait(hr_trainer *trainer, hr_status status, bool 
     char line[HR_ERROR_BYTES + 64];
     if (last || (status != HR_FAILURE && status != HR_USAGE && status != HR_CORRUPT)) return status;
     snprintf(line, sizeof line, "step %lld: %s: %s", (long long)trainer->state.step,
-             trainer->keeper->made ? "a checkpoint alone" : "no checkpoint", err->message);
+             trainer->checkpoint_writer->made ? "a checkpoint alone" : "no checkpoint",
+             err->message);
     hr_trainer_trouble(trainer, line);
     return HR_OK;
 }
 
-static hr_status settle(hr_trainer *trainer, bool wait, bool last, hr_error *err)
+static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, hr_error *err)
 {
     hr_error why = { .status = HR_OK };
-    if (wait && trainer->keeper->pending) hr_trainer_tell(trainer, "writing the checkpoint", 0, 0);
-    hr_status status = hr_trainer_settle(trainer, wait, &why);
+    if (wait && trainer->checkpoint_writer->pending)
+        hr_trainer_tell(trainer, "writing the checkpoint", 0, 0);
+    hr_status status = hr_trainer_collect_checkpoint(trainer, wait, &why);
     status = unless_it_can_wait(trainer, status, last, &why);
     return status == HR_OK ? HR_OK : hr_fail(err, status, "%s", why.message);
 }
@@ -366,11 +368,11 @@ static hr_status settle(hr_trainer *trainer, bool wait, bool last, hr_error *err
 static hr_status keep(hr_trainer *trainer, bool last, hr_error *err)
 {
     hr_error why = { .status = HR_OK };
-    hr_status status = settle(trainer, true, false, err);
+    hr_status status = collect_checkpoint(trainer, true, false, err);
     if (status != HR_OK) return status;
     status = unless_it_can_wait(trainer, hr_trainer_save(trainer, &why), last, &why);
     if (status != HR_OK) return hr_fail(err, status, "%s", why.message);
-    return last ? settle(trainer, true, true, err) : HR_OK;
+    return last ? collect_checkpoint(trainer, true, true, err) : HR_OK;
 }
 
 /* One that is due is in the log before it is made, so that the log of a run that goes on from it
@@ -434,7 +436,7 @@ static hr_status keep_asked(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_options *options = trainer->options;
     if (!options->saves || *options->saves == trainer->saves || trainer->state.step == 0)
-        return settle(trainer, false, false, err);
+        return collect_checkpoint(trainer, false, false, err);
     trainer->saves = *options->saves;
     hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR1");
     return keep(trainer, false, err);
@@ -487,6 +489,6 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
     if (status == HR_INTERRUPTED ||
         (status == HR_OK && (goes_on(trainer) || hr_trainer_is_interrupted(trainer))))
         return end_interrupted(trainer, err);
-    (void)!hr_trainer_settle(trainer, true, &ignored);
+    (void)!hr_trainer_collect_checkpoint(trainer, true, &ignored);
     return status;
 }

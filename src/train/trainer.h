@@ -9,10 +9,10 @@
 #include "dev/executor.h"
 #include "headroom/train.h"
 #include "text/batch.h"
-#include "text/vocabulary.h"
+#include "text/word_vocabulary.h"
 #include "train/admit.h"
+#include "train/checkpoint_writer.h"
 #include "train/guard.h"
-#include "train/keeper.h"
 #include "train/log.h"
 #include "train/remaining.h"
 #include "train/resume.h"
@@ -54,7 +54,7 @@ typedef struct {
     char *sample_text;    /* [HR_SAMPLE_TEXT_BYTES] */
     hr_weights_in source; /* of model.from */
 
-    hr_keeper *keeper;
+    hr_checkpoint_writer *checkpoint_writer;
     hr_resume resume; /* what the run goes on from, or went back to */
     /* Files of that, while they are loaded; file_count 0: they are closed. */
     hr_weights_in kept[HR_KEPT_KINDS];
@@ -108,7 +108,8 @@ HR_MUST_CHECK hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err);
 
 /* Takes note of a checkpoint that came to its end meanwhile; wait: of the one in the making.
  * Errors FAILURE  it could not be made. */
-HR_MUST_CHECK hr_status hr_trainer_settle(hr_trainer *trainer, bool wait, hr_error *err);
+HR_MUST_CHECK hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait,
+                                                      hr_error *err);
 
 /* Goes back to the newest checkpoint, and past the batch of the present step. Errors as
  * hr_trainer_load; DIVERGED  there is none. */

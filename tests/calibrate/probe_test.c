@@ -74,13 +74,13 @@ static void note_operations(const hr_recipe *recipe, bool seen[][2])
 {
     hr_config config;
     hr_compiled compiled;
-    hr_intermediates dropped[4096];
+    hr_intermediates recompute_set[4096];
     hr_recipe_config(recipe, &config);
     must(hr_config_check(&config, &err));
     const int64_t bytes = hr_round_up(hr_compile_bytes(&config), 64);
     void *memory = aligned_alloc(64, (size_t)bytes);
     hr_region region = hr_region_over(memory, bytes);
-    const hr_strategy strategy = hr_probe_strategy(&config, dropped);
+    const hr_strategy strategy = hr_probe_strategy(&config, recompute_set);
     must(hr_compile_floor(&config, &strategy, 2, &region, &compiled, &err));
     if (compiled.plan.floor_bytes > (int64_t)MEGABYTES_MOST << 20)
         fail_msg("%lld bytes", (long long)compiled.plan.floor_bytes);

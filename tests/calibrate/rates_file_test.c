@@ -76,7 +76,7 @@ static void a_calibration_is_read_back_as_it_was_written(void **state)
             rates.op[op][dtype].unit_as[HR_TERM_OUT] = HR_RATE_UNIT_AS_MOST;
         }
     }
-    for (int32_t i = 0; i < HR_PACE_PARTS; i++) rates.pace_us[i] = 8765 + i;
+    for (int32_t i = 0; i < HR_SPEED_PARTS; i++) rates.pace_us[i] = 8765 + i;
     rates.disk_rate = 123456789012345;
     save(&rates, &machine);
     memset(&read, 0x55, sizeof read);

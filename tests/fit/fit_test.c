@@ -93,13 +93,13 @@ static bool enumerate(scene *s)
         if (s->count + grid > STRATEGIES_MOST) return false;
         for (int64_t i = 0; i < grid; i++) {
             int64_t at = i;
-            hr_intermediates *dropped = kept[s->count];
+            hr_intermediates *recompute_set = kept[s->count];
             for (int32_t l = 0; l < layers; l++, at /= s->fit.set_count)
-                dropped[l] = s->fit.sets[at % s->fit.set_count];
+                recompute_set[l] = s->fit.sets[at % s->fit.set_count];
             hr_strategy strategy = { .micro_batch = micros[m] < s->config.train.batch ? micros[m]
                                                                                       : 0,
                                      .layer_count = layers,
-                                     .dropped = dropped };
+                                     .recompute_set = recompute_set };
             strategy.loss_chunk = chunks[at % chunk_count], at /= chunk_count;
             strategy.mlp_tile = mlp[at % mlps], at /= mlps;
             strategy.attention_tile = attention[at % attentions], at /= attentions;
@@ -135,16 +135,17 @@ static void say(const scene *s, const char *who, const hr_strategy *st, int64_t 
                   who, (long long)st->micro_batch, (long long)st->loss_chunk,
                   (long long)st->mlp_tile, (long long)st->attention_tile, st->dw_first,
                   st->consume);
-    for (int64_t l = 0; l < s->config.model.n_layers; l++) print_message(" %03x", st->dropped[l]);
+    for (int64_t l = 0; l < s->config.model.n_layers; l++)
+        print_message(" %03x", st->recompute_set[l]);
     print_message(", floor %lld, %lld ps\n", (long long)floor, (long long)ps);
 }
 
 static void compare(scene *s, uint64_t turn, int64_t limit)
 {
-    hr_intermediates dropped[LAYERS_MOST];
+    hr_intermediates recompute_set[LAYERS_MOST];
     hr_error err;
     built really;
-    hr_fit_found found = { .strategy.dropped = dropped };
+    hr_fit_found found = { .strategy.recompute_set = recompute_set };
     const built *best = best_within(s, limit);
     const hr_status status = hr_fit_fastest(&s->fit, limit, &found, &err);
     if (!best) {
@@ -210,9 +211,9 @@ static void pose(scene *s, uint64_t turn)
 }
 
 /* The least floor; the strategy that is said to have it, has it. */
-static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *dropped)
+static int64_t least_of(scene *s, hr_fit *fit, hr_intermediates *recompute_set)
 {
-    hr_fit_found found = { .strategy.dropped = dropped };
+    hr_fit_found found = { .strategy.recompute_set = recompute_set };
     hr_error err;
     built really;
     if (hr_fit_least(fit, INT64_MAX, &found, &err) != HR_OK) fail_msg("%s", err.message);
@@ -262,7 +263,7 @@ static void deep_models_are_as_their_twins_say(void **state)
     scene s = open_scene();
     (void)state;
     for (uint64_t turn = 0; turn < 8 * HR_COUNT; turn++) {
-        hr_intermediates dropped[LAYERS_MOST];
+        hr_intermediates recompute_set[LAYERS_MOST];
         hr_error err;
         built really;
         int64_t before = INT64_MAX;
@@ -271,9 +272,9 @@ static void deep_models_are_as_their_twins_say(void **state)
         freeze(&s.config, turn);
         s.search.used = 0;
         assert_int_equal(hr_fit_open(&s.fit, &s.config, &s.rates, 2, &s.search, &err), HR_OK);
-        const int64_t least = least_of(&s, &s.fit, dropped);
+        const int64_t least = least_of(&s, &s.fit, recompute_set);
         for (int32_t b = 0; b < BUDGETS; b++) {
-            hr_fit_found found = { .strategy.dropped = dropped };
+            hr_fit_found found = { .strategy.recompute_set = recompute_set };
             const int64_t limit = least + least * b / 6;
             if (hr_fit_fastest(&s.fit, limit, &found, &err) != HR_OK) fail_msg("%s", err.message);
             build(&s, &found.strategy, &really);
@@ -300,7 +301,7 @@ static void layers_that_differ_are_not_underrated(void **state)
     int32_t differ = 0;
     (void)state;
     for (uint64_t turn = 0; turn < 12 * HR_COUNT; turn++) {
-        hr_intermediates dropped[LAYERS_MOST];
+        hr_intermediates recompute_set[LAYERS_MOST];
         hr_error err;
         built really;
         pose(&s, turn);
@@ -308,16 +309,16 @@ static void layers_that_differ_are_not_underrated(void **state)
         random_freeze(&s.config, FREEZE_ANY, SEED, turn);
         s.search.used = 0;
         assert_int_equal(hr_fit_open(&s.fit, &s.config, &s.rates, 2, &s.search, &err), HR_OK);
-        const int64_t least = least_of(NULL, &s.fit, dropped);
+        const int64_t least = least_of(NULL, &s.fit, recompute_set);
         for (int32_t b = 0; b < BUDGETS; b++) {
-            hr_fit_found found = { .strategy.dropped = dropped };
+            hr_fit_found found = { .strategy.recompute_set = recompute_set };
             if (hr_fit_fastest(&s.fit, least + least * b / 12, &found, &err) != HR_OK)
                 fail_msg("%s", err.message);
             build(&s, &found.strategy, &really);
             assert_true(really.floor <= found.floor_bytes && really.ps <= found.step_ps);
-            assert_true(found.proven == s.fit.twin.trained.alike);
+            assert_true(found.proven == s.fit.proxy.trained.alike);
         }
-        differ += !s.fit.twin.trained.alike;
+        differ += !s.fit.proxy.trained.alike;
     }
     assert_true(differ > 4 * HR_COUNT);
     close_scene(&s);
@@ -342,8 +343,8 @@ static void where_room_is_short_the_gap_is_honest(void **state)
         const int64_t least = least_of(&s, &s.fit, best_sets);
         const int64_t room = s.fit.layers.most;
         for (int32_t b = 1; b < BUDGETS; b++) {
-            hr_fit_found best = { .strategy.dropped = best_sets },
-                         found = { .strategy.dropped = short_sets };
+            hr_fit_found best = { .strategy.recompute_set = best_sets },
+                         found = { .strategy.recompute_set = short_sets };
             built really;
             const int64_t limit = least + least * b / 12;
             s.fit.layers.most = room;
@@ -379,10 +380,10 @@ static void more_bytes_are_never_slower(void **state)
     hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         char path[512];
-        hr_intermediates dropped[LAYERS_MOST];
+        hr_intermediates recompute_set[LAYERS_MOST];
         hr_config config;
         hr_fit fit;
-        hr_fit_found plenty = { .strategy.dropped = dropped };
+        hr_fit_found plenty = { .strategy.recompute_set = recompute_set };
         int64_t before_ps = INT64_MAX, before_bytes = 0;
         hr_config_default(&config);
         snprintf(path, sizeof path, "%s/presets/%s.yaml", HR_SOURCE, presets[i]);
@@ -390,10 +391,10 @@ static void more_bytes_are_never_slower(void **state)
         config.memory.recompute = HR_RECOMPUTE_AUTO;
         hr_region region = take(hr_fit_bytes(&config));
         assert_int_equal(hr_fit_open(&fit, &config, &rates, 2, &region, &err), HR_OK);
-        const int64_t least = least_of(NULL, &fit, dropped);
+        const int64_t least = least_of(NULL, &fit, recompute_set);
         assert_int_equal(hr_fit_fastest(&fit, INT64_MAX / 4, &plenty, &err), HR_OK);
         for (int64_t b = 0; b <= STEPS; b++) {
-            hr_fit_found found = { .strategy.dropped = dropped };
+            hr_fit_found found = { .strategy.recompute_set = recompute_set };
             const int64_t limit = least + (plenty.floor_bytes - least) / STEPS * b;
             if (hr_fit_fastest(&fit, limit, &found, &err) != HR_OK) fail_msg("%s", err.message);
             assert_true(found.proven);
@@ -421,10 +422,10 @@ static void a_chunk_that_is_given_finds_its_least(void **state)
     hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
     for (size_t i = 0; i < 4 * sizeof presets / sizeof *presets; i++) {
         char path[512];
-        hr_intermediates dropped[LAYERS_MOST];
+        hr_intermediates recompute_set[LAYERS_MOST];
         hr_config config;
         hr_fit fit;
-        hr_fit_found found = { .strategy.dropped = dropped };
+        hr_fit_found found = { .strategy.recompute_set = recompute_set };
         hr_config_default(&config);
         snprintf(path, sizeof path, "%s/presets/%s.yaml", HR_SOURCE, presets[i / 4]);
         if (hr_config_read(&config, path, &err) != HR_OK) fail_msg("%s", err.message);
@@ -432,7 +433,7 @@ static void a_chunk_that_is_given_finds_its_least(void **state)
         config.memory.loss_chunk = INT64_C(128) << 2 * (i % 4);
         hr_region region = take(hr_fit_bytes(&config));
         assert_int_equal(hr_fit_open(&fit, &config, &rates, 2, &region, &err), HR_OK);
-        const int64_t least = least_of(NULL, &fit, dropped);
+        const int64_t least = least_of(NULL, &fit, recompute_set);
         if (hr_fit_fastest(&fit, least, &found, &err) != HR_OK) fail_msg("%s", err.message);
         assert_int_equal(found.floor_bytes, least);
         free(region.base);

@@ -15,10 +15,10 @@
 enum { SEED = 20261123, LAYERS_MOST = 7, PARTS_MOST = 3, RESTS_MOST = 3, CASES = 100 * HR_COUNT };
 
 typedef struct {
-    hr_twin twin;
-    hr_twin_set sets[HR_FIT_SETS_MOST];
-    hr_twin_rest rests[RESTS_MOST];
-    hr_twin_slopes slopes;
+    hr_proxy_model proxy;
+    hr_proxy_set sets[HR_FIT_SETS_MOST];
+    hr_proxy_rest rests[RESTS_MOST];
+    hr_proxy_slopes slopes;
     int32_t set_count, rest_count;
 } scene;
 
@@ -31,8 +31,8 @@ static void open_scene(scene *s, uint64_t turn)
     const bool more = draw(SEED, turn, 4) % 4 == 0, uneven = draw(SEED, turn, 5) % 4 == 0;
     const int32_t parts = (int32_t)between(SEED, turn, 2, 1, PARTS_MOST);
     int64_t saved[PARTS_MOST], ps[PARTS_MOST], base_work[3][HR_PASSES];
-    *s = (scene){ .twin.depth = { (int32_t)between(SEED, turn, 1, 5, LAYERS_MOST), false, 3 } };
-    if (parts == 3) s->twin.depth.layers = 5;
+    *s = (scene){ .proxy.depth = { (int32_t)between(SEED, turn, 1, 5, LAYERS_MOST), false, 3 } };
+    if (parts == 3) s->proxy.depth.layers = 5;
     s->set_count = 1 << parts;
     s->rest_count = (int32_t)between(SEED, turn, 3, 1, RESTS_MOST);
     for (int32_t pass = 0; pass < HR_PASSES; pass++) {
@@ -47,7 +47,7 @@ static void open_scene(scene *s, uint64_t turn)
         ps[p] = between(SEED, turn, what++, 0, 9);
     }
     for (int32_t k = 0; k < s->set_count; k++) {
-        s->sets[k] = (hr_twin_set){ .dropped = (uint16_t)k, .kept = parts * most };
+        s->sets[k] = (hr_proxy_set){ .recompute_set = (uint16_t)k, .kept = parts * most };
         for (int32_t place = 0; place < 3; place++) {
             s->sets[k].ps[place] = 20 + (uneven && k == 1 && place == 2);
             for (int32_t p = 0; p < parts; p++) s->sets[k].ps[place] += k >> p & 1 ? ps[p] : 0;
@@ -59,17 +59,17 @@ static void open_scene(scene *s, uint64_t turn)
         for (int32_t p = 0; p < parts; p++) s->sets[k].kept -= k >> p & 1 ? saved[p] : 0;
     }
     for (int32_t c = 0; c < s->rest_count; c++)
-        s->rests[c] = (hr_twin_rest){ between(SEED, turn, what++, 0, 80),
-                                      between(SEED, turn, what++, 0, 120),
-                                      between(SEED, turn, what++, 0, 30) };
+        s->rests[c] = (hr_proxy_rest){ between(SEED, turn, what++, 0, 80),
+                                       between(SEED, turn, what++, 0, 120),
+                                       between(SEED, turn, what++, 0, 30) };
 }
 
 static int64_t peak_of(const scene *s, const uint16_t *chosen, int32_t rest)
 {
     int64_t kept = 0, peak = s->rests[rest].other;
-    for (int32_t l = 0; l < s->twin.depth.layers; l++) {
-        const hr_twin_set *set = &s->sets[chosen[l]];
-        peak = hr_max(peak, kept + hr_twin_work(&s->twin, set, &s->slopes, l));
+    for (int32_t l = 0; l < s->proxy.depth.layers; l++) {
+        const hr_proxy_set *set = &s->sets[chosen[l]];
+        peak = hr_max(peak, kept + hr_proxy_work(&s->proxy, set, &s->slopes, l));
         kept += set->kept;
     }
     return hr_max(peak, kept + s->rests[rest].head);
@@ -78,8 +78,8 @@ static int64_t peak_of(const scene *s, const uint16_t *chosen, int32_t rest)
 static int64_t ps_of(const scene *s, const uint16_t *chosen, int32_t rest)
 {
     int64_t ps = s->rests[rest].ps;
-    for (int32_t l = 0; l < s->twin.depth.layers; l++)
-        ps += s->sets[chosen[l]].ps[hr_twin_place(&s->twin, l)];
+    for (int32_t l = 0; l < s->proxy.depth.layers; l++)
+        ps += s->sets[chosen[l]].ps[hr_proxy_place(&s->proxy, l)];
     return ps;
 }
 
@@ -87,11 +87,11 @@ static int64_t ps_of(const scene *s, const uint16_t *chosen, int32_t rest)
 static int64_t try_all(const scene *s, int64_t limit)
 {
     int64_t best = INT64_MAX, count = s->rest_count;
-    for (int32_t l = 0; l < s->twin.depth.layers; l++) count *= s->set_count;
+    for (int32_t l = 0; l < s->proxy.depth.layers; l++) count *= s->set_count;
     for (int64_t i = 0; i < count; i++) {
         uint16_t chosen[LAYERS_MOST];
         int64_t at = i;
-        for (int32_t l = 0; l < s->twin.depth.layers; l++, at /= s->set_count)
+        for (int32_t l = 0; l < s->proxy.depth.layers; l++, at /= s->set_count)
             chosen[l] = (uint16_t)(at % s->set_count);
         const int64_t ps = ps_of(s, chosen, (int32_t)at);
         if (ps < best && peak_of(s, chosen, (int32_t)at) <= limit) best = ps;
@@ -114,12 +114,12 @@ static void counts_of_parts_are_bounds_and_mostly_answers(void **state)
         scene s;
         hr_parts parts;
         open_scene(&s, turn);
-        hr_parts_of(&s.twin, s.sets, s.set_count, &parts);
+        hr_parts_of(&s.proxy, s.sets, s.set_count, &parts);
         assert_true(parts.add_up);
-        for (int64_t limit = 40; limit < 40 + 60 * s.twin.depth.layers; limit += 29) {
+        for (int64_t limit = 40; limit < 40 + 60 * s.proxy.depth.layers; limit += 29) {
             uint16_t chosen[LAYERS_MOST];
             hr_parts_best best;
-            hr_layers_task task = { .twin = &s.twin,
+            hr_layers_task task = { .proxy = &s.proxy,
                                     .sets = s.sets,
                                     .set_count = s.set_count,
                                     .slopes = &s.slopes,
@@ -158,18 +158,18 @@ static void parts_that_share_a_product_do_not_add_up(void **state)
     scene s;
     hr_parts parts;
     (void)state;
-    s = (scene){ .twin.depth = { 5, false, 3 }, .set_count = 4 };
+    s = (scene){ .proxy.depth = { 5, false, 3 }, .set_count = 4 };
     for (int32_t k = 0; k < 4; k++) {
-        s.sets[k].dropped = (uint16_t)k;
+        s.sets[k].recompute_set = (uint16_t)k;
         s.sets[k].kept = 2 - (k & 1) - (k >> 1);
         for (int32_t place = 0; place < 3; place++) s.sets[k].ps[place] = 10 + 5 * (k > 0);
     }
-    hr_parts_of(&s.twin, s.sets, s.set_count, &parts);
+    hr_parts_of(&s.proxy, s.sets, s.set_count, &parts);
     assert_false(parts.add_up);
     for (int32_t place = 0; place < 3; place++) s.sets[3].ps[place] = 20;
-    hr_parts_of(&s.twin, s.sets, s.set_count, &parts);
+    hr_parts_of(&s.proxy, s.sets, s.set_count, &parts);
     assert_true(parts.add_up);
-    hr_parts_of(&s.twin, s.sets, 3, &parts);
+    hr_parts_of(&s.proxy, s.sets, 3, &parts);
     assert_false(parts.add_up);
 }
 

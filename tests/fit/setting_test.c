@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setting_test.c - what is foreseen of a keep-set without its twin, held against the twin. */
+/* setting_test.c - what is foreseen of a keep-set without its proxy model, held against the proxy
+ * model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,14 +27,14 @@ static void hold(hr_fit *fit, const hr_setting *thought, bool kept_too, uint64_t
     hr_error err;
     assert_int_equal(hr_setting_know_all(fit, &known, &err), HR_OK);
     for (int32_t k = 0; k < fit->set_count; k++) {
-        const hr_twin_set *a = &thought->sets[k], *b = &known.sets[k];
+        const hr_proxy_set *a = &thought->sets[k], *b = &known.sets[k];
         bool exact = true;
-        assert_int_equal(a->dropped, b->dropped);
+        assert_int_equal(a->recompute_set, b->recompute_set);
         if (kept_too) assert_int_equal(a->kept, b->kept);
-        for (int32_t place = 0; place < fit->twin.depth.places; place++) {
+        for (int32_t place = 0; place < fit->proxy.depth.places; place++) {
             if (kept_too && a->ps[place] > b->ps[place])
                 fail_msg("turn %llu, set %03x: %lld ps, foreseen %lld", (unsigned long long)turn,
-                         a->dropped, (long long)b->ps[place], (long long)a->ps[place]);
+                         a->recompute_set, (long long)b->ps[place], (long long)a->ps[place]);
             for (int32_t pass = 0; pass < HR_PASSES; pass++) {
                 t->thought += (double)a->work[place][pass];
                 t->really += (double)b->work[place][pass];
@@ -41,7 +42,7 @@ static void hold(hr_fit *fit, const hr_setting *thought, bool kept_too, uint64_t
                 if (a->work[place][pass] > b->work[place][pass])
                     fail_msg("turn %llu, set %03x, place %d, pass %d: works with %lld bytes, "
                              "foreseen %lld",
-                             (unsigned long long)turn, a->dropped, place, pass,
+                             (unsigned long long)turn, a->recompute_set, place, pass,
                              (long long)b->work[place][pass], (long long)a->work[place][pass]);
             }
         }

@@ -9,10 +9,10 @@
 
 #include "base/cpu.h"
 #include "fit/fit.h"
-#include "fit/twin_cache.h"
+#include "fit/proxy_cache.h"
 #include "ops/list.h"
 
-/* A list is made to its end, and a twin is built to its end: so much beyond the limits. */
+/* A list is made to its end, and a proxy model is built to its end: so much beyond the limits. */
 enum { STATES_MOST = 4 * HR_LAYERS_WORK_MOST, STEPS_MOST = 1 << 22, BUDGETS = 8 };
 
 static hr_region take(int64_t bytes)
@@ -52,21 +52,21 @@ static void a_search_stays_within_its_limits_of_work_at_odd_lengths(void **state
     hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const hr_config config = odd(shapes[i].batch, shapes[i].seq_len);
-        hr_intermediates dropped[36];
+        hr_intermediates recompute_set[36];
         hr_region region = take(hr_fit_bytes(&config));
         hr_fit *fit = malloc(sizeof *fit);
-        hr_fit_found least = { .strategy.dropped = dropped }, found = least;
+        hr_fit_found least = { .strategy.recompute_set = recompute_set }, found = least;
         if (hr_config_check(&config, &err) != HR_OK) fail_msg("%s", err.message);
         assert_int_equal(hr_fit_open(fit, &config, &rates, 2, &region, &err), HR_OK);
         assert_int_equal(hr_fit_least(fit, INT64_MAX, &least, &err), HR_OK);
         for (int32_t b = 0; b < BUDGETS; b++) {
-            const int64_t steps = fit->twin.steps;
+            const int64_t steps = fit->proxy.steps;
             const int64_t limit = least.floor_bytes + least.floor_bytes / 64 * b;
             assert_int_equal(hr_fit_fastest(fit, limit, &found, &err), HR_OK);
             assert_true(found.floor_bytes <= limit);
             assert_true(found.bound_ps <= found.step_ps);
             assert_true(fit->layers.work <= STATES_MOST);
-            assert_true(fit->twin.steps - steps <= STEPS_MOST);
+            assert_true(fit->proxy.steps - steps <= STEPS_MOST);
         }
         free(fit);
         free(region.base);
@@ -81,21 +81,22 @@ static void what_a_cache_knows_is_not_built_again(void **state)
     hr_rates rates;
     hr_error err;
     hr_intermediates one[36], two[36];
-    hr_region region = take(hr_fit_bytes(&config)), memory = take(hr_twin_cache_bytes());
+    hr_region region = take(hr_fit_bytes(&config)), memory = take(hr_proxy_cache_bytes());
     hr_fit *fit = malloc(sizeof *fit);
-    hr_fit_found first = { .strategy.dropped = one }, second = { .strategy.dropped = two };
-    struct hr_twin_cache *cache = NULL;
+    hr_fit_found first = { .strategy.recompute_set = one },
+                 second = { .strategy.recompute_set = two };
+    struct hr_proxy_cache *cache = NULL;
     hr_rates_guess(hr_op_table, HR_OP_COUNT, hr_cpu_detect(), 2, &rates);
-    assert_int_equal(hr_twin_cache_place(&memory, &cache, &err), HR_OK);
-    hr_twin_cache_use(cache, &config);
+    assert_int_equal(hr_proxy_cache_place(&memory, &cache, &err), HR_OK);
+    hr_proxy_cache_use(cache, &config);
     for (int32_t turn = 0; turn < 2; turn++) {
         region.used = 0;
         assert_int_equal(hr_fit_open(fit, &config, &rates, 2, &region, &err), HR_OK);
-        fit->twin.cache = cache;
+        fit->proxy.cache = cache;
         assert_int_equal(hr_fit_fastest(fit, INT64_C(120) << 30, turn ? &second : &first, &err),
                          HR_OK);
-        if (turn) assert_int_equal(fit->twin.built, 0);
-        else assert_true(fit->twin.built > 0);
+        if (turn) assert_int_equal(fit->proxy.built, 0);
+        else assert_true(fit->proxy.built > 0);
     }
     assert_int_equal(first.step_ps, second.step_ps);
     assert_int_equal(first.floor_bytes, second.floor_bytes);

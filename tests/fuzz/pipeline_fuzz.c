@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "merge/inherit.h"
-#include "merge/pipeline.h"
+#include "tokenizer/train/inherit.h"
+#include "tokenizer/train/pipeline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

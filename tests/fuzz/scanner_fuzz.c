@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenizer/cut.h"
+#include "tokenizer/pretokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 enum { MOST = 4096 };
 
-static hr_cut_desc describe(int kind)
+static hr_pretokenizer_desc describe(int kind)
 {
     static const char *const patterns[] = { hr_pattern_gpt2,
                                             hr_pattern_cl100k,
@@ -21,37 +21,40 @@ static hr_cut_desc describe(int kind)
                                             hr_pattern_super_two,
                                             hr_pattern_super_paper_one,
                                             hr_pattern_super_paper_two };
-    hr_cut_desc desc = { .stage_count = 1 };
+    hr_pretokenizer_desc desc = { .stage_count = 1 };
     const int pattern = kind % 8;
-    desc.stages[0] = (hr_cut_stage){ .kind = HR_CUT_SPLIT,
-                                     .behaviour = (hr_cut_behaviour)(kind / 8 % 5),
-                                     .invert = kind / 40 % 2,
-                                     .pattern = patterns[pattern],
-                                     .pattern_bytes = (int64_t)strlen(patterns[pattern]) };
+    desc.stages[0] = (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_SPLIT,
+                                              .behaviour = (hr_pretokenizer_behaviour)(kind / 8 %
+                                                                                       5),
+                                              .invert = kind / 40 % 2,
+                                              .pattern = patterns[pattern],
+                                              .pattern_bytes = (int64_t)strlen(patterns[pattern]) };
     if (kind / 80 % 2) {
         desc.stages[1] = desc.stages[0];
-        desc.stages[0] = (hr_cut_stage){ .kind = HR_CUT_DIGITS,
-                                         .behaviour = kind / 160 ? HR_CUT_CONTIGUOUS
-                                                                 : HR_CUT_ISOLATED };
+        desc.stages[0] = (hr_pretokenizer_stage){ .kind = HR_PRETOKENIZER_DIGITS,
+                                                  .behaviour = kind / 160
+                                                                   ? HR_PRETOKENIZER_CONTIGUOUS
+                                                                   : HR_PRETOKENIZER_ISOLATED };
         desc.stage_count = 2;
     }
     return desc;
 }
 
 /* Windows are copies, so that nothing outside them can be read unseen. */
-static int64_t cut_all(hr_cut *cut, const uint8_t *text, int64_t bytes, int64_t step,
-                       hr_piece *pieces)
+static int64_t cut_all(hr_pretokenizer_cursor *cut, const uint8_t *text, int64_t bytes,
+                       int64_t step, hr_piece *pieces)
 {
     int64_t told = 0, begin = 0, end = 0, count, last = 0;
     hr_error err;
-    hr_cut_begin(cut);
+    hr_pretokenizer_cursor_begin(cut);
     for (;;) {
         end = step && end + step < bytes ? end + step : bytes;
         uint8_t *copy = malloc((size_t)(end - begin) + 1);
         memcpy(copy, text + begin, (size_t)(end - begin));
-        hr_cut_window(cut, copy, 0, end - begin, end == bytes);
+        hr_pretokenizer_cursor_window(cut, copy, 0, end - begin, end == bytes);
         do {
-            if (hr_cut_next(cut, pieces + told, 7, &count, &err) != HR_OK) __builtin_trap();
+            if (hr_pretokenizer_cursor_next(cut, pieces + told, 7, &count, &err) != HR_OK)
+                __builtin_trap();
             for (int64_t i = 0; i < count; i++, told++) {
                 pieces[told].begin += (uint32_t)begin;
                 pieces[told].end += (uint32_t)begin;
@@ -63,7 +66,7 @@ static int64_t cut_all(hr_cut *cut, const uint8_t *text, int64_t bytes, int64_t 
         } while (count);
         free(copy);
         if (end == bytes) return told;
-        begin += hr_cut_done(cut);
+        begin += hr_pretokenizer_cursor_done(cut);
     }
 }
 
@@ -72,13 +75,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     static hr_piece whole[MOST + 8], windows[MOST + 8];
     static _Alignas(64) uint8_t memory[1 << 16];
     if (count < 3 || count > MOST) return 0;
-    const hr_cut_desc desc = describe(bytes[0] | (bytes[1] & 1) << 8);
+    const hr_pretokenizer_desc desc = describe(bytes[0] | (bytes[1] & 1) << 8);
     hr_region region = hr_region_over(memory, sizeof memory);
-    hr_cutter *cutter;
-    hr_cut *cut;
+    hr_pretokenizer *cutter;
+    hr_pretokenizer_cursor *cut;
     hr_error err;
-    if (hr_cutter_place(&cutter, &region, &desc, 0, &err) != HR_OK ||
-        hr_cut_place(&cut, &region, cutter, &err) != HR_OK)
+    if (hr_pretokenizer_place(&cutter, &region, &desc, 0, &err) != HR_OK ||
+        hr_pretokenizer_cursor_place(&cut, &region, cutter, &err) != HR_OK)
         __builtin_trap();
     const int64_t at_once = cut_all(cut, bytes + 2, (int64_t)count - 2, 0, whole);
     const int64_t in_windows = cut_all(cut, bytes + 2, (int64_t)count - 2, 1 + (bytes[1] >> 1),

@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     }
     if (file < 0 || ftruncate(file, 0) || pwrite(file, bytes, count, 0) != (ssize_t)count)
         return -1;
-    hr_status status = hr_tokenizer_look(&source, path, NULL, &err);
+    hr_status status = hr_tokenizer_probe(&source, path, NULL, &err);
     if (status == HR_OK && source.table_bytes + source.scratch_bytes < ROOM_MOST) {
         void *tables = room(source.table_bytes), *scratch = room(source.scratch_bytes);
         hr_region region = hr_region_over(tables, source.table_bytes);

@@ -49,7 +49,7 @@ static int32_t left_of(const hr_sampling *s, int32_t order[V], double p[V])
 static int32_t pick(const hr_sampling *s, int64_t count)
 {
     static int32_t before[DRAWS];
-    return hr_sampler_pick(s, logits, HR_F32, V, before, count, scratch);
+    return hr_sampler_sample(s, logits, HR_F32, V, before, count, scratch);
 }
 
 static void tokens_come_as_often_as_they_should(void **state)
@@ -108,11 +108,11 @@ static void what_was_there_is_penalised_once_on_either_side_of_0(void **state)
     const int32_t before[] = { 0, 2, 0, 0 };
     const float raised[] = { 3, 2, 1.9f }, sunken[] = { -1, -1.5f, -4 };
     const hr_sampling s = { 2, 0, 0, 1, 0, 0 };
-    assert_int_equal(hr_sampler_pick(&s, raised, HR_F32, 3, before, 4, scratch), 1); /* 3 / 2 */
-    assert_int_equal(hr_sampler_pick(&s, raised, HR_F32, 3, before, 0, scratch), 0);
-    assert_int_equal(hr_sampler_pick(&s, sunken, HR_F32, 3, before, 4, scratch), 1); /* -1 x 2 */
+    assert_int_equal(hr_sampler_sample(&s, raised, HR_F32, 3, before, 4, scratch), 1); /* 3 / 2 */
+    assert_int_equal(hr_sampler_sample(&s, raised, HR_F32, 3, before, 0, scratch), 0);
+    assert_int_equal(hr_sampler_sample(&s, sunken, HR_F32, 3, before, 4, scratch), 1); /* -1 x 2 */
     const hr_sampling mild = { 1.4, 0, 0, 1, 0, 0 }; /* 3 / 1.4 once, not three times */
-    assert_int_equal(hr_sampler_pick(&mild, raised, HR_F32, 3, before, 4, scratch), 0);
+    assert_int_equal(hr_sampler_sample(&mild, raised, HR_F32, 3, before, 4, scratch), 0);
 }
 
 static void what_is_not_finite_is_no_choice(void **state)
@@ -123,10 +123,10 @@ static void what_is_not_finite_is_no_choice(void **state)
     const hr_sampling drawn = { .repetition_penalty = 1, .temperature = 1, .top_k = 3, .top_p = 1 };
     for (int32_t at = 0; at < 3 * V; at++) {
         make_logits(1);
-        assert_in_range(hr_sampler_pick(&greedy, logits, HR_F32, V, NULL, 0, scratch), 0, V - 1);
+        assert_in_range(hr_sampler_sample(&greedy, logits, HR_F32, V, NULL, 0, scratch), 0, V - 1);
         logits[at / 3] = bad[at % 3];
-        assert_int_equal(hr_sampler_pick(&greedy, logits, HR_F32, V, NULL, 0, scratch), -1);
-        assert_int_equal(hr_sampler_pick(&drawn, logits, HR_F32, V, NULL, 0, scratch), -1);
+        assert_int_equal(hr_sampler_sample(&greedy, logits, HR_F32, V, NULL, 0, scratch), -1);
+        assert_int_equal(hr_sampler_sample(&drawn, logits, HR_F32, V, NULL, 0, scratch), -1);
     }
 }
 
@@ -161,11 +161,11 @@ static void what_the_penalty_makes_infinite_is_no_choice(void **state)
     const float *const both[] = { raised, sunken };
     for (int32_t k = 0; k < 4; k++) {
         hr_sampling s = { k & 1 ? 100 : 0.01, 1, k & 2 ? 2 : 0, 1, 0, 0 };
-        assert_int_equal(hr_sampler_pick(&s, both[k & 1], HR_F32, 3, before, 1, scratch), -1);
+        assert_int_equal(hr_sampler_sample(&s, both[k & 1], HR_F32, 3, before, 1, scratch), -1);
         s.temperature = 0;
-        assert_int_equal(hr_sampler_pick(&s, both[k & 1], HR_F32, 3, before, 1, scratch), -1);
+        assert_int_equal(hr_sampler_sample(&s, both[k & 1], HR_F32, 3, before, 1, scratch), -1);
         s.repetition_penalty = 2;
-        assert_in_range(hr_sampler_pick(&s, both[k & 1], HR_F32, 3, before, 1, scratch), 0, 2);
+        assert_in_range(hr_sampler_sample(&s, both[k & 1], HR_F32, 3, before, 1, scratch), 0, 2);
     }
 }
 

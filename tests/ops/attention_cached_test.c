@@ -95,7 +95,7 @@ static void a_program_keeps_its_cache_from_clearing_to_the_last_piece(void **sta
     hr_build_cache_append(&b, k, v, position, &cache,
                           (hr_kv_cache_attr){ .k_head_stride = WIDTH, .v_head_stride = WIDTH });
     const int32_t o = hr_build_attention_cached(&b, "o", q, position, &cache, &attr);
-    hr_build_step(&b, HR_OP_pick, NULL, 0)->in[0] = o;
+    hr_build_step(&b, HR_OP_sample, NULL, 0)->in[0] = o;
     hr_build_loop_close(&b);
     hr_build_loop_close(&b);
     assert_int_equal(hr_build_status(&b), HR_OK);

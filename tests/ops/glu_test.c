@@ -390,9 +390,9 @@ static void a_dropped_result_is_gated_again_from_what_was_kept(void **unused)
     assert_int_equal(derive(&m), HR_OK);
     const hr_intermediates dropped[1] = { 1 << HR_INTERMEDIATE_ACTIVATION };
     assert_int_equal(hr_recompute(&m.program, m.section, dropped, 0, &m.region, &m.err), HR_OK);
-    const hr_step *again = only(&m, HR_OP_glu, HR_DIR_AGAIN);
+    const hr_step *again = only(&m, HR_OP_glu, HR_DIR_RECOMPUTED);
     assert_non_null(again);
-    assert_null(only(&m, HR_OP_linear, HR_DIR_AGAIN));
+    assert_null(only(&m, HR_OP_linear, HR_DIR_RECOMPUTED));
     assert_int_equal(again->in[0], m.gate);
     assert_int_equal(again->in[1], m.up);
     assert_string_equal(m.program.tensors[again->out[0]].name, "again.y");

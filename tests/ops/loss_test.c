@@ -17,8 +17,8 @@ static int32_t *take_targets(int64_t rows, int64_t V, uint64_t *state)
 
 /* At its target a row holds share - 1, where a share near 1 leaves few digits: what is right there
  * to 1e-7 absolutely becomes equal, so that the comparison of the others can be strict. */
-static void settle_targets(void *got, const void *expected, const int32_t *targets, int64_t rows,
-                           int64_t V, hr_dtype dtype)
+static void check_targets(void *got, const void *expected, const int32_t *targets, int64_t rows,
+                          int64_t V, hr_dtype dtype)
 {
     for (int64_t r = 0; r < rows; r++) {
         if (targets[r] < 0) continue;
@@ -59,7 +59,7 @@ static void compare_rungs(const hr_kernels *fast, const hr_kernels *ref, int64_t
     if (z > 0) sums[1] -= 6; /* else the second number is nobody's */
     assert_true(fabs(sums[1] - expected_sums[1]) <= 1e-5 * fabs(expected_sums[1]));
     if (over != 2) {
-        settle_targets(got, expected, call.in[1], rows, V, dtype);
+        check_targets(got, expected, call.in[1], rows, V, dtype);
         assert_close(got, expected, rows * V, dtype, rounding(dtype), 1e-9);
     }
     release_all();

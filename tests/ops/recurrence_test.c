@@ -451,9 +451,9 @@ static void what_it_runs_over_may_be_made_again(void **unused)
     assert_int_equal(derive(&m), HR_OK);
     const hr_intermediates dropped[1] = { 1 << HR_INTERMEDIATE_UP };
     assert_int_equal(hr_recompute(&m.program, m.section, dropped, 0, &m.region, &m.err), HR_OK);
-    const hr_step *again = only(&m, HR_OP_linear, HR_DIR_AGAIN);
+    const hr_step *again = only(&m, HR_OP_linear, HR_DIR_RECOMPUTED);
     assert_non_null(again);
-    assert_null(only(&m, HR_OP_recurrence, HR_DIR_AGAIN));
+    assert_null(only(&m, HR_OP_recurrence, HR_DIR_RECOMPUTED));
     assert_int_equal(again->in[0], m.x);
     assert_int_equal(only(&m, HR_OP_recurrence_bwd, HR_DIR_BACKWARD)->in[1], again->out[0]);
     free(m.memory);

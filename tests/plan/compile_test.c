@@ -40,12 +40,13 @@ static void compile(compiled *c, const hr_config *config, int64_t micro_batch, i
     memset(c->memory, rubbish, (size_t)bytes);
     c->region = hr_region_over(c->memory, bytes);
     must(hr_config_check(config, &err), &err);
-    hr_intermediates *dropped = malloc((size_t)config->model.n_layers * sizeof *dropped);
-    const hr_strategy strategy = hr_strategy_of(config, micro_batch, dropped);
+    hr_intermediates *recompute_set = malloc((size_t)config->model.n_layers *
+                                             sizeof *recompute_set);
+    const hr_strategy strategy = hr_strategy_of(config, micro_batch, recompute_set);
     must(hr_compile(config, &strategy, threads, &c->region, &c->of, &err), &err);
     if (c->of.packing.proof == HR_PACK_OPEN)
         must(hr_compile_pack(&c->region, HR_COMPILE_PACK_WORK_MOST, &c->of, &err), &err);
-    free(dropped);
+    free(recompute_set);
     hr_plan *plan = &c->of.plan;
     plan->rung = "ref";
     plan->page_bytes = 4096;
@@ -266,8 +267,8 @@ static void too_little_room_is_refused_wherever_it_ends(void **state)
         hr_region region = hr_region_over(memory, bytes * part / 400);
         hr_compiled c;
         hr_error err;
-        hr_intermediates dropped[8];
-        const hr_strategy strategy = hr_strategy_of(&config, config.train.batch, dropped);
+        hr_intermediates recompute_set[8];
+        const hr_strategy strategy = hr_strategy_of(&config, config.train.batch, recompute_set);
         const hr_status status = hr_compile(&config, &strategy, 2, &region, &c, &err);
         assert_true(status == HR_OK || status == HR_FAILURE);
         refused += status == HR_FAILURE;

@@ -44,9 +44,10 @@ static hr_config some_config(uint64_t turn, double clip)
     return config;
 }
 
-static hr_strategy some_strategy(const hr_config *config, uint64_t turn, hr_intermediates *dropped)
+static hr_strategy some_strategy(const hr_config *config, uint64_t turn,
+                                 hr_intermediates *recompute_set)
 {
-    hr_strategy strategy = random_strategy(config, SEED, turn, dropped);
+    hr_strategy strategy = random_strategy(config, SEED, turn, recompute_set);
     strategy.micro_batch = 0;
     strategy.consume = true;
     return strategy;
@@ -156,8 +157,8 @@ static void updates_stand_where_their_gradient_is_complete(void **state)
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
         const bool clips = turn / 2 % 2;
         const hr_config config = some_config(turn, clips ? 0.5 : 0);
-        hr_intermediates dropped[LAYERS_MOST];
-        const hr_strategy strategy = some_strategy(&config, turn, dropped);
+        hr_intermediates recompute_set[LAYERS_MOST];
+        const hr_strategy strategy = some_strategy(&config, turn, recompute_set);
         compiled c;
         compile(&c, &config, &strategy);
         judge_places(&c.of.program);
@@ -175,8 +176,8 @@ static void the_norm_is_the_step_over_again(void **state)
     (void)state;
     for (uint64_t turn = 0; turn < 40 * HR_COUNT; turn++) {
         const hr_config config = some_config(turn, 1);
-        hr_intermediates dropped[LAYERS_MOST];
-        const hr_strategy strategy = some_strategy(&config, turn, dropped);
+        hr_intermediates recompute_set[LAYERS_MOST];
+        const hr_strategy strategy = some_strategy(&config, turn, recompute_set);
         compiled c;
         compile(&c, &config, &strategy);
         const hr_program *program = &c.of.program;
@@ -237,8 +238,8 @@ static void an_update_one_step_too_early_is_refused(void **state)
     (void)state;
     for (uint64_t turn = 0; turn < 30 * HR_COUNT; turn++) {
         const hr_config config = some_config(turn, turn % 2);
-        hr_intermediates dropped[LAYERS_MOST];
-        const hr_strategy strategy = some_strategy(&config, turn, dropped);
+        hr_intermediates recompute_set[LAYERS_MOST];
+        const hr_strategy strategy = some_strategy(&config, turn, recompute_set);
         for (int32_t k = 0; k < 3; k++) {
             hr_error err;
             compiled c;
@@ -348,7 +349,7 @@ static void floor_is(double clip, hr_strategy strategy, int64_t bytes)
     hr_error err;
     hr_intermediates set[] = { 0 };
     strategy.layer_count = 1;
-    strategy.dropped = set;
+    strategy.recompute_set = set;
     strategy.dw_first = true;
     build_by_hand(&c, clip);
     must(hr_strategy_apply(&strategy, T, &c.of.program, &c.region, &err), &err);

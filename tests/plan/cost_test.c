@@ -34,8 +34,8 @@ static void build(built *b, const hr_config *config, int64_t micro_batch)
     const int64_t bytes = hr_round_up(hr_compile_bytes(config), 64);
     b->memory = aligned_alloc(64, (size_t)bytes);
     b->region = hr_region_over(b->memory, bytes);
-    hr_intermediates dropped[4096];
-    const hr_strategy strategy = hr_strategy_of(config, micro_batch, dropped);
+    hr_intermediates recompute_set[4096];
+    const hr_strategy strategy = hr_strategy_of(config, micro_batch, recompute_set);
     if (hr_compile_floor(config, &strategy, 2, &b->region, &b->compiled, &err) != HR_OK)
         fail_msg("%s", err.message);
 }

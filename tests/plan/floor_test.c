@@ -65,13 +65,13 @@ static void build_by_hand(compiled *c, hr_act act)
     assert_int_equal(program->step_count, 14);
 }
 
-static void floor_is(hr_act act, hr_strategy strategy, uint32_t dropped, int64_t bytes)
+static void floor_is(hr_act act, hr_strategy strategy, uint32_t recompute_set, int64_t bytes)
 {
     compiled c;
     hr_error err;
-    hr_intermediates set[] = { (hr_intermediates)dropped };
+    hr_intermediates set[] = { (hr_intermediates)recompute_set };
     strategy.layer_count = 1;
-    strategy.dropped = set;
+    strategy.recompute_set = set;
     build_by_hand(&c, act);
     must(hr_strategy_apply(&strategy, T, &c.of.program, &c.region, &err), &err);
     c.of.plan = (hr_plan){ .threads = 1, .rung = "ref" };

@@ -73,7 +73,7 @@ static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
         hr_config config;
         hr_compiled all, some;
         hr_error err;
-        hr_intermediates nothing[LAYERS] = { 0 }, dropped[LAYERS];
+        hr_intermediates nothing[LAYERS] = { 0 }, recompute_set[LAYERS];
         hr_config_default(&config);
         config.model.family = cases[i / 2].family;
         config.model.parallel_residual = cases[i / 2].parallel;
@@ -87,15 +87,17 @@ static void a_token_leaves_in_a_layer_what_the_formula_says(void **state)
         config.train.dtype = HR_FORMAT_BF16;
         config.train.seq_len = T;
         config.train.batch = BATCH;
-        for (int32_t l = 0; l < LAYERS; l++) dropped[l] = cheap(config.model.family);
+        for (int32_t l = 0; l < LAYERS; l++) recompute_set[l] = cheap(config.model.family);
         const int64_t bytes = hr_compile_bytes(&config);
         void *memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
         hr_region region = hr_region_over(memory, bytes);
-        hr_strategy strategy = { .dw_first = true, .layer_count = LAYERS, .dropped = nothing };
+        hr_strategy strategy = { .dw_first = true,
+                                 .layer_count = LAYERS,
+                                 .recompute_set = nothing };
         assert_int_equal(hr_compile_floor(&config, &strategy, 2, &region, &all, &err), HR_OK);
         const int64_t flops = flops_of_step(&all.program);
         region.used = 0;
-        strategy.dropped = dropped;
+        strategy.recompute_set = recompute_set;
         assert_int_equal(hr_compile_floor(&config, &strategy, 2, &region, &some, &err), HR_OK);
         assert_int_equal(flops_of_step(&some.program), flops);
         assert_int_equal(kept_bytes(&some), cases[i / 2].bytes * T * BATCH);

@@ -69,7 +69,7 @@ static void product(scene *s, int32_t dy, int32_t addend, int32_t made)
 /* Reads a value and nothing else. */
 static void look(scene *s, int32_t value)
 {
-    hr_build_step(&s->builder, HR_OP_pick, 0, 0)->in[0] = value;
+    hr_build_step(&s->builder, HR_OP_sample, 0, 0)->in[0] = value;
 }
 
 static void derive(scene *s)

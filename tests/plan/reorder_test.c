@@ -82,13 +82,13 @@ static reordered reorder(const hr_config *config, const hr_strategy *strategy)
     return r;
 }
 
-static hr_config random_case(uint64_t turn, hr_intermediates *dropped, hr_strategy *strategy)
+static hr_config random_case(uint64_t turn, hr_intermediates *recompute_set, hr_strategy *strategy)
 {
     hr_config config = random_config(SEED, turn);
     hr_error err;
     config.model.n_layers = between(SEED, turn, 29, 1, LAYERS_MOST);
     must(hr_config_check(&config, &err), &err);
-    *strategy = random_strategy(&config, SEED, turn, dropped);
+    *strategy = random_strategy(&config, SEED, turn, recompute_set);
     return config;
 }
 
@@ -122,10 +122,10 @@ static void check_operands(const reordered *r, int32_t s)
 static void values_loops_and_the_host_are_as_they_were(void **state)
 {
     (void)state;
-    hr_intermediates dropped[LAYERS_MOST];
+    hr_intermediates recompute_set[LAYERS_MOST];
     hr_strategy strategy;
     for (uint64_t turn = 0; turn < CASES; turn++) {
-        const hr_config config = random_case(turn, dropped, &strategy);
+        const hr_config config = random_case(turn, recompute_set, &strategy);
         const reordered r = reorder(&config, &strategy);
         for (int32_t s = 0; s < r.program.step_count; s++) {
             check_operands(&r, s);
@@ -140,12 +140,12 @@ static void values_loops_and_the_host_are_as_they_were(void **state)
 static void the_floor_never_grows_and_often_falls(void **state)
 {
     (void)state;
-    hr_intermediates dropped[LAYERS_MOST];
+    hr_intermediates recompute_set[LAYERS_MOST];
     hr_strategy strategy;
     int32_t lower = 0, untouched = 0;
     double gained = 0, most = 0;
     for (uint64_t turn = 0; turn < CASES; turn++) {
-        const hr_config config = random_case(turn, dropped, &strategy);
+        const hr_config config = random_case(turn, recompute_set, &strategy);
         const reordered r = reorder(&config, &strategy);
         hr_program original = r.program;
         original.steps = r.before;
@@ -169,7 +169,7 @@ static void the_floor_never_grows_and_often_falls(void **state)
 static void gradients_of_a_head_wait_where_that_is_less(void **state)
 {
     (void)state;
-    hr_intermediates dropped[LAYERS_MOST];
+    hr_intermediates recompute_set[LAYERS_MOST];
     hr_config config;
     hr_error err;
     hr_config_default(&config);
@@ -182,7 +182,7 @@ static void gradients_of_a_head_wait_where_that_is_less(void **state)
     config.train.seq_len = 64;
     config.train.batch = 1;
     must(hr_config_check(&config, &err), &err);
-    const hr_strategy strategy = hr_strategy_of(&config, 1, dropped);
+    const hr_strategy strategy = hr_strategy_of(&config, 1, recompute_set);
     const reordered r = reorder(&config, &strategy);
     hr_program original = r.program;
     original.steps = r.before;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/form.h"
+#include "model/layer_schema.h"
 #include "plan/strategy_file.h"
 #include "support/random_strategy.h"
 #include "text/folder.h"
@@ -40,15 +40,15 @@ static void what_is_printed_reads_back_as_itself(void **state)
     for (uint64_t turn = 0; turn < 300 * HR_COUNT; turn++) {
         hr_config config = random_config(SEED, turn);
         config.model.n_layers = between(SEED, turn, 30, 1, LAYERS_MOST);
-        hr_intermediates dropped[LAYERS_MOST], read[LAYERS_MOST];
-        hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        hr_intermediates recompute_set[LAYERS_MOST], read[LAYERS_MOST];
+        hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
         strategy.reorder = turn % 2;
         if (turn % 3 == 0) /* long runs */
             for (int32_t l = 1; l < strategy.layer_count; l++)
-                if (l % 7) dropped[l] = dropped[l - 1];
+                if (l % 7) recompute_set[l] = recompute_set[l - 1];
         char text[TEXT_BYTES], again[TEXT_BYTES];
         hr_writer writer = { text, sizeof text }, other = { again, sizeof again };
-        hr_strategy got = { .dropped = read };
+        hr_strategy got = { .recompute_set = read };
         hr_error err;
         hr_strategy_print(&config, &strategy, &writer);
         assert_false(writer.cut);
@@ -61,8 +61,8 @@ static void what_is_printed_reads_back_as_itself(void **state)
         assert_int_equal(got.consume, strategy.consume);
         assert_int_equal(got.reorder, strategy.reorder);
         assert_int_equal(got.layer_count, strategy.layer_count);
-        assert_ptr_equal(got.dropped, read);
-        assert_memory_equal(read, dropped, (size_t)strategy.layer_count * sizeof *read);
+        assert_ptr_equal(got.recompute_set, read);
+        assert_memory_equal(read, recompute_set, (size_t)strategy.layer_count * sizeof *read);
         hr_strategy_print(&config, &got, &other);
         assert_string_equal(text, again);
     }
@@ -85,10 +85,11 @@ static void neighbours_with_one_set_are_one_entry(void **state)
 {
     (void)state;
     const hr_config config = recipe(HR_FAMILY_GPT_NEOX);
-    hr_intermediates dropped[] = { 0, 0, 1u << HR_INTERMEDIATE_NORM | 1u << HR_INTERMEDIATE_MID,
-                                   (1u << HR_INTERMEDIATES) - 2 };
+    hr_intermediates recompute_set[] = { 0, 0,
+                                         1u << HR_INTERMEDIATE_NORM | 1u << HR_INTERMEDIATE_MID,
+                                         (1u << HR_INTERMEDIATES) - 2 };
     const hr_strategy strategy = {
-        .micro_batch = 3, .loss_chunk = 64, .layer_count = 4, .dropped = dropped
+        .micro_batch = 3, .loss_chunk = 64, .layer_count = 4, .recompute_set = recompute_set
     };
     char text[TEXT_BYTES];
     hr_writer writer = { text, sizeof text };
@@ -120,8 +121,9 @@ static void a_file_with_the_words_of_earlier_versions_is_the_same_strategy(void 
                                "layers:\n - { layers: 0-3, keep: [norm, mlp_input] }\n";
     const hr_folder folder = hr_folder_open();
     const hr_config config = recipe(HR_FAMILY_NEEDLE);
-    hr_intermediates dropped[2][4];
-    hr_strategy got[2] = { { .dropped = dropped[0] }, { .dropped = dropped[1] } };
+    hr_intermediates recompute_set[2][4];
+    hr_strategy got[2] = { { .recompute_set = recompute_set[0] },
+                           { .recompute_set = recompute_set[1] } };
     hr_error err;
     must(hr_strategy_read(&config, write_file(&folder, old_text), &got[0], &err), &err);
     must(hr_strategy_read(&config, write_file(&folder, text), &got[1], &err), &err);
@@ -132,7 +134,7 @@ static void a_file_with_the_words_of_earlier_versions_is_the_same_strategy(void 
         assert_true(got[i].consume && !got[i].dw_first);
     }
     assert_string_equal(printed[0], printed[1]);
-    assert_memory_equal(dropped[0], dropped[1], sizeof dropped[0]);
+    assert_memory_equal(recompute_set[0], recompute_set[1], sizeof recompute_set[0]);
     hr_folder_close(&folder);
 }
 
@@ -141,14 +143,15 @@ static void what_is_left_out_is_whole(void **state)
     (void)state;
     const hr_folder folder = hr_folder_open();
     const hr_config config = recipe(HR_FAMILY_NEEDLE);
-    hr_intermediates dropped[4];
-    hr_strategy got = { .dropped = dropped };
+    hr_intermediates recompute_set[4];
+    hr_strategy got = { .recompute_set = recompute_set };
     hr_error err;
     must(hr_strategy_read(&config, write_file(&folder, ALL), &got, &err), &err);
     assert_int_equal(got.micro_batch + got.loss_chunk + got.mlp_tile + got.attention_tile, 0);
     assert_true(got.dw_first);
     assert_false(got.consume);
-    for (int32_t l = 0; l < 4; l++) assert_int_equal(dropped[l], hr_form_of(&config).present);
+    for (int32_t l = 0; l < 4; l++)
+        assert_int_equal(recompute_set[l], hr_layer_schema_of(&config).present);
     hr_folder_close(&folder);
 }
 
@@ -218,8 +221,8 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
     const hr_folder folder = hr_folder_open();
     const hr_config config = recipe(HR_FAMILY_NEEDLE);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hr_intermediates dropped[4];
-        hr_strategy got = { .micro_batch = 77, .dropped = dropped };
+        hr_intermediates recompute_set[4];
+        hr_strategy got = { .micro_batch = 77, .recompute_set = recompute_set };
         hr_error err;
         const char *path = write_file(&folder, cases[i].text);
         if (hr_strategy_read(&config, path, &got, &err) != HR_USAGE)
@@ -227,10 +230,10 @@ static void what_is_no_strategy_for_the_recipe_is_refused_with_one_sentence(void
         if (!strstr(err.message, cases[i].says) || !strstr(err.message, "s.yaml"))
             fail_msg("%s\nsays: %s\nnot: %s", cases[i].text, err.message, cases[i].says);
         assert_int_equal(got.micro_batch, 77);
-        assert_ptr_equal(got.dropped, dropped);
+        assert_ptr_equal(got.recompute_set, recompute_set);
     }
-    hr_intermediates dropped[4];
-    hr_strategy got = { .dropped = dropped };
+    hr_intermediates recompute_set[4];
+    hr_strategy got = { .recompute_set = recompute_set };
     hr_error err;
     const hr_config fused = recipe(HR_FAMILY_GPT_NEOX);
     const char *path = write_file(&folder, "layers:\n - { layers: 0-3, keep: [norm, q, v] }\n");
@@ -257,8 +260,8 @@ static void rubbish_gets_an_answer(void **state)
     int64_t refused = 0;
     for (uint64_t turn = 0; turn < 2000 * HR_COUNT; turn++) {
         char text[sizeof seeds];
-        hr_intermediates dropped[4];
-        hr_strategy got = { .dropped = dropped };
+        hr_intermediates recompute_set[4];
+        hr_strategy got = { .recompute_set = recompute_set };
         hr_error err;
         memcpy(text, seeds, sizeof seeds);
         for (uint32_t k = 0; k < 1 + turn % 4; k++)

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "headroom/verify.h"
 #include "model/assemble.h"
-#include "model/form.h"
+#include "model/layer_schema.h"
 #include "ops/list.h"
 #include "plan/compile.h"
 #include "plan/consume.h"
@@ -54,7 +54,7 @@ static const char *said(const hr_strategy *strategy)
              (long long)strategy->micro_batch, (long long)strategy->loss_chunk,
              (long long)strategy->mlp_tile, (long long)strategy->attention_tile,
              strategy->dw_first ? "dW" : "dx", strategy->consume ? "consumed" : "kept",
-             strategy->dropped[0]);
+             strategy->recompute_set[0]);
     return text;
 }
 
@@ -106,7 +106,7 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     const int64_t micro = strategy.micro_batch ? strategy.micro_batch : config->train.batch;
     cut_list list = { .count = 0 };
     bool drops = false;
-    for (int32_t l = 0; l < strategy.layer_count; l++) drops |= strategy.dropped[l] != 0;
+    for (int32_t l = 0; l < strategy.layer_count; l++) drops |= strategy.recompute_set[l] != 0;
 
     open_region(c, hr_compile_bytes(config));
     must(hr_model_assemble(config, micro, &c->region, program, &err), &err);
@@ -119,7 +119,7 @@ static void compile_in_some_order(compiled *c, const hr_config *config, hr_strat
     }
     const uint32_t whole = (strategy.mlp_tile ? 1u << HR_BLOCK_MLP : 0) |
                            (strategy.attention_tile ? 1u << HR_BLOCK_ATTENTION : 0);
-    must(hr_recompute(program, section, strategy.dropped, whole, &c->region, &err), &err);
+    must(hr_recompute(program, section, strategy.recompute_set, whole, &c->region, &err), &err);
     const hr_loop *step = &program->loops[section];
     if (strategy.micro_batch)
         list.cuts[list.count++] = (hr_tile_cut){ step->step_first, step->step_last, "micro-batch",
@@ -162,9 +162,9 @@ static void passes_in_any_order_give_one_plan_byte_for_byte(void **state)
         hr_config config = random_config(SEED, turn);
         if (turn % 2) config.train.seq_len = 64 * (1 + turn % 3);
         random_freeze(&config, (int32_t)(turn % FREEZES), SEED, turn);
-        hr_intermediates dropped[LAYERS_MOST];
-        hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
-        if (turn % 4 == 0) memset(dropped, 0, sizeof dropped);
+        hr_intermediates recompute_set[LAYERS_MOST];
+        hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
+        if (turn % 4 == 0) memset(recompute_set, 0, sizeof recompute_set);
         all += (strategy.micro_batch || strategy.consume) && strategy.loss_chunk &&
                strategy.mlp_tile && strategy.attention_tile;
         compiled one, other;
@@ -208,8 +208,8 @@ static void no_cut_adds_work_and_no_clone_breaks_a_run(void **state)
         hr_config config = random_config(SEED, turn);
         config.train.seq_len = 64 * (1 + turn % 3);
         config.train.batch = 4 + 2 * (turn % 2);
-        hr_intermediates dropped[LAYERS_MOST];
-        hr_strategy cut = random_strategy(&config, SEED, turn, dropped), whole = cut;
+        hr_intermediates recompute_set[LAYERS_MOST];
+        hr_strategy cut = random_strategy(&config, SEED, turn, recompute_set), whole = cut;
         /* cuts that divide: no turn is short */
         cut.micro_batch = cut.consume ? 0 : config.train.batch / 2;
         cut.loss_chunk = cut.mlp_tile = 64;
@@ -267,10 +267,10 @@ static void nothing_of_a_tile_is_longer_than_its_turn(void **state)
         config.train.seq_len = 128;
         config.train.batch = 6;
         config.model.n_layers = 3;
-        hr_intermediates dropped[LAYERS_MOST];
-        memset(dropped, 0xff, sizeof dropped);
-        hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
-        memset(dropped, 0xff, sizeof dropped);
+        hr_intermediates recompute_set[LAYERS_MOST];
+        memset(recompute_set, 0xff, sizeof recompute_set);
+        hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
+        memset(recompute_set, 0xff, sizeof recompute_set);
         strategy.micro_batch = 6;
         strategy.mlp_tile = 64;
         strategy.attention_tile = 1;
@@ -304,18 +304,20 @@ static void every_set_of_what_a_family_has_is_a_program_of_its_own(void **state)
         config.model.rotary_fraction = 0.25;
         config.model.n_layers = 2;
         config.model.dropout = 0.1 * (double)(i % 2);
-        const hr_form form = hr_form_of(&config);
+        const hr_layer_schema form = hr_layer_schema_of(&config);
         for (int32_t set = 0; set < SETS; set++) {
-            hr_intermediates dropped[] = { (hr_intermediates)(2 * set), 0 };
-            const hr_intermediates closed = hr_form_within(&form, dropped[0]);
-            const hr_strategy strategy = { .dw_first = true, .layer_count = 2, .dropped = dropped };
+            hr_intermediates recompute_set[] = { (hr_intermediates)(2 * set), 0 };
+            const hr_intermediates closed = hr_nfc_within(&form, recompute_set[0]);
+            const hr_strategy strategy = { .dw_first = true,
+                                           .layer_count = 2,
+                                           .recompute_set = recompute_set };
             /* All that are closed, and a fifth of those that name what is not there. */
-            if (closed != dropped[0] && set % 5) continue;
+            if (closed != recompute_set[0] && set % 5) continue;
             compiled c;
             compile(&c, &config, &strategy);
             text[count] = written(&c);
             form_of_text[count] = closed;
-            assert_int_equal(c.of.strategy.dropped[0], closed);
+            assert_int_equal(c.of.strategy.recompute_set[0], closed);
             bool known = false;
             for (int32_t other = 0; other < count; other++) {
                 const bool same = !strcmp(text[count], text[other]);
@@ -342,9 +344,12 @@ static void an_activation_is_made_again_without_its_product(void **state)
     int64_t flops[4];
     int32_t alone[4] = { 0 };
     for (int32_t set = 0; set < 4; set++) {
-        hr_intermediates dropped[] = { (hr_intermediates)((set & 1) << HR_INTERMEDIATE_ACTIVATION |
-                                                          (set >> 1) << HR_INTERMEDIATE_UP) };
-        const hr_strategy strategy = { .dw_first = true, .layer_count = 1, .dropped = dropped };
+        hr_intermediates recompute_set[] = { (hr_intermediates)((set & 1)
+                                                                    << HR_INTERMEDIATE_ACTIVATION |
+                                                                (set >> 1) << HR_INTERMEDIATE_UP) };
+        const hr_strategy strategy = { .dw_first = true,
+                                       .layer_count = 1,
+                                       .recompute_set = recompute_set };
         compiled c;
         compile(&c, &config, &strategy);
         flops[set] = flops_of_step(&c.of.program);
@@ -368,11 +373,11 @@ static void a_strategy_that_is_not_legal_is_refused_with_one_sentence(void **sta
     (void)state;
     hr_config config = random_config(SEED, 0);
     hr_error err;
-    hr_intermediates dropped[LAYERS_MOST] = { 0 };
+    hr_intermediates recompute_set[LAYERS_MOST] = { 0 };
     config.model.n_layers = 3;
     config.train.batch = 6;
     config.train.seq_len = 128;
-    hr_strategy strategy = { .layer_count = 2, .dropped = dropped };
+    hr_strategy strategy = { .layer_count = 2, .recompute_set = recompute_set };
     assert_int_equal(hr_strategy_check(&config, &strategy, &err), HR_USAGE);
     assert_string_equal(err.message, "the strategy is for 2 layers, model.n_layers is 3");
     strategy.layer_count = 3;
@@ -406,7 +411,7 @@ static void what_cuts_nothing_is_no_cut(void **state)
 {
     (void)state;
     hr_config config = random_config_of(HR_FAMILY_NEEDLE, SEED, 0);
-    hr_intermediates dropped[] = { 0xffff, 0xffff };
+    hr_intermediates recompute_set[] = { 0xffff, 0xffff };
     config.model.n_layers = 2;
     config.train.batch = 6;
     config.train.seq_len = 64;
@@ -416,12 +421,12 @@ static void what_cuts_nothing_is_no_cut(void **state)
                              .attention_tile = 3,
                              .consume = true,
                              .layer_count = 2,
-                             .dropped = dropped };
+                             .recompute_set = recompute_set };
     hr_strategy_canonical(&config, &strategy);
     assert_int_equal(strategy.micro_batch, 3);
     assert_false(strategy.consume);
     assert_int_equal(strategy.loss_chunk + strategy.mlp_tile + strategy.attention_tile, 0);
-    assert_int_equal(dropped[0], hr_form_of(&config).present);
+    assert_int_equal(recompute_set[0], hr_layer_schema_of(&config).present);
     strategy.micro_batch = 6;
     strategy.consume = true;
     strategy.loss_chunk = strategy.mlp_tile = 192;
@@ -442,9 +447,9 @@ static void every_strategy_has_room(void **state)
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
         enum { DEEP = 24 };
         hr_config config = random_config(SEED, turn);
-        hr_intermediates dropped[DEEP];
+        hr_intermediates recompute_set[DEEP];
         config.model.n_layers = turn % 4 ? config.model.n_layers : DEEP;
-        hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
         if (turn % 3 == 0) {
             const int64_t length = config.train.seq_len;
             strategy.attention_tile = 1;

@@ -89,7 +89,7 @@ static void compile_in_order(compiled *c, const hr_config *config, hr_strategy c
     hr_error err;
     open_region(c, hr_compile_bytes(config) + (1 << 20));
     must(hr_model_assemble(config, micro_batch, &c->region, &c->program, &err), &err);
-    must(hr_recompute(&c->program, hr_program_loop(&c->program, "step"), cuts.dropped, 0,
+    must(hr_recompute(&c->program, hr_program_loop(&c->program, "step"), cuts.recompute_set, 0,
                       &c->region, &err),
          &err);
     const int64_t rows = cuts.micro_batch * config->train.seq_len;
@@ -127,8 +127,8 @@ static void cutting_the_loss_first_or_the_batch_first_gives_one_plan_byte_for_by
         int64_t micro = between(SEED, turn, 20, 1, batch - 1);
         while (batch % micro) micro--;
         config.memory.loss_chunk = between(SEED, turn, 21, 1, micro * T * 5 / 4);
-        hr_intermediates dropped[LAYERS_MOST];
-        const hr_strategy cuts = hr_strategy_of(&config, micro, dropped);
+        hr_intermediates recompute_set[LAYERS_MOST];
+        const hr_strategy cuts = hr_strategy_of(&config, micro, recompute_set);
         both += cuts.micro_batch && cuts.loss_chunk;
         compiled a, b;
         compile_in_order(&a, &config, cuts, micro, false);
@@ -192,8 +192,8 @@ static void no_logits_are_longer_than_a_chunk_and_no_cut_adds_work(void **state)
         config.train.seq_len = 8 * between(SEED, turn, 22, 1, 20);
         const int64_t T = config.train.seq_len, batch = config.train.batch, chunk = T / 4;
         const int64_t micro = draw(SEED, turn, 23) % 2 ? 1 : batch / 2;
-        hr_intermediates dropped[LAYERS_MOST];
-        hr_strategy cuts = hr_strategy_of(&config, batch, dropped);
+        hr_intermediates recompute_set[LAYERS_MOST];
+        hr_strategy cuts = hr_strategy_of(&config, batch, recompute_set);
         compiled whole, cut;
         cuts.loss_chunk = 0;
         compile_in_order(&whole, &config, cuts, batch, false);
@@ -222,18 +222,18 @@ static void a_cut_that_is_not_smaller_than_the_one_around_it_is_none(void **stat
     } cases[] = { { 6, 64, 0, 64 }, { 6, 384, 0, 0 },   { 6, 100000, 0, 0 }, { 6, 383, 0, 383 },
                   { 3, 192, 3, 0 }, { 3, 191, 3, 191 }, { 3, 1000, 3, 0 },   { 1, 64, 1, 0 },
                   { 1, 0, 1, 0 },   { 6, 0, 0, 0 } };
-    hr_intermediates dropped[LAYERS_MOST];
+    hr_intermediates recompute_set[LAYERS_MOST];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         config.memory.loss_chunk = cases[i].loss_chunk;
-        const hr_strategy strategy = hr_strategy_of(&config, cases[i].micro_batch, dropped);
+        const hr_strategy strategy = hr_strategy_of(&config, cases[i].micro_batch, recompute_set);
         assert_int_equal(strategy.micro_batch, cases[i].micro_batch_left);
         assert_int_equal(strategy.loss_chunk, cases[i].loss_chunk_left);
     }
     config.memory.loss_chunk = 0;
     config.train.batch = 32;
-    assert_int_equal(hr_strategy_of(&config, 32, dropped).loss_chunk, 1024);
+    assert_int_equal(hr_strategy_of(&config, 32, recompute_set).loss_chunk, 1024);
     config.train.seq_len = 300; /* not a multiple of 64: whole sequences */
-    assert_int_equal(hr_strategy_of(&config, 32, dropped).loss_chunk, 900);
+    assert_int_equal(hr_strategy_of(&config, 32, recompute_set).loss_chunk, 900);
 }
 
 /* ---- floors worked out by hand

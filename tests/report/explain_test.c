@@ -15,8 +15,8 @@
 #include "plan/lifetimes.h"
 #include "report/details.h"
 #include "report/explain.h"
+#include "report/labels.h"
 #include "report/listing.h"
-#include "report/words.h"
 #include "support/random_config.h"
 #include "support/random_strategy.h"
 
@@ -64,7 +64,7 @@ static void explain(const hr_config *config, const hr_strategy *strategy, explai
 }
 
 /* A small preset with so many layers; nothing is dropped. */
-static hr_config preset(const char *name, int64_t layers, hr_intermediates *dropped,
+static hr_config preset(const char *name, int64_t layers, hr_intermediates *recompute_set,
                         hr_strategy *strategy)
 {
     hr_config config;
@@ -74,10 +74,10 @@ static hr_config preset(const char *name, int64_t layers, hr_intermediates *drop
     snprintf(path, sizeof path, HR_SOURCE "/presets/%s.yaml", name);
     must(hr_config_read(&config, path, &err), &err);
     config.model.n_layers = layers;
-    memset(dropped, 0, (size_t)layers * sizeof *dropped);
+    memset(recompute_set, 0, (size_t)layers * sizeof *recompute_set);
     *strategy = (hr_strategy){ .dw_first = true,
                                .layer_count = (int32_t)layers,
-                               .dropped = dropped };
+                               .recompute_set = recompute_set };
     return config;
 }
 
@@ -94,8 +94,8 @@ static void components_phases_and_curve_are_those_of_the_storages(void **state)
     print_message("seed %d\n", SEED);
     for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
         const hr_config config = random_config(SEED, turn);
-        hr_intermediates dropped[8];
-        const hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        hr_intermediates recompute_set[8];
+        const hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
         explained e;
         explain(&config, &strategy, &e);
         const hr_program *program = &e.compiled.program;
@@ -110,10 +110,10 @@ static void components_phases_and_curve_are_those_of_the_storages(void **state)
         for (int32_t i = 0; i < d->phase_count; i++) most = hr_max(most, d->phases[i].bytes);
         if (most != floor)
             fail_msg("no phase has the peak: step %d, section %s", d->peak_step,
-                     program->loops[hr_words_section(program, d->peak_step)].name);
+                     program->loops[hr_label_section(program, d->peak_step)].name);
         most = 0;
         for (int32_t s = 0; s < program->step_count; s++) {
-            const char *section = program->loops[hr_words_section(program, s)].name;
+            const char *section = program->loops[hr_label_section(program, s)].name;
             if (strcmp(section, "load") && strcmp(section, "evaluation") &&
                 strcmp(section, "sample") && strcmp(section, "save"))
                 most = hr_max(most, alive[s]);
@@ -132,9 +132,9 @@ static void components_phases_and_curve_are_those_of_the_storages(void **state)
 /* The column of the first '^' in a text, and whether there is a bar of the highest line in it. */
 static void the_peak_is_marked_below_its_bar(void **state)
 {
-    hr_intermediates dropped[8];
+    hr_intermediates recompute_set[8];
     hr_strategy strategy;
-    const hr_config config = preset("needle-70m", 6, dropped, &strategy);
+    const hr_config config = preset("needle-70m", 6, recompute_set, &strategy);
     explained e;
     char *text = malloc(TEXT_BYTES);
     (void)state;
@@ -160,9 +160,9 @@ static void the_peak_is_marked_below_its_bar(void **state)
 
 static void colour_and_blocks_are_there_only_when_asked_for(void **state)
 {
-    hr_intermediates dropped[8];
+    hr_intermediates recompute_set[8];
     hr_strategy strategy;
-    const hr_config config = preset("pythia-70m", 3, dropped, &strategy);
+    const hr_config config = preset("pythia-70m", 3, recompute_set, &strategy);
     explained e;
     char *text = malloc(TEXT_BYTES);
     (void)state;
@@ -198,9 +198,9 @@ static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
         { "open", "  640 bytes above the floor; not proven smallest\n", 640 },
         { "open", "  proven lower bound; gap 512 bytes, 0.000 %\n", 640 },
     };
-    hr_intermediates dropped[8];
+    hr_intermediates recompute_set[8];
     hr_strategy strategy;
-    const hr_config config = preset("needle-70m", 2, dropped, &strategy);
+    const hr_config config = preset("needle-70m", 2, recompute_set, &strategy);
     explained e;
     char *text = malloc(TEXT_BYTES);
     (void)state;
@@ -222,16 +222,16 @@ static void what_is_known_of_the_gap_is_said_with_its_bytes(void **state)
 static void a_model_of_126_layers_has_its_whole_table_in_the_page(void **state)
 {
     enum { LAYERS = 126 };
-    hr_intermediates dropped[LAYERS];
+    hr_intermediates recompute_set[LAYERS];
     hr_strategy strategy;
-    const hr_config config = preset("pythia-70m", LAYERS, dropped, &strategy);
+    const hr_config config = preset("pythia-70m", LAYERS, recompute_set, &strategy);
     explained e;
     char *text = malloc(TEXT_BYTES);
     (void)state;
     assert_non_null(text);
     /* The longest that a strategy prints: no two neighbours alike. */
     for (int32_t l = 0; l < LAYERS; l++)
-        dropped[l] = (hr_intermediates)(l % 2 << HR_INTERMEDIATE_NORM);
+        recompute_set[l] = (hr_intermediates)(l % 2 << HR_INTERMEDIATE_NORM);
     explain(&config, &strategy, &e);
     hr_writer yaml = { e.answer.strategy, sizeof e.answer.strategy };
     for (int32_t i = 0; i < LAYERS; i++)
@@ -295,14 +295,14 @@ static void steps_are_named_by_what_they_do(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hr_intermediates dropped[8];
+        hr_intermediates recompute_set[8];
         hr_strategy strategy;
-        const hr_config config = preset(cases[i].preset, 6, dropped, &strategy);
+        const hr_config config = preset(cases[i].preset, 6, recompute_set, &strategy);
         explained e;
         char text[HR_PLAN_NAME_BYTES];
         explain(&config, &strategy, &e);
         const hr_program *program = &e.compiled.program;
-        hr_words_step(
+        hr_label_step(
             program,
             step_of(program, cases[i].op, cases[i].layer, cases[i].direction, cases[i].weight),
             text);
@@ -315,9 +315,9 @@ static void steps_are_named_by_what_they_do(void **state)
 static void a_listing_shows_loops_within_loops(void **state)
 {
     enum { LISTING_BYTES = 1 << 20 };
-    hr_intermediates dropped[8];
+    hr_intermediates recompute_set[8];
     hr_strategy strategy;
-    const hr_config config = preset("needle-70m", 3, dropped, &strategy);
+    const hr_config config = preset("needle-70m", 3, recompute_set, &strategy);
     explained e;
     char *text = malloc(LISTING_BYTES);
     int32_t lines = 0;
@@ -345,9 +345,9 @@ static void a_listing_shows_loops_within_loops(void **state)
 
 static void the_longest_names_are_whole(void **state)
 {
-    hr_intermediates dropped[130];
+    hr_intermediates recompute_set[130];
     hr_strategy strategy;
-    const hr_config config = preset("pythia-70m", 126, dropped, &strategy);
+    const hr_config config = preset("pythia-70m", 126, recompute_set, &strategy);
     explained e;
     bool seen = false;
     (void)state;

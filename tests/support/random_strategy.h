@@ -17,7 +17,7 @@ static inline int64_t random_tile(const hr_config *config, uint64_t seed, uint64
 
 /* Canonical. `dropped` [n_layers] is the caller's: a set of its own for each layer. */
 static inline hr_strategy random_strategy(const hr_config *config, uint64_t seed, uint64_t turn,
-                                          hr_intermediates *dropped)
+                                          hr_intermediates *recompute_set)
 {
     const bool consume = draw(seed, turn, 45) % 3 == 0;
     int64_t micro = consume ? config->train.batch : between(seed, turn, 40, 1, config->train.batch);
@@ -29,9 +29,9 @@ static inline hr_strategy random_strategy(const hr_config *config, uint64_t seed
                              .dw_first = draw(seed, turn, 44) % 2,
                              .consume = consume,
                              .layer_count = (int32_t)config->model.n_layers,
-                             .dropped = dropped };
+                             .recompute_set = recompute_set };
     for (int32_t l = 0; l < strategy.layer_count; l++)
-        dropped[l] = (hr_intermediates)(draw(seed, turn, 50 + (uint32_t)l) & UINT16_MAX);
+        recompute_set[l] = (hr_intermediates)(draw(seed, turn, 50 + (uint32_t)l) & UINT16_MAX);
     hr_strategy_canonical(config, &strategy);
     return strategy;
 }

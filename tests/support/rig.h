@@ -215,13 +215,14 @@ static inline void rig_build_with(rig *r, const hr_config *config, const hr_stra
     r->region_memory = aligned_alloc(64, (size_t)hr_round_up(bytes, 64));
     r->region = hr_region_over(r->region_memory, bytes);
     rig_must(hr_config_check(config, &err), &err);
-    hr_intermediates *dropped = malloc((size_t)config->model.n_layers * sizeof *dropped);
-    hr_strategy asked = hr_strategy_of(config, micro, dropped);
+    hr_intermediates *recompute_set = malloc((size_t)config->model.n_layers *
+                                             sizeof *recompute_set);
+    hr_strategy asked = hr_strategy_of(config, micro, recompute_set);
     if (strategy) asked = *strategy;
     else if (*config->memory.strategy)
         rig_must(hr_strategy_read(config, config->memory.strategy, &asked, &err), &err);
     rig_must(hr_compile(config, &asked, threads, &r->region, &r->compiled, &err), &err);
-    free(dropped);
+    free(recompute_set);
     if (!r->compiled.strategy.micro_batch) r->compiled.strategy.micro_batch = config->train.batch;
     r->rows = config->train.batch * config->train.seq_len;
     r->ids = calloc((size_t)r->rows, sizeof *r->ids);

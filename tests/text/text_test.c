@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "text/text_case.h"
-#include "text/vocabulary.h"
+#include "text/word_vocabulary.h"
 
 static void words_get_ids_by_count_and_ties_by_first_seen(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include "support/small_tokenizer.h"
 #include "text/text_case.h"
-#include "text/vocabulary.h"
+#include "text/word_vocabulary.h"
 
 static const char *write_tokenizer(const char *added)
 {

@@ -42,7 +42,7 @@ static inline hr_status open_subject(subject *s, const char *path, const char *p
 {
     static hr_tokenizer_source source;
     s->tables = s->work = NULL;
-    hr_status status = hr_tokenizer_look(&source, path, pattern, err);
+    hr_status status = hr_tokenizer_probe(&source, path, pattern, err);
     if (status != HR_OK) return status;
     s->tables = room(source.table_bytes);
     void *scratch = room(source.scratch_bytes);

@@ -75,8 +75,8 @@ static void steps_are_given_the_arena_to_its_end_and_no_further(void **state)
         config.memory.micro_batch = micro;
         config.memory.loss_chunk = between(SEED, turn, 21, 1, micro * config.train.seq_len);
         /* Two of three as the recipe asks, one as it comes. */
-        hr_intermediates dropped[4];
-        hr_strategy strategy = random_strategy(&config, SEED, turn, dropped);
+        hr_intermediates recompute_set[4];
+        hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
         consumed += turn % 3 == 0 && strategy.consume;
         rig r;
         rig_build_with(&r, &config, turn % 3 ? NULL : &strategy,

@@ -166,7 +166,7 @@ static void must_match_strategy(const trace *whole, const hr_config *config, hr_
     trace t = run(config, (cut){ .threads = threads, .strategy = &strategy }, mask);
     if (!same_bits(whole, &t)) {
         for (int32_t l = 0; l < strategy.layer_count; l++)
-            print_message("layer %d drops %02x\n", l, strategy.dropped[l]);
+            print_message("layer %d drops %02x\n", l, strategy.recompute_set[l]);
         fail_msg(
             "%s %s %s T %lld pattern %d parallel %d: micro-batch %lld, loss chunk %lld, MLP "
             "tile %lld, attention tile %lld, %s first, gradients %s, %d threads: apart by %.2e",
@@ -225,9 +225,9 @@ static void any_strategy_keeps_every_bit(void **state)
             const int64_t whole_chunk = config.train.batch * config.train.seq_len;
             trace whole = run(&config, (cut){ config.train.batch, whole_chunk, 1 }, mask);
             for (uint64_t turn = 0; turn < (rung == 0 ? 2 : STRATEGIES); turn++) {
-                hr_intermediates dropped[3];
+                hr_intermediates recompute_set[3];
                 const uint64_t which = turn + 100 * (uint64_t)(i + 64 * rung);
-                hr_strategy strategy = random_strategy(&config, SEED, which, dropped);
+                hr_strategy strategy = random_strategy(&config, SEED, which, recompute_set);
                 strategy.reorder = turn % 2;
                 must_match_strategy(&whole, &config, strategy, (int32_t)(1 + turn % 3), mask);
                 judged++;
@@ -259,9 +259,9 @@ static void consumed_gradients_keep_every_bit(void **state)
             const int64_t whole_chunk = config.train.batch * config.train.seq_len;
             trace whole = run(&config, (cut){ config.train.batch, whole_chunk, 1 }, mask);
             for (uint64_t turn = 0; turn < 2; turn++) {
-                hr_intermediates dropped[2];
+                hr_intermediates recompute_set[2];
                 hr_strategy strategy = random_strategy(&config, SEED, 2 * (uint64_t)i + turn,
-                                                       dropped);
+                                                       recompute_set);
                 strategy.micro_batch = 0;
                 strategy.consume = true;
                 strategy.reorder = true;

@@ -98,13 +98,13 @@ static void test_frozen_changes_nothing_else(void **state)
     int32_t frozen = 0;
     for (int32_t turn = 0; turn < 4 * HR_FAMILIES * hr_min(HR_COUNT, 8); turn++) {
         hr_config config = config_of(turn % HR_FAMILIES, (uint64_t)turn);
-        hr_intermediates dropped[2][LAYERS_MOST];
+        hr_intermediates recompute_set[2][LAYERS_MOST];
         rig all, some;
-        const hr_strategy first = random_strategy(&config, SEED, (uint64_t)turn, dropped[0]);
+        const hr_strategy first = random_strategy(&config, SEED, (uint64_t)turn, recompute_set[0]);
         train(&all, &config, &first);
         random_freeze(&config, 1 + turn / HR_FAMILIES % (FREEZES - 1), SEED, (uint64_t)turn);
         frozen += config.train.freeze[0] != 0;
-        const hr_strategy second = random_strategy(&config, SEED, (uint64_t)turn, dropped[1]);
+        const hr_strategy second = random_strategy(&config, SEED, (uint64_t)turn, recompute_set[1]);
         train(&some, &config, &second);
         same_but_frozen(&all, &some);
         rig_close(&all);
@@ -127,7 +127,8 @@ static void test_no_gradient_goes_further_than_it_must(void **state)
     const hr_program *program = &r.compiled.program;
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_step *step = &program->steps[s];
-        const bool back = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_AGAIN;
+        const bool back = step->direction == HR_DIR_BACKWARD ||
+                          step->direction == HR_DIR_RECOMPUTED;
         require(!back || step->layer != 3, "layer 3 has a backward pass");
         require(!back || step->layer == HR_NONE || step->layer > 3, "layer %d", step->layer);
         require(!back || step->block != HR_BLOCK_EMBED, "the embedding has a backward pass");

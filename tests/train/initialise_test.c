@@ -38,8 +38,8 @@ static void open_parameter(parameter *p)
     config.train.batch = 1;
     config.train.seq_len = 8;
     config.train.dtype = HR_FORMAT_BF16;
-    hr_intermediates dropped[1];
-    const hr_strategy strategy = hr_strategy_of(&config, 1, dropped);
+    hr_intermediates recompute_set[1];
+    const hr_strategy strategy = hr_strategy_of(&config, 1, recompute_set);
     compile(&p->c, &config, &strategy);
     p->program = &p->c.of.program;
     p->index = 0;

@@ -16,11 +16,11 @@ const hr_op hr_initialise_op = { .name = "initialise",
                                  .scratch_bytes = staging };
 const hr_op hr_batch_op = { .name = "batch", .in = "", .out = "RRWWR", .host = true };
 const hr_op hr_prompt_op = { .name = "prompt", .in = "", .out = "rW", .host = true };
-const hr_op hr_pick_op = { .name = "pick",
-                           .in = "r",
-                           .out = "",
-                           .host = true,
-                           .scratch_bytes = staging };
+const hr_op hr_sample_op = { .name = "sample",
+                             .in = "r",
+                             .out = "",
+                             .host = true,
+                             .scratch_bytes = staging };
 const hr_op hr_emit_op = { .name = "emit",
                            .in = "r",
                            .out = "",

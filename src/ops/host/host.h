@@ -8,13 +8,13 @@
  *                    begins R                                 all its rows are scaled by, and lr;
  *                                                             where documents begin
  *   prompt      out  ids r, position W                        what a text goes on with, and where
- *   pick        in   logits r                                 choose the next token
+ *   sample      in   logits r                                 choose the next token
  *   emit        in   logits r                                 into a file, or against what comes
  *                                                             next in a text
  *   report      in   sums w ...                               numbers for the log
  *   save        in   master w, moment W, moment W, average W  one parameter into files, by pieces
  *
- * save, pick, emit and initialise work through a scratch buffer of `staging_bytes`. */
+ * save, sample, emit and initialise work through a scratch buffer of `staging_bytes`. */
 #ifndef HR_OPS_HOST_H
 #define HR_OPS_HOST_H
 

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fit/proxy_model.c - builds small models and looks at them. */
+#include "fit/proxy_model.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "fit/proxy_cache.h"
+#include "model/assemble.h"
+#include "plan/compile.h"
+#include "plan/lifetimes.h"
+
+enum { VALUES_MOST = 24 }; /* of a layer that may be recomputed, alive at one step */
+
+/* A program, and the tables of building it. */
+static int64_t model_bytes(const hr_config *small)
+{
+    const hr_model_limits limits = hr_model_limits_of(small);
+    return limits.steps * (int64_t)sizeof(hr_step) +
+           limits.tensors * (int64_t)(sizeof(hr_tensor) + 32) +
+           limits.loops * (int64_t)sizeof(hr_loop) + limits.params * (int64_t)sizeof(hr_param) +
+           8 * 64;
+}
+
+/* As deep as a proxy model may be. */
+static hr_config small_of(const hr_config *config)
+{
+    hr_config small = *config;
+    const int32_t frozen = config->train.freeze[0] ? HR_PROXY_FROZEN_MOST : 0;
+    small.model.n_layers = hr_min(config->model.n_layers, HR_PROXY_LAYERS_MOST + frozen);
+    return small;
+}
+
+int64_t hr_proxy_bytes(const hr_config *config)
+{
+    const hr_config small = small_of(config);
+    const hr_model_limits limits = hr_model_limits_of(&small);
+    const int64_t buffers = limits.tensors + limits.steps;
+    const int64_t proxies = hr_compile_lives_bytes(&small) + HR_PROXY_DEPTHS * model_bytes(&small) +
+                            buffers * (int64_t)sizeof(int32_t) + 64;
+    return config->train.freeze[0] ? hr_max(proxies, model_bytes(config)) : proxies;
+}
+
+/* The section of a step: the child of loop 0 that holds it. */
+static int32_t section_of(const hr_program *program, int32_t s)
+{
+    int32_t loop = program->steps[s].loop;
+    while (loop > 0 && program->loops[loop].parent != 0) loop = program->loops[loop].parent;
+    return loop;
+}
+
+static void raise(int64_t *most, int64_t bytes)
+{
+    *most = hr_max(*most, bytes);
+}
+
+/* What is too large to be timed is as slow as all else that is. */
+static void add(int64_t *sum, int64_t ps)
+{
+    *sum = ps > INT64_MAX - *sum ? INT64_MAX : *sum + ps;
+}
+
+/* The place of a step's layer. What layers do that no gradient reaches belongs to the first place:
+ * they are cut as it is, and nothing is kept below it either. */
+static int32_t place_of(const hr_proxy_model *proxy, const hr_step *step)
+{
+    return (int32_t)hr_max(step->layer - proxy->trained.frozen_in_proxy, 0);
+}
+
+static void count_step(const hr_proxy_model *proxy, const hr_step *step, int64_t alive,
+                       hr_proxy_census *c)
+{
+    const bool back = step->direction == HR_DIR_BACKWARD || step->direction == HR_DIR_RECOMPUTED;
+    if (step->layer != HR_NONE) {
+        raise(&c->work[place_of(proxy, step)][back], alive);
+        return;
+    }
+    if (step->block == HR_BLOCK_EMBED) {
+        raise(back ? &c->after : &c->before, alive);
+        return;
+    }
+    if (c->head == 0) c->head_first = alive;
+    raise(&c->head, alive);
+}
+
+static bool is_training(const hr_program *program, int32_t section)
+{
+    const char *name = program->loops[section].name;
+    return !strcmp(name, "step") || !strcmp(name, "norm");
+}
+
+/* Whose steps are priced: of a proxy model that says what one of them takes the others are known.
+ */
+typedef enum { PRICE_LAYERS, PRICE_REST } prices;
+
+static void take_census(const hr_proxy_model *proxy, const hr_program *program,
+                        const int64_t *alive, prices wanted, hr_proxy_census *c)
+{
+    bool timed = false, training = false;
+    int32_t sections = 0, last = HR_NONE;
+    *c = (hr_proxy_census){ .head = 0 };
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        const int32_t section = section_of(program, s);
+        if (section != last) {
+            const char *name = program->loops[section].name;
+            training = is_training(program, section);
+            timed = training || !strcmp(name, "fetch") || !strcmp(name, "update");
+            sections++;
+        }
+        last = section;
+        const bool in_layer = training && step->layer != HR_NONE;
+        if (timed && in_layer == (wanted == PRICE_LAYERS)) {
+            const int64_t ps = hr_cost_step_total(program, proxy->rates, s);
+            int64_t *sum = in_layer ? &c->layer_ps[place_of(proxy, step)] : &c->rest_ps;
+            add(sum, ps);
+            for (int32_t more = proxy->trained.frozen_in_proxy;
+                 more < proxy->trained.frozen && in_layer; more++)
+                if (step->layer == 0) add(sum, ps);
+        }
+        if (!training) raise(&c->section[sections - 1], alive[s]);
+        else count_step(proxy, step, alive[s], c);
+    }
+}
+
+/* The model before any pass, built once for each micro-batch, in the caller's region. */
+static hr_status begin(hr_proxy_model *proxy, const hr_config *config, int64_t sequences,
+                       hr_program *program, hr_error *err)
+{
+    const int64_t layers = config->model.n_layers - proxy->trained.frozen_in_proxy;
+    hr_proxy_program *model = &proxy->models[layers == HR_PROXY_LAYERS_MOST];
+    hr_region *region = proxy->region;
+    hr_status status = HR_OK;
+    if (model->sequences != sequences) {
+        model->region.used = 0;
+        model->sequences = 0;
+        status = hr_model_assemble_twin(config, &proxy->trained, sequences, &model->region,
+                                        &model->program, err);
+        if (status != HR_OK) return status;
+        model->sequences = sequences;
+    }
+    const hr_program *from = &model->program;
+    *program = *from; /* no pass changes a parameter */
+    program->steps = hr_region_take_raw(region, from->step_max, sizeof *program->steps);
+    program->tensors = hr_region_take_raw(region, from->tensor_max, sizeof *program->tensors);
+    program->loops = hr_region_take_raw(region, from->loop_max, sizeof *program->loops);
+    if (!program->steps || !program->tensors || !program->loops)
+        return hr_fail(err, HR_FAILURE, "out of memory for the search");
+    memcpy(program->steps, from->steps, (size_t)from->step_count * sizeof *from->steps);
+    memcpy(program->tensors, from->tensors, (size_t)from->tensor_count * sizeof *from->tensors);
+    memcpy(program->loops, from->loops, (size_t)from->loop_count * sizeof *from->loops);
+    return HR_OK;
+}
+
+/* Bytes that the layers take which no gradient reaches and the proxy model lacks: they have weights
+ * alone, and these are always there. */
+static int64_t still_bytes(const hr_proxy_model *proxy, const hr_program *program,
+                           const hr_plan *plan)
+{
+    int64_t bytes = 0;
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const int32_t t = plan->buffers[b].tensor;
+        if (t == HR_NONE || plan->buffers[b].view_of != HR_NONE) continue;
+        if (program->tensors[t].layer == 0 && program->tensors[t].role == HR_ROLE_WEIGHT)
+            bytes += plan->buffers[b].bytes;
+    }
+    return (proxy->trained.frozen - proxy->trained.frozen_in_proxy) * bytes;
+}
+
+/* Builds a proxy model of so many layers that all drop the same, and what is alive at its steps;
+ * the caller gives the room back. */
+static hr_status raise_twin(hr_proxy_model *proxy, const hr_strategy *knobs,
+                            hr_intermediates recompute_set, int32_t layers, hr_program *program,
+                            hr_plan *plan, int64_t **alive, hr_error *err)
+{
+    hr_intermediates sets[HR_PROXY_FROZEN_MOST + HR_PROXY_LAYERS_MOST] = { 0 };
+    hr_config config = *proxy->config;
+    hr_strategy strategy = *knobs;
+    const int64_t sequences = knobs->micro_batch ? knobs->micro_batch : config.train.batch;
+    *plan = (hr_plan){ .threads = proxy->threads, .rung = "" };
+    config.model.n_layers = proxy->trained.frozen_in_proxy + layers;
+    for (int32_t l = 0; l < layers; l++) sets[proxy->trained.frozen_in_proxy + l] = recompute_set;
+    strategy.layer_count = proxy->trained.frozen_in_proxy + layers;
+    strategy.recompute_set = sets;
+    hr_status status = begin(proxy, &config, sequences, program, err);
+    if (status == HR_OK)
+        status = hr_strategy_apply(&strategy, config.train.seq_len, program, proxy->region, err);
+    if (status == HR_OK) status = hr_lifetimes(program, proxy->region, plan, err);
+    if (status != HR_OK) return status;
+    *alive = hr_region_take(proxy->region, program->step_count, sizeof **alive);
+    if (!*alive)
+        return hr_fail(err, HR_FAILURE, "out of memory for the search over %d layers", layers);
+    hr_lifetimes_alive(program, plan, *alive);
+    const int64_t missing = still_bytes(proxy, program, plan);
+    for (int32_t s = 0; s < program->step_count; s++) (*alive)[s] += missing;
+    proxy->built++;
+    proxy->steps += program->step_count;
+    return HR_OK;
+}
+
+static hr_proxy_key key_of(const hr_strategy *knobs, hr_intermediates recompute_set, int32_t layers,
+                           prices wanted, bool works)
+{
+    return (hr_proxy_key){ .micro_batch = knobs->micro_batch,
+                           .loss_chunk = knobs->loss_chunk,
+                           .mlp_tile = knobs->mlp_tile,
+                           .attention_tile = knobs->attention_tile,
+                           .recompute_set = recompute_set,
+                           .layers = layers,
+                           .dw_first = knobs->dw_first,
+                           .consume = knobs->consume,
+                           .prices = (int32_t)wanted,
+                           .works = works };
+}
+
+static hr_status look(hr_proxy_model *proxy, const hr_strategy *knobs,
+                      hr_intermediates recompute_set, int32_t layers, prices wanted,
+                      hr_proxy_census *c, hr_error *err)
+{
+    const int64_t kept = proxy->region->used;
+    const hr_proxy_key key = key_of(knobs, recompute_set, layers, wanted, false);
+    if (hr_proxy_cache_find(proxy->cache, &key, c)) return HR_OK;
+    hr_program program;
+    hr_plan plan;
+    int64_t *alive = NULL;
+    const hr_status status = raise_twin(proxy, knobs, recompute_set, layers, &program, &plan,
+                                        &alive, err);
+    if (status == HR_OK) {
+        take_census(proxy, &program, alive, wanted, c);
+        hr_proxy_cache_put(proxy->cache, &key, c);
+    }
+    proxy->region->used = kept;
+    return status;
+}
+
+/* What trains, of the model itself: where nothing is frozen it is all. */
+static hr_status survey(const hr_config *config, hr_region *region, hr_trained *trained,
+                        hr_error *err)
+{
+    const int64_t kept = region->used;
+    hr_program program;
+    *trained = (hr_trained){ .layers = UINT64_MAX, .alike = true };
+    if (!config->train.freeze[0]) return HR_OK;
+    const hr_status status = hr_model_assemble(config, 1, region, &program, err);
+    if (status == HR_OK) *trained = hr_trained_of(&program, (int32_t)config->model.n_layers);
+    trained->frozen_in_proxy = (int32_t)hr_min(trained->frozen, HR_PROXY_FROZEN_MOST);
+    region->used = kept;
+    return status;
+}
+
+hr_status hr_proxy_open(hr_proxy_model *proxy, const hr_config *config, const hr_rates *rates,
+                        int32_t threads, hr_region *region, hr_error *err)
+{
+    const hr_config small = small_of(config);
+    const int64_t bytes = model_bytes(&small);
+    hr_trained trained;
+    const hr_status status = survey(config, region, &trained, err);
+    if (status != HR_OK) return status;
+    const int32_t layers = (int32_t)config->model.n_layers - trained.frozen;
+    const bool exact = layers <= HR_PROXY_LAYERS_MOST;
+    *proxy = (hr_proxy_model){ .config = config,
+                               .rates = rates,
+                               .threads = threads,
+                               .trained = trained,
+                               .depth = { layers, exact, exact ? layers : HR_PROXY_LAYERS },
+                               .region = region };
+    for (int32_t i = 0; i < HR_PROXY_DEPTHS; i++) {
+        void *memory = hr_region_take(region, bytes, 1);
+        if (!memory) return hr_fail(err, HR_FAILURE, "out of memory for the search");
+        proxy->models[i].region = hr_region_over(memory, bytes);
+    }
+    return HR_OK;
+}
+
+int32_t hr_proxy_place(const hr_proxy_model *proxy, int32_t layer)
+{
+    if (proxy->depth.exact || layer == 0) return layer;
+    return layer == proxy->depth.layers - 1 ? 2 : 1;
+}
+
+int64_t hr_proxy_work(const hr_proxy_model *proxy, const hr_proxy_set *set,
+                      const hr_proxy_slopes *slopes, int32_t layer)
+{
+    const int32_t place = hr_proxy_place(proxy, layer);
+    const int64_t beyond = proxy->depth.exact ? 0 : proxy->depth.layers - HR_PROXY_LAYERS;
+    const int64_t steps = !proxy->depth.exact && place == 1 ? layer - 1 : 0;
+    int64_t most = 0;
+    for (int32_t pass = 0; pass < HR_PASSES; pass++)
+        raise(&most, set->work[place][pass] + beyond * slopes->depth[place][pass] +
+                         steps * slopes->step[pass]);
+    return most;
+}
+
+/* So that all layers and the rest together fit. */
+static int64_t ps_most(const hr_proxy_model *proxy)
+{
+    return INT64_MAX / (proxy->depth.layers + 2);
+}
+
+static hr_proxy_set set_of(const hr_proxy_model *proxy, hr_intermediates recompute_set,
+                           const hr_proxy_census *c, int64_t *reference_head)
+{
+    const int32_t places = proxy->depth.places;
+    if (*reference_head == 0) *reference_head = c->head_first;
+    hr_proxy_set set = { .recompute_set = recompute_set,
+                         .kept = (c->head_first - *reference_head) / places };
+    for (int32_t place = 0; place < places; place++) {
+        set.ps[place] = hr_min(c->layer_ps[place], ps_most(proxy));
+        for (int32_t pass = 0; pass < HR_PASSES; pass++)
+            set.work[place][pass] = c->work[place][pass] - place * set.kept;
+    }
+    return set;
+}
+
+hr_status hr_proxy_set_of(hr_proxy_model *proxy, const hr_strategy *knobs,
+                          hr_intermediates recompute_set, int64_t *reference_head,
+                          hr_proxy_set *set, hr_error *err)
+{
+    const int32_t places = proxy->depth.places;
+    hr_proxy_census c;
+    const hr_status status = look(proxy, knobs, recompute_set, places, PRICE_LAYERS, &c, err);
+    if (status != HR_OK) return status;
+    *set = set_of(proxy, recompute_set, &c, reference_head);
+    return HR_OK;
+}
+
+/* ---- bounds for sets whose proxy models are not built */
+
+/* A step of a layer, taken apart by what a set decides. */
+typedef struct {
+    int64_t base; /* bytes alive whatever the set */
+    struct {
+        hr_intermediates kinds; /* what lies there; kept only if none of it is recomputed */
+        int32_t storage;
+        int64_t kept, again; /* bytes if it is kept, if not */
+    } values[VALUES_MOST];
+    int32_t count;
+} outline;
+
+static bool reads(const hr_step *step, int32_t tensor)
+{
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] == tensor) return true;
+    return false;
+}
+
+/* Two values in one storage count once, and only if both are kept. */
+static void put_value(outline *o, const hr_buffer *buffer, hr_intermediates kinds, bool again)
+{
+    for (int32_t i = 0; i < o->count; i++)
+        if (o->values[i].storage == buffer->storage) {
+            o->values[i].kinds |= kinds;
+            o->values[i].again = 0;
+            return;
+        }
+    o->base -= buffer->bytes;
+    if (o->count == VALUES_MOST) return;
+    o->values[o->count].kinds = kinds;
+    o->values[o->count].storage = buffer->storage;
+    o->values[o->count].kept = buffer->bytes;
+    o->values[o->count++].again = again ? buffer->bytes : 0;
+}
+
+/* Buffers of what may be recomputed. Returns how many. */
+static int32_t list_droppable(const hr_program *program, const hr_plan *plan, int32_t *list)
+{
+    int32_t count = 0;
+    for (int32_t b = 0; b < plan->buffer_count; b++) {
+        const hr_buffer *buffer = &plan->buffers[b];
+        if (buffer->tensor == HR_NONE || buffer->view_of != HR_NONE) continue;
+        if (program->tensors[buffer->tensor].intermediates) list[count++] = b;
+    }
+    return count;
+}
+
+static outline outline_of(const hr_program *program, const hr_plan *plan, const int32_t *list,
+                          int32_t count, int32_t s, int64_t alive, bool tiled)
+{
+    const hr_step *step = &program->steps[s];
+    outline o = { .base = alive };
+    for (int32_t i = 0; i < count; i++) {
+        const hr_buffer *buffer = &plan->buffers[list[i]];
+        if (buffer->step_first > s || buffer->step_last < s) continue;
+        const hr_tensor *tensor = &program->tensors[buffer->tensor];
+        if (tensor->layer != step->layer) continue;
+        put_value(&o, buffer, tensor->intermediates,
+                  step->direction == HR_DIR_BACKWARD && !tiled && reads(step, buffer->tensor));
+    }
+    return o;
+}
+
+static int64_t alive_without(const outline *o, hr_intermediates recompute_set)
+{
+    int64_t bytes = o->base;
+    for (int32_t i = 0; i < o->count; i++)
+        bytes += o->values[i].kinds & recompute_set ? o->values[i].again : o->values[i].kept;
+    return bytes;
+}
+
+/* True if the sets are all there are, in the order of hr_fit_sets: set k drops what the two sets
+ * k & (k - 1) and k & -k drop together. */
+static bool are_all(const hr_proxy_set *sets, int32_t count)
+{
+    for (int32_t k = 1; k < count; k++) {
+        const int32_t before = k & (k - 1);
+        if (sets[k].recompute_set != (sets[before].recompute_set | sets[k ^ before].recompute_set))
+            return false;
+    }
+    return true;
+}
+
+/* Bytes alive with each set. Where they are all there are, set k drops the parts that are its bits,
+ * and what lies in one part alone adds up. */
+static void alive_with(const outline *o, const hr_proxy_set *sets, int32_t count, bool all,
+                       int64_t *alive)
+{
+    int64_t of_part[HR_FIT_PARTS_MOST] = { 0 };
+    uint32_t parts[VALUES_MOST];
+    alive[0] = alive_without(o, 0);
+    for (int32_t k = 1; k < count && !all; k++) alive[k] = alive_without(o, sets[k].recompute_set);
+    if (!all) return;
+    for (int32_t i = 0; i < o->count; i++) {
+        parts[i] = 0;
+        for (int32_t k = 1; k < count; k *= 2)
+            if (o->values[i].kinds & sets[k].recompute_set) parts[i] |= (uint32_t)k;
+        if (parts[i] && (parts[i] & (parts[i] - 1)) == 0)
+            of_part[__builtin_ctz(parts[i])] += o->values[i].again - o->values[i].kept;
+    }
+    for (int32_t part = 0, k = 1; k < count; part++, k *= 2)
+        for (int32_t i = 0; i < k && k + i < count; i++) alive[k + i] = alive[i] + of_part[part];
+    for (int32_t i = 0; i < o->count; i++) {
+        if ((parts[i] & (parts[i] - 1)) == 0) continue;
+        for (int32_t k = 1; k < count; k++)
+            if ((uint32_t)k & parts[i]) alive[k] += o->values[i].again - o->values[i].kept;
+    }
+}
+
+/* Lists are of sets[0], which drops nothing. */
+static void bound_works(const hr_proxy_model *proxy, const hr_program *program, const hr_plan *plan,
+                        const int64_t *alive, int32_t *list, bool tiled, const hr_proxy_set *sets,
+                        int32_t count, hr_proxy_works most)
+{
+    const bool all = are_all(sets, count);
+    const int32_t droppable = list_droppable(program, plan, list);
+    int64_t with[HR_FIT_SETS_MOST];
+    memset(most, 0, sizeof(hr_proxy_works));
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        if (step->layer == HR_NONE || !is_training(program, section_of(program, s))) continue;
+        const bool is_frozen = step->layer <
+                               proxy->trained.frozen_in_proxy; /* sets change nothing there */
+        const int32_t place = place_of(proxy, step), pass = step->direction == HR_DIR_BACKWARD;
+        const outline o = outline_of(program, plan, list, is_frozen ? 0 : droppable, s,
+                                     alive[s] - place * sets[0].kept, tiled);
+        alive_with(&o, sets, count, all, with);
+        for (int32_t k = 1; k < count; k++) raise(&most[place][pass][k], with[k]);
+    }
+}
+
+static void take_works(const hr_proxy_works most, const bool *known, int32_t count,
+                       hr_proxy_set *sets)
+{
+    for (int32_t k = 1; k < count; k++)
+        for (int32_t place = 0; place < HR_PROXY_LAYERS_MOST && !known[k]; place++)
+            for (int32_t pass = 0; pass < HR_PASSES; pass++)
+                sets[k].work[place][pass] = most[place][pass][k];
+}
+
+hr_status hr_proxy_works_of(hr_proxy_model *proxy, const hr_strategy *knobs,
+                            int64_t *reference_head, hr_proxy_set *sets, const bool *known,
+                            int32_t count, hr_error *err)
+{
+    const int64_t kept = proxy->region->used;
+    hr_program program;
+    hr_plan plan;
+    int64_t *alive = NULL;
+    hr_proxy_census c;
+    hr_proxy_works most;
+    const bool tiled = knobs->mlp_tile || knobs->attention_tile;
+    const hr_proxy_key key = key_of(knobs, 0, proxy->depth.places, PRICE_LAYERS, true);
+    const hr_proxy_works *known_works = hr_proxy_cache_works(proxy->cache, &key);
+    if (known_works && hr_proxy_cache_find(proxy->cache, &key, &c)) {
+        sets[0] = set_of(proxy, 0, &c, reference_head);
+        take_works(*known_works, known, count, sets);
+        return HR_OK;
+    }
+    const hr_status status = raise_twin(proxy, knobs, 0, proxy->depth.places, &program, &plan,
+                                        &alive, err);
+    int32_t *list = NULL;
+    if (status == HR_OK) list = hr_region_take(proxy->region, plan.buffer_count, sizeof *list);
+    if (list) {
+        take_census(proxy, &program, alive, PRICE_LAYERS, &c);
+        sets[0] = set_of(proxy, 0, &c, reference_head);
+        bound_works(proxy, &program, &plan, alive, list, tiled, sets, count, most);
+        take_works(most, known, count, sets);
+        hr_proxy_works *kept_works = hr_proxy_cache_put_works(proxy->cache, &key);
+        if (kept_works) {
+            memcpy(*kept_works, most, sizeof most);
+            hr_proxy_cache_put(proxy->cache, &key, &c);
+        }
+    }
+    proxy->region->used = kept;
+    if (status == HR_OK && !list) return hr_fail(err, HR_FAILURE, "out of memory for the search");
+    return status;
+}
+
+/* The backward pass reads it, or all that do make values that are recomputed with it. */
+static bool stands_alone(const hr_program *program, int32_t tensor)
+{
+    const hr_intermediates own = program->tensors[tensor].intermediates;
+    bool needed = false, apart = true;
+    for (int32_t s = 0; s < program->step_count; s++) {
+        const hr_step *step = &program->steps[s];
+        if (!reads(step, tensor)) continue;
+        needed |= step->direction == HR_DIR_BACKWARD;
+        for (int32_t k = 0; k < HR_OUT_MAX && step->direction == HR_DIR_FORWARD; k++)
+            if (step->out[k] != HR_NONE)
+                apart &= (program->tensors[step->out[k]].intermediates & ~own) == 0;
+    }
+    return needed || apart;
+}
+
+bool hr_proxy_adds_up(const hr_proxy_model *proxy)
+{
+    bool add_up = true;
+    if (hr_proxy_cache_adds_up(proxy->cache, &add_up)) return add_up;
+    for (int32_t i = 0; i < HR_PROXY_DEPTHS; i++) {
+        const hr_program *program = &proxy->models[i].program;
+        if (!proxy->models[i].sequences) continue;
+        const int32_t section = hr_program_loop(program, "step");
+        for (int32_t t = 0; t < program->tensor_count; t++)
+            if (program->tensors[t].intermediates &&
+                program->tensors[t].layer == proxy->trained.frozen_in_proxy &&
+                program->tensors[t].home == section)
+                add_up &= stands_alone(program, t);
+    }
+    hr_proxy_cache_put_adds_up(proxy->cache, add_up);
+    return add_up;
+}
+
+/* What each layer beyond three adds. */
+typedef struct {
+    hr_proxy_slopes slopes;
+    int64_t head, before, after, rest_ps;
+    int64_t section[HR_PROXY_SECTIONS_MOST];
+} growth;
+
+static growth growth_of(const hr_proxy_census *three, const hr_proxy_census *four)
+{
+    growth g = { .head = four->head - three->head,
+                 .before = four->before - three->before,
+                 .after = four->after - three->after,
+                 .rest_ps = four->rest_ps - three->rest_ps };
+    for (int32_t i = 0; i < HR_PROXY_SECTIONS_MOST; i++)
+        g.section[i] = four->section[i] - three->section[i];
+    for (int32_t pass = 0; pass < HR_PASSES; pass++) {
+        g.slopes.step[pass] = four->work[2][pass] - four->work[1][pass];
+        g.slopes.depth[0][pass] = four->work[0][pass] - three->work[0][pass];
+        g.slopes.depth[1][pass] = four->work[1][pass] - three->work[1][pass];
+        g.slopes.depth[2][pass] = four->work[3][pass] - three->work[2][pass];
+    }
+    return g;
+}
+
+static hr_proxy_rest rest_at(const hr_proxy_census *c, const growth *g, int64_t beyond,
+                             int64_t most)
+{
+    hr_proxy_rest rest = { .head = c->head + beyond * g->head, .ps = c->rest_ps };
+    if (g->rest_ps > (most - hr_min(rest.ps, most)) / hr_max(beyond, 1)) rest.ps = most;
+    else rest.ps += beyond * g->rest_ps;
+    raise(&rest.other, c->before + beyond * g->before);
+    raise(&rest.other, c->after + beyond * g->after);
+    for (int32_t i = 0; i < HR_PROXY_SECTIONS_MOST; i++)
+        raise(&rest.other, c->section[i] + beyond * g->section[i]);
+    return rest;
+}
+
+/* Layers add the same whatever the chunk: where the first and the last agree, so do those between
+ * them. */
+hr_status hr_proxy_rests_of(hr_proxy_model *proxy, const hr_strategy *knobs,
+                            hr_intermediates recompute_set, const int64_t *chunks, int32_t count,
+                            hr_proxy_rest *rests, hr_proxy_slopes *slopes, hr_error *err)
+{
+    const int64_t beyond = proxy->depth.exact ? 0 : proxy->depth.layers - HR_PROXY_LAYERS;
+    growth first = { .head = 0 };
+    bool agree = beyond == 0;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t c = i == 0 ? 0 : count - i; /* the last is the second to be looked at */
+        hr_strategy cut = *knobs;
+        hr_proxy_census three, four;
+        cut.loss_chunk = chunks[c];
+        hr_status status = look(proxy, &cut, recompute_set, proxy->depth.places, PRICE_REST, &three,
+                                err);
+        if (status == HR_OK && !agree)
+            status = look(proxy, &cut, recompute_set, HR_PROXY_LAYERS_MOST, PRICE_REST, &four, err);
+        if (status != HR_OK) return status;
+        const growth g = agree ? first : growth_of(&three, &four);
+        if (i == 0) first = g;
+        else agree = agree || (i == 1 && memcmp(&g, &first, sizeof g) == 0);
+        rests[c] = rest_at(&three, &g, beyond, ps_most(proxy));
+    }
+    *slopes = first.slopes;
+    return HR_OK;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* infer/inference.c - plan, take the memory, seal, load, go; nothing here knows what is asked. */
+#include "infer/inference.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/file.h"
+#include "base/threads.h"
+#include "mem/limits.h"
+#include "model/assemble.h"
+#include "model/hf_config.h"
+#include "ops/host/host.h"
+#include "train/load.h"
+
+hr_status hr_inference_begin(hr_inference *s, hr_error *err)
+{
+    hr_config *config = &s->config;
+    if (!*s->request->folder)
+        return hr_fail(err, HR_USAGE, "the path of the model is empty; give a folder");
+    hr_config_default(config);
+    hr_status status = hr_threads_choose(s->request->threads, &s->threads, err);
+    if (status == HR_OK)
+        status = hr_cpu_choose("--kernels", s->request->kernels, &s->cpu_mask, err);
+    if (status == HR_OK) status = hr_config_set(config, "model.from", s->request->folder, err);
+    if (status == HR_OK) status = hr_config_adopt(config, err);
+    if (status == HR_OK) status = hr_weights_in_check(s->request->folder, err);
+    config->train.dtype = s->request->format;
+    config->train.batch = 1;
+    if (status == HR_OK) /* ids are given: any vocabulary will do */
+        status = hr_config_set(config, "data.tokenizer", "words", err);
+    return status;
+}
+
+/* ---- text */
+
+/* Its file or folder; null: bytes. */
+static hr_status find_tokenizer(const hr_inference *s, const char *instead, const char **path,
+                                hr_error *err)
+{
+    const char *asked = s->request->tokenizer;
+    *path = NULL;
+    if (asked && strcmp(asked, "bytes") != 0) *path = asked;
+    else if (!asked && hr_hf_has_tokenizer(s->request->folder)) *path = s->request->folder;
+    if (*path || asked || s->config.model.vocab_size == UINT8_MAX + 1) return HR_OK;
+    return hr_fail(err, HR_USAGE,
+                   "%s has no tokenizer for its %lld tokens; use %s or --tokenizer FILE",
+                   s->request->folder, (long long)s->config.model.vocab_size, instead);
+}
+
+hr_status hr_inference_open_text(hr_inference *s, const char *instead, hr_tokens_sink *sink,
+                                 void *context, hr_error *err)
+{
+    const char *path;
+    hr_tokens_facts facts;
+    hr_status status = find_tokenizer(s, instead, &path, err);
+    if (status != HR_OK || !path) return status;
+    status = hr_tokens_look(path, &facts, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(s->memory, "the tokenizer", facts.bytes, &s->tokens_region,
+                                       err);
+    if (status != HR_OK) return status;
+    memset(s->tokens_region.base, 0, (size_t)facts.bytes); /* touched whole, as it is accounted */
+    s->tokens_region.used = facts.kept;
+    status = hr_tokens_open(&s->tokens, s->tokens_region.base, facts.bytes, path, true, sink,
+                            context, err);
+    if (status != HR_OK || hr_tokens_count(s->tokens) <= s->config.model.vocab_size) return status;
+    return hr_fail(err, HR_USAGE,
+                   "%s has %lld tokens, the model in %s has %lld: use its own tokenizer", path,
+                   (long long)hr_tokens_count(s->tokens), s->request->folder,
+                   (long long)s->config.model.vocab_size);
+}
+
+void hr_inference_end_text(hr_inference *s)
+{
+    if (s->tokens) hr_memory_region_trim(s->memory, &s->tokens_region);
+}
+
+/* ---- the plan */
+
+static int64_t tables_bytes(const hr_inference *s)
+{
+    const hr_program *program = &s->compiled.program;
+    const int64_t alignment = 8 * 64;
+    return hr_executor_bytes(program) + hr_weights_in_bytes(program) + s->own_bytes + alignment;
+}
+
+static int64_t reading_bytes(const hr_inference *s)
+{
+    return hr_weights_in_scratch_bytes(s->request->folder);
+}
+
+static bool is_planned(hr_config *config, int64_t tokens)
+{
+    config->train.seq_len = tokens;
+    return hr_config_check(config, NULL) == HR_OK;
+}
+
+/* What is wrong with one token already is not the length: hr_inference_plan says it. */
+int64_t hr_inference_longest(hr_inference *s, int64_t tokens)
+{
+    int64_t least = 1, most = tokens;
+    if (is_planned(&s->config, tokens) || !is_planned(&s->config, least)) return tokens;
+    while (most - least > 1) {
+        const int64_t middle = least + (most - least) / 2;
+        *(is_planned(&s->config, middle) ? &least : &most) = middle;
+    }
+    return least;
+}
+
+hr_status hr_inference_plan(hr_inference *s, hr_error *err)
+{
+    hr_status status = hr_config_check(&s->config, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(s->memory, "planning", hr_compile_bytes(&s->config),
+                                       &s->planning, err);
+    if (status != HR_OK) return status;
+    memset(s->planning.base, 0, (size_t)s->planning.bytes); /* touched whole, as it is accounted */
+    return HR_OK;
+}
+
+static void describe(const hr_inference *s)
+{
+    const hr_program *program = &s->compiled.program;
+    s->result->arena_bytes_planned = s->compiled.plan.arena_bytes;
+    s->result->process_bytes_planned = s->compiled.plan.process_bytes;
+    for (int32_t p = 0; p < program->param_count; p++)
+        s->result->weight_bytes += hr_tensor_bytes(&program->tensors[program->params[p].weight]);
+}
+
+hr_status hr_inference_fit(hr_inference *s, int64_t own_bytes, const char *tokens,
+                           const char *instead, hr_error *err)
+{
+    const hr_memory *memory = s->memory;
+    const int64_t page = hr_page_bytes(), budget = s->request->budget;
+    const int64_t available = budget ? budget : hr_room_process_bytes();
+    hr_plan *plan = &s->compiled.plan;
+    s->own_bytes = own_bytes;
+    plan->threads = s->threads;
+    plan->rung = hr_cpu_rung_name(s->cpu_mask);
+    plan->page_bytes = page;
+    const int64_t others = memory->regions_bytes - hr_round_up(s->planning.bytes, page);
+    const int64_t tables = others + hr_round_up(s->planning.used, page) +
+                           hr_round_up(tables_bytes(s), page);
+    const int64_t reading = tables + hr_round_up(reading_bytes(s), page);
+    hr_memory_account(memory, hr_max(memory->regions_bytes_most, reading), tables, plan);
+    const int64_t needed = plan->process_bytes +
+                           (budget ? 0 : hr_process_kernel_bytes(plan->process_bytes, s->threads));
+    if (needed <= available) {
+        hr_memory_region_trim(s->memory, &s->planning);
+        describe(s);
+        return HR_OK;
+    }
+    char there[64], wanted[64];
+    return hr_fail(
+        err, HR_NO_FIT,
+        "%s and %lld %s need at least %s, %s are available; use a larger --budget, %s, or "
+        "--dtype bf16",
+        s->request->folder, (long long)s->config.train.seq_len, tokens,
+        hr_bytes_print(needed, wanted), hr_bytes_print(available, there), instead);
+}
+
+/* ---- the run */
+
+hr_status hr_inference_open(hr_inference *s, hr_error *err)
+{
+    const hr_program *program = &s->compiled.program;
+    hr_region reading;
+    hr_status status = hr_memory_region_open(s->memory, "tables of the run", tables_bytes(s),
+                                             &s->tables, err);
+    s->executor.program = program;
+    if (status == HR_OK) status = hr_executor_place(&s->tables, &s->executor, err);
+    if (status == HR_OK)
+        status = hr_memory_region_open(s->memory, "reading the names of tensors", reading_bytes(s),
+                                       &reading, err);
+    if (status != HR_OK) return status;
+    status = hr_weights_in_open(&s->weights, program, s->request->folder, s->cpu_mask, &s->tables,
+                                &reading, err);
+    hr_memory_region_close(s->memory, &reading);
+    return status;
+}
+
+hr_status hr_inference_refuse(hr_inference *s, hr_error *err)
+{
+    hr_error found;
+    const bool was_compiled = s->compiled.plan.process_bytes > 0;
+    if (!was_compiled || hr_inference_open(s, &found) != HR_CORRUPT) return HR_NO_FIT;
+    return hr_fail(err, HR_CORRUPT, "%s", found.message);
+}
+
+void hr_inference_tell(const hr_inference *session, const char *work, int64_t done, int64_t total)
+{
+    const hr_infer_request *request = session->request;
+    if (request->working) request->working(request->working_context, work, done, total);
+}
+
+static hr_status load(hr_inference *s, const hr_call *call, hr_error *err)
+{
+    const hr_host_attr *attr = call->attr;
+    hr_inference_tell(s, "loading weights", attr->param, s->compiled.program.param_count);
+    const hr_status status = hr_load(&s->weights, attr->param, &s->pool, call->out[0], call->out[1],
+                                     call->scratch, attr->staging_bytes, s->request->interrupts,
+                                     err);
+    if (status != HR_INTERRUPTED) return status;
+    return hr_fail(err, HR_INTERRUPTED, "interrupted while reading weights");
+}
+
+static hr_status dispatch(void *context, hr_executor *executor, int32_t step, const hr_call *call,
+                          hr_error *err)
+{
+    hr_inference *s = context;
+    if (executor->program->steps[step].op == HR_OP_initialise) return load(s, call, err);
+    return s->host(s->context, executor, step, call, err);
+}
+
+static bool stops(void *context)
+{
+    return hr_inference_is_interrupted(context);
+}
+
+hr_status hr_inference_take(hr_inference *s, hr_host_fn *host, void *context, hr_error *err)
+{
+    const hr_plan *plan = &s->compiled.plan;
+    const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
+    void *stacks;
+    hr_inference_tell(s, "allocating memory", 0, 0);
+    hr_status status = hr_memory_stacks_open(s->memory, stacks_bytes, &stacks, err);
+    if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, stacks_bytes, plan->threads, err);
+    if (status == HR_OK)
+        status = hr_memory_arena_open(s->memory, plan, s->request->interrupts, err);
+    if (status == HR_INTERRUPTED)
+        status = hr_fail(err, HR_INTERRUPTED, "interrupted before reading weights");
+    if (status == HR_OK) status = hr_memory_seal(s->memory, plan, err);
+    if (status != HR_OK) return status;
+    hr_kernels_fill(&s->kernels, s->cpu_mask);
+    s->executor.plan = plan;
+    s->executor.memory = s->memory;
+    s->executor.pool = &s->pool;
+    s->executor.kernels = &s->kernels;
+    s->executor.dtype = s->config.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
+    s->executor.host = dispatch;
+    s->executor.stop = stops;
+    s->executor.context = s;
+    s->host = host;
+    s->context = context;
+    return HR_OK;
+}
+
+hr_status hr_inference_run(hr_inference *s, const char *section, double *seconds, hr_error *err)
+{
+    const int64_t start = hr_clock_ns();
+    const hr_status status = hr_executor_run(&s->executor,
+                                             hr_program_loop(s->executor.program, section), err);
+    *seconds = (double)(hr_clock_ns() - start) * 1e-9;
+    return status;
+}
+
+hr_status hr_inference_check_peak(hr_inference *s, hr_error *err)
+{
+    hr_infer_result *result = s->result;
+    result->arena_bytes_used = s->memory->arena_bytes_used;
+    result->process_bytes_measured = hr_memory_peak_bytes(s->memory);
+    if (!hr_process_is_exact() || result->process_bytes_measured <= result->process_bytes_planned)
+        return HR_OK;
+    return hr_fail(err, HR_BROKEN, "the plan was %lld bytes, the process used %lld",
+                   (long long)result->process_bytes_planned,
+                   (long long)result->process_bytes_measured);
+}
+
+void hr_inference_close(hr_inference *s)
+{
+    hr_weights_in_close(&s->weights);
+    hr_pool_close(&s->pool);
+}

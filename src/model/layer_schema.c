@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/layer_schema.c - builds the forward pass of one layer and looks at its marks. */
+#include "model/layer_schema.h"
+
+#include "base/assert.h"
+#include "model/family.h"
+#include "ops/list.h"
+
+/* Of one layer with the embedding and the last norm. */
+enum { STEPS_MOST = 40, TENSORS_MOST = 100, LOOPS_MOST = 4, PARAMS_MOST = 32 };
+
+enum {
+    BYTES = STEPS_MOST * sizeof(hr_step) + TENSORS_MOST * sizeof(hr_tensor) +
+            LOOPS_MOST * sizeof(hr_loop) + PARAMS_MOST * sizeof(hr_param) + 8 * 64
+};
+
+/* Adds a set to disjoint ones: those that it meets become one with it. */
+static int32_t add(hr_intermediates set, hr_intermediates *sets, int32_t count)
+{
+    int32_t left = 0;
+    if (!set) return count;
+    for (int32_t i = 0; i < count; i++) {
+        if (sets[i] & set) set |= sets[i];
+        else sets[left++] = sets[i];
+    }
+    sets[left++] = set;
+    return left;
+}
+
+static void build(const hr_config *config, hr_region *region, hr_program *program)
+{
+    int32_t layer[1][HR_LAYER_WEIGHTS];
+    hr_model model = { .rope_table = HR_NONE, .layers = layer };
+    hr_error err;
+    const hr_family_spec *family = hr_family_of(config);
+    hr_config one = *config;
+    one.model.n_layers = 1;
+    hr_status status = hr_program_place(region, hr_op_table, HR_OP_COUNT, STEPS_MOST, TENSORS_MOST,
+                                        LOOPS_MOST, PARAMS_MOST, program, &err);
+    HR_ASSERT(status == HR_OK);
+    hr_builder builder = { .program = program,
+                           .dtype = one.train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32,
+                           .rows = one.train.seq_len,
+                           .T = one.train.seq_len,
+                           .training = true,
+                           .layer = HR_NONE,
+                           .direction = HR_DIR_FORWARD,
+                           .err = &err };
+    family->params(&builder, &one, &model);
+    if (family->tables) family->tables(&builder, &one, &model);
+    const int32_t ids = hr_build_rows(&builder, "ids", HR_I32, 1);
+    family->forward(&builder, &one, &model, ids);
+    status = hr_build_status(&builder);
+    HR_ASSERT(status == HR_OK);
+}
+
+hr_layer_schema hr_layer_schema_of(const hr_config *config)
+{
+    _Alignas(64) unsigned char memory[BYTES];
+    hr_region region = hr_region_over(memory, sizeof memory);
+    hr_program program;
+    hr_layer_schema form = { .present = 0 };
+    hr_intermediates together[HR_INTERMEDIATES];
+    int32_t count = 0;
+    build(config, &region, &program);
+    for (int32_t t = 0; t < program.tensor_count; t++) {
+        form.part_count = add(program.tensors[t].intermediates, form.parts, form.part_count);
+        form.present |= program.tensors[t].intermediates;
+    }
+    for (int32_t s = 0; s < program.step_count; s++) {
+        hr_intermediates made = 0;
+        for (int32_t k = 0; k < HR_OUT_MAX; k++)
+            if (program.steps[s].out[k] != HR_NONE)
+                made |= program.tensors[program.steps[s].out[k]].intermediates;
+        count = add(made, together, count);
+    }
+    for (int32_t i = 0; i < form.part_count; i++)
+        for (int32_t j = 0; j < count; j++)
+            if (together[j] & form.parts[i]) form.made[i] = together[j];
+    return form;
+}
+
+hr_intermediates hr_nfc_within(const hr_layer_schema *form, hr_intermediates set)
+{
+    hr_intermediates closed = 0;
+    for (int32_t i = 0; i < form->part_count; i++)
+        if ((form->parts[i] & ~set) == 0) closed |= form->parts[i];
+    return closed;
+}
+
+const char *hr_intermediate_name(hr_intermediate intermediate)
+{
+    static const char *const names[] = {
+        [HR_INTERMEDIATE_NONE] = "",         [HR_INTERMEDIATE_NORM] = "norm",
+        [HR_INTERMEDIATE_Q] = "q",           [HR_INTERMEDIATE_K] = "k",
+        [HR_INTERMEDIATE_V] = "v",           [HR_INTERMEDIATE_ATTENTION] = "attention",
+        [HR_INTERMEDIATE_MID] = "mlp_input", [HR_INTERMEDIATE_GATE] = "gate",
+        [HR_INTERMEDIATE_UP] = "up",         [HR_INTERMEDIATE_ACTIVATION] = "activation"
+    };
+    return names[intermediate];
+}

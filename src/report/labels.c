@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/labels.c - the product of a step is named for the parameter it has to do with. */
+#include "report/labels.h"
+
+#include <string.h>
+
+#include "graph/op.h"
+#include "headroom/config.h"
+
+/* Parts of parameters' names, and what they do; of several that fit the first. */
+static const struct {
+    const char *part, *role;
+} roles[] = { { "query_key_value", "query, key and value projection" },
+              { "attention.dense", "attention output projection" },
+              { "dense_h_to_4h", "MLP up-projection" },
+              { "dense_4h_to_h", "MLP down-projection" },
+              { "input_layernorm", "norm before attention" },
+              { "post_attention_layernorm", "norm before the MLP" },
+              { "final_layer_norm", "final norm" },
+              { "embed_in", "embedding" },
+              { "embed_out", "logits" },
+              { ".ln_q", "norm before queries" },
+              { ".ln_k", "norm before keys" },
+              { ".ln_v", "norm before values" },
+              { ".ln_mlp", "norm before the MLP" },
+              { "ln_f", "final norm" },
+              { ".wq", "query projection" },
+              { ".wk", "key projection" },
+              { ".wv", "value projection" },
+              { ".wo", "attention output projection" },
+              { ".w1", "MLP up-projection" },
+              { ".w2", "MLP down-projection" },
+              { "tok_emb", "embedding" },
+              { "pos_emb", "position embedding" },
+              { "head", "logits" } };
+
+/* Operations without a parameter, and what some do to theirs. */
+static const struct {
+    const char *op, *words;
+    bool of_parameter; /* the words stand before its name */
+} op_labels[] = { { "linear_dx", "input gradient", false },
+                  { "linear_dw", "weight gradient", false },
+                  { "attention_bwd", "attention", false },
+                  { "attention_cached", "attention", false },
+                  { "cache_clear", "clearing the KV cache", false },
+                  { "cache_append", "appending to the KV cache", false },
+                  { "glu", "gated activation", false },
+                  { "glu_bwd", "gated activation", false },
+                  { "recurrence", "recurrence", false },
+                  { "recurrence_bwd", "recurrence", false },
+                  { "recurrence_clear", "clearing recurrent states", false },
+                  { "rope", "RoPE", false },
+                  { "rope_table", "RoPE table", false },
+                  { "last_row", "last token", false },
+                  { "batch", "loading a batch", false },
+                  { "prompt", "loading the prompt", false },
+                  { "sample", "sampling a token", false },
+                  { "emit", "writing logits", false },
+                  { "report", "reporting the loss", false },
+                  { "clip", "global gradient norm", false },
+                  { "initialise", "initializing", true },
+                  { "save", "writing", true },
+                  { "merge", "adding both gradients of", true },
+                  { "sumsq", "norm of the gradient of", true },
+                  { "adamw", "update of", true },
+                  { "sgd", "update of", true },
+                  { "average", "EMA of", true } };
+
+static bool belongs(const hr_param *param, int32_t tensor)
+{
+    return tensor == param->weight || tensor == param->master || tensor == param->gradient ||
+           tensor == param->gradient_again || tensor == param->moment[0] ||
+           tensor == param->moment[1] || tensor == param->average;
+}
+
+/* The first parameter that a step has to do with, or null. */
+static const hr_param *param_of(const hr_program *program, const hr_step *step)
+{
+    int32_t operands[HR_IN_MAX + HR_OUT_MAX], count = 0;
+    for (int32_t i = 0; i < HR_OUT_MAX; i++)
+        if (step->out[i] != HR_NONE) operands[count++] = step->out[i];
+    for (int32_t i = 0; i < HR_IN_MAX; i++)
+        if (step->in[i] != HR_NONE) operands[count++] = step->in[i];
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t p = 0; p < program->param_count; p++)
+            if (belongs(&program->params[p], hr_tensor_root(program, operands[i])))
+                return &program->params[p];
+    return NULL;
+}
+
+static const char *role_of(const hr_param *param)
+{
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (strstr(param->external_name, roles[i].part)) return roles[i].role;
+    return param->external_name;
+}
+
+int32_t hr_label_section(const hr_program *program, int32_t step)
+{
+    int32_t section = program->steps[step].loop;
+    while (section != 0 && program->loops[section].parent != 0)
+        section = program->loops[section].parent;
+    return section;
+}
+
+static void put_place(hr_writer *writer, const hr_program *program, int32_t step)
+{
+    static const char *const directions[] = { [HR_DIR_NONE] = "",
+                                              [HR_DIR_FORWARD] = " forward",
+                                              [HR_DIR_BACKWARD] = " backward",
+                                              [HR_DIR_RECOMPUTED] = " recompute" };
+    const hr_step *s = &program->steps[step];
+    const char *section = program->loops[hr_label_section(program, step)].name;
+    const bool training = !strcmp(section, "step");
+    const char *direction = training ? directions[s->direction] : "";
+    if (!training) hr_put(writer, "%s", section);
+    if (!training && (s->layer != HR_NONE || s->block != HR_BLOCK_NONE)) hr_put(writer, ", ");
+    if (s->layer != HR_NONE) hr_put(writer, "layer %d%s", s->layer, direction);
+    else if (s->block == HR_BLOCK_EMBED) hr_put(writer, "embedding%s", direction);
+    else if (s->block == HR_BLOCK_HEAD) hr_put(writer, "head%s", direction);
+    else if (training) hr_put(writer, "%s", *direction ? direction + 1 : section);
+}
+
+void hr_label_step(const hr_program *program, int32_t step, char text[HR_PLAN_NAME_BYTES])
+{
+    const hr_step *s = &program->steps[step];
+    const char *op = program->ops[s->op]->name;
+    const hr_param *param = param_of(program, s);
+    hr_writer writer = { text, HR_PLAN_NAME_BYTES };
+    const char *label = NULL;
+    bool of_parameter = false;
+    for (size_t i = 0; i < sizeof op_labels / sizeof *op_labels && !label; i++)
+        if (!strcmp(op_labels[i].op, op)) {
+            label = op_labels[i].words;
+            of_parameter = op_labels[i].of_parameter;
+        }
+    put_place(&writer, program, step);
+    hr_put(&writer, ", ");
+    if (label && of_parameter && param) hr_put(&writer, "%s %s", label, param->external_name);
+    else if (label && param && program->ops[s->op]->flops)
+        hr_put(&writer, "%s, %s", role_of(param), label);
+    else if (label) hr_put(&writer, "%s", label);
+    else if (param) hr_put(&writer, "%s", role_of(param));
+    else hr_put(&writer, "%s", op);
+}
+
+void hr_label_tensor(const hr_tensor *tensor, char text[HR_PLAN_NAME_BYTES])
+{
+    hr_writer writer = { text, HR_PLAN_NAME_BYTES };
+    const bool rows = tensor->role == HR_ROLE_ACTIVATION;
+    if (rows && tensor->layer != HR_NONE) hr_put(&writer, "layer %d ", tensor->layer);
+    const bool gradient = !strncmp(tensor->name, "d.", 2); /* of an activation */
+    hr_put(&writer, "%s%s", gradient ? "gradient of " : "", tensor->name + 2 * gradient);
+}
+
+void hr_label_put_bytes(hr_writer *writer, int64_t bytes, int64_t largest)
+{
+    char count[HR_COUNT_BYTES], size[HR_COUNT_BYTES];
+    hr_put(writer, "%*s  %12s", HR_WORDS_BYTES_COLUMNS, hr_count_print(bytes, count),
+           hr_size_print(bytes, largest, size));
+}

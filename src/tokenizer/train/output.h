@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/train/output.h - the files of a trained tokenizer, byte for byte as the field's
+ * reference writes them. */
+#ifndef HR_TOKENIZER_TRAIN_OUTPUT_H
+#define HR_TOKENIZER_TRAIN_OUTPUT_H
+
+#include "tokenizer/train/engine.h"
+#include "tokenizer/train/pipeline.h"
+
+enum { HR_OUTPUT_BYTES = 1 << 16 };
+
+/* That tokenizer.json, vocab.json and merges.txt could be put into a folder, which need not be
+ * there: what has these names begins as such a file does. Errors as hr_file_check_kind. */
+HR_MUST_CHECK hr_status hr_output_check(const char *folder, hr_error *err);
+
+/* Writes tokenizer.json, vocab.json and merges.txt into a folder.
+ *
+ *   special        [special_count] texts of the first ids
+ *   buffer         [HR_OUTPUT_BYTES]
+ *
+ * Errors  FAILURE, USAGE  as files are begun. */
+HR_MUST_CHECK hr_status hr_output_write(const char *folder, const hr_engine *engine,
+                                        const hr_pipeline *pipeline, const char *const *special,
+                                        int32_t special_count, char *buffer, hr_error *err);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tokenizer/train/stage.c - settings, the look at the text, counting by threads, and the plan. */
+#include "tokenizer/train/stage.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "headroom/config.h"
+#include "mem/limits.h"
+#include "tokenizer/train/output.h"
+
+hr_status hr_stage_tell(const hr_stage *s, const char *work, int64_t done, int64_t all,
+                        hr_error *err)
+{
+    const hr_tokenize_train_request *r = s->request;
+    if (r->told) r->told(r->context, work, done, all);
+    if (!r->interrupts || !*r->interrupts) return HR_OK;
+    return hr_fail(err, HR_INTERRUPTED, "interrupted while %s", work);
+}
+
+/* What the process comes to with so many bytes more in regions, before there is a plan. */
+static int64_t process_with(const hr_stage *s, int64_t more)
+{
+    return s->memory.image_bytes + s->memory.main_stack_bytes + s->memory.stacks.bytes +
+           HR_HEAP_BYTES + hr_process_counter_bytes() + s->memory.regions_bytes +
+           hr_round_up(more, hr_page_bytes());
+}
+
+hr_status hr_stage_region(hr_stage *s, const char *name, int64_t bytes, hr_region *region,
+                          hr_error *err)
+{
+    const int64_t needed = process_with(s, bytes), budget = s->request->budget;
+    if (budget && needed > budget) {
+        char wanted[64], there[64];
+        return hr_fail(err, HR_NO_FIT, "%s: needs at least %s, --budget is %s", name,
+                       hr_bytes_print(needed, wanted), hr_bytes_print(budget, there));
+    }
+    return hr_memory_region_open(&s->memory, name, bytes, region, err);
+}
+
+/* ---- opening */
+
+static hr_status read_like(hr_stage *s, const char *path, hr_error *err)
+{
+    int file = -1;
+    int64_t bytes;
+    hr_region text = { 0 };
+    hr_status status = hr_file_open(path, &file, &bytes, err);
+    if (status == HR_OK) status = hr_stage_region(s, path, bytes + 1, &text, err);
+    if (status == HR_OK) status = hr_file_read(file, path, 0, text.base, bytes, err);
+    if (status == HR_OK)
+        status = hr_pipeline_read(&s->pipeline, &s->settings, path, (char *)text.base, bytes, err);
+    hr_file_close(&file);
+    hr_memory_region_close(&s->memory, &text);
+    return status;
+}
+
+static hr_status open_pipeline(hr_stage *s, hr_error *err)
+{
+    const hr_tokenize_train_request *r = s->request;
+    const bool two = s->number == 2;
+    const char *like = two ? r->like_two : r->like, *pattern = two ? r->pattern_two : r->pattern;
+    if (like) return read_like(s, like, err);
+    if (!pattern && r->transition) pattern = "super";
+    return hr_pipeline_name(&s->pipeline, &s->settings, pattern, s->number, r->prefix_space, err);
+}
+
+static hr_status open_inherited(hr_stage *s, hr_error *err)
+{
+    int file = -1;
+    int64_t bytes;
+    hr_region text = { 0 }, region = { 0 };
+    hr_status status = hr_file_open(s->merges_path, &file, &bytes, err);
+    if (status == HR_OK) status = hr_stage_region(s, s->merges_path, bytes + 1, &text, err);
+    if (status == HR_OK) status = hr_file_read(file, s->merges_path, 0, text.base, bytes, err);
+    hr_file_close(&file);
+    if (status != HR_OK) return status;
+    const char *merges = (const char *)text.base;
+    const int64_t lines = hr_inherited_lines(merges, bytes, INT64_MAX);
+    int64_t asked = s->request->transition;
+    if (lines < asked && s->request->inherit)
+        status = hr_fail(err, HR_USAGE, "--transition %lld: %s has only %lld lines of merges",
+                         (long long)asked, s->merges_path, (long long)lines);
+    asked = hr_min(asked, lines); /* stage 1 of a small text may have ended before */
+    if (status == HR_OK)
+        status = hr_stage_region(s, "inherited merges", hr_inherited_bytes(asked), &region, err);
+    if (status == HR_OK)
+        status = hr_inherited_place(
+            &s->inherited, &region, s->merges_path, merges, bytes, asked,
+            s->request->max_token_length ? s->request->max_token_length : INT64_MAX, err);
+    hr_memory_region_close(&s->memory, &text);
+    return status;
+}
+
+static bool looking(void *context, const char *work, int64_t done, int64_t all)
+{
+    hr_error ignored;
+    return hr_stage_tell(context, work, done, all, &ignored) != HR_OK;
+}
+
+static hr_status look(hr_stage *s, hr_error *err)
+{
+    hr_region scratch = { 0 };
+    const int64_t begun = hr_clock_ns();
+    hr_status status = hr_stage_region(s, "scanning the text", HR_FEED_BYTES_LEAST, &scratch, err);
+    if (status == HR_OK)
+        status = hr_feed_look(s->source, s->request->files, s->request->file_count, scratch.base,
+                              HR_FEED_BYTES_LEAST, looking, s, err);
+    hr_memory_region_close(&s->memory, &scratch);
+    s->result->plan.text_bytes = s->source->bytes;
+    s->result->plan.lines = s->source->lines;
+    s->result->look_seconds += (double)(hr_clock_ns() - begun) / 1e9;
+    return status;
+}
+
+enum { SETTINGS_BYTES = 1 << 20 };
+
+hr_status hr_stage_open(hr_stage *s, hr_error *err)
+{
+    hr_status status = hr_threads_choose(s->request->threads, &s->threads, err);
+    if (status == HR_OK) status = hr_memory_open(&s->memory, err);
+    if (status == HR_OK) status = hr_stage_region(s, "settings", SETTINGS_BYTES, &s->settings, err);
+    if (status != HR_OK) return status;
+    s->source = hr_region_take(&s->settings, 1, sizeof *s->source);
+    s->output = hr_region_take_raw(&s->settings, HR_OUTPUT_BYTES, 1);
+    if (!s->source || !s->output) return hr_fail(err, HR_NO_FIT, "out of memory for the settings");
+    status = open_pipeline(s, err);
+    if (status == HR_OK && s->number == 2) status = open_inherited(s, err);
+    if (status == HR_OK) status = look(s, err);
+    return status;
+}
+
+/* ---- counting */
+
+static hr_word_room first_room(const hr_stage *s)
+{
+    const int64_t words = 8192 + s->source->bytes / s->threads / 256;
+    return (hr_word_room){ words, 16 * words };
+}
+
+static hr_status open_reading(hr_stage *s, hr_error *err)
+{
+    void *stacks;
+    hr_status status = hr_stage_region(s, "pattern", hr_pretokenizer_bytes(&s->pipeline.cut) + 64,
+                                       &s->cutting, err);
+    if (status == HR_OK)
+        status = hr_pretokenizer_place(&s->pretokenizer, &s->cutting, &s->pipeline.cut,
+                                       hr_cpu_detect(), err);
+    if (status != HR_OK) return status;
+    const int64_t buffer = hr_feed_buffer_bytes(s->source);
+    const int64_t places = s->number == 2 ? INT64_C(1) << HR_ATOM_PLACE_BITS : 0;
+    const int64_t each = hr_round_up(hr_pretokenizer_cursor_bytes(s->pretokenizer), 64) + buffer +
+                         HR_FEED_BEHIND + 192 + places * (int64_t)sizeof(hr_atom_place) +
+                         hr_round_up((int64_t)sizeof *s->workers, 64);
+    status = hr_stage_region(s, "reading", each * s->threads + 64, &s->reading, err);
+    if (status != HR_OK) return status;
+    s->workers = hr_region_take(&s->reading, s->threads, sizeof *s->workers);
+    for (int32_t i = 0; status == HR_OK && i < s->threads; i++) {
+        hr_feed *feed = &s->workers[i].feed;
+        feed->source = s->source;
+        feed->buffer_bytes = buffer;
+        feed->buffer = hr_region_take(&s->reading, buffer + HR_FEED_BEHIND, 1);
+        feed->prefix_space = s->pipeline.prefix_space;
+        feed->context = &s->workers[i];
+        feed->descriptor = -1;
+        s->workers[i].stage = s;
+        s->workers[i].places = hr_region_take(&s->reading, places, sizeof(hr_atom_place));
+        HR_ASSERT(feed->buffer);
+        status = hr_pretokenizer_cursor_place(&feed->cut, &s->reading, s->pretokenizer, err);
+    }
+    const int64_t bytes = hr_pool_bytes(s->threads);
+    if (status == HR_OK) status = hr_memory_stacks_open(&s->memory, bytes, &stacks, err);
+    if (status == HR_OK) status = hr_pool_open(&s->pool, stacks, bytes, s->threads, err);
+    return status;
+}
+
+/* A region for tables of these rooms, which the tables of `workers` move into. */
+static hr_status make_tables(hr_stage *s, const hr_word_room rooms[HR_POOL_THREADS_MAX],
+                             hr_error *err)
+{
+    int64_t bytes = 0;
+    hr_region region;
+    for (int32_t i = 0; i < s->threads; i++) bytes += hr_word_counts_bytes(rooms[i]) + 192;
+    hr_status status = hr_stage_region(s, "counting words", bytes, &region, err);
+    if (status != HR_OK) return status;
+    for (int32_t i = 0; i < s->threads; i++) {
+        hr_word_counts larger;
+        hr_word_counts_place(&larger, &region, rooms[i]);
+        hr_word_counts_add_all(&larger, &s->workers[i].counts);
+        s->workers[i].counts = larger;
+        s->workers[i].full = false;
+    }
+    hr_memory_region_close(&s->memory, &s->counting);
+    s->counting = region;
+    return HR_OK;
+}
+
+static hr_status grow_tables(hr_stage *s, hr_error *err)
+{
+    hr_word_room rooms[HR_POOL_THREADS_MAX];
+    for (int32_t i = 0; i < s->threads; i++) rooms[i] = hr_word_counts_more(&s->workers[i].counts);
+    for (int32_t i = 0; i < s->threads; i++) {
+        const hr_word_counts *counts = &s->workers[i].counts;
+        if (s->workers[i].full && rooms[i].words == counts->room.words &&
+            rooms[i].bytes == counts->room.bytes)
+            rooms[i].bytes *= 2; /* one word that is longer than what is left */
+    }
+    return make_tables(s, rooms, err);
+}
+
+enum { FEED_BYTES = 2 << 20 }; /* by a thread, between looks at interrupts */
+
+static void feed_some(void *context, int32_t thread, int32_t threads)
+{
+    hr_stage *s = context;
+    hr_stage_worker *w = &s->workers[thread];
+    (void)threads;
+    if (!w->feed.finished && !w->full) w->status = hr_feed_run(&w->feed, FEED_BYTES, &w->err);
+    if (w->changed) w->status = hr_fail(&w->err, HR_CORRUPT, "the text changed while it was read");
+}
+
+hr_status hr_stage_feed(hr_stage *s, const char *work,
+                        bool (*word)(void *, const uint8_t *, int64_t), hr_error *err)
+{
+    hr_status status = HR_OK;
+    bool finished = false;
+    for (int32_t i = 0; i < s->threads; i++) {
+        s->workers[i].feed.word = word;
+        hr_feed_begin(&s->workers[i].feed, i, s->threads);
+    }
+    while (status == HR_OK && !finished) {
+        int64_t done = 0;
+        bool full = false;
+        finished = true;
+        hr_pool_run(&s->pool, feed_some, s);
+        for (int32_t i = 0; i < s->threads && status == HR_OK; i++) {
+            const hr_stage_worker *w = &s->workers[i];
+            status = w->status;
+            if (status != HR_OK && err) *err = w->err;
+            full = full || w->full;
+            finished = finished && w->feed.finished;
+            done += w->feed.done;
+        }
+        if (status == HR_OK && full) status = grow_tables(s, err);
+        if (status == HR_OK) status = hr_stage_tell(s, work, done, s->source->bytes, err);
+    }
+    for (int32_t i = 0; i < s->threads; i++) hr_feed_end(&s->workers[i].feed);
+    return status;
+}
+
+/* The words of all threads in one table. */
+static hr_status join_tables(hr_stage *s, hr_error *err)
+{
+    hr_word_room room = { 0, 0 };
+    if (s->threads == 1) {
+        s->words = s->workers[0].counts;
+        return HR_OK;
+    }
+    for (int32_t i = 0; i < s->threads; i++) {
+        room.words += s->workers[i].counts.word_count;
+        room.bytes += s->workers[i].counts.text_bytes;
+    }
+    room.words = hr_max(room.words, 1);
+    hr_status status = hr_stage_region(s, "words of all threads", hr_word_counts_bytes(room) + 192,
+                                       &s->merged, err);
+    if (status != HR_OK) return status;
+    hr_word_counts_place(&s->words, &s->merged, room);
+    for (int32_t i = 0; i < s->threads; i++)
+        hr_word_counts_add_all(&s->words, &s->workers[i].counts);
+    /* The text is the last in the region. */
+    s->merged.used -= room.bytes - s->words.text_bytes;
+    hr_memory_region_trim(&s->memory, &s->merged);
+    return HR_OK;
+}
+
+hr_status hr_stage_count(hr_stage *s, hr_error *err)
+{
+    const bool two = s->number == 2;
+    const int64_t begun = hr_clock_ns();
+    hr_word_room rooms[HR_POOL_THREADS_MAX];
+    for (int32_t i = 0; i < s->threads; i++) rooms[i] = first_room(s);
+    hr_status status = open_reading(s, err);
+    if (status == HR_OK) status = make_tables(s, rooms, err);
+    if (status == HR_OK)
+        status = hr_stage_feed(s, "counting words",
+                               two ? hr_stage_count_atoms : hr_stage_count_word, err);
+    if (status == HR_OK) status = join_tables(s, err);
+    if (status == HR_OK) status = two ? hr_stage_size_atoms(s, err) : hr_stage_size_words(s, err);
+    s->result->count_seconds += (double)(hr_clock_ns() - begun) / 1e9;
+    return status;
+}
+
+hr_status hr_stage_alphabet(hr_stage *s, const int64_t counts[256], hr_error *err)
+{
+    const hr_tokenize_train_request *r = s->request;
+    hr_region region;
+    hr_status status = hr_stage_region(s, "alphabet", hr_alphabet_bytes(r->initial_alphabet),
+                                       &region, err);
+    if (status == HR_OK)
+        status = hr_alphabet_place(&s->alphabet, &region, counts, r->initial_alphabet,
+                                   r->limit_alphabet, err);
+    if (status != HR_OK) return status;
+    const int64_t first = s->alphabet.count + r->special_count;
+    if (r->vocab_size < first)
+        return hr_fail(err, HR_USAGE,
+                       "vocabulary size %lld: %lld characters and %d special tokens need %lld",
+                       (long long)r->vocab_size, (long long)s->alphabet.count, r->special_count,
+                       (long long)first);
+    s->sizes.tokens = r->vocab_size + 1;
+    s->sizes.leaves = hr_alphabet_leaves(&s->alphabet, r->special_tokens, r->special_count) + 64;
+    return HR_OK;
+}
+
+/* ---- the plan */
+
+enum { WRITING_REGIONS = 6 };
+
+/* What is open only until the text is written. */
+static void writing_regions(hr_stage *s, hr_region *regions[WRITING_REGIONS])
+{
+    hr_region *const list[WRITING_REGIONS] = { &s->cutting, &s->reading, &s->counting,
+                                               &s->merged,  &s->atoms,   &s->bordering };
+    memcpy(regions, list, sizeof list);
+}
+
+/* Before: everything that is open, and the corpus. Then: the corpus and the arena. */
+static void make_plan(hr_stage *s, bool resumed)
+{
+    hr_region *writing[WRITING_REGIONS];
+    hr_plan *plan = &s->plan;
+    hr_tokenize_train_plan *told = &s->result->plan;
+    const int64_t page = hr_page_bytes();
+    const int64_t corpus = hr_round_up(hr_engine_corpus_bytes(&s->sizes), page);
+    int64_t stay = s->memory.regions_bytes + corpus;
+    const int64_t most = hr_max(s->memory.regions_bytes_most, stay) + s->memory.stacks.bytes;
+    writing_regions(s, writing);
+    for (int32_t i = 0; i < WRITING_REGIONS; i++) stay -= writing[i]->bytes;
+    *plan = (hr_plan){ .threads = s->threads,
+                       .page_bytes = page,
+                       .arena_bytes = hr_engine_bytes(&s->sizes) };
+    hr_memory_account(&s->memory, most, stay, plan);
+    told->stage = s->number;
+    told->slots = s->sizes.slots;
+    told->tables_bytes = most - s->memory.stacks.bytes;
+    told->engine_bytes = stay + plan->arena_bytes;
+    told->process_bytes_planned = plan->process_bytes;
+    told->resumed = resumed;
+}
+
+static hr_status check_plan(const hr_stage *s, hr_error *err)
+{
+    const int64_t budget = s->request->budget, planned = s->plan.process_bytes;
+    const int64_t available = budget ? budget : hr_room_process_bytes();
+    const int64_t needed = planned + (budget ? 0 : hr_process_kernel_bytes(planned, s->threads));
+    char wanted[64], there[64];
+    if (s->sizes.slots > HR_SLOTS_MAX || s->sizes.positions > HR_SLOTS_MAX)
+        return hr_fail(err, HR_NO_FIT,
+                       "the text has %lld symbols after counting, the limit is %lld",
+                       (long long)s->sizes.slots, (long long)HR_SLOTS_MAX);
+    if (needed <= available) return HR_OK;
+    return hr_fail(err, HR_NO_FIT,
+                   "stage %d: needs %s, %s are available; use a larger --budget or less text",
+                   s->number, hr_bytes_print(needed, wanted), hr_bytes_print(available, there));
+}
+
+/* The text as tokens, and nothing of what made it. */
+static hr_status write_corpus(hr_stage *s, bool resumed, hr_error *err)
+{
+    hr_region corpus, *writing[WRITING_REGIONS];
+    hr_status status = hr_memory_region_open(&s->memory, "text as tokens",
+                                             hr_engine_corpus_bytes(&s->sizes), &corpus, err);
+    if (status != HR_OK) return status;
+    hr_engine_place_corpus(&s->engine, &corpus, &s->sizes);
+    if (!resumed)
+        status = s->number == 2 ? hr_stage_write_atoms(s, err) : hr_stage_write_words(s, err);
+    writing_regions(s, writing);
+    for (int32_t i = 0; i < WRITING_REGIONS; i++) hr_memory_region_close(&s->memory, writing[i]);
+    return status;
+}
+
+hr_status hr_stage_admit(hr_stage *s, bool resumed, hr_error *err)
+{
+    const hr_tokenize_train_request *r = s->request;
+    const int64_t begun = hr_clock_ns();
+    make_plan(s, resumed);
+    hr_status status = check_plan(s, err);
+    if (status == HR_OK && r->planned) r->planned(r->context, &s->result->plan);
+    if (status == HR_OK) status = write_corpus(s, resumed, err);
+    s->result->build_seconds += (double)(hr_clock_ns() - begun) / 1e9;
+    if (status == HR_OK) status = hr_memory_arena_open(&s->memory, &s->plan, r->interrupts, err);
+    if (status != HR_OK) return status;
+    hr_region arena = hr_region_over(s->memory.arena, s->plan.arena_bytes);
+    hr_engine_place(&s->engine, &arena);
+    s->engine.rules = (hr_engine_rules){ .vocabulary_max = r->vocab_size,
+                                         .least = hr_max(r->min_frequency, s->cut),
+                                         .characters_max = r->max_token_length ? r->max_token_length
+                                                                               : INT64_MAX,
+                                         .filters = s->number == 2 };
+    hr_arena_note(&s->memory, s->memory.arena, s->plan.arena_bytes);
+    return hr_memory_seal(&s->memory, &s->plan, err);
+}
+
+hr_status hr_stage_build(hr_stage *s, hr_error *err)
+{
+    const int64_t begun = hr_clock_ns();
+    hr_status status = s->number == 2 ? hr_stage_build_atoms(s, err) : hr_stage_build_words(s, err);
+    s->result->build_seconds += (double)(hr_clock_ns() - begun) / 1e9;
+    return status;
+}
+
+void hr_stage_close(hr_stage *s)
+{
+    hr_pool_close(&s->pool);
+    hr_memory_close(&s->memory);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/checkpoint_writer.c - a checkpoint from its first file to its name. */
+#define _GNU_SOURCE
+#include "train/checkpoint_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/directory.h"
+#include "ckpt/recipe.h"
+#include "train/disk.h"
+
+/* What a slow disk that others write to has flushed and read back in that time. A signal does not
+ * end the wait: the run that ends then waits for the same. */
+enum { LINGER_BYTES = 32 << 20 };
+static const int64_t linger_ns = 2000000000;
+
+static const char strategy_name[] = "strategy.yaml";
+
+/* ---- memory */
+
+enum { SHARED_BYTES = HR_CHECKPOINT_WRITER_BUFFER + HR_STACK_BYTES };
+
+int64_t hr_checkpoint_writer_bytes(void)
+{
+    return hr_page_bytes() + SHARED_BYTES + HR_RECIPE_BYTES +
+           (int64_t)sizeof(hr_checkpoint_writer) + 3 * 64;
+}
+
+hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **opened, const hr_log *log,
+                                    const hr_config *config, const hr_program *program,
+                                    const char *strategy, int64_t checkpoint_bytes,
+                                    hr_region *region, hr_error *err)
+{
+    const int64_t page = hr_page_bytes();
+    uint8_t *memory = hr_region_take(region, page + SHARED_BYTES, 1);
+    char *text = hr_region_take(region, HR_RECIPE_BYTES, 1);
+    hr_checkpoint_writer *checkpoint_writer = *opened = hr_region_take(region, 1,
+                                                                       sizeof *checkpoint_writer);
+    if (!memory || !text || !checkpoint_writer)
+        return hr_fail(err, HR_FAILURE, "out of memory for checkpoints");
+    checkpoint_writer->text = text;
+    checkpoint_writer->log = log;
+    checkpoint_writer->buffer = (uint8_t *)(uintptr_t)hr_round_up((int64_t)(uintptr_t)memory, page);
+    checkpoint_writer->config = config;
+    checkpoint_writer->program = program;
+    checkpoint_writer->strategy = strategy;
+    checkpoint_writer->checkpoint_bytes = checkpoint_bytes;
+    if (!config->train.out[0]) return HR_OK;
+    const hr_status status = hr_checkpoint_store_path(config->train.out, checkpoint_writer->store,
+                                                      err);
+    return status == HR_OK
+               ? hr_io_thread_open(&checkpoint_writer->io_thread,
+                                   checkpoint_writer->buffer + HR_CHECKPOINT_WRITER_BUFFER, err)
+               : status;
+}
+
+void hr_checkpoint_writer_close(hr_checkpoint_writer *checkpoint_writer)
+{
+    if (checkpoint_writer) hr_io_thread_close(&checkpoint_writer->io_thread);
+}
+
+/* ---- in front */
+
+hr_weights_out *hr_checkpoint_writer_file(hr_checkpoint_writer *checkpoint_writer, hr_kept kept)
+{
+    return checkpoint_writer->begun[kept] ? &checkpoint_writer->files[kept] : NULL;
+}
+
+void hr_checkpoint_writer_abort(hr_checkpoint_writer *checkpoint_writer)
+{
+    hr_error ignored;
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
+        if (checkpoint_writer->begun[kept]) hr_weights_abort(&checkpoint_writer->files[kept]);
+        checkpoint_writer->begun[kept] = false;
+    }
+    (void)!hr_directory_remove(checkpoint_writer->partial, hr_manifest_name, &ignored);
+}
+
+/* What a run that was killed left under this name goes first. Nobody waits here for a flush of the
+ * new one's name: nothing is lost with it. */
+static hr_status make_partial(hr_checkpoint_writer *checkpoint_writer, int64_t step, hr_error *err)
+{
+    char name[HR_STEP_NAME_BYTES];
+    hr_status status = hr_directory_make(checkpoint_writer->store, err);
+    if (status == HR_OK)
+        status = hr_path_join(checkpoint_writer->store, hr_step_partial(step, name),
+                              checkpoint_writer->partial, sizeof checkpoint_writer->partial, err);
+    if (status == HR_OK)
+        status = hr_path_join(checkpoint_writer->store, hr_step_name(step, name),
+                              checkpoint_writer->place, sizeof checkpoint_writer->place, err);
+    if (status == HR_OK)
+        status = hr_directory_remove(checkpoint_writer->partial, hr_manifest_name, err);
+    if (status != HR_OK || mkdir(checkpoint_writer->partial, 0777) == 0) return status;
+    return hr_fail(err, HR_FAILURE, "%s: the directory cannot be created: %s",
+                   checkpoint_writer->partial, hr_reason(errno));
+}
+
+hr_status hr_checkpoint_writer_begin(hr_checkpoint_writer *checkpoint_writer, int64_t step,
+                                     char *text, int64_t text_bytes, hr_error *err)
+{
+    hr_io_thread_wait(&checkpoint_writer->io_thread);
+    checkpoint_writer->made = false;
+    hr_status status = make_partial(checkpoint_writer, step, err);
+    if (status == HR_OK)
+        status = hr_disk_check_checkpoint(checkpoint_writer->store,
+                                          checkpoint_writer->checkpoint_bytes, err);
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
+        if (!hr_kept_any(checkpoint_writer->program, (hr_kept)kept)) continue;
+        status = hr_weights_begin(&checkpoint_writer->files[kept], checkpoint_writer->program,
+                                  (hr_kept)kept, checkpoint_writer->partial, text, text_bytes, err);
+        checkpoint_writer->begun[kept] = status == HR_OK;
+    }
+    if (status != HR_OK) hr_checkpoint_writer_abort(checkpoint_writer);
+    return status;
+}
+
+static void keep(void *context);
+
+void hr_checkpoint_writer_finish(hr_checkpoint_writer *checkpoint_writer)
+{
+    checkpoint_writer->manifest.file_count = 0;
+    checkpoint_writer->bytes = 0;
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++)
+        if (checkpoint_writer->begun[kept])
+            checkpoint_writer->bytes += checkpoint_writer->files[kept].file.bytes;
+    checkpoint_writer->pending = true;
+    hr_io_thread_run(&checkpoint_writer->io_thread, keep, checkpoint_writer);
+}
+
+bool hr_checkpoint_writer_told(hr_checkpoint_writer *checkpoint_writer, bool wait,
+                               hr_status *status, hr_error *err)
+{
+    if (!checkpoint_writer->pending) return false;
+    if (wait) hr_io_thread_wait(&checkpoint_writer->io_thread);
+    else if (hr_io_thread_is_busy(&checkpoint_writer->io_thread)) return false;
+    checkpoint_writer->pending = false;
+    *status = checkpoint_writer->status;
+    if (*status != HR_OK && err) *err = checkpoint_writer->err;
+    return true;
+}
+
+void hr_checkpoint_writer_linger(hr_checkpoint_writer *checkpoint_writer)
+{
+    if (checkpoint_writer->pending && checkpoint_writer->bytes <= LINGER_BYTES)
+        hr_io_thread_wait_until(&checkpoint_writer->io_thread, hr_clock_ns() + linger_ns);
+}
+
+/* ---- behind */
+
+/* A small file, whole; the manifest has it then. */
+static hr_status put_text(hr_checkpoint_writer *checkpoint_writer, const char *name,
+                          const char *text, int64_t bytes, hr_error *err)
+{
+    hr_file_out file;
+    hr_hash hash;
+    hr_status status = hr_file_begin(&file, checkpoint_writer->partial, name, err);
+    if (status == HR_OK) status = hr_file_append(&file, text, bytes, err);
+    if (status == HR_OK) status = hr_file_commit(&file, err);
+    if (status != HR_OK) return status;
+    hr_hash_begin(&hash);
+    hr_hash_add(&hash, text, bytes);
+    hr_manifest_add(&checkpoint_writer->manifest, name, bytes, &hash);
+    return HR_OK;
+}
+
+static hr_status put_texts(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+{
+    hr_writer recipe = { checkpoint_writer->text, HR_RECIPE_BYTES };
+    const int64_t bytes = hr_weights_config(checkpoint_writer->config, checkpoint_writer->text,
+                                            HR_RECIPE_BYTES);
+    hr_status status = put_text(checkpoint_writer, hr_weights_config_name, checkpoint_writer->text,
+                                bytes, err);
+    if (status != HR_OK) return status;
+    hr_recipe_print(checkpoint_writer->config, &recipe);
+    HR_ASSERT(!recipe.cut);
+    status = put_text(checkpoint_writer, hr_recipe_name, recipe.text, recipe.used, err);
+    if (status != HR_OK) return status;
+    return put_text(checkpoint_writer, strategy_name, checkpoint_writer->strategy,
+                    (int64_t)strlen(checkpoint_writer->strategy), err);
+}
+
+static hr_status commit_files(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+{
+    hr_status status = HR_OK;
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
+        if (!checkpoint_writer->begun[kept]) continue;
+        hr_weights_out *out = &checkpoint_writer->files[kept];
+        const int64_t bytes = out->file.bytes;
+        status = hr_file_commit(&out->file, err);
+        if (status != HR_OK) return status;
+        checkpoint_writer->begun[kept] = false;
+        hr_manifest_add(&checkpoint_writer->manifest, hr_kept_name((hr_kept)kept), bytes,
+                        &out->hash);
+    }
+    return status;
+}
+
+static hr_status verify(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+{
+    const hr_checkpoint_store_reader reader = { .memory = checkpoint_writer->buffer,
+                                                .bytes = HR_CHECKPOINT_WRITER_BUFFER,
+                                                .direct = true };
+    return hr_checkpoint_store_verify(checkpoint_writer->partial, &checkpoint_writer->manifest,
+                                      &reader, err);
+}
+
+static hr_status put_manifest(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+{
+    hr_file_out file;
+    const int64_t bytes = hr_manifest_print(&checkpoint_writer->manifest, checkpoint_writer->text);
+    hr_status status = hr_file_begin(&file, checkpoint_writer->partial, hr_manifest_name, err);
+    if (status == HR_OK) status = hr_file_append(&file, checkpoint_writer->text, bytes, err);
+    return status == HR_OK ? hr_file_commit(&file, err) : status;
+}
+
+/* A checkpoint of the same step may have the name: a damaged one, or one from before an evaluation.
+ * The two change places, so that there is one at any time; where a file system cannot do that, what
+ * was there goes first. */
+static hr_status take_place(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+{
+    if (renameat2(AT_FDCWD, checkpoint_writer->partial, AT_FDCWD, checkpoint_writer->place,
+                  RENAME_EXCHANGE) == 0)
+        return HR_OK;
+    const hr_status status = hr_directory_remove(checkpoint_writer->place, hr_manifest_name, err);
+    if (status != HR_OK || rename(checkpoint_writer->partial, checkpoint_writer->place) == 0)
+        return status;
+    return hr_fail(err, HR_FAILURE, "%s: cannot be renamed: %s", checkpoint_writer->partial,
+                   hr_reason(errno));
+}
+
+static bool is_link(const char *path)
+{
+    struct stat there;
+    return lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
+}
+
+static hr_status give_name(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+{
+    hr_status status = HR_OK;
+    if (is_link(checkpoint_writer->place))
+        unlink(checkpoint_writer->place); /* what it leads to is another's */
+    if (rename(checkpoint_writer->partial, checkpoint_writer->place) != 0)
+        status = errno == ENOTEMPTY || errno == EEXIST
+                     ? take_place(checkpoint_writer, err)
+                     : hr_fail(err, HR_FAILURE, "%s: cannot be renamed: %s",
+                               checkpoint_writer->partial, hr_reason(errno));
+    if (status == HR_OK) status = hr_directory_flush(checkpoint_writer->store, err);
+    return status == HR_OK ? hr_directory_remove(checkpoint_writer->partial, hr_manifest_name, err)
+                           : status;
+}
+
+/* Under a temporary name first: link(2) replaces nothing. Renaming one name of a file over another
+ * of the same file does nothing, and leaves both. */
+static hr_status link_or_copy(const char *place, const char *name, const char *out,
+                              const char *out_name, void *buffer, int64_t bytes, hr_error *err)
+{
+    char from[PATH_MAX], to[PATH_MAX], temporary[PATH_MAX], hidden[HR_NAME_BYTES];
+    snprintf(hidden, sizeof hidden, ".%s.partial", out_name);
+    hr_status status = hr_path_join(place, name, from, sizeof from, err);
+    if (status == HR_OK) status = hr_path_join(out, out_name, to, sizeof to, err);
+    if (status == HR_OK) status = hr_path_join(out, hidden, temporary, sizeof temporary, err);
+    if (status != HR_OK) return status;
+    unlink(temporary);
+    if (link(from, temporary) != 0) return hr_file_copy(from, out, out_name, buffer, bytes, err);
+    if (rename(temporary, to) != 0) {
+        const int code = errno;
+        unlink(temporary);
+        return hr_fail(err, HR_FAILURE, "%s: cannot be moved to its place: %s", to,
+                       hr_reason(code));
+    }
+    unlink(temporary);
+    return hr_directory_flush(out, err);
+}
+
+/* The config goes first: weights never stand beside another model's. */
+static hr_status publish_folder(const char *place, hr_kept kept, const char *out, void *buffer,
+                                int64_t bytes, hr_error *err)
+{
+    hr_status status = link_or_copy(place, hr_weights_config_name, out, hr_weights_config_name,
+                                    buffer, bytes, err);
+    if (status == HR_OK)
+        status = link_or_copy(place, hr_kept_name(kept), out, hr_kept_name(HR_KEPT_WEIGHTS), buffer,
+                              bytes, err);
+    return status;
+}
+
+hr_status hr_checkpoint_writer_publish(const char *place, const char *out, void *buffer,
+                                       int64_t bytes, hr_error *err)
+{
+    char average[PATH_MAX], file[PATH_MAX];
+    hr_status status = publish_folder(place, HR_KEPT_WEIGHTS, out, buffer, bytes, err);
+    if (status == HR_OK)
+        status = hr_path_join(place, hr_kept_name(HR_KEPT_AVERAGE), file, sizeof file, err);
+    if (status != HR_OK || !hr_file_exists(file)) return status;
+    status = hr_path_join(out, "average", average, sizeof average, err);
+    if (status == HR_OK) status = hr_directory_make(average, err);
+    if (status == HR_OK)
+        status = publish_folder(place, HR_KEPT_AVERAGE, average, buffer, bytes, err);
+    return status;
+}
+
+static void keep(void *context)
+{
+    hr_checkpoint_writer *checkpoint_writer = context;
+    hr_error *err = &checkpoint_writer->err;
+    hr_status status = put_texts(checkpoint_writer, err);
+    if (status == HR_OK) status = commit_files(checkpoint_writer, err);
+    if (status == HR_OK) status = verify(checkpoint_writer, err);
+    if (status == HR_OK) status = hr_log_flush(checkpoint_writer->log, err);
+    if (status == HR_OK) status = put_manifest(checkpoint_writer, err);
+    if (status == HR_OK) status = give_name(checkpoint_writer, err);
+    checkpoint_writer->made = status == HR_OK;
+    if (!checkpoint_writer->made) hr_checkpoint_writer_abort(checkpoint_writer);
+    if (status == HR_OK)
+        status = hr_checkpoint_writer_publish(
+            checkpoint_writer->place, checkpoint_writer->config->train.out,
+            checkpoint_writer->buffer, HR_CHECKPOINT_WRITER_BUFFER, err);
+    checkpoint_writer->status = status;
+    checkpoint_writer->tidied = HR_OK;
+    /* Only after the new one is there and was read back. */
+    if (status == HR_OK)
+        checkpoint_writer->tidied = hr_checkpoint_store_prune(
+            checkpoint_writer->store, checkpoint_writer->config, &checkpoint_writer->manifest.state,
+            &checkpoint_writer->tidied_err);
+}

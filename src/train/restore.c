@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* train/restore.c - a run laid down in a checkpoint, and taken up again. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "ckpt/checkpoint_store.h"
+#include "train/trainer.h"
+
+/* ---- the guard's statistics as numbers */
+
+static double *put_level(double *to, const hr_guard_level *level)
+{
+    memcpy(to, level->values, sizeof level->values);
+    memcpy(to + HR_GUARD_WINDOW, level->row, sizeof level->row);
+    to += HR_GUARD_WINDOW + HR_GUARD_ROW;
+    *to++ = (double)level->count;
+    *to++ = (double)level->next;
+    *to++ = (double)level->in_a_row;
+    return to;
+}
+
+static const double *take_level(const double *from, hr_guard_level *level)
+{
+    memcpy(level->values, from, sizeof level->values);
+    memcpy(level->row, from + HR_GUARD_WINDOW, sizeof level->row);
+    from += HR_GUARD_WINDOW + HR_GUARD_ROW;
+    level->count = (int64_t)*from++;
+    level->next = (int64_t)*from++;
+    level->in_a_row = (int64_t)*from++;
+    return from;
+}
+
+static void put_guard(const hr_guard *guard, hr_run_state *state)
+{
+    _Static_assert((int)HR_GUARD_WORDS <= (int)HR_STATE_LEVELS, "they have room");
+    put_level(put_level(state->levels, &guard->loss), &guard->norm);
+    state->level_count = HR_GUARD_WORDS;
+}
+
+static bool take_guard(const hr_run_state *state, hr_guard *guard)
+{
+    for (int64_t i = 0; i < state->level_count; i++)
+        if (!isfinite(state->levels[i])) return false;
+    if (state->level_count != HR_GUARD_WORDS) return false;
+    take_level(take_level(state->levels, &guard->loss), &guard->norm);
+    return hr_guard_is_whole(guard);
+}
+
+bool hr_resume_has_statistics(const hr_run_state *state)
+{
+    hr_guard guard;
+    return take_guard(state, &guard);
+}
+
+/* ---- laying down */
+
+hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error *err)
+{
+    const hr_train_events *events = &trainer->options->events;
+    const hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
+    hr_status status = HR_OK;
+    if (!hr_checkpoint_writer_told(trainer->checkpoint_writer, wait, &status, err)) return HR_OK;
+    if (checkpoint_writer->made) {
+        trainer->saved_step = checkpoint_writer->manifest.state.step;
+        trainer->resume.found = true;
+        trainer->resume.manifest = checkpoint_writer->manifest;
+        memcpy(trainer->resume.place, checkpoint_writer->place, sizeof checkpoint_writer->place);
+    }
+    if (status != HR_OK) {
+        trainer->is_saved = false;
+        return status;
+    }
+    trainer->result->saved = trainer->saved_step == trainer->state.step;
+    if (checkpoint_writer->tidied != HR_OK)
+        hr_trainer_trouble(trainer, checkpoint_writer->tidied_err.message);
+    if (events->saved) events->saved(events->context, trainer->config->train.out);
+    return HR_OK;
+}
+
+/* Nobody may interrupt what saves because of an interrupt. */
+static hr_status run_save(hr_trainer *trainer, hr_error *err)
+{
+    hr_executor *executor = &trainer->executor;
+    hr_stop_fn *stop = executor->stop;
+    executor->stop = NULL;
+    const hr_status status = hr_executor_run(executor, trainer->save, err);
+    executor->stop = stop;
+    return status;
+}
+
+static hr_status diverged(hr_trainer *trainer, hr_error *err)
+{
+    char what[HR_NAME_BYTES];
+    snprintf(what, sizeof what, "step %lld: %.160s", (long long)trainer->state.step,
+             err ? err->message : "a weight is NaN or Inf");
+    return hr_trainer_diverged(trainer, what, err);
+}
+
+static void fill_manifest(hr_trainer *trainer)
+{
+    hr_manifest *manifest = &trainer->checkpoint_writer->manifest;
+    hr_run_state *state = &trainer->state;
+    hr_log_note(&trainer->log, state);
+    put_guard(&trainer->guard, state);
+    manifest->state = *state;
+    memcpy(manifest->train_text, trainer->train_text, sizeof manifest->train_text);
+    memcpy(manifest->valid_text, trainer->valid_text, sizeof manifest->valid_text);
+    snprintf(manifest->kernels, sizeof manifest->kernels, "%s", trainer->executor.plan->rung);
+}
+
+/* A folder that was moved away, or removed, is made again, and the run is in that one then. */
+static hr_status hold_folder(hr_trainer *trainer, hr_error *err)
+{
+    bool moved;
+    char line[HR_PATH_BYTES + 128];
+    const char *out = trainer->config->train.out;
+    hr_status status = hr_checkpoint_store_lock_again(out, trainer->lock, &moved, err);
+    if (status != HR_OK || !moved) return status;
+    status = hr_log_follow(&trainer->log, trainer->state.step + 1, err);
+    snprintf(line, sizeof line,
+             "%.900s: the output folder has changed; the run continues there, with a new "
+             "log",
+             out);
+    hr_trainer_trouble(trainer, line);
+    return status;
+}
+
+hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
+{
+    hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
+    const int64_t bytes = hr_weights_text_bytes(trainer->executor.program);
+    const int64_t step = trainer->state.step;
+    if (!trainer->config->train.out[0]) return HR_OK;
+    if (trainer->is_saved) return HR_OK;
+    hr_status status = hold_folder(trainer, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->weights_text, bytes,
+                                            err);
+    if (status != HR_OK) return status;
+    status = run_save(trainer, err);
+    if (status != HR_OK) {
+        hr_checkpoint_writer_abort(checkpoint_writer);
+        return status == HR_DIVERGED ? diverged(trainer, err) : status;
+    }
+    fill_manifest(trainer);
+    hr_checkpoint_writer_finish(checkpoint_writer);
+    trainer->is_saved = true;
+    return HR_OK;
+}
+
+/* ---- taking up */
+
+static void close_kept(hr_trainer *trainer)
+{
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS; kept++) {
+        hr_weights_in *in = &trainer->kept[kept];
+        for (int32_t f = 0; f < in->file_count; f++) hr_file_close(&in->files[f]);
+        in->file_count = 0;
+    }
+}
+
+static hr_status open_kept(hr_trainer *trainer, hr_error *err)
+{
+    const hr_program *program = trainer->executor.program;
+    hr_status status = HR_OK;
+    for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
+        if (!hr_kept_any(program, (hr_kept)kept)) continue;
+        const bool there = hr_manifest_find(&trainer->resume.manifest, hr_kept_name((hr_kept)kept));
+        /* One that is asked for now begins with the weights as they are. */
+        if (!there && kept == HR_KEPT_AVERAGE &&
+            hr_resume_allows(trainer->options, "train.ema_decay"))
+            continue;
+        if (!there)
+            return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", trainer->resume.place,
+                           hr_kept_name((hr_kept)kept));
+        status = hr_weights_in_open_kept(
+            &trainer->kept[kept], program, (hr_kept)kept, trainer->resume.place, trainer->cpu_mask,
+            trainer->weights_text, hr_weights_text_bytes(program), err);
+    }
+    return status;
+}
+
+static hr_status take_state(hr_trainer *trainer, hr_error *err)
+{
+    const int64_t steps = trainer->state.steps, patience = trainer->config->train.patience;
+    trainer->state = trainer->resume.manifest.state;
+    if (!take_guard(&trainer->state, &trainer->guard))
+        return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics",
+                       trainer->resume.place);
+    trainer->state.steps = steps;
+    trainer->state.ended = patience > 0 && trainer->state.waited >= patience;
+    trainer->saved_step = trainer->state.step;
+    trainer->is_saved = true;
+    trainer->seconds_before = trainer->state.seconds;
+    hr_train_result *result = trainer->result;
+    hr_trainer_take_result(result, &trainer->state);
+    result->saved = true;
+    return HR_OK;
+}
+
+hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
+{
+    hr_status status = trainer->resume.found ? open_kept(trainer, err) : HR_OK;
+    if (status == HR_OK) status = hr_executor_run(&trainer->executor, trainer->load, err);
+    close_kept(trainer);
+    if (status != HR_OK || !trainer->resume.found) return status;
+    return take_state(trainer, err);
+}
+
+/* ---- going back */
+
+/* The checkpoint of a step into what the run goes on from, in memory that the checkpoint writer
+ * does not need meanwhile. */
+static hr_status look_back(hr_trainer *trainer, int64_t step, hr_error *err)
+{
+    hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
+    hr_resume *resume = &trainer->resume;
+    char name[HR_STEP_NAME_BYTES];
+    const hr_checkpoint_store_reader reader = { .memory = checkpoint_writer->buffer,
+                                                .bytes = HR_CHECKPOINT_WRITER_BUFFER };
+    hr_status status = hr_path_join(checkpoint_writer->store, hr_step_name(step, name),
+                                    checkpoint_writer->place, sizeof checkpoint_writer->place, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_store_read(checkpoint_writer->store, step, checkpoint_writer->text,
+                                          &checkpoint_writer->manifest, err);
+    if (status == HR_OK)
+        status = hr_checkpoint_store_verify(checkpoint_writer->place, &checkpoint_writer->manifest,
+                                            &reader, err);
+    if (status != HR_OK) return status;
+    memcpy(resume->place, checkpoint_writer->place, sizeof checkpoint_writer->place);
+    resume->manifest = checkpoint_writer->manifest;
+    return HR_OK;
+}
+
+/* Back to the last checkpoint that was due, not to one that a signal asked for: where a run is
+ * stopped does not change what it computes. Where that one is damaged, the newest that is whole has
+ * to do; what cannot be read just now is not damaged, and ends the run as it is. */
+static hr_status choose_back(hr_trainer *trainer, hr_error *err)
+{
+    const hr_resume *resume = &trainer->resume;
+    if (!resume->found)
+        return hr_trainer_diverged(trainer, "there is no checkpoint to rewind to", err);
+    const char *store = trainer->checkpoint_writer->store;
+    const int64_t kept = trainer->state.kept, due = kept > 0 ? kept : resume->manifest.state.step;
+    hr_status status = look_back(trainer, due, err);
+    for (int64_t step = INT64_MAX; status == HR_CORRUPT;) {
+        if (step != due && err) hr_trainer_trouble(trainer, err->message);
+        status = hr_checkpoint_store_newest(store, step, &step, err);
+        if (status == HR_OK && step < 0)
+            return hr_trainer_diverged(trainer, "there is no intact checkpoint to rewind to", err);
+        if (status == HR_OK) status = step == due ? HR_CORRUPT : look_back(trainer, step, err);
+    }
+    return status == HR_OK
+               ? hr_checkpoint_store_remove_newer(store, resume->manifest.state.step, err)
+               : status;
+}
+
+static hr_status load_back(hr_trainer *trainer, hr_error *err)
+{
+    const hr_status status = choose_back(trainer, err);
+    return status == HR_OK ? hr_trainer_load(trainer, err) : status;
+}
+
+/* The next batch to be read is the one after that of the step that went wrong. A signal meanwhile
+ * leaves weights of two steps in memory: then the state is what lies in the checkpoint, which has
+ * to be made no more. */
+hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
+{
+    char line[256];
+    const int64_t wrong = trainer->state.step, bad_steps = trainer->state.bad_steps;
+    const int64_t next_batch = wrong + trainer->state.batch_shift + 1;
+    const double seconds_before = trainer->seconds_before;
+    hr_status status = load_back(trainer, err);
+    if (status == HR_CORRUPT) { /* damaged since its hashes were looked at: now they tell */
+        if (err) hr_trainer_trouble(trainer, err->message);
+        status = load_back(trainer, err);
+    }
+    const hr_status taken = status == HR_INTERRUPTED ? take_state(trainer, err) : status;
+    trainer->seconds_before = seconds_before; /* those of this start are counted from its begin */
+    if (taken != HR_OK) return taken;
+    hr_log_rewind(&trainer->log, &trainer->state);
+    if (status != HR_OK) return status;
+    trainer->state.bad_steps = bad_steps;
+    trainer->state.batch_shift = next_batch - trainer->state.step;
+    trainer->result->saved = trainer->is_saved =
+        false; /* what follows is another run than what was saved */
+    snprintf(line, sizeof line, "step %lld: rewound to step %lld, the batch is skipped",
+             (long long)wrong + 1, (long long)trainer->state.step);
+    hr_trainer_trouble(trainer, line);
+    return HR_OK;
+}
