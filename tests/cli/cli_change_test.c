@@ -122,8 +122,8 @@ static void a_model_from_the_command_line_replaces_the_preset_s(void **state)
     assert_non_null(strstr(out, "plan   10,448 parameters"));
     /* What was typed beside it, or written in one recipe, still has to agree. */
     assert_int_equal(run("plan preset.yaml model.from=run model.d_model=32"), HR_USAGE);
-    assert_non_null(strstr(err, "model.d_model is given as 32, and the model in run has 16; leave "
-                                "the key out, or type model.from= to build a new model\n"));
+    assert_non_null(strstr(err, "model.d_model is 32, but the model in run has 16; remove the key, "
+                                "or use model.from= to build a new model\n"));
     put("both.yaml", "model: {from: run, d_model: 32}\ntrain: {batch: 2, seq_len: 16, steps: 2}\n");
     assert_int_equal(run("plan both.yaml"), HR_USAGE);
     /* And it can be unset. */
