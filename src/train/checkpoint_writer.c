@@ -123,7 +123,7 @@ hr_status hr_checkpoint_writer_begin(hr_checkpoint_writer *checkpoint_writer, in
     return status;
 }
 
-static void keep(void *context);
+static void write_checkpoint(void *context);
 
 void hr_checkpoint_writer_finish(hr_checkpoint_writer *checkpoint_writer)
 {
@@ -133,11 +133,11 @@ void hr_checkpoint_writer_finish(hr_checkpoint_writer *checkpoint_writer)
         if (checkpoint_writer->begun[kept])
             checkpoint_writer->bytes += checkpoint_writer->files[kept].file.bytes;
     checkpoint_writer->pending = true;
-    hr_io_thread_run(&checkpoint_writer->io_thread, keep, checkpoint_writer);
+    hr_io_thread_run(&checkpoint_writer->io_thread, write_checkpoint, checkpoint_writer);
 }
 
-bool hr_checkpoint_writer_told(hr_checkpoint_writer *checkpoint_writer, bool wait,
-                               hr_status *status, hr_error *err)
+bool hr_checkpoint_writer_collect(hr_checkpoint_writer *checkpoint_writer, bool wait,
+                                  hr_status *status, hr_error *err)
 {
     if (!checkpoint_writer->pending) return false;
     if (wait) hr_io_thread_wait(&checkpoint_writer->io_thread);
@@ -225,7 +225,7 @@ static hr_status put_manifest(hr_checkpoint_writer *checkpoint_writer, hr_error 
 /* A checkpoint of the same step may have the name: a damaged one, or one from before an evaluation.
  * The two change places, so that there is one at any time; where a file system cannot do that, what
  * was there goes first. */
-static hr_status take_place(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+static hr_status replace_existing(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
 {
     if (renameat2(AT_FDCWD, checkpoint_writer->partial, AT_FDCWD, checkpoint_writer->place,
                   RENAME_EXCHANGE) == 0)
@@ -243,14 +243,14 @@ static bool is_link(const char *path)
     return lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
 }
 
-static hr_status give_name(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+static hr_status rename_into_place(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
 {
     hr_status status = HR_OK;
     if (is_link(checkpoint_writer->place))
         unlink(checkpoint_writer->place); /* what it leads to is another's */
     if (rename(checkpoint_writer->partial, checkpoint_writer->place) != 0)
         status = errno == ENOTEMPTY || errno == EEXIST
-                     ? take_place(checkpoint_writer, err)
+                     ? replace_existing(checkpoint_writer, err)
                      : hr_fail(err, HR_FAILURE, "%s: cannot be renamed: %s",
                                checkpoint_writer->partial, hr_reason(errno));
     if (status == HR_OK) status = hr_directory_flush(checkpoint_writer->store, err);
@@ -308,7 +308,7 @@ hr_status hr_checkpoint_writer_publish(const char *place, const char *out, void 
     return status;
 }
 
-static void keep(void *context)
+static void write_checkpoint(void *context)
 {
     hr_checkpoint_writer *checkpoint_writer = context;
     hr_error *err = &checkpoint_writer->err;
@@ -317,7 +317,7 @@ static void keep(void *context)
     if (status == HR_OK) status = verify(checkpoint_writer, err);
     if (status == HR_OK) status = hr_log_flush(checkpoint_writer->log, err);
     if (status == HR_OK) status = put_manifest(checkpoint_writer, err);
-    if (status == HR_OK) status = give_name(checkpoint_writer, err);
+    if (status == HR_OK) status = rename_into_place(checkpoint_writer, err);
     checkpoint_writer->made = status == HR_OK;
     if (!checkpoint_writer->made) hr_checkpoint_writer_abort(checkpoint_writer);
     if (status == HR_OK)
@@ -325,10 +325,10 @@ static void keep(void *context)
             checkpoint_writer->place, checkpoint_writer->config->train.out,
             checkpoint_writer->buffer, HR_CHECKPOINT_WRITER_BUFFER, err);
     checkpoint_writer->status = status;
-    checkpoint_writer->tidied = HR_OK;
+    checkpoint_writer->pruned = HR_OK;
     /* Only after the new one is there and was read back. */
     if (status == HR_OK)
-        checkpoint_writer->tidied = hr_checkpoint_store_prune(
+        checkpoint_writer->pruned = hr_checkpoint_store_prune(
             checkpoint_writer->store, checkpoint_writer->config, &checkpoint_writer->manifest.state,
-            &checkpoint_writer->tidied_err);
+            &checkpoint_writer->prune_err);
 }

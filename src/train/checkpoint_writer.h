@@ -33,8 +33,8 @@ typedef struct {
     bool pending;             /* handed over, and its end not yet told */
     bool made;                /* what was handed over last has its name, */
     hr_status status;         /* and its weights their place */
-    hr_status tidied;         /* what need not stay is gone */
-    hr_error err, tidied_err;
+    hr_status pruned;         /* what need not stay is gone */
+    hr_error err, prune_err;
 } hr_checkpoint_writer;
 
 enum { HR_CHECKPOINT_WRITER_BUFFER = 256 << 10 };
@@ -74,8 +74,8 @@ void hr_checkpoint_writer_abort(hr_checkpoint_writer *checkpoint_writer);
  * checkpoint writer->tidied whether older ones could be removed, and status  out: HR_OK, and it is
  * there with its weights in their place; or what went wrong, in err wait: until it has, if anything
  * was handed over. */
-bool hr_checkpoint_writer_told(hr_checkpoint_writer *checkpoint_writer, bool wait,
-                               hr_status *status, hr_error *err);
+bool hr_checkpoint_writer_collect(hr_checkpoint_writer *checkpoint_writer, bool wait,
+                                  hr_status *status, hr_error *err);
 
 /* Waits for what was handed over, but no longer than two seconds, and not for what is large. */
 void hr_checkpoint_writer_linger(hr_checkpoint_writer *checkpoint_writer);

@@ -43,7 +43,7 @@ static void size_checkpoint(const hr_config *config, const hr_program *program, 
 }
 
 /* Events that come every so many steps and after the last; every 0: after the last alone. */
-static int64_t events(int64_t steps, int64_t every)
+static int64_t event_count(int64_t steps, int64_t every)
 {
     return every > 0 ? (steps + every - 1) / every : 1;
 }
@@ -55,8 +55,8 @@ static int64_t count_checkpoints(const hr_config *config, int64_t keep_last, int
     const bool best = config->train.keep_best && config->data.valid[0];
     const bool rewinds = config->train.bad_steps == HR_BAD_STEPS_REWIND;
     const int64_t kept = keep_last + best + rewinds + (every > 0 ? steps / every : 0);
-    const int64_t made = events(steps, config->train.checkpoint_every) +
-                         (best ? events(steps, config->train.eval_every) : 0);
+    const int64_t made = event_count(steps, config->train.checkpoint_every) +
+                         (best ? event_count(steps, config->train.eval_every) : 0);
     return steps ? hr_min(kept + 1, made) : kept + 1;
 }
 
@@ -67,10 +67,11 @@ static int64_t log_bytes(const hr_config *config, int64_t steps)
     const int64_t step = HR_METRICS_STEP_BYTES + HR_TENSORBOARD_RECORD_BYTES;
     const int64_t event = HR_METRICS_EVENT_BYTES + HR_TENSORBOARD_RECORD_BYTES;
     if (!steps) return step;
-    int64_t bytes = steps * step + events(steps, config->train.checkpoint_every) * event + event;
-    if (config->data.valid[0]) bytes += 2 * events(steps, config->train.eval_every) * event;
+    int64_t bytes = steps * step + event_count(steps, config->train.checkpoint_every) * event +
+                    event;
+    if (config->data.valid[0]) bytes += 2 * event_count(steps, config->train.eval_every) * event;
     if (config->train.sample_tokens)
-        bytes += events(steps, config->train.sample_every) * SAMPLE_BYTES;
+        bytes += event_count(steps, config->train.sample_every) * SAMPLE_BYTES;
     return bytes + 2 * FILE_BLOCK;
 }
 
@@ -133,7 +134,7 @@ __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_prog
 /* ---- is there room */
 
 /* Of the checkpoints that lie in train.out. */
-static int64_t held_bytes(const hr_config *config)
+static int64_t existing_bytes(const hr_config *config)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES], path[HR_STEP_PATH_BYTES + HR_MANIFEST_NAME_BYTES];
     char name[HR_STEP_NAME_BYTES], place[HR_STEP_PATH_BYTES];
@@ -155,9 +156,9 @@ static int64_t held_bytes(const hr_config *config)
 }
 
 /* What the run has still to write: at least one checkpoint beside those that are there. */
-static int64_t needed_bytes(const hr_plan_disk *disk, int64_t held)
+static int64_t needed_bytes(const hr_plan_disk *disk, int64_t existing)
 {
-    return hr_max(disk->bytes - disk->log_bytes - held, disk->checkpoint_bytes);
+    return hr_max(disk->bytes - disk->log_bytes - existing, disk->checkpoint_bytes);
 }
 
 __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
@@ -166,8 +167,9 @@ __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
 {
     *free_bytes = -1;
     if (!config->train.out[0] || done >= disk->steps) return HR_OK;
-    const int64_t available = hr_file_free_bytes(config->train.out), held = held_bytes(config);
-    const int64_t needed = needed_bytes(disk, held);
+    const int64_t available = hr_file_free_bytes(config->train.out),
+                  existing = existing_bytes(config);
+    const int64_t needed = needed_bytes(disk, existing);
     if (available < 0) return HR_OK;
     *free_bytes = available - needed;
     if (needed <= available) return HR_OK;
@@ -175,7 +177,7 @@ __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
     fewer.checkpoints = count_checkpoints(config, 1, disk->steps);
     fewer.bytes -= (disk->checkpoints - fewer.checkpoints) * disk->checkpoint_bytes;
     const bool helps = fewer.checkpoints < disk->checkpoints &&
-                       needed_bytes(&fewer, held) <= available;
+                       needed_bytes(&fewer, existing) <= available;
     return hr_fail(err, HR_NO_FIT,
                    "%.200s: the run needs %lld bytes of disk for up to %lld checkpoint%s of %lld, "
                    "and %lld are free; free %lld bytes, %sor give --out on another disk",

@@ -26,7 +26,7 @@ typedef struct {
     hr_error *err;
 } checking;
 
-static bool begins(const char *name, const char *with)
+static bool starts_with(const char *name, const char *with)
 {
     return !strncmp(name, with, strlen(with));
 }
@@ -36,9 +36,9 @@ static bool is_weights(const char *name)
 {
     static const char *const others[] = { "pytorch_model", "adapter_model", "tf_model",
                                           "flax_model", "consolidated" };
-    if (begins(name, "model") && strstr(name, ".safetensors")) return true;
+    if (starts_with(name, "model") && strstr(name, ".safetensors")) return true;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (begins(name, others[i]) && strchr(name, '.')) return true;
+        if (starts_with(name, others[i]) && strchr(name, '.')) return true;
     return false;
 }
 
@@ -102,7 +102,7 @@ static bool comes_first(const char *name, const char *other)
     return weights != is_weights(other) ? weights : strcmp(name, other) < 0;
 }
 
-static void note(char noted[HR_NAME_BYTES], const char *name)
+static void keep_first(char noted[HR_NAME_BYTES], const char *name)
 {
     if (!*noted || comes_first(name, noted)) snprintf(noted, HR_NAME_BYTES, "%s", name);
 }
@@ -128,11 +128,11 @@ static __attribute__((noinline)) void check_file(checking *c, const char *name)
     c->status = hr_path_join(c->folder, name, path, sizeof path, c->err);
     if (c->status != HR_OK || is_input(c->config, path)) return;
     if (is_published(name)) {
-        if (!c->is_run) note(c->replaced, name);
+        if (!c->is_run) keep_first(c->replaced, name);
         return;
     }
     if (is_vocabulary(c, name) && !c->is_average) {
-        if (!c->is_run && !has_lock(c)) note(c->replaced, name);
+        if (!c->is_run && !has_lock(c)) keep_first(c->replaced, name);
         return;
     }
     *origin = 0;
@@ -140,8 +140,8 @@ static __attribute__((noinline)) void check_file(checking *c, const char *name)
         c->status = find_origin(c->config, name, origin, c->err);
     if (c->status != HR_OK || (*origin && is_same(path, origin))) return;
     if (*origin) c->status = hr_file_check_place(path, c->err);
-    if (!*origin) note(c->left, name);
-    else if (!c->is_run) note(c->replaced, name);
+    if (!*origin) keep_first(c->left, name);
+    else if (!c->is_run) keep_first(c->replaced, name);
 }
 
 static bool take_name(void *context, const char *name)
@@ -152,7 +152,7 @@ static bool take_name(void *context, const char *name)
 }
 
 /* Says what --fresh replaces. */
-static void tell_replaced(const checking *c, const hr_train_options *options)
+static void report_replaced(const checking *c, const hr_train_options *options)
 {
     char line[HR_CHECKPOINT_STORE_PATH_BYTES + HR_NAME_BYTES + 128];
     if (!options->events.trouble) return;
@@ -175,7 +175,7 @@ static hr_status check(checking *c, const hr_train_options *options)
                        c->folder, c->left);
     if (!*c->replaced) return HR_OK;
     if (options->fresh) {
-        tell_replaced(c, options);
+        report_replaced(c, options);
         return HR_OK;
     }
     return hr_fail(c->err, HR_USAGE,

@@ -47,7 +47,7 @@ static bool is_spike(const hr_guard_level *level, double value, floor_of least)
     return level->in_a_row < HR_GUARD_ROW - 1 && value > limit(level, least);
 }
 
-static void enter(hr_guard_level *level, double value)
+static void push(hr_guard_level *level, double value)
 {
     level->values[level->next] = value;
     level->next = (level->next + 1) % HR_GUARD_WINDOW;
@@ -55,33 +55,33 @@ static void enter(hr_guard_level *level, double value)
 }
 
 /* The window begins anew with the row. */
-static void move(hr_guard_level *level)
+static void restart_window(hr_guard_level *level)
 {
-    hr_guard_level moved = { 0 };
-    for (int64_t i = 0; i < level->in_a_row; i++) enter(&moved, level->row[i]);
-    *level = moved;
+    hr_guard_level restarted = { 0 };
+    for (int64_t i = 0; i < level->in_a_row; i++) push(&restarted, level->row[i]);
+    *level = restarted;
 }
 
-static bool remember(hr_guard_level *level, double value, floor_of least)
+static bool add_value(hr_guard_level *level, double value, floor_of least)
 {
     const bool above = value > limit(level, least);
     if (above) level->row[level->in_a_row++] = value;
     if (above && level->in_a_row < HR_GUARD_ROW) return true;
     if (above) {
-        move(level);
+        restart_window(level);
         return false;
     }
     memset(level->row, 0, sizeof level->row);
     level->in_a_row = 0;
-    enter(level, value);
+    push(level, value);
     return false;
 }
 
-hr_guard_verdict hr_guard_look(hr_guard *guard, double loss, double grad_norm)
+hr_guard_verdict hr_guard_judge(hr_guard *guard, double loss, double grad_norm)
 {
     if (!isfinite(loss) || !isfinite(grad_norm)) return HR_GUARD_NOT_FINITE;
-    const bool loss_spike = remember(&guard->loss, loss, loss_floor);
-    const bool norm_spike = remember(&guard->norm, grad_norm, norm_floor);
+    const bool loss_spike = add_value(&guard->loss, loss, loss_floor);
+    const bool norm_spike = add_value(&guard->norm, grad_norm, norm_floor);
     return loss_spike ? HR_GUARD_LOSS_SPIKE : norm_spike ? HR_GUARD_NORM_SPIKE : HR_GUARD_FINE;
 }
 
@@ -115,7 +115,7 @@ static bool is_whole(const hr_guard_level *level)
     return true;
 }
 
-bool hr_guard_is_whole(const hr_guard *guard)
+bool hr_guard_is_valid(const hr_guard *guard)
 {
     return is_whole(&guard->loss) && is_whole(&guard->norm);
 }

@@ -60,9 +60,9 @@ typedef enum {
  *
  * Repeat  the same values in the same order give the same verdicts and the same bytes.
  * Cost    some 6 microseconds. */
-hr_guard_verdict hr_guard_look(hr_guard *guard, double loss, double grad_norm);
+hr_guard_verdict hr_guard_judge(hr_guard *guard, double loss, double grad_norm);
 
-/* What hr_guard_look would say of a loss beside a norm that is fine; remembers nothing. For steps
+/* What hr_guard_judge would say of a loss beside a norm that is fine; remembers nothing. For steps
  * whose weights begin to change before the norm is known. */
 hr_guard_verdict hr_guard_peek(const hr_guard *guard, double loss);
 
@@ -71,6 +71,6 @@ double hr_guard_loss_limit(const hr_guard *guard);
 double hr_guard_norm_limit(const hr_guard *guard);
 
 /* Whether bytes that were read can be one: counts in their range, every value finite. */
-bool hr_guard_is_whole(const hr_guard *guard);
+bool hr_guard_is_valid(const hr_guard *guard);
 
 #endif

@@ -11,7 +11,7 @@
 #include "train/prepare.h"
 
 enum {
-    LOOKED_BACK = 1 << 16, /* tokens, for the beginning of a document */
+    LOOKBACK_TOKENS = 1 << 16, /* tokens, for the beginning of a document */
     MARKS = 512,
     TEXT_BYTES = 4096
 };
@@ -114,7 +114,7 @@ static hr_status find_beginning(inspection *in, hr_shard *shard, int64_t at, int
     uint8_t marks[MARKS];
     *first = at;
     *begins = false;
-    for (int64_t end = at + 1; end > 0 && at - end < LOOKED_BACK;) {
+    for (int64_t end = at + 1; end > 0 && at - end < LOOKBACK_TOKENS;) {
         const int64_t begin = hr_max(end - MARKS, 0);
         const hr_status status = hr_shard_marks(shard, begin, end - begin, marks, in->err);
         if (status != HR_OK) return status;
@@ -164,7 +164,7 @@ static hr_status tell_sample(inspection *in, const char *name, hr_shard *shard, 
 }
 
 /* Samples from places that lie evenly in all rows of training. */
-static hr_status tell_samples(inspection *in)
+static hr_status report_samples(inspection *in)
 {
     const hr_corpus_view *view = hr_corpus_look(in->texts.corpus);
     hr_status status = HR_OK;
@@ -228,7 +228,7 @@ static hr_status inspect(inspection *in)
     if (status == HR_OK) status = prepare(in);
     if (status == HR_OK) status = open_vocabulary(in);
     if (status == HR_OK) tell_texts(in);
-    return status == HR_OK ? tell_samples(in) : status;
+    return status == HR_OK ? report_samples(in) : status;
 }
 
 hr_status hr_data_inspect(const hr_config *config, const hr_data_events *events, hr_error *err)

@@ -68,9 +68,9 @@ hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *ou
 static void note(hr_log *log, hr_status status, const hr_error *err)
 {
     if (status == HR_OK) return;
-    if (!log->told && log->events->trouble)
+    if (!log->failure_reported && log->events->trouble)
         log->events->trouble(log->events->context, err->message);
-    log->told = true;
+    log->failure_reported = true;
 }
 
 void hr_log_step(hr_log *log, const hr_metrics_step *step)

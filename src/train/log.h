@@ -18,7 +18,7 @@ typedef struct {
     hr_metrics log;                /* steps and what happens between them */
     hr_metrics metrics;            /* steps alone */
     hr_tensorboard board;
-    bool told;
+    bool failure_reported;
     char path[HR_PATH_BYTES + 16], directory[HR_PATH_BYTES + 16];
 } hr_log;
 

@@ -162,7 +162,7 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
 }
 
 /* What other software makes of an answer with this model stays what it was. */
-static hr_status take_along(const hr_config *config, hr_error *err)
+static hr_status copy_generation_config(const hr_config *config, hr_error *err)
 {
     static const char name[] = "generation_config.json";
     char path[PATH_MAX], buffer[4096];
@@ -172,7 +172,8 @@ static hr_status take_along(const hr_config *config, hr_error *err)
     return hr_file_copy(path, config->train.out, name, buffer, sizeof buffer, err);
 }
 
-static bool tell_progress(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
+static bool report_progress(void *context, const char *work, int64_t bytes_done,
+                            int64_t bytes_total)
 {
     hr_trainer *trainer = context;
     const hr_train_events *events = &trainer->options->events;
@@ -180,7 +181,7 @@ static bool tell_progress(void *context, const char *work, int64_t bytes_done, i
     return hr_trainer_poll(trainer);
 }
 
-static void tell_note(void *context, const char *line)
+static void report_note(void *context, const char *line)
 {
     const hr_trainer *trainer = context;
     const hr_train_events *events = &trainer->options->events;
@@ -202,7 +203,7 @@ hr_status hr_prepare_prune(const hr_config *config, int64_t limit_bytes,
     return HR_OK;
 }
 
-static void tell_part(const hr_train_events *events, const char *name, const hr_text_part *part)
+static void report_part(const hr_train_events *events, const char *name, const hr_text_part *part)
 {
     char line[512], more[192] = "", count[HR_COUNT_BYTES];
     int used = 0;
@@ -258,16 +259,18 @@ static void find_mixture(const hr_prepare_texts *texts, const hr_text *text,
     }
 }
 
-static void tell(const hr_train_events *events, const hr_prepare_texts *texts, const hr_text *text)
+static void report_texts(const hr_train_events *events, const hr_prepare_texts *texts,
+                         const hr_text *text)
 {
     for (int32_t i = 0; i < text->train_count; i++)
-        tell_part(events, text->train_count > 1 ? texts->train[i].name : "train", &text->train[i]);
-    tell_part(events, "valid", &text->valid);
+        report_part(events, text->train_count > 1 ? texts->train[i].name : "train",
+                    &text->train[i]);
+    report_part(events, "valid", &text->valid);
 }
 
 /* The tokenizer lies beside the weights, where generate and eval look for it. `memory` is that
  * of hr_text_prepare, which is done. */
-static hr_status take_tokenizer(const hr_config *config, const hr_text *text, void *memory,
+static hr_status copy_tokenizer(const hr_config *config, const hr_text *text, void *memory,
                                 hr_error *err)
 {
     const hr_tokenizer_kind kind = hr_config_tokenizer(config);
@@ -287,11 +290,11 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
                      hr_batch_mixture *mixture, hr_error *err)
 {
     const hr_config *config = trainer->config;
-    const hr_text_progress progress = { tell_progress, trainer, tell_note };
+    const hr_text_progress progress = { report_progress, trainer, report_note };
     hr_region region;
     hr_prepare_texts texts = { .corpus = NULL };
     hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
-    if (status == HR_OK) status = take_along(config, err);
+    if (status == HR_OK) status = copy_generation_config(config, err);
     if (status == HR_OK && !has_text(config)) return HR_OK;
     if (status == HR_OK)
         status = hr_memory_region_open(memory, "tokenizing", hr_prepare_bytes(config), &region,
@@ -305,8 +308,8 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
     if (status == HR_OK)
         status = hr_prepare_prune(config, trainer->options->cache_limit_bytes, &progress, err);
     if (status == HR_OK) find_mixture(&texts, text, mixture);
-    if (status == HR_OK) status = take_tokenizer(config, text, region.base + region.used, err);
-    if (status == HR_OK) tell(&trainer->options->events, &texts, text);
+    if (status == HR_OK) status = copy_tokenizer(config, text, region.base + region.used, err);
+    if (status == HR_OK) report_texts(&trainer->options->events, &texts, text);
     hr_corpus_close(&texts.corpus);
     hr_memory_region_close(memory, &region);
     return status;
@@ -333,7 +336,7 @@ static hr_status identify_rows(hr_trainer *trainer, const char *path, hr_hash *h
         status = hr_file_read(file, path, at, piece, part, err);
         if (status != HR_OK) break;
         hr_hash_add(hash, piece, part);
-        if (tell_progress(trainer, "reading the rows", at + part, bytes))
+        if (report_progress(trainer, "reading the rows", at + part, bytes))
             status = hr_fail(err, HR_INTERRUPTED,
                              "interrupted before the first step; nothing was saved");
     }

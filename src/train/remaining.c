@@ -2,7 +2,7 @@
 /* train/remaining.c - how often each kind of work is due, times its mean. */
 #include "train/remaining.h"
 
-void hr_run_work_note(hr_run_times *times, hr_run_work work, double seconds)
+void hr_run_times_add(hr_run_times *times, hr_run_work work, double seconds)
 {
     times->seconds[work] += seconds;
     times->count[work]++;

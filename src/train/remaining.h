@@ -30,7 +30,7 @@ typedef struct {
     double end_seconds; /* of what the last save waits for */
 } hr_remaining;
 
-void hr_run_work_note(hr_run_times *times, hr_run_work work, double seconds);
+void hr_run_times_add(hr_run_times *times, hr_run_work work, double seconds);
 
 /* Seconds to the end of the run; negative: no step was measured yet. Pure. */
 double hr_remaining_seconds(const hr_remaining *remaining, const hr_run_times *times);

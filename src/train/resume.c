@@ -14,12 +14,12 @@
 #include "train/log.h"
 #include "train/schedule.h"
 
-static void tell(const hr_train_options *options, const char *line)
+static void warn(const hr_train_options *options, const char *line)
 {
     if (options->events.trouble) options->events.trouble(options->events.context, line);
 }
 
-static bool tell_progress(void *context, int64_t bytes_done, int64_t bytes_total)
+static bool report_progress(void *context, int64_t bytes_done, int64_t bytes_total)
 {
     const hr_train_options *options = context;
     if (options->events.preparing)
@@ -67,7 +67,7 @@ static __attribute__((noinline)) hr_status check_files(const char *place,
     return status;
 }
 
-hr_status hr_resume_check_sense(const char *place, const hr_manifest *manifest, hr_error *err)
+hr_status hr_resume_check_manifest(const char *place, const hr_manifest *manifest, hr_error *err)
 {
     if (!hr_manifest_find(manifest, hr_recipe_name))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place, hr_recipe_name);
@@ -81,9 +81,10 @@ static hr_status try_step(const char *store, int64_t step, const hr_train_option
 {
     _Alignas(4096) char memory[32 << 10];
     char name[HR_STEP_NAME_BYTES];
-    const hr_checkpoint_store_reader reader = {
-        .memory = memory, .bytes = sizeof memory, .told = tell_progress, .context = (void *)options
-    };
+    const hr_checkpoint_store_reader reader = { .memory = memory,
+                                                .bytes = sizeof memory,
+                                                .told = report_progress,
+                                                .context = (void *)options };
     _Static_assert(sizeof memory >= HR_MANIFEST_BYTES, "it holds a manifest");
     hr_status status = hr_path_join(store, hr_step_name(step, name), resume->place,
                                     sizeof resume->place, err);
@@ -94,8 +95,8 @@ static hr_status try_step(const char *store, int64_t step, const hr_train_option
     return status;
 }
 
-static hr_status find_whole(const char *store, const hr_train_options *options, hr_resume *resume,
-                            hr_error *err)
+static hr_status find_intact(const char *store, const hr_train_options *options, hr_resume *resume,
+                             hr_error *err)
 {
     int64_t step = INT64_MAX;
     bool any = false;
@@ -106,7 +107,7 @@ static hr_status find_whole(const char *store, const hr_train_options *options, 
         any = true;
         status = try_step(store, step, options, resume, err);
         if (status == HR_OK) {
-            status = hr_resume_check_sense(resume->place, &resume->manifest, err);
+            status = hr_resume_check_manifest(resume->place, &resume->manifest, err);
             if (status == HR_USAGE)
                 status = HR_OK; /* no recipe of ours: refused, not passed over */
         }
@@ -114,7 +115,7 @@ static hr_status find_whole(const char *store, const hr_train_options *options, 
         if (status != HR_CORRUPT) return status;
         char line[HR_ERROR_BYTES + 64];
         snprintf(line, sizeof line, "%s; trying an older checkpoint", err->message);
-        tell(options, line);
+        warn(options, line);
     }
     if (!any) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: has no intact checkpoint; use --fresh to start over",
@@ -185,7 +186,7 @@ static hr_status compare(const hr_config *before, const hr_config *now,
         const bool allowed = hr_resume_allows(options, change.key);
         snprintf(line, sizeof line, "%s was \"%.160s\" and is \"%.160s\"%s", change.key,
                  change.before, change.now, allowed ? " (allowed)" : "");
-        tell(options, line);
+        warn(options, line);
         if (allowed || is_harmless(&change)) continue;
         refuse_key(options, change.key);
         refused++;
@@ -229,9 +230,9 @@ static hr_status find(const char *store, const hr_config *config, const hr_train
 {
     hr_error left;
     /* Another checkpoint has another name: what cannot be removed is in nobody's way. */
-    if (hr_checkpoint_store_remove_partial(store, &left) != HR_OK) tell(options, left.message);
+    if (hr_checkpoint_store_remove_partial(store, &left) != HR_OK) warn(options, left.message);
     if (options->fresh) return HR_OK;
-    hr_status status = find_whole(store, options, resume, err);
+    hr_status status = find_intact(store, options, resume, err);
     if (status == HR_OK && resume->found) status = check_recipe(config, options, resume, err);
     if (status != HR_OK || !resume->found ||
         !hr_folder_has_another_model(config->train.out, resume->place))
@@ -244,7 +245,8 @@ static hr_status find(const char *store, const hr_config *config, const hr_train
 
 /* A disk that is not there just now, or checkpoints that were removed: what they made is not
  * written over unasked. A log without a save is of a run that was killed before its first. */
-static hr_status check_gone(const hr_config *config, const hr_train_options *options, hr_error *err)
+static hr_status check_missing_checkpoints(const hr_config *config, const hr_train_options *options,
+                                           hr_error *err)
 {
     char weights[HR_PATH_BYTES + 32], log[HR_PATH_BYTES + 32];
     const char *out = config->train.out;
@@ -262,12 +264,12 @@ static hr_status check_gone(const hr_config *config, const hr_train_options *opt
 /* A run that begins at step 0 loses no other model's files, and mixes with none. What shows that
  * the model is an earlier run's: a checkpoint, the save that its log has, or a log beside an empty
  * checkpoints/, which is what --fresh leaves when it is killed at once. */
-static hr_status check_begin(const hr_config *config, const hr_train_options *options,
-                             const char *store, hr_error *err)
+static hr_status check_new_run(const hr_config *config, const hr_train_options *options,
+                               const char *store, hr_error *err)
 {
     char log[HR_PATH_BYTES + 32];
     int64_t newest = -1;
-    hr_status status = check_gone(config, options, err);
+    hr_status status = check_missing_checkpoints(config, options, err);
     if (status == HR_OK) status = hr_checkpoint_store_newest(store, INT64_MAX, &newest, err);
     if (status == HR_OK)
         status = hr_path_join(config->train.out, hr_log_name, log, sizeof log, err);
@@ -290,13 +292,13 @@ hr_status hr_resume_enter(const hr_config *config, const hr_train_options *optio
     if (status != HR_OK || !config->train.out[0]) return status;
     status = hr_checkpoint_store_path(config->train.out, store, err);
     if (status != HR_OK) return status;
-    if (!hr_file_exists(store)) return check_begin(config, options, store, err);
+    if (!hr_file_exists(store)) return check_new_run(config, options, store, err);
     status = hr_checkpoint_store_lock(config->train.out, lock, err);
     if (status == HR_OK) status = find(store, config, options, resume, err);
-    return status == HR_OK && !resume->found ? check_begin(config, options, store, err) : status;
+    return status == HR_OK && !resume->found ? check_new_run(config, options, store, err) : status;
 }
 
-hr_status hr_resume_check_shelf(const hr_config *config, hr_error *err)
+hr_status hr_resume_check_writable(const hr_config *config, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     if (!config->train.out[0]) return HR_OK;
@@ -350,8 +352,8 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
 }
 
 /* The next step has another learning rate than it would have had. */
-static void tell_schedule(const hr_resume *resume, const hr_config *config,
-                          const hr_train_options *options, int64_t steps)
+static void warn_of_schedule(const hr_resume *resume, const hr_config *config,
+                             const hr_train_options *options, int64_t steps)
 {
     char line[256];
     const hr_run_state *state = &resume->manifest.state;
@@ -370,23 +372,23 @@ static void tell_schedule(const hr_resume *resume, const hr_config *config,
                  "the run has %lld steps, and was complete with %lld: from step %lld on the "
                  "learning rate follows the longer schedule, with %g",
                  (long long)steps, (long long)state->steps, (long long)state->step + 1, now);
-    tell(options, line);
+    warn(options, line);
 }
 
-void hr_resume_tell(const hr_resume *resume, const hr_config *config,
-                    const hr_train_options *options, const char *rung, int64_t steps)
+void hr_resume_report(const hr_resume *resume, const hr_config *config,
+                      const hr_train_options *options, const char *rung, int64_t steps)
 {
     char line[HR_PATH_BYTES + 256];
     const hr_train_events *events = &options->events;
     snprintf(line, sizeof line, "resume %.1000s", resume->place);
     if (events->text) events->text(events->context, line);
-    tell_schedule(resume, config, options, steps);
+    warn_of_schedule(resume, config, options, steps);
     if (!strcmp(resume->manifest.kernels, rung)) return;
     snprintf(line, sizeof line,
              "the steps so far used %s kernels, the next ones use %s: the result will not "
              "be bit-identical to an uninterrupted run",
              resume->manifest.kernels, rung);
-    tell(options, line);
+    warn(options, line);
 }
 
 static hr_status check_text(const hr_train_options *options, const char *key, const char *before,
@@ -413,7 +415,7 @@ hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config
     return hr_fail(err, valid, "%s", other.message);
 }
 
-hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config, hr_error *err)
+hr_status hr_resume_prune(const hr_resume *resume, const hr_config *config, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     const hr_status status = hr_checkpoint_store_path(config->train.out, store, err);
@@ -422,7 +424,7 @@ hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config, hr_er
 }
 
 /* The oldest first: what a kill leaves of a run that was to be forgotten is its end. */
-hr_status hr_resume_forget(const hr_config *config, hr_error *err)
+hr_status hr_resume_remove_checkpoints(const hr_config *config, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     hr_status status = hr_checkpoint_store_path(config->train.out, store, err);

@@ -31,7 +31,7 @@ HR_MUST_CHECK hr_status hr_resume_enter(const hr_config *config, const hr_train_
 
 /* That checkpoints can be put into train.out, as hr_directory_check: a run that could not save does
  * not begin. */
-HR_MUST_CHECK hr_status hr_resume_check_shelf(const hr_config *config, hr_error *err);
+HR_MUST_CHECK hr_status hr_resume_check_writable(const hr_config *config, hr_error *err);
 
 /* Locks train.out, which is there by now, unless that was done. Errors USAGE, FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err);
@@ -46,8 +46,8 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
 /* Says where the run goes on, and whether other kernels computed what was, or the learning rate
  * follows a schedule of another length from here on.
  *   steps  of the whole run, as the recipe has it now */
-void hr_resume_tell(const hr_resume *resume, const hr_config *config,
-                    const hr_train_options *options, const char *rung, int64_t steps);
+void hr_resume_report(const hr_resume *resume, const hr_config *config,
+                      const hr_train_options *options, const char *rung, int64_t steps);
 
 /* That the texts are those of before. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config,
@@ -58,18 +58,18 @@ HR_MUST_CHECK hr_status hr_resume_check_texts(const hr_resume *resume, const hr_
 /* That a run could go on from a checkpoint with that manifest, which no hash says: it names a
  * recipe and what a run of that recipe lays down, and has whole statistics.
  * Errors   CORRUPT  it does not. USAGE  the recipe is none that this program reads. FAILURE. */
-HR_MUST_CHECK hr_status hr_resume_check_sense(const char *place, const hr_manifest *manifest,
-                                              hr_error *err);
+HR_MUST_CHECK hr_status hr_resume_check_manifest(const char *place, const hr_manifest *manifest,
+                                                 hr_error *err);
 
 /* Whether the guard of a run can go on with the numbers that a state has of it. Pure. */
 bool hr_resume_has_statistics(const hr_run_state *state);
 
 /* Removes the checkpoints that a run which ended had still to remove. Errors FAILURE. */
-HR_MUST_CHECK hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config,
-                                       hr_error *err);
+HR_MUST_CHECK hr_status hr_resume_prune(const hr_resume *resume, const hr_config *config,
+                                        hr_error *err);
 
 /* Removes all checkpoints of a folder: a run that starts over is not to be taken for the one
  * before. Errors FAILURE. */
-HR_MUST_CHECK hr_status hr_resume_forget(const hr_config *config, hr_error *err);
+HR_MUST_CHECK hr_status hr_resume_remove_checkpoints(const hr_config *config, hr_error *err);
 
 #endif

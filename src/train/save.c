@@ -45,7 +45,8 @@ static void work(void *context, int32_t thread, int32_t threads)
 }
 
 /* Half of the staging is written while the other is filled; one more round writes the last. */
-static void save_in_turns(saving *s, hr_pool *pool, int64_t rows, int64_t held, float *staging)
+static void save_double_buffered(saving *s, hr_pool *pool, int64_t rows, int64_t held,
+                                 float *staging)
 {
     float *other = staging + held * s->width;
     for (int64_t row = 0; row < rows + held && s->status == HR_OK; row += held) {
@@ -58,7 +59,7 @@ static void save_in_turns(saving *s, hr_pool *pool, int64_t rows, int64_t held, 
     }
 }
 
-static void save_alone(saving *s, int64_t rows, int64_t held, float *staging)
+static void save_serially(saving *s, int64_t rows, int64_t held, float *staging)
 {
     for (int64_t row = 0; row < rows && s->status == HR_OK; row += held) {
         s->next = (part){ row, hr_min(held, rows - row), staging };
@@ -77,7 +78,7 @@ hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void 
     saving s = { .out = out, .param = param, .values = values, .width = width, .err = err };
     HR_ASSERT(held > 0);
     if (rows > PANEL && held >= 2 * PANEL)
-        save_in_turns(&s, pool, rows, held / 2 / PANEL * PANEL, staging);
-    else save_alone(&s, rows, held > PANEL ? held / PANEL * PANEL : held, staging);
+        save_double_buffered(&s, pool, rows, held / 2 / PANEL * PANEL, staging);
+    else save_serially(&s, rows, held > PANEL ? held / PANEL * PANEL : held, staging);
     return s.status;
 }

@@ -31,7 +31,7 @@ typedef struct {
 } run;
 
 /* Rows where the recipe names a file of them, windows of a text otherwise. */
-static hr_status open_some(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_batches **batches,
+static hr_status open_data(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_batches **batches,
                            hr_error *err)
 {
     hr_status status = HR_OK;
@@ -57,7 +57,7 @@ static hr_status open_batches(run *r, hr_error *err)
                            .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
                            .training = true,
                            .seed = (uint64_t)config->train.seed };
-    hr_status status = open_some(r, &desc, &trainer->train_rows, &trainer->train, err);
+    hr_status status = open_data(r, &desc, &trainer->train_rows, &trainer->train, err);
     if (status != HR_OK) return status;
     const int64_t an_epoch = hr_batches_view(trainer->train)->batches;
     trainer->state.steps = config->train.steps;
@@ -73,7 +73,7 @@ static hr_status open_batches(run *r, hr_error *err)
                             .T = config->train.seq_len,
                             .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
                             .batch = r->admission.config.memory.micro_batch };
-    return open_some(r, &desc, &trainer->valid_rows, &trainer->valid, err);
+    return open_data(r, &desc, &trainer->valid_rows, &trainer->valid, err);
 }
 
 /* The prompt of samples: the first tokens of a text. */
@@ -116,7 +116,7 @@ static hr_status open_source(run *r, hr_error *err)
 }
 
 /* The weights beside it go on; an average of earlier ones does not. */
-static void tell_old_average(const run *r)
+static void warn_of_old_average(const run *r)
 {
     char line[HR_PATH_BYTES + 128], path[HR_PATH_BYTES + 64];
     hr_error ignored;
@@ -164,7 +164,7 @@ static hr_status open_run(run *r, hr_error *err)
                                            r->admission.answer.disk.checkpoint_bytes,
                                            &r->run_region, err);
     if (status != HR_OK) return status;
-    tell_old_average(r);
+    warn_of_old_average(r);
     return hr_log_open(&trainer->log, &r->options->events, config->train.out, r->options->metrics,
                        trainer->resume.found ? &trainer->resume.manifest.state : NULL,
                        &r->run_region, err);
@@ -190,7 +190,7 @@ static hr_status take_memory(run *r, hr_error *err)
     const hr_plan *plan = &r->admission.compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
     void *stacks;
-    hr_trainer_tell(&r->trainer, "allocating memory", 0, 0);
+    hr_trainer_report_progress(&r->trainer, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
     if (status == HR_OK)
@@ -232,7 +232,7 @@ static hr_status report_end(run *r, hr_error *err)
 }
 
 /* What a run that made its last checkpoint and was killed behind it had still to do. */
-static hr_status end_for_it(const run *r, hr_error *err)
+static hr_status finish_earlier_run(const run *r, hr_error *err)
 {
     char buffer[16 << 10];
     hr_error left;
@@ -240,12 +240,12 @@ static hr_status end_for_it(const run *r, hr_error *err)
     const hr_resume *resume = &r->trainer.resume;
     const hr_status status = hr_checkpoint_writer_publish(resume->place, r->config->train.out,
                                                           buffer, sizeof buffer, err);
-    if (status == HR_OK && hr_resume_tidy(resume, r->config, &left) != HR_OK && events->trouble)
+    if (status == HR_OK && hr_resume_prune(resume, r->config, &left) != HR_OK && events->trouble)
         events->trouble(events->context, left.message);
     return status;
 }
 
-static void tell_complete(const run *r, int64_t step)
+static void report_complete(const run *r, int64_t step)
 {
     char line[HR_PATH_BYTES + 128];
     const hr_train_events *events = &r->options->events;
@@ -255,34 +255,36 @@ static void tell_complete(const run *r, int64_t step)
 }
 
 /* A run that ended is told as one: nothing is computed again. */
-static hr_status tell_done(run *r, hr_error *err)
+static hr_status report_done(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     const hr_run_state *state = &r->trainer.resume.manifest.state;
     hr_trainer_take_result(result, state);
     result->saved = true;
-    tell_complete(r, state->step);
-    return end_for_it(r, err);
+    report_complete(r, state->step);
+    return finish_earlier_run(r, err);
 }
 
 /* The run is the one that it goes on from. */
-static hr_status go_on(run *r, hr_error *err)
+static hr_status check_resume(run *r, hr_error *err)
 {
     const hr_resume *resume = &r->trainer.resume;
     if (!resume->found) return HR_OK;
-    hr_resume_tell(resume, r->config, r->options, r->admission.compiled.plan.rung,
-                   r->trainer.state.steps);
+    hr_resume_report(resume, r->config, r->options, r->admission.compiled.plan.rung,
+                     r->trainer.state.steps);
     const hr_run_state *state = &resume->manifest.state;
     const hr_status status = hr_resume_check_texts(
         resume, r->config, r->options, r->trainer.train_text, r->trainer.valid_text, err);
     const bool is_last = state->step == state->steps || state->ended;
-    return status == HR_OK && is_last ? end_for_it(r, err) : status;
+    return status == HR_OK && is_last ? finish_earlier_run(r, err) : status;
 }
 
 /* What was there before is forgotten, now that the run has its memory and is about to begin. */
-static hr_status start_over(run *r, hr_error *err)
+static hr_status remove_earlier_run(run *r, hr_error *err)
 {
-    return r->options->fresh && r->config->train.out[0] ? hr_resume_forget(r->config, err) : HR_OK;
+    return r->options->fresh && r->config->train.out[0]
+               ? hr_resume_remove_checkpoints(r->config, err)
+               : HR_OK;
 }
 
 /* The number of steps is known now, whatever the recipe says. */
@@ -312,9 +314,9 @@ static hr_status whole_run(run *r, hr_error *err)
     const hr_train_events *events = &r->options->events;
     hr_status status = hr_resume_enter(r->config, r->options, &r->lock, &r->trainer.resume, err);
     if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
-        return tell_done(r, err);
-    if (status == HR_OK) status = hr_resume_check_shelf(r->config, err);
-    if (status == HR_OK) hr_trainer_tell(&r->trainer, "planning", 0, 0);
+        return report_done(r, err);
+    if (status == HR_OK) status = hr_resume_check_writable(r->config, err);
+    if (status == HR_OK) hr_trainer_report_progress(&r->trainer, "planning", 0, 0);
     if (status == HR_OK)
         status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL,
                           &r->admission, err);
@@ -337,21 +339,21 @@ static hr_status whole_run(run *r, hr_error *err)
     status = hr_prepare_identify(&r->trainer, &r->text, r->trainer.train_text,
                                  r->trainer.valid_text, err);
     if (status == HR_OK) status = open_run(r, err);
-    if (status == HR_OK) status = go_on(r, err);
+    if (status == HR_OK) status = check_resume(r, err);
     if (status == HR_OK) status = check_disk(r, err);
     if (status == HR_OK) status = take_memory(r, err);
-    if (status == HR_OK) status = start_over(r, err);
+    if (status == HR_OK) status = remove_earlier_run(r, err);
     if (status != HR_OK) return status;
     hr_error end_error;
     const int64_t begun = r->trainer.resume.found ? r->trainer.resume.manifest.state.step : -1;
     status = hr_trainer_run(&r->trainer, err);
     if (status == HR_OK && r->trainer.state.step == begun && r->trainer.resume.changed)
-        tell_complete(r, begun);
+        report_complete(r, begun);
     if (status != HR_OK && !r->trainer.start_ns) return status; /* the log is left as it was */
-    const hr_status promise = report_end(r, &end_error);
-    if (promise == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
+    const hr_status end_status = report_end(r, &end_error);
+    if (end_status == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
     *err = end_error;
-    return promise;
+    return end_status;
 }
 
 /* Not inlined: what lies on the stack when the memory is opened is in the plan, and `plan` must

@@ -93,7 +93,8 @@ bool hr_trainer_poll(hr_trainer *trainer)
     return hr_trainer_is_interrupted(trainer);
 }
 
-void hr_trainer_tell(const hr_trainer *trainer, const char *work, int64_t done, int64_t total)
+void hr_trainer_report_progress(const hr_trainer *trainer, const char *work, int64_t done,
+                                int64_t total)
 {
     const hr_train_events *events = &trainer->options->events;
     if (events->working) events->working(events->context, work, done, total);
@@ -220,25 +221,25 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
     state->seconds = trainer->seconds_before + (double)(now_ns - trainer->start_ns) * 1e-9;
     hr_trainer_take_result(result, state);
     result->saved = trainer->is_saved = false;
-    hr_run_work_note(&trainer->times, HR_WORK_STEP, (double)(now_ns - before_ns) * 1e-9);
+    hr_run_times_add(&trainer->times, HR_WORK_STEP, (double)(now_ns - before_ns) * 1e-9);
     const double rate = (double)trainer->targets * 1e9 / (double)hr_max(now_ns - before_ns, 1);
-    const hr_train_step told = { .step = state->step,
-                                 .steps = state->steps,
-                                 .loss = trainer->loss,
-                                 .lr = trainer->lr,
-                                 .grad_norm = trainer->grad_norm,
-                                 .tokens = state->tokens,
-                                 .seconds = result->seconds,
-                                 .tokens_per_second = rate,
-                                 .seconds_left = seconds_left(trainer),
-                                 .targets = trainer->targets };
-    if (events->step) events->step(events->context, &told);
+    const hr_train_step event = { .step = state->step,
+                                  .steps = state->steps,
+                                  .loss = trainer->loss,
+                                  .lr = trainer->lr,
+                                  .grad_norm = trainer->grad_norm,
+                                  .tokens = state->tokens,
+                                  .seconds = result->seconds,
+                                  .tokens_per_second = rate,
+                                  .seconds_left = seconds_left(trainer),
+                                  .targets = trainer->targets };
+    if (events->step) events->step(events->context, &event);
     log_step(trainer, rate);
 }
 
 /* A step that went wrong, and what the recipe says of those. Where weights have changed already, or
  * so many went wrong that it is no accident, the run ends as it would have. */
-static hr_status pass_over(hr_trainer *trainer, int64_t before_ns, hr_error *err)
+static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error *err)
 {
     const hr_config *config = trainer->config;
     const bool rewinds = config->train.bad_steps == HR_BAD_STEPS_REWIND;
@@ -269,7 +270,7 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
 {
     const int64_t before_ns = hr_clock_ns();
     const hr_status status = run_step_sections(trainer, err);
-    if (status == HR_DIVERGED && trainer->is_bad) return pass_over(trainer, before_ns, err);
+    if (status == HR_DIVERGED && trainer->is_bad) return skip_or_rewind(trainer, before_ns, err);
     if (status == HR_OK) count_step(trainer, before_ns + wait_for_disk(trainer));
     return status;
 }
@@ -342,8 +343,8 @@ static bool due(int64_t every, int64_t step)
 }
 
 /* A checkpoint that cannot be written now may be at the next interval: what there is stays. */
-static hr_status unless_it_can_wait(hr_trainer *trainer, hr_status status, bool last,
-                                    const hr_error *err)
+static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool last,
+                                  const hr_error *err)
 {
     char line[HR_ERROR_BYTES + 64];
     if (last || (status != HR_FAILURE && status != HR_USAGE && status != HR_CORRUPT)) return status;
@@ -358,26 +359,26 @@ static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, h
 {
     hr_error why = { .status = HR_OK };
     if (wait && trainer->checkpoint_writer->pending)
-        hr_trainer_tell(trainer, "writing the checkpoint", 0, 0);
+        hr_trainer_report_progress(trainer, "writing the checkpoint", 0, 0);
     hr_status status = hr_trainer_collect_checkpoint(trainer, wait, &why);
-    status = unless_it_can_wait(trainer, status, last, &why);
+    status = tolerate_failure(trainer, status, last, &why);
     return status == HR_OK ? HR_OK : hr_fail(err, status, "%s", why.message);
 }
 
 /* A checkpoint; the last of a run is waited for. */
-static hr_status keep(hr_trainer *trainer, bool last, hr_error *err)
+static hr_status save_checkpoint(hr_trainer *trainer, bool last, hr_error *err)
 {
     hr_error why = { .status = HR_OK };
     hr_status status = collect_checkpoint(trainer, true, false, err);
     if (status != HR_OK) return status;
-    status = unless_it_can_wait(trainer, hr_trainer_save(trainer, &why), last, &why);
+    status = tolerate_failure(trainer, hr_trainer_save(trainer, &why), last, &why);
     if (status != HR_OK) return hr_fail(err, status, "%s", why.message);
     return last ? collect_checkpoint(trainer, true, true, err) : HR_OK;
 }
 
 /* One that is due is in the log before it is made, so that the log of a run that goes on from it
  * is that of a run that never ended. */
-static hr_status keep_due(hr_trainer *trainer, bool last, hr_error *err)
+static hr_status save_due(hr_trainer *trainer, bool last, hr_error *err)
 {
     hr_run_state *state = &trainer->state;
     if (!trainer->config->train.out[0]) return HR_OK;
@@ -385,7 +386,7 @@ static hr_status keep_due(hr_trainer *trainer, bool last, hr_error *err)
         state->kept = state->step;
         hr_log_save(&trainer->log, state->step, trainer->result->seconds);
     }
-    return keep(trainer, last, err);
+    return save_checkpoint(trainer, last, err);
 }
 
 typedef hr_status work_fn(hr_trainer *trainer, hr_error *err);
@@ -395,18 +396,18 @@ static hr_status measure(hr_trainer *trainer, work_fn *work, hr_run_work kind, h
 {
     const int64_t before_ns = hr_clock_ns();
     const hr_status status = work(trainer, err);
-    hr_run_work_note(&trainer->times, kind, (double)(hr_clock_ns() - before_ns) * 1e-9);
+    hr_run_times_add(&trainer->times, kind, (double)(hr_clock_ns() - before_ns) * 1e-9);
     return status;
 }
 
-static hr_status keep_last(hr_trainer *trainer, hr_error *err)
+static hr_status save_last(hr_trainer *trainer, hr_error *err)
 {
-    return keep_due(trainer, true, err);
+    return save_due(trainer, true, err);
 }
 
-static hr_status keep_next(hr_trainer *trainer, hr_error *err)
+static hr_status save_next(hr_trainer *trainer, hr_error *err)
 {
-    return keep_due(trainer, false, err);
+    return save_due(trainer, false, err);
 }
 
 /* What is due after a step, unless it was done before the run was interrupted. */
@@ -427,22 +428,22 @@ static hr_status after_step(hr_trainer *trainer, hr_error *err)
     const bool best = config->train.keep_best && state->evaluated == step &&
                       state->best_step == step;
     if (status == HR_OK && (last || best || due(config->train.checkpoint_every, step)))
-        status = measure(trainer, last ? keep_last : keep_next, HR_WORK_SAVE, err);
+        status = measure(trainer, last ? save_last : save_next, HR_WORK_SAVE, err);
     return status;
 }
 
 /* Somebody asked for a checkpoint, or one has come to its end. */
-static hr_status keep_asked(hr_trainer *trainer, hr_error *err)
+static hr_status save_requested(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_options *options = trainer->options;
     if (!options->saves || *options->saves == trainer->saves || trainer->state.step == 0)
         return collect_checkpoint(trainer, false, false, err);
     trainer->saves = *options->saves;
     hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR1");
-    return keep(trainer, false, err);
+    return save_checkpoint(trainer, false, err);
 }
 
-static bool goes_on(const hr_trainer *trainer)
+static bool has_steps_left(const hr_trainer *trainer)
 {
     return trainer->state.step < trainer->state.steps && !trainer->state.ended;
 }
@@ -450,10 +451,10 @@ static bool goes_on(const hr_trainer *trainer)
 static hr_status run_steps(hr_trainer *trainer, hr_error *err)
 {
     hr_status status = after_step(trainer, err);
-    while (status == HR_OK && goes_on(trainer) && !hr_trainer_poll(trainer)) {
+    while (status == HR_OK && has_steps_left(trainer) && !hr_trainer_poll(trainer)) {
         status = train_step(trainer, err);
         if (status == HR_OK) status = after_step(trainer, err);
-        if (status == HR_OK) status = keep_asked(trainer, err);
+        if (status == HR_OK) status = save_requested(trainer, err);
     }
     return status;
 }
@@ -470,9 +471,9 @@ static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
     const long long step = trainer->state.step;
     if (step == 0)
         return hr_fail(err, HR_INTERRUPTED, "interrupted before the first step; nothing was saved");
-    const hr_status status = keep(trainer, true, err);
+    const hr_status status = save_checkpoint(trainer, true, err);
     /* Behind what the checkpoint knows of the log: a run that goes on has no such line. */
-    if (goes_on(trainer)) log_signal(trainer);
+    if (has_steps_left(trainer)) log_signal(trainer);
     if (status != HR_OK) return status;
     return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s", step,
                    (long long)trainer->state.steps,
@@ -487,7 +488,7 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
     trainer->start_ns = hr_clock_ns();
     if (status == HR_OK) status = run_steps(trainer, err);
     if (status == HR_INTERRUPTED ||
-        (status == HR_OK && (goes_on(trainer) || hr_trainer_is_interrupted(trainer))))
+        (status == HR_OK && (has_steps_left(trainer) || hr_trainer_is_interrupted(trainer))))
         return end_interrupted(trainer, err);
     (void)!hr_trainer_collect_checkpoint(trainer, true, &ignored);
     return status;

@@ -84,7 +84,8 @@ bool hr_trainer_poll(hr_trainer *trainer);
 void hr_trainer_take_result(hr_train_result *result, const hr_run_state *state);
 
 /* Tells how far work beside the steps is. */
-void hr_trainer_tell(const hr_trainer *trainer, const char *work, int64_t done, int64_t total);
+void hr_trainer_report_progress(const hr_trainer *trainer, const char *work, int64_t done,
+                                int64_t total);
 
 /* Tells what went wrong while the run goes on. */
 void hr_trainer_trouble(hr_trainer *trainer, const char *line);

@@ -15,13 +15,13 @@
 /* A step whose norm is always the same. */
 static hr_guard_verdict look(hr_guard *guard, double loss)
 {
-    return hr_guard_look(guard, loss, 1);
+    return hr_guard_judge(guard, loss, 1);
 }
 
 static void steady(hr_guard *guard, double loss, int32_t steps)
 {
     for (int32_t i = 0; i < steps; i++)
-        assert_int_equal(hr_guard_look(guard, loss, 1), HR_GUARD_FINE);
+        assert_int_equal(hr_guard_judge(guard, loss, 1), HR_GUARD_FINE);
 }
 
 static double uniform(uint64_t *draw)
@@ -44,7 +44,7 @@ static void the_first_steps_are_not_judged(void **state)
     const double wild[HR_GUARD_LEAST] = { 11, 1e9, 10.9, 10.8, 1e-9, 500 };
     for (int32_t i = 0; i < HR_GUARD_LEAST; i++) {
         assert_true(isinf(hr_guard_loss_limit(&guard)));
-        assert_int_equal(hr_guard_look(&guard, wild[i], wild[i] * 7), HR_GUARD_FINE);
+        assert_int_equal(hr_guard_judge(&guard, wild[i], wild[i] * 7), HR_GUARD_FINE);
     }
     assert_true(isfinite(hr_guard_loss_limit(&guard)));
 }
@@ -54,23 +54,23 @@ static void the_limit_is_the_one_by_hand(void **state)
 {
     (void)state;
     hr_guard guard = { 0 };
-    for (int32_t i = 1; i <= 16; i++) assert_int_equal(hr_guard_look(&guard, i, i), HR_GUARD_FINE);
+    for (int32_t i = 1; i <= 16; i++) assert_int_equal(hr_guard_judge(&guard, i, i), HR_GUARD_FINE);
     const double loss_limit = 8.5 + 7 * (1.4826 * 4 + 0.01 * 8.5);
     const double norm_limit = 8.5 + 7 * (1.4826 * 4 + 0.1 * 8.5);
     assert_true(fabs(hr_guard_loss_limit(&guard) - loss_limit) < 1e-12);
     assert_true(fabs(hr_guard_norm_limit(&guard) - norm_limit) < 1e-12);
     hr_guard other = guard;
-    assert_int_equal(hr_guard_look(&other, loss_limit - 1e-9, 8), HR_GUARD_FINE);
+    assert_int_equal(hr_guard_judge(&other, loss_limit - 1e-9, 8), HR_GUARD_FINE);
     other = guard;
-    assert_int_equal(hr_guard_look(&other, loss_limit + 1e-9, 8), HR_GUARD_LOSS_SPIKE);
+    assert_int_equal(hr_guard_judge(&other, loss_limit + 1e-9, 8), HR_GUARD_LOSS_SPIKE);
     other = guard;
-    assert_int_equal(hr_guard_look(&other, 8, norm_limit + 1e-9), HR_GUARD_NORM_SPIKE);
+    assert_int_equal(hr_guard_judge(&other, 8, norm_limit + 1e-9), HR_GUARD_NORM_SPIKE);
     other = guard;
-    assert_int_equal(hr_guard_look(&other, 1e9, 1e9), HR_GUARD_LOSS_SPIKE);
+    assert_int_equal(hr_guard_judge(&other, 1e9, 1e9), HR_GUARD_LOSS_SPIKE);
     other = guard;
-    assert_int_equal(hr_guard_look(&other, -1e9, 0), HR_GUARD_FINE);
+    assert_int_equal(hr_guard_judge(&other, -1e9, 0), HR_GUARD_FINE);
     /* A seventeenth: the one in the middle is 9, and 4 again that of the distances. */
-    assert_int_equal(hr_guard_look(&guard, 17, 17), HR_GUARD_FINE);
+    assert_int_equal(hr_guard_judge(&guard, 17, 17), HR_GUARD_FINE);
     assert_true(fabs(hr_guard_loss_limit(&guard) - (9 + 7 * (1.4826 * 4 + 0.09))) < 1e-12);
 }
 
@@ -91,7 +91,7 @@ static void losses_that_do_not_differ_leave_room_by_the_floor(void **state)
     /* Norms of 0 are no level. */
     guard = (hr_guard){ 0 };
     for (int32_t i = 0; i < 100; i++)
-        assert_int_equal(hr_guard_look(&guard, 2, i % 3 ? 0 : 5), HR_GUARD_FINE);
+        assert_int_equal(hr_guard_judge(&guard, 2, i % 3 ? 0 : 5), HR_GUARD_FINE);
     assert_true(isinf(hr_guard_norm_limit(&guard)));
 }
 
@@ -103,9 +103,9 @@ static void a_storm_of_what_is_not_finite_changes_nothing(void **state)
     for (int32_t steps = 0; steps < 80; steps += 10) {
         const hr_guard before = guard;
         for (int32_t i = 0; i < 300; i++) {
-            assert_int_equal(hr_guard_look(&guard, wrong[i % 3], 1), HR_GUARD_NOT_FINITE);
-            assert_int_equal(hr_guard_look(&guard, 3, wrong[i % 3]), HR_GUARD_NOT_FINITE);
-            assert_int_equal(hr_guard_look(&guard, NAN, wrong[i % 3]), HR_GUARD_NOT_FINITE);
+            assert_int_equal(hr_guard_judge(&guard, wrong[i % 3], 1), HR_GUARD_NOT_FINITE);
+            assert_int_equal(hr_guard_judge(&guard, 3, wrong[i % 3]), HR_GUARD_NOT_FINITE);
+            assert_int_equal(hr_guard_judge(&guard, NAN, wrong[i % 3]), HR_GUARD_NOT_FINITE);
             assert_int_equal(hr_guard_peek(&guard, wrong[i % 3]), HR_GUARD_NOT_FINITE);
         }
         assert_memory_equal(&guard, &before, sizeof guard);
@@ -166,10 +166,10 @@ static void bytes_taken_anywhere_go_on_the_same(void **state)
         const bool wrong = uniform(&draw) < 0.02, high = uniform(&draw) < 0.2;
         const double loss = wrong ? NAN : 3 + 0.1 * normal(&draw) + (high ? 20 : 0);
         const double norm = exp(normal(&draw));
-        assert_true(hr_guard_is_whole(&restored));
+        assert_true(hr_guard_is_valid(&restored));
         const hr_guard_verdict peeked = hr_guard_peek(&restored, loss);
-        const hr_guard_verdict verdict = hr_guard_look(&restored, loss, norm);
-        assert_int_equal(hr_guard_look(&guard, loss, norm), verdict);
+        const hr_guard_verdict verdict = hr_guard_judge(&restored, loss, norm);
+        assert_int_equal(hr_guard_judge(&guard, loss, norm), verdict);
         assert_int_equal(peeked == HR_GUARD_FINE,
                          verdict == HR_GUARD_FINE || verdict == HR_GUARD_NORM_SPIKE);
         assert_memory_equal(&guard, &restored, sizeof guard);
@@ -196,7 +196,7 @@ static void noise_raises_no_alarm_and_jumps_do(void **state)
         const double norm = 0.5 * exp(0.2 * normal(&draw));
         const bool jump = i > 2000 && i % 97 == 0;
         const double loss = level + noise * normal(&draw) + (jump ? 16 * noise + 0.35 : 0);
-        const hr_guard_verdict verdict = hr_guard_look(&guard, loss, norm);
+        const hr_guard_verdict verdict = hr_guard_judge(&guard, loss, norm);
         jumps += jump;
         missed += jump && verdict != HR_GUARD_LOSS_SPIKE;
         alarms += !jump && verdict != HR_GUARD_FINE;
@@ -211,9 +211,9 @@ static void bytes_that_cannot_be_one_are_refused(void **state)
 {
     (void)state;
     hr_guard whole = { 0 };
-    assert_true(hr_guard_is_whole(&whole));
+    assert_true(hr_guard_is_valid(&whole));
     steady(&whole, 2, 20);
-    assert_true(hr_guard_is_whole(&whole));
+    assert_true(hr_guard_is_valid(&whole));
     hr_guard wrong[10];
     for (int32_t i = 0; i < 10; i++) wrong[i] = whole;
     wrong[0].loss.count = -1;
@@ -226,7 +226,7 @@ static void bytes_that_cannot_be_one_are_refused(void **state)
     wrong[7].loss.values[5] = NAN;
     wrong[8].norm.values[63] = INFINITY;
     wrong[9].norm.row[2] = NAN;
-    for (int32_t i = 0; i < 10; i++) assert_false(hr_guard_is_whole(&wrong[i]));
+    for (int32_t i = 0; i < 10; i++) assert_false(hr_guard_is_valid(&wrong[i]));
 }
 
 int main(void)

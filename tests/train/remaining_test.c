@@ -27,14 +27,14 @@ static void work_that_is_due_after_the_last_step_is_in_the_time_left(void **stat
     (void)state;
     hr_run_times times = { { 0 }, { 0 } };
     assert_true(left(0, 100, none, none, none, &times) < 0);
-    for (int32_t i = 0; i < 10; i++) hr_run_work_note(&times, HR_WORK_STEP, 0.5);
+    for (int32_t i = 0; i < 10; i++) hr_run_times_add(&times, HR_WORK_STEP, 0.5);
     assert_true(left(10, 100, none, none, none, &times) == 45);
     assert_true(left(100, 100, none, none, none, &times) == 0);
     /* Not measured yet: an evaluation is as 50 steps, a sample as 20, a save 3 seconds. */
     assert_true(left(100, 100, 0, none, none, &times) == 25);
     assert_true(left(100, 100, 0, 0, 0, &times) == 25 + 10 + 3 + 7);
-    hr_run_work_note(&times, HR_WORK_EVALUATION, 60);
-    hr_run_work_note(&times, HR_WORK_EVALUATION, 20);
+    hr_run_times_add(&times, HR_WORK_EVALUATION, 60);
+    hr_run_times_add(&times, HR_WORK_EVALUATION, 20);
     assert_true(left(100, 100, 0, none, none, &times) == 40);
 }
 
@@ -42,8 +42,8 @@ static void work_between_steps_counts_each_time_that_it_is_due(void **state)
 {
     (void)state;
     hr_run_times times = { { 0 }, { 0 } };
-    hr_run_work_note(&times, HR_WORK_STEP, 1);
-    hr_run_work_note(&times, HR_WORK_EVALUATION, 1000);
+    hr_run_times_add(&times, HR_WORK_STEP, 1);
+    hr_run_times_add(&times, HR_WORK_EVALUATION, 1000);
     /* After steps 40, 60, 80, 100 and 105; that of the present step is still to come. */
     assert_true(left(40, 105, 20, none, none, &times) == 65 + 5 * 1000);
     assert_true(left(41, 105, 20, none, none, &times) == 64 + 4 * 1000);
