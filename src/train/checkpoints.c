@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/checkpoints.c - a folder's checkpoints for people: told, judged, removed. */
+/* train/checkpoints.c - lists, verifies and prunes the checkpoints of a folder. */
 #include "headroom/checkpoint.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ typedef struct {
     const volatile sig_atomic_t *interrupts;
     char store[HR_CHECKPOINT_STORE_PATH_BYTES], place[HR_STEP_PATH_BYTES];
     hr_manifest manifest;
-    int64_t best_step; /* as the newest that can be read knows it; -1: none was read yet */
+    int64_t best_step; /* from the newest readable checkpoint; -1: none was read yet */
     _Alignas(4096) char memory[64 << 10];
 } listing;
 
@@ -69,7 +69,7 @@ static void report_found(listing *l, int64_t step, const char *problem)
     l->events->found(l->events->context, &told);
 }
 
-/* Not inlined: the buffers are large for a stack that others use too. */
+/* Not inlined: the buffers are large, and other callers use the same stack. */
 static __attribute__((noinline)) hr_status list(listing *l, const char *folder, bool thorough,
                                                 hr_error *err)
 {
@@ -80,7 +80,8 @@ static __attribute__((noinline)) hr_status list(listing *l, const char *folder, 
         status = hr_checkpoint_store_newest(l->store, step, &step, err);
         if (status != HR_OK || step < 0) break;
         const hr_status checked = check_checkpoint(l, step, thorough, &found);
-        if (checked == HR_CORRUPT && !hr_file_exists(l->place)) continue; /* let go of meanwhile */
+        /* A run has removed it in the meantime. */
+        if (checked == HR_CORRUPT && !hr_file_exists(l->place)) continue;
         if (checked == HR_INTERRUPTED || checked == HR_FAILURE)
             return hr_fail(err, checked, "%s", found.message);
         report_found(l, step, checked == HR_OK ? NULL : found.message);
@@ -119,7 +120,8 @@ static hr_status remove_step(listing *l, int64_t step, hr_error *err)
     return status;
 }
 
-/* The newest whole one is found before anything goes; of the others the damaged go too. */
+/* Finds the newest intact checkpoint before anything is removed. Pruning also removes damaged
+ * ones. */
 static hr_status find_intact(listing *l, int64_t *step, hr_error *err)
 {
     for (*step = INT64_MAX;;) {

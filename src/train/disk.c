@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/disk.c - files and how many there are at once. */
+/* train/disk.c - sizes of files, and the largest number of them at a time. */
 #include "train/disk.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum {
     FILE_BLOCK = 4096,
-    CONFIG_BYTES = 4096, /* of config.json, as ckpt/weights.c has room for it */
+    CONFIG_BYTES = 4096, /* size of config.json, the limit in ckpt/weights.c */
     SAMPLE_BYTES = HR_METRICS_BYTES
 };
 
@@ -39,16 +39,17 @@ static void size_checkpoint(const hr_config *config, const hr_program *program, 
     }
     disk->checkpoint_bytes += CONFIG_BYTES + blocks(hr_recipe_bytes(config)) +
                               blocks(HR_STRATEGY_TEXT_BYTES) + blocks(HR_MANIFEST_BYTES) +
-                              FILE_BLOCK; /* the directory */
+                              FILE_BLOCK; /* the directory itself */
 }
 
-/* Events that come every so many steps and after the last; every 0: after the last alone. */
+/* Number of events that happen every `every` steps and after the last; every 0: only after the
+ * last. */
 static int64_t event_count(int64_t steps, int64_t every)
 {
     return every > 0 ? (steps + every - 1) / every : 1;
 }
 
-/* Those kept and one being written, but no more than a run makes. */
+/* The kept checkpoints and the one being written, but no more than the run makes. */
 static int64_t count_checkpoints(const hr_config *config, int64_t keep_last, int64_t steps)
 {
     const int64_t every = config->train.keep_every;
@@ -77,8 +78,8 @@ static int64_t log_bytes(const hr_config *config, int64_t steps)
 
 /* ---- shards */
 
-/* Bytes of the plain files that a text names one by one; -1: they are folders, patterns or packed,
- * or there is none. */
+/* Returns the total size of the text files; -1 if a part is a folder, a pattern, a compressed file
+ * or missing. */
 static int64_t text_bytes(const char *key, const char *text, int64_t *files)
 {
     hr_spec spec;
@@ -101,7 +102,7 @@ static int64_t text_bytes(const char *key, const char *text, int64_t *files)
     return sum;
 }
 
-/* A token stands for a byte of text at least, and takes up to 4 bytes and two bits of maps. */
+/* A token covers at least one byte of text, and takes up to 4 bytes and two bits of maps. */
 static int64_t shard_bytes(const hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -112,11 +113,11 @@ static int64_t shard_bytes(const hr_config *config)
     if (train < 0 || valid < 0 || !hr_checked_mul(train + valid, 4 * width + 1, &payload))
         return -1;
     if (train + valid == 0) return 0;
-    /* A shard each at most, with a header and a block that is not full. */
+    /* At most one shard per file, with a header and a partial last block. */
     return ((payload + 3) / 4 / HR_BLOCK_PAYLOAD + 2 * files) * HR_BLOCK_BYTES;
 }
 
-/* Not inlined: specs and paths are large, and the stack is planned. */
+/* Not inlined: specs and paths are large, and the stack size is planned. */
 __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_program *program,
                                           int64_t steps, hr_plan_disk *disk)
 {
@@ -131,9 +132,9 @@ __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_prog
     disk->bytes = all + (disk->steps ? disk->log_bytes : 0);
 }
 
-/* ---- is there room */
+/* ---- free space */
 
-/* Of the checkpoints that lie in train.out. */
+/* Returns the bytes of the existing checkpoints in train.out. */
 static int64_t existing_bytes(const hr_config *config)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES], path[HR_STEP_PATH_BYTES + HR_MANIFEST_NAME_BYTES];
@@ -155,7 +156,8 @@ static int64_t existing_bytes(const hr_config *config)
     return sum;
 }
 
-/* What the run has still to write: at least one checkpoint beside those that are there. */
+/* Returns the additional bytes that the run needs: at least one checkpoint beside the existing
+ * ones. */
 static int64_t needed_bytes(const hr_plan_disk *disk, int64_t existing)
 {
     return hr_max(disk->bytes - disk->log_bytes - existing, disk->checkpoint_bytes);

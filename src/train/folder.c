@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/folder.c - each name in the folder: part of a model or not, and what this run does with
- * it. */
+/* train/folder.c - classifies each file in the folder: whether it belongs to a model, and whether
+ * the run replaces it. */
 #include "train/folder.h"
 
 #include <limits.h>
@@ -18,10 +18,11 @@
 typedef struct {
     const hr_config *config;
     const char *folder;
-    bool is_average; /* the folder gets weights and config.json, and nothing else */
+    bool is_average; /* the folder only gets weights and config.json */
     bool is_run;
-    char replaced[HR_NAME_BYTES]; /* a file of another model that the run would replace, */
-    char left[HR_NAME_BYTES];     /* and one that it would leave where it is; empty: none */
+    /* Files of another model; empty: none. */
+    char replaced[HR_NAME_BYTES]; /* the run would replace it */
+    char left[HR_NAME_BYTES];     /* the run would leave it beside its own files */
     hr_status status;
     hr_error *err;
 } checking;
@@ -31,7 +32,7 @@ static bool starts_with(const char *name, const char *with)
     return !strncmp(name, with, strlen(with));
 }
 
-/* Weights as the field names them: whole, in shards, or in another format. */
+/* Returns whether a file name is that of weights: a single file, shards, or another format. */
 static bool is_weights(const char *name)
 {
     static const char *const others[] = { "pytorch_model", "adapter_model", "tf_model",
@@ -47,7 +48,7 @@ static bool is_published(const char *name)
     return !strcmp(name, hr_kept_name(HR_KEPT_WEIGHTS)) || !strcmp(name, hr_weights_config_name);
 }
 
-/* Texts and tokenizers may lie in the run's folder. */
+/* Texts and tokenizers of the run may be in its folder. */
 static bool is_input(const hr_config *config, const char *path)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -58,7 +59,8 @@ static bool is_input(const hr_config *config, const char *path)
     return false;
 }
 
-/* The file that the run copies into train.out under that name; an empty path: there is none. */
+/* Finds the file that the run copies into train.out under that name.
+ *   path  out; empty: none */
 static hr_status find_origin(const hr_config *config, const char *name, char path[PATH_MAX],
                              hr_error *err)
 {
@@ -73,7 +75,7 @@ static hr_status find_origin(const hr_config *config, const char *name, char pat
     return hr_tokens_origin(config->data.tokenizer, name, path, PATH_MAX, err);
 }
 
-/* Whether two files have the same bytes. What cannot be read is another file. */
+/* Returns whether two files have the same bytes; false if one cannot be read. */
 static bool is_same(const char *path, const char *other)
 {
     char a[4096], b[4096];
@@ -94,8 +96,7 @@ static bool is_same(const char *path, const char *other)
     return same;
 }
 
-/* Whether the first name is to be told rather than the second: weights before all else, and then
- * by the alphabet, since the order of a folder is the file system's. */
+/* Orders the names to report: weights first, then by name. readdir(3) has no fixed order. */
 static bool comes_first(const char *name, const char *other)
 {
     const bool weights = is_weights(name);
@@ -107,13 +108,13 @@ static void keep_first(char noted[HR_NAME_BYTES], const char *name)
     if (!*noted || comes_first(name, noted)) snprintf(noted, HR_NAME_BYTES, "%s", name);
 }
 
-/* A run of words saves the vocabulary that it made of its text. */
+/* A run with the words tokenizer saves the vocabulary of its text. */
 static bool is_vocabulary(const checking *c, const char *name)
 {
     return hr_config_tokenizer(c->config) == HR_TOKENIZER_WORDS && !strcmp(name, "tokenizer.json");
 }
 
-/* A run that was killed before its first checkpoint leaves a lock. */
+/* Returns whether the folder has the lock of a run that was killed before its first checkpoint. */
 static bool has_lock(const checking *c)
 {
     char lock[PATH_MAX];
@@ -121,7 +122,7 @@ static bool has_lock(const checking *c)
            hr_file_exists(lock);
 }
 
-/* Not inlined: paths are long, and the stack is planned. */
+/* Not inlined: paths are long, and the stack size is planned. */
 static __attribute__((noinline)) void check_file(checking *c, const char *name)
 {
     char path[PATH_MAX], origin[PATH_MAX];
@@ -151,7 +152,7 @@ static bool take_name(void *context, const char *name)
     return c->status == HR_OK;
 }
 
-/* Says what --fresh replaces. */
+/* Reports what --fresh replaces. */
 static void report_replaced(const checking *c, const hr_train_options *options)
 {
     char line[HR_CHECKPOINT_STORE_PATH_BYTES + HR_NAME_BYTES + 128];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/guard.c - two windows alike, one of losses and one of norms; each judges alone. */
+/* train/guard.c - two independent windows, one of losses and one of gradient norms. */
 #include "train/guard.h"
 
 #include <math.h>
@@ -11,11 +11,10 @@ typedef struct {
     double relative, least; /* the floor is relative * max(|median|, least) */
 } floor_of;
 
-/* A cross-entropy has a scale of its own, so that 0.01 nats are little whatever the level is; a
- * norm has none. */
+/* A cross-entropy has an absolute scale: 0.01 nats are small at any level. A norm has none. */
 static const floor_of loss_floor = { 0.01, 1 }, norm_floor = { 0.1, 0 };
 
-/* Orders values [count] by insertion, and returns the one in the middle. At most 64: some thousand
+/* Sorts values [count] by insertion and returns the median. At most 64 values: some thousand
  * comparisons. */
 static double median(double *values, int64_t count)
 {
@@ -54,7 +53,7 @@ static void push(hr_guard_level *level, double value)
     if (level->count < HR_GUARD_WINDOW) level->count++;
 }
 
-/* The window begins anew with the row. */
+/* Replaces the window by the values of the row. */
 static void restart_window(hr_guard_level *level)
 {
     hr_guard_level restarted = { 0 };

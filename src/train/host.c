@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/host.c - the steps of a program that the trainer runs itself. */
+/* train/host.c - the operations of a program that run on the trainer: loading, batches, samples,
+ * reports, saving. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "train/schedule.h"
 #include "train/trainer.h"
 
-/* What a checkpoint has of a parameter, into the tensor that had it. */
+/* Loads one state of a parameter from a checkpoint. */
 static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kept, void *master,
                            void *weight, hr_error *err)
 {
@@ -23,7 +24,7 @@ static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kep
                    call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
 }
 
-/* Of what it is of. */
+/* Initializes the average of a weight with the weight. */
 static void init_average(const hr_trainer *trainer, int32_t step, const hr_call *call)
 {
     const hr_program *program = trainer->executor.program;
@@ -42,7 +43,7 @@ static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *c
     return status;
 }
 
-/* Moments begin at zero, an average at what it is of. */
+/* Moments start at zero, averages at their weights. */
 static void init_states(const hr_trainer *trainer, int32_t step, const hr_call *call)
 {
     const hr_program *program = trainer->executor.program;
@@ -76,7 +77,7 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
     return HR_OK;
 }
 
-/* Every file of a checkpoint gets what it keeps of the parameter. */
+/* Writes the states of a parameter to the files of the checkpoint. */
 static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
     const hr_host_attr *attr = call->attr;
@@ -92,8 +93,8 @@ static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
     return status;
 }
 
-/* Targets of the whole batch are counted before its first micro-batch. A batch without any has no
- * gradient. */
+/* Counts the targets of the whole batch before its first micro-batch. A batch without targets has
+ * no gradient. */
 static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
     const hr_run_state *state = &trainer->state;
@@ -106,7 +107,8 @@ static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
     return HR_OK;
 }
 
-/* Rows [row, row + rows) of a batch, and where their documents begin if the program asks. */
+/* Reads rows [row, row + rows) of a batch, and the positions where documents begin if the program
+ * needs them. */
 static hr_status read_rows(hr_batches *batches, int64_t batch, int64_t row, int64_t rows,
                            const hr_call *call, int64_t *targets, hr_error *err)
 {
@@ -138,8 +140,8 @@ static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_e
     return status;
 }
 
-/* The end of the text so far, as much of it as the model sees: a whole window, moved on by half
- * when it is full, so that most tokens see at least half a window. */
+/* Sets the input of the next sample to the end of the text so far. When the window is full it moves
+ * by half, so that most tokens see at least half a window. */
 static void prompt(hr_trainer *trainer, hr_executor *executor, const hr_call *call)
 {
     const int64_t T = trainer->config->train.seq_len, half = hr_max(T / 2, 1);
@@ -156,7 +158,7 @@ static float logit(const hr_call *call, int64_t v)
     return hr_bf16_to_f32(((const hr_bf16 *)call->in[0])[v]);
 }
 
-/* The likeliest token, or one drawn from the softmax of logits / temperature. */
+/* Appends the most likely token, or one sampled from the softmax of logits / temperature. */
 static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
 {
     const int64_t V = trainer->config->model.vocab_size;
@@ -188,7 +190,7 @@ static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
     return HR_OK;
 }
 
-/* printf tells the sign of a NaN, which on x86 is set where none went in; nobody asks for it. */
+/* Clears the sign of a NaN, which x86 sets for computed NaNs and printf would print. */
 static double without_nan_sign(double value)
 {
     return isnan(value) ? (double)NAN : value;
@@ -212,7 +214,7 @@ static hr_status report_bad(hr_trainer *trainer, hr_guard_verdict verdict, hr_er
     return hr_trainer_diverged(trainer, what, err);
 }
 
-/* The sums of no token are 0, which would pass for a perfect loss. */
+/* Without targets the sums are 0, which would look like a perfect loss. */
 static hr_status report_no_targets(hr_trainer *trainer, const hr_call *call)
 {
     trainer->loss = trainer->z_loss = (double)NAN;
@@ -220,8 +222,8 @@ static hr_status report_no_targets(hr_trainer *trainer, const hr_call *call)
     return HR_OK;
 }
 
-/* Where updates consume gradients and wait for no norm, a first report knows the loss alone: before
- * the first weight changes. */
+/* Without the norm (updates that release gradients and do not clip) the first report checks only
+ * the loss, before the first weight changes. */
 static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
     const double *sums = call->in[0], targets = (double)hr_max(trainer->targets, 1);

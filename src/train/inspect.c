@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/inspect.c - the shards of a recipe, looked into. */
+/* train/inspect.c - reports the shards of a recipe and samples of them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "train/prepare.h"
 
 enum {
-    LOOKBACK_TOKENS = 1 << 16, /* tokens, for the beginning of a document */
+    LOOKBACK_TOKENS = 1 << 16, /* tokens that are searched for the start of a document */
     MARKS = 512,
     TEXT_BYTES = 4096
 };
@@ -24,7 +24,7 @@ typedef struct {
     hr_region region;
     hr_prepare_texts texts;
     hr_text text;
-    hr_vocabulary *vocabulary; /* null: the ids were ids before */
+    hr_vocabulary *vocabulary; /* null: the data are ids already */
     void *shard_memory;
 } inspection;
 
@@ -55,7 +55,7 @@ static int64_t windows_of(const inspection *in, const hr_text_part *part)
     return hr_max(part->tokens - 1, 0) / in->config->train.seq_len;
 }
 
-/* Rows of the run: by its steps, or by epochs of all windows in whole batches. */
+/* Number of rows of the run: from its steps, or from epochs of all windows in whole batches. */
 static int64_t rows_of(const inspection *in)
 {
     const int64_t batch = in->config->train.batch;
@@ -107,7 +107,8 @@ static void tell_texts(const inspection *in)
 
 /* ---- samples */
 
-/* The first token of the document that holds token `at`, or `at` where that is too far back. */
+/* Finds the first token of the document that holds token `at`; `at` itself if it is too far
+ * back. */
 static hr_status find_beginning(inspection *in, hr_shard *shard, int64_t at, int64_t *first,
                                 bool *begins)
 {
@@ -163,7 +164,7 @@ static hr_status tell_sample(inspection *in, const char *name, hr_shard *shard, 
     return status;
 }
 
-/* Samples from places that lie evenly in all rows of training. */
+/* Reports samples from evenly spaced positions in the training rows. */
 static hr_status report_samples(inspection *in)
 {
     const hr_corpus_view *view = hr_corpus_look(in->texts.corpus);
@@ -186,7 +187,7 @@ static hr_status report_samples(inspection *in)
     return status;
 }
 
-/* ---- all of it */
+/* ---- inspection */
 
 static hr_status prepare(inspection *in)
 {
@@ -201,7 +202,7 @@ static hr_status prepare(inspection *in)
     return status;
 }
 
-/* Takes what tables of samples need from behind the part that is the corpus. */
+/* Takes the tables for samples from the region, behind those of the corpus. */
 static hr_status open_vocabulary(inspection *in)
 {
     const hr_config *config = in->config;

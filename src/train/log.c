@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/log.c - one call for every place. */
+/* train/log.c - sends each event to all outputs. */
 #include "train/log.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ int64_t hr_log_bytes(void)
     return HR_METRICS_BYTES + HR_TENSORBOARD_BYTES + 2 * 64;
 }
 
-/* Of a file that is not there any more, what it had is told to be missing, and not asked for. */
+/* If the file of a resumed run is missing, reports it and starts a new one. */
 static hr_status open_lines(hr_metrics *lines, const char *path, int64_t kept_bytes,
                             const hr_train_events *events, hr_error *err)
 {
@@ -85,7 +85,7 @@ void hr_log_evaluation(hr_log *log, int64_t step, double valid_loss, int64_t tok
 {
     hr_error err;
     note(log, hr_metrics_write_evaluation(&log->log, step, valid_loss, tokens, &err), &err);
-    if (tokens == 0) return; /* a chart has no point where there is no loss */
+    if (tokens == 0) return; /* without a loss there is no point to plot */
     note(log,
          hr_tensorboard_write_evaluation(&log->board, hr_clock_wall_seconds(), step, valid_loss,
                                          &err),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/prepare.c - the texts of a run as shards of tokens. */
+/* train/prepare.c - converts the texts of a run to shards of tokens. */
 #include "train/prepare.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ static hr_text_desc describe(const hr_config *config)
                            .document_end = document_end };
 }
 
-/* Of ids that are there already only the recipe says which of them ends a document. */
+/* For texts that are ids already, only the recipe says which id ends a document. */
 static hr_corpus_desc describe_corpus(const hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -45,7 +45,7 @@ static hr_corpus_desc describe_corpus(const hr_config *config)
                              .document_end = document_end };
 }
 
-/* Rows of tokens need no preparing. */
+/* Files of token rows need no preparation. */
 static bool has_text(const hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -98,8 +98,8 @@ static bool has_shards(const char *path)
     return found;
 }
 
-/* One with shards need not be writable: they may be those of these texts, which only reading the
- * texts tells. */
+/* A cache with shards may be read-only: it may have the shards of these texts, which is only known
+ * after reading them. */
 static hr_status check_cache(const char *path, hr_error *err)
 {
     if (!*path) return HR_OK;
@@ -120,7 +120,8 @@ static hr_status check_out(const hr_config *config, hr_error *err)
     return status == HR_OK && hr_file_exists(path) ? hr_weights_check(path, err) : status;
 }
 
-/* Whether a path is a name in a directory as it is written: one that the run makes, it may be. */
+/* Returns whether `path` is a file directly in `directory`, by its spelling: the run creates that
+ * directory, so it may not exist yet. */
 static bool lies_in(const char *path, const char *directory)
 {
     const char *slash = strrchr(path, '/');
@@ -161,7 +162,7 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
     return status == HR_OK ? check_metrics(config, metrics, err) : status;
 }
 
-/* What other software makes of an answer with this model stays what it was. */
+/* Copies generation_config.json, which other software uses when it generates with the model. */
 static hr_status copy_generation_config(const hr_config *config, hr_error *err)
 {
     static const char name[] = "generation_config.json";
@@ -268,8 +269,8 @@ static void report_texts(const hr_train_events *events, const hr_prepare_texts *
     report_part(events, "valid", &text->valid);
 }
 
-/* The tokenizer lies beside the weights, where generate and eval look for it. `memory` is that
- * of hr_text_prepare, which is done. */
+/* Copies the tokenizer beside the weights, where generate and eval look for it. `memory` is that of
+ * hr_text_prepare, which has finished. */
 static hr_status copy_tokenizer(const hr_config *config, const hr_text *text, void *memory,
                                 hr_error *err)
 {
@@ -300,7 +301,7 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
         status = hr_memory_region_open(memory, "tokenizing", hr_prepare_bytes(config), &region,
                                        err);
     if (status != HR_OK) return status;
-    memset(region.base, 0, (size_t)region.bytes); /* has what was planned, as in planning */
+    memset(region.base, 0, (size_t)region.bytes); /* touches the planned memory, as planning does */
     status = hr_prepare_open(config, &region, &texts, err);
     if (status == HR_OK)
         status = hr_text_prepare(&texts.desc, region.base + region.used, region.bytes - region.used,
@@ -315,7 +316,7 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
     return status;
 }
 
-/* ---- what they are */
+/* ---- identification */
 
 static void identify_shard(const char *shard, hr_hash *hash)
 {

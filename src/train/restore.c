@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/restore.c - a run laid down in a checkpoint, and taken up again. */
+/* train/restore.c - saves the state of a run, and restores it on resume and rewind. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,7 @@ bool hr_resume_has_statistics(const hr_run_state *state)
     return read_guard(state, &guard);
 }
 
-/* ---- laying down */
+/* ---- saving */
 
 hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error *err)
 {
@@ -80,7 +80,7 @@ hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error
     return HR_OK;
 }
 
-/* Nobody may interrupt what saves because of an interrupt. */
+/* Saving is not interruptible: an interrupt is often the reason to save. */
 static hr_status run_save(hr_trainer *trainer, hr_error *err)
 {
     hr_executor *executor = &trainer->executor;
@@ -111,7 +111,7 @@ static void fill_manifest(hr_trainer *trainer)
     snprintf(manifest->kernels, sizeof manifest->kernels, "%s", trainer->executor.plan->rung);
 }
 
-/* A folder that was moved away, or removed, is made again, and the run is in that one then. */
+/* If the output folder was moved or removed, creates it again and continues there. */
 static hr_status relock_folder(hr_trainer *trainer, hr_error *err)
 {
     bool moved;
@@ -151,7 +151,7 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
     return HR_OK;
 }
 
-/* ---- taking up */
+/* ---- loading */
 
 static void close_kept(hr_trainer *trainer)
 {
@@ -169,7 +169,7 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
     for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
         if (!hr_kept_any(program, (hr_kept)kept)) continue;
         const bool there = hr_manifest_find(&trainer->resume.manifest, hr_kept_name((hr_kept)kept));
-        /* One that is asked for now begins with the weights as they are. */
+        /* An average that the resumed recipe adds starts with the current weights. */
         if (!there && kept == HR_KEPT_AVERAGE &&
             hr_resume_allows(trainer->options, "train.ema_decay"))
             continue;
@@ -210,10 +210,10 @@ hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
     return restore_state(trainer, err);
 }
 
-/* ---- going back */
+/* ---- rewinding */
 
-/* The checkpoint of a step into what the run goes on from, in memory that the checkpoint writer
- * does not need meanwhile. */
+/* Reads and verifies the checkpoint of a step, in buffers that the idle checkpoint writer does not
+ * need. */
 static hr_status read_checkpoint(hr_trainer *trainer, int64_t step, hr_error *err)
 {
     hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
@@ -235,9 +235,9 @@ static hr_status read_checkpoint(hr_trainer *trainer, int64_t step, hr_error *er
     return HR_OK;
 }
 
-/* Back to the last checkpoint that was due, not to one that a signal asked for: where a run is
- * stopped does not change what it computes. Where that one is damaged, the newest that is whole has
- * to do; what cannot be read just now is not damaged, and ends the run as it is. */
+/* Chooses the last scheduled checkpoint, not one that a signal requested, so that interruptions do
+ * not change the results. If it is damaged, chooses the newest intact one. An unreadable checkpoint
+ * is not damaged: its error ends the run. */
 static hr_status find_rewind_target(hr_trainer *trainer, hr_error *err)
 {
     const hr_resume *resume = &trainer->resume;
@@ -265,9 +265,9 @@ static hr_status load_rewind_target(hr_trainer *trainer, hr_error *err)
     return status == HR_OK ? hr_trainer_load(trainer, err) : status;
 }
 
-/* The next batch to be read is the one after that of the step that went wrong. A signal meanwhile
- * leaves weights of two steps in memory: then the state is what lies in the checkpoint, which has
- * to be made no more. */
+/* Training continues with the batch after that of the bad step. An interrupt while loading leaves
+ * weights of two steps in memory: then the state of the run is that of the checkpoint, which needs
+ * no saving. */
 hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
 {
     char line[256];
@@ -275,19 +275,19 @@ hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
     const int64_t next_batch = wrong + trainer->state.batch_shift + 1;
     const double seconds_before = trainer->seconds_before;
     hr_status status = load_rewind_target(trainer, err);
-    if (status == HR_CORRUPT) { /* damaged since its hashes were looked at: now they tell */
+    if (status == HR_CORRUPT) { /* damaged after its hashes were verified */
         if (err) hr_trainer_trouble(trainer, err->message);
         status = load_rewind_target(trainer, err);
     }
     const hr_status taken = status == HR_INTERRUPTED ? restore_state(trainer, err) : status;
-    trainer->seconds_before = seconds_before; /* those of this start are counted from its begin */
+    trainer->seconds_before = seconds_before; /* counted from the start of this process */
     if (taken != HR_OK) return taken;
     hr_log_rewind(&trainer->log, &trainer->state);
     if (status != HR_OK) return status;
     trainer->state.bad_steps = bad_steps;
     trainer->state.batch_shift = next_batch - trainer->state.step;
     trainer->result->saved = trainer->is_saved =
-        false; /* what follows is another run than what was saved */
+        false; /* later steps differ from those that were saved */
     snprintf(line, sizeof line, "step %lld: rewound to step %lld, the batch is skipped",
              (long long)wrong + 1, (long long)trainer->state.step);
     hr_trainer_trouble(trainer, line);

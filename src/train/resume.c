@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/resume.c - before a run is planned: checkpoints are tried from the newest on. */
+/* train/resume.c - before planning: finds the newest intact checkpoint and compares its recipe. */
 #include "train/resume.h"
 
 #include <stdio.h>
@@ -28,16 +28,17 @@ static bool report_progress(void *context, int64_t bytes_done, int64_t bytes_tot
     return options->interrupts && *options->interrupts > 0;
 }
 
-/* ---- whole */
+/* ---- intact checkpoints */
 
-/* What a run of that recipe lays down. */
+/* Returns whether a run of that recipe saves that kind of state. */
 static bool has(const hr_config *recipe, hr_kept kept)
 {
     if (kept == HR_KEPT_MOMENT_2) return recipe->train.optimizer.kind != HR_OPTIMIZER_SGD;
     return kept != HR_KEPT_AVERAGE || recipe->train.ema_decay > 0;
 }
 
-/* The recipe of a checkpoint; `opened` is out. What cannot be opened is not damaged. */
+/* Reads the recipe of a checkpoint. A file that cannot be opened is not damaged.
+ *   opened  out */
 static hr_status read_recipe(const char *place, hr_config *recipe, bool *opened, hr_error *err)
 {
     char path[HR_STEP_PATH_BYTES + 32];
@@ -53,7 +54,7 @@ static hr_status read_recipe(const char *place, hr_config *recipe, bool *opened,
     return status;
 }
 
-/* Not inlined: a config is large, and the stack is planned. */
+/* Not inlined: a config is large, and the stack size is planned. */
 static __attribute__((noinline)) hr_status check_files(const char *place,
                                                        const hr_manifest *manifest, hr_error *err)
 {
@@ -108,8 +109,8 @@ static hr_status find_intact(const char *store, const hr_train_options *options,
         status = try_step(store, step, options, resume, err);
         if (status == HR_OK) {
             status = hr_resume_check_manifest(resume->place, &resume->manifest, err);
-            if (status == HR_USAGE)
-                status = HR_OK; /* no recipe of ours: refused, not passed over */
+            /* A recipe of another version is refused later, and not skipped as damaged. */
+            if (status == HR_USAGE) status = HR_OK;
         }
         resume->found = status == HR_OK;
         if (status != HR_CORRUPT) return status;
@@ -122,7 +123,7 @@ static hr_status find_intact(const char *store, const hr_train_options *options,
                    store);
 }
 
-/* ---- the same recipe */
+/* ---- comparing recipes */
 
 bool hr_resume_allows(const hr_train_options *options, const char *key)
 {
@@ -133,7 +134,7 @@ bool hr_resume_allows(const hr_train_options *options, const char *key)
     return false;
 }
 
-/* Whether two mixtures have the same shares, or neither text is a mixture. */
+/* Returns whether two mixtures have the same shares, or neither text is a mixture. */
 static bool has_same_shares(const char *key, const char *before, const char *now)
 {
     hr_spec a, b;
@@ -146,8 +147,8 @@ static bool has_same_shares(const char *key, const char *before, const char *now
     return true;
 }
 
-/* Whether a path alone differs: then hr_resume_check_texts compares the content. Shards are named
- * for what they hold and for the tokenizer that made them. */
+/* Returns whether a change may be only a path: then hr_resume_check_texts compares the content.
+ * Shard names contain the hashes of the content and the tokenizer. */
 static bool is_path(const hr_config *before, const hr_config *now, const hr_recipe_change *change)
 {
     const hr_config_data a = hr_config_data_of(before), b = hr_config_data_of(now);
@@ -162,7 +163,7 @@ static bool is_path(const hr_config *before, const hr_config *now, const hr_reci
     return !strcmp(change->key, "data.fixed_batch") && same_kinds;
 }
 
-/* The length of the run may change, and a run that has begun no longer needs its first weights. */
+/* The length of the run may change, and a resumed run no longer needs its initial weights. */
 static bool is_harmless(const hr_recipe_change *change)
 {
     return !strcmp(change->key, "train.steps") || !strcmp(change->key, "train.epochs") ||
@@ -199,7 +200,7 @@ static hr_status compare(const hr_config *before, const hr_config *now,
                    refused == 1 ? " differs" : "s differ", refused == 1 ? "it" : "each");
 }
 
-/* Not inlined: two configs are large, and the stack is planned. */
+/* Not inlined: two configs are large, and the stack size is planned. */
 static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
                                                         const hr_train_options *options,
                                                         hr_resume *resume, hr_error *err)
@@ -212,7 +213,7 @@ static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
     return hr_fail(err, status == HR_USAGE && opened ? HR_CORRUPT : status, "%s", why.message);
 }
 
-/* ---- all of it */
+/* ---- resuming */
 
 static hr_status check_known(const hr_train_options *options, hr_error *err)
 {
@@ -229,7 +230,7 @@ static hr_status find(const char *store, const hr_config *config, const hr_train
                       hr_resume *resume, hr_error *err)
 {
     hr_error left;
-    /* Another checkpoint has another name: what cannot be removed is in nobody's way. */
+    /* An incomplete checkpoint that cannot be removed is harmless: other steps have other names. */
     if (hr_checkpoint_store_remove_partial(store, &left) != HR_OK) warn(options, left.message);
     if (options->fresh) return HR_OK;
     hr_status status = find_intact(store, options, resume, err);
@@ -243,8 +244,8 @@ static hr_status find(const char *store, const hr_config *config, const hr_train
                    config->train.out, hr_kept_name(HR_KEPT_WEIGHTS));
 }
 
-/* A disk that is not there just now, or checkpoints that were removed: what they made is not
- * written over unasked. A log without a save is of a run that was killed before its first. */
+/* Refuses to overwrite weights whose checkpoints are missing, for example because a disk is not
+ * mounted. A log without a checkpoint is of a run that was killed before its first. */
 static hr_status check_missing_checkpoints(const hr_config *config, const hr_train_options *options,
                                            hr_error *err)
 {
@@ -261,9 +262,9 @@ static hr_status check_missing_checkpoints(const hr_config *config, const hr_tra
                    out);
 }
 
-/* A run that begins at step 0 loses no other model's files, and mixes with none. What shows that
- * the model is an earlier run's: a checkpoint, the save that its log has, or a log beside an empty
- * checkpoints/, which is what --fresh leaves when it is killed at once. */
+/* Checks that a new run does not overwrite files of another model or mix with them. The model is
+ * that of an earlier run if there is a checkpoint of it, a checkpoint in the log, or a log beside
+ * an empty checkpoints/, which --fresh leaves if it is killed at once. */
 static hr_status check_new_run(const hr_config *config, const hr_train_options *options,
                                const char *store, hr_error *err)
 {
@@ -306,7 +307,7 @@ hr_status hr_resume_check_writable(const hr_config *config, hr_error *err)
     return status == HR_OK ? hr_directory_check(store, err) : status;
 }
 
-/* Checkpoints that were not there before are another run's, which began and ended meanwhile. */
+/* New checkpoints mean that another run started and ended in the meantime. */
 hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
@@ -318,9 +319,9 @@ hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err)
                    config->train.out);
 }
 
-/* Behind what the last checkpoint knows of the log stands its last line and nothing else. A run
- * that was killed before, or heard a signal then, has yet to write it. A log that is not there any
- * more, or is another, is not missed. */
+/* Returns whether the log has exactly its last line after the part that the last checkpoint covers.
+ * A run that was killed before that, or that logged a signal, still has to write it. A missing or
+ * different log counts as complete. */
 static bool has_last_line(const hr_config *config, int64_t log_bytes)
 {
     static const char last[] = "{\"arena_bytes_planned\":";
@@ -351,7 +352,7 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
            has_last_line(config, state->log_bytes);
 }
 
-/* The next step has another learning rate than it would have had. */
+/* Warns if the learning rate of the next step differs from that of the earlier schedule. */
 static void warn_of_schedule(const hr_resume *resume, const hr_config *config,
                              const hr_train_options *options, int64_t steps)
 {
@@ -407,7 +408,7 @@ hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config
                                 const char *valid_text, hr_error *err)
 {
     const char *key = config->data.fixed_batch[0] ? "data.fixed_batch" : "data.train";
-    hr_error other; /* both are looked at, so that both keys are told */
+    hr_error other; /* check both, to report both keys */
     const hr_status valid = check_text(options, "data.valid", resume->manifest.valid_text,
                                        valid_text, &other);
     const hr_status train = check_text(options, key, resume->manifest.train_text, train_text, err);
@@ -423,7 +424,7 @@ hr_status hr_resume_prune(const hr_resume *resume, const hr_config *config, hr_e
                            : status;
 }
 
-/* The oldest first: what a kill leaves of a run that was to be forgotten is its end. */
+/* Removes the oldest first: if this is killed, the newest checkpoints remain. */
 hr_status hr_resume_remove_checkpoints(const hr_config *config, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];

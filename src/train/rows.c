@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/rows.c - what a file of rows says about a run: the length of its sequences, the size of a
- * batch that stays, and how many targets count. */
+/* train/rows.c - checks a file of rows against the recipe: the length of its sequences, the size of
+ * a fixed batch, and the number of targets. */
 #include "train/rows.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { PATH_SHOWN = 160 };
 
-/* One of the files of a recipe. */
+/* The key and path of one row file. */
 typedef struct {
     const char *key, *path;
     bool fixed;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/save.c - one thread writes what the others gathered, while they gather what is next. */
+/* train/save.c - double buffering: one thread writes rows while the others gather the next ones. */
 #include "train/save.h"
 
 #include "base/assert.h"
 #include "base/checked.h"
 
-/* Rows of a parameter as other software has them. */
+/* Rows of a parameter in row-major order, as other software stores them. */
 typedef struct {
     int64_t first, count;
     float *staging;
@@ -16,12 +16,12 @@ typedef struct {
     int32_t param;
     const void *values;
     int64_t width;
-    part gathered, next; /* count 0: there is none */
+    part gathered, next; /* count 0: none */
     hr_status status;
     hr_error *err;
 } saving;
 
-/* Whole panels to each of `shares`, so that no line of one is fetched by two. */
+/* Each of `shares` threads gathers whole panels, so that no cache line is read by two. */
 static void gather(const saving *s, int64_t share, int64_t shares)
 {
     const part *next = &s->next;
@@ -39,12 +39,13 @@ static void work(void *context, int32_t thread, int32_t threads)
     if (thread == 0 && s->gathered.count)
         s->status = hr_weights_append(s->out, s->param, s->gathered.staging,
                                       s->gathered.count * s->width, s->err);
-    /* The first has nothing to write at first, and may have nobody beside it. */
+    /* In the first round thread 0 has nothing to write, and it may be the only thread. */
     if (threads == 1 || !s->gathered.count) gather(s, thread, threads);
     else if (thread > 0) gather(s, thread - 1, threads - 1);
 }
 
-/* Half of the staging is written while the other is filled; one more round writes the last. */
+/* Writes half of the staging buffer while the other half is filled. One extra round writes the last
+ * half. */
 static void save_double_buffered(saving *s, hr_pool *pool, int64_t rows, int64_t held,
                                  float *staging)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/train.c - a run from its config to its last line: admit, prepare, take the memory, seal,
- * go. */
+/* train/train.c - the phases of a run: admission, preparation, memory, seal, training. */
 #include "headroom/train.h"
 
 #include <math.h>
@@ -15,7 +14,7 @@
 #include "train/rows.h"
 #include "train/trainer.h"
 
-/* Everything that a run opens, so that one place closes it. */
+/* All resources of a run, so that one function closes them. */
 typedef struct {
     const hr_config *config;
     const hr_train_options *options;
@@ -27,10 +26,10 @@ typedef struct {
     hr_text text;
     hr_batch_mixture mixture;
     hr_trainer trainer;
-    int lock; /* of train.out; -1: not held */
+    int lock; /* lock of train.out; -1: not held */
 } run;
 
-/* Rows where the recipe names a file of them, windows of a text otherwise. */
+/* Opens a file of rows if the recipe names one, else windows of a text. */
 static hr_status open_data(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_batches **batches,
                            hr_error *err)
 {
@@ -76,7 +75,7 @@ static hr_status open_batches(run *r, hr_error *err)
     return open_data(r, &desc, &trainer->valid_rows, &trainer->valid, err);
 }
 
-/* The prompt of samples: the first tokens of a text. */
+/* Reads the prompt of the samples: the first tokens of a text. */
 static hr_status read_prompt(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
@@ -100,7 +99,7 @@ static hr_status read_prompt(run *r, hr_error *err)
     return status;
 }
 
-/* Finds the weights of model.from: in a region that is open only meanwhile. */
+/* Finds the weights of model.from, with the help of a temporary region. */
 static hr_status open_source(run *r, hr_error *err)
 {
     const char *path = r->config->model.from;
@@ -115,7 +114,7 @@ static hr_status open_source(run *r, hr_error *err)
     return status;
 }
 
-/* The weights beside it go on; an average of earlier ones does not. */
+/* Warns of an average from an earlier run, which this run does not update. */
 static void warn_of_old_average(const run *r)
 {
     char line[HR_PATH_BYTES + 128], path[HR_PATH_BYTES + 64];
@@ -145,7 +144,8 @@ static hr_status open_run(run *r, hr_error *err)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK) status = open_source(r, err);
     if (status != HR_OK) return status;
-    /* A text without a prompt is too short for a window too, and that is what is said of it. */
+    /* A text that is too short for a prompt is too short for a window: that error takes
+     * precedence. */
     hr_error prompt_err;
     const hr_status prompt = config->train.sample_tokens ? read_prompt(r, &prompt_err) : HR_OK;
     status = open_batches(r, err);
@@ -170,7 +170,7 @@ static hr_status open_run(run *r, hr_error *err)
                        &r->run_region, err);
 }
 
-/* Of a token, were there nothing but its products at their measured rate; 0: nobody measured. */
+/* Seconds per token at the calibrated rate of matrix products alone; 0: not calibrated. */
 static double ceiling_seconds(const hr_admission *admission)
 {
     const int32_t bf16 = admission->config.train.dtype == HR_FORMAT_BF16;
@@ -213,7 +213,7 @@ static hr_status take_memory(run *r, hr_error *err)
     return HR_OK;
 }
 
-/* The last line of every run, and whether the promise held. */
+/* Writes the last line of the log, and checks the measured memory against the plan. */
 static hr_status report_end(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
@@ -231,7 +231,8 @@ static hr_status report_end(run *r, hr_error *err)
     return HR_OK;
 }
 
-/* What a run that made its last checkpoint and was killed behind it had still to do. */
+/* Does what a run that was killed after its last checkpoint still had to do: publish the weights
+ * and remove older checkpoints. */
 static hr_status finish_earlier_run(const run *r, hr_error *err)
 {
     char buffer[16 << 10];
@@ -254,7 +255,7 @@ static void report_complete(const run *r, int64_t step)
     if (events->text) events->text(events->context, line);
 }
 
-/* A run that ended is told as one: nothing is computed again. */
+/* Reports a run that is complete already; nothing is computed. */
 static hr_status report_done(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
@@ -265,7 +266,7 @@ static hr_status report_done(run *r, hr_error *err)
     return finish_earlier_run(r, err);
 }
 
-/* The run is the one that it goes on from. */
+/* Reports the resume, and checks that the texts are unchanged. */
 static hr_status check_resume(run *r, hr_error *err)
 {
     const hr_resume *resume = &r->trainer.resume;
@@ -279,7 +280,8 @@ static hr_status check_resume(run *r, hr_error *err)
     return status == HR_OK && is_last ? finish_earlier_run(r, err) : status;
 }
 
-/* What was there before is forgotten, now that the run has its memory and is about to begin. */
+/* With --fresh: removes the earlier checkpoints once the run has its memory and is about to
+ * start. */
 static hr_status remove_earlier_run(run *r, hr_error *err)
 {
     return r->options->fresh && r->config->train.out[0]
@@ -287,7 +289,7 @@ static hr_status remove_earlier_run(run *r, hr_error *err)
                : HR_OK;
 }
 
-/* The number of steps is known now, whatever the recipe says. */
+/* Checks the disk space; the number of steps is known now, even if the recipe gives epochs. */
 static hr_status check_disk(run *r, hr_error *err)
 {
     char line[192];
@@ -349,15 +351,15 @@ static hr_status whole_run(run *r, hr_error *err)
     status = hr_trainer_run(&r->trainer, err);
     if (status == HR_OK && r->trainer.state.step == begun && r->trainer.resume.changed)
         report_complete(r, begun);
-    if (status != HR_OK && !r->trainer.start_ns) return status; /* the log is left as it was */
+    if (status != HR_OK && !r->trainer.start_ns) return status; /* the log stays unchanged */
     const hr_status end_status = report_end(r, &end_error);
     if (end_status == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
     *err = end_error;
     return end_status;
 }
 
-/* Not inlined: what lies on the stack when the memory is opened is in the plan, and `plan` must
- * come to the same bytes. */
+/* Not inlined: the stack depth when the memory is opened is part of the plan, and `plan` has to get
+ * the same number of bytes. */
 static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_config *config,
                                                     const hr_train_options *options,
                                                     hr_train_result *result, hr_error *err)

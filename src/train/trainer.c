@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/trainer.c - the sections of a run, one after the other. */
+/* train/trainer.c - runs the sections of a run in order. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -16,9 +16,9 @@ static int64_t sample_most(const hr_config *config)
     return HR_SAMPLE_PROMPT_TOKENS + config->train.sample_tokens;
 }
 
-/* By the most that a program of the model has, so that every strategy's process is as large as its
- * arena says; and with what checkpoints take, so that a run has the bytes of its plan wherever its
- * weights go. */
+/* Uses the maxima over all strategies of the model, so that process memory differs only by the
+ * arena. Includes the checkpoint writer even without train.out, so that a run needs the bytes of
+ * its plan either way. */
 int64_t hr_run_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
@@ -36,7 +36,7 @@ int64_t hr_run_bytes(const hr_config *config)
            HR_KEPT_KINDS * hr_weights_in_kept_bytes(&most) + alignment;
 }
 
-/* Tables of the files that a checkpoint is loaded from. */
+/* Places the tables of the files that a checkpoint is loaded from. */
 static bool place_kept(hr_region *region, const hr_program *program, hr_trainer *trainer)
 {
     bool placed = true;
@@ -74,7 +74,7 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     return HR_OK;
 }
 
-/* Time is asked of a clock that nobody can set. */
+/* The time limit uses a monotonic clock. */
 bool hr_trainer_is_interrupted(const hr_trainer *trainer)
 {
     const int64_t most = trainer->config->train.max_seconds;
@@ -107,7 +107,8 @@ void hr_trainer_trouble(hr_trainer *trainer, const char *line)
     hr_log_trouble(&trainer->log, trainer->state.step, line);
 }
 
-/* A checkpoint of before was finite, and may still be what began to diverge: its step is named. */
+/* Names the step of the last checkpoint: its weights are finite, but the divergence may have begun
+ * before it. */
 hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *err)
 {
     hr_error failed;
@@ -167,7 +168,7 @@ static void log_step(hr_trainer *trainer, double rate)
     hr_log_step(&trainer->log, &line);
 }
 
-/* Batches of an evaluation. */
+/* Returns the number of batches of an evaluation. */
 static int64_t evaluation_batches(const hr_trainer *trainer)
 {
     const hr_program *program = trainer->executor.program;
@@ -176,8 +177,8 @@ static int64_t evaluation_batches(const hr_trainer *trainer)
     return hr_min(program->loops[trainer->evaluation_batch].count, there);
 }
 
-/* A token that is evaluated takes a third of one that is trained: the forward pass without the
- * backward pass, which is twice that. A sampled token takes the forward pass of a window. */
+/* An evaluated token takes a third of the time of a trained one: the backward pass takes twice as
+ * long as the forward pass. A sampled token takes the forward pass of a window. */
 static double seconds_left(const hr_trainer *trainer)
 {
     const hr_config *config = trainer->config;
@@ -197,7 +198,7 @@ static double seconds_left(const hr_trainer *trainer)
                                                          : HR_EVERY_NONE },
         .in_steps = { [HR_WORK_SAMPLE] = sampled },
         .in_seconds = { [HR_WORK_SAVE] = save },
-        .end_seconds = 2 * save /* flushed and read back */
+        .end_seconds = 2 * save /* flush and read back */
     };
     if (trainer->valid)
         remaining.in_steps[HR_WORK_EVALUATION] = (double)evaluation_batches(trainer) *
@@ -237,8 +238,8 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
     log_step(trainer, rate);
 }
 
-/* A step that went wrong, and what the recipe says of those. Where weights have changed already, or
- * so many went wrong that it is no accident, the run ends as it would have. */
+/* Handles a bad step as the recipe says. The run ends if weights have already changed or if there
+ * were too many bad steps. */
 static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error *err)
 {
     const hr_config *config = trainer->config;
@@ -256,9 +257,9 @@ static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error
     return HR_OK;
 }
 
-/* The step behind a small checkpoint counts once that is on the disk, so that a kill costs one
- * interval; a large one is on it by the end of a step, or is left behind. Nanoseconds, which are
- * none of the step's. */
+/* Waits for a small pending checkpoint to reach the disk before the step counts, so that a kill
+ * loses at most one interval. A large one completes during later steps. Returns nanoseconds, which
+ * are not part of the step time. */
 static int64_t wait_for_disk(hr_trainer *trainer)
 {
     const int64_t before_ns = hr_clock_ns();
@@ -275,9 +276,9 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
     return status;
 }
 
-/* ---- what comes between steps */
+/* ---- work between steps */
 
-/* The best so far has the least loss. One without targets has none, and is not asked here. */
+/* Updates the best evaluation. Evaluations without targets have no loss and are not passed here. */
 static void note_evaluation(hr_trainer *trainer)
 {
     hr_run_state *state = &trainer->state;
@@ -316,13 +317,15 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     return hr_trainer_diverged(trainer, what, err);
 }
 
-/* Goes on from the first tokens of the validation text, or of the training text without one. */
+/* Samples a continuation of the first tokens of the validation text, or of the training text if
+ * there is none. */
 static hr_status sample(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
     int64_t bytes = 0;
     trainer->executor.committed = false;
-    trainer->executor.clock = trainer->state.step - 1; /* where this is the first of a start, too */
+    /* Needed if this is the first work after the start. */
+    trainer->executor.clock = trainer->state.step - 1;
     hr_status status = hr_executor_run(&trainer->executor, trainer->sample, err);
     if (status == HR_OK)
         status = hr_vocabulary_decode(trainer->vocabulary, trainer->sample_ids,
@@ -342,7 +345,8 @@ static bool due(int64_t every, int64_t step)
     return every > 0 && step % every == 0;
 }
 
-/* A checkpoint that cannot be written now may be at the next interval: what there is stays. */
+/* Turns a failed checkpoint into a warning, unless it is the last: the existing ones stay, and the
+ * next interval tries again. */
 static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool last,
                                   const hr_error *err)
 {
@@ -365,7 +369,7 @@ static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, h
     return status == HR_OK ? HR_OK : hr_fail(err, status, "%s", why.message);
 }
 
-/* A checkpoint; the last of a run is waited for. */
+/* Makes a checkpoint; waits for the last one of a run. */
 static hr_status save_checkpoint(hr_trainer *trainer, bool last, hr_error *err)
 {
     hr_error why = { .status = HR_OK };
@@ -376,8 +380,8 @@ static hr_status save_checkpoint(hr_trainer *trainer, bool last, hr_error *err)
     return last ? collect_checkpoint(trainer, true, true, err) : HR_OK;
 }
 
-/* One that is due is in the log before it is made, so that the log of a run that goes on from it
- * is that of a run that never ended. */
+/* Logs a scheduled checkpoint before it is made, so that the log of a resumed run equals that of an
+ * uninterrupted one. */
 static hr_status save_due(hr_trainer *trainer, bool last, hr_error *err)
 {
     hr_run_state *state = &trainer->state;
@@ -391,7 +395,7 @@ static hr_status save_due(hr_trainer *trainer, bool last, hr_error *err)
 
 typedef hr_status work_fn(hr_trainer *trainer, hr_error *err);
 
-/* Does work that is due, and notes what it took. */
+/* Does work that is due, and measures its time. */
 static hr_status measure(hr_trainer *trainer, work_fn *work, hr_run_work kind, hr_error *err)
 {
     const int64_t before_ns = hr_clock_ns();
@@ -410,7 +414,7 @@ static hr_status save_next(hr_trainer *trainer, hr_error *err)
     return save_due(trainer, false, err);
 }
 
-/* What is due after a step, unless it was done before the run was interrupted. */
+/* Does the work that is due after a step, unless it was done before an interrupt. */
 static hr_status after_step(hr_trainer *trainer, hr_error *err)
 {
     const hr_config *config = trainer->config;
@@ -432,7 +436,7 @@ static hr_status after_step(hr_trainer *trainer, hr_error *err)
     return status;
 }
 
-/* Somebody asked for a checkpoint, or one has come to its end. */
+/* Makes a checkpoint if a signal requested one; else collects a completed one. */
 static hr_status save_requested(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_options *options = trainer->options;
@@ -472,7 +476,7 @@ static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
     if (step == 0)
         return hr_fail(err, HR_INTERRUPTED, "interrupted before the first step; nothing was saved");
     const hr_status status = save_checkpoint(trainer, true, err);
-    /* Behind what the checkpoint knows of the log: a run that goes on has no such line. */
+    /* Logged after the size in the checkpoint, so a resumed run truncates this line. */
     if (has_steps_left(trainer)) log_signal(trainer);
     if (status != HR_OK) return status;
     return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s", step,
