@@ -297,8 +297,8 @@ static void describe(const timings *l, const hr_rates *rates, hr_calibrate_repor
             double *most = &report->products[sample->dtype];
             *most = fmax(*most, per_second * (double)sample->work.amount[HR_TERM_FLOPS]);
         }
-        if (sample->op ==
-            HR_OP_adamw) { /* moments and weights are read and written, the gradient is read */
+        /* Moments and weights are read and written, the gradient is read. */
+        if (sample->op == HR_OP_adamw) {
             double bytes = (double)sample->work.amount[HR_TERM_IN];
             if (bytes < 1 << 24) continue; /* less than this may fit into the caches */
             for (int32_t k = 0; k < 3; k++)

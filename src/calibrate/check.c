@@ -51,10 +51,10 @@ static void record_step(trial *t, const hr_step_time *time, const hr_speed *samp
                         const hr_speed *wanted)
 {
     const double distance = hr_speed_distance(sampled, wanted);
-    const bool like = hr_speed_is_near(sampled, wanted);
-    if (like) t->near_ns[t->near_count++] = (double)time->cpu_ns;
-    const bool is_better = like ? t->near_count == 1 || time->cpu_ns < t->best.cpu_ns
-                                : t->near_count == 0 && distance < t->distance;
+    const bool is_near = hr_speed_is_near(sampled, wanted);
+    if (is_near) t->near_ns[t->near_count++] = (double)time->cpu_ns;
+    const bool is_better = is_near ? t->near_count == 1 || time->cpu_ns < t->best.cpu_ns
+                                   : t->near_count == 0 && distance < t->distance;
     if (!is_better) return;
     t->best = *time;
     t->sampled = *sampled;
@@ -147,7 +147,7 @@ static bool is_steady(const trial *t)
 }
 
 /* Sets the speed of a row, and whether the row counts: enough steps ran at the calibrated speed. */
-static void judge(hr_calibrate_row *row, const trial *t, const hr_speed *wanted)
+static void rate_row(hr_calibrate_row *row, const trial *t, const hr_speed *wanted)
 {
     row->speed = hr_speed_ratio(&t->sampled, wanted);
     row->counts = t->near_count == BEST_OF && hr_speed_is_near(&t->sampled, wanted) && is_steady(t);
@@ -199,11 +199,11 @@ static hr_status check_all(const hr_calibrate_request *request, check_state *d, 
         d->rows[k] = row;
         d->trials[k] = t;
         wanted = calibrated_speed(&d->rates, &d->speed_probe);
-        judge(&d->rows[k], &t, &wanted);
+        rate_row(&d->rows[k], &t, &wanted);
     }
     if (request->progress) request->progress(request->context, all, all);
     wanted = calibrated_speed(&d->rates, &d->speed_probe);
-    for (int32_t r = 0; r < count; r++) judge(&d->rows[r], &d->trials[r], &wanted);
+    for (int32_t r = 0; r < count; r++) rate_row(&d->rows[r], &d->trials[r], &wanted);
     return HR_OK;
 }
 

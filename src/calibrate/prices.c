@@ -15,7 +15,7 @@
 enum { UNKNOWNS = 1 + HR_TERM_COUNT, SWEEPS_MOST = 20000, ROUNDS = 8 };
 
 /* Relative error from which the weight of a call decreases. */
-static const double far = 0.15;
+static const double error_far = 0.15;
 
 typedef struct {
     double product[UNKNOWNS][UNKNOWNS], right[UNKNOWNS];
@@ -56,7 +56,7 @@ static void collect(equations *e, const hr_price_sample *samples, int32_t count,
         const double ns = samples[i].ns, before = priced ? price(e->rate, &samples[i]) : ns;
         amounts_of(&samples[i], amount);
         if (before > 0) {
-            const double error = (fmax(before / ns, ns / before) - 1) / far;
+            const double error = (fmax(before / ns, ns / before) - 1) / error_far;
             weight = ns / before / (1 + error * error);
         }
         for (int32_t u = 0; u < UNKNOWNS; u++) amount[u] /= ns;
@@ -93,7 +93,7 @@ static void solve(equations *e)
         e->rate[u] = e->scale[u] > 0 ? value[u] / e->scale[u] : 0;
 }
 
-static int64_t whole(double value, int64_t most)
+static int64_t rounded(double value, int64_t most)
 {
     return value >= (double)most ? most : (int64_t)(value + 0.5);
 }
@@ -118,7 +118,7 @@ static void scale_to(const hr_price_sample *only, hr_rate *rate)
     const double ps = 1e3 * only->ns;
     const double priced = (double)(hr_cost_of(rate, &only->work) - rate->call_ps);
     if (priced <= 0 || ps <= (double)rate->call_ps) {
-        rate->call_ps = whole(ps, HR_RATE_CALL_PS_MOST);
+        rate->call_ps = rounded(ps, HR_RATE_CALL_PS_MOST);
         for (int32_t t = 0; t < HR_TERM_COUNT; t++)
             if (only->work.amount[t]) rate->unit_as[t] = 0;
         return;
@@ -126,7 +126,7 @@ static void scale_to(const hr_price_sample *only, hr_rate *rate)
     const double factor = (ps - (double)rate->call_ps) / priced;
     for (int32_t t = 0; t < HR_TERM_COUNT; t++)
         if (only->work.amount[t])
-            rate->unit_as[t] = whole(factor * (double)rate->unit_as[t], HR_RATE_UNIT_AS_MOST);
+            rate->unit_as[t] = rounded(factor * (double)rate->unit_as[t], HR_RATE_UNIT_AS_MOST);
 }
 
 static void fit_group(const hr_price_sample *samples, int32_t count, int32_t op, int32_t dtype,
@@ -143,9 +143,10 @@ static void fit_group(const hr_price_sample *samples, int32_t count, int32_t op,
         if (e.scale[0] == 0) return;
         solve(&e);
     }
-    rate->call_ps = whole(1e3 * e.rate[0], HR_RATE_CALL_PS_MOST);
+    rate->call_ps = rounded(1e3 * e.rate[0], HR_RATE_CALL_PS_MOST);
     for (int32_t t = 0; t < HR_TERM_COUNT; t++)
-        if (e.scale[1 + t] > 0) rate->unit_as[t] = whole(1e9 * e.rate[1 + t], HR_RATE_UNIT_AS_MOST);
+        if (e.scale[1 + t] > 0)
+            rate->unit_as[t] = rounded(1e9 * e.rate[1 + t], HR_RATE_UNIT_AS_MOST);
 }
 
 double hr_prices_quantile(double *values, int32_t count, double share)

@@ -53,10 +53,10 @@ static hr_status check_checkpoint(listing *l, int64_t step, bool thorough, hr_er
 static void report_found(listing *l, int64_t step, const char *problem)
 {
     const hr_run_state *state = &l->manifest.state;
-    hr_checkpoint told = { .step = step, .problem = problem };
+    hr_checkpoint info = { .step = step, .problem = problem };
     if (!problem) {
         if (l->best_step < 0) l->best_step = state->best_step;
-        told = (hr_checkpoint){ .step = step,
+        info = (hr_checkpoint){ .step = step,
                                 .steps = state->steps,
                                 .tokens = state->tokens,
                                 .last_loss = state->last_loss,
@@ -64,9 +64,9 @@ static void report_found(listing *l, int64_t step, const char *problem)
                                 .is_best = l->best_step == step && state->evaluated == step,
                                 .kernels = l->manifest.kernels };
         for (int32_t i = 0; i < l->manifest.file_count; i++)
-            told.bytes += l->manifest.files[i].bytes;
+            info.bytes += l->manifest.files[i].bytes;
     }
-    l->events->found(l->events->context, &told);
+    l->events->found(l->events->context, &info);
 }
 
 /* Not inlined: the buffers are large, and other callers use the same stack. */

@@ -122,7 +122,7 @@ static hr_status check_out(const hr_config *config, hr_error *err)
 
 /* Returns whether `path` is a file directly in `directory`, by its spelling: the run creates that
  * directory, so it may not exist yet. */
-static bool lies_in(const char *path, const char *directory)
+static bool is_directly_in(const char *path, const char *directory)
 {
     const char *slash = strrchr(path, '/');
     size_t bytes = strlen(directory), above = slash ? (size_t)(slash - path) : 0;
@@ -136,7 +136,7 @@ static hr_status check_metrics(const hr_config *config, const char *path, hr_err
     const char *const made[] = { config->train.out, config->data.cache };
     if (!path) return HR_OK;
     for (int32_t i = 0; i < 2; i++)
-        if (lies_in(path, made[i]) && !hr_file_exists(made[i])) return HR_OK;
+        if (is_directly_in(path, made[i]) && !hr_file_exists(made[i])) return HR_OK;
     return hr_file_check_open(path, err);
 }
 

@@ -215,7 +215,7 @@ static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
 
 /* ---- resuming */
 
-static hr_status check_known(const hr_train_options *options, hr_error *err)
+static hr_status check_allowed_keys(const hr_train_options *options, hr_error *err)
 {
     hr_config config;
     char value[HR_PATH_BYTES];
@@ -289,7 +289,7 @@ hr_status hr_resume_enter(const hr_config *config, const hr_train_options *optio
                           hr_resume *resume, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
-    hr_status status = check_known(options, err);
+    hr_status status = check_allowed_keys(options, err);
     if (status != HR_OK || !config->train.out[0]) return status;
     status = hr_checkpoint_store_path(config->train.out, store, err);
     if (status != HR_OK) return status;

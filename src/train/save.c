@@ -46,12 +46,12 @@ static void work(void *context, int32_t thread, int32_t threads)
 
 /* Writes half of the staging buffer while the other half is filled. One extra round writes the last
  * half. */
-static void save_double_buffered(saving *s, hr_pool *pool, int64_t rows, int64_t held,
+static void save_double_buffered(saving *s, hr_pool *pool, int64_t rows, int64_t capacity,
                                  float *staging)
 {
-    float *other = staging + held * s->width;
-    for (int64_t row = 0; row < rows + held && s->status == HR_OK; row += held) {
-        s->next = (part){ row, hr_max(hr_min(held, rows - row), 0), staging };
+    float *other = staging + capacity * s->width;
+    for (int64_t row = 0; row < rows + capacity && s->status == HR_OK; row += capacity) {
+        s->next = (part){ row, hr_max(hr_min(capacity, rows - row), 0), staging };
         hr_pool_run(pool, work, s);
         s->gathered = s->next;
         float *const filled = staging;
@@ -60,10 +60,10 @@ static void save_double_buffered(saving *s, hr_pool *pool, int64_t rows, int64_t
     }
 }
 
-static void save_serially(saving *s, int64_t rows, int64_t held, float *staging)
+static void save_serially(saving *s, int64_t rows, int64_t capacity, float *staging)
 {
-    for (int64_t row = 0; row < rows && s->status == HR_OK; row += held) {
-        s->next = (part){ row, hr_min(held, rows - row), staging };
+    for (int64_t row = 0; row < rows && s->status == HR_OK; row += capacity) {
+        s->next = (part){ row, hr_min(capacity, rows - row), staging };
         gather(s, 0, 1);
         s->status = hr_weights_append(s->out, s->param, staging, s->next.count * s->width, s->err);
     }
@@ -75,11 +75,11 @@ hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void 
     enum { PANEL = HR_PANEL_WIDTH };
     const hr_param *of = &out->program->params[param];
     const int64_t rows = hr_weights_rows(of), width = hr_weights_width(of);
-    const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
+    const int64_t capacity = staging_bytes / (width * (int64_t)sizeof(float));
     saving s = { .out = out, .param = param, .values = values, .width = width, .err = err };
-    HR_ASSERT(held > 0);
-    if (rows > PANEL && held >= 2 * PANEL)
-        save_double_buffered(&s, pool, rows, held / 2 / PANEL * PANEL, staging);
-    else save_serially(&s, rows, held > PANEL ? held / PANEL * PANEL : held, staging);
+    HR_ASSERT(capacity > 0);
+    if (rows > PANEL && capacity >= 2 * PANEL)
+        save_double_buffered(&s, pool, rows, capacity / 2 / PANEL * PANEL, staging);
+    else save_serially(&s, rows, capacity > PANEL ? capacity / PANEL * PANEL : capacity, staging);
     return s.status;
 }

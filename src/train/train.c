@@ -180,7 +180,7 @@ static double ceiling_seconds(const hr_admission *admission)
            (double)rates->op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
 }
 
-static bool stops(void *context)
+static bool should_stop(void *context)
 {
     return hr_trainer_poll(context);
 }
@@ -207,7 +207,7 @@ static hr_status take_memory(run *r, hr_error *err)
     executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
     executor->host = hr_trainer_host;
-    executor->stop = stops;
+    executor->stop = should_stop;
     executor->context = &r->trainer;
     r->trainer.ceiling_seconds = ceiling_seconds(&r->admission);
     return HR_OK;
@@ -310,7 +310,7 @@ static hr_status check_disk(run *r, hr_error *err)
     return HR_OK;
 }
 
-static hr_status whole_run(run *r, hr_error *err)
+static hr_status run_phases(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
@@ -379,7 +379,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
                                       .best_loss = NAN },
                            .train_rows.file = -1,
                            .valid_rows.file = -1 } };
-    const hr_status status = whole_run(&r, err);
+    const hr_status status = run_phases(&r, err);
     hr_checkpoint_writer_close(r.trainer.checkpoint_writer);
     hr_log_close(&r.trainer.log);
     hr_pool_close(&r.pool);

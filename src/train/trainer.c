@@ -279,7 +279,7 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
 /* ---- work between steps */
 
 /* Updates the best evaluation. Evaluations without targets have no loss and are not passed here. */
-static void note_evaluation(hr_trainer *trainer)
+static void update_best(hr_trainer *trainer)
 {
     hr_run_state *state = &trainer->state;
     const bool best = !(state->valid_loss >= state->best_loss);
@@ -303,7 +303,7 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     trainer->result->valid_loss = trainer->state.valid_loss = trainer->evaluation_loss;
     trainer->state.evaluated = trainer->state.step;
     trainer->is_saved = false;
-    if (trainer->evaluated_tokens) note_evaluation(trainer);
+    if (trainer->evaluated_tokens) update_best(trainer);
     if (events->evaluated)
         events->evaluated(events->context, trainer->state.step, trainer->evaluation_loss,
                           trainer->evaluated_tokens);

@@ -160,7 +160,7 @@ static void fail_changes(const char *kind, const char *error, int32_t coarse, bo
         assert_the_next_run_completes(fault, true);
     }
     print_message("%s, %s%s: %d failed, one each; %d runs ended well\n", kind, error,
-                  continues ? ", in a run that goes on" : "", failed, ended_well);
+                  continues ? ", in a resumed run" : "", failed, ended_well);
     assert_true(failed > 0);
 }
 

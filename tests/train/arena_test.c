@@ -66,26 +66,26 @@ static void operands_end_at_the_planned_end_of_the_arena(void **state)
     (void)state;
     int32_t consumed = 0;
     print_message("seed %d\n", SEED);
-    for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
-        hr_config config = random_config(SEED, turn);
-        int64_t micro = between(SEED, turn, 20, 1, config.train.batch);
+    for (uint64_t round = 0; round < 60 * HR_COUNT; round++) {
+        hr_config config = random_config(SEED, round);
+        int64_t micro = between(SEED, round, 20, 1, config.train.batch);
         while (config.train.batch % micro) micro--;
-        config.train.seq_len = between(SEED, turn, 23, 2, 40);
-        random_freeze(&config, (int32_t)(turn % FREEZES), SEED, turn);
+        config.train.seq_len = between(SEED, round, 23, 2, 40);
+        random_freeze(&config, (int32_t)(round % FREEZES), SEED, round);
         config.memory.micro_batch = micro;
-        config.memory.loss_chunk = between(SEED, turn, 21, 1, micro * config.train.seq_len);
+        config.memory.loss_chunk = between(SEED, round, 21, 1, micro * config.train.seq_len);
         /* Two of three with the strategy of the recipe, one with a random one. */
         hr_intermediates recompute_set[4];
-        hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
-        consumed += turn % 3 == 0 && strategy.consume;
+        hr_strategy strategy = random_strategy(&config, SEED, round, recompute_set);
+        consumed += round % 3 == 0 && strategy.consume;
         rig r;
-        rig_build_with(&r, &config, turn % 3 ? NULL : &strategy,
-                       (int32_t)between(SEED, turn, 22, 1, 2), hr_cpu_detect(), 0, 0);
+        rig_build_with(&r, &config, round % 3 ? NULL : &strategy,
+                       (int32_t)between(SEED, round, 22, 1, 2), hr_cpu_detect(), 0, 0);
         r.executor.watch = watch_step;
         used_most = 0;
         run_all(&r);
         if (used_most != r.compiled.plan.arena_bytes)
-            fail_msg("turn %llu: used %lld of %lld planned", (unsigned long long)turn,
+            fail_msg("case %llu: used %lld of %lld planned", (unsigned long long)round,
                      (long long)used_most, (long long)r.compiled.plan.arena_bytes);
         rig_close(&r);
     }

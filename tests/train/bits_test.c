@@ -151,8 +151,8 @@ static void must_match(const trace *whole, const hr_config *config, cut c, uint3
 {
     trace t = run(config, c, mask);
     if (!same_bits(whole, &t))
-        fail_msg("%s %s %s T %lld pattern %d: micro-batch %lld, loss chunk %lld, %d threads are "
-                 "apart from one piece by %.2e",
+        fail_msg("%s %s %s T %lld pattern %d: micro-batch %lld, loss chunk %lld, %d threads "
+                 "differ from the uncut run by %.2e",
                  hr_family_of(config)->name,
                  config->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32", hr_cpu_rung_name(mask),
                  (long long)config->train.seq_len, config->model.attention.pattern,
@@ -170,7 +170,7 @@ static void must_match_strategy(const trace *whole, const hr_config *config, hr_
             print_message("layer %d drops %02x\n", l, strategy.recompute_set[l]);
         fail_msg(
             "%s %s %s T %lld pattern %d parallel %d: micro-batch %lld, loss chunk %lld, MLP "
-            "tile %lld, attention tile %lld, %s first, gradients %s, %d threads: apart by %.2e",
+            "tile %lld, attention tile %lld, %s first, gradients %s, %d threads: differ by %.2e",
             hr_family_of(config)->name, config->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32",
             hr_cpu_rung_name(mask), (long long)config->train.seq_len,
             config->model.attention.pattern, config->model.parallel_residual,
@@ -213,7 +213,7 @@ static void any_strategy_keeps_every_bit(void **state)
     static const int64_t lengths[] = { 64, 23, 128, 77 };
     enum { STRATEGIES = 5, SEED = 20250401 };
     (void)state;
-    int32_t judged = 0;
+    int32_t checked = 0;
     print_message("seed %d\n", SEED);
     for (int32_t rung = 0; rung < RUNGS; rung++) {
         if (!has_rung(rung)) continue;
@@ -231,13 +231,13 @@ static void any_strategy_keeps_every_bit(void **state)
                 hr_strategy strategy = random_strategy(&config, SEED, which, recompute_set);
                 strategy.reorder = round % 2;
                 must_match_strategy(&whole, &config, strategy, (int32_t)(1 + round % 3), mask);
-                judged++;
+                checked++;
             }
             drop(&whole);
         }
     }
-    print_message("%d strategies\n", judged);
-    if (!judged) hr_test_skip("avx512", "this machine has none of the rungs");
+    print_message("%d strategies\n", checked);
+    if (!checked) hr_test_skip("avx512", "this machine has none of the rungs");
 }
 
 /* Every optimizer, with and without active clipping: the norm of released gradients equals that of
@@ -247,7 +247,7 @@ static void released_gradients_keep_every_bit(void **state)
     static const int64_t lengths[] = { 64, 23, 128 };
     enum { SEED = 20261123 };
     (void)state;
-    int32_t judged = 0;
+    int32_t checked = 0;
     print_message("seed %d\n", SEED);
     for (int32_t rung = 0; rung < RUNGS; rung++) {
         if (!has_rung(rung)) continue;
@@ -267,20 +267,20 @@ static void released_gradients_keep_every_bit(void **state)
                 strategy.consume = true;
                 strategy.reorder = true;
                 must_match_strategy(&whole, &config, strategy, (int32_t)(1 + round), mask);
-                judged++;
+                checked++;
             }
             drop(&whole);
         }
     }
-    print_message("%d strategies\n", judged);
-    if (!judged) hr_test_skip("avx512", "this machine has none of the rungs");
+    print_message("%d strategies\n", checked);
+    if (!checked) hr_test_skip("avx512", "this machine has none of the rungs");
 }
 
 static void cuts_and_threads_keep_every_bit(void **state)
 {
     static const int64_t lengths[] = { 64, 23, 128, 77 };
     (void)state;
-    int32_t judged = 0;
+    int32_t checked = 0;
     for (int32_t rung = 0; rung < RUNGS; rung++) {
         if (!has_rung(rung)) continue;
         const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
@@ -293,11 +293,11 @@ static void cuts_and_threads_keep_every_bit(void **state)
             const hr_config config = config_of(family, format, lengths[length],
                                                (i + 2 * rung + round) % 4);
             check_cuts(&config, mask);
-            judged++;
+            checked++;
         }
     }
-    print_message("%d cases\n", judged);
-    if (!judged) hr_test_skip("avx512", "this machine has none of the rungs");
+    print_message("%d cases\n", checked);
+    if (!checked) hr_test_skip("avx512", "this machine has none of the rungs");
 }
 
 /* Sizes beyond the blocks of the products: 512 words of a reduction, and blocks of columns. */

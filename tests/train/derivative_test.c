@@ -146,9 +146,10 @@ static void check_gradients(const hr_config *config)
         at += rig_elements(param);
     }
     assert_true(loss_of(&r) == loss); /* every weight is restored */
-    print_message("%s, pattern %d: %d parameters, apart by %.1e of |g| at most (%s), %d kinks\n",
-                  hr_family_of(config)->name, config->model.attention.pattern,
-                  r.compiled.program.param_count, worst, worst_name, kinks);
+    print_message(
+        "%s, pattern %d: %d parameters, relative error at most %.1e of |g| (%s), %d kinks\n",
+        hr_family_of(config)->name, config->model.attention.pattern, r.compiled.program.param_count,
+        worst, worst_name, kinks);
     assert_true(worst < TOLERANCE);
     assert_true(100 * kinks <= directions);
     free(gradients);
@@ -242,7 +243,7 @@ static void check_gradients_in_double(const hr_config *config)
         }
         at += count;
     }
-    print_message("wide, rank %lld: %d parameters, apart by %.1e of |g| at most (%s)\n",
+    print_message("wide, rank %lld: %d parameters, relative error at most %.1e of |g| (%s)\n",
                   (long long)config->model.decoder_rank, r.compiled.program.param_count, worst,
                   worst_name);
     assert_true(worst < TOLERANCE_IN_DOUBLE);

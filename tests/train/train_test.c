@@ -204,7 +204,7 @@ static void validation_is_the_mean_over_all_windows(void **state)
             r.targets[i] = text[i + 1];
         }
         rig_evaluate(&r);
-        print_message("%lld windows: %.9f told, %.9f again\n", (long long)windows, told,
+        print_message("%lld windows: %.9f reported, %.9f recomputed\n", (long long)windows, told,
                       r.evaluation_loss);
         assert_true(fabs(told - r.evaluation_loss) < 1e-9 * told);
         rig_close(&r);
