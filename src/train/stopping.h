@@ -14,7 +14,7 @@ double hr_stopping_disk_rate(const hr_rates *rates);
 
 /* Returns the worst-case seconds from the first signal to the exit. The sum of: twice the predicted
  * time of the longest call, which no signal interrupts, and of a started update (a whole step if
- * gradients are consumed); two checkpoints, the pending one and the final one, both flushed and
+ * gradients are released); two checkpoints, the pending one and the final one, both flushed and
  * read back; and one second for everything else. */
 double hr_stopping_seconds(const hr_program *program, const hr_rates *rates);
 

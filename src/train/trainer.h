@@ -39,7 +39,7 @@ typedef struct {
     hr_run_times times;         /* since the process started */
 
     int32_t load, fetch, norm, step_section, update, evaluation, evaluation_batch, sample,
-        save; /* loops; HR_NONE: absent, such as norm or update if gradients are consumed or kept */
+        save; /* loops; HR_NONE: absent, such as norm or update if gradients are released */
 
     int64_t targets;            /* target tokens of the current batch */
     double lr, loss, grad_norm; /* of the current step */
