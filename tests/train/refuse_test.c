@@ -345,7 +345,7 @@ static void searching_for_removals_does_not_change_the_plan(void **state)
 }
 
 /* The image is larger than the arena of such a small model. */
-static void components_of_the_arena_are_reported_with_the_arena(void **state)
+static void the_largest_parts_of_process_and_arena_are_reported(void **state)
 {
     (void)state;
     hr_config config = small();
@@ -402,7 +402,7 @@ int main(void)
         cmocka_unit_test(memory_that_no_strategy_reduces_is_reported),
         cmocka_unit_test(every_removal_saves_the_reported_bytes_and_time),
         cmocka_unit_test(searching_for_removals_does_not_change_the_plan),
-        cmocka_unit_test(components_of_the_arena_are_reported_with_the_arena),
+        cmocka_unit_test(the_largest_parts_of_process_and_arena_are_reported),
         cmocka_unit_test(a_budget_beyond_the_machine_is_reported),
         cmocka_unit_test(outputs_and_the_answer_may_be_null),
     };
