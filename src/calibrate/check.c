@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/check.c - predicts steps, and runs them while the machine is as it was at the
- * calibration: every step between two paces. What is asked is how good the prices are, and not how
- * much the machine moved; a prediction is made before its step is run and never changed. */
+/* calibrate/check.c - compares predicted with measured step times.
+ *
+ * A step counts only if the machine speed before and after it is near that of the calibration: the
+ * check tests the prices, not the load of the machine. Each prediction is made before its step runs
+ * and never changes. */
 #include "headroom/calibrate.h"
 
 #include <math.h>
@@ -16,9 +18,9 @@
 
 enum {
     BEST_OF = 5,
-    STEPS_MOST = 20, /* of which so many are to be like the calibration */
-    WAITS = 24,      /* for the machine to be so again, between two steps */
-    TRIES = 3        /* of a row */
+    STEPS_MOST = 20, /* maximum per row; BEST_OF of them have to run at the calibrated speed */
+    WAITS_MOST = 24, /* speed measurements per row while the speed is another */
+    TRIES_MOST = 3   /* runs of a row */
 };
 
 static void describe_recipe(const hr_recipe *recipe, hr_calibrate_row *row)
@@ -36,30 +38,32 @@ static void describe_recipe(const hr_recipe *recipe, hr_calibrate_row *row)
              recipe->recompute == HR_RECOMPUTE_LAYERS ? " again" : "");
 }
 
-/* Steps of a recipe between paces: those that were like the calibration, else the nearest. */
+/* The steps of one recipe: those at the calibrated speed, or else the one nearest to it. */
 typedef struct {
-    hr_probe_lap best;
-    hr_speed moment;
-    double distance; /* of the moment */
-    int32_t held;    /* steps that were like the calibration */
-    double held_ns[BEST_OF];
+    hr_step_time best;
+    hr_speed sampled;
+    double distance;    /* of `sampled` from the calibrated speed */
+    int32_t near_count; /* steps at the calibrated speed */
+    double near_ns[BEST_OF];
 } trial;
 
-static void note(trial *t, const hr_probe_lap *lap, const hr_speed *moment, const hr_speed *wanted)
+static void record_step(trial *t, const hr_step_time *time, const hr_speed *sampled,
+                        const hr_speed *wanted)
 {
-    const double distance = hr_speed_distance(moment, wanted);
-    const bool like = hr_speed_like(moment, wanted);
-    if (like) t->held_ns[t->held++] = (double)lap->cpu_ns;
-    const bool better = like ? t->held == 1 || lap->cpu_ns < t->best.cpu_ns
-                             : t->held == 0 && distance < t->distance;
-    if (!better) return;
-    t->best = *lap;
-    t->moment = *moment;
+    const double distance = hr_speed_distance(sampled, wanted);
+    const bool is_near = hr_speed_is_near(sampled, wanted);
+    if (is_near) t->near_ns[t->near_count++] = (double)time->cpu_ns;
+    const bool is_better = is_near ? t->near_count == 1 || time->cpu_ns < t->best.cpu_ns
+                                   : t->near_count == 0 && distance < t->distance;
+    if (!is_better) return;
+    t->best = *time;
+    t->sampled = *sampled;
     t->distance = distance;
 }
 
-/* What the prices were measured at. A guess was measured at none: the best there is. */
-static hr_speed pace_of(const hr_rates *rates, const hr_speed_probe *speed_probe)
+/* Returns the machine speed of the prices. Estimated prices have none: then it is the fastest
+ * measured one. */
+static hr_speed calibrated_speed(const hr_rates *rates, const hr_speed_probe *speed_probe)
 {
     hr_speed speed = speed_probe->least;
     if (rates->pace_us[0] > 0)
@@ -70,26 +74,26 @@ static hr_speed pace_of(const hr_rates *rates, const hr_speed_probe *speed_probe
 static hr_status run_row(hr_probe *probe, const hr_rates *rates, hr_speed_probe *speed_probe,
                          trial *t, hr_error *err)
 {
-    hr_probe_lap lap;
+    hr_step_time time;
     hr_speed before, after, wanted;
     int32_t waits = 0;
     *t = (trial){ .distance = INFINITY };
-    hr_status status = hr_probe_step(probe, false, &lap, err);
+    hr_status status = hr_probe_step(probe, false, &time, err);
     if (status == HR_OK) status = hr_speed_probe_take(speed_probe, &before, err);
-    for (int32_t i = 0; i < STEPS_MOST && t->held < BEST_OF && status == HR_OK; i++) {
-        wanted = pace_of(rates, speed_probe);
-        while (waits < WAITS && status == HR_OK && !hr_speed_like(&before, &wanted)) {
+    for (int32_t i = 0; i < STEPS_MOST && t->near_count < BEST_OF && status == HR_OK; i++) {
+        wanted = calibrated_speed(rates, speed_probe);
+        while (waits < WAITS_MOST && status == HR_OK && !hr_speed_is_near(&before, &wanted)) {
             waits++;
             status = hr_speed_probe_take(speed_probe, &before, err);
-            wanted = pace_of(rates, speed_probe);
+            wanted = calibrated_speed(rates, speed_probe);
         }
-        if (status == HR_OK) status = hr_probe_step(probe, false, &lap, err);
+        if (status == HR_OK) status = hr_probe_step(probe, false, &time, err);
         if (status == HR_OK) status = hr_speed_probe_take(speed_probe, &after, err);
         if (status != HR_OK) return status;
-        const hr_speed moment = hr_speed_slower(&before, &after);
-        note(t, &lap, &moment, &wanted);
+        const hr_speed sampled = hr_speed_slower(&before, &after);
+        record_step(t, &time, &sampled, &wanted);
         before = after;
-        if (waits == WAITS && i + 1 >= BEST_OF) break;
+        if (waits == WAITS_MOST && i + 1 >= BEST_OF) break;
     }
     return status;
 }
@@ -99,7 +103,7 @@ static hr_status check_one(const hr_rates *rates, int32_t index, hr_speed_probe 
 {
     hr_config config;
     hr_probe probe;
-    const hr_recipe *recipe = hr_recipe_tested(index, &row->unseen);
+    const hr_recipe *recipe = hr_recipe_of_check(index, &row->unseen);
     hr_recipe_config(recipe, &config);
     describe_recipe(recipe, row);
     hr_status status = hr_probe_open(&probe, &config, rates->threads, speed_probe->mask, err);
@@ -132,53 +136,56 @@ static void conclude(const hr_calibrate_row *rows, int32_t count, hr_calibrate_v
     verdict->counted_high = hr_prices_quantile(counted, verdict->counted, 0.9);
 }
 
-/* A best step further than a tenth from the middle of the five ran, or most of the others did,
- * while the machine was otherwise than on both sides of it. */
-static bool steady(const trial *t)
+/* Returns whether the fastest step is within a tenth of the median of the five. Otherwise the speed
+ * changed during that step or during most of the others, although it was the same before and after
+ * them. */
+static bool is_steady(const trial *t)
 {
     double ns[BEST_OF];
-    for (int32_t i = 0; i < BEST_OF; i++) ns[i] = t->held_ns[i];
+    for (int32_t i = 0; i < BEST_OF; i++) ns[i] = t->near_ns[i];
     return (double)t->best.cpu_ns >= 0.9 * hr_prices_quantile(ns, BEST_OF, 0.5);
 }
 
-/* How fast the machine was in a row, and whether it was so in as many steps as are asked. */
-static void judge(hr_calibrate_row *row, const trial *t, const hr_speed *wanted)
+/* Sets the speed of a row, and whether the row counts: enough steps ran at the calibrated speed. */
+static void rate_row(hr_calibrate_row *row, const trial *t, const hr_speed *wanted)
 {
-    row->speed = hr_speed_ratio(&t->moment, wanted);
-    row->counts = t->held == BEST_OF && hr_speed_like(&t->moment, wanted) && steady(t);
+    row->speed = hr_speed_ratio(&t->sampled, wanted);
+    row->counts = t->near_count == BEST_OF && hr_speed_is_near(&t->sampled, wanted) && is_steady(t);
 }
 
-/* The more steps were like the calibration the better; of none, the nearest. */
-static bool better(const trial *a, const trial *b)
+/* More steps at the calibrated speed are better; with equal counts, the nearer speed. */
+static bool is_better(const trial *a, const trial *b)
 {
-    return a->held > b->held || (a->held == b->held && a->distance < b->distance);
+    return a->near_count > b->near_count ||
+           (a->near_count == b->near_count && a->distance < b->distance);
 }
 
-/* Off the stack: who opens a probe plans for the stack as deep as it is then. */
+/* Not on the stack: opening a probe sizes the stack by its current depth. */
 typedef struct {
     hr_rates rates;
     hr_speed_probe speed_probe;
     hr_calibrate_row rows[HR_CALIBRATE_CHECKS_MAX];
     trial trials[HR_CALIBRATE_CHECKS_MAX];
-} desk;
+} check_state;
 
-static hr_status open_desk(hr_memory *memory, desk **opened, hr_error *err)
+static hr_status open_check(hr_memory *memory, check_state **opened, hr_error *err)
 {
     hr_region region;
     hr_status status = hr_memory_open(memory, err);
     if (status == HR_OK)
-        status = hr_memory_region_open(memory, "check", (int64_t)sizeof(desk) + 64, &region, err);
+        status = hr_memory_region_open(memory, "check", (int64_t)sizeof(check_state) + 64, &region,
+                                       err);
     if (status == HR_OK) *opened = hr_region_take(&region, 1, sizeof **opened);
     return status;
 }
 
-/* A row that does not count is run again; the best of its tries holds. */
-static hr_status check_all(const hr_calibrate_request *request, desk *d, hr_error *err)
+/* Runs each row that does not count again, and keeps its best try. */
+static hr_status check_all(const hr_calibrate_request *request, check_state *d, hr_error *err)
 {
     hr_speed wanted;
     const int32_t count = request->checks;
     int32_t done = 0, all = count;
-    for (int32_t i = 0; i < TRIES * count; i++) {
+    for (int32_t i = 0; i < TRIES_MOST * count; i++) {
         hr_calibrate_row row = { .counts = false };
         trial t;
         const int32_t k = i % count;
@@ -188,26 +195,26 @@ static hr_status check_all(const hr_calibrate_request *request, desk *d, hr_erro
         if (request->progress) request->progress(request->context, done++, all);
         const hr_status status = check_one(&d->rates, k, &d->speed_probe, &row, &t, err);
         if (status != HR_OK) return status;
-        if (i >= count && !better(&t, &d->trials[k])) continue;
+        if (i >= count && !is_better(&t, &d->trials[k])) continue;
         d->rows[k] = row;
         d->trials[k] = t;
-        wanted = pace_of(&d->rates, &d->speed_probe);
-        judge(&d->rows[k], &t, &wanted);
+        wanted = calibrated_speed(&d->rates, &d->speed_probe);
+        rate_row(&d->rows[k], &t, &wanted);
     }
     if (request->progress) request->progress(request->context, all, all);
-    wanted = pace_of(&d->rates, &d->speed_probe);
-    for (int32_t r = 0; r < count; r++) judge(&d->rows[r], &d->trials[r], &wanted);
+    wanted = calibrated_speed(&d->rates, &d->speed_probe);
+    for (int32_t r = 0; r < count; r++) rate_row(&d->rows[r], &d->trials[r], &wanted);
     return HR_OK;
 }
 
 static hr_status check(const hr_calibrate_request *request, hr_memory *memory,
                        hr_calibrate_verdict *verdict, hr_error *err)
 {
-    desk *d = NULL;
+    check_state *d = NULL;
     uint32_t mask;
     int32_t threads;
     hr_status status = hr_calibrate_machine(request, &mask, &threads, err);
-    if (status == HR_OK) status = open_desk(memory, &d, err);
+    if (status == HR_OK) status = open_check(memory, &d, err);
     if (status == HR_OK)
         status = hr_rates_load(request->directory, hr_op_table, HR_OP_COUNT, mask, threads,
                                &d->rates, verdict->source, err);

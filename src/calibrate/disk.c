@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/disk.c - writes, flushes, and looks at the clock. */
+/* calibrate/disk.c - writes and flushes a file and reads the clock. */
 #include "calibrate/disk.h"
 
 #include <string.h>
@@ -10,10 +10,12 @@
 #include "base/file.h"
 #include "base/random.h"
 
-enum { FLUSHED_BYTES = 8 << 20 }; /* at a time, so that a slow disk is known for one soon */
+enum {
+    FLUSHED_BYTES = 8 << 20
+}; /* bytes between two flushes: a slow disk ends the measurement early */
 #define ENOUGH_NS INT64_C(1000000000)
 
-/* What cannot be made smaller: some file systems would. */
+/* Random words: a file system that compresses cannot make them smaller. */
 static void fill(uint64_t *words, int64_t count, uint64_t seed)
 {
     for (int64_t i = 0; i < count; i++) words[i] = hr_random_mix(seed + (uint64_t)i);

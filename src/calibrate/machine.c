@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/machine.c - this machine, or as little of it as is asked for. */
+/* calibrate/machine.c - compares the requested kernels with the instruction sets of the
+ * processor. */
 #include "calibrate/machine.h"
 
 #include <string.h>

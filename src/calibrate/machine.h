@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/machine.h - what a request asks the machine to be. */
+/* calibrate/machine.h - the kernels and threads that a request selects. */
 #ifndef HR_CALIBRATE_MACHINE_H
 #define HR_CALIBRATE_MACHINE_H
 
 #include "headroom/calibrate.h"
 
-/* Kernels and threads that a request means.
- * Errors   USAGE  more threads than there may be; kernels that there are not. */
+/* Sets the CPU mask of the kernels and the number of threads of a request.
+ * Errors   USAGE  more threads than the maximum; an unknown kernel name, or kernels that this
+ *          processor does not support. */
 HR_MUST_CHECK hr_status hr_calibrate_machine(const hr_calibrate_request *request, uint32_t *mask,
                                              int32_t *threads, hr_error *err);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/prices.c - least squares with no negative answer, by coordinates.
+/* calibrate/prices.c - nonnegative least squares by coordinate descent.
  *
- * The normal equations of one group are 16 x 16 at most. One coordinate after the other takes the
- * value that is best while the others stand, or 0 where that would be negative; the sum of squares
- * never grows, and it is convex. Calls that something disturbed lie far from their price: they are
- * then weighed less, and the whole is done again. */
+ * The normal equations of one group are at most 16 x 16. Each iteration sets one coordinate to its
+ * optimum with the others fixed, or to 0 if the optimum is negative. The sum of squares is convex
+ * and never increases. Disturbed calls lie far from their price: they get a smaller weight, and the
+ * fit is repeated. */
 #include "calibrate/prices.h"
 
 #include <math.h>
@@ -14,16 +14,16 @@
 
 enum { UNKNOWNS = 1 + HR_TERM_COUNT, SWEEPS_MOST = 20000, ROUNDS = 8 };
 
-/* A call whose time is further from its price than this part counts less and less. */
-static const double far = 0.15;
+/* Relative error from which the weight of a call decreases. */
+static const double error_far = 0.15;
 
 typedef struct {
     double product[UNKNOWNS][UNKNOWNS], right[UNKNOWNS];
-    double scale[UNKNOWNS]; /* 0: no sample has it */
-    double rate[UNKNOWNS];  /* nanoseconds a unit */
+    double scale[UNKNOWNS]; /* 0: the amount is 0 in every sample */
+    double rate[UNKNOWNS];  /* nanoseconds per unit */
 } equations;
 
-/* What the unknowns are multiplied by in one sample. */
+/* The coefficients of the unknowns for one sample. */
 static void amounts_of(const hr_price_sample *sample, double *amount)
 {
     amount[0] = 1;
@@ -43,7 +43,8 @@ static bool in_group(const hr_price_sample *sample, int32_t op, int32_t dtype)
     return sample->op == op && sample->dtype == dtype && sample->ns > 0;
 }
 
-/* The square of price - ns, over both: twice too much counts as much as twice too little. */
+/* Sums the squares of price - ns, divided by both: a price of twice the time counts as much as one
+ * of half of it. */
 static void collect(equations *e, const hr_price_sample *samples, int32_t count, int32_t op,
                     int32_t dtype, bool priced)
 {
@@ -55,7 +56,7 @@ static void collect(equations *e, const hr_price_sample *samples, int32_t count,
         const double ns = samples[i].ns, before = priced ? price(e->rate, &samples[i]) : ns;
         amounts_of(&samples[i], amount);
         if (before > 0) {
-            const double error = (fmax(before / ns, ns / before) - 1) / far;
+            const double error = (fmax(before / ns, ns / before) - 1) / error_far;
             weight = ns / before / (1 + error * error);
         }
         for (int32_t u = 0; u < UNKNOWNS; u++) amount[u] /= ns;
@@ -68,7 +69,7 @@ static void collect(equations *e, const hr_price_sample *samples, int32_t count,
     for (int32_t u = 0; u < UNKNOWNS; u++) e->scale[u] = sqrt(e->product[u][u]);
 }
 
-/* In units in which every diagonal element is 1. */
+/* Solves in units in which every diagonal element is 1. */
 static void solve(equations *e)
 {
     double value[UNKNOWNS];
@@ -92,12 +93,12 @@ static void solve(equations *e)
         e->rate[u] = e->scale[u] > 0 ? value[u] / e->scale[u] : 0;
 }
 
-static int64_t whole(double value, int64_t most)
+static int64_t rounded(double value, int64_t most)
 {
     return value >= (double)most ? most : (int64_t)(value + 0.5);
 }
 
-/* The only sample of a group; null where there are more or none. */
+/* Returns the only sample of a group; null if there are several or none. */
 static const hr_price_sample *only_sample(const hr_price_sample *samples, int32_t count, int32_t op,
                                           int32_t dtype)
 {
@@ -110,14 +111,14 @@ static const hr_price_sample *only_sample(const hr_price_sample *samples, int32_
     return only;
 }
 
-/* Least squares would make one time a price of being called, whatever the call's size: the rates
- * that there were are brought to it. */
+/* Least squares would turn a single time into a price per call, independent of the size. Scales the
+ * previous rates to that time instead. */
 static void scale_to(const hr_price_sample *only, hr_rate *rate)
 {
     const double ps = 1e3 * only->ns;
     const double priced = (double)(hr_cost_of(rate, &only->work) - rate->call_ps);
     if (priced <= 0 || ps <= (double)rate->call_ps) {
-        rate->call_ps = whole(ps, HR_RATE_CALL_PS_MOST);
+        rate->call_ps = rounded(ps, HR_RATE_CALL_PS_MOST);
         for (int32_t t = 0; t < HR_TERM_COUNT; t++)
             if (only->work.amount[t]) rate->unit_as[t] = 0;
         return;
@@ -125,7 +126,7 @@ static void scale_to(const hr_price_sample *only, hr_rate *rate)
     const double factor = (ps - (double)rate->call_ps) / priced;
     for (int32_t t = 0; t < HR_TERM_COUNT; t++)
         if (only->work.amount[t])
-            rate->unit_as[t] = whole(factor * (double)rate->unit_as[t], HR_RATE_UNIT_AS_MOST);
+            rate->unit_as[t] = rounded(factor * (double)rate->unit_as[t], HR_RATE_UNIT_AS_MOST);
 }
 
 static void fit_group(const hr_price_sample *samples, int32_t count, int32_t op, int32_t dtype,
@@ -142,9 +143,10 @@ static void fit_group(const hr_price_sample *samples, int32_t count, int32_t op,
         if (e.scale[0] == 0) return;
         solve(&e);
     }
-    rate->call_ps = whole(1e3 * e.rate[0], HR_RATE_CALL_PS_MOST);
+    rate->call_ps = rounded(1e3 * e.rate[0], HR_RATE_CALL_PS_MOST);
     for (int32_t t = 0; t < HR_TERM_COUNT; t++)
-        if (e.scale[1 + t] > 0) rate->unit_as[t] = whole(1e9 * e.rate[1 + t], HR_RATE_UNIT_AS_MOST);
+        if (e.scale[1 + t] > 0)
+            rate->unit_as[t] = rounded(1e9 * e.rate[1 + t], HR_RATE_UNIT_AS_MOST);
 }
 
 double hr_prices_quantile(double *values, int32_t count, double share)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/probe.c - opens a run without its text, and times every call. */
+/* calibrate/probe.c - opens a run without its data and times every call. */
 #include "calibrate/probe.h"
 
 #include <string.h>
@@ -11,9 +11,10 @@
 #include "model/assemble.h"
 #include "ops/host/host.h"
 
-/* Weights in (-1/32, 1/32): no product of them is too small or too large for what follows. The
- * generator of real runs takes a logarithm for each; here only the time of using them matters. */
-static void invent_weights(const hr_program *program, const hr_step *step, const hr_call *call)
+/* Fills weights with values in (-1/32, 1/32), so that no product overflows or underflows. The
+ * generator of real runs computes a logarithm for each value; the values do not affect the
+ * times. */
+static void fill_weights(const hr_program *program, const hr_step *step, const hr_call *call)
 {
     float *master = call->out[0];
     hr_bf16 *weight = call->out[1];
@@ -29,7 +30,7 @@ static void invent_weights(const hr_program *program, const hr_step *step, const
             memset(call->out[k], 0, (size_t)hr_tensor_bytes(&program->tensors[step->out[k]]));
 }
 
-static void invent_tokens(const hr_probe *probe, const hr_call *call)
+static void fill_tokens(const hr_probe *probe, const hr_call *call)
 {
     const uint64_t V = (uint64_t)probe->compiled.program.params[0].dims[0];
     const hr_random_stream stream = hr_random_stream_of(1, 0, HR_SITE_PROBE, 0);
@@ -48,12 +49,12 @@ static hr_status host(void *context, hr_executor *executor, int32_t step, const 
 {
     const hr_step *s = &executor->program->steps[step];
     (void)err;
-    if (s->op == HR_OP_initialise) invent_weights(executor->program, s, call);
-    if (s->op == HR_OP_batch) invent_tokens(context, call);
+    if (s->op == HR_OP_initialise) fill_weights(executor->program, s, call);
+    if (s->op == HR_OP_batch) fill_tokens(context, call);
     return HR_OK;
 }
 
-/* Keeps the smallest. */
+/* Adds a time, and keeps the HR_PROBE_TIMES smallest. */
 static void keep(hr_probe_times *times, int64_t ns)
 {
     const int32_t kept = (int32_t)hr_min(ns, INT32_MAX);
@@ -68,23 +69,24 @@ static void keep(hr_probe_times *times, int64_t ns)
     if (kept < times->ns[largest]) times->ns[largest] = kept;
 }
 
-/* What the last call took: the longest of a thread, and waking and waiting at their least. Host
- * steps run on nobody. */
-static int64_t lap(hr_probe *probe)
+/* Returns the time of the last call: the largest CPU time of a thread plus the minimum fork-join
+ * time. 0 for host operations, which use no pool thread. */
+static int64_t take_longest_ns(hr_probe *probe)
 {
     int64_t longest = 0;
     for (int32_t t = 0; t < probe->pool.threads; t++) {
-        longest = hr_max(longest, probe->lap_ns[t]);
-        probe->lap_ns[t] = 0;
+        longest = hr_max(longest, probe->thread_ns[t]);
+        probe->thread_ns[t] = 0;
     }
-    return longest > 0 ? longest + probe->join_ns : 0;
+    return longest > 0 ? longest + probe->fork_join_ns : 0;
 }
 
-/* Whether all loops between a step and the section are at full rows, and at their first turn. */
-static void watch(void *context, const hr_executor *executor, int32_t step)
+/* Keeps the time of a call if no loop around it is in a shorter last iteration. The first iteration
+ * has its own slot. */
+static void record(void *context, const hr_executor *executor, int32_t step)
 {
     hr_probe *probe = context;
-    const int64_t took_ns = lap(probe);
+    const int64_t took_ns = take_longest_ns(probe);
     probe->step_ns += took_ns;
     const hr_loop *loops = executor->program->loops;
     bool full = true, first = true;
@@ -93,7 +95,7 @@ static void watch(void *context, const hr_executor *executor, int32_t step)
         if (loops[l].rows > 0 && (executor->turn[l] + 1) * loops[l].rows > loops[l].rows_total)
             full = false;
     }
-    if (full && probe->watched) keep(&probe->times[2 * step + first], took_ns);
+    if (full && probe->timed) keep(&probe->times[2 * step + first], took_ns);
 }
 
 hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *recompute_set)
@@ -110,7 +112,7 @@ hr_strategy hr_probe_strategy(const hr_config *config, hr_intermediates *recompu
 
 static hr_status compile(hr_probe *probe, const hr_config *config, int32_t threads, hr_error *err)
 {
-    hr_intermediates recompute_set[4096]; /* the most that model.n_layers may be */
+    hr_intermediates recompute_set[4096]; /* the maximum of model.n_layers */
     const hr_strategy strategy = hr_probe_strategy(config, recompute_set);
     const hr_model_limits limits = hr_model_limits_of(config);
     const int64_t tables = limits.steps * (int64_t)(2 * sizeof(hr_probe_times)) + (1 << 16);
@@ -135,7 +137,7 @@ static void nothing(void *context, int32_t thread, int32_t threads)
     (void)context, (void)thread, (void)threads;
 }
 
-int64_t hr_probe_join_ns(hr_pool *pool)
+int64_t hr_probe_fork_join_ns(hr_pool *pool)
 {
     enum { RUNS = 2000 };
     int64_t least = INT64_MAX;
@@ -155,7 +157,7 @@ static hr_status take_memory(hr_probe *probe, int32_t threads, hr_error *err)
     if (status == HR_OK) status = hr_pool_open(&probe->pool, stacks, stacks_bytes, threads, err);
     if (status == HR_OK)
         status = hr_memory_arena_open(&probe->memory, &probe->compiled.plan, 0, err);
-    if (status == HR_OK) probe->join_ns = hr_probe_join_ns(&probe->pool);
+    if (status == HR_OK) probe->fork_join_ns = hr_probe_fork_join_ns(&probe->pool);
     return status;
 }
 
@@ -182,28 +184,28 @@ hr_status hr_probe_open(hr_probe *probe, const hr_config *config, int32_t thread
     return status;
 }
 
-hr_status hr_probe_step(hr_probe *probe, bool watched, hr_probe_lap *lap_of_step, hr_error *err)
+hr_status hr_probe_step(hr_probe *probe, bool timed, hr_step_time *time, hr_error *err)
 {
     static const char *const sections[] = { "fetch", "norm", "step", "update" };
     hr_executor *executor = &probe->executor;
     hr_status status = HR_OK;
-    executor->watch = watch;
-    probe->watched = watched;
+    executor->watch = record;
+    probe->timed = timed;
     probe->step_ns = 0;
-    memset(probe->lap_ns, 0, sizeof probe->lap_ns);
-    hr_pool_time(&probe->pool, probe->lap_ns);
+    memset(probe->thread_ns, 0, sizeof probe->thread_ns);
+    hr_pool_time(&probe->pool, probe->thread_ns);
     const int64_t wall_ns = hr_clock_ns();
     for (int32_t i = 0; i < 4 && status == HR_OK; i++) {
         const int32_t section = hr_program_loop(executor->program, sections[i]);
         if (section != HR_NONE) status = hr_executor_run(executor, section, err);
     }
-    *lap_of_step = (hr_probe_lap){ .wall_ns = hr_clock_ns() - wall_ns, .cpu_ns = probe->step_ns };
+    *time = (hr_step_time){ .wall_ns = hr_clock_ns() - wall_ns, .cpu_ns = probe->step_ns };
     hr_pool_time(&probe->pool, NULL);
     executor->clock++;
     return status;
 }
 
-void hr_probe_forget(hr_probe *probe)
+void hr_probe_clear_times(hr_probe *probe)
 {
     const size_t slots = 2 * (size_t)probe->compiled.program.step_count;
     memset(probe->times, 0, slots * sizeof *probe->times);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/rates_file.c - rates as JSON: an object for each operation and type, whose members are
- * terms. Terms that cost nothing are left out. Numbers are whole, so what is read is what was
- * written. */
+/* calibrate/rates_file.c - rates as JSON: an object for each operation and dtype, with a member for
+ * each term. Terms with rate 0 are omitted. All numbers are integers, so reading returns exactly
+ * what was written. */
 #include "calibrate/rates_file.h"
 
 #include <jansson.h>
@@ -20,7 +20,7 @@ static const char *const dtype_names[] = { "f32", "bf16" };
 
 /* ---- the machine */
 
-/* FNV-1a, 64 bits: a name, no protection. */
+/* FNV-1a, 64 bits: for a file name, not for security. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (; *text; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(1099511628211);
@@ -126,7 +126,7 @@ static json_t *json_of_rates(const struct hr_op *const *ops, int32_t op_count,
     return all;
 }
 
-static json_t *json_of_pace(const hr_rates *rates)
+static json_t *json_of_speed(const hr_rates *rates)
 {
     json_t *parts = json_array();
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++)
@@ -158,7 +158,7 @@ hr_status hr_rates_save(const char *directory, const struct hr_op *const *ops, i
     if (status == HR_OK) status = hr_file_begin(&out, directory, name, err);
     if (status != HR_OK) return status;
     json_t *root = json_pack("{si ss so so sI so}", "version", FILE_VERSION, "date", date,
-                             "machine", json_of_machine(machine), "pace_us", json_of_pace(rates),
+                             "machine", json_of_machine(machine), "pace_us", json_of_speed(rates),
                              "disk_bytes_per_second", (json_int_t)rates->disk_rate, "rates",
                              json_of_rates(ops, op_count, rates));
     sink to = { &out, err };
@@ -230,7 +230,7 @@ static hr_status read_rates(const reader *r, json_t *all)
     return HR_OK;
 }
 
-static hr_status read_pace(const reader *r, json_t *parts)
+static hr_status read_speed(const reader *r, json_t *parts)
 {
     if (json_array_size(parts) != HR_SPEED_PARTS) return refuse(r, "invalid pace_us", "");
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++) {
@@ -265,8 +265,9 @@ static hr_status read_text(const char *path, char *text, int64_t *bytes, hr_erro
     return status;
 }
 
-/* Null where it was measured on this machine and build, and its rates are read; else of what it
- * is. The name of the file is a hash of the machine: who finds another in it has moved the file. */
+/* Reads the rates. stale  out: null, or the reason why the file does not apply: another machine or
+ * another build. The file name is a hash of the machine, so a mismatch means that the file was
+ * moved. */
 static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine *machine,
                            const char **stale, char *source)
 {
@@ -285,7 +286,7 @@ static hr_status read_root(const reader *r, json_t *root, const hr_rates_machine
         *stale = "another build";
     json_decref(here);
     if (*stale) return HR_OK;
-    hr_status status = read_pace(r, json_object_get(root, "pace_us"));
+    hr_status status = read_speed(r, json_object_get(root, "pace_us"));
     if (status == HR_OK) status = read_disk(r, json_object_get(root, "disk_bytes_per_second"));
     if (status != HR_OK) return status;
     snprintf(source, HR_RATES_SOURCE_BYTES, "calibrated on this machine %.32s", date);

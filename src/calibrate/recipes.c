@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/recipes.c - two tables. Those that are tested were drawn at random, once; some of them
- * gave way to families that came later. */
+/* calibrate/recipes.c - the two tables. The recipes of the check were drawn at random once;
+ * families that were added later replaced some of them. */
 #include "calibrate/recipes.h"
 
 #include <stddef.h>
@@ -18,16 +18,16 @@ enum {
     ADAMW = HR_OPTIMIZER_ADAMW,
     SGD = HR_OPTIMIZER_SGD,
     KEEP = HR_RECOMPUTE_NONE,
-    AGAIN = HR_RECOMPUTE_LAYERS
+    RECOMPUTE = HR_RECOMPUTE_LAYERS
 };
 
-/* Each takes tens of milliseconds a step on two cores with AMX, and less than 400 MiB. Rows of a
- * micro-batch go from 64 to 4,096 whatever the widths, or a pass over a weight could not be told
- * from its product; some widths and vocabularies end inside a tile.
+/* Each recipe takes tens of milliseconds per step on two cores with AMX, and less than 400 MiB. The
+ * rows of a micro-batch vary from 64 to 4,096 independently of the widths: otherwise a pass over a
+ * weight could not be separated from its product. Some widths and vocabularies end inside a tile.
  *
- * The first sixteen run every operation in both types: where time runs short, those at the end are
- * left out. */
-static const hr_recipe learned[] = {
+ * The first sixteen run every operation in both dtypes. If time runs short, recipes at the end are
+ * skipped. */
+static const hr_recipe calibration[] = {
     { NEOX, BF16, ADAMW, KEEP, 64, 2, 4, 256, 1000, 64, 64, 32, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 128, 2, 2, 384, 8192, 128, 16, 8, 0.1, 0 },
     { LLAMA, BF16, ADAMW, KEEP, 192, 2, 6, 512, 1000, 128, 16, 8, 0, 2 },
@@ -36,8 +36,8 @@ static const hr_recipe learned[] = {
     { LLAMA, FP32, ADAMW, KEEP, 192, 2, 6, 512, 4096, 128, 4, 2, 0, 2 },
     { LLAMA, BF16, ADAMW, KEEP, 128, 1, 4, 704, 512, 64, 1, 1, 0, 4 },
     { LLAMA, FP32, ADAMW, KEEP, 256, 1, 4, 704, 1000, 64, 1, 1, 0, 1 },
-    { NEOX, BF16, ADAMW, AGAIN, 128, 2, 4, 512, 512, 256, 16, 16, 0, 0 },
-    { NEOX, FP32, ADAMW, AGAIN, 256, 2, 4, 1024, 4096, 256, 1, 1, 0, 0 },
+    { NEOX, BF16, ADAMW, RECOMPUTE, 128, 2, 4, 512, 512, 256, 16, 16, 0, 0 },
+    { NEOX, FP32, ADAMW, RECOMPUTE, 256, 2, 4, 1024, 4096, 256, 1, 1, 0, 0 },
     { NEEDLE, BF16, SGD, KEEP, 320, 1, 10, 880, 16384, 100, 3, 3, 0, 0 },
     { NEEDLE, FP32, SGD, KEEP, 320, 1, 10, 640, 4096, 100, 6, 6, 0, 0 },
     { GPT2, BF16, ADAMW, KEEP, 192, 2, 6, 768, 4096, 128, 8, 4, 0, 0 },
@@ -45,10 +45,10 @@ static const hr_recipe learned[] = {
     { WIDE, BF16, ADAMW, KEEP, 256, 2, 0, 2048, 1000, 128, 8, 4, 0, 0 },
     { WIDE, FP32, SGD, KEEP, 128, 2, 0, 1024, 1000, 256, 4, 2, 0, 0 },
     { MISTRAL, BF16, ADAMW, KEEP, 256, 1, 4, 704, 2000, 1024, 2, 2, 0, 2, 192 },
-    { NEOX, BF16, ADAMW, AGAIN, 256, 2, 4, 1024, 4096, 256, 2, 2, 0, 0 },
+    { NEOX, BF16, ADAMW, RECOMPUTE, 256, 2, 4, 1024, 4096, 256, 2, 2, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 512, 1, 8, 1536, 32000, 128, 6, 3, 0, 0 },
-    { NEEDLE, BF16, ADAMW, AGAIN, 512, 1, 8, 2048, 10000, 512, 2, 2, 0.1, 0 },
-    { LLAMA, BF16, ADAMW, AGAIN, 768, 1, 12, 2048, 2000, 256, 1, 1, 0, 4 },
+    { NEEDLE, BF16, ADAMW, RECOMPUTE, 512, 1, 8, 2048, 10000, 512, 2, 2, 0.1, 0 },
+    { LLAMA, BF16, ADAMW, RECOMPUTE, 768, 1, 12, 2048, 2000, 256, 1, 1, 0, 4 },
     { NEEDLE, BF16, ADAMW, KEEP, 192, 2, 3, 768, 50304, 64, 4, 4, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 768, 1, 24, 1536, 512, 64, 4, 2, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 1024, 1, 16, 4096, 1000, 64, 1, 1, 0, 0 },
@@ -58,50 +58,51 @@ static const hr_recipe learned[] = {
     { NEOX, BF16, ADAMW, KEEP, 384, 1, 24, 1152, 512, 512, 8, 8, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 256, 1, 8, 400, 2000, 1024, 3, 3, 0.1, 0 },
     { NEOX, FP32, ADAMW, KEEP, 192, 1, 12, 880, 16384, 64, 4, 4, 0, 0 },
-    { NEEDLE, FP32, ADAMW, AGAIN, 512, 1, 8, 1024, 2000, 512, 1, 1, 0.1, 0 },
+    { NEEDLE, FP32, ADAMW, RECOMPUTE, 512, 1, 8, 1024, 2000, 512, 1, 1, 0.1, 0 },
     { NEOX, FP32, SGD, KEEP, 768, 1, 12, 1536, 512, 64, 2, 2, 0, 0 },
     { NEEDLE, FP32, ADAMW, KEEP, 128, 1, 4, 400, 512, 256, 16, 16, 0, 0 },
 };
 
-/* Products, passes, update: what a machine's speed consists of, in some milliseconds: with fewer
- * rows where there is no matrix unit. */
-static const hr_recipe speed[] = {
+/* A step of some milliseconds with the three classes of operations: products, updates, others. It
+ * has fewer rows without a matrix unit. */
+static const hr_recipe speed_probe[] = {
     { NEEDLE, BF16, SGD, KEEP, 512, 1, 8, 1536, 1000, 128, 1, 1, 0, 0 },
     { NEEDLE, BF16, SGD, KEEP, 512, 1, 8, 1536, 1000, 128, 4, 4, 0, 0 },
 };
 
-/* Odd rows: widths, vocabularies and lengths that are not among the above. */
-static const hr_recipe tested[] = {
+/* Rows with an odd index have widths, vocabularies and sequence lengths that are not in the table
+ * above. */
+static const hr_recipe check[] = {
     { NEOX, BF16, ADAMW, KEEP, 256, 1, 4, 512, 1000, 512, 8, 4, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 288, 1, 9, 768, 12000, 192, 5, 5, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 768, 4, 24, 1536, 16384, 64, 16, 16, 0.1, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 448, 1, 7, 1568, 12000, 384, 10, 5, 0, 0 },
-    { GPT2, BF16, ADAMW, AGAIN, 256, 2, 4, 1024, 32000, 512, 1, 1, 0, 0 },
-    { NEOX, BF16, ADAMW, AGAIN, 96, 2, 3, 256, 20000, 320, 12, 3, 0, 0 },
+    { GPT2, BF16, ADAMW, RECOMPUTE, 256, 2, 4, 1024, 32000, 512, 1, 1, 0, 0 },
+    { NEOX, BF16, ADAMW, RECOMPUTE, 96, 2, 3, 256, 20000, 320, 12, 3, 0, 0 },
     { LLAMA, BF16, ADAMW, KEEP, 256, 3, 8, 768, 16384, 512, 2, 2, 0, 4 },
     { NEOX, FP32, ADAMW, KEEP, 96, 6, 6, 240, 20000, 320, 3, 3, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 320, 2, 20, 640, 512, 256, 16, 4, 0, 0 },
     { LLAMA, BF16, ADAMW, KEEP, 576, 6, 9, 1536, 3000, 320, 3, 3, 0, 3 },
-    { NEOX, BF16, ADAMW, AGAIN, 512, 3, 8, 2048, 16384, 256, 8, 8, 0, 0 },
+    { NEOX, BF16, ADAMW, RECOMPUTE, 512, 3, 8, 2048, 16384, 256, 8, 8, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 448, 4, 7, 1184, 12000, 192, 4, 2, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 256, 1, 8, 512, 32000, 1024, 4, 4, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 224, 3, 14, 560, 40000, 192, 2, 2, 0, 0 },
-    { NEOX, BF16, ADAMW, AGAIN, 128, 6, 8, 256, 32000, 64, 32, 16, 0, 0 },
-    { WIDE, BF16, ADAMW, AGAIN, 224, 1, 0, 1760, 3000, 96, 10, 5, 0, 0 },
+    { NEOX, BF16, ADAMW, RECOMPUTE, 128, 6, 8, 256, 32000, 64, 32, 16, 0, 0 },
+    { WIDE, BF16, ADAMW, RECOMPUTE, 224, 1, 0, 1760, 3000, 96, 10, 5, 0, 0 },
     { WIDE, BF16, ADAMW, KEEP, 128, 6, 0, 2048, 1000, 64, 64, 64, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 576, 1, 9, 1536, 6000, 384, 5, 5, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 1024, 1, 64, 2048, 32000, 256, 2, 2, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 224, 2, 7, 784, 3000, 48, 85, 85, 0, 0 },
-    { LLAMA, FP32, ADAMW, AGAIN, 320, 2, 10, 880, 1000, 100, 8, 4, 0, 5 },
+    { LLAMA, FP32, ADAMW, RECOMPUTE, 320, 2, 10, 880, 1000, 100, 8, 4, 0, 5 },
     { NEOX, BF16, ADAMW, KEEP, 448, 2, 28, 1184, 3000, 192, 4, 2, 0, 0 },
-    { NEOX, FP32, ADAMW, AGAIN, 320, 1, 5, 640, 1000, 64, 16, 16, 0, 0 },
-    { NEEDLE, BF16, ADAMW, AGAIN, 288, 6, 18, 1008, 20000, 384, 5, 5, 0, 0 },
-    { NEEDLE, BF16, ADAMW, AGAIN, 384, 1, 24, 1152, 32000, 128, 16, 4, 0, 0 },
+    { NEOX, FP32, ADAMW, RECOMPUTE, 320, 1, 5, 640, 1000, 64, 16, 16, 0, 0 },
+    { NEEDLE, BF16, ADAMW, RECOMPUTE, 288, 6, 18, 1008, 20000, 384, 5, 5, 0, 0 },
+    { NEEDLE, BF16, ADAMW, RECOMPUTE, 384, 1, 24, 1152, 32000, 128, 16, 4, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 640, 1, 20, 1696, 3000, 96, 40, 10, 0, 0 },
-    { NEEDLE, BF16, ADAMW, AGAIN, 128, 2, 8, 512, 16384, 64, 16, 16, 0.1, 0 },
+    { NEEDLE, BF16, ADAMW, RECOMPUTE, 128, 2, 8, 512, 16384, 64, 16, 16, 0.1, 0 },
     { GPT2, BF16, ADAMW, KEEP, 288, 4, 9, 720, 6000, 48, 42, 21, 0, 0 },
     { NEEDLE, BF16, ADAMW, KEEP, 768, 1, 24, 3072, 4096, 128, 16, 4, 0, 0 },
-    { LLAMA, BF16, ADAMW, AGAIN, 448, 3, 14, 1216, 6000, 96, 10, 5, 0, 2 },
+    { LLAMA, BF16, ADAMW, RECOMPUTE, 448, 3, 14, 1216, 6000, 96, 10, 5, 0, 2 },
     { NEEDLE, BF16, ADAMW, KEEP, 320, 1, 10, 960, 512, 128, 32, 32, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 896, 1, 14, 3136, 6000, 192, 2, 2, 0, 0 },
     { NEOX, BF16, ADAMW, KEEP, 192, 6, 3, 384, 1000, 512, 4, 4, 0, 0 },
@@ -114,21 +115,23 @@ static const hr_recipe tested[] = {
     { NEOX, BF16, ADAMW, KEEP, 576, 4, 9, 1440, 12000, 48, 40, 10, 0, 0 },
 };
 
-const hr_recipe *hr_recipe_learned(int32_t index)
+const hr_recipe *hr_recipe_of_calibration(int32_t index)
 {
-    return index >= 0 && (size_t)index < sizeof learned / sizeof *learned ? &learned[index] : NULL;
+    return index >= 0 && (size_t)index < sizeof calibration / sizeof *calibration
+               ? &calibration[index]
+               : NULL;
 }
 
-const hr_recipe *hr_recipe_pace(bool matrix_unit)
+const hr_recipe *hr_recipe_of_speed_probe(bool matrix_unit)
 {
-    return &speed[matrix_unit];
+    return &speed_probe[matrix_unit];
 }
 
-const hr_recipe *hr_recipe_tested(int32_t index, bool *unseen)
+const hr_recipe *hr_recipe_of_check(int32_t index, bool *unseen)
 {
-    if (index < 0 || (size_t)index >= sizeof tested / sizeof *tested) return NULL;
+    if (index < 0 || (size_t)index >= sizeof check / sizeof *check) return NULL;
     *unseen = index % 2 == 1;
-    return &tested[index];
+    return &check[index];
 }
 
 void hr_recipe_config(const hr_recipe *recipe, hr_config *config)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/sampling.h - which of the times that were taken hold together.
+/* calibrate/sampling.h - the sampling schedule, and the selection of time samples.
  *
- * A machine that others use has two speeds or more, and what was learnt at several is true of none.
- * A visit is a few steps of a recipe between two paces. */
+ * A shared machine has two or more speeds, and prices from mixed samples are valid at none of them.
+ * A time sample is a few steps of one recipe between two measurements of the machine speed. */
 #ifndef HR_CALIBRATE_SAMPLING_H
 #define HR_CALIBRATE_SAMPLING_H
 
@@ -10,68 +10,69 @@
 #include "calibrate/speed_probe.h"
 
 enum {
-    HR_TIME_SAMPLES_EACH = 12,    /* of a recipe at most */
-    HR_TIME_SAMPLES_OPENINGS = 3, /* of a recipe, where there is time: moments that are far apart */
-    HR_TIME_SAMPLES_OPENED = HR_TIME_SAMPLES_EACH /
-                             HR_TIME_SAMPLES_OPENINGS /* in an opening, at most */
+    HR_TIME_SAMPLES_PER_RECIPE = 12, /* maximum */
+    HR_RUNS_PER_RECIPE = 3,          /* if time allows: apart in time, so at different speeds */
+    HR_TIME_SAMPLES_PER_RUN = HR_TIME_SAMPLES_PER_RECIPE / HR_RUNS_PER_RECIPE /* maximum */
 };
 
 typedef struct {
     int32_t recipe;
     bool kept;
     hr_speed before, after;
-    double step_ns; /* its best step */
+    double step_ns; /* its fastest step */
 } hr_time_sample;
 
 typedef struct {
-    hr_time_sample of[HR_TIME_SAMPLES_EACH * HR_RECIPES_LEARNED_MOST];
+    hr_time_sample of[HR_TIME_SAMPLES_PER_RECIPE * HR_RECIPES_MAX];
     int32_t count, recipes;
 } hr_time_samples;
 
-/* Whether the machine was so on both sides of a visit. */
-bool hr_time_samples_at(const hr_time_sample *sample, const hr_speed *speed);
+/* Returns whether the slower of the speeds before and after a sample is near `speed`. */
+bool hr_time_sample_is_at(const hr_time_sample *sample, const hr_speed *speed);
 
-/* How long a recipe may be open, in seconds. */
+/* Limits for one run of a recipe, in seconds from its start. */
 typedef struct {
-    double enough; /* after which no visit begins but the first */
-    double most;   /* after which no step does, if there was one */
-} hr_time_samples_turn;
+    double soft_seconds; /* after this no time sample begins, except the first */
+    double hard_seconds; /* after this no step begins, except the first */
+} hr_sampling_limits;
 
-/* What is run, and by which clock. */
+/* How samples are taken, and the clock. */
 typedef struct {
-    double seconds;                 /* since the clock's zero */
+    double seconds;                 /* end of sampling, by the clock */
     double (*clock)(void *context); /* seconds */
-    hr_status (*open)(void *context, int32_t recipe, const hr_time_samples_turn *turn,
-                      hr_error *err);
+    hr_status (*run)(void *context, int32_t recipe, const hr_sampling_limits *limits,
+                     hr_error *err);
     void *context;
-} hr_time_samples_tour;
+} hr_sampling_schedule;
 
-/* Opens recipes until each had HR_TIME_SAMPLES_OPENINGS or the time is over: nothing is opened that
- * would not be through by then, were it as long as the longest so far. The first HR_RECIPES_FIRST
- * are opened in any case: without them there would be operations that nobody saw.
+/* Runs recipes until each ran HR_RUNS_PER_RECIPE times or the time is over. A run begins only if a
+ * run as long as the longest so far would end in time. The first HR_RECIPES_REQUIRED recipes always
+ * run: without them some operations would have no samples.
  *
- *   now  the machine's pace; `open` keeps it up, and enters at least one visit
+ *   now  current machine speed; `run` updates it, and adds at least one time sample
  *
- * Errors   of `open`, at once. */
-HR_MUST_CHECK hr_status hr_time_samples_make(hr_time_samples *samples,
-                                             const hr_time_samples_tour *tour, const hr_speed *now,
-                                             hr_error *err);
+ * Errors   those of `run`, immediately. */
+HR_MUST_CHECK hr_status hr_time_samples_collect(hr_time_samples *samples,
+                                                const hr_sampling_schedule *schedule,
+                                                const hr_speed *now, hr_error *err);
 
-/* Recipes that were visited. */
-int32_t hr_time_samples_seen(const hr_time_samples *samples);
+/* Returns the number of recipes with at least one time sample. */
+int32_t hr_time_samples_covered(const hr_time_samples *samples);
 
-/* Whom to visit at this pace: all once, then whoever was seen at it least. */
+/* Returns the recipe to sample next: the first without a sample, then the one with the fewest
+ * samples at the speed `now`. */
 int32_t hr_time_samples_next(const hr_time_samples *samples, const hr_speed *now);
 
-/* The pace that prices are to be of: the fastest at which at least half as many recipes were seen
- * as at any other; the middle of the moments like it. */
+/* Selects the machine speed that prices refer to: the fastest speed at which at least half as many
+ * recipes were sampled as at the most sampled one. Returns the geometric mean of the samples near
+ * it. */
 hr_speed hr_time_samples_speed(const hr_time_samples *samples);
 
-/* Keeps of each recipe the visits at this pace; of one that has none, the one nearest to it. */
+/* Marks the samples to keep: for each recipe those at this speed, or else the nearest one. */
 void hr_time_samples_keep(hr_time_samples *samples, const hr_speed *speed);
 
-/* What times of such an operation in a visit are multiplied by, to be as at `pace`: 1, but where
- * the whole visit was at another. */
-double hr_time_samples_scale(const hr_time_sample *sample, const hr_speed *speed, int32_t op);
+/* Returns the factor that converts times of an operation in a sample to `speed`: 1, unless the
+ * whole sample was at another speed. */
+double hr_time_sample_scale(const hr_time_sample *sample, const hr_speed *speed, int32_t op);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate/speed_probe.c - a small step's calls, added up by what they are bound by. */
+/* calibrate/speed_probe.c - sums the call times of a small step by class of operations. */
 #include "calibrate/speed_probe.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 
 enum { RUNS = 3 };
 
-/* Two moments are alike when each part is as near. */
-static const double alike_within = 0.1;
+/* Two speeds are near each other if every class differs by at most this share. */
+static const double near_within = 0.1;
 
 int32_t hr_speed_part(int32_t op)
 {
@@ -23,29 +23,29 @@ int32_t hr_speed_part(int32_t op)
     case HR_OP_merge:
     case HR_OP_average:
     case HR_OP_sumsq: return HR_SPEED_UPDATES;
-    default: return HR_SPEED_PASSES;
+    default: return HR_SPEED_OTHERS;
     }
 }
 
-/* The logarithm of how much longer the part takes in `a` that differs most. */
-static double furthest(const hr_speed *a, const hr_speed *b)
+/* Returns log(a / b) of the class that differs most. */
+static double log_ratio_max(const hr_speed *a, const hr_speed *b)
 {
     double most = 0;
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++) {
-        const double longer = log(a->ns[i] / b->ns[i]);
-        if (fabs(longer) > fabs(most)) most = longer;
+        const double log_ratio = log(a->ns[i] / b->ns[i]);
+        if (fabs(log_ratio) > fabs(most)) most = log_ratio;
     }
     return most;
 }
 
 double hr_speed_distance(const hr_speed *a, const hr_speed *b)
 {
-    return fabs(furthest(a, b));
+    return fabs(log_ratio_max(a, b));
 }
 
-bool hr_speed_like(const hr_speed *a, const hr_speed *b)
+bool hr_speed_is_near(const hr_speed *a, const hr_speed *b)
 {
-    return hr_speed_distance(a, b) <= log(1 + alike_within);
+    return hr_speed_distance(a, b) <= log(1 + near_within);
 }
 
 hr_speed hr_speed_slower(const hr_speed *a, const hr_speed *b)
@@ -57,14 +57,14 @@ hr_speed hr_speed_slower(const hr_speed *a, const hr_speed *b)
 
 double hr_speed_ratio(const hr_speed *now, const hr_speed *then)
 {
-    return exp(-furthest(now, then));
+    return exp(-log_ratio_max(now, then));
 }
 
 hr_status hr_speed_probe_open(hr_speed_probe *speed_probe, int32_t threads, uint32_t mask,
                               hr_error *err)
 {
     hr_config config;
-    hr_recipe_config(hr_recipe_pace((mask & HR_CPU_AMX) != 0), &config);
+    hr_recipe_config(hr_recipe_of_speed_probe((mask & HR_CPU_AMX) != 0), &config);
     *speed_probe = (hr_speed_probe){ .mask = mask };
     for (int32_t i = 0; i < HR_SPEED_PARTS; i++) speed_probe->least.ns[i] = INFINITY;
     return hr_probe_open(&speed_probe->probe, &config, threads, mask, err);
@@ -82,11 +82,11 @@ hr_status hr_speed_probe_take(hr_speed_probe *speed_probe, hr_speed *speed, hr_e
 {
     hr_probe *probe = &speed_probe->probe;
     const hr_program *program = &probe->compiled.program;
-    hr_probe_lap lap;
+    hr_step_time time;
     hr_speed taken = { .ns = { 0 } };
-    hr_probe_forget(probe);
+    hr_probe_clear_times(probe);
     for (int32_t run = 0; run < RUNS; run++) {
-        const hr_status status = hr_probe_step(probe, true, &lap, err);
+        const hr_status status = hr_probe_step(probe, true, &time, err);
         if (status != HR_OK) return status;
     }
     for (int32_t i = 0; i < 2 * program->step_count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/checkpoint_writer.c - a checkpoint from its first file to its name. */
+/* train/checkpoint_writer.c - writes a checkpoint to a temporary directory and renames it when it
+ * is complete. */
 #define _GNU_SOURCE
 #include "train/checkpoint_writer.h"
 
@@ -18,8 +19,8 @@
 #include "ckpt/recipe.h"
 #include "train/disk.h"
 
-/* What a slow disk that others write to has flushed and read back in that time. A signal does not
- * end the wait: the run that ends then waits for the same. */
+/* Bytes that a slow, shared disk flushes and reads back in linger_ns. A signal does not interrupt
+ * the wait: a run that stops waits for the same checkpoint anyway. */
 enum { LINGER_BYTES = 32 << 20 };
 static const int64_t linger_ns = 2000000000;
 
@@ -68,7 +69,7 @@ void hr_checkpoint_writer_close(hr_checkpoint_writer *checkpoint_writer)
     if (checkpoint_writer) hr_io_thread_close(&checkpoint_writer->io_thread);
 }
 
-/* ---- in front */
+/* ---- on the training thread */
 
 hr_weights_out *hr_checkpoint_writer_file(hr_checkpoint_writer *checkpoint_writer, hr_kept kept)
 {
@@ -85,8 +86,8 @@ void hr_checkpoint_writer_abort(hr_checkpoint_writer *checkpoint_writer)
     (void)!hr_directory_remove(checkpoint_writer->partial, hr_manifest_name, &ignored);
 }
 
-/* What a run that was killed left under this name goes first. Nobody waits here for a flush of the
- * new one's name: nothing is lost with it. */
+/* Removes what a killed run left under this name, and creates the directory. The new name is not
+ * flushed: losing it loses nothing. */
 static hr_status make_partial(hr_checkpoint_writer *checkpoint_writer, int64_t step, hr_error *err)
 {
     char name[HR_STEP_NAME_BYTES];
@@ -123,7 +124,7 @@ hr_status hr_checkpoint_writer_begin(hr_checkpoint_writer *checkpoint_writer, in
     return status;
 }
 
-static void keep(void *context);
+static void write_checkpoint(void *context);
 
 void hr_checkpoint_writer_finish(hr_checkpoint_writer *checkpoint_writer)
 {
@@ -133,11 +134,11 @@ void hr_checkpoint_writer_finish(hr_checkpoint_writer *checkpoint_writer)
         if (checkpoint_writer->begun[kept])
             checkpoint_writer->bytes += checkpoint_writer->files[kept].file.bytes;
     checkpoint_writer->pending = true;
-    hr_io_thread_run(&checkpoint_writer->io_thread, keep, checkpoint_writer);
+    hr_io_thread_run(&checkpoint_writer->io_thread, write_checkpoint, checkpoint_writer);
 }
 
-bool hr_checkpoint_writer_told(hr_checkpoint_writer *checkpoint_writer, bool wait,
-                               hr_status *status, hr_error *err)
+bool hr_checkpoint_writer_collect(hr_checkpoint_writer *checkpoint_writer, bool wait,
+                                  hr_status *status, hr_error *err)
 {
     if (!checkpoint_writer->pending) return false;
     if (wait) hr_io_thread_wait(&checkpoint_writer->io_thread);
@@ -154,9 +155,9 @@ void hr_checkpoint_writer_linger(hr_checkpoint_writer *checkpoint_writer)
         hr_io_thread_wait_until(&checkpoint_writer->io_thread, hr_clock_ns() + linger_ns);
 }
 
-/* ---- behind */
+/* ---- on the background thread */
 
-/* A small file, whole; the manifest has it then. */
+/* Writes a small file and adds it to the manifest. */
 static hr_status put_text(hr_checkpoint_writer *checkpoint_writer, const char *name,
                           const char *text, int64_t bytes, hr_error *err)
 {
@@ -222,10 +223,10 @@ static hr_status put_manifest(hr_checkpoint_writer *checkpoint_writer, hr_error 
     return status == HR_OK ? hr_file_commit(&file, err) : status;
 }
 
-/* A checkpoint of the same step may have the name: a damaged one, or one from before an evaluation.
- * The two change places, so that there is one at any time; where a file system cannot do that, what
- * was there goes first. */
-static hr_status take_place(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+/* Replaces an existing checkpoint of the same step: a damaged one, or one from before an
+ * evaluation. The two directories are exchanged, so one checkpoint exists at any time. A file
+ * system without exchange removes the old one first. */
+static hr_status replace_existing(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
 {
     if (renameat2(AT_FDCWD, checkpoint_writer->partial, AT_FDCWD, checkpoint_writer->place,
                   RENAME_EXCHANGE) == 0)
@@ -243,14 +244,14 @@ static bool is_link(const char *path)
     return lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
 }
 
-static hr_status give_name(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
+static hr_status rename_into_place(hr_checkpoint_writer *checkpoint_writer, hr_error *err)
 {
     hr_status status = HR_OK;
     if (is_link(checkpoint_writer->place))
-        unlink(checkpoint_writer->place); /* what it leads to is another's */
+        unlink(checkpoint_writer->place); /* the target of the link is not removed */
     if (rename(checkpoint_writer->partial, checkpoint_writer->place) != 0)
         status = errno == ENOTEMPTY || errno == EEXIST
-                     ? take_place(checkpoint_writer, err)
+                     ? replace_existing(checkpoint_writer, err)
                      : hr_fail(err, HR_FAILURE, "%s: cannot be renamed: %s",
                                checkpoint_writer->partial, hr_reason(errno));
     if (status == HR_OK) status = hr_directory_flush(checkpoint_writer->store, err);
@@ -258,8 +259,9 @@ static hr_status give_name(hr_checkpoint_writer *checkpoint_writer, hr_error *er
                            : status;
 }
 
-/* Under a temporary name first: link(2) replaces nothing. Renaming one name of a file over another
- * of the same file does nothing, and leaves both. */
+/* Creates the link under a temporary name and renames it, because link(2) does not replace a file.
+ * If both names are links to the same file, rename(2) does nothing, and unlink removes the
+ * temporary name. */
 static hr_status link_or_copy(const char *place, const char *name, const char *out,
                               const char *out_name, void *buffer, int64_t bytes, hr_error *err)
 {
@@ -281,7 +283,7 @@ static hr_status link_or_copy(const char *place, const char *name, const char *o
     return hr_directory_flush(out, err);
 }
 
-/* The config goes first: weights never stand beside another model's. */
+/* Publishes the config first, so that new weights are never beside the config of another model. */
 static hr_status publish_folder(const char *place, hr_kept kept, const char *out, void *buffer,
                                 int64_t bytes, hr_error *err)
 {
@@ -308,7 +310,7 @@ hr_status hr_checkpoint_writer_publish(const char *place, const char *out, void 
     return status;
 }
 
-static void keep(void *context)
+static void write_checkpoint(void *context)
 {
     hr_checkpoint_writer *checkpoint_writer = context;
     hr_error *err = &checkpoint_writer->err;
@@ -317,7 +319,7 @@ static void keep(void *context)
     if (status == HR_OK) status = verify(checkpoint_writer, err);
     if (status == HR_OK) status = hr_log_flush(checkpoint_writer->log, err);
     if (status == HR_OK) status = put_manifest(checkpoint_writer, err);
-    if (status == HR_OK) status = give_name(checkpoint_writer, err);
+    if (status == HR_OK) status = rename_into_place(checkpoint_writer, err);
     checkpoint_writer->made = status == HR_OK;
     if (!checkpoint_writer->made) hr_checkpoint_writer_abort(checkpoint_writer);
     if (status == HR_OK)
@@ -325,10 +327,10 @@ static void keep(void *context)
             checkpoint_writer->place, checkpoint_writer->config->train.out,
             checkpoint_writer->buffer, HR_CHECKPOINT_WRITER_BUFFER, err);
     checkpoint_writer->status = status;
-    checkpoint_writer->tidied = HR_OK;
-    /* Only after the new one is there and was read back. */
+    checkpoint_writer->pruned = HR_OK;
+    /* Older checkpoints are removed only after the new one was renamed and read back. */
     if (status == HR_OK)
-        checkpoint_writer->tidied = hr_checkpoint_store_prune(
+        checkpoint_writer->pruned = hr_checkpoint_store_prune(
             checkpoint_writer->store, checkpoint_writer->config, &checkpoint_writer->manifest.state,
-            &checkpoint_writer->tidied_err);
+            &checkpoint_writer->prune_err);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/checkpoint_writer.h - checkpoints of a run while it runs.
+/* train/checkpoint_writer.h - writes the checkpoints of a run in the background.
  *
- * Training stops only while its state is copied into files that nobody sees yet. Flushing them,
- * reading them back past the page cache, giving them their name, putting the weights in their place
- * in the run's folder and removing older checkpoints goes on behind it, on a thread of its own. A
- * failure anywhere leaves what was there before. */
+ * Training stops only while its state is copied into temporary files. A separate thread then
+ * flushes them, reads them back past the page cache, renames the directory, publishes the weights
+ * in train.out, and removes older checkpoints. After a failure the earlier files are unchanged. */
 #ifndef HR_TRAIN_CHECKPOINT_WRITER_H
 #define HR_TRAIN_CHECKPOINT_WRITER_H
 
@@ -14,37 +13,41 @@
 #include "dev/io_thread.h"
 #include "train/log.h"
 
-/* Fields are the checkpoint writer's own, but those that its functions name. */
+/* Fields are private, except those that the functions below name. */
 typedef struct {
     const hr_config *config;
     const hr_program *program;
-    const char *strategy; /* text */
+    const char *strategy; /* YAML text */
     const hr_log *log;
     hr_io_thread io_thread;
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     char partial[HR_STEP_PATH_BYTES], place[HR_STEP_PATH_BYTES];
-    uint8_t *buffer; /* [HR_CHECKPOINT_WRITER_BUFFER], on a page */
+    uint8_t *buffer; /* [HR_CHECKPOINT_WRITER_BUFFER], page-aligned */
     char *text;      /* [HR_RECIPE_BYTES] */
     hr_manifest manifest;
     hr_weights_out files[HR_KEPT_KINDS];
     bool begun[HR_KEPT_KINDS];
-    int64_t checkpoint_bytes; /* of one checkpoint, at most */
-    int64_t bytes;            /* of what was handed over last */
-    bool pending;             /* handed over, and its end not yet told */
-    bool made;                /* what was handed over last has its name, */
-    hr_status status;         /* and its weights their place */
-    hr_status tidied;         /* what need not stay is gone */
-    hr_error err, tidied_err;
+    int64_t checkpoint_bytes; /* upper bound for one checkpoint */
+    int64_t bytes;            /* of the last checkpoint that was handed over */
+    bool pending;             /* handed over, and its result not collected yet */
+    bool made;                /* the last checkpoint is complete and renamed */
+    hr_status status;         /* HR_OK: and its weights are published in train.out */
+    hr_status pruned;         /* result of removing older checkpoints */
+    hr_error err, prune_err;
 } hr_checkpoint_writer;
 
 enum { HR_CHECKPOINT_WRITER_BUFFER = 256 << 10 };
 
-/* Bytes of a region that a checkpoint writer takes. Pure. */
+/* Bytes of the region that a checkpoint writer takes. Pure. */
 int64_t hr_checkpoint_writer_bytes(void);
 
-/* Takes them, a checkpoint writer among them, and starts the thread. Without train.out there is
- * nothing to keep, and only the bytes are taken. log               flushed before a checkpoint gets
- * its name checkpoint_bytes  hr_plan_disk Errors FAILURE; USAGE the path is too long. */
+/* Places a checkpoint writer in the region and starts its thread. Without train.out it only takes
+ * the memory.
+ *
+ *   log               flushed before a checkpoint is renamed
+ *   checkpoint_bytes  as in hr_plan_disk
+ *
+ * Errors   FAILURE; USAGE  the path is too long. */
 HR_MUST_CHECK hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **checkpoint_writer,
                                                   const hr_log *log, const hr_config *config,
                                                   const hr_program *program, const char *strategy,
@@ -52,36 +55,41 @@ HR_MUST_CHECK hr_status hr_checkpoint_writer_open(hr_checkpoint_writer **checkpo
                                                   hr_error *err);
 void hr_checkpoint_writer_close(hr_checkpoint_writer *checkpoint_writer); /* null is accepted */
 
-/* Begins a checkpoint in a directory of its own; waits for the one before.
+/* Begins a checkpoint in a temporary directory; waits for the previous checkpoint.
+ *
  *   text  [hr_weights_text_bytes], for headers
- * Errors FAILURE  no room on the disk, or the system refused: nothing is left of it. */
+ *
+ * Errors   FAILURE  the disk is full, or the system refuses; the temporary directory is removed. */
 HR_MUST_CHECK hr_status hr_checkpoint_writer_begin(hr_checkpoint_writer *checkpoint_writer,
                                                    int64_t step, char *text, int64_t text_bytes,
                                                    hr_error *err);
 
-/* The file of that kind, to be added to; null: this program has none. */
+/* Returns the file for that kind of state; null if the program has no such state. */
 hr_weights_out *hr_checkpoint_writer_file(hr_checkpoint_writer *checkpoint_writer, hr_kept kept);
 
-/* Hands everything over, recipe, strategy and config.json to be added; checkpoint writer->manifest
- * has the state by now. */
+/* Hands the checkpoint over to the thread, which adds the recipe, the strategy and config.json.
+ * checkpoint_writer->manifest has to hold the run state. */
 void hr_checkpoint_writer_finish(hr_checkpoint_writer *checkpoint_writer);
 
-/* Forgets what was begun and not finished. */
+/* Removes a checkpoint that was begun but not finished. */
 void hr_checkpoint_writer_abort(hr_checkpoint_writer *checkpoint_writer);
 
-/* Whether what was handed over has come to an end that was not told yet. Then checkpoint
- * writer->made says whether the checkpoint of checkpoint writer->manifest.state.step is there,
- * checkpoint writer->tidied whether older ones could be removed, and status  out: HR_OK, and it is
- * there with its weights in their place; or what went wrong, in err wait: until it has, if anything
- * was handed over. */
-bool hr_checkpoint_writer_told(hr_checkpoint_writer *checkpoint_writer, bool wait,
-                               hr_status *status, hr_error *err);
+/* Returns whether a checkpoint has completed or failed that was not collected yet. If so,
+ * checkpoint_writer->made says whether the checkpoint of step
+ * checkpoint_writer->manifest.state.step exists, and checkpoint_writer->pruned whether older ones
+ * were removed.
+ *
+ *   wait    wait for the pending checkpoint, if there is one
+ *   status  out: HR_OK if the checkpoint exists and its weights are published; otherwise the error,
+ *           with its message in err */
+bool hr_checkpoint_writer_collect(hr_checkpoint_writer *checkpoint_writer, bool wait,
+                                  hr_status *status, hr_error *err);
 
-/* Waits for what was handed over, but no longer than two seconds, and not for what is large. */
+/* Waits up to two seconds for a small pending checkpoint, and not at all for a large one. */
 void hr_checkpoint_writer_linger(hr_checkpoint_writer *checkpoint_writer);
 
-/* Puts the weights of a checkpoint in their place in train.out, again.
- *   buffer  [bytes], for a file system that has no links */
+/* Publishes the weights of a checkpoint in train.out again.
+ *   buffer  [bytes], for a file system without hard links */
 HR_MUST_CHECK hr_status hr_checkpoint_writer_publish(const char *place, const char *out,
                                                      void *buffer, int64_t bytes, hr_error *err);
 

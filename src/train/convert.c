@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/convert.c - takes memory for a conversion and gives it back. */
+/* train/convert.c - allocates the memory of a conversion. */
 #include "ckpt/convert.h"
 #include "mem/memory.h"
 

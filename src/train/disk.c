@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/disk.c - files and how many there are at once. */
+/* train/disk.c - sizes of files, and the largest number of them at a time. */
 #include "train/disk.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum {
     FILE_BLOCK = 4096,
-    CONFIG_BYTES = 4096, /* of config.json, as ckpt/weights.c has room for it */
+    CONFIG_BYTES = 4096, /* size of config.json, the limit in ckpt/weights.c */
     SAMPLE_BYTES = HR_METRICS_BYTES
 };
 
@@ -39,24 +39,25 @@ static void size_checkpoint(const hr_config *config, const hr_program *program, 
     }
     disk->checkpoint_bytes += CONFIG_BYTES + blocks(hr_recipe_bytes(config)) +
                               blocks(HR_STRATEGY_TEXT_BYTES) + blocks(HR_MANIFEST_BYTES) +
-                              FILE_BLOCK; /* the directory */
+                              FILE_BLOCK; /* the directory itself */
 }
 
-/* Events that come every so many steps and after the last; every 0: after the last alone. */
-static int64_t events(int64_t steps, int64_t every)
+/* Number of events that happen every `every` steps and after the last; every 0: only after the
+ * last. */
+static int64_t event_count(int64_t steps, int64_t every)
 {
     return every > 0 ? (steps + every - 1) / every : 1;
 }
 
-/* Those kept and one being written, but no more than a run makes. */
+/* The kept checkpoints and the one being written, but no more than the run makes. */
 static int64_t count_checkpoints(const hr_config *config, int64_t keep_last, int64_t steps)
 {
     const int64_t every = config->train.keep_every;
     const bool best = config->train.keep_best && config->data.valid[0];
     const bool rewinds = config->train.bad_steps == HR_BAD_STEPS_REWIND;
     const int64_t kept = keep_last + best + rewinds + (every > 0 ? steps / every : 0);
-    const int64_t made = events(steps, config->train.checkpoint_every) +
-                         (best ? events(steps, config->train.eval_every) : 0);
+    const int64_t made = event_count(steps, config->train.checkpoint_every) +
+                         (best ? event_count(steps, config->train.eval_every) : 0);
     return steps ? hr_min(kept + 1, made) : kept + 1;
 }
 
@@ -67,17 +68,18 @@ static int64_t log_bytes(const hr_config *config, int64_t steps)
     const int64_t step = HR_METRICS_STEP_BYTES + HR_TENSORBOARD_RECORD_BYTES;
     const int64_t event = HR_METRICS_EVENT_BYTES + HR_TENSORBOARD_RECORD_BYTES;
     if (!steps) return step;
-    int64_t bytes = steps * step + events(steps, config->train.checkpoint_every) * event + event;
-    if (config->data.valid[0]) bytes += 2 * events(steps, config->train.eval_every) * event;
+    int64_t bytes = steps * step + event_count(steps, config->train.checkpoint_every) * event +
+                    event;
+    if (config->data.valid[0]) bytes += 2 * event_count(steps, config->train.eval_every) * event;
     if (config->train.sample_tokens)
-        bytes += events(steps, config->train.sample_every) * SAMPLE_BYTES;
+        bytes += event_count(steps, config->train.sample_every) * SAMPLE_BYTES;
     return bytes + 2 * FILE_BLOCK;
 }
 
 /* ---- shards */
 
-/* Bytes of the plain files that a text names one by one; -1: they are folders, patterns or packed,
- * or there is none. */
+/* Returns the total size of the text files; -1 if a part is a folder, a pattern, a compressed file
+ * or missing. */
 static int64_t text_bytes(const char *key, const char *text, int64_t *files)
 {
     hr_spec spec;
@@ -100,7 +102,7 @@ static int64_t text_bytes(const char *key, const char *text, int64_t *files)
     return sum;
 }
 
-/* A token stands for a byte of text at least, and takes up to 4 bytes and two bits of maps. */
+/* A token covers at least one byte of text, and takes up to 4 bytes and two bits of maps. */
 static int64_t shard_bytes(const hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -111,11 +113,11 @@ static int64_t shard_bytes(const hr_config *config)
     if (train < 0 || valid < 0 || !hr_checked_mul(train + valid, 4 * width + 1, &payload))
         return -1;
     if (train + valid == 0) return 0;
-    /* A shard each at most, with a header and a block that is not full. */
+    /* At most one shard per file, with a header and a partial last block. */
     return ((payload + 3) / 4 / HR_BLOCK_PAYLOAD + 2 * files) * HR_BLOCK_BYTES;
 }
 
-/* Not inlined: specs and paths are large, and the stack is planned. */
+/* Not inlined: specs and paths are large, and the stack size is planned. */
 __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_program *program,
                                           int64_t steps, hr_plan_disk *disk)
 {
@@ -130,10 +132,10 @@ __attribute__((noinline)) void hr_disk_of(const hr_config *config, const hr_prog
     disk->bytes = all + (disk->steps ? disk->log_bytes : 0);
 }
 
-/* ---- is there room */
+/* ---- free space */
 
-/* Of the checkpoints that lie in train.out. */
-static int64_t held_bytes(const hr_config *config)
+/* Returns the bytes of the existing checkpoints in train.out. */
+static int64_t existing_bytes(const hr_config *config)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES], path[HR_STEP_PATH_BYTES + HR_MANIFEST_NAME_BYTES];
     char name[HR_STEP_NAME_BYTES], place[HR_STEP_PATH_BYTES];
@@ -154,10 +156,11 @@ static int64_t held_bytes(const hr_config *config)
     return sum;
 }
 
-/* What the run has still to write: at least one checkpoint beside those that are there. */
-static int64_t needed_bytes(const hr_plan_disk *disk, int64_t held)
+/* Returns the additional bytes that the run needs: at least one checkpoint beside the existing
+ * ones. */
+static int64_t needed_bytes(const hr_plan_disk *disk, int64_t existing)
 {
-    return hr_max(disk->bytes - disk->log_bytes - held, disk->checkpoint_bytes);
+    return hr_max(disk->bytes - disk->log_bytes - existing, disk->checkpoint_bytes);
 }
 
 __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
@@ -166,8 +169,9 @@ __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
 {
     *free_bytes = -1;
     if (!config->train.out[0] || done >= disk->steps) return HR_OK;
-    const int64_t available = hr_file_free_bytes(config->train.out), held = held_bytes(config);
-    const int64_t needed = needed_bytes(disk, held);
+    const int64_t available = hr_file_free_bytes(config->train.out),
+                  existing = existing_bytes(config);
+    const int64_t needed = needed_bytes(disk, existing);
     if (available < 0) return HR_OK;
     *free_bytes = available - needed;
     if (needed <= available) return HR_OK;
@@ -175,7 +179,7 @@ __attribute__((noinline)) hr_status hr_disk_check_run(const hr_config *config,
     fewer.checkpoints = count_checkpoints(config, 1, disk->steps);
     fewer.bytes -= (disk->checkpoints - fewer.checkpoints) * disk->checkpoint_bytes;
     const bool helps = fewer.checkpoints < disk->checkpoints &&
-                       needed_bytes(&fewer, held) <= available;
+                       needed_bytes(&fewer, existing) <= available;
     return hr_fail(err, HR_NO_FIT,
                    "%.200s: the run needs %lld bytes of disk for up to %lld checkpoint%s of %lld, "
                    "and %lld are free; free %lld bytes, %sor give --out on another disk",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/disk.h - the bytes that a run takes on disks, and whether a disk has them.
+/* train/disk.h - the disk space of a run, and the check that a disk has it.
  *
- * Sizes of checkpoints follow from the program and the recipe; those of logs and shards are
+ * Sizes of checkpoints follow from the program and the recipe. Sizes of logs and shards are upper
  * bounds. */
 #ifndef HR_TRAIN_DISK_H
 #define HR_TRAIN_DISK_H
@@ -9,26 +9,26 @@
 #include "graph/program.h"
 #include "headroom/plan.h"
 
-/* Fills disk for a run of so many steps; steps 0: as the recipe says, or not known. Looks at the
- * length of the texts' files, and at nothing else. */
+/* Fills disk for a run of `steps` steps; 0: as in the recipe, or unknown. Reads the sizes of the
+ * text files, and nothing else. */
 void hr_disk_of(const hr_config *config, const hr_program *program, int64_t steps,
                 hr_plan_disk *disk);
 
-/* Before the first step of a run: that the file system of train.out, which is there, has room for
- * the checkpoints that the run will hold. Checkpoints that are there count as room: the run
- * replaces them. A log that may outgrow the disk is no reason to refuse, since a full disk costs
- * lines of it and not the run.
+/* Checks before the first step that the file system of the existing folder train.out has room for
+ * the checkpoints of the run. Existing checkpoints count as free space, since the run replaces
+ * them. A log that may exceed the free space is not refused: a full disk loses log lines, not the
+ * run.
  *
- *   disk        of the run with its number of steps
- *   done        steps that the run goes on from
- *   free_bytes  out: for the log, beside the checkpoints; -1: not known
+ *   disk        for the total number of steps
+ *   done        completed steps of a resumed run
+ *   free_bytes  out: space left for the log after the checkpoints; -1: unknown
  *
- * Errors   NO_FIT  bytes needed, bytes there, and what to change. A file system that does not say
- *                  how much it has is not refused. */
+ * Errors   NO_FIT  bytes needed, bytes free, and what to change. A file system that does not report
+ *          its free space is accepted. */
 HR_MUST_CHECK hr_status hr_disk_check_run(const hr_config *config, const hr_plan_disk *disk,
                                           int64_t done, int64_t *free_bytes, hr_error *err);
 
-/* That there is room for one more checkpoint. Errors FAILURE, with both numbers. */
+/* Checks that there is room for one more checkpoint. Errors FAILURE, with both numbers. */
 HR_MUST_CHECK hr_status hr_disk_check_checkpoint(const char *path, int64_t bytes, hr_error *err);
 
 #endif

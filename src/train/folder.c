@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/folder.c - each name in the folder: part of a model or not, and what this run does with
- * it. */
+/* train/folder.c - classifies each file in the folder: whether it belongs to a model, and whether
+ * the run replaces it. */
 #include "train/folder.h"
 
 #include <limits.h>
@@ -18,27 +18,28 @@
 typedef struct {
     const hr_config *config;
     const char *folder;
-    bool is_average; /* the folder gets weights and config.json, and nothing else */
+    bool is_average; /* the folder only gets weights and config.json */
     bool is_run;
-    char replaced[HR_NAME_BYTES]; /* a file of another model that the run would replace, */
-    char left[HR_NAME_BYTES];     /* and one that it would leave where it is; empty: none */
+    /* Files of another model; empty: none. */
+    char replaced[HR_NAME_BYTES]; /* the run would replace it */
+    char left[HR_NAME_BYTES];     /* the run would leave it beside its own files */
     hr_status status;
     hr_error *err;
 } checking;
 
-static bool begins(const char *name, const char *with)
+static bool starts_with(const char *name, const char *with)
 {
     return !strncmp(name, with, strlen(with));
 }
 
-/* Weights as the field names them: whole, in shards, or in another format. */
+/* Returns whether a file name is that of weights: a single file, shards, or another format. */
 static bool is_weights(const char *name)
 {
     static const char *const others[] = { "pytorch_model", "adapter_model", "tf_model",
                                           "flax_model", "consolidated" };
-    if (begins(name, "model") && strstr(name, ".safetensors")) return true;
+    if (starts_with(name, "model") && strstr(name, ".safetensors")) return true;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (begins(name, others[i]) && strchr(name, '.')) return true;
+        if (starts_with(name, others[i]) && strchr(name, '.')) return true;
     return false;
 }
 
@@ -47,7 +48,7 @@ static bool is_published(const char *name)
     return !strcmp(name, hr_kept_name(HR_KEPT_WEIGHTS)) || !strcmp(name, hr_weights_config_name);
 }
 
-/* Texts and tokenizers may lie in the run's folder. */
+/* Texts and tokenizers of the run may be in its folder. */
 static bool is_input(const hr_config *config, const char *path)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -58,7 +59,8 @@ static bool is_input(const hr_config *config, const char *path)
     return false;
 }
 
-/* The file that the run copies into train.out under that name; an empty path: there is none. */
+/* Finds the file that the run copies into train.out under that name.
+ *   path  out; empty: none */
 static hr_status find_origin(const hr_config *config, const char *name, char path[PATH_MAX],
                              hr_error *err)
 {
@@ -73,7 +75,7 @@ static hr_status find_origin(const hr_config *config, const char *name, char pat
     return hr_tokens_origin(config->data.tokenizer, name, path, PATH_MAX, err);
 }
 
-/* Whether two files have the same bytes. What cannot be read is another file. */
+/* Returns whether two files have the same bytes; false if one cannot be read. */
 static bool is_same(const char *path, const char *other)
 {
     char a[4096], b[4096];
@@ -94,26 +96,25 @@ static bool is_same(const char *path, const char *other)
     return same;
 }
 
-/* Whether the first name is to be told rather than the second: weights before all else, and then
- * by the alphabet, since the order of a folder is the file system's. */
+/* Orders the names to report: weights first, then by name. readdir(3) has no fixed order. */
 static bool comes_first(const char *name, const char *other)
 {
     const bool weights = is_weights(name);
     return weights != is_weights(other) ? weights : strcmp(name, other) < 0;
 }
 
-static void note(char noted[HR_NAME_BYTES], const char *name)
+static void keep_first(char noted[HR_NAME_BYTES], const char *name)
 {
     if (!*noted || comes_first(name, noted)) snprintf(noted, HR_NAME_BYTES, "%s", name);
 }
 
-/* A run of words saves the vocabulary that it made of its text. */
+/* A run with the words tokenizer saves the vocabulary of its text. */
 static bool is_vocabulary(const checking *c, const char *name)
 {
     return hr_config_tokenizer(c->config) == HR_TOKENIZER_WORDS && !strcmp(name, "tokenizer.json");
 }
 
-/* A run that was killed before its first checkpoint leaves a lock. */
+/* Returns whether the folder has the lock of a run that was killed before its first checkpoint. */
 static bool has_lock(const checking *c)
 {
     char lock[PATH_MAX];
@@ -121,9 +122,9 @@ static bool has_lock(const checking *c)
            hr_file_exists(lock);
 }
 
-/* Whether a file is part of the run's own tokenizer, which lies in the folder itself: files beside
- * the one that the run reads, as `tokenize train --out` writes them, belong to it. Not inlined: paths
- * are long, and the stack is planned. */
+/* Returns whether a file belongs to the tokenizer of the run in the same folder: the file that the
+ * run reads, or one beside it, as `tokenize train --out` writes them. Not inlined: paths are long,
+ * and the stack size is planned. */
 static __attribute__((noinline)) bool is_own_tokenizer(const checking *c, const char *name)
 {
     static const char *const sources[] = { "tokenizer.json", "vocab.json", "tokenizer.model" };
@@ -145,11 +146,11 @@ static __attribute__((noinline)) void check_file(checking *c, const char *name)
     c->status = hr_path_join(c->folder, name, path, sizeof path, c->err);
     if (c->status != HR_OK || is_input(c->config, path) || is_own_tokenizer(c, name)) return;
     if (is_published(name)) {
-        if (!c->is_run) note(c->replaced, name);
+        if (!c->is_run) keep_first(c->replaced, name);
         return;
     }
     if (is_vocabulary(c, name) && !c->is_average) {
-        if (!c->is_run && !has_lock(c)) note(c->replaced, name);
+        if (!c->is_run && !has_lock(c)) keep_first(c->replaced, name);
         return;
     }
     *origin = 0;
@@ -157,8 +158,8 @@ static __attribute__((noinline)) void check_file(checking *c, const char *name)
         c->status = find_origin(c->config, name, origin, c->err);
     if (c->status != HR_OK || (*origin && is_same(path, origin))) return;
     if (*origin) c->status = hr_file_check_place(path, c->err);
-    if (!*origin) note(c->left, name);
-    else if (!c->is_run) note(c->replaced, name);
+    if (!*origin) keep_first(c->left, name);
+    else if (!c->is_run) keep_first(c->replaced, name);
 }
 
 static bool take_name(void *context, const char *name)
@@ -168,8 +169,8 @@ static bool take_name(void *context, const char *name)
     return c->status == HR_OK;
 }
 
-/* Says what --fresh replaces. */
-static void tell_replaced(const checking *c, const hr_train_options *options)
+/* Reports what --fresh replaces. */
+static void report_replaced(const checking *c, const hr_train_options *options)
 {
     char line[HR_CHECKPOINT_STORE_PATH_BYTES + HR_NAME_BYTES + 128];
     if (!options->events.trouble) return;
@@ -192,7 +193,7 @@ static hr_status check(checking *c, const hr_train_options *options)
                        c->folder, c->left);
     if (!*c->replaced) return HR_OK;
     if (options->fresh) {
-        tell_replaced(c, options);
+        report_replaced(c, options);
         return HR_OK;
     }
     return hr_fail(c->err, HR_USAGE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/guard.c - two windows alike, one of losses and one of norms; each judges alone. */
+/* train/guard.c - two independent windows, one of losses and one of gradient norms. */
 #include "train/guard.h"
 
 #include <math.h>
@@ -11,11 +11,10 @@ typedef struct {
     double relative, least; /* the floor is relative * max(|median|, least) */
 } floor_of;
 
-/* A cross-entropy has a scale of its own, so that 0.01 nats are little whatever the level is; a
- * norm has none. */
+/* A cross-entropy has an absolute scale: 0.01 nats are small at any level. A norm has none. */
 static const floor_of loss_floor = { 0.01, 1 }, norm_floor = { 0.1, 0 };
 
-/* Orders values [count] by insertion, and returns the one in the middle. At most 64: some thousand
+/* Sorts values [count] by insertion and returns the median. At most 64 values: some thousand
  * comparisons. */
 static double median(double *values, int64_t count)
 {
@@ -47,41 +46,41 @@ static bool is_spike(const hr_guard_level *level, double value, floor_of least)
     return level->in_a_row < HR_GUARD_ROW - 1 && value > limit(level, least);
 }
 
-static void enter(hr_guard_level *level, double value)
+static void push(hr_guard_level *level, double value)
 {
     level->values[level->next] = value;
     level->next = (level->next + 1) % HR_GUARD_WINDOW;
     if (level->count < HR_GUARD_WINDOW) level->count++;
 }
 
-/* The window begins anew with the row. */
-static void move(hr_guard_level *level)
+/* Replaces the window by the values of the row. */
+static void restart_window(hr_guard_level *level)
 {
-    hr_guard_level moved = { 0 };
-    for (int64_t i = 0; i < level->in_a_row; i++) enter(&moved, level->row[i]);
-    *level = moved;
+    hr_guard_level restarted = { 0 };
+    for (int64_t i = 0; i < level->in_a_row; i++) push(&restarted, level->row[i]);
+    *level = restarted;
 }
 
-static bool remember(hr_guard_level *level, double value, floor_of least)
+static bool add_value(hr_guard_level *level, double value, floor_of least)
 {
     const bool above = value > limit(level, least);
     if (above) level->row[level->in_a_row++] = value;
     if (above && level->in_a_row < HR_GUARD_ROW) return true;
     if (above) {
-        move(level);
+        restart_window(level);
         return false;
     }
     memset(level->row, 0, sizeof level->row);
     level->in_a_row = 0;
-    enter(level, value);
+    push(level, value);
     return false;
 }
 
-hr_guard_verdict hr_guard_look(hr_guard *guard, double loss, double grad_norm)
+hr_guard_verdict hr_guard_judge(hr_guard *guard, double loss, double grad_norm)
 {
     if (!isfinite(loss) || !isfinite(grad_norm)) return HR_GUARD_NOT_FINITE;
-    const bool loss_spike = remember(&guard->loss, loss, loss_floor);
-    const bool norm_spike = remember(&guard->norm, grad_norm, norm_floor);
+    const bool loss_spike = add_value(&guard->loss, loss, loss_floor);
+    const bool norm_spike = add_value(&guard->norm, grad_norm, norm_floor);
     return loss_spike ? HR_GUARD_LOSS_SPIKE : norm_spike ? HR_GUARD_NORM_SPIKE : HR_GUARD_FINE;
 }
 
@@ -115,7 +114,7 @@ static bool is_whole(const hr_guard_level *level)
     return true;
 }
 
-bool hr_guard_is_whole(const hr_guard *guard)
+bool hr_guard_is_valid(const hr_guard *guard)
 {
     return is_whole(&guard->loss) && is_whole(&guard->norm);
 }

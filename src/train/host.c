@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/host.c - the steps of a program that the trainer runs itself. */
+/* train/host.c - the operations of a program that run on the trainer: loading, batches, samples,
+ * reports, saving. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,43 +15,43 @@
 #include "train/schedule.h"
 #include "train/trainer.h"
 
-/* What a checkpoint has of a parameter, into the tensor that had it. */
-static hr_status take_up(hr_trainer *trainer, const hr_call *call, hr_kept kept, void *master,
-                         void *weight, hr_error *err)
+/* Loads one state of a parameter from a checkpoint. */
+static hr_status load_kept(hr_trainer *trainer, const hr_call *call, hr_kept kept, void *master,
+                           void *weight, hr_error *err)
 {
     const hr_host_attr *attr = call->attr;
     return hr_load(&trainer->kept[kept], attr->param, trainer->executor.pool, master, weight,
                    call->scratch, attr->staging_bytes, trainer->options->interrupts, err);
 }
 
-/* Of what it is of. */
-static void begin_average(const hr_trainer *trainer, int32_t step, const hr_call *call)
+/* Initializes the average of a weight with the weight. */
+static void init_average(const hr_trainer *trainer, int32_t step, const hr_call *call)
 {
     const hr_program *program = trainer->executor.program;
     const int32_t tensor = program->steps[step].out[4];
     memcpy(call->out[4], call->out[0], (size_t)hr_tensor_bytes(&program->tensors[tensor]));
 }
 
-static hr_status take_up_all(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
+static hr_status load_states(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
 {
     static const hr_kept states[] = { HR_KEPT_MOMENT_1, HR_KEPT_MOMENT_2, HR_KEPT_AVERAGE };
-    hr_status status = take_up(trainer, call, HR_KEPT_WEIGHTS, call->out[0], call->out[1], err);
+    hr_status status = load_kept(trainer, call, HR_KEPT_WEIGHTS, call->out[0], call->out[1], err);
     for (int32_t i = 0; i < 3 && status == HR_OK; i++)
         if (call->out[2 + i] && trainer->kept[states[i]].file_count)
-            status = take_up(trainer, call, states[i], call->out[2 + i], NULL, err);
-        else if (call->out[2 + i]) begin_average(trainer, step, call);
+            status = load_kept(trainer, call, states[i], call->out[2 + i], NULL, err);
+        else if (call->out[2 + i]) init_average(trainer, step, call);
     return status;
 }
 
-/* Moments begin at zero, an average at what it is of. */
-static void begin_states(const hr_trainer *trainer, int32_t step, const hr_call *call)
+/* Moments start at zero, averages at their weights. */
+static void init_states(const hr_trainer *trainer, int32_t step, const hr_call *call)
 {
     const hr_program *program = trainer->executor.program;
     const int32_t *out = program->steps[step].out;
     for (int32_t k = 2; k < 4; k++)
         if (call->out[k])
             memset(call->out[k], 0, (size_t)hr_tensor_bytes(&program->tensors[out[k]]));
-    if (call->out[4]) begin_average(trainer, step, call);
+    if (call->out[4]) init_average(trainer, step, call);
 }
 
 static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *call, hr_error *err)
@@ -58,12 +59,12 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
     const hr_host_attr *attr = call->attr;
     const volatile sig_atomic_t *interrupts = trainer->options->interrupts;
     hr_status status = HR_OK;
-    hr_trainer_tell(trainer,
-                    trainer->resume.found            ? "loading the checkpoint"
-                    : trainer->config->model.from[0] ? "loading weights"
-                                                     : "initializing weights",
-                    attr->param, trainer->executor.program->param_count);
-    if (trainer->resume.found) return take_up_all(trainer, step, call, err);
+    hr_trainer_report_progress(trainer,
+                               trainer->resume.found            ? "loading the checkpoint"
+                               : trainer->config->model.from[0] ? "loading weights"
+                                                                : "initializing weights",
+                               attr->param, trainer->executor.program->param_count);
+    if (trainer->resume.found) return load_states(trainer, step, call, err);
     if (trainer->config->model.from[0])
         status = hr_load(&trainer->source, attr->param, trainer->executor.pool, call->out[0],
                          call->out[1], call->scratch, attr->staging_bytes, interrupts, err);
@@ -72,17 +73,17 @@ static hr_status initialise(hr_trainer *trainer, int32_t step, const hr_call *ca
                       call->out[0], call->out[1], interrupts);
     if (status != HR_OK) return status;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
-    begin_states(trainer, step, call);
+    init_states(trainer, step, call);
     return HR_OK;
 }
 
-/* Every file of a checkpoint gets what it keeps of the parameter. */
+/* Writes the states of a parameter to the files of the checkpoint. */
 static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
     const hr_host_attr *attr = call->attr;
     const hr_program *program = trainer->executor.program;
     hr_status status = HR_OK;
-    hr_trainer_tell(trainer, "saving", attr->param, program->param_count);
+    hr_trainer_report_progress(trainer, "saving", attr->param, program->param_count);
     for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
         hr_weights_out *file = hr_checkpoint_writer_file(trainer->checkpoint_writer, (hr_kept)kept);
         if (!file || hr_kept_tensor(program, attr->param, (hr_kept)kept) == HR_NONE) continue;
@@ -92,8 +93,8 @@ static hr_status save(hr_trainer *trainer, const hr_call *call, hr_error *err)
     return status;
 }
 
-/* Targets of the whole batch are counted before its first micro-batch. A batch without any has no
- * gradient. */
+/* Counts the targets of the whole batch before its first micro-batch. A batch without targets has
+ * no gradient. */
 static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
     const hr_run_state *state = &trainer->state;
@@ -106,7 +107,8 @@ static hr_status fetch(hr_trainer *trainer, const hr_call *call, hr_error *err)
     return HR_OK;
 }
 
-/* Rows [row, row + rows) of a batch, and where their documents begin if the program asks. */
+/* Reads rows [row, row + rows) of a batch, and the positions where documents begin if the program
+ * needs them. */
 static hr_status read_rows(hr_batches *batches, int64_t batch, int64_t row, int64_t rows,
                            const hr_call *call, int64_t *targets, hr_error *err)
 {
@@ -129,8 +131,8 @@ static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_e
     const hr_executor *executor = &trainer->executor;
     int64_t targets;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
-    hr_trainer_tell(trainer, "evaluating", executor->turn[trainer->evaluation_batch],
-                    executor->count[trainer->evaluation_batch]);
+    hr_trainer_report_progress(trainer, "evaluating", executor->turn[trainer->evaluation_batch],
+                               executor->count[trainer->evaluation_batch]);
     const hr_status status = read_rows(trainer->valid, executor->turn[trainer->evaluation_batch], 0,
                                        call->rows / trainer->config->train.seq_len, call, &targets,
                                        err);
@@ -138,8 +140,8 @@ static hr_status fetch_evaluation(hr_trainer *trainer, const hr_call *call, hr_e
     return status;
 }
 
-/* The end of the text so far, as much of it as the model sees: a whole window, moved on by half
- * when it is full, so that most tokens see at least half a window. */
+/* Sets the input of the next sample to the end of the text so far. When the window is full it moves
+ * by half, so that most tokens see at least half a window. */
 static void prompt(hr_trainer *trainer, hr_executor *executor, const hr_call *call)
 {
     const int64_t T = trainer->config->train.seq_len, half = hr_max(T / 2, 1);
@@ -156,15 +158,15 @@ static float logit(const hr_call *call, int64_t v)
     return hr_bf16_to_f32(((const hr_bf16 *)call->in[0])[v]);
 }
 
-/* The likeliest token, or one drawn from the softmax of logits / temperature. */
+/* Appends the most likely token, or one sampled from the softmax of logits / temperature. */
 static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
 {
     const int64_t V = trainer->config->model.vocab_size;
     const double temperature = trainer->config->train.sample_temperature;
     if (hr_trainer_is_interrupted(trainer)) return HR_INTERRUPTED;
     const int64_t prompt_tokens = hr_min(HR_SAMPLE_PROMPT_TOKENS, trainer->config->train.seq_len);
-    hr_trainer_tell(trainer, "sampling", trainer->sample_count - prompt_tokens,
-                    trainer->config->train.sample_tokens);
+    hr_trainer_report_progress(trainer, "sampling", trainer->sample_count - prompt_tokens,
+                               trainer->config->train.sample_tokens);
     int64_t best = 0;
     for (int64_t v = 1; v < V; v++)
         if (logit(call, v) > logit(call, best)) best = v;
@@ -188,8 +190,8 @@ static hr_status sample_token(hr_trainer *trainer, const hr_call *call)
     return HR_OK;
 }
 
-/* printf tells the sign of a NaN, which on x86 is set where none went in; nobody asks for it. */
-static double without_sign_of_nan(double value)
+/* Clears the sign of a NaN, which x86 sets for computed NaNs and printf would print. */
+static double without_nan_sign(double value)
 {
     return isnan(value) ? (double)NAN : value;
 }
@@ -212,7 +214,7 @@ static hr_status report_bad(hr_trainer *trainer, hr_guard_verdict verdict, hr_er
     return hr_trainer_diverged(trainer, what, err);
 }
 
-/* The sums of no token are 0, which would pass for a perfect loss. */
+/* Without targets the sums are 0, which would look like a perfect loss. */
 static hr_status report_no_targets(hr_trainer *trainer, const hr_call *call)
 {
     trainer->loss = trainer->z_loss = (double)NAN;
@@ -220,19 +222,18 @@ static hr_status report_no_targets(hr_trainer *trainer, const hr_call *call)
     return HR_OK;
 }
 
-/* Where updates consume gradients and wait for no norm, a first report knows the loss alone: before
- * the first weight changes. */
+/* Without the norm (updates that release gradients and do not clip) the first report checks only
+ * the loss, before the first weight changes. */
 static hr_status report(hr_trainer *trainer, const hr_call *call, hr_error *err)
 {
     const double *sums = call->in[0], targets = (double)hr_max(trainer->targets, 1);
     const bool pulls = trainer->config->train.z_loss > 0;
     if (trainer->targets == 0) return report_no_targets(trainer, call);
-    trainer->loss = without_sign_of_nan(sums[0] / targets);
-    trainer->z_loss = pulls ? without_sign_of_nan(sums[1] / targets) : 0;
-    trainer->grad_norm = call->in[1] ? without_sign_of_nan(*(const double *)call->in[1])
-                                     : (double)NAN;
-    const hr_guard_verdict verdict = call->in[1] ? hr_guard_look(&trainer->guard, trainer->loss,
-                                                                 trainer->grad_norm)
+    trainer->loss = without_nan_sign(sums[0] / targets);
+    trainer->z_loss = pulls ? without_nan_sign(sums[1] / targets) : 0;
+    trainer->grad_norm = call->in[1] ? without_nan_sign(*(const double *)call->in[1]) : (double)NAN;
+    const hr_guard_verdict verdict = call->in[1] ? hr_guard_judge(&trainer->guard, trainer->loss,
+                                                                  trainer->grad_norm)
                                                  : hr_guard_peek(&trainer->guard, trainer->loss);
     if (verdict == HR_GUARD_FINE) return HR_OK;
     if (verdict != HR_GUARD_NOT_FINITE && !trainer->config->train.detect_spikes) return HR_OK;
@@ -254,8 +255,8 @@ hr_status hr_trainer_host(void *context, hr_executor *executor, int32_t step, co
     case HR_OP_report:
         if (loop != trainer->evaluation) return report(trainer, call, err);
         trainer->evaluation_loss = trainer->evaluated_tokens
-                                       ? without_sign_of_nan(*(const double *)call->in[0] /
-                                                             (double)trainer->evaluated_tokens)
+                                       ? without_nan_sign(*(const double *)call->in[0] /
+                                                          (double)trainer->evaluated_tokens)
                                        : (double)NAN;
         return HR_OK;
     case HR_OP_save: return save(trainer, call, err);

@@ -9,8 +9,8 @@
 #include "base/checked.h"
 #include "base/random.h"
 
-/* Normal numbers of columns 4 * index to 4 * index + 3 of a row. u is not 0, so no number is
- * further from 0 than sqrt(-2 ln 2^-32) = 6.66. */
+/* Writes normal numbers for columns 4 * index to 4 * index + 3 of a row. u is never 0, so no value
+ * exceeds sqrt(-2 ln 2^-32) = 6.66 in magnitude. */
 static void draw_normals(const hr_random_row *row, uint32_t index, double normals[4])
 {
     const double turn = 6.283185307179586476925;

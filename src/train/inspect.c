@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/inspect.c - the shards of a recipe, looked into. */
+/* train/inspect.c - reports the shards of a recipe and samples of them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "train/prepare.h"
 
 enum {
-    LOOKED_BACK = 1 << 16, /* tokens, for the beginning of a document */
+    LOOKBACK_TOKENS = 1 << 16, /* tokens that are searched for the start of a document */
     MARKS = 512,
     TEXT_BYTES = 4096
 };
@@ -24,7 +24,7 @@ typedef struct {
     hr_region region;
     hr_prepare_texts texts;
     hr_text text;
-    hr_vocabulary *vocabulary; /* null: the ids were ids before */
+    hr_vocabulary *vocabulary; /* null: the data are ids already */
     void *shard_memory;
 } inspection;
 
@@ -35,14 +35,15 @@ static int64_t inspect_bytes(const hr_config *config)
                        64);
 }
 
-static bool tell_progress(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
+static bool report_progress(void *context, const char *work, int64_t bytes_done,
+                            int64_t bytes_total)
 {
     const hr_data_events *events = context;
     if (events->preparing) events->preparing(events->context, work, bytes_done, bytes_total);
     return events->interrupts && *events->interrupts > 0;
 }
 
-static void tell_note(void *context, const char *line)
+static void report_note(void *context, const char *line)
 {
     const hr_data_events *events = context;
     if (events->note) events->note(events->context, line);
@@ -55,7 +56,7 @@ static int64_t windows_of(const inspection *in, const hr_text_part *part)
     return hr_max(part->tokens - 1, 0) / in->config->train.seq_len;
 }
 
-/* Rows of the run: by its steps, or by epochs of all windows in whole batches. */
+/* Number of rows of the run: from its steps, or from epochs of all windows in whole batches. */
 static int64_t rows_of(const inspection *in)
 {
     const int64_t batch = in->config->train.batch;
@@ -68,11 +69,11 @@ static int64_t rows_of(const inspection *in)
                                                                                     : INT64_MAX;
 }
 
-static void tell_text(const inspection *in, const char *key, const hr_corpus_text *from,
-                      const hr_text_part *part, double share)
+static void report_text(const inspection *in, const char *key, const hr_corpus_text *from,
+                        const hr_text_part *part, double share)
 {
     const int64_t windows = windows_of(in, part);
-    const hr_data_text told = {
+    const hr_data_text info = {
         .key = key,
         .name = from->documents.name,
         .shard = part->shard,
@@ -89,7 +90,7 @@ static void tell_text(const inspection *in, const char *key, const hr_corpus_tex
         .passes = windows ? share * (double)rows_of(in) / (double)windows : 0,
         .reused = part->reused,
     };
-    if (in->events->text) in->events->text(in->events->context, &told);
+    if (in->events->text) in->events->text(in->events->context, &info);
 }
 
 static double share_of(const hr_corpus_view *view, int32_t part)
@@ -97,24 +98,25 @@ static double share_of(const hr_corpus_view *view, int32_t part)
     return view->block ? (double)view->train[part].share / (double)view->block : 1;
 }
 
-static void tell_texts(const inspection *in)
+static void report_texts(const inspection *in)
 {
     const hr_corpus_view *view = hr_corpus_look(in->texts.corpus);
     for (int32_t i = 0; i < view->train_count; i++)
-        tell_text(in, "data.train", &view->train[i], &in->text.train[i], share_of(view, i));
-    if (view->has_valid) tell_text(in, "data.valid", &view->valid, &in->text.valid, 0);
+        report_text(in, "data.train", &view->train[i], &in->text.train[i], share_of(view, i));
+    if (view->has_valid) report_text(in, "data.valid", &view->valid, &in->text.valid, 0);
 }
 
 /* ---- samples */
 
-/* The first token of the document that holds token `at`, or `at` where that is too far back. */
+/* Finds the first token of the document that holds token `at`; `at` itself if it is too far
+ * back. */
 static hr_status find_beginning(inspection *in, hr_shard *shard, int64_t at, int64_t *first,
                                 bool *begins)
 {
     uint8_t marks[MARKS];
     *first = at;
     *begins = false;
-    for (int64_t end = at + 1; end > 0 && at - end < LOOKED_BACK;) {
+    for (int64_t end = at + 1; end > 0 && at - end < LOOKBACK_TOKENS;) {
         const int64_t begin = hr_max(end - MARKS, 0);
         const hr_status status = hr_shard_marks(shard, begin, end - begin, marks, in->err);
         if (status != HR_OK) return status;
@@ -140,7 +142,7 @@ static hr_status decode(inspection *in, const int32_t *ids, int64_t count, char 
     return HR_OK;
 }
 
-static hr_status tell_sample(inspection *in, const char *name, hr_shard *shard, int64_t at)
+static hr_status report_sample(inspection *in, const char *name, hr_shard *shard, int64_t at)
 {
     int32_t ids[HR_DATA_SAMPLE_TOKENS];
     uint8_t marks[HR_DATA_SAMPLE_TOKENS];
@@ -163,8 +165,8 @@ static hr_status tell_sample(inspection *in, const char *name, hr_shard *shard, 
     return status;
 }
 
-/* Samples from places that lie evenly in all rows of training. */
-static hr_status tell_samples(inspection *in)
+/* Reports samples from evenly spaced positions in the training rows. */
+static hr_status report_samples(inspection *in)
 {
     const hr_corpus_view *view = hr_corpus_look(in->texts.corpus);
     hr_status status = HR_OK;
@@ -177,8 +179,8 @@ static hr_status tell_samples(inspection *in)
         for (int32_t k = 0; k < HR_DATA_SAMPLES && status == HR_OK; k++) {
             const double inside = ((k + 0.5) / HR_DATA_SAMPLES - before) / share;
             if (inside >= 0 && inside < 1)
-                status = tell_sample(in, in->texts.train[i].name, shard,
-                                     (int64_t)(inside * (double)part->tokens));
+                status = report_sample(in, in->texts.train[i].name, shard,
+                                       (int64_t)(inside * (double)part->tokens));
         }
         hr_shard_close(&shard);
         before += share;
@@ -186,11 +188,11 @@ static hr_status tell_samples(inspection *in)
     return status;
 }
 
-/* ---- all of it */
+/* ---- inspection */
 
 static hr_status prepare(inspection *in)
 {
-    const hr_text_progress progress = { tell_progress, (void *)in->events, tell_note };
+    const hr_text_progress progress = { report_progress, (void *)in->events, report_note };
     const hr_config *config = in->config;
     hr_status status = hr_prepare_open(config, &in->region, &in->texts, in->err);
     if (status == HR_OK)
@@ -201,7 +203,7 @@ static hr_status prepare(inspection *in)
     return status;
 }
 
-/* Takes what tables of samples need from behind the part that is the corpus. */
+/* Takes the tables for samples from the region, behind those of the corpus. */
 static hr_status open_vocabulary(inspection *in)
 {
     const hr_config *config = in->config;
@@ -227,8 +229,8 @@ static hr_status inspect(inspection *in)
                                        &in->region, in->err);
     if (status == HR_OK) status = prepare(in);
     if (status == HR_OK) status = open_vocabulary(in);
-    if (status == HR_OK) tell_texts(in);
-    return status == HR_OK ? tell_samples(in) : status;
+    if (status == HR_OK) report_texts(in);
+    return status == HR_OK ? report_samples(in) : status;
 }
 
 hr_status hr_data_inspect(const hr_config *config, const hr_data_events *events, hr_error *err)

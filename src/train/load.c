@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/load.c - pieces in the order of the file, each to the thread that asks next. */
+/* train/load.c - chunks in file order, each taken by the next free thread. */
 #include "train/load.h"
 
 #include <stdatomic.h>
@@ -14,8 +14,8 @@ typedef struct {
     uint8_t *staging;
     int64_t slice_bytes, pieces;
     const volatile sig_atomic_t *interrupts;
-    atomic_llong next;   /* piece that nobody has taken yet */
-    atomic_llong failed; /* lowest piece with an error so far */
+    atomic_llong next;   /* next chunk to read */
+    atomic_llong failed; /* lowest chunk with an error so far */
 } loading;
 
 static bool is_interrupted(const loading *l)
@@ -23,7 +23,7 @@ static bool is_interrupted(const loading *l)
     return l->interrupts && *l->interrupts > 0;
 }
 
-/* Pieces below one that failed are still read, so that the same error is told every time. */
+/* Chunks before a failed one are still read, so that the reported error is deterministic. */
 static void read_pieces(void *context, int32_t thread, int32_t threads)
 {
     loading *l = context;
@@ -65,7 +65,7 @@ hr_status hr_load(const hr_weights_in *in, int32_t param, hr_pool *pool, float *
     else hr_pool_run(pool, read_pieces, &l);
     const int64_t failed = atomic_load(&l.failed);
     if (failed == INT64_MAX) return is_interrupted(&l) ? HR_INTERRUPTED : HR_OK;
-    /* Once more, for the sentence: errors of all threads would be large. */
+    /* Reads the chunk again for its error message: messages of all threads would need memory. */
     const hr_status status = hr_weights_in_take(in, param, failed, master, weight, staging,
                                                 l.slice_bytes, err);
     if (status != HR_OK) return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/log.c - one call for every place. */
+/* train/log.c - sends each event to all outputs. */
 #include "train/log.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ int64_t hr_log_bytes(void)
     return HR_METRICS_BYTES + HR_TENSORBOARD_BYTES + 2 * 64;
 }
 
-/* Of a file that is not there any more, what it had is told to be missing, and not asked for. */
+/* If the file of a resumed run is missing, reports it and starts a new one. */
 static hr_status open_lines(hr_metrics *lines, const char *path, int64_t kept_bytes,
                             const hr_train_events *events, hr_error *err)
 {
@@ -65,67 +65,69 @@ hr_status hr_log_open(hr_log *log, const hr_train_events *events, const char *ou
     return status;
 }
 
-static void note(hr_log *log, hr_status status, const hr_error *err)
+static void report_failure(hr_log *log, hr_status status, const hr_error *err)
 {
     if (status == HR_OK) return;
-    if (!log->told && log->events->trouble)
+    if (!log->failure_reported && log->events->trouble)
         log->events->trouble(log->events->context, err->message);
-    log->told = true;
+    log->failure_reported = true;
 }
 
 void hr_log_step(hr_log *log, const hr_metrics_step *step)
 {
     hr_error err;
-    note(log, hr_metrics_write_step(&log->log, step, &err), &err);
-    note(log, hr_metrics_write_step(&log->metrics, step, &err), &err);
-    note(log, hr_tensorboard_write_step(&log->board, hr_clock_wall_seconds(), step, &err), &err);
+    report_failure(log, hr_metrics_write_step(&log->log, step, &err), &err);
+    report_failure(log, hr_metrics_write_step(&log->metrics, step, &err), &err);
+    report_failure(log, hr_tensorboard_write_step(&log->board, hr_clock_wall_seconds(), step, &err),
+                   &err);
 }
 
 void hr_log_evaluation(hr_log *log, int64_t step, double valid_loss, int64_t tokens)
 {
     hr_error err;
-    note(log, hr_metrics_write_evaluation(&log->log, step, valid_loss, tokens, &err), &err);
-    if (tokens == 0) return; /* a chart has no point where there is no loss */
-    note(log,
-         hr_tensorboard_write_evaluation(&log->board, hr_clock_wall_seconds(), step, valid_loss,
-                                         &err),
-         &err);
+    report_failure(log, hr_metrics_write_evaluation(&log->log, step, valid_loss, tokens, &err),
+                   &err);
+    if (tokens == 0) return; /* without a loss there is no point to plot */
+    report_failure(log,
+                   hr_tensorboard_write_evaluation(&log->board, hr_clock_wall_seconds(), step,
+                                                   valid_loss, &err),
+                   &err);
 }
 
 void hr_log_sample(hr_log *log, int64_t step, const char *text, int64_t bytes)
 {
     hr_error err;
-    note(log, hr_metrics_write_sample(&log->log, step, text, bytes, &err), &err);
+    report_failure(log, hr_metrics_write_sample(&log->log, step, text, bytes, &err), &err);
 }
 
 void hr_log_save(hr_log *log, int64_t step, double seconds)
 {
     hr_error err;
     char name[HR_STEP_NAME_BYTES];
-    note(log, hr_metrics_write_save(&log->log, step, hr_step_name(step, name), seconds, &err),
-         &err);
+    report_failure(
+        log, hr_metrics_write_save(&log->log, step, hr_step_name(step, name), seconds, &err), &err);
 }
 
 void hr_log_signal(hr_log *log, int64_t step, const char *signal)
 {
     hr_error err;
     if (!log->events) return;
-    note(log, hr_metrics_write_signal(&log->log, step, signal, &err), &err);
+    report_failure(log, hr_metrics_write_signal(&log->log, step, signal, &err), &err);
 }
 
 void hr_log_trouble(hr_log *log, int64_t step, const char *what)
 {
     hr_error err;
     if (!log->events) return;
-    note(log, hr_metrics_write_trouble(&log->log, step, what, &err), &err);
+    report_failure(log, hr_metrics_write_trouble(&log->log, step, what, &err), &err);
 }
 
 void hr_log_note(hr_log *log, hr_run_state *state)
 {
     hr_error err;
-    note(log, hr_tensorboard_push(&log->board, &err), &err);
-    note(log, hr_metrics_check_name(&log->log, &err), &err);
-    note(log, hr_metrics_check_name(&log->metrics, &err), &err);
+    report_failure(log, hr_tensorboard_push(&log->board, &err), &err);
+    report_failure(log, hr_metrics_check_name(&log->log, &err), &err);
+    report_failure(log, hr_metrics_check_name(&log->metrics, &err), &err);
     state->log_bytes = log->log.bytes;
     state->metrics_bytes = log->metrics.bytes;
 }
@@ -158,8 +160,9 @@ void hr_log_rewind(hr_log *log, const hr_run_state *state)
     hr_error err;
     hr_metrics_cut(&log->log, state->log_bytes);
     hr_metrics_cut(&log->metrics, state->metrics_bytes);
-    note(log, hr_tensorboard_restart(&log->board, hr_clock_wall_seconds(), state->step + 1, &err),
-         &err);
+    report_failure(
+        log, hr_tensorboard_restart(&log->board, hr_clock_wall_seconds(), state->step + 1, &err),
+        &err);
 }
 
 hr_status hr_log_end(hr_log *log, const hr_metrics_last *last, hr_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/memory_report.c - what the process uses in the middle of a run, beside its plan. */
+/* train/memory_report.c - reports the memory of a running process, compared with its plan. */
 #include "base/file.h"
 #include "base/writer.h"
 #include "train/trainer.h"
@@ -35,7 +35,7 @@ static hr_status write_file(const hr_trainer *trainer, const hr_writer *w, hr_er
 void hr_trainer_report_memory(hr_trainer *trainer)
 {
     const hr_train_events *events = &trainer->options->events;
-    char text[REPORT_BYTES]; /* while a text is prepared the run has no buffers */
+    char text[REPORT_BYTES]; /* on the stack: while texts are prepared the run has no buffers */
     hr_writer w = { text, sizeof text };
     hr_error err;
     put(trainer, &w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/plan.c - plans a run and writes down what came of it. */
+/* train/plan.c - plans a run and prints the result. */
 #include "headroom/plan.h"
 
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "train/refuse.h"
 #include "train/remove.h"
 
-/* Why: of a plan that fits what would make it smaller, of one that does not what would fit. */
+/* Finds what to report: how to make a plan smaller that fits, or what would fit instead. */
 static hr_status find_reasons(const hr_config *config, const hr_plan_outputs *outputs,
                               hr_memory *memory, hr_admission *admission, hr_plan_details *details,
                               hr_error *err)
@@ -35,7 +35,7 @@ static void print(const hr_config *config, const hr_plan_outputs *outputs,
     else hr_explain_refusal(config, answer, details, outputs->colour, &writer);
 }
 
-/* Not inlined: memory is opened with little above it on the stack (mem/process.h). */
+/* Not inlined: the memory has to be opened with a small stack (mem/process.h). */
 static __attribute__((noinline)) hr_status plan_into(const hr_config *config,
                                                      const hr_plan_outputs *outputs,
                                                      hr_memory *memory, hr_admission *admission,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/prepare.c - the texts of a run as shards of tokens. */
+/* train/prepare.c - converts the texts of a run to shards of tokens. */
 #include "train/prepare.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ static hr_text_desc describe(const hr_config *config)
                            .document_end = document_end };
 }
 
-/* Of ids that are there already only the recipe says which of them ends a document. */
+/* For texts that are ids already, only the recipe says which id ends a document. */
 static hr_corpus_desc describe_corpus(const hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -45,7 +45,7 @@ static hr_corpus_desc describe_corpus(const hr_config *config)
                              .document_end = document_end };
 }
 
-/* Rows of tokens need no preparing. */
+/* Files of token rows need no preparation. */
 static bool has_text(const hr_config *config)
 {
     const hr_config_data data = hr_config_data_of(config);
@@ -98,8 +98,8 @@ static bool has_shards(const char *path)
     return found;
 }
 
-/* One with shards need not be writable: they may be those of these texts, which only reading the
- * texts tells. */
+/* A cache with shards may be read-only: it may have the shards of these texts, which is only known
+ * after reading them. */
 static hr_status check_cache(const char *path, hr_error *err)
 {
     if (!*path) return HR_OK;
@@ -120,8 +120,9 @@ static hr_status check_out(const hr_config *config, hr_error *err)
     return status == HR_OK && hr_file_exists(path) ? hr_weights_check(path, err) : status;
 }
 
-/* Whether a path is a name in a directory as it is written: one that the run makes, it may be. */
-static bool lies_in(const char *path, const char *directory)
+/* Returns whether `path` is a file directly in `directory`, by its spelling: the run creates that
+ * directory, so it may not exist yet. */
+static bool is_directly_in(const char *path, const char *directory)
 {
     const char *slash = strrchr(path, '/');
     size_t bytes = strlen(directory), above = slash ? (size_t)(slash - path) : 0;
@@ -135,7 +136,7 @@ static hr_status check_metrics(const hr_config *config, const char *path, hr_err
     const char *const made[] = { config->train.out, config->data.cache };
     if (!path) return HR_OK;
     for (int32_t i = 0; i < 2; i++)
-        if (lies_in(path, made[i]) && !hr_file_exists(made[i])) return HR_OK;
+        if (is_directly_in(path, made[i]) && !hr_file_exists(made[i])) return HR_OK;
     return hr_file_check_open(path, err);
 }
 
@@ -161,8 +162,8 @@ hr_status hr_prepare_paths(const hr_config *config, const char *metrics, hr_erro
     return status == HR_OK ? check_metrics(config, metrics, err) : status;
 }
 
-/* What other software makes of an answer with this model stays what it was. */
-static hr_status take_along(const hr_config *config, hr_error *err)
+/* Copies generation_config.json, which other software uses when it generates with the model. */
+static hr_status copy_generation_config(const hr_config *config, hr_error *err)
 {
     static const char name[] = "generation_config.json";
     char path[PATH_MAX], buffer[4096];
@@ -172,7 +173,8 @@ static hr_status take_along(const hr_config *config, hr_error *err)
     return hr_file_copy(path, config->train.out, name, buffer, sizeof buffer, err);
 }
 
-static bool tell_progress(void *context, const char *work, int64_t bytes_done, int64_t bytes_total)
+static bool report_progress(void *context, const char *work, int64_t bytes_done,
+                            int64_t bytes_total)
 {
     hr_trainer *trainer = context;
     const hr_train_events *events = &trainer->options->events;
@@ -180,7 +182,7 @@ static bool tell_progress(void *context, const char *work, int64_t bytes_done, i
     return hr_trainer_poll(trainer);
 }
 
-static void tell_note(void *context, const char *line)
+static void report_note(void *context, const char *line)
 {
     const hr_trainer *trainer = context;
     const hr_train_events *events = &trainer->options->events;
@@ -202,7 +204,7 @@ hr_status hr_prepare_prune(const hr_config *config, int64_t limit_bytes,
     return HR_OK;
 }
 
-static void tell_part(const hr_train_events *events, const char *name, const hr_text_part *part)
+static void report_part(const hr_train_events *events, const char *name, const hr_text_part *part)
 {
     char line[512], more[192] = "", count[HR_COUNT_BYTES];
     int used = 0;
@@ -258,16 +260,18 @@ static void find_mixture(const hr_prepare_texts *texts, const hr_text *text,
     }
 }
 
-static void tell(const hr_train_events *events, const hr_prepare_texts *texts, const hr_text *text)
+static void report_texts(const hr_train_events *events, const hr_prepare_texts *texts,
+                         const hr_text *text)
 {
     for (int32_t i = 0; i < text->train_count; i++)
-        tell_part(events, text->train_count > 1 ? texts->train[i].name : "train", &text->train[i]);
-    tell_part(events, "valid", &text->valid);
+        report_part(events, text->train_count > 1 ? texts->train[i].name : "train",
+                    &text->train[i]);
+    report_part(events, "valid", &text->valid);
 }
 
-/* The tokenizer lies beside the weights, where generate and eval look for it. `memory` is that
- * of hr_text_prepare, which is done. */
-static hr_status take_tokenizer(const hr_config *config, const hr_text *text, void *memory,
+/* Copies the tokenizer beside the weights, where generate and eval look for it. `memory` is that of
+ * hr_text_prepare, which has finished. */
+static hr_status copy_tokenizer(const hr_config *config, const hr_text *text, void *memory,
                                 hr_error *err)
 {
     const hr_tokenizer_kind kind = hr_config_tokenizer(config);
@@ -287,17 +291,17 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
                      hr_batch_mixture *mixture, hr_error *err)
 {
     const hr_config *config = trainer->config;
-    const hr_text_progress progress = { tell_progress, trainer, tell_note };
+    const hr_text_progress progress = { report_progress, trainer, report_note };
     hr_region region;
     hr_prepare_texts texts = { .corpus = NULL };
     hr_status status = config->train.out[0] ? hr_directory_make(config->train.out, err) : HR_OK;
-    if (status == HR_OK) status = take_along(config, err);
+    if (status == HR_OK) status = copy_generation_config(config, err);
     if (status == HR_OK && !has_text(config)) return HR_OK;
     if (status == HR_OK)
         status = hr_memory_region_open(memory, "tokenizing", hr_prepare_bytes(config), &region,
                                        err);
     if (status != HR_OK) return status;
-    memset(region.base, 0, (size_t)region.bytes); /* has what was planned, as in planning */
+    memset(region.base, 0, (size_t)region.bytes); /* touches the planned memory, as planning does */
     status = hr_prepare_open(config, &region, &texts, err);
     if (status == HR_OK)
         status = hr_text_prepare(&texts.desc, region.base + region.used, region.bytes - region.used,
@@ -305,14 +309,14 @@ hr_status hr_prepare(hr_memory *memory, hr_trainer *trainer, hr_text *text,
     if (status == HR_OK)
         status = hr_prepare_prune(config, trainer->options->cache_limit_bytes, &progress, err);
     if (status == HR_OK) find_mixture(&texts, text, mixture);
-    if (status == HR_OK) status = take_tokenizer(config, text, region.base + region.used, err);
-    if (status == HR_OK) tell(&trainer->options->events, &texts, text);
+    if (status == HR_OK) status = copy_tokenizer(config, text, region.base + region.used, err);
+    if (status == HR_OK) report_texts(&trainer->options->events, &texts, text);
     hr_corpus_close(&texts.corpus);
     hr_memory_region_close(memory, &region);
     return status;
 }
 
-/* ---- what they are */
+/* ---- identification */
 
 static void identify_shard(const char *shard, hr_hash *hash)
 {
@@ -333,7 +337,7 @@ static hr_status identify_rows(hr_trainer *trainer, const char *path, hr_hash *h
         status = hr_file_read(file, path, at, piece, part, err);
         if (status != HR_OK) break;
         hr_hash_add(hash, piece, part);
-        if (tell_progress(trainer, "reading the rows", at + part, bytes))
+        if (report_progress(trainer, "reading the rows", at + part, bytes))
             status = hr_fail(err, HR_INTERRUPTED,
                              "interrupted before the first step; nothing was saved");
     }

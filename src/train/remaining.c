@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/remaining.c - how often each kind of work is due, times its mean. */
+/* train/remaining.c - counts of each kind of work times its mean duration. */
 #include "train/remaining.h"
 
-void hr_run_work_note(hr_run_times *times, hr_run_work work, double seconds)
+void hr_run_times_add(hr_run_times *times, hr_run_work work, double seconds)
 {
     times->seconds[work] += seconds;
     times->count[work]++;
 }
 
-/* Of a mean step, and of all work that is measured by it. */
+/* Returns the mean seconds of a kind of work, or its estimate if it was not measured. */
 static double mean(const hr_remaining *r, const hr_run_times *times, hr_run_work work)
 {
     const double step = times->seconds[HR_WORK_STEP] / (double)times->count[HR_WORK_STEP];
@@ -16,7 +16,7 @@ static double mean(const hr_remaining *r, const hr_run_times *times, hr_run_work
     return r->in_steps[work] * step + r->in_seconds[work];
 }
 
-/* How often work is due after one of the steps [step, steps]. */
+/* Returns how often work is due after one of the steps [step, steps]. */
 static int64_t due(const hr_remaining *r, hr_run_work work)
 {
     const int64_t every = r->every[work];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/remaining.h - how long a run still takes: its steps, and the evaluations, samples and saves
- * between them and after the last. */
+/* train/remaining.h - predicts the remaining time of a run: its steps, and the evaluations, samples
+ * and checkpoints between them and after the last. */
 #ifndef HR_TRAIN_REMAINING_H
 #define HR_TRAIN_REMAINING_H
 
@@ -14,25 +14,25 @@ typedef enum {
     HR_WORK_KINDS
 } hr_run_work;
 
-enum { HR_EVERY_NONE = -1 }; /* such work is never done */
+enum { HR_EVERY_NONE = -1 }; /* never */
 
-/* What the work of one kind took in this start of the run. Begin with { 0 }. */
+/* Measured times of each kind of work since the process started. Initialize with { 0 }. */
 typedef struct {
     double seconds[HR_WORK_KINDS];
     int64_t count[HR_WORK_KINDS];
 } hr_run_times;
 
 typedef struct {
-    int64_t step, steps;          /* done; of the run. What is due after `step` is still to come */
-    int64_t every[HR_WORK_KINDS]; /* steps between two; 0: after the last step alone */
-    /* Of one that was not measured yet, in steps of training; and in seconds beside that. */
+    int64_t step, steps;          /* completed, total; work due after `step` is not done yet */
+    int64_t every[HR_WORK_KINDS]; /* interval in steps; 0: only after the last step */
+    /* Estimate for work that was not measured yet: in training steps, plus seconds. */
     double in_steps[HR_WORK_KINDS], in_seconds[HR_WORK_KINDS];
-    double end_seconds; /* of what the last save waits for */
+    double end_seconds; /* seconds of waiting for the last checkpoint */
 } hr_remaining;
 
-void hr_run_work_note(hr_run_times *times, hr_run_work work, double seconds);
+void hr_run_times_add(hr_run_times *times, hr_run_work work, double seconds);
 
-/* Seconds to the end of the run; negative: no step was measured yet. Pure. */
+/* Returns the seconds to the end of the run; negative if no step was measured yet. Pure. */
 double hr_remaining_seconds(const hr_remaining *remaining, const hr_run_times *times);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/restore.c - a run laid down in a checkpoint, and taken up again. */
+/* train/restore.c - saves the state of a run, and restores it on resume and rewind. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static double *put_level(double *to, const hr_guard_level *level)
     return to;
 }
 
-static const double *take_level(const double *from, hr_guard_level *level)
+static const double *read_level(const double *from, hr_guard_level *level)
 {
     memcpy(level->values, from, sizeof level->values);
     memcpy(level->row, from + HR_GUARD_WINDOW, sizeof level->row);
@@ -40,29 +40,29 @@ static void put_guard(const hr_guard *guard, hr_run_state *state)
     state->level_count = HR_GUARD_WORDS;
 }
 
-static bool take_guard(const hr_run_state *state, hr_guard *guard)
+static bool read_guard(const hr_run_state *state, hr_guard *guard)
 {
     for (int64_t i = 0; i < state->level_count; i++)
         if (!isfinite(state->levels[i])) return false;
     if (state->level_count != HR_GUARD_WORDS) return false;
-    take_level(take_level(state->levels, &guard->loss), &guard->norm);
-    return hr_guard_is_whole(guard);
+    read_level(read_level(state->levels, &guard->loss), &guard->norm);
+    return hr_guard_is_valid(guard);
 }
 
 bool hr_resume_has_statistics(const hr_run_state *state)
 {
     hr_guard guard;
-    return take_guard(state, &guard);
+    return read_guard(state, &guard);
 }
 
-/* ---- laying down */
+/* ---- saving */
 
 hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
     const hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
     hr_status status = HR_OK;
-    if (!hr_checkpoint_writer_told(trainer->checkpoint_writer, wait, &status, err)) return HR_OK;
+    if (!hr_checkpoint_writer_collect(trainer->checkpoint_writer, wait, &status, err)) return HR_OK;
     if (checkpoint_writer->made) {
         trainer->saved_step = checkpoint_writer->manifest.state.step;
         trainer->resume.found = true;
@@ -74,13 +74,13 @@ hr_status hr_trainer_collect_checkpoint(hr_trainer *trainer, bool wait, hr_error
         return status;
     }
     trainer->result->saved = trainer->saved_step == trainer->state.step;
-    if (checkpoint_writer->tidied != HR_OK)
-        hr_trainer_trouble(trainer, checkpoint_writer->tidied_err.message);
+    if (checkpoint_writer->pruned != HR_OK)
+        hr_trainer_trouble(trainer, checkpoint_writer->prune_err.message);
     if (events->saved) events->saved(events->context, trainer->config->train.out);
     return HR_OK;
 }
 
-/* Nobody may interrupt what saves because of an interrupt. */
+/* Saving is not interruptible: an interrupt is often the reason to save. */
 static hr_status run_save(hr_trainer *trainer, hr_error *err)
 {
     hr_executor *executor = &trainer->executor;
@@ -111,8 +111,8 @@ static void fill_manifest(hr_trainer *trainer)
     snprintf(manifest->kernels, sizeof manifest->kernels, "%s", trainer->executor.plan->rung);
 }
 
-/* A folder that was moved away, or removed, is made again, and the run is in that one then. */
-static hr_status hold_folder(hr_trainer *trainer, hr_error *err)
+/* If the output folder was moved or removed, creates it again and continues there. */
+static hr_status relock_folder(hr_trainer *trainer, hr_error *err)
 {
     bool moved;
     char line[HR_PATH_BYTES + 128];
@@ -135,7 +135,7 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
     const int64_t step = trainer->state.step;
     if (!trainer->config->train.out[0]) return HR_OK;
     if (trainer->is_saved) return HR_OK;
-    hr_status status = hold_folder(trainer, err);
+    hr_status status = relock_folder(trainer, err);
     if (status == HR_OK)
         status = hr_checkpoint_writer_begin(checkpoint_writer, step, trainer->weights_text, bytes,
                                             err);
@@ -151,7 +151,7 @@ hr_status hr_trainer_save(hr_trainer *trainer, hr_error *err)
     return HR_OK;
 }
 
-/* ---- taking up */
+/* ---- loading */
 
 static void close_kept(hr_trainer *trainer)
 {
@@ -169,7 +169,7 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
     for (int32_t kept = 0; kept < HR_KEPT_KINDS && status == HR_OK; kept++) {
         if (!hr_kept_any(program, (hr_kept)kept)) continue;
         const bool there = hr_manifest_find(&trainer->resume.manifest, hr_kept_name((hr_kept)kept));
-        /* One that is asked for now begins with the weights as they are. */
+        /* An average that the resumed recipe adds starts with the current weights. */
         if (!there && kept == HR_KEPT_AVERAGE &&
             hr_resume_allows(trainer->options, "train.ema_decay"))
             continue;
@@ -183,11 +183,11 @@ static hr_status open_kept(hr_trainer *trainer, hr_error *err)
     return status;
 }
 
-static hr_status take_state(hr_trainer *trainer, hr_error *err)
+static hr_status restore_state(hr_trainer *trainer, hr_error *err)
 {
     const int64_t steps = trainer->state.steps, patience = trainer->config->train.patience;
     trainer->state = trainer->resume.manifest.state;
-    if (!take_guard(&trainer->state, &trainer->guard))
+    if (!read_guard(&trainer->state, &trainer->guard))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has incomplete statistics",
                        trainer->resume.place);
     trainer->state.steps = steps;
@@ -207,14 +207,14 @@ hr_status hr_trainer_load(hr_trainer *trainer, hr_error *err)
     if (status == HR_OK) status = hr_executor_run(&trainer->executor, trainer->load, err);
     close_kept(trainer);
     if (status != HR_OK || !trainer->resume.found) return status;
-    return take_state(trainer, err);
+    return restore_state(trainer, err);
 }
 
-/* ---- going back */
+/* ---- rewinding */
 
-/* The checkpoint of a step into what the run goes on from, in memory that the checkpoint writer
- * does not need meanwhile. */
-static hr_status look_back(hr_trainer *trainer, int64_t step, hr_error *err)
+/* Reads and verifies the checkpoint of a step, in buffers that the idle checkpoint writer does not
+ * need. */
+static hr_status read_checkpoint(hr_trainer *trainer, int64_t step, hr_error *err)
 {
     hr_checkpoint_writer *checkpoint_writer = trainer->checkpoint_writer;
     hr_resume *resume = &trainer->resume;
@@ -235,58 +235,59 @@ static hr_status look_back(hr_trainer *trainer, int64_t step, hr_error *err)
     return HR_OK;
 }
 
-/* Back to the last checkpoint that was due, not to one that a signal asked for: where a run is
- * stopped does not change what it computes. Where that one is damaged, the newest that is whole has
- * to do; what cannot be read just now is not damaged, and ends the run as it is. */
-static hr_status choose_back(hr_trainer *trainer, hr_error *err)
+/* Chooses the last scheduled checkpoint, not one that a signal requested, so that interruptions do
+ * not change the results. If it is damaged, chooses the newest intact one. An unreadable checkpoint
+ * is not damaged: its error ends the run. */
+static hr_status find_rewind_target(hr_trainer *trainer, hr_error *err)
 {
     const hr_resume *resume = &trainer->resume;
     if (!resume->found)
         return hr_trainer_diverged(trainer, "there is no checkpoint to rewind to", err);
     const char *store = trainer->checkpoint_writer->store;
     const int64_t kept = trainer->state.kept, due = kept > 0 ? kept : resume->manifest.state.step;
-    hr_status status = look_back(trainer, due, err);
+    hr_status status = read_checkpoint(trainer, due, err);
     for (int64_t step = INT64_MAX; status == HR_CORRUPT;) {
         if (step != due && err) hr_trainer_trouble(trainer, err->message);
         status = hr_checkpoint_store_newest(store, step, &step, err);
         if (status == HR_OK && step < 0)
             return hr_trainer_diverged(trainer, "there is no intact checkpoint to rewind to", err);
-        if (status == HR_OK) status = step == due ? HR_CORRUPT : look_back(trainer, step, err);
+        if (status == HR_OK)
+            status = step == due ? HR_CORRUPT : read_checkpoint(trainer, step, err);
     }
     return status == HR_OK
                ? hr_checkpoint_store_remove_newer(store, resume->manifest.state.step, err)
                : status;
 }
 
-static hr_status load_back(hr_trainer *trainer, hr_error *err)
+static hr_status load_rewind_target(hr_trainer *trainer, hr_error *err)
 {
-    const hr_status status = choose_back(trainer, err);
+    const hr_status status = find_rewind_target(trainer, err);
     return status == HR_OK ? hr_trainer_load(trainer, err) : status;
 }
 
-/* The next batch to be read is the one after that of the step that went wrong. A signal meanwhile
- * leaves weights of two steps in memory: then the state is what lies in the checkpoint, which has
- * to be made no more. */
+/* Training continues with the batch after that of the bad step. An interrupt while loading leaves
+ * weights of two steps in memory: then the state of the run is that of the checkpoint, which needs
+ * no saving. */
 hr_status hr_trainer_rewind(hr_trainer *trainer, hr_error *err)
 {
     char line[256];
     const int64_t wrong = trainer->state.step, bad_steps = trainer->state.bad_steps;
     const int64_t next_batch = wrong + trainer->state.batch_shift + 1;
     const double seconds_before = trainer->seconds_before;
-    hr_status status = load_back(trainer, err);
-    if (status == HR_CORRUPT) { /* damaged since its hashes were looked at: now they tell */
+    hr_status status = load_rewind_target(trainer, err);
+    if (status == HR_CORRUPT) { /* damaged after its hashes were verified */
         if (err) hr_trainer_trouble(trainer, err->message);
-        status = load_back(trainer, err);
+        status = load_rewind_target(trainer, err);
     }
-    const hr_status taken = status == HR_INTERRUPTED ? take_state(trainer, err) : status;
-    trainer->seconds_before = seconds_before; /* those of this start are counted from its begin */
+    const hr_status taken = status == HR_INTERRUPTED ? restore_state(trainer, err) : status;
+    trainer->seconds_before = seconds_before; /* counted from the start of this process */
     if (taken != HR_OK) return taken;
     hr_log_rewind(&trainer->log, &trainer->state);
     if (status != HR_OK) return status;
     trainer->state.bad_steps = bad_steps;
     trainer->state.batch_shift = next_batch - trainer->state.step;
     trainer->result->saved = trainer->is_saved =
-        false; /* what follows is another run than what was saved */
+        false; /* later steps differ from those that were saved */
     snprintf(line, sizeof line, "step %lld: rewound to step %lld, the batch is skipped",
              (long long)wrong + 1, (long long)trainer->state.step);
     hr_trainer_trouble(trainer, line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/resume.c - before a run is planned: checkpoints are tried from the newest on. */
+/* train/resume.c - before planning: finds the newest intact checkpoint and compares its recipe. */
 #include "train/resume.h"
 
 #include <stdio.h>
@@ -14,12 +14,12 @@
 #include "train/log.h"
 #include "train/schedule.h"
 
-static void tell(const hr_train_options *options, const char *line)
+static void warn(const hr_train_options *options, const char *line)
 {
     if (options->events.trouble) options->events.trouble(options->events.context, line);
 }
 
-static bool tell_progress(void *context, int64_t bytes_done, int64_t bytes_total)
+static bool report_progress(void *context, int64_t bytes_done, int64_t bytes_total)
 {
     const hr_train_options *options = context;
     if (options->events.preparing)
@@ -28,16 +28,17 @@ static bool tell_progress(void *context, int64_t bytes_done, int64_t bytes_total
     return options->interrupts && *options->interrupts > 0;
 }
 
-/* ---- whole */
+/* ---- intact checkpoints */
 
-/* What a run of that recipe lays down. */
+/* Returns whether a run of that recipe saves that kind of state. */
 static bool has(const hr_config *recipe, hr_kept kept)
 {
     if (kept == HR_KEPT_MOMENT_2) return recipe->train.optimizer.kind != HR_OPTIMIZER_SGD;
     return kept != HR_KEPT_AVERAGE || recipe->train.ema_decay > 0;
 }
 
-/* The recipe of a checkpoint; `opened` is out. What cannot be opened is not damaged. */
+/* Reads the recipe of a checkpoint. A file that cannot be opened is not damaged.
+ *   opened  out */
 static hr_status read_recipe(const char *place, hr_config *recipe, bool *opened, hr_error *err)
 {
     char path[HR_STEP_PATH_BYTES + 32];
@@ -53,7 +54,7 @@ static hr_status read_recipe(const char *place, hr_config *recipe, bool *opened,
     return status;
 }
 
-/* Not inlined: a config is large, and the stack is planned. */
+/* Not inlined: a config is large, and the stack size is planned. */
 static __attribute__((noinline)) hr_status check_files(const char *place,
                                                        const hr_manifest *manifest, hr_error *err)
 {
@@ -67,7 +68,7 @@ static __attribute__((noinline)) hr_status check_files(const char *place,
     return status;
 }
 
-hr_status hr_resume_check_sense(const char *place, const hr_manifest *manifest, hr_error *err)
+hr_status hr_resume_check_manifest(const char *place, const hr_manifest *manifest, hr_error *err)
 {
     if (!hr_manifest_find(manifest, hr_recipe_name))
         return hr_fail(err, HR_CORRUPT, "%.300s: its manifest has no %s", place, hr_recipe_name);
@@ -81,9 +82,10 @@ static hr_status try_step(const char *store, int64_t step, const hr_train_option
 {
     _Alignas(4096) char memory[32 << 10];
     char name[HR_STEP_NAME_BYTES];
-    const hr_checkpoint_store_reader reader = {
-        .memory = memory, .bytes = sizeof memory, .told = tell_progress, .context = (void *)options
-    };
+    const hr_checkpoint_store_reader reader = { .memory = memory,
+                                                .bytes = sizeof memory,
+                                                .told = report_progress,
+                                                .context = (void *)options };
     _Static_assert(sizeof memory >= HR_MANIFEST_BYTES, "it holds a manifest");
     hr_status status = hr_path_join(store, hr_step_name(step, name), resume->place,
                                     sizeof resume->place, err);
@@ -94,8 +96,8 @@ static hr_status try_step(const char *store, int64_t step, const hr_train_option
     return status;
 }
 
-static hr_status find_whole(const char *store, const hr_train_options *options, hr_resume *resume,
-                            hr_error *err)
+static hr_status find_intact(const char *store, const hr_train_options *options, hr_resume *resume,
+                             hr_error *err)
 {
     int64_t step = INT64_MAX;
     bool any = false;
@@ -106,22 +108,22 @@ static hr_status find_whole(const char *store, const hr_train_options *options, 
         any = true;
         status = try_step(store, step, options, resume, err);
         if (status == HR_OK) {
-            status = hr_resume_check_sense(resume->place, &resume->manifest, err);
-            if (status == HR_USAGE)
-                status = HR_OK; /* no recipe of ours: refused, not passed over */
+            status = hr_resume_check_manifest(resume->place, &resume->manifest, err);
+            /* A recipe of another version is refused later, and not skipped as damaged. */
+            if (status == HR_USAGE) status = HR_OK;
         }
         resume->found = status == HR_OK;
         if (status != HR_CORRUPT) return status;
         char line[HR_ERROR_BYTES + 64];
         snprintf(line, sizeof line, "%s; trying an older checkpoint", err->message);
-        tell(options, line);
+        warn(options, line);
     }
     if (!any) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: has no intact checkpoint; use --fresh to start over",
                    store);
 }
 
-/* ---- the same recipe */
+/* ---- comparing recipes */
 
 bool hr_resume_allows(const hr_train_options *options, const char *key)
 {
@@ -132,7 +134,7 @@ bool hr_resume_allows(const hr_train_options *options, const char *key)
     return false;
 }
 
-/* Whether two mixtures have the same shares, or neither text is a mixture. */
+/* Returns whether two mixtures have the same shares, or neither text is a mixture. */
 static bool has_same_shares(const char *key, const char *before, const char *now)
 {
     hr_spec a, b;
@@ -145,8 +147,8 @@ static bool has_same_shares(const char *key, const char *before, const char *now
     return true;
 }
 
-/* Whether a path alone differs: then hr_resume_check_texts compares the content. Shards are named
- * for what they hold and for the tokenizer that made them. */
+/* Returns whether a change may be only a path: then hr_resume_check_texts compares the content.
+ * Shard names contain the hashes of the content and the tokenizer. */
 static bool is_path(const hr_config *before, const hr_config *now, const hr_recipe_change *change)
 {
     const hr_config_data a = hr_config_data_of(before), b = hr_config_data_of(now);
@@ -161,7 +163,7 @@ static bool is_path(const hr_config *before, const hr_config *now, const hr_reci
     return !strcmp(change->key, "data.fixed_batch") && same_kinds;
 }
 
-/* The length of the run may change, and a run that has begun no longer needs its first weights. */
+/* The length of the run may change, and a resumed run no longer needs its initial weights. */
 static bool is_harmless(const hr_recipe_change *change)
 {
     return !strcmp(change->key, "train.steps") || !strcmp(change->key, "train.epochs") ||
@@ -185,7 +187,7 @@ static hr_status compare(const hr_config *before, const hr_config *now,
         const bool allowed = hr_resume_allows(options, change.key);
         snprintf(line, sizeof line, "%s was \"%.160s\" and is \"%.160s\"%s", change.key,
                  change.before, change.now, allowed ? " (allowed)" : "");
-        tell(options, line);
+        warn(options, line);
         if (allowed || is_harmless(&change)) continue;
         refuse_key(options, change.key);
         refused++;
@@ -198,7 +200,7 @@ static hr_status compare(const hr_config *before, const hr_config *now,
                    refused == 1 ? " differs" : "s differ", refused == 1 ? "it" : "each");
 }
 
-/* Not inlined: two configs are large, and the stack is planned. */
+/* Not inlined: two configs are large, and the stack size is planned. */
 static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
                                                         const hr_train_options *options,
                                                         hr_resume *resume, hr_error *err)
@@ -211,9 +213,9 @@ static __attribute__((noinline)) hr_status check_recipe(const hr_config *config,
     return hr_fail(err, status == HR_USAGE && opened ? HR_CORRUPT : status, "%s", why.message);
 }
 
-/* ---- all of it */
+/* ---- resuming */
 
-static hr_status check_known(const hr_train_options *options, hr_error *err)
+static hr_status check_allowed_keys(const hr_train_options *options, hr_error *err)
 {
     hr_config config;
     char value[HR_PATH_BYTES];
@@ -228,10 +230,10 @@ static hr_status find(const char *store, const hr_config *config, const hr_train
                       hr_resume *resume, hr_error *err)
 {
     hr_error left;
-    /* Another checkpoint has another name: what cannot be removed is in nobody's way. */
-    if (hr_checkpoint_store_remove_partial(store, &left) != HR_OK) tell(options, left.message);
+    /* An incomplete checkpoint that cannot be removed is harmless: other steps have other names. */
+    if (hr_checkpoint_store_remove_partial(store, &left) != HR_OK) warn(options, left.message);
     if (options->fresh) return HR_OK;
-    hr_status status = find_whole(store, options, resume, err);
+    hr_status status = find_intact(store, options, resume, err);
     if (status == HR_OK && resume->found) status = check_recipe(config, options, resume, err);
     if (status != HR_OK || !resume->found ||
         !hr_folder_has_another_model(config->train.out, resume->place))
@@ -242,9 +244,10 @@ static hr_status find(const char *store, const hr_config *config, const hr_train
                    config->train.out, hr_kept_name(HR_KEPT_WEIGHTS));
 }
 
-/* A disk that is not there just now, or checkpoints that were removed: what they made is not
- * written over unasked. A log without a save is of a run that was killed before its first. */
-static hr_status check_gone(const hr_config *config, const hr_train_options *options, hr_error *err)
+/* Refuses to overwrite weights whose checkpoints are missing, for example because a disk is not
+ * mounted. A log without a checkpoint is of a run that was killed before its first. */
+static hr_status check_missing_checkpoints(const hr_config *config, const hr_train_options *options,
+                                           hr_error *err)
 {
     char weights[HR_PATH_BYTES + 32], log[HR_PATH_BYTES + 32];
     const char *out = config->train.out;
@@ -259,15 +262,15 @@ static hr_status check_gone(const hr_config *config, const hr_train_options *opt
                    out);
 }
 
-/* A run that begins at step 0 loses no other model's files, and mixes with none. What shows that
- * the model is an earlier run's: a checkpoint, the save that its log has, or a log beside an empty
- * checkpoints/, which is what --fresh leaves when it is killed at once. */
-static hr_status check_begin(const hr_config *config, const hr_train_options *options,
-                             const char *store, hr_error *err)
+/* Checks that a new run does not overwrite files of another model or mix with them. The model is
+ * that of an earlier run if there is a checkpoint of it, a checkpoint in the log, or a log beside
+ * an empty checkpoints/, which --fresh leaves if it is killed at once. */
+static hr_status check_new_run(const hr_config *config, const hr_train_options *options,
+                               const char *store, hr_error *err)
 {
     char log[HR_PATH_BYTES + 32];
     int64_t newest = -1;
-    hr_status status = check_gone(config, options, err);
+    hr_status status = check_missing_checkpoints(config, options, err);
     if (status == HR_OK) status = hr_checkpoint_store_newest(store, INT64_MAX, &newest, err);
     if (status == HR_OK)
         status = hr_path_join(config->train.out, hr_log_name, log, sizeof log, err);
@@ -286,17 +289,17 @@ hr_status hr_resume_enter(const hr_config *config, const hr_train_options *optio
                           hr_resume *resume, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
-    hr_status status = check_known(options, err);
+    hr_status status = check_allowed_keys(options, err);
     if (status != HR_OK || !config->train.out[0]) return status;
     status = hr_checkpoint_store_path(config->train.out, store, err);
     if (status != HR_OK) return status;
-    if (!hr_file_exists(store)) return check_begin(config, options, store, err);
+    if (!hr_file_exists(store)) return check_new_run(config, options, store, err);
     status = hr_checkpoint_store_lock(config->train.out, lock, err);
     if (status == HR_OK) status = find(store, config, options, resume, err);
-    return status == HR_OK && !resume->found ? check_begin(config, options, store, err) : status;
+    return status == HR_OK && !resume->found ? check_new_run(config, options, store, err) : status;
 }
 
-hr_status hr_resume_check_shelf(const hr_config *config, hr_error *err)
+hr_status hr_resume_check_writable(const hr_config *config, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     if (!config->train.out[0]) return HR_OK;
@@ -304,7 +307,7 @@ hr_status hr_resume_check_shelf(const hr_config *config, hr_error *err)
     return status == HR_OK ? hr_directory_check(store, err) : status;
 }
 
-/* Checkpoints that were not there before are another run's, which began and ended meanwhile. */
+/* New checkpoints mean that another run started and ended in the meantime. */
 hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
@@ -316,9 +319,9 @@ hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err)
                    config->train.out);
 }
 
-/* Behind what the last checkpoint knows of the log stands its last line and nothing else. A run
- * that was killed before, or heard a signal then, has yet to write it. A log that is not there any
- * more, or is another, is not missed. */
+/* Returns whether the log has exactly its last line after the part that the last checkpoint covers.
+ * A run that was killed before that, or that logged a signal, still has to write it. A missing or
+ * different log counts as complete. */
 static bool has_last_line(const hr_config *config, int64_t log_bytes)
 {
     static const char last[] = "{\"arena_bytes_planned\":";
@@ -349,9 +352,9 @@ bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
            has_last_line(config, state->log_bytes);
 }
 
-/* The next step has another learning rate than it would have had. */
-static void tell_schedule(const hr_resume *resume, const hr_config *config,
-                          const hr_train_options *options, int64_t steps)
+/* Warns if the learning rate of the next step differs from that of the earlier schedule. */
+static void warn_of_schedule(const hr_resume *resume, const hr_config *config,
+                             const hr_train_options *options, int64_t steps)
 {
     char line[256];
     const hr_run_state *state = &resume->manifest.state;
@@ -370,23 +373,23 @@ static void tell_schedule(const hr_resume *resume, const hr_config *config,
                  "the run has %lld steps, and was complete with %lld: from step %lld on the "
                  "learning rate follows the longer schedule, with %g",
                  (long long)steps, (long long)state->steps, (long long)state->step + 1, now);
-    tell(options, line);
+    warn(options, line);
 }
 
-void hr_resume_tell(const hr_resume *resume, const hr_config *config,
-                    const hr_train_options *options, const char *rung, int64_t steps)
+void hr_resume_report(const hr_resume *resume, const hr_config *config,
+                      const hr_train_options *options, const char *rung, int64_t steps)
 {
     char line[HR_PATH_BYTES + 256];
     const hr_train_events *events = &options->events;
     snprintf(line, sizeof line, "resume %.1000s", resume->place);
     if (events->text) events->text(events->context, line);
-    tell_schedule(resume, config, options, steps);
+    warn_of_schedule(resume, config, options, steps);
     if (!strcmp(resume->manifest.kernels, rung)) return;
     snprintf(line, sizeof line,
              "the steps so far used %s kernels, the next ones use %s: the result will not "
              "be bit-identical to an uninterrupted run",
              resume->manifest.kernels, rung);
-    tell(options, line);
+    warn(options, line);
 }
 
 static hr_status check_text(const hr_train_options *options, const char *key, const char *before,
@@ -405,7 +408,7 @@ hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config
                                 const char *valid_text, hr_error *err)
 {
     const char *key = config->data.fixed_batch[0] ? "data.fixed_batch" : "data.train";
-    hr_error other; /* both are looked at, so that both keys are told */
+    hr_error other; /* check both, to report both keys */
     const hr_status valid = check_text(options, "data.valid", resume->manifest.valid_text,
                                        valid_text, &other);
     const hr_status train = check_text(options, key, resume->manifest.train_text, train_text, err);
@@ -413,7 +416,7 @@ hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config
     return hr_fail(err, valid, "%s", other.message);
 }
 
-hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config, hr_error *err)
+hr_status hr_resume_prune(const hr_resume *resume, const hr_config *config, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     const hr_status status = hr_checkpoint_store_path(config->train.out, store, err);
@@ -421,8 +424,8 @@ hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config, hr_er
                            : status;
 }
 
-/* The oldest first: what a kill leaves of a run that was to be forgotten is its end. */
-hr_status hr_resume_forget(const hr_config *config, hr_error *err)
+/* Removes the oldest first: if this is killed, the newest checkpoints remain. */
+hr_status hr_resume_remove_checkpoints(const hr_config *config, hr_error *err)
 {
     char store[HR_CHECKPOINT_STORE_PATH_BYTES];
     hr_status status = hr_checkpoint_store_path(config->train.out, store, err);

@@ -1,75 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/resume.h - what a run goes on from: the newest whole checkpoint of its folder. */
+/* train/resume.h - finds the checkpoint that a run resumes from: the newest intact one in its
+ * folder. */
 #ifndef HR_TRAIN_RESUME_H
 #define HR_TRAIN_RESUME_H
 
 #include "ckpt/checkpoint_store.h"
 #include "headroom/train.h"
 
-/* All zeros but what hr_resume_enter writes: nothing was found. */
+/* The checkpoint that was found. Initialize with { 0 }. */
 typedef struct {
     bool found;
-    bool changed;                   /* the recipe differs from the run's, in a way that may be */
-    char place[HR_STEP_PATH_BYTES]; /* of the checkpoint */
-    hr_manifest manifest;           /* its */
+    bool changed;                   /* the recipe differs in an allowed way */
+    char place[HR_STEP_PATH_BYTES]; /* path of the checkpoint */
+    hr_manifest manifest;           /* of the checkpoint */
 } hr_resume;
 
-/* Where train.out has checkpoints: locks it, removes what a killed run left half made, and finds
- * the newest whole one. Every file is read and held against its hash; one that is damaged is told,
- * and an older one is taken. The recipe has to be the same in what matters, or the change be
- * allowed: each is told.
+/* If train.out has checkpoints: locks it, removes incomplete checkpoints of a killed run, and finds
+ * the newest intact one. Verifies every file against its hash; reports a damaged checkpoint and
+ * tries an older one. The recipe has to be the same, except for keys that do not matter or are
+ * allowed to change; each difference is reported.
  *
- *   lock    out, for hr_file_close; as it was where there are no checkpoints
+ *   lock    out, for hr_file_close; unchanged if there are no checkpoints
  *   resume  out; not found: there are no checkpoints, or options->fresh
  *
- * Errors   USAGE    the recipe is another; another run is in the folder; a run was, and all its
- *                   checkpoints are gone; the folder has another model, as hr_folder_check
- *          CORRUPT  there are checkpoints, and none of them is whole
+ * Errors   USAGE    the recipe differs; another run uses the folder; the folder has a run whose
+ *          checkpoints were all removed; the folder has another model, as hr_folder_check
+ *          CORRUPT  there are checkpoints, but none is intact
  *          INTERRUPTED, FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_enter(const hr_config *config, const hr_train_options *options,
                                         int *lock, hr_resume *resume, hr_error *err);
 
-/* That checkpoints can be put into train.out, as hr_directory_check: a run that could not save does
- * not begin. */
-HR_MUST_CHECK hr_status hr_resume_check_shelf(const hr_config *config, hr_error *err);
+/* Checks that train.out is writable for checkpoints, as hr_directory_check: a run that could not
+ * save is refused before it starts. */
+HR_MUST_CHECK hr_status hr_resume_check_writable(const hr_config *config, hr_error *err);
 
-/* Locks train.out, which is there by now, unless that was done. Errors USAGE, FAILURE. */
+/* Locks train.out, which exists by now, unless it is already locked. Errors USAGE, FAILURE. */
 HR_MUST_CHECK hr_status hr_resume_lock(const hr_config *config, int *lock, hr_error *err);
 
-/* Whether a key of the recipe may be another than it was. */
+/* Returns whether options allow a key of the recipe to change. */
 bool hr_resume_allows(const hr_train_options *options, const char *key);
 
-/* Whether the run that was found had come to its end, down to the last line of its log. */
+/* Returns whether the run is complete, including the last line of its log. */
 bool hr_resume_is_done(const hr_resume *resume, const hr_config *config,
                        const hr_train_options *options);
 
-/* Says where the run goes on, and whether other kernels computed what was, or the learning rate
- * follows a schedule of another length from here on.
- *   steps  of the whole run, as the recipe has it now */
-void hr_resume_tell(const hr_resume *resume, const hr_config *config,
-                    const hr_train_options *options, const char *rung, int64_t steps);
+/* Reports the step that the run resumes from, and warns if other kernels computed the earlier
+ * steps, or if the length of the learning rate schedule has changed.
+ *   steps  total steps by the current recipe */
+void hr_resume_report(const hr_resume *resume, const hr_config *config,
+                      const hr_train_options *options, const char *rung, int64_t steps);
 
-/* That the texts are those of before. Errors USAGE. */
+/* Checks that the texts are unchanged. Errors USAGE. */
 HR_MUST_CHECK hr_status hr_resume_check_texts(const hr_resume *resume, const hr_config *config,
                                               const hr_train_options *options,
                                               const char *train_text, const char *valid_text,
                                               hr_error *err);
 
-/* That a run could go on from a checkpoint with that manifest, which no hash says: it names a
- * recipe and what a run of that recipe lays down, and has whole statistics.
- * Errors   CORRUPT  it does not. USAGE  the recipe is none that this program reads. FAILURE. */
-HR_MUST_CHECK hr_status hr_resume_check_sense(const char *place, const hr_manifest *manifest,
-                                              hr_error *err);
+/* Checks what hashes do not cover: that the manifest of a checkpoint names a recipe, all files that
+ * a run of that recipe writes, and complete statistics.
+ * Errors   CORRUPT  something is missing. USAGE  this program cannot read the recipe. FAILURE. */
+HR_MUST_CHECK hr_status hr_resume_check_manifest(const char *place, const hr_manifest *manifest,
+                                                 hr_error *err);
 
-/* Whether the guard of a run can go on with the numbers that a state has of it. Pure. */
+/* Returns whether a state has valid statistics for the guard. Pure. */
 bool hr_resume_has_statistics(const hr_run_state *state);
 
-/* Removes the checkpoints that a run which ended had still to remove. Errors FAILURE. */
-HR_MUST_CHECK hr_status hr_resume_tidy(const hr_resume *resume, const hr_config *config,
-                                       hr_error *err);
+/* Removes the older checkpoints that a completed run left. Errors FAILURE. */
+HR_MUST_CHECK hr_status hr_resume_prune(const hr_resume *resume, const hr_config *config,
+                                        hr_error *err);
 
-/* Removes all checkpoints of a folder: a run that starts over is not to be taken for the one
- * before. Errors FAILURE. */
-HR_MUST_CHECK hr_status hr_resume_forget(const hr_config *config, hr_error *err);
+/* Removes all checkpoints of a folder, so that a new run cannot resume from an earlier one. Errors
+ * FAILURE. */
+HR_MUST_CHECK hr_status hr_resume_remove_checkpoints(const hr_config *config, hr_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/rows.c - what a file of rows says about a run: the length of its sequences, the size of a
- * batch that stays, and how many targets count. */
+/* train/rows.c - checks a file of rows against the recipe: the length of its sequences, the size of
+ * a fixed batch, and the number of targets. */
 #include "train/rows.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { PATH_SHOWN = 160 };
 
-/* One of the files of a recipe. */
+/* The key and path of one row file. */
 typedef struct {
     const char *key, *path;
     bool fixed;
@@ -92,8 +92,8 @@ static hr_status read_row(void *context, int64_t row, int32_t *ids, int32_t *tar
     return hr_token_rows_read(context, row, ids, targets, targets_count, err);
 }
 
-static void tell(const hr_train_options *options, const source *from, const hr_token_rows *rows,
-                 int64_t targets)
+static void report(const hr_train_options *options, const source *from, const hr_token_rows *rows,
+                   int64_t targets)
 {
     char line[256], count[HR_COUNT_BYTES], length[HR_COUNT_BYTES], real[HR_COUNT_BYTES];
     if (!options->events.text) return;
@@ -119,7 +119,7 @@ hr_status hr_rows_open(hr_token_rows *rows, const hr_config *config, bool valida
         hr_token_rows_close(rows);
         return status;
     }
-    tell(options, &from, rows, facts.targets);
+    report(options, &from, rows, facts.targets);
     desc->rows = (hr_batch_rows){ rows->rows, rows, read_row };
     desc->fixed = from.fixed;
     return HR_OK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/save.c - one thread writes what the others gathered, while they gather what is next. */
+/* train/save.c - double buffering: one thread writes rows while the others gather the next ones. */
 #include "train/save.h"
 
 #include "base/assert.h"
 #include "base/checked.h"
 
-/* Rows of a parameter as other software has them. */
+/* Rows of a parameter in row-major order, as other software stores them. */
 typedef struct {
     int64_t first, count;
     float *staging;
@@ -16,12 +16,12 @@ typedef struct {
     int32_t param;
     const void *values;
     int64_t width;
-    part gathered, next; /* count 0: there is none */
+    part gathered, next; /* count 0: none */
     hr_status status;
     hr_error *err;
 } saving;
 
-/* Whole panels to each of `shares`, so that no line of one is fetched by two. */
+/* Each of `shares` threads gathers whole panels, so that no cache line is read by two. */
 static void gather(const saving *s, int64_t share, int64_t shares)
 {
     const part *next = &s->next;
@@ -39,17 +39,19 @@ static void work(void *context, int32_t thread, int32_t threads)
     if (thread == 0 && s->gathered.count)
         s->status = hr_weights_append(s->out, s->param, s->gathered.staging,
                                       s->gathered.count * s->width, s->err);
-    /* The first has nothing to write at first, and may have nobody beside it. */
+    /* In the first round thread 0 has nothing to write, and it may be the only thread. */
     if (threads == 1 || !s->gathered.count) gather(s, thread, threads);
     else if (thread > 0) gather(s, thread - 1, threads - 1);
 }
 
-/* Half of the staging is written while the other is filled; one more round writes the last. */
-static void save_in_turns(saving *s, hr_pool *pool, int64_t rows, int64_t held, float *staging)
+/* Writes half of the staging buffer while the other half is filled. One extra round writes the last
+ * half. */
+static void save_double_buffered(saving *s, hr_pool *pool, int64_t rows, int64_t capacity,
+                                 float *staging)
 {
-    float *other = staging + held * s->width;
-    for (int64_t row = 0; row < rows + held && s->status == HR_OK; row += held) {
-        s->next = (part){ row, hr_max(hr_min(held, rows - row), 0), staging };
+    float *other = staging + capacity * s->width;
+    for (int64_t row = 0; row < rows + capacity && s->status == HR_OK; row += capacity) {
+        s->next = (part){ row, hr_max(hr_min(capacity, rows - row), 0), staging };
         hr_pool_run(pool, work, s);
         s->gathered = s->next;
         float *const filled = staging;
@@ -58,10 +60,10 @@ static void save_in_turns(saving *s, hr_pool *pool, int64_t rows, int64_t held, 
     }
 }
 
-static void save_alone(saving *s, int64_t rows, int64_t held, float *staging)
+static void save_serially(saving *s, int64_t rows, int64_t capacity, float *staging)
 {
-    for (int64_t row = 0; row < rows && s->status == HR_OK; row += held) {
-        s->next = (part){ row, hr_min(held, rows - row), staging };
+    for (int64_t row = 0; row < rows && s->status == HR_OK; row += capacity) {
+        s->next = (part){ row, hr_min(capacity, rows - row), staging };
         gather(s, 0, 1);
         s->status = hr_weights_append(s->out, s->param, staging, s->next.count * s->width, s->err);
     }
@@ -73,11 +75,11 @@ hr_status hr_save(hr_weights_out *out, int32_t param, hr_pool *pool, const void 
     enum { PANEL = HR_PANEL_WIDTH };
     const hr_param *of = &out->program->params[param];
     const int64_t rows = hr_weights_rows(of), width = hr_weights_width(of);
-    const int64_t held = staging_bytes / (width * (int64_t)sizeof(float));
+    const int64_t capacity = staging_bytes / (width * (int64_t)sizeof(float));
     saving s = { .out = out, .param = param, .values = values, .width = width, .err = err };
-    HR_ASSERT(held > 0);
-    if (rows > PANEL && held >= 2 * PANEL)
-        save_in_turns(&s, pool, rows, held / 2 / PANEL * PANEL, staging);
-    else save_alone(&s, rows, held > PANEL ? held / PANEL * PANEL : held, staging);
+    HR_ASSERT(capacity > 0);
+    if (rows > PANEL && capacity >= 2 * PANEL)
+        save_double_buffered(&s, pool, rows, capacity / 2 / PANEL * PANEL, staging);
+    else save_serially(&s, rows, capacity > PANEL ? capacity / PANEL * PANEL : capacity, staging);
     return s.status;
 }

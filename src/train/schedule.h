@@ -5,11 +5,12 @@
 
 #include "headroom/config.h"
 
-/* The rate at `step` (from 0) of `steps`. Warm-up rises linearly and reaches the whole rate at its
- * last step; then, with x the share of all steps that is done,
- *   constant  lr            linear  falls to final_fraction * lr at the end
+/* Returns the learning rate at `step` (from 0) of `steps`. The warm-up rises linearly and reaches
+ * the full rate at its last step; then, with x the completed share of all steps,
+ *   constant  lr
+ *   linear    falls to final_fraction * lr at the end
  *   cosine    lr * (final + (1 - final) * (1 + cos(pi x)) / 2)
- *   wsd       lr, and over the last decay_fraction of the steps linearly to final_fraction * lr
+ *   wsd       lr, then over the last decay_fraction of the steps linearly to final_fraction * lr
  * Pure. */
 double hr_schedule_lr(const hr_config *config, int64_t step, int64_t steps);
 

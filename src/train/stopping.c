@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/stopping.c - sums over the steps of a program. */
+/* train/stopping.c - sums predicted times over the operations of a program. */
 #include "train/stopping.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "ckpt/weights.h"
 #include "dev/executor.h"
 
-/* The section of the run that a step is in. */
+/* Returns the section of an operation. */
 static const char *section_of(const hr_program *program, int32_t step)
 {
     int32_t loop = program->steps[step].loop;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/train.c - a run from its config to its last line: admit, prepare, take the memory, seal,
- * go. */
+/* train/train.c - the phases of a run: admission, preparation, memory, seal, training. */
 #include "headroom/train.h"
 
 #include <math.h>
@@ -15,7 +14,7 @@
 #include "train/rows.h"
 #include "train/trainer.h"
 
-/* Everything that a run opens, so that one place closes it. */
+/* All resources of a run, so that one function closes them. */
 typedef struct {
     const hr_config *config;
     const hr_train_options *options;
@@ -27,11 +26,11 @@ typedef struct {
     hr_text text;
     hr_batch_mixture mixture;
     hr_trainer trainer;
-    int lock; /* of train.out; -1: not held */
+    int lock; /* lock of train.out; -1: not held */
 } run;
 
-/* Rows where the recipe names a file of them, windows of a text otherwise. */
-static hr_status open_some(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_batches **batches,
+/* Opens a file of rows if the recipe names one, else windows of a text. */
+static hr_status open_data(run *r, hr_batch_desc *desc, hr_token_rows *rows, hr_batches **batches,
                            hr_error *err)
 {
     hr_status status = HR_OK;
@@ -57,7 +56,7 @@ static hr_status open_batches(run *r, hr_error *err)
                            .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
                            .training = true,
                            .seed = (uint64_t)config->train.seed };
-    hr_status status = open_some(r, &desc, &trainer->train_rows, &trainer->train, err);
+    hr_status status = open_data(r, &desc, &trainer->train_rows, &trainer->train, err);
     if (status != HR_OK) return status;
     const int64_t an_epoch = hr_batches_view(trainer->train)->batches;
     trainer->state.steps = config->train.steps;
@@ -73,10 +72,10 @@ static hr_status open_batches(run *r, hr_error *err)
                             .T = config->train.seq_len,
                             .separate = config->data.documents == HR_DOCUMENTS_SEPARATE,
                             .batch = r->admission.config.memory.micro_batch };
-    return open_some(r, &desc, &trainer->valid_rows, &trainer->valid, err);
+    return open_data(r, &desc, &trainer->valid_rows, &trainer->valid, err);
 }
 
-/* The prompt of samples: the first tokens of a text. */
+/* Reads the prompt of the samples: the first tokens of a text. */
 static hr_status read_prompt(run *r, hr_error *err)
 {
     hr_trainer *trainer = &r->trainer;
@@ -100,7 +99,7 @@ static hr_status read_prompt(run *r, hr_error *err)
     return status;
 }
 
-/* Finds the weights of model.from: in a region that is open only meanwhile. */
+/* Finds the weights of model.from, with the help of a temporary region. */
 static hr_status open_source(run *r, hr_error *err)
 {
     const char *path = r->config->model.from;
@@ -115,8 +114,8 @@ static hr_status open_source(run *r, hr_error *err)
     return status;
 }
 
-/* The weights beside it go on; an average of earlier ones does not. */
-static void tell_old_average(const run *r)
+/* Warns of an average from an earlier run, which this run does not update. */
+static void warn_of_old_average(const run *r)
 {
     char line[HR_PATH_BYTES + 128], path[HR_PATH_BYTES + 64];
     hr_error ignored;
@@ -145,7 +144,8 @@ static hr_status open_run(run *r, hr_error *err)
         status = hr_trainer_place(&r->run_region, &compiled->program, trainer, err);
     if (status == HR_OK) status = open_source(r, err);
     if (status != HR_OK) return status;
-    /* A text without a prompt is too short for a window too, and that is what is said of it. */
+    /* A text that is too short for a prompt is too short for a window: that error takes
+     * precedence. */
     hr_error prompt_err;
     const hr_status prompt = config->train.sample_tokens ? read_prompt(r, &prompt_err) : HR_OK;
     status = open_batches(r, err);
@@ -164,13 +164,13 @@ static hr_status open_run(run *r, hr_error *err)
                                            r->admission.answer.disk.checkpoint_bytes,
                                            &r->run_region, err);
     if (status != HR_OK) return status;
-    tell_old_average(r);
+    warn_of_old_average(r);
     return hr_log_open(&trainer->log, &r->options->events, config->train.out, r->options->metrics,
                        trainer->resume.found ? &trainer->resume.manifest.state : NULL,
                        &r->run_region, err);
 }
 
-/* Of a token, were there nothing but its products at their measured rate; 0: nobody measured. */
+/* Seconds per token at the calibrated rate of matrix products alone; 0: not calibrated. */
 static double ceiling_seconds(const hr_admission *admission)
 {
     const int32_t bf16 = admission->config.train.dtype == HR_FORMAT_BF16;
@@ -180,7 +180,7 @@ static double ceiling_seconds(const hr_admission *admission)
            (double)rates->op[HR_OP_linear][bf16].unit_as[HR_TERM_FLOPS];
 }
 
-static bool stops(void *context)
+static bool should_stop(void *context)
 {
     return hr_trainer_poll(context);
 }
@@ -190,7 +190,7 @@ static hr_status take_memory(run *r, hr_error *err)
     const hr_plan *plan = &r->admission.compiled.plan;
     const int64_t stacks_bytes = hr_pool_bytes(plan->threads);
     void *stacks;
-    hr_trainer_tell(&r->trainer, "allocating memory", 0, 0);
+    hr_trainer_report_progress(&r->trainer, "allocating memory", 0, 0);
     hr_status status = hr_memory_stacks_open(r->memory, stacks_bytes, &stacks, err);
     if (status == HR_OK) status = hr_pool_open(&r->pool, stacks, stacks_bytes, plan->threads, err);
     if (status == HR_OK)
@@ -207,13 +207,13 @@ static hr_status take_memory(run *r, hr_error *err)
     executor->dtype = r->config->train.dtype == HR_FORMAT_BF16 ? HR_BF16 : HR_F32;
     executor->seed = (uint64_t)r->config->train.seed;
     executor->host = hr_trainer_host;
-    executor->stop = stops;
+    executor->stop = should_stop;
     executor->context = &r->trainer;
     r->trainer.ceiling_seconds = ceiling_seconds(&r->admission);
     return HR_OK;
 }
 
-/* The last line of every run, and whether the promise held. */
+/* Writes the last line of the log, and checks the measured memory against the plan. */
 static hr_status report_end(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
@@ -231,8 +231,9 @@ static hr_status report_end(run *r, hr_error *err)
     return HR_OK;
 }
 
-/* What a run that made its last checkpoint and was killed behind it had still to do. */
-static hr_status end_for_it(const run *r, hr_error *err)
+/* Does what a run that was killed after its last checkpoint still had to do: publish the weights
+ * and remove older checkpoints. */
+static hr_status finish_earlier_run(const run *r, hr_error *err)
 {
     char buffer[16 << 10];
     hr_error left;
@@ -240,12 +241,12 @@ static hr_status end_for_it(const run *r, hr_error *err)
     const hr_resume *resume = &r->trainer.resume;
     const hr_status status = hr_checkpoint_writer_publish(resume->place, r->config->train.out,
                                                           buffer, sizeof buffer, err);
-    if (status == HR_OK && hr_resume_tidy(resume, r->config, &left) != HR_OK && events->trouble)
+    if (status == HR_OK && hr_resume_prune(resume, r->config, &left) != HR_OK && events->trouble)
         events->trouble(events->context, left.message);
     return status;
 }
 
-static void tell_complete(const run *r, int64_t step)
+static void report_complete(const run *r, int64_t step)
 {
     char line[HR_PATH_BYTES + 128];
     const hr_train_events *events = &r->options->events;
@@ -254,38 +255,41 @@ static void tell_complete(const run *r, int64_t step)
     if (events->text) events->text(events->context, line);
 }
 
-/* A run that ended is told as one: nothing is computed again. */
-static hr_status tell_done(run *r, hr_error *err)
+/* Reports a run that is complete already; nothing is computed. */
+static hr_status report_done(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     const hr_run_state *state = &r->trainer.resume.manifest.state;
     hr_trainer_take_result(result, state);
     result->saved = true;
-    tell_complete(r, state->step);
-    return end_for_it(r, err);
+    report_complete(r, state->step);
+    return finish_earlier_run(r, err);
 }
 
-/* The run is the one that it goes on from. */
-static hr_status go_on(run *r, hr_error *err)
+/* Reports the resume, and checks that the texts are unchanged. */
+static hr_status check_resume(run *r, hr_error *err)
 {
     const hr_resume *resume = &r->trainer.resume;
     if (!resume->found) return HR_OK;
-    hr_resume_tell(resume, r->config, r->options, r->admission.compiled.plan.rung,
-                   r->trainer.state.steps);
+    hr_resume_report(resume, r->config, r->options, r->admission.compiled.plan.rung,
+                     r->trainer.state.steps);
     const hr_run_state *state = &resume->manifest.state;
     const hr_status status = hr_resume_check_texts(
         resume, r->config, r->options, r->trainer.train_text, r->trainer.valid_text, err);
     const bool is_last = state->step == state->steps || state->ended;
-    return status == HR_OK && is_last ? end_for_it(r, err) : status;
+    return status == HR_OK && is_last ? finish_earlier_run(r, err) : status;
 }
 
-/* What was there before is forgotten, now that the run has its memory and is about to begin. */
-static hr_status start_over(run *r, hr_error *err)
+/* With --fresh: removes the earlier checkpoints once the run has its memory and is about to
+ * start. */
+static hr_status remove_earlier_run(run *r, hr_error *err)
 {
-    return r->options->fresh && r->config->train.out[0] ? hr_resume_forget(r->config, err) : HR_OK;
+    return r->options->fresh && r->config->train.out[0]
+               ? hr_resume_remove_checkpoints(r->config, err)
+               : HR_OK;
 }
 
-/* The number of steps is known now, whatever the recipe says. */
+/* Checks the disk space; the number of steps is known now, even if the recipe gives epochs. */
 static hr_status check_disk(run *r, hr_error *err)
 {
     char line[192];
@@ -306,15 +310,15 @@ static hr_status check_disk(run *r, hr_error *err)
     return HR_OK;
 }
 
-static hr_status whole_run(run *r, hr_error *err)
+static hr_status run_phases(run *r, hr_error *err)
 {
     hr_train_result *result = r->trainer.result;
     const hr_train_events *events = &r->options->events;
     hr_status status = hr_resume_enter(r->config, r->options, &r->lock, &r->trainer.resume, err);
     if (status == HR_OK && hr_resume_is_done(&r->trainer.resume, r->config, r->options))
-        return tell_done(r, err);
-    if (status == HR_OK) status = hr_resume_check_shelf(r->config, err);
-    if (status == HR_OK) hr_trainer_tell(&r->trainer, "planning", 0, 0);
+        return report_done(r, err);
+    if (status == HR_OK) status = hr_resume_check_writable(r->config, err);
+    if (status == HR_OK) hr_trainer_report_progress(&r->trainer, "planning", 0, 0);
     if (status == HR_OK)
         status = hr_admit(r->memory, r->config, r->options->calibrations, false, NULL,
                           &r->admission, err);
@@ -337,25 +341,25 @@ static hr_status whole_run(run *r, hr_error *err)
     status = hr_prepare_identify(&r->trainer, &r->text, r->trainer.train_text,
                                  r->trainer.valid_text, err);
     if (status == HR_OK) status = open_run(r, err);
-    if (status == HR_OK) status = go_on(r, err);
+    if (status == HR_OK) status = check_resume(r, err);
     if (status == HR_OK) status = check_disk(r, err);
     if (status == HR_OK) status = take_memory(r, err);
-    if (status == HR_OK) status = start_over(r, err);
+    if (status == HR_OK) status = remove_earlier_run(r, err);
     if (status != HR_OK) return status;
     hr_error end_error;
     const int64_t begun = r->trainer.resume.found ? r->trainer.resume.manifest.state.step : -1;
     status = hr_trainer_run(&r->trainer, err);
     if (status == HR_OK && r->trainer.state.step == begun && r->trainer.resume.changed)
-        tell_complete(r, begun);
-    if (status != HR_OK && !r->trainer.start_ns) return status; /* the log is left as it was */
-    const hr_status promise = report_end(r, &end_error);
-    if (promise == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
+        report_complete(r, begun);
+    if (status != HR_OK && !r->trainer.start_ns) return status; /* the log stays unchanged */
+    const hr_status end_status = report_end(r, &end_error);
+    if (end_status == HR_OK || (status != HR_OK && status != HR_INTERRUPTED)) return status;
     *err = end_error;
-    return promise;
+    return end_status;
 }
 
-/* Not inlined: what lies on the stack when the memory is opened is in the plan, and `plan` must
- * come to the same bytes. */
+/* Not inlined: the stack depth when the memory is opened is part of the plan, and `plan` has to get
+ * the same number of bytes. */
 static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_config *config,
                                                     const hr_train_options *options,
                                                     hr_train_result *result, hr_error *err)
@@ -375,7 +379,7 @@ static __attribute__((noinline)) hr_status train_in(hr_memory *memory, const hr_
                                       .best_loss = NAN },
                            .train_rows.file = -1,
                            .valid_rows.file = -1 } };
-    const hr_status status = whole_run(&r, err);
+    const hr_status status = run_phases(&r, err);
     hr_checkpoint_writer_close(r.trainer.checkpoint_writer);
     hr_log_close(&r.trainer.log);
     hr_pool_close(&r.pool);

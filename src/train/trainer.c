@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train/trainer.c - the sections of a run, one after the other. */
+/* train/trainer.c - runs the sections of a run in order. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -16,9 +16,9 @@ static int64_t sample_most(const hr_config *config)
     return HR_SAMPLE_PROMPT_TOKENS + config->train.sample_tokens;
 }
 
-/* By the most that a program of the model has, so that every strategy's process is as large as its
- * arena says; and with what checkpoints take, so that a run has the bytes of its plan wherever its
- * weights go. */
+/* Uses the maxima over all strategies of the model, so that process memory differs only by the
+ * arena. Includes the checkpoint writer even without train.out, so that a run needs the bytes of
+ * its plan either way. */
 int64_t hr_run_bytes(const hr_config *config)
 {
     const hr_model_limits limits = hr_model_limits_of(config);
@@ -36,7 +36,7 @@ int64_t hr_run_bytes(const hr_config *config)
            HR_KEPT_KINDS * hr_weights_in_kept_bytes(&most) + alignment;
 }
 
-/* Tables of the files that a checkpoint is loaded from. */
+/* Places the tables of the files that a checkpoint is loaded from. */
 static bool place_kept(hr_region *region, const hr_program *program, hr_trainer *trainer)
 {
     bool placed = true;
@@ -74,7 +74,7 @@ hr_status hr_trainer_place(hr_region *region, const hr_program *program, hr_trai
     return HR_OK;
 }
 
-/* Time is asked of a clock that nobody can set. */
+/* The time limit uses a monotonic clock. */
 bool hr_trainer_is_interrupted(const hr_trainer *trainer)
 {
     const int64_t most = trainer->config->train.max_seconds;
@@ -93,7 +93,8 @@ bool hr_trainer_poll(hr_trainer *trainer)
     return hr_trainer_is_interrupted(trainer);
 }
 
-void hr_trainer_tell(const hr_trainer *trainer, const char *work, int64_t done, int64_t total)
+void hr_trainer_report_progress(const hr_trainer *trainer, const char *work, int64_t done,
+                                int64_t total)
 {
     const hr_train_events *events = &trainer->options->events;
     if (events->working) events->working(events->context, work, done, total);
@@ -106,7 +107,8 @@ void hr_trainer_trouble(hr_trainer *trainer, const char *line)
     hr_log_trouble(&trainer->log, trainer->state.step, line);
 }
 
-/* A checkpoint of before was finite, and may still be what began to diverge: its step is named. */
+/* Names the step of the last checkpoint: its weights are finite, but the divergence may have begun
+ * before it. */
 hr_status hr_trainer_diverged(hr_trainer *trainer, const char *what, hr_error *err)
 {
     hr_error failed;
@@ -166,7 +168,7 @@ static void log_step(hr_trainer *trainer, double rate)
     hr_log_step(&trainer->log, &line);
 }
 
-/* Batches of an evaluation. */
+/* Returns the number of batches of an evaluation. */
 static int64_t evaluation_batches(const hr_trainer *trainer)
 {
     const hr_program *program = trainer->executor.program;
@@ -175,8 +177,8 @@ static int64_t evaluation_batches(const hr_trainer *trainer)
     return hr_min(program->loops[trainer->evaluation_batch].count, there);
 }
 
-/* A token that is evaluated takes a third of one that is trained: the forward pass without the
- * backward pass, which is twice that. A sampled token takes the forward pass of a window. */
+/* An evaluated token takes a third of the time of a trained one: the backward pass takes twice as
+ * long as the forward pass. A sampled token takes the forward pass of a window. */
 static double seconds_left(const hr_trainer *trainer)
 {
     const hr_config *config = trainer->config;
@@ -196,7 +198,7 @@ static double seconds_left(const hr_trainer *trainer)
                                                          : HR_EVERY_NONE },
         .in_steps = { [HR_WORK_SAMPLE] = sampled },
         .in_seconds = { [HR_WORK_SAVE] = save },
-        .end_seconds = 2 * save /* flushed and read back */
+        .end_seconds = 2 * save /* flush and read back */
     };
     if (trainer->valid)
         remaining.in_steps[HR_WORK_EVALUATION] = (double)evaluation_batches(trainer) *
@@ -220,25 +222,25 @@ static void count_step(hr_trainer *trainer, int64_t before_ns)
     state->seconds = trainer->seconds_before + (double)(now_ns - trainer->start_ns) * 1e-9;
     hr_trainer_take_result(result, state);
     result->saved = trainer->is_saved = false;
-    hr_run_work_note(&trainer->times, HR_WORK_STEP, (double)(now_ns - before_ns) * 1e-9);
+    hr_run_times_add(&trainer->times, HR_WORK_STEP, (double)(now_ns - before_ns) * 1e-9);
     const double rate = (double)trainer->targets * 1e9 / (double)hr_max(now_ns - before_ns, 1);
-    const hr_train_step told = { .step = state->step,
-                                 .steps = state->steps,
-                                 .loss = trainer->loss,
-                                 .lr = trainer->lr,
-                                 .grad_norm = trainer->grad_norm,
-                                 .tokens = state->tokens,
-                                 .seconds = result->seconds,
-                                 .tokens_per_second = rate,
-                                 .seconds_left = seconds_left(trainer),
-                                 .targets = trainer->targets };
-    if (events->step) events->step(events->context, &told);
+    const hr_train_step event = { .step = state->step,
+                                  .steps = state->steps,
+                                  .loss = trainer->loss,
+                                  .lr = trainer->lr,
+                                  .grad_norm = trainer->grad_norm,
+                                  .tokens = state->tokens,
+                                  .seconds = result->seconds,
+                                  .tokens_per_second = rate,
+                                  .seconds_left = seconds_left(trainer),
+                                  .targets = trainer->targets };
+    if (events->step) events->step(events->context, &event);
     log_step(trainer, rate);
 }
 
-/* A step that went wrong, and what the recipe says of those. Where weights have changed already, or
- * so many went wrong that it is no accident, the run ends as it would have. */
-static hr_status pass_over(hr_trainer *trainer, int64_t before_ns, hr_error *err)
+/* Handles a bad step as the recipe says. The run ends if weights have already changed or if there
+ * were too many bad steps. */
+static hr_status skip_or_rewind(hr_trainer *trainer, int64_t before_ns, hr_error *err)
 {
     const hr_config *config = trainer->config;
     const bool rewinds = config->train.bad_steps == HR_BAD_STEPS_REWIND;
@@ -255,9 +257,9 @@ static hr_status pass_over(hr_trainer *trainer, int64_t before_ns, hr_error *err
     return HR_OK;
 }
 
-/* The step behind a small checkpoint counts once that is on the disk, so that a kill costs one
- * interval; a large one is on it by the end of a step, or is left behind. Nanoseconds, which are
- * none of the step's. */
+/* Waits for a small pending checkpoint to reach the disk before the step counts, so that a kill
+ * loses at most one interval. A large one completes during later steps. Returns nanoseconds, which
+ * are not part of the step time. */
 static int64_t wait_for_disk(hr_trainer *trainer)
 {
     const int64_t before_ns = hr_clock_ns();
@@ -269,15 +271,15 @@ static hr_status train_step(hr_trainer *trainer, hr_error *err)
 {
     const int64_t before_ns = hr_clock_ns();
     const hr_status status = run_step_sections(trainer, err);
-    if (status == HR_DIVERGED && trainer->is_bad) return pass_over(trainer, before_ns, err);
+    if (status == HR_DIVERGED && trainer->is_bad) return skip_or_rewind(trainer, before_ns, err);
     if (status == HR_OK) count_step(trainer, before_ns + wait_for_disk(trainer));
     return status;
 }
 
-/* ---- what comes between steps */
+/* ---- work between steps */
 
-/* The best so far has the least loss. One without targets has none, and is not asked here. */
-static void note_evaluation(hr_trainer *trainer)
+/* Updates the best evaluation. Evaluations without targets have no loss and are not passed here. */
+static void update_best(hr_trainer *trainer)
 {
     hr_run_state *state = &trainer->state;
     const bool best = !(state->valid_loss >= state->best_loss);
@@ -301,7 +303,7 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     trainer->result->valid_loss = trainer->state.valid_loss = trainer->evaluation_loss;
     trainer->state.evaluated = trainer->state.step;
     trainer->is_saved = false;
-    if (trainer->evaluated_tokens) note_evaluation(trainer);
+    if (trainer->evaluated_tokens) update_best(trainer);
     if (events->evaluated)
         events->evaluated(events->context, trainer->state.step, trainer->evaluation_loss,
                           trainer->evaluated_tokens);
@@ -315,13 +317,15 @@ static hr_status evaluate(hr_trainer *trainer, hr_error *err)
     return hr_trainer_diverged(trainer, what, err);
 }
 
-/* Goes on from the first tokens of the validation text, or of the training text without one. */
+/* Samples a continuation of the first tokens of the validation text, or of the training text if
+ * there is none. */
 static hr_status sample(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_events *events = &trainer->options->events;
     int64_t bytes = 0;
     trainer->executor.committed = false;
-    trainer->executor.clock = trainer->state.step - 1; /* where this is the first of a start, too */
+    /* Needed if this is the first work after the start. */
+    trainer->executor.clock = trainer->state.step - 1;
     hr_status status = hr_executor_run(&trainer->executor, trainer->sample, err);
     if (status == HR_OK)
         status = hr_vocabulary_decode(trainer->vocabulary, trainer->sample_ids,
@@ -341,9 +345,10 @@ static bool due(int64_t every, int64_t step)
     return every > 0 && step % every == 0;
 }
 
-/* A checkpoint that cannot be written now may be at the next interval: what there is stays. */
-static hr_status unless_it_can_wait(hr_trainer *trainer, hr_status status, bool last,
-                                    const hr_error *err)
+/* Turns a failed checkpoint into a warning, unless it is the last: the existing ones stay, and the
+ * next interval tries again. */
+static hr_status tolerate_failure(hr_trainer *trainer, hr_status status, bool last,
+                                  const hr_error *err)
 {
     char line[HR_ERROR_BYTES + 64];
     if (last || (status != HR_FAILURE && status != HR_USAGE && status != HR_CORRUPT)) return status;
@@ -358,26 +363,26 @@ static hr_status collect_checkpoint(hr_trainer *trainer, bool wait, bool last, h
 {
     hr_error why = { .status = HR_OK };
     if (wait && trainer->checkpoint_writer->pending)
-        hr_trainer_tell(trainer, "writing the checkpoint", 0, 0);
+        hr_trainer_report_progress(trainer, "writing the checkpoint", 0, 0);
     hr_status status = hr_trainer_collect_checkpoint(trainer, wait, &why);
-    status = unless_it_can_wait(trainer, status, last, &why);
+    status = tolerate_failure(trainer, status, last, &why);
     return status == HR_OK ? HR_OK : hr_fail(err, status, "%s", why.message);
 }
 
-/* A checkpoint; the last of a run is waited for. */
-static hr_status keep(hr_trainer *trainer, bool last, hr_error *err)
+/* Makes a checkpoint; waits for the last one of a run. */
+static hr_status save_checkpoint(hr_trainer *trainer, bool last, hr_error *err)
 {
     hr_error why = { .status = HR_OK };
     hr_status status = collect_checkpoint(trainer, true, false, err);
     if (status != HR_OK) return status;
-    status = unless_it_can_wait(trainer, hr_trainer_save(trainer, &why), last, &why);
+    status = tolerate_failure(trainer, hr_trainer_save(trainer, &why), last, &why);
     if (status != HR_OK) return hr_fail(err, status, "%s", why.message);
     return last ? collect_checkpoint(trainer, true, true, err) : HR_OK;
 }
 
-/* One that is due is in the log before it is made, so that the log of a run that goes on from it
- * is that of a run that never ended. */
-static hr_status keep_due(hr_trainer *trainer, bool last, hr_error *err)
+/* Logs a scheduled checkpoint before it is made, so that the log of a resumed run equals that of an
+ * uninterrupted one. */
+static hr_status save_due(hr_trainer *trainer, bool last, hr_error *err)
 {
     hr_run_state *state = &trainer->state;
     if (!trainer->config->train.out[0]) return HR_OK;
@@ -385,31 +390,31 @@ static hr_status keep_due(hr_trainer *trainer, bool last, hr_error *err)
         state->kept = state->step;
         hr_log_save(&trainer->log, state->step, trainer->result->seconds);
     }
-    return keep(trainer, last, err);
+    return save_checkpoint(trainer, last, err);
 }
 
 typedef hr_status work_fn(hr_trainer *trainer, hr_error *err);
 
-/* Does work that is due, and notes what it took. */
+/* Does work that is due, and measures its time. */
 static hr_status measure(hr_trainer *trainer, work_fn *work, hr_run_work kind, hr_error *err)
 {
     const int64_t before_ns = hr_clock_ns();
     const hr_status status = work(trainer, err);
-    hr_run_work_note(&trainer->times, kind, (double)(hr_clock_ns() - before_ns) * 1e-9);
+    hr_run_times_add(&trainer->times, kind, (double)(hr_clock_ns() - before_ns) * 1e-9);
     return status;
 }
 
-static hr_status keep_last(hr_trainer *trainer, hr_error *err)
+static hr_status save_last(hr_trainer *trainer, hr_error *err)
 {
-    return keep_due(trainer, true, err);
+    return save_due(trainer, true, err);
 }
 
-static hr_status keep_next(hr_trainer *trainer, hr_error *err)
+static hr_status save_next(hr_trainer *trainer, hr_error *err)
 {
-    return keep_due(trainer, false, err);
+    return save_due(trainer, false, err);
 }
 
-/* What is due after a step, unless it was done before the run was interrupted. */
+/* Does the work that is due after a step, unless it was done before an interrupt. */
 static hr_status after_step(hr_trainer *trainer, hr_error *err)
 {
     const hr_config *config = trainer->config;
@@ -427,22 +432,22 @@ static hr_status after_step(hr_trainer *trainer, hr_error *err)
     const bool best = config->train.keep_best && state->evaluated == step &&
                       state->best_step == step;
     if (status == HR_OK && (last || best || due(config->train.checkpoint_every, step)))
-        status = measure(trainer, last ? keep_last : keep_next, HR_WORK_SAVE, err);
+        status = measure(trainer, last ? save_last : save_next, HR_WORK_SAVE, err);
     return status;
 }
 
-/* Somebody asked for a checkpoint, or one has come to its end. */
-static hr_status keep_asked(hr_trainer *trainer, hr_error *err)
+/* Makes a checkpoint if a signal requested one; else collects a completed one. */
+static hr_status save_requested(hr_trainer *trainer, hr_error *err)
 {
     const hr_train_options *options = trainer->options;
     if (!options->saves || *options->saves == trainer->saves || trainer->state.step == 0)
         return collect_checkpoint(trainer, false, false, err);
     trainer->saves = *options->saves;
     hr_log_signal(&trainer->log, trainer->state.step, "SIGUSR1");
-    return keep(trainer, false, err);
+    return save_checkpoint(trainer, false, err);
 }
 
-static bool goes_on(const hr_trainer *trainer)
+static bool has_steps_left(const hr_trainer *trainer)
 {
     return trainer->state.step < trainer->state.steps && !trainer->state.ended;
 }
@@ -450,10 +455,10 @@ static bool goes_on(const hr_trainer *trainer)
 static hr_status run_steps(hr_trainer *trainer, hr_error *err)
 {
     hr_status status = after_step(trainer, err);
-    while (status == HR_OK && goes_on(trainer) && !hr_trainer_poll(trainer)) {
+    while (status == HR_OK && has_steps_left(trainer) && !hr_trainer_poll(trainer)) {
         status = train_step(trainer, err);
         if (status == HR_OK) status = after_step(trainer, err);
-        if (status == HR_OK) status = keep_asked(trainer, err);
+        if (status == HR_OK) status = save_requested(trainer, err);
     }
     return status;
 }
@@ -470,9 +475,9 @@ static hr_status end_interrupted(hr_trainer *trainer, hr_error *err)
     const long long step = trainer->state.step;
     if (step == 0)
         return hr_fail(err, HR_INTERRUPTED, "interrupted before the first step; nothing was saved");
-    const hr_status status = keep(trainer, true, err);
-    /* Behind what the checkpoint knows of the log: a run that goes on has no such line. */
-    if (goes_on(trainer)) log_signal(trainer);
+    const hr_status status = save_checkpoint(trainer, true, err);
+    /* Logged after the size in the checkpoint, so a resumed run truncates this line. */
+    if (has_steps_left(trainer)) log_signal(trainer);
     if (status != HR_OK) return status;
     return hr_fail(err, HR_INTERRUPTED, "interrupted after step %lld of %lld%s", step,
                    (long long)trainer->state.steps,
@@ -487,7 +492,7 @@ hr_status hr_trainer_run(hr_trainer *trainer, hr_error *err)
     trainer->start_ns = hr_clock_ns();
     if (status == HR_OK) status = run_steps(trainer, err);
     if (status == HR_INTERRUPTED ||
-        (status == HR_OK && (goes_on(trainer) || hr_trainer_is_interrupted(trainer))))
+        (status == HR_OK && (has_steps_left(trainer) || hr_trainer_is_interrupted(trainer))))
         return end_interrupted(trainer, err);
     (void)!hr_trainer_collect_checkpoint(trainer, true, &ignored);
     return status;

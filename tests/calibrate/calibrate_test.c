@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate_test.c - a calibration of one recipe from its first step to its file, a check with what
- * it found, and the command around both. What the figures are is not tested. */
+/* calibrate_test.c - a calibration with one recipe, a check that uses its file, and the command.
+ * The measured figures are not tested. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static int drop_folder(void **state)
 }
 
 typedef struct {
-    int32_t told, rows;
+    int32_t progress_count, rows;
     hr_calibrate_row last;
 } listener;
 
@@ -47,7 +47,7 @@ static void listen_progress(void *context, int32_t done, int32_t all)
 {
     listener *l = context;
     assert_true(done >= 0 && done <= all);
-    l->told++;
+    l->progress_count++;
 }
 
 static void listen_row(void *context, const hr_calibrate_row *row)
@@ -57,10 +57,10 @@ static void listen_row(void *context, const hr_calibrate_row *row)
     l->rows++;
 }
 
-static void what_was_measured_is_what_a_check_uses(void **state)
+static void a_check_uses_the_measured_rates(void **state)
 {
     (void)state;
-    listener l = { .told = 0 };
+    listener l = { .progress_count = 0 };
     hr_calibrate_report report;
     hr_calibrate_verdict verdict;
     const hr_calibrate_request request = { .directory = "a/b",
@@ -75,7 +75,7 @@ static void what_was_measured_is_what_a_check_uses(void **state)
     assert_int_equal(report.threads, 1);
     assert_int_equal(report.recipes, 1);
     assert_int_equal(report.left_out, 0);
-    assert_true(report.calls > 20 && l.told > 1);
+    assert_true(report.calls > 20 && l.progress_count > 1);
     assert_true(report.seconds > 0 && report.fork_join > 0 && report.products[1] > 0);
     assert_true(report.disk > 0);
     assert_true(report.error_median <= report.error_high);
@@ -107,7 +107,7 @@ static void too_many_recipes_or_threads_are_refused(void **state)
     assert_string_equal(err.message, "calibration runs on 1 to 256 threads, not on 257");
 }
 
-/* Runs the program with its cache in this folder; its exit code. */
+/* Runs the program with its cache in this folder; returns the exit code. */
 static int run(const char *before, const char *arguments)
 {
     char command[512];
@@ -129,7 +129,7 @@ static void expect_said(const char *text)
     if (!strstr(said, text)) fail_msg("\"%s\" is not in: %s", text, said);
 }
 
-static void the_command_refuses_what_it_does_not_take(void **state)
+static void the_command_refuses_invalid_arguments(void **state)
 {
     (void)state;
     assert_int_equal(run("", "--recipes 41"), HR_USAGE);
@@ -144,7 +144,7 @@ static void the_command_refuses_what_it_does_not_take(void **state)
     expect_said("there is no place for the calibration");
 }
 
-static void a_calibration_that_is_nonsense_is_refused(void **state)
+static void an_invalid_calibration_file_is_refused(void **state)
 {
     (void)state;
     hr_rates_machine machine;
@@ -161,7 +161,7 @@ static void a_calibration_that_is_nonsense_is_refused(void **state)
     expect_said("invalid calibration");
 }
 
-static void an_interrupt_ends_it_and_leaves_nothing(void **state)
+static void an_interrupted_calibration_leaves_no_file(void **state)
 {
     (void)state;
     assert_int_equal(run("timeout --preserve-status -s INT 0.3", "--threads 2"), 130);
@@ -172,11 +172,11 @@ static void an_interrupt_ends_it_and_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_measured_is_what_a_check_uses),
+        cmocka_unit_test(a_check_uses_the_measured_rates),
         cmocka_unit_test(too_many_recipes_or_threads_are_refused),
-        cmocka_unit_test(the_command_refuses_what_it_does_not_take),
-        cmocka_unit_test(a_calibration_that_is_nonsense_is_refused),
-        cmocka_unit_test(an_interrupt_ends_it_and_leaves_nothing),
+        cmocka_unit_test(the_command_refuses_invalid_arguments),
+        cmocka_unit_test(an_invalid_calibration_file_is_refused),
+        cmocka_unit_test(an_interrupted_calibration_leaves_no_file),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

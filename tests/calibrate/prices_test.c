@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prices_test.c - prices that were planted are found again, under noise and beside disturbed
- * calls. */
+/* prices_test.c - the fit recovers known prices from times with noise and disturbed calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,14 +13,13 @@
 
 enum { SEED = 20250312, SAMPLES = 400, OP = 3 };
 
-static double uniform(uint64_t turn, uint32_t what)
+static double uniform(uint64_t round, uint32_t what)
 {
-    return hr_random_unit(hr_random_mix(SEED + (turn << 8) + what));
+    return hr_random_unit(hr_random_mix(SEED + (round << 8) + what));
 }
 
-/* Calls with FLOPs and bytes over several decades; input 1 costs nothing, input 2 is never
- * there. */
-static void plant(hr_price_sample *samples, double noise, bool disturbed)
+/* Calls with FLOPs and bytes over several decades. Input 1 costs nothing, input 2 has no bytes. */
+static void make_samples(hr_price_sample *samples, double noise, bool disturbed)
 {
     for (uint64_t i = 0; i < SAMPLES; i++) {
         hr_price_sample *sample = &samples[i];
@@ -38,13 +36,13 @@ static void plant(hr_price_sample *samples, double noise, bool disturbed)
     }
 }
 
-static void near(int64_t found, double planted, double share)
+static void near(int64_t found, double known, double share)
 {
-    if (fabs((double)found / planted - 1) > share)
-        fail_msg("found %lld, planted %g", (long long)found, planted);
+    if (fabs((double)found / known - 1) > share)
+        fail_msg("found %lld, expected %g", (long long)found, known);
 }
 
-static void expect_planted(const hr_rate *rate, double share)
+static void expect_known(const hr_rate *rate, double share)
 {
     near(rate->call_ps, 3e6, share);
     near(rate->unit_as[HR_TERM_FLOPS], 5e5, share);
@@ -52,31 +50,31 @@ static void expect_planted(const hr_rate *rate, double share)
     near(rate->unit_as[HR_TERM_OUT], 1e8, share);
 }
 
-static void planted_prices_are_found_again(void **state)
+static void known_prices_are_recovered(void **state)
 {
     (void)state;
     static hr_price_sample samples[SAMPLES];
     static hr_rates rates;
-    plant(samples, 0, false);
+    make_samples(samples, 0, false);
     hr_prices_fit(samples, SAMPLES, &rates);
-    expect_planted(&rates.op[OP][1], 0.001);
+    expect_known(&rates.op[OP][1], 0.001);
     assert_true(rates.op[OP][1].unit_as[HR_TERM_IN + 1] < 10000);
-    plant(samples, 0.05, false);
+    make_samples(samples, 0.05, false);
     hr_prices_fit(samples, SAMPLES, &rates);
-    expect_planted(&rates.op[OP][1], 0.05);
+    expect_known(&rates.op[OP][1], 0.05);
 }
 
-static void calls_that_were_disturbed_hardly_count(void **state)
+static void disturbed_calls_hardly_change_the_prices(void **state)
 {
     (void)state;
     static hr_price_sample samples[SAMPLES];
     static hr_rates rates;
-    plant(samples, 0.02, true);
+    make_samples(samples, 0.02, true);
     hr_prices_fit(samples, SAMPLES, &rates);
-    expect_planted(&rates.op[OP][1], 0.1);
+    expect_known(&rates.op[OP][1], 0.1);
 }
 
-static void what_was_not_measured_keeps_its_price(void **state)
+static void operations_without_samples_keep_their_price(void **state)
 {
     (void)state;
     static hr_price_sample samples[SAMPLES];
@@ -86,7 +84,7 @@ static void what_was_not_measured_keeps_its_price(void **state)
             for (int32_t t = 0; t < HR_TERM_COUNT; t++)
                 rates.op[op][dtype].unit_as[t] = 1000 * op + 100 * dtype + t + 1;
     before = rates;
-    plant(samples, 0, false);
+    make_samples(samples, 0, false);
     hr_prices_fit(samples, SAMPLES, &rates);
     assert_int_equal(rates.op[OP][1].unit_as[HR_TERM_IN + 2],
                      before.op[OP][1].unit_as[HR_TERM_IN + 2]);
@@ -96,8 +94,9 @@ static void what_was_not_measured_keeps_its_price(void **state)
     assert_memory_equal(&rates, &before, sizeof rates);
 }
 
-/* One time says how long, not of what: twice the work is not the same time. */
-static void one_sample_scales_the_rates_there_were(void **state)
+/* A single time does not say what it depends on: it scales all rates, so twice the work takes
+ * longer. */
+static void one_sample_scales_the_previous_rates(void **state)
 {
     (void)state;
     static hr_rates rates;
@@ -117,7 +116,7 @@ static void one_sample_scales_the_rates_there_were(void **state)
     sample.work.amount[HR_TERM_IN] *= 2;
     sample.work.amount[HR_TERM_OUT] *= 2;
     assert_true(fabs((double)hr_cost_of(rate, &sample.work) / 98e6 - 1) < 1e-6);
-    sample.ns = 1000; /* less than a call was thought to take */
+    sample.ns = 1000; /* less than the previous price of a call */
     hr_prices_fit(&sample, 1, &rates);
     assert_int_equal(hr_cost_of(rate, &sample.work), 1000000);
 }
@@ -128,7 +127,7 @@ static void no_price_is_negative(void **state)
     (void)state;
     static hr_price_sample samples[SAMPLES];
     static hr_rates rates;
-    plant(samples, 0, false);
+    make_samples(samples, 0, false);
     for (int32_t i = 0; i < SAMPLES; i++)
         samples[i].ns /= 1 + 1e-7 * (double)samples[i].work.amount[HR_TERM_IN + 1];
     hr_prices_fit(samples, SAMPLES, &rates);
@@ -140,11 +139,11 @@ static void no_price_is_negative(void **state)
 static void a_quantile_has_its_share_below(void **state)
 {
     (void)state;
-    for (uint64_t turn = 0; turn < 200; turn++) {
+    for (uint64_t round = 0; round < 200; round++) {
         double values[64];
-        const int32_t count = 1 + (int32_t)(63 * uniform(turn, 0));
-        const double share = uniform(turn, 1);
-        for (int32_t i = 0; i < count; i++) values[i] = floor(20 * uniform(turn, 2 + (uint32_t)i));
+        const int32_t count = 1 + (int32_t)(63 * uniform(round, 0));
+        const double share = uniform(round, 1);
+        for (int32_t i = 0; i < count; i++) values[i] = floor(20 * uniform(round, 2 + (uint32_t)i));
         const double found = hr_prices_quantile(values, count, share);
         int32_t below = 0, same = 0;
         for (int32_t i = 0; i < count; i++) {
@@ -160,10 +159,10 @@ static void a_quantile_has_its_share_below(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planted_prices_are_found_again),
-        cmocka_unit_test(calls_that_were_disturbed_hardly_count),
-        cmocka_unit_test(what_was_not_measured_keeps_its_price),
-        cmocka_unit_test(one_sample_scales_the_rates_there_were),
+        cmocka_unit_test(known_prices_are_recovered),
+        cmocka_unit_test(disturbed_calls_hardly_change_the_prices),
+        cmocka_unit_test(operations_without_samples_keep_their_price),
+        cmocka_unit_test(one_sample_scales_the_previous_rates),
         cmocka_unit_test(no_price_is_negative),
         cmocka_unit_test(a_quantile_has_its_share_below),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe_test.c - a probe times every call of a step, and what is learned from leaves no operation
- * without a price. No time that it reads is held against another. */
+/* probe_test.c - a probe times every call of a step, and the recipes of the calibration cover every
+ * operation. No measured time is compared with another. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "model/assemble.h"
 #include "plan/cost.h"
 
-enum { MEGABYTES_MOST = 1536 }; /* what a small machine can spare */
+enum { MEGABYTES_MOST = 1536 }; /* memory of a small machine */
 
 static hr_error err;
 
@@ -45,15 +45,15 @@ static void every_call_of_a_step_is_timed(void **state)
     enum { STEPS = 2 };
     hr_config config;
     hr_probe probe;
-    hr_probe_lap lap;
+    hr_step_time time;
     hr_recipe_config(&recipe, &config);
     must(hr_config_check(&config, &err));
     must(hr_probe_open(&probe, &config, 2, hr_cpu_detect(), &err));
     const hr_program *program = &probe.compiled.program;
-    must(hr_probe_step(&probe, false, &lap, &err));
+    must(hr_probe_step(&probe, false, &time, &err));
     for (int32_t i = 0; i < 2 * program->step_count; i++) assert_int_equal(probe.times[i].count, 0);
-    for (int32_t i = 0; i < STEPS; i++) must(hr_probe_step(&probe, true, &lap, &err));
-    assert_true(lap.wall_ns > 0 && lap.cpu_ns > 0);
+    for (int32_t i = 0; i < STEPS; i++) must(hr_probe_step(&probe, true, &time, &err));
+    assert_true(time.wall_ns > 0 && time.cpu_ns > 0);
     for (int32_t s = 0; s < program->step_count; s++) {
         const hr_probe_times *times = &probe.times[2 * s];
         int32_t section = program->steps[s].loop;
@@ -69,7 +69,7 @@ static void every_call_of_a_step_is_timed(void **state)
     hr_probe_close(&probe);
 }
 
-/* Which operations, by type, the training steps of a recipe call. */
+/* Marks the operations, by dtype, of the training steps of a recipe. */
 static void note_operations(const hr_recipe *recipe, bool seen[][2])
 {
     hr_config config;
@@ -94,59 +94,61 @@ static void note_operations(const hr_recipe *recipe, bool seen[][2])
     free(memory);
 }
 
-static void what_is_tested_was_learned(void **state)
+static void calibration_covers_every_operation_of_the_check(void **state)
 {
     (void)state;
-    static bool first[HR_RATE_OPS_MOST][2], learned[HR_RATE_OPS_MOST][2];
-    static bool tested[HR_RATE_OPS_MOST][2];
+    static bool first[HR_RATE_OPS_MOST][2], calibrated[HR_RATE_OPS_MOST][2];
+    static bool checked[HR_RATE_OPS_MOST][2];
     bool unseen;
     int32_t tests = 0;
-    for (int32_t i = 0; hr_recipe_learned(i); i++) {
-        if (i < HR_RECIPES_FIRST) note_operations(hr_recipe_learned(i), first);
-        note_operations(hr_recipe_learned(i), learned);
+    for (int32_t i = 0; hr_recipe_of_calibration(i); i++) {
+        if (i < HR_RECIPES_REQUIRED) note_operations(hr_recipe_of_calibration(i), first);
+        note_operations(hr_recipe_of_calibration(i), calibrated);
     }
-    assert_memory_equal(first, learned, sizeof first); /* where there is no time for the others */
-    for (; hr_recipe_tested(tests, &unseen); tests++)
-        note_operations(hr_recipe_tested(tests, &unseen), tested);
+    assert_memory_equal(first, calibrated,
+                        sizeof first); /* for a calibration that skips the others */
+    for (; hr_recipe_of_check(tests, &unseen); tests++)
+        note_operations(hr_recipe_of_check(tests, &unseen), checked);
     assert_int_equal(tests, 40);
     for (int32_t op = 0; op < HR_OP_COUNT; op++)
         for (int32_t dtype = 0; dtype < 2; dtype++)
-            if (tested[op][dtype] && !learned[op][dtype])
-                fail_msg("%s, type %d: tested, never learned", hr_op_table[op]->name, dtype);
-    assert_true(learned[HR_OP_sgd][0] && learned[HR_OP_sgd][1]);
-    assert_true(learned[HR_OP_activation][0] && learned[HR_OP_activation][1]);
-    assert_true(learned[HR_OP_dropout][0] && learned[HR_OP_dropout][1]);
-    assert_true(learned[HR_OP_glu_bwd][0] && learned[HR_OP_glu_bwd][1]);
+            if (checked[op][dtype] && !calibrated[op][dtype])
+                fail_msg("%s, dtype %d: checked, never calibrated", hr_op_table[op]->name, dtype);
+    assert_true(calibrated[HR_OP_sgd][0] && calibrated[HR_OP_sgd][1]);
+    assert_true(calibrated[HR_OP_activation][0] && calibrated[HR_OP_activation][1]);
+    assert_true(calibrated[HR_OP_dropout][0] && calibrated[HR_OP_dropout][1]);
+    assert_true(calibrated[HR_OP_glu_bwd][0] && calibrated[HR_OP_glu_bwd][1]);
 }
 
-static void unseen_recipes_have_widths_that_were_not_learned(void **state)
+static void unseen_recipes_have_shapes_that_no_calibration_runs(void **state)
 {
     (void)state;
     bool unseen;
     int32_t count = 0;
     const hr_recipe *test;
-    for (int32_t i = 0; (test = hr_recipe_tested(i, &unseen)); i++) {
+    for (int32_t i = 0; (test = hr_recipe_of_check(i, &unseen)); i++) {
         count += unseen;
-        for (int32_t k = 0; unseen && hr_recipe_learned(k); k++) {
-            assert_int_not_equal(test->d_model, hr_recipe_learned(k)->d_model);
-            assert_int_not_equal(test->vocab_size, hr_recipe_learned(k)->vocab_size);
-            assert_int_not_equal(test->seq_len, hr_recipe_learned(k)->seq_len);
+        for (int32_t k = 0; unseen && hr_recipe_of_calibration(k); k++) {
+            assert_int_not_equal(test->d_model, hr_recipe_of_calibration(k)->d_model);
+            assert_int_not_equal(test->vocab_size, hr_recipe_of_calibration(k)->vocab_size);
+            assert_int_not_equal(test->seq_len, hr_recipe_of_calibration(k)->seq_len);
         }
     }
     assert_true(count >= 10);
 }
 
-/* With the same rows everywhere, a pass over a weight could not be told from its product. */
-static void rows_of_what_is_learned_differ(void **state)
+/* With equal rows everywhere, a pass over a weight could not be separated from its product. */
+static void calibration_recipes_differ_in_their_rows(void **state)
 {
     (void)state;
     int64_t least[2] = { INT64_MAX, INT64_MAX }, most[2] = { 0 };
     const hr_recipe *recipe;
-    for (int32_t i = 0; (recipe = hr_recipe_learned(i)); i++) {
+    for (int32_t i = 0; (recipe = hr_recipe_of_calibration(i)); i++) {
         const int32_t type = recipe->format == HR_FORMAT_BF16;
         const int64_t rows = recipe->micro_batch * recipe->seq_len;
-        assert_true(i < HR_RECIPES_LEARNED_MOST);
-        assert_int_equal(recipe->batch % recipe->micro_batch, 0); /* short turns are not timed */
+        assert_true(i < HR_RECIPES_MAX);
+        assert_int_equal(recipe->batch % recipe->micro_batch,
+                         0); /* shorter last iterations are not timed */
         least[type] = hr_min(least[type], rows);
         most[type] = hr_max(most[type], rows);
     }
@@ -157,9 +159,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_of_a_step_is_timed),
-        cmocka_unit_test(what_is_tested_was_learned),
-        cmocka_unit_test(unseen_recipes_have_widths_that_were_not_learned),
-        cmocka_unit_test(rows_of_what_is_learned_differ),
+        cmocka_unit_test(calibration_covers_every_operation_of_the_check),
+        cmocka_unit_test(unseen_recipes_have_shapes_that_no_calibration_runs),
+        cmocka_unit_test(calibration_recipes_differ_in_their_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rates_file_test.c - a calibration is read back as it was written, ignored when it is stale, and
- * refused in a sentence when it is absurd. */
+/* rates_file_test.c - a calibration is read back as it was written, ignored if it is stale, and
+ * refused with a message if it is invalid. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,7 +85,7 @@ static void a_calibration_is_read_back_as_it_was_written(void **state)
     assert_string_equal(source, "calibrated on this machine 2025-03-14");
 }
 
-static void without_one_there_is_a_guess(void **state)
+static void without_a_calibration_rates_are_estimated(void **state)
 {
     (void)state;
     const hr_rates guess = guessed();
@@ -103,8 +103,8 @@ static void without_one_there_is_a_guess(void **state)
     }
 }
 
-/* The same file, were it of another machine or build. */
-static void a_stale_one_is_ignored_and_that_is_said(void **state)
+/* The same file from another machine or build. */
+static void a_stale_calibration_is_ignored_with_a_note(void **state)
 {
     (void)state;
     const hr_rates guess = guessed();
@@ -133,7 +133,7 @@ static void a_stale_one_is_ignored_and_that_is_said(void **state)
     }
 }
 
-static void one_of_an_older_version_is_ignored_too(void **state)
+static void a_calibration_of_an_older_version_is_ignored(void **state)
 {
     (void)state;
     const hr_rates guess = guessed();
@@ -173,7 +173,7 @@ static void expect_refused(const char *why)
     assert_string_equal(source, "as it was");
 }
 
-static void what_is_no_calibration_is_refused(void **state)
+static void files_that_are_not_a_calibration_are_refused(void **state)
 {
     (void)state;
     put("");
@@ -192,8 +192,8 @@ static void what_is_no_calibration_is_refused(void **state)
     expect_refused("bytes");
 }
 
-/* One rate replaced by each kind of nonsense. */
-static void absurd_rates_are_refused(void **state)
+/* One rate is replaced by each kind of invalid value. */
+static void invalid_rates_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -223,7 +223,7 @@ static void absurd_rates_are_refused(void **state)
     }
 }
 
-static void a_disk_that_is_none_is_refused(void **state)
+static void an_invalid_disk_rate_is_refused(void **state)
 {
     (void)state;
     const hr_rates rates = guessed();
@@ -239,7 +239,7 @@ static void a_disk_that_is_none_is_refused(void **state)
     }
 }
 
-static void a_pace_that_is_none_is_refused(void **state)
+static void an_invalid_speed_is_refused(void **state)
 {
     (void)state;
     const hr_rates rates = guessed();
@@ -285,13 +285,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_calibration_is_read_back_as_it_was_written),
-        cmocka_unit_test(without_one_there_is_a_guess),
-        cmocka_unit_test(a_stale_one_is_ignored_and_that_is_said),
-        cmocka_unit_test(one_of_an_older_version_is_ignored_too),
-        cmocka_unit_test(what_is_no_calibration_is_refused),
-        cmocka_unit_test(a_pace_that_is_none_is_refused),
-        cmocka_unit_test(a_disk_that_is_none_is_refused),
-        cmocka_unit_test(absurd_rates_are_refused),
+        cmocka_unit_test(without_a_calibration_rates_are_estimated),
+        cmocka_unit_test(a_stale_calibration_is_ignored_with_a_note),
+        cmocka_unit_test(a_calibration_of_an_older_version_is_ignored),
+        cmocka_unit_test(files_that_are_not_a_calibration_are_refused),
+        cmocka_unit_test(an_invalid_speed_is_refused),
+        cmocka_unit_test(an_invalid_disk_rate_is_refused),
+        cmocka_unit_test(invalid_rates_are_refused),
         cmocka_unit_test(missing_and_unknown_rates_are_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/faults/faults.c - preloaded into a program: writes down the calls that change files, and
- * has the n-th call of a kind fail.
+/* tests/faults/faults.c - a preloaded library: traces the calls that change files, and makes the
+ * n-th call of a kind fail.
  *
- *   HR_FAULTS_TRACE=FILE           what changed files below the directory that the program starts
- *                                  in, in its order; tools/lost-power reads it
- *   HR_FAULTS=KIND:N:ERROR[:on]    the n-th call of that kind fails, or every one from there on. A
- *                                  write for which there is no space is cut in half first. KILL
- *                                  for an error ends the program there
- *   HR_FAULTS_TOLD=FILE            is made when the first call fails, and names it
+ *   HR_FAULTS_TRACE=FILE           the trace of changes to files below the start directory of the
+ *                                  program, in order; tools/lost-power reads it
+ *   HR_FAULTS=KIND:N:ERROR[:on]    the n-th call of that kind fails, or with :on every call from
+ *                                  the n-th on. A write with ENOSPC first writes half of its
+ *                                  bytes. The error KILL kills the program at that call
+ *   HR_FAULTS_TOLD=FILE            created when the first call fails, with the name of the call
  *
- * Of files, those below that directory alone are counted: `write`, `flush`, `rename`, `link`,
- * `make` (an open that makes a file), `folder`, `size`, `remove`; `change`, which is all of these,
- * and `grow`, all but `remove`. Before the seal, which is seen as tests/mem/trap.c sees it,
- * `memory`, `map` and `open` are counted, whatever for. Nothing here asks for memory. */
+ * File kinds count only files below that directory: `write`, `flush`, `rename`, `link`, `make` (an
+ * open that creates a file), `folder`, `size`, `remove`; `change`, which is all of these, and
+ * `grow`, all except `remove`. `memory`, `map` and `open` count all calls before the seal, which is
+ * detected as in tests/mem/trap.c. Nothing here allocates memory. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@
 
 extern bool hr_memory_is_sealed(void) __attribute__((weak));
 
-/* The allocator of glibc under the names that nobody wraps. */
+/* The glibc allocator under its internal names. */
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *block, size_t bytes);
@@ -67,11 +67,11 @@ static atomic_long counted;
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 static char root[PATH_MAX];
 static int trace = -1;
-static int torn = -1; /* its last write was cut in half, and the next one fails */
+static int torn = -1; /* its last write was partial, and the next one fails */
 
-/* ---- wishes */
+/* ---- options */
 
-enum { KILL = -1 }; /* for an error: the program is killed at that call */
+enum { KILL = -1 }; /* as an error: kills the program at that call */
 
 static int kind_of(const char *word, size_t length)
 {
@@ -101,7 +101,7 @@ static int code_of(const char *word)
 
 static __attribute__((constructor)) void begin(void)
 {
-    const char *wish = getenv("HR_FAULTS"), *file = getenv("HR_FAULTS_TRACE");
+    const char *option = getenv("HR_FAULTS"), *file = getenv("HR_FAULTS_TRACE");
     if (syscall(SYS_getcwd, root, sizeof root) < 0) abort();
     fault.told = getenv("HR_FAULTS_TOLD");
     if (file && *file) {
@@ -110,23 +110,23 @@ static __attribute__((constructor)) void begin(void)
         syscall(SYS_close, made);
         if (trace < 0) abort();
     }
-    if (!wish || !*wish) return;
+    if (!option || !*option) return;
     char *end;
-    const size_t length = strcspn(wish, ":");
-    if (!wish[length]) abort();
-    fault.nth = strtol(wish + length + 1, &end, 10);
+    const size_t length = strcspn(option, ":");
+    if (!option[length]) abort();
+    fault.nth = strtol(option + length + 1, &end, 10);
     fault.code = *end ? code_of(end + 1) : 0;
-    fault.on = strstr(wish, ":on");
+    fault.on = strstr(option, ":on");
     if (fault.nth < 1 || !fault.code) abort();
-    fault.kinds = kind_of(wish, length);
+    fault.kinds = kind_of(option, length);
     if (!fault.kinds) abort();
 }
 
-/* ---- what fails */
+/* ---- failing calls */
 
-static void tell(const char *call, const char *path)
+static void report_fault(const char *call, const char *path)
 {
-    static char text[PATH_MAX + 64]; /* stacks are planned */
+    static char text[PATH_MAX + 64]; /* static: stack sizes are planned */
     if (!fault.told) return;
     const long file = syscall(SYS_openat, AT_FDCWD, fault.told, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (file < 0) return;
@@ -135,21 +135,21 @@ static void tell(const char *call, const char *path)
     syscall(SYS_close, file);
 }
 
-static bool strikes(int kind, const char *call, const char *path)
+static bool fails(int kind, const char *call, const char *path)
 {
     if (!(fault.kinds & kind)) return false;
     const long number = atomic_fetch_add(&counted, 1) + 1;
     if (number < fault.nth || (number > fault.nth && !fault.on)) return false;
-    if (number == fault.nth) tell(call, path);
+    if (number == fault.nth) report_fault(call, path);
     if (fault.code == KILL) syscall(SYS_kill, getpid(), SIGKILL);
     errno = fault.code;
     return true;
 }
 
-static bool strikes_early(int kind, const char *call, const char *path)
+static bool fails_early(int kind, const char *call, const char *path)
 {
     if (!(fault.kinds & kind) || (hr_memory_is_sealed && hr_memory_is_sealed())) return false;
-    return strikes(kind, call, path);
+    return fails(kind, call, path);
 }
 
 /* ---- paths */
@@ -182,7 +182,7 @@ static const char *absolute(int directory, const char *name, char path[PATH_MAX]
     return path;
 }
 
-/* ---- the trace: a line of words between tabs; behind a write, its bytes */
+/* ---- the trace: tab-separated lines; a write is followed by its bytes */
 
 static __attribute__((format(printf, 1, 2))) void put(const char *format, ...)
 {
@@ -202,7 +202,7 @@ static void put_write(int file, long offset, const void *bytes, long count)
     if (trace >= 0 && syscall(SYS_write, trace, bytes, (size_t)count) != count) abort();
 }
 
-/* Threads take turns, from the counting of a call to its line. */
+/* A lock serializes threads from counting a call to writing its line. */
 static char first_path[PATH_MAX], second_path[PATH_MAX];
 
 static int leave(long result)
@@ -226,7 +226,7 @@ static int open_any(int directory, const char *name, int flags, mode_t mode)
     enter();
     const char *path = absolute(directory, name, first_path);
     const bool inside = is_inside(path);
-    if (strikes_early(OPEN, "open", path) || (makes && inside && strikes(MAKE, "open", path)))
+    if (fails_early(OPEN, "open", path) || (makes && inside && fails(MAKE, "open", path)))
         return leave(-1);
     const long file = syscall(SYS_openat, directory, name, flags, mode);
     if (file >= 0 && inside) put("open\t%ld\t%d\t%s\n", file, flags, path);
@@ -272,9 +272,10 @@ int close(int file)
     return leave(result);
 }
 
-/* ---- content */
+/* ---- file contents */
 
-/* Of files alone: not of pipes, nor of what the program prints. */
+/* Returns whether a descriptor is a file below the directory: no pipe, and no output of the
+ * program. */
 static bool is_ours(int file)
 {
     struct stat what;
@@ -282,10 +283,11 @@ static bool is_ours(int file)
     return is_inside(path_of(file, first_path));
 }
 
-/* offset -1: where the file stands. */
+/* offset -1: the current position */
 static ssize_t write_any(int file, const void *bytes, size_t count, off_t offset)
 {
-    if (file <= STDERR_FILENO) return syscall(SYS_write, file, bytes, count); /* signals, too */
+    if (file <= STDERR_FILENO)
+        return syscall(SYS_write, file, bytes, count); /* also in signal handlers */
     enter();
     const bool ours = is_ours(file);
     size_t part = count;
@@ -295,7 +297,7 @@ static ssize_t write_any(int file, const void *bytes, size_t count, off_t offset
         leave(-1);
         return -1;
     }
-    if (ours && strikes(WRITE, "write", first_path)) {
+    if (ours && fails(WRITE, "write", first_path)) {
         if (fault.code != ENOSPC || count < 2 || fault.on) {
             leave(-1);
             return -1;
@@ -331,7 +333,7 @@ static int cut_any(int file, off_t length)
 {
     enter();
     const bool ours = is_ours(file);
-    if (ours && strikes(SIZE, "ftruncate", first_path)) return leave(-1);
+    if (ours && fails(SIZE, "ftruncate", first_path)) return leave(-1);
     const long result = syscall(SYS_ftruncate, file, length);
     if (ours && result == 0) put("cut\t%d\t%ld\n", file, (long)length);
     return leave(result);
@@ -347,12 +349,12 @@ int ftruncate64(int file, off64_t length)
     return cut_any(file, length);
 }
 
-/* Room that is set aside changes nothing that can be read. */
+/* fallocate changes no readable bytes, so it is not traced. */
 static int reserve_any(int file, int mode, off_t offset, off_t bytes)
 {
     enter();
-    const bool strikes_now = is_ours(file) && strikes(SIZE, "fallocate", first_path);
-    return leave(strikes_now ? -1 : syscall(SYS_fallocate, file, mode, offset, bytes));
+    const bool fails_now = is_ours(file) && fails(SIZE, "fallocate", first_path);
+    return leave(fails_now ? -1 : syscall(SYS_fallocate, file, mode, offset, bytes));
 }
 
 int fallocate(int file, int mode, off_t offset, off_t bytes)
@@ -369,7 +371,7 @@ static int flush_any(long number, int file)
 {
     enter();
     const bool ours = is_ours(file);
-    if (ours && strikes(FLUSH, "fsync", first_path)) return leave(-1);
+    if (ours && fails(FLUSH, "fsync", first_path)) return leave(-1);
     const long result = syscall(number, file);
     if (ours && result == 0) put("flush\t%d\n", file);
     return leave(result);
@@ -391,7 +393,7 @@ static int rename_any(int from, const char *old, int to, const char *name, unsig
 {
     enter();
     const char *before = absolute(from, old, first_path), *now = absolute(to, name, second_path);
-    if (is_inside(now) && strikes(RENAME, "rename", now)) return leave(-1);
+    if (is_inside(now) && fails(RENAME, "rename", now)) return leave(-1);
     const long result = syscall(SYS_renameat2, from, old, to, name, flags);
     if (result == 0 && is_inside(now))
         put("%s\t%s\t%s\n", flags & RENAME_EXCHANGE ? "exchange" : "rename", before, now);
@@ -413,14 +415,14 @@ int renameat2(int from, const char *old, int to, const char *name, unsigned flag
     return rename_any(from, old, to, name, flags);
 }
 
-/* A file without a name is named by its descriptor. */
+/* A file without a name is traced by its descriptor. */
 static int link_any(int from, const char *old, int to, const char *name, int flags)
 {
     static const char self[] = "/proc/self/fd/";
     enter();
     const char *before = absolute(from, old, first_path), *now = absolute(to, name, second_path);
     const bool inside = is_inside(now);
-    if (inside && strikes(LINK, "link", now)) return leave(-1);
+    if (inside && fails(LINK, "link", now)) return leave(-1);
     const long result = syscall(SYS_linkat, from, old, to, name, flags);
     if (result == 0 && inside && !strncmp(before, self, sizeof self - 1))
         put("name\t%s\t%s\n", before + sizeof self - 1, now);
@@ -442,7 +444,7 @@ static int remove_any(int directory, const char *name, int flags)
 {
     enter();
     const char *path = absolute(directory, name, first_path);
-    if (is_inside(path) && strikes(REMOVE, "unlink", path)) return leave(-1);
+    if (is_inside(path) && fails(REMOVE, "unlink", path)) return leave(-1);
     const long result = syscall(SYS_unlinkat, directory, name, flags);
     if (result == 0 && is_inside(path))
         put("%s\t%s\n", flags & AT_REMOVEDIR ? "rmdir" : "unlink", path);
@@ -468,7 +470,7 @@ int mkdir(const char *name, mode_t mode)
 {
     enter();
     const char *path = absolute(AT_FDCWD, name, first_path);
-    if (is_inside(path) && strikes(FOLDER, "mkdir", path)) return leave(-1);
+    if (is_inside(path) && fails(FOLDER, "mkdir", path)) return leave(-1);
     const long result = syscall(SYS_mkdirat, AT_FDCWD, name, mode);
     if (result == 0 && is_inside(path)) put("mkdir\t%s\n", path);
     return leave(result);
@@ -478,22 +480,22 @@ int mkdir(const char *name, mode_t mode)
 
 void *malloc(size_t bytes)
 {
-    return strikes_early(MEMORY, "malloc", "") ? NULL : __libc_malloc(bytes);
+    return fails_early(MEMORY, "malloc", "") ? NULL : __libc_malloc(bytes);
 }
 
 void *calloc(size_t count, size_t bytes)
 {
-    return strikes_early(MEMORY, "calloc", "") ? NULL : __libc_calloc(count, bytes);
+    return fails_early(MEMORY, "calloc", "") ? NULL : __libc_calloc(count, bytes);
 }
 
 void *realloc(void *block, size_t bytes)
 {
-    return strikes_early(MEMORY, "realloc", "") ? NULL : __libc_realloc(block, bytes);
+    return fails_early(MEMORY, "realloc", "") ? NULL : __libc_realloc(block, bytes);
 }
 
 void *memalign(size_t align, size_t bytes)
 {
-    return strikes_early(MEMORY, "memalign", "") ? NULL : __libc_memalign(align, bytes);
+    return fails_early(MEMORY, "memalign", "") ? NULL : __libc_memalign(align, bytes);
 }
 
 void *aligned_alloc(size_t align, size_t bytes)
@@ -511,7 +513,7 @@ int posix_memalign(void **block, size_t align, size_t bytes)
 
 void *mmap(void *place, size_t bytes, int protection, int flags, int file, off_t offset)
 {
-    if (strikes_early(MAP, "mmap", "")) return MAP_FAILED;
+    if (fails_early(MAP, "mmap", "")) return MAP_FAILED;
     return (void *)syscall(SYS_mmap, place, bytes, protection, flags, file, offset);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/faults/faults_test.c - the n-th call of the system fails, for n = 1, 2, 3 ... until a run
- * makes no such call any more: every n where HR_COUNT is 10 and more, some of them below. */
+/* tests/faults/faults_test.c - the n-th system call fails, for n = 1, 2, 3 ... until a run has no
+ * such call: every n with HR_COUNT of at least 10, some of them below. */
 #include "headroom/status.h"
 #include "support/program.h"
 
@@ -14,7 +14,7 @@ static const char faulty_recipe[] =
 static const char train[] = "train tiny.yaml data.train=text.txt data.valid=text.txt --out run "
                             "--metrics m.jsonl";
 
-static char weights[PROGRAM_TEXT_BYTES], again[PROGRAM_TEXT_BYTES]; /* of the run with no fault */
+static char weights[PROGRAM_TEXT_BYTES], again[PROGRAM_TEXT_BYTES]; /* of the run without faults */
 static size_t weights_bytes;
 
 static size_t get_bytes(const char *name, char *bytes)
@@ -37,7 +37,7 @@ static void start_over(void)
     shell("rm -rf run m.jsonl told.txt");
 }
 
-/* The exit code under a fault, over 127 when a signal ended it; -1: it did not come to that. */
+/* Returns the exit code under a fault, above 127 after a signal; -1 if no call failed. */
 static int run_faulty(const char *fault, const char *arguments)
 {
     char command[PROGRAM_COMMAND_BYTES];
@@ -53,16 +53,16 @@ static int run_faulty(const char *fault, const char *arguments)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Checkpoints that verify calls whole; -1: not all are. */
-static int32_t count_whole(void)
+/* Returns the number of checkpoints that verify reports as intact; -1 if one is not. */
+static int32_t count_intact(void)
 {
-    int32_t whole = 0;
+    int32_t intact = 0;
     const int code = run("checkpoint verify run");
-    for (const char *at = out; (at = strstr(at, "  intact")); at++) whole++;
-    return code == HR_OK || strstr(err, "has no checkpoints") ? whole : -1;
+    for (const char *at = out; (at = strstr(at, "  intact")); at++) intact++;
+    return code == HR_OK || strstr(err, "has no checkpoints") ? intact : -1;
 }
 
-/* The folder `begun` has a run that was killed soon after its first checkpoint. */
+/* Prepares the folder `begun` with a run that was killed soon after its first checkpoint. */
 static void prepare(void)
 {
     require_program();
@@ -71,7 +71,7 @@ static void prepare(void)
     assert_int_equal(run("%s", train), HR_OK);
     weights_bytes = get_bytes("run/model.safetensors", weights);
     assert_true(weights_bytes > 0);
-    for (int32_t n = 50; n == 50 || count_whole() < 1; n += 10) {
+    for (int32_t n = 50; n == 50 || count_intact() < 1; n += 10) {
         char fault[64];
         snprintf(fault, sizeof fault, "change:%d:KILL", n);
         start_over();
@@ -97,13 +97,13 @@ static void assert_sentences(const char *fault)
 {
     for (const char *line = err; *line; line = strchr(line, '\n') + 1)
         if (strncmp(line, "headroom: ", 10) || !strchr(line, '\n'))
-            fail_msg("%s: is no sentence: %s", fault, line);
+            fail_msg("%s: is not an error message: %s", fault, line);
 }
 
 /* ---- calls that change files */
 
-/* Every checkpoint that has its name is whole, and so are the weights. */
-static void assert_nothing_is_half(const char *fault)
+/* Every renamed checkpoint is complete, and so are the weights. */
+static void assert_nothing_is_partial(const char *fault)
 {
     const int code = run("checkpoint verify run");
     if (code != HR_OK && !strstr(err, "has no checkpoints"))
@@ -116,20 +116,20 @@ static void assert_nothing_is_half(const char *fault)
     assert_memory_equal(again, weights, (size_t)header + 8);
 }
 
-/* What comes of it when nothing fails any more. */
-static void assert_it_is_gone_on_with(const char *fault, bool removes)
+/* The next run without faults completes with the same weights. */
+static void assert_the_next_run_completes(const char *fault, bool removes)
 {
     const int code = run("%s", train);
     if (code != HR_OK) fail_msg("%s: afterwards %d: %s", fault, code, err);
     assert_int_equal(get_bytes("run/model.safetensors", again), weights_bytes);
     assert_memory_equal(again, weights, weights_bytes);
     if (removes && system("test -z \"$(find run -name '*partial*')\"") != 0)
-        fail_msg("%s: something unfinished lies in run", fault);
+        fail_msg("%s: unfinished files remain in run", fault);
 }
 
-/* A run that began computes all of its steps; and it succeeds, if it was not its beginning that
- * failed, or its last saving. */
-static void assert_it_went_on(const char *fault, int code)
+/* A run that started its steps computes all of them. It succeeds unless its start or its last
+ * checkpoint failed. */
+static void assert_it_continued(const char *fault, int code)
 {
     const bool began = strstr(out, "\nstep "), ended = strstr(out, "\nstep 6/6");
     assert_sentences(fault);
@@ -142,7 +142,7 @@ static void assert_it_went_on(const char *fault, int code)
     assert_memory_equal(again, weights, weights_bytes);
 }
 
-static void fail_changes(const char *kind, const char *error, int32_t coarse, bool goes_on)
+static void fail_changes(const char *kind, const char *error, int32_t coarse, bool continues)
 {
     int32_t failed = 0, ended_well = 0;
     const int32_t step = stride(coarse);
@@ -150,21 +150,21 @@ static void fail_changes(const char *kind, const char *error, int32_t coarse, bo
         char fault[64];
         snprintf(fault, sizeof fault, "%s:%d:%s", kind, n, error);
         start_over();
-        if (goes_on) shell("cp -a begun/run begun/m.jsonl .");
+        if (continues) shell("cp -a begun/run begun/m.jsonl .");
         const int code = run_faulty(fault, train);
         if (code < 0) break;
         failed++;
         ended_well += code == HR_OK;
-        assert_it_went_on(fault, code);
-        assert_nothing_is_half(fault);
-        assert_it_is_gone_on_with(fault, true);
+        assert_it_continued(fault, code);
+        assert_nothing_is_partial(fault);
+        assert_the_next_run_completes(fault, true);
     }
     print_message("%s, %s%s: %d failed, one each; %d runs ended well\n", kind, error,
-                  goes_on ? ", in a run that goes on" : "", failed, ended_well);
+                  continues ? ", in a resumed run" : "", failed, ended_well);
     assert_true(failed > 0);
 }
 
-static void one_call_that_fails_ends_no_run_and_leaves_nothing_half(void **state)
+static void a_failed_call_ends_no_run_and_leaves_no_partial_file(void **state)
 {
     (void)state;
     prepare();
@@ -177,12 +177,12 @@ static void one_call_that_fails_ends_no_run_and_leaves_nothing_half(void **state
     fail_changes("rename", "EIO", 5, false);
 }
 
-/* What was there before the disk became full is there afterwards. */
-static void a_disk_that_stays_full_ends_the_run_and_harms_nothing(void **state)
+/* Files from before the disk became full are unchanged afterwards. */
+static void a_full_disk_ends_the_run_and_keeps_earlier_files(void **state)
 {
     (void)state;
     prepare();
-    /* Where nothing can be removed any more, what was begun cannot be removed either. */
+    /* On a read-only disk, unfinished files cannot be removed either. */
     static const struct {
         const char *kind, *error;
     } disks[] = { { "grow", "ENOSPC" }, { "grow", "EIO" }, { "change", "EROFS" } };
@@ -201,9 +201,9 @@ static void a_disk_that_stays_full_ends_the_run_and_harms_nothing(void **state)
             assert_sentences(fault);
             if (code != HR_FAILURE && code != HR_USAGE)
                 fail_msg("%s: exit code %d: %s", fault, code, err);
-            if (n % 2 && count_whole() < 1) fail_msg("%s: %s%s", fault, err, out);
-            assert_nothing_is_half(fault);
-            assert_it_is_gone_on_with(fault, removes);
+            if (n % 2 && count_intact() < 1) fail_msg("%s: %s%s", fault, err, out);
+            assert_nothing_is_partial(fault);
+            assert_the_next_run_completes(fault, removes);
         }
         print_message("%s from a call on: %d runs\n", disks[i].error, failed);
         assert_true(failed > 0);
@@ -212,7 +212,7 @@ static void a_disk_that_stays_full_ends_the_run_and_harms_nothing(void **state)
 
 /* ---- before the seal */
 
-/* One sentence and a documented code; or all went well without what was refused. */
+/* Either one error message and a documented exit code, or success despite the refused call. */
 static void assert_clean_error(const char *fault, int code)
 {
     if (code == HR_OK) {
@@ -238,16 +238,16 @@ static void refuse(const char *kind, const char *error, const char *arguments, i
         refused++;
         ended_well += code == HR_OK;
         assert_clean_error(fault, code);
-        assert_nothing_is_half(fault);
+        assert_nothing_is_partial(fault);
         shell("test -z \"$(find . -name '*partial*')\"");
-        if (*arguments == 't') assert_it_is_gone_on_with(fault, true);
+        if (*arguments == 't') assert_the_next_run_completes(fault, true);
     }
     print_message("%s, %s, %.5s: %d refused, one each; %d ended well\n", kind, error, arguments,
                   refused, ended_well);
     assert_true(refused > 0);
 }
 
-static void what_the_system_refuses_before_the_seal_is_told_in_one_sentence(void **state)
+static void refusals_before_the_seal_give_one_error_message(void **state)
 {
     (void)state;
     prepare();
@@ -265,9 +265,9 @@ static void what_the_system_refuses_before_the_seal_is_told_in_one_sentence(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(one_call_that_fails_ends_no_run_and_leaves_nothing_half),
-        IN_A_FOLDER(a_disk_that_stays_full_ends_the_run_and_harms_nothing),
-        IN_A_FOLDER(what_the_system_refuses_before_the_seal_is_told_in_one_sentence),
+        IN_A_FOLDER(a_failed_call_ends_no_run_and_leaves_no_partial_file),
+        IN_A_FOLDER(a_full_disk_ends_the_run_and_keeps_earlier_files),
+        IN_A_FOLDER(refusals_before_the_seal_give_one_error_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

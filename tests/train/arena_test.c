@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena_test.c - the arena as it is after a run: its end is the planned one by the pointers that
- * steps were given and by the bytes that were written, and nothing below it was planned in vain. */
+/* arena_test.c - the arena after a run: its end is the planned one, by the pointers of the
+ * operations and by the bytes that were written, and no planned byte below it is unused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { SEED = 20250215 };
 
-/* Every section, as hr_train runs them. */
+/* Runs all sections, as hr_train does. */
 static void run_all(rig *r)
 {
     rig_section(r, "load");
@@ -27,7 +27,7 @@ static void run_all(rig *r)
     if (hr_program_loop(&r->compiled.program, "save") != HR_NONE) rig_section(r, "save");
 }
 
-/* One past the last planned byte of a step's operands and scratch. */
+/* One past the last planned byte of the operands and scratch of a step. */
 static int64_t planned_end(const rig *r, int32_t s)
 {
     const hr_plan *plan = &r->compiled.plan;
@@ -48,7 +48,7 @@ static int64_t planned_end(const rig *r, int32_t s)
 
 static int64_t used_most; /* over all steps */
 
-/* Looks at each step alone: what it was given must end where its own buffers end. */
+/* Checks each step separately: what it is given must end where its own buffers end. */
 static void watch_step(void *context, const hr_executor *executor, int32_t s)
 {
     rig *r = context;
@@ -61,31 +61,31 @@ static void watch_step(void *context, const hr_executor *executor, int32_t s)
     r->memory.arena_bytes_used = 0;
 }
 
-static void steps_are_given_the_arena_to_its_end_and_no_further(void **state)
+static void operands_end_at_the_planned_end_of_the_arena(void **state)
 {
     (void)state;
     int32_t consumed = 0;
     print_message("seed %d\n", SEED);
-    for (uint64_t turn = 0; turn < 60 * HR_COUNT; turn++) {
-        hr_config config = random_config(SEED, turn);
-        int64_t micro = between(SEED, turn, 20, 1, config.train.batch);
+    for (uint64_t round = 0; round < 60 * HR_COUNT; round++) {
+        hr_config config = random_config(SEED, round);
+        int64_t micro = between(SEED, round, 20, 1, config.train.batch);
         while (config.train.batch % micro) micro--;
-        config.train.seq_len = between(SEED, turn, 23, 2, 40);
-        random_freeze(&config, (int32_t)(turn % FREEZES), SEED, turn);
+        config.train.seq_len = between(SEED, round, 23, 2, 40);
+        random_freeze(&config, (int32_t)(round % FREEZES), SEED, round);
         config.memory.micro_batch = micro;
-        config.memory.loss_chunk = between(SEED, turn, 21, 1, micro * config.train.seq_len);
-        /* Two of three as the recipe asks, one as it comes. */
+        config.memory.loss_chunk = between(SEED, round, 21, 1, micro * config.train.seq_len);
+        /* Two of three with the strategy of the recipe, one with a random one. */
         hr_intermediates recompute_set[4];
-        hr_strategy strategy = random_strategy(&config, SEED, turn, recompute_set);
-        consumed += turn % 3 == 0 && strategy.consume;
+        hr_strategy strategy = random_strategy(&config, SEED, round, recompute_set);
+        consumed += round % 3 == 0 && strategy.consume;
         rig r;
-        rig_build_with(&r, &config, turn % 3 ? NULL : &strategy,
-                       (int32_t)between(SEED, turn, 22, 1, 2), hr_cpu_detect(), 0, 0);
+        rig_build_with(&r, &config, round % 3 ? NULL : &strategy,
+                       (int32_t)between(SEED, round, 22, 1, 2), hr_cpu_detect(), 0, 0);
         r.executor.watch = watch_step;
         used_most = 0;
         run_all(&r);
         if (used_most != r.compiled.plan.arena_bytes)
-            fail_msg("turn %llu: used %lld of %lld planned", (unsigned long long)turn,
+            fail_msg("case %llu: used %lld of %lld planned", (unsigned long long)round,
                      (long long)used_most, (long long)r.compiled.plan.arena_bytes);
         rig_close(&r);
     }
@@ -93,7 +93,7 @@ static void steps_are_given_the_arena_to_its_end_and_no_further(void **state)
     assert_true(consumed > 0);
 }
 
-/* A smaller preset: its own form, narrow and shallow. */
+/* A preset with fewer and narrower layers. */
 static hr_config small_preset(const char *name)
 {
     hr_config config;
@@ -115,9 +115,9 @@ static hr_config small_preset(const char *name)
     return config;
 }
 
-/* Prints the buffers that hold bytes nobody wrote, and returns how many there are in the arena.
- * What is left is the padding inside the scratch of products, whose blocks are made for the
- * largest tile. */
+/* Prints the buffers that have unwritten bytes, and returns how many of those are in the arena. The
+ * only ones are padding in the scratch of products, whose blocks have the size of the largest
+ * tile. */
 static int64_t list_untouched(const rig *r)
 {
     const hr_plan *plan = &r->compiled.plan;
@@ -138,7 +138,7 @@ static int64_t list_untouched(const rig *r)
     return hr_pattern_untouched_bytes(r->arena_memory, 0, plan->arena_bytes);
 }
 
-static void memory_itself_shows_the_planned_end(void **state)
+static void written_bytes_end_at_the_planned_end(void **state)
 {
     static const char *const names[] = { "needle-70m", "pythia-70m" };
     (void)state;
@@ -157,7 +157,8 @@ static void memory_itself_shows_the_planned_end(void **state)
                           format ? "bf16" : "fp32", (long long)arena, (long long)untouched,
                           100.0 * (double)untouched / (double)arena);
             assert_int_equal(r.memory.arena_bytes_used, arena);
-            /* Panels of a product's scratch lie one line apart: the last line may be such a gap. */
+            /* Panels of the scratch of a product are one cache line apart: the last line may be
+             * such a gap. */
             assert_true(hr_pattern_end(r.arena_memory, arena) > arena - 2 * HR_ARENA_ALIGN);
             assert_true(untouched * 1000 <= arena);
             rig_close(&r);
@@ -167,8 +168,8 @@ static void memory_itself_shows_the_planned_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_are_given_the_arena_to_its_end_and_no_further),
-        cmocka_unit_test(memory_itself_shows_the_planned_end),
+        cmocka_unit_test(operands_end_at_the_planned_end_of_the_arena),
+        cmocka_unit_test(written_bytes_end_at_the_planned_end),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

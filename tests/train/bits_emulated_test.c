@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tests of bits once more, over emulated vdpbf16ps and AMX. */
+/* Runs bits_test.c with emulated vdpbf16ps and AMX. */
 #include "train/bits_test.c"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bits_test.c - threads and strategies change no bit of losses, gradients, weights.
+/* bits_test.c - threads and strategies do not change losses, gradients or weights by a single bit.
  *
- * Each case is trained for three steps in one piece by one thread; then the same run is cut in
- * every way that promises the same bits, and every number is compared. */
+ * Each case trains for three steps without cuts on one thread. The same run is then cut in every
+ * way that keeps the bits, and every number is compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,20 +16,20 @@
 
 enum { STEPS = 3 };
 
-/* What a run leaves behind. */
+/* The results of a run. */
 typedef struct {
     double losses[STEPS], norms[STEPS];
     double *gradients; /* of the last step */
     float *weights;
     int64_t count;
-    int64_t *firsts; /* [param_count + 1] where each parameter begins */
+    int64_t *firsts; /* [param_count + 1]: first element of each parameter */
     int32_t param_count;
 } trace;
 
 typedef struct {
     int64_t micro_batch, loss_chunk;
     int32_t threads;
-    const hr_strategy *strategy; /* null: the recipe's, with the two above */
+    const hr_strategy *strategy; /* null: that of the recipe, with the two values above */
 } cut;
 
 #ifdef HR_EMULATE
@@ -123,10 +123,10 @@ static bool same_bits(const trace *a, const trace *b)
            !memcmp(a->weights, b->weights, (size_t)a->count * sizeof *a->weights);
 }
 
-/* Largest ||a - b|| / ||a|| over losses, and over gradient and weights of each parameter. A
- * gradient that is zero but for rounding (a constant added to every key cancels in the softmax)
- * has no relative difference: below 1e-8 of the whole gradient a parameter is left out. */
-static double apart(const trace *a, const trace *b)
+/* Returns the largest ||a - b|| / ||a|| of the losses, and of gradient and weights of each
+ * parameter. A gradient that is only rounding (a constant added to every key cancels in the
+ * softmax) has no relative difference: parameters below 1e-8 of the whole gradient are skipped. */
+static double relative_difference(const trace *a, const trace *b)
 {
     double worst = 0;
     for (int32_t s = 0; s < STEPS; s++)
@@ -151,12 +151,13 @@ static void must_match(const trace *whole, const hr_config *config, cut c, uint3
 {
     trace t = run(config, c, mask);
     if (!same_bits(whole, &t))
-        fail_msg("%s %s %s T %lld pattern %d: micro-batch %lld, loss chunk %lld, %d threads are "
-                 "apart from one piece by %.2e",
+        fail_msg("%s %s %s T %lld pattern %d: micro-batch %lld, loss chunk %lld, %d threads "
+                 "differ from the uncut run by %.2e",
                  hr_family_of(config)->name,
                  config->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32", hr_cpu_rung_name(mask),
                  (long long)config->train.seq_len, config->model.attention.pattern,
-                 (long long)c.micro_batch, (long long)c.loss_chunk, c.threads, apart(whole, &t));
+                 (long long)c.micro_batch, (long long)c.loss_chunk, c.threads,
+                 relative_difference(whole, &t));
     drop(&t);
 }
 
@@ -169,20 +170,20 @@ static void must_match_strategy(const trace *whole, const hr_config *config, hr_
             print_message("layer %d drops %02x\n", l, strategy.recompute_set[l]);
         fail_msg(
             "%s %s %s T %lld pattern %d parallel %d: micro-batch %lld, loss chunk %lld, MLP "
-            "tile %lld, attention tile %lld, %s first, gradients %s, %d threads: apart by %.2e",
+            "tile %lld, attention tile %lld, %s first, gradients %s, %d threads: differ by %.2e",
             hr_family_of(config)->name, config->train.dtype == HR_FORMAT_BF16 ? "bf16" : "fp32",
             hr_cpu_rung_name(mask), (long long)config->train.seq_len,
             config->model.attention.pattern, config->model.parallel_residual,
             (long long)strategy.micro_batch, (long long)strategy.loss_chunk,
             (long long)strategy.mlp_tile, (long long)strategy.attention_tile,
             strategy.dw_first ? "dW" : "dx", strategy.consume ? "consumed" : "kept", threads,
-            apart(whole, &t));
+            relative_difference(whole, &t));
     }
     drop(&t);
 }
 
-/* Every cut that keeps its bits: whole sequences, and multiples of 64 tokens where T is one. */
-static void judge(const hr_config *config, uint32_t mask)
+/* Checks every cut that keeps the bits: whole sequences, and multiples of 64 tokens if T is one. */
+static void check_cuts(const hr_config *config, uint32_t mask)
 {
     const int64_t T = config->train.seq_len, batch = config->train.batch;
     const int64_t unit = T % 64 ? T : 64, whole_chunk = batch * T;
@@ -195,7 +196,7 @@ static void judge(const hr_config *config, uint32_t mask)
         if (batch % micro == 0) must_match(&whole, config, (cut){ micro, whole_chunk, 1 }, mask);
     must_match(&whole, config, (cut){ batch, unit, 2 }, mask);
     must_match(&whole, config, (cut){ batch / 2, unit, 1 }, mask);
-    must_match(&whole, config, (cut){ batch, 3 * unit, 3 }, mask); /* a short last turn */
+    must_match(&whole, config, (cut){ batch, 3 * unit, 3 }, mask); /* a shorter last iteration */
     hr_config keeping = *config;
     keeping.memory.recompute = HR_RECOMPUTE_NONE;
     must_match(&whole, &keeping, (cut){ batch / 2, unit, 2 }, mask);
@@ -205,48 +206,48 @@ static void judge(const hr_config *config, uint32_t mask)
     drop(&whole);
 }
 
-/* Any set of each layer's intermediates computed again, with every combination of cuts and orders:
- * dropout is on, so what is made again meets its mask again. */
+/* Random sets of recomputed intermediates per layer, with every combination of cuts and orders.
+ * Dropout is on, so recomputed values need the same mask. */
 static void any_strategy_keeps_every_bit(void **state)
 {
     static const int64_t lengths[] = { 64, 23, 128, 77 };
     enum { STRATEGIES = 5, SEED = 20250401 };
     (void)state;
-    int32_t judged = 0;
+    int32_t checked = 0;
     print_message("seed %d\n", SEED);
     for (int32_t rung = 0; rung < RUNGS; rung++) {
         if (!has_rung(rung)) continue;
         const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
         for (int32_t i = 0; i < 8 * hr_min(HR_COUNT, 4); i++) {
             const int32_t format = i >> 1 & 1, length = rung == 0 ? i % 2 : (i + rung) % 4;
-            /* Even patterns have parallel residuals, odd ones the stream between branches. */
+            /* Even patterns have parallel residuals, odd ones sequential residuals. */
             hr_config config = config_of(i & 1, format, lengths[length], i >> 2 & 3);
             config.model.n_layers = 3;
             const int64_t whole_chunk = config.train.batch * config.train.seq_len;
             trace whole = run(&config, (cut){ config.train.batch, whole_chunk, 1 }, mask);
-            for (uint64_t turn = 0; turn < (rung == 0 ? 2 : STRATEGIES); turn++) {
+            for (uint64_t round = 0; round < (rung == 0 ? 2 : STRATEGIES); round++) {
                 hr_intermediates recompute_set[3];
-                const uint64_t which = turn + 100 * (uint64_t)(i + 64 * rung);
+                const uint64_t which = round + 100 * (uint64_t)(i + 64 * rung);
                 hr_strategy strategy = random_strategy(&config, SEED, which, recompute_set);
-                strategy.reorder = turn % 2;
-                must_match_strategy(&whole, &config, strategy, (int32_t)(1 + turn % 3), mask);
-                judged++;
+                strategy.reorder = round % 2;
+                must_match_strategy(&whole, &config, strategy, (int32_t)(1 + round % 3), mask);
+                checked++;
             }
             drop(&whole);
         }
     }
-    print_message("%d strategies\n", judged);
-    if (!judged) hr_test_skip("avx512", "this machine has none of the rungs");
+    print_message("%d strategies\n", checked);
+    if (!checked) hr_test_skip("avx512", "this machine has none of the rungs");
 }
 
-/* Every optimiser, with clipping that bites and without: the norm of gradients that are gone is the
- * norm of those that are there, and a step that is done twice has one dropout. */
-static void consumed_gradients_keep_every_bit(void **state)
+/* Every optimizer, with and without active clipping: the norm of released gradients equals that of
+ * kept gradients, and a step that is computed twice uses one dropout mask. */
+static void released_gradients_keep_every_bit(void **state)
 {
     static const int64_t lengths[] = { 64, 23, 128 };
     enum { SEED = 20261123 };
     (void)state;
-    int32_t judged = 0;
+    int32_t checked = 0;
     print_message("seed %d\n", SEED);
     for (int32_t rung = 0; rung < RUNGS; rung++) {
         if (!has_rung(rung)) continue;
@@ -258,49 +259,48 @@ static void consumed_gradients_keep_every_bit(void **state)
             config.train.optimizer.clip = i < 12 ? 0 : 0.25;
             const int64_t whole_chunk = config.train.batch * config.train.seq_len;
             trace whole = run(&config, (cut){ config.train.batch, whole_chunk, 1 }, mask);
-            for (uint64_t turn = 0; turn < 2; turn++) {
+            for (uint64_t round = 0; round < 2; round++) {
                 hr_intermediates recompute_set[2];
-                hr_strategy strategy = random_strategy(&config, SEED, 2 * (uint64_t)i + turn,
+                hr_strategy strategy = random_strategy(&config, SEED, 2 * (uint64_t)i + round,
                                                        recompute_set);
                 strategy.micro_batch = 0;
                 strategy.consume = true;
                 strategy.reorder = true;
-                must_match_strategy(&whole, &config, strategy, (int32_t)(1 + turn), mask);
-                judged++;
+                must_match_strategy(&whole, &config, strategy, (int32_t)(1 + round), mask);
+                checked++;
             }
             drop(&whole);
         }
     }
-    print_message("%d strategies\n", judged);
-    if (!judged) hr_test_skip("avx512", "this machine has none of the rungs");
+    print_message("%d strategies\n", checked);
+    if (!checked) hr_test_skip("avx512", "this machine has none of the rungs");
 }
 
 static void cuts_and_threads_keep_every_bit(void **state)
 {
     static const int64_t lengths[] = { 64, 23, 128, 77 };
     (void)state;
-    int32_t judged = 0;
+    int32_t checked = 0;
     for (int32_t rung = 0; rung < RUNGS; rung++) {
         if (!has_rung(rung)) continue;
         const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
         for (int32_t i = 0; i < 2 * HR_FAMILIES * hr_min(HR_COUNT, 4); i++) {
-            /* At the count of one each family and format meets one length and one pattern a
-             * rung. */
+            /* With HR_COUNT 1, each family and format runs one length and one pattern per rung. */
             const int32_t family = i % HR_FAMILIES, format = i / HR_FAMILIES % 2,
-                          turn = i / (2 * HR_FAMILIES);
-            const int32_t length = rung == 0 ? (i + format + turn) % 2
-                                             : (i + rung + turn) % 4; /* ref is slow */
+                          round = i / (2 * HR_FAMILIES);
+            const int32_t length = rung == 0 ? (i + format + round) % 2
+                                             : (i + rung + round) % 4; /* ref is slow */
             const hr_config config = config_of(family, format, lengths[length],
-                                               (i + 2 * rung + turn) % 4);
-            judge(&config, mask);
-            judged++;
+                                               (i + 2 * rung + round) % 4);
+            check_cuts(&config, mask);
+            checked++;
         }
     }
-    print_message("%d cases\n", judged);
-    if (!judged) hr_test_skip("avx512", "this machine has none of the rungs");
+    print_message("%d cases\n", checked);
+    if (!checked) hr_test_skip("avx512", "this machine has none of the rungs");
 }
 
-/* Sizes that pass the blocks of the products: 512 words of a reduction, and blocks of columns. */
+/* Sizes beyond the blocks of the products: 512 words of a reduction, and blocks of columns. */
 static void wide_layers_keep_every_bit(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void other_cuts_agree_to_rounding(void **state)
             const uint32_t mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
             trace whole = run(&config, (cut){ 4, 4 * T, 1 }, mask);
             trace t = run(&config, (cut){ 2, chunk, 2 }, mask);
-            worst[format] = fmax(worst[format], apart(&whole, &t));
+            worst[format] = fmax(worst[format], relative_difference(&whole, &t));
             drop(&whole);
             drop(&t);
         }
@@ -346,7 +346,7 @@ static void other_cuts_agree_to_rounding(void **state)
     }
 }
 
-static void both_formats_begin_with_the_same_weights(void **state)
+static void both_dtypes_start_with_the_same_weights(void **state)
 {
     (void)state;
     for (int32_t family = 0; family < HR_FAMILIES; family++) {
@@ -369,10 +369,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_and_threads_keep_every_bit),
         cmocka_unit_test(any_strategy_keeps_every_bit),
-        cmocka_unit_test(consumed_gradients_keep_every_bit),
+        cmocka_unit_test(released_gradients_keep_every_bit),
         cmocka_unit_test(wide_layers_keep_every_bit),
         cmocka_unit_test(other_cuts_agree_to_rounding),
-        cmocka_unit_test(both_formats_begin_with_the_same_weights),
+        cmocka_unit_test(both_dtypes_start_with_the_same_weights),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

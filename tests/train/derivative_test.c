@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* derivative_test.c - the gradients of whole models against differences of their losses.
+/* derivative_test.c - compares the gradients of whole models with differences of their losses.
  *
- * Each parameter is moved along random signs, v, by h times its size; with the slope g.v the
- * loss must move by (L(w + hv) - L(w - hv)) / 2h. Rounding leaves about 1e-8 / h in that,
- * curvature about h^2: at the best of a few h the two together are near 1e-4 of |g|.
+ * Each parameter moves along random signs, v, by h times its size; with the slope g.v the loss must
+ * change by (L(w + hv) - L(w - hv)) / 2h. Rounding leaves an error of about 1e-8 / h, and curvature
+ * one of about h^2: at the best of a few h the sum is near 1e-4 of |g|.
  *
- * `wide` has so many ReLUs that few steps are without a kink and large enough for fp32: its loss
- * is moved in double, where h is the first of a few at which all of them keep their sides. */
+ * `wide` has so many ReLUs that few steps are both without a kink and large enough for fp32. Its
+ * loss is computed in double, where h is the first of a few at which no ReLU changes sides. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,9 +20,10 @@
 
 enum { SEED = 20250219, DIRECTIONS = 2 };
 #define TOLERANCE 1e-3
-#define TOLERANCE_IN_DOUBLE 1e-5 /* fp32 has 6e-8 a value; the gradients are near 3e-7 */
+/* fp32 has a relative error of 6e-8; the gradients are near 3e-7. */
+#define TOLERANCE_IN_DOUBLE 1e-5
 
-/* Weights large enough that every path carries a gradient. The same for a name on every call. */
+/* Weights large enough that every path has a gradient. The same for a name on every call. */
 static float *weight_of(void *context, const char *name)
 {
     enum { ELEMENTS_MOST = 4096 };
@@ -31,7 +32,7 @@ static float *weight_of(void *context, const char *name)
     (void)context;
     for (const char *c = name; *c; c++) key = hr_random_mix(key ^ (uint64_t)*c);
     for (uint32_t i = 0; i < ELEMENTS_MOST; i++) {
-        double sum = 0; /* of uniforms: near enough to normal, sd 0.3 */
+        double sum = 0; /* sum of uniforms: nearly normal, standard deviation 0.3 */
         for (uint32_t j = 0; j < 4; j++) sum += hr_random_unit(hr_random_mix(key + 4 * i + j));
         values[i] = (float)((sum - 2) * 0.5);
     }
@@ -60,14 +61,14 @@ static hr_config config_of(int32_t family, int32_t pattern)
     config.train.batch = 2;
     config.train.seq_len = 14;
     config.train.steps = 1;
-    config.train.optimizer.lr = 0; /* a step then only measures */
+    config.train.optimizer.lr = 0; /* a step then does not change weights */
     config.train.optimizer.weight_decay = 0;
     config.memory.micro_batch = 1;
     config.memory.loss_chunk = 5;
     return config;
 }
 
-/* The loss, with the dropout of step 0. */
+/* Returns the loss, with the dropout of step 0. */
 static double loss_of(rig *r)
 {
     r->executor.clock = 0;
@@ -89,12 +90,12 @@ static void move(rig *r, int32_t p, int32_t direction, const float *from, double
         master[rig_place(r, p, i)] = (float)(from[i] + h * sign_of(p, direction, i));
 }
 
-/* How far slope and difference are apart in one direction, as a share of |g|, at the best step.
- * `size` is the norm below which a gradient is nothing but rounding. A ReLU that is nearly 0 has
- * its kink within every step: then the slope is that of one side or between the two, to rounding,
+/* Returns the difference between slope and loss difference in one direction, relative to |g|, at
+ * the best step. `size` is the norm below which a gradient is only rounding. A ReLU input near 0
+ * has its kink within every step: then the slope is between those of the two sides, up to rounding,
  * and counts as a kink. */
-static double apart(rig *r, double loss, int32_t p, int32_t direction, const double *gradient,
-                    double size, int32_t *kinks)
+static double relative_error(rig *r, double loss, int32_t p, int32_t direction,
+                             const double *gradient, double size, int32_t *kinks)
 {
     static const double steps[] = { 1e-2, 3e-3, 1e-3, 3e-4, 1e-4 };
     const int64_t count = rig_elements(&r->compiled.program.params[p]);
@@ -123,7 +124,7 @@ static double apart(rig *r, double loss, int32_t p, int32_t direction, const dou
     return 0;
 }
 
-static void judge(const hr_config *config)
+static void check_gradients(const hr_config *config)
 {
     rig r;
     double worst = 0;
@@ -138,23 +139,24 @@ static void judge(const hr_config *config)
     for (int32_t p = 0; p < r.compiled.program.param_count; p++) {
         const hr_param *param = &r.compiled.program.params[p];
         for (int32_t d = 0; d < DIRECTIONS * HR_COUNT; d++, directions++) {
-            const double share = apart(&r, loss, p, d, gradients + at, size, &kinks);
+            const double share = relative_error(&r, loss, p, d, gradients + at, size, &kinks);
             if (share > worst) worst_name = param->external_name;
             worst = fmax(worst, share);
         }
         at += rig_elements(param);
     }
-    assert_true(loss_of(&r) == loss); /* every weight is back */
-    print_message("%s, pattern %d: %d parameters, apart by %.1e of |g| at most (%s), %d kinks\n",
-                  hr_family_of(config)->name, config->model.attention.pattern,
-                  r.compiled.program.param_count, worst, worst_name, kinks);
+    assert_true(loss_of(&r) == loss); /* every weight is restored */
+    print_message(
+        "%s, pattern %d: %d parameters, relative error at most %.1e of |g| (%s), %d kinks\n",
+        hr_family_of(config)->name, config->model.attention.pattern, r.compiled.program.param_count,
+        worst, worst_name, kinks);
     assert_true(worst < TOLERANCE);
     assert_true(100 * kinks <= directions);
     free(gradients);
     rig_close(&r);
 }
 
-/* The model of the rig, with its weights as `weights` has them: in file order. */
+/* The model of the rig, with the weights in `weights`, in file order. */
 static wide_in_double wide_of(const rig *r, const double *weights)
 {
     const hr_config *config = &r->config;
@@ -183,8 +185,8 @@ static wide_in_double wide_of(const rig *r, const double *weights)
     return m;
 }
 
-/* The loss's slope along direction `direction` of parameter p, whose weights are `w` in those of
- * `m`: over the first step at which no ReLU changes sides. NAN: there is none. */
+/* Returns the slope of the loss along `direction` of parameter p, whose weights are `w` inside
+ * those of `m`: over the first step at which no ReLU changes sides. NAN if there is none. */
 static double slope_in_double(const wide_in_double *m, double *w, int64_t count, int32_t p,
                               int32_t direction)
 {
@@ -203,9 +205,9 @@ static double slope_in_double(const wide_in_double *m, double *w, int64_t count,
     return slope;
 }
 
-/* How far that slope is from the gradient's, as a share of |g|. */
-static double share_apart(double measured, const double *gradient, int64_t count, int32_t p,
-                          int32_t direction, double size)
+/* Returns the difference between that slope and that of the gradient, relative to |g|. */
+static double relative_error_of(double measured, const double *gradient, int64_t count, int32_t p,
+                                int32_t direction, double size)
 {
     double slope = 0, norm = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -215,7 +217,7 @@ static double share_apart(double measured, const double *gradient, int64_t count
     return fabs(measured - slope) / fmax(sqrt(norm), size);
 }
 
-static void judge_in_double(const hr_config *config)
+static void check_gradients_in_double(const hr_config *config)
 {
     rig r;
     double worst = 0;
@@ -235,13 +237,13 @@ static void judge_in_double(const hr_config *config)
         for (int32_t d = 0; d < DIRECTIONS * HR_COUNT; d++) {
             const double measured = slope_in_double(&m, at, count, p, d);
             assert_false(isnan(measured));
-            const double share = share_apart(measured, gradient, count, p, d, 0.01 * r.norm);
+            const double share = relative_error_of(measured, gradient, count, p, d, 0.01 * r.norm);
             if (share > worst) worst_name = param->external_name;
             worst = fmax(worst, share);
         }
         at += count;
     }
-    print_message("wide, rank %lld: %d parameters, apart by %.1e of |g| at most (%s)\n",
+    print_message("wide, rank %lld: %d parameters, relative error at most %.1e of |g| (%s)\n",
                   (long long)config->model.decoder_rank, r.compiled.program.param_count, worst,
                   worst_name);
     assert_true(worst < TOLERANCE_IN_DOUBLE);
@@ -255,7 +257,7 @@ static void needle_has_the_gradients_of_its_loss(void **state)
     print_message("seed %d\n", SEED);
     for (int32_t pattern = 0; pattern < 4; pattern++) {
         const hr_config config = config_of(HR_FAMILY_NEEDLE, pattern);
-        judge(&config);
+        check_gradients(&config);
     }
 }
 
@@ -264,7 +266,7 @@ static void gpt_neox_has_the_gradients_of_its_loss_with_either_residual(void **s
     (void)state;
     for (int32_t pattern = 0; pattern < 4; pattern++) {
         const hr_config config = config_of(HR_FAMILY_GPT_NEOX, pattern);
-        judge(&config);
+        check_gradients(&config);
     }
 }
 
@@ -275,7 +277,7 @@ static void llama_has_the_gradients_of_its_loss_with_shared_keys(void **state)
         hr_config config = config_of(HR_FAMILY_LLAMA, pattern);
         if (pattern % 2) config.model.n_kv_heads = config.model.n_heads / 2;
         if (pattern / 2) config.model.head_dim = 6;
-        judge(&config);
+        check_gradients(&config);
     }
 }
 
@@ -286,7 +288,7 @@ static void llama_has_the_gradients_of_its_loss_with_a_sliding_window(void **sta
         hr_config config = config_of(HR_FAMILY_LLAMA, 0);
         config.model.n_kv_heads = 1;
         config.model.attention.sliding_window = window;
-        judge(&config);
+        check_gradients(&config);
     }
 }
 
@@ -298,7 +300,7 @@ static void wide_has_the_gradients_of_its_loss_with_either_decoder(void **state)
         config.model.expansion = 19;
         config.model.dropout = 0;
         config.model.decoder_rank = rank;
-        judge_in_double(&config);
+        check_gradients_in_double(&config);
     }
 }
 
@@ -310,19 +312,19 @@ static void yxanul_has_the_gradients_of_its_loss_with_either_head(void **state)
         config.model.n_kv_heads = 1;
         config.model.embedding_rank = 5;
         config.model.tie_embeddings = tie;
-        judge(&config);
+        check_gradients(&config);
     }
 }
 
-/* Whole chunks of the head, several, and one that is short. */
-static void a_pull_on_the_sum_of_exponentials_has_its_gradient_too(void **state)
+/* One chunk of the head, several, and a shorter last one. */
+static void z_loss_has_its_gradient(void **state)
 {
     (void)state;
     for (int32_t chunk = 5; chunk < 33; chunk += 9) {
         hr_config config = config_of(chunk % 2 ? HR_FAMILY_LLAMA : HR_FAMILY_GPT_NEOX, 0);
         config.train.z_loss = 0.3;
         config.memory.loss_chunk = chunk;
-        judge(&config);
+        check_gradients(&config);
     }
 }
 
@@ -335,7 +337,7 @@ int main(void)
         cmocka_unit_test(llama_has_the_gradients_of_its_loss_with_a_sliding_window),
         cmocka_unit_test(wide_has_the_gradients_of_its_loss_with_either_decoder),
         cmocka_unit_test(yxanul_has_the_gradients_of_its_loss_with_either_head),
-        cmocka_unit_test(a_pull_on_the_sum_of_exponentials_has_its_gradient_too),
+        cmocka_unit_test(z_loss_has_its_gradient),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* documents_test.c - what data.documents=separate means to a whole run: windows of several
- * documents are worth what windows of one document each are, and no token knows of the document
- * before. */
+/* documents_test.c - data.documents=separate in a whole run: windows of several documents give the
+ * losses of windows of one document each, and no token depends on an earlier document. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <setjmp.h>
@@ -49,7 +48,7 @@ static int drop_texts(void **state)
     return 0;
 }
 
-/* All documents but the last in one batch, so many in a window. */
+/* All documents except the last in one batch, `together` documents per window. */
 static hr_config config_of(int32_t family, int64_t together, int32_t documents)
 {
     hr_config config;
@@ -80,8 +79,9 @@ static child_outcome outcome_of(const hr_config *config)
     return *run;
 }
 
-/* The order of documents in a batch is another, and with it that of sums. */
-static void windows_of_several_documents_are_worth_those_of_one(void **state)
+/* Compares losses with a tolerance: the order of the documents in a batch differs, and so does that
+ * of the sums. */
+static void windows_of_several_documents_train_like_windows_of_one(void **state)
 {
     (void)state;
     for (int32_t family = 0; family < HR_FAMILIES; family++) {
@@ -109,7 +109,7 @@ static void windows_of_several_documents_are_worth_those_of_one(void **state)
     }
 }
 
-static void a_recurrence_has_no_documents_apart(void **state)
+static void recurrent_models_refuse_separate_documents(void **state)
 {
     (void)state;
     for (int32_t family = 0; family < HR_FAMILIES; family++) {
@@ -125,8 +125,8 @@ int main(int argc, char **argv)
 {
     if (argc == 3) return child_main(argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_of_several_documents_are_worth_those_of_one),
-        cmocka_unit_test(a_recurrence_has_no_documents_apart),
+        cmocka_unit_test(windows_of_several_documents_train_like_windows_of_one),
+        cmocka_unit_test(recurrent_models_refuse_separate_documents),
     };
     return cmocka_run_group_tests(tests, make_texts, drop_texts);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* freeze_test.c - what is frozen changes nothing in what trains.
+/* freeze_test.c - freezing parameters does not change the others.
  *
- * Each recipe is trained for a step as it is and with some parameters frozen: gradients and new
- * weights of all others are the same bits, and the frozen ones are what they were. */
+ * Each recipe trains for a step with and without frozen parameters. Gradients and new weights of
+ * all other parameters have the same bits, and the frozen ones are unchanged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 
 enum { SEED = 20261122, LAYERS_MOST = 5 };
 
-/* Values that bf16 does not hold. */
+/* Values that bf16 cannot represent exactly. */
 static float *weights_of(void *context, const char *name)
 {
     const rig *r = context;
@@ -40,12 +40,12 @@ static float *weights_of(void *context, const char *name)
     return values;
 }
 
-static hr_config config_of(int32_t family, uint64_t turn)
+static hr_config config_of(int32_t family, uint64_t round)
 {
-    hr_config config = random_config_of(family, SEED, turn);
-    config.model.n_layers = between(SEED, turn, 60, 1, LAYERS_MOST);
-    config.train.seq_len = between(SEED, turn, 61, 4, 70);
-    config.train.optimizer.clip = 0; /* else all depends on what the norm is of */
+    hr_config config = random_config_of(family, SEED, round);
+    config.model.n_layers = between(SEED, round, 60, 1, LAYERS_MOST);
+    config.train.seq_len = between(SEED, round, 61, 4, 70);
+    config.train.optimizer.clip = 0; /* the norm depends on which parameters are frozen */
     config.train.optimizer.lr = 0.01;
     config.train.steps = 1;
     config.memory.recompute = HR_RECOMPUTE_NONE;
@@ -92,19 +92,20 @@ static void same_but_frozen(const rig *all, const rig *some)
     }
 }
 
-static void test_frozen_changes_nothing_else(void **state)
+static void frozen_parameters_do_not_change_the_others(void **state)
 {
     (void)state;
     int32_t frozen = 0;
-    for (int32_t turn = 0; turn < 4 * HR_FAMILIES * hr_min(HR_COUNT, 8); turn++) {
-        hr_config config = config_of(turn % HR_FAMILIES, (uint64_t)turn);
+    for (int32_t round = 0; round < 4 * HR_FAMILIES * hr_min(HR_COUNT, 8); round++) {
+        hr_config config = config_of(round % HR_FAMILIES, (uint64_t)round);
         hr_intermediates recompute_set[2][LAYERS_MOST];
         rig all, some;
-        const hr_strategy first = random_strategy(&config, SEED, (uint64_t)turn, recompute_set[0]);
+        const hr_strategy first = random_strategy(&config, SEED, (uint64_t)round, recompute_set[0]);
         train(&all, &config, &first);
-        random_freeze(&config, 1 + turn / HR_FAMILIES % (FREEZES - 1), SEED, (uint64_t)turn);
+        random_freeze(&config, 1 + round / HR_FAMILIES % (FREEZES - 1), SEED, (uint64_t)round);
         frozen += config.train.freeze[0] != 0;
-        const hr_strategy second = random_strategy(&config, SEED, (uint64_t)turn, recompute_set[1]);
+        const hr_strategy second = random_strategy(&config, SEED, (uint64_t)round,
+                                                   recompute_set[1]);
         train(&some, &config, &second);
         same_but_frozen(&all, &some);
         rig_close(&all);
@@ -113,8 +114,9 @@ static void test_frozen_changes_nothing_else(void **state)
     require(frozen > 3 * HR_FAMILIES * hr_min(HR_COUNT, 8), "only %d recipes freeze", frozen);
 }
 
-/* Nothing below the lowest parameter that trains has a backward pass, and nothing of it is kept. */
-static void test_no_gradient_goes_further_than_it_must(void **state)
+/* Layers below the lowest trained parameter have no backward pass, and none of their values is
+ * kept. */
+static void backward_stops_at_the_lowest_trained_parameter(void **state)
 {
     (void)state;
     hr_config config;
@@ -139,8 +141,8 @@ static void test_no_gradient_goes_further_than_it_must(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frozen_changes_nothing_else),
-        cmocka_unit_test(test_no_gradient_goes_further_than_it_must),
+        cmocka_unit_test(frozen_parameters_do_not_change_the_others),
+        cmocka_unit_test(backward_stops_at_the_lowest_trained_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* initialise_test.c - a large parameter is not finished once an interrupt came. */
+/* initialise_test.c - an interrupt ends the initialization of a large parameter. */
 #include <signal.h>
 #include <sys/time.h>
 
@@ -27,7 +27,7 @@ static void raise_flag(int number)
     raised = 1;
 }
 
-/* The head of a recipe in bf16, so that master and weight are two. */
+/* The head of a bf16 recipe, so that master and weight are separate. */
 static void open_parameter(parameter *p)
 {
     hr_config config;
@@ -62,7 +62,7 @@ static void close_parameter(parameter *p)
     free(p->weight);
 }
 
-/* Elements of a row that are not zero. */
+/* Returns the number of nonzero elements of a row. */
 static int64_t written(const parameter *p, int64_t row)
 {
     const hr_param *param = &p->program->params[p->index];
@@ -73,12 +73,12 @@ static int64_t written(const parameter *p, int64_t row)
     return count;
 }
 
-static void weight_is_as_it_was(const parameter *p)
+static void weight_is_unchanged(const parameter *p)
 {
     for (int64_t i = 0; i < p->elements; i++) assert_int_equal(p->weight[i], 0xffff);
 }
 
-static void without_an_interrupt_all_is_written(void **state)
+static void without_an_interrupt_everything_is_written(void **state)
 {
     (void)state;
     const volatile sig_atomic_t none = 0;
@@ -91,7 +91,7 @@ static void without_an_interrupt_all_is_written(void **state)
     close_parameter(&p);
 }
 
-static void an_interrupt_that_came_before_leaves_no_number(void **state)
+static void after_an_interrupt_nothing_is_written(void **state)
 {
     (void)state;
     const volatile sig_atomic_t before = 1;
@@ -100,13 +100,13 @@ static void an_interrupt_that_came_before_leaves_no_number(void **state)
     hr_initialise(p.program, p.index, 1, p.master, p.weight, &before);
     assert_int_equal(written(&p, 0), 0);
     assert_int_equal(written(&p, ROWS - 1), 0);
-    weight_is_as_it_was(&p);
+    weight_is_unchanged(&p);
     close_parameter(&p);
 }
 
-/* The interrupt comes by a clock, of the program's own time: too late once, the head is whole, so
- * that the next comes sooner; too soon once, nothing is there, so that it comes later. */
-static void an_interrupt_in_the_midst_leaves_the_rest(void **state)
+/* The interrupt comes from a timer of process time. If the head is complete it was too late, and
+ * the next comes earlier; if nothing was written it was too early, and the next comes later. */
+static void an_interrupt_stops_in_the_middle(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_THREAD__
@@ -128,16 +128,16 @@ static void an_interrupt_in_the_midst_leaves_the_rest(void **state)
         else seen = !written(&p, ROWS - 1);
     }
     assert_true(seen);
-    weight_is_as_it_was(&p);
+    weight_is_unchanged(&p);
     close_parameter(&p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_an_interrupt_all_is_written),
-        cmocka_unit_test(an_interrupt_that_came_before_leaves_no_number),
-        cmocka_unit_test(an_interrupt_in_the_midst_leaves_the_rest),
+        cmocka_unit_test(without_an_interrupt_everything_is_written),
+        cmocka_unit_test(after_an_interrupt_nothing_is_written),
+        cmocka_unit_test(an_interrupt_stops_in_the_middle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load_test.c - models of other software out of their folders: the golden logits, whatever the
- * names, types and shards; and folders that do not hold their model. */
+/* load_test.c - loads models of other software: golden logits for all names, dtypes and shards;
+ * refuses folders without the model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "support/stored.h"
 #include "train/load.h"
 
-/* Ten times what two implementations of fp32 were seen to differ by. */
+/* Ten times the observed difference between two fp32 implementations. */
 #define LOGIT_TOLERANCE 2e-5
 
 enum { SEED = 3 };
@@ -22,7 +22,7 @@ enum { SEED = 3 };
 static const char *const models[] = { "gpt_neox", "llama_gqa", "gpt2", "qwen3_tied" };
 enum { MODELS = sizeof models / sizeof *models };
 
-/* What is done to the tensors of a model on their way into a folder. */
+/* How the tensors of a model are written to a folder. */
 typedef struct {
     const char *dtype; /* F32, F16, BF16 */
     bool bare;         /* without prefixes */
@@ -50,7 +50,7 @@ static const char *bare_name(const char *name)
     return name;
 }
 
-/* To halves by nearest even, in plain arithmetic. */
+/* Converts to fp16, round to nearest even, in plain arithmetic. */
 static uint16_t half_of(float value)
 {
     const double size = fabs((double)value);
@@ -91,7 +91,7 @@ static void add_tensor(stored_file *file, const variant *v, const char *name)
     free(dims);
 }
 
-/* A folder with the config of the model and its tensors. */
+/* Writes a folder with the config of the model and its tensors. */
 static hr_folder write_folder(int32_t which, const variant *v)
 {
     const hr_folder folder = hr_folder_open();
@@ -125,7 +125,7 @@ static hr_folder write_folder(int32_t which, const variant *v)
     return folder;
 }
 
-/* ---- a rig whose weights come from the folder, by the product's own step */
+/* ---- a rig that loads its weights from the folder with the operation of the product */
 
 static hr_weights_in source;
 
@@ -170,7 +170,7 @@ static hr_status open_source(const hr_program *program, const char *path, hr_reg
     return status;
 }
 
-/* Largest difference of the logits from the golden ones. */
+/* Returns the largest difference of the logits from the golden ones. */
 static double worst_logit(int32_t which, const variant *v, const char *golden_name, int32_t format)
 {
     char path[512];
@@ -210,7 +210,7 @@ static double worst_logit(int32_t which, const variant *v, const char *golden_na
     return worst;
 }
 
-static void a_folder_gives_the_golden_logits(void **state)
+static void loaded_models_give_the_golden_logits(void **state)
 {
     (void)state;
     for (int32_t i = 0; i < MODELS; i++) {
@@ -229,7 +229,7 @@ static void a_folder_gives_the_golden_logits(void **state)
     }
 }
 
-/* ---- every parameter, through staging of any size, by any number of threads */
+/* ---- every parameter, with any staging size and number of threads */
 
 static void check_param(const rig *r, int32_t p, const char *dtype, const float *master,
                         const uint16_t *weight)
@@ -255,7 +255,7 @@ static void check_param(const rig *r, int32_t p, const char *dtype, const float 
     }
 }
 
-static void every_parameter_arrives_through_any_staging(void **state)
+static void every_parameter_loads_with_any_staging_size(void **state)
 {
     (void)state;
     static const variant variants[] = { { "F32" }, { "BF16" }, { "F16" } };
@@ -281,7 +281,7 @@ static void every_parameter_arrives_through_any_staging(void **state)
             float *master = malloc((size_t)bytes);
             uint16_t *weight = param->weight != param->master ? malloc((size_t)bytes / 2) : NULL;
             void *staging = aligned_alloc(64, (size_t)hr_round_up(staging_bytes, 64));
-            const bool alone = weight && p % 2; /* no master: as a program that does not train */
+            const bool alone = weight && p % 2; /* no master: as in a program that does not train */
             rig_must(hr_load(&source, p, &r.pool, alone ? NULL : master, weight, staging,
                              staging_bytes, NULL, &err),
                      &err);
@@ -298,7 +298,7 @@ static void every_parameter_arrives_through_any_staging(void **state)
     }
 }
 
-/* ---- folders that do not hold their model */
+/* ---- folders without the model */
 
 static void is_refused(const variant *v, hr_status expected, const char *said)
 {
@@ -320,7 +320,7 @@ static void is_refused(const variant *v, hr_status expected, const char *said)
     hr_folder_close(&folder);
 }
 
-static void what_is_not_the_model_is_refused(void **state)
+static void folders_of_other_models_are_refused(void **state)
 {
     (void)state;
     static const char q[] = "model.layers.1.self_attn.q_proj.weight";
@@ -342,8 +342,8 @@ static void what_is_not_the_model_is_refused(void **state)
     oracle_close(&model);
 }
 
-/* A file of more than the model, and one of numbers that are none. */
-static void strangers_are_refused_and_masks_are_not(void **state)
+/* Files with tensors beyond the model, and with unsupported numbers. */
+static void unknown_tensors_are_refused_and_buffers_ignored(void **state)
 {
     (void)state;
     static const struct {
@@ -384,8 +384,8 @@ static void strangers_are_refused_and_masks_are_not(void **state)
     oracle_close(&model);
 }
 
-/* A folder of a model whose head is the table, with a head beside it: [rows, width] of a type, the
- * table's own bytes, but for one where `other`. Returns what opening it gives. */
+/* Opens a folder of a model with tied embeddings that also has a head: [rows, width] of a dtype,
+ * with the bytes of the table, except one if `other`. Returns the status of opening it. */
 static hr_status open_with_head(const char *table, const char *name, const char *shape,
                                 const char *dtype, int64_t elements, bool other, hr_error *err)
 {
@@ -414,7 +414,7 @@ static hr_status open_with_head(const char *table, const char *name, const char 
                                        : "qwen3_tied");
     char *text = hr_folder_read(path, &config_bytes);
     char *said = strstr(text, "\"tie_word_embeddings\": false");
-    if (said) memcpy(said, "\"tie_word_embeddings\": true ", 28); /* after all */
+    if (said) memcpy(said, "\"tie_word_embeddings\": true ", 28); /* tied now */
     hr_folder_write(hr_folder_path(&folder, "config.json"), text, config_bytes);
     free(text);
     const hr_config config = config_from(&folder, HR_FORMAT_FP32, err);
@@ -427,7 +427,7 @@ static hr_status open_with_head(const char *table, const char *name, const char 
     return status;
 }
 
-static void a_copy_of_a_table_that_is_the_head_is_that_table(void **state)
+static void a_tied_head_has_to_equal_the_embedding_table(void **state)
 {
     (void)state;
     static const struct {
@@ -468,11 +468,11 @@ static void a_copy_of_a_table_that_is_the_head_is_that_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_folder_gives_the_golden_logits),
-        cmocka_unit_test(every_parameter_arrives_through_any_staging),
-        cmocka_unit_test(what_is_not_the_model_is_refused),
-        cmocka_unit_test(strangers_are_refused_and_masks_are_not),
-        cmocka_unit_test(a_copy_of_a_table_that_is_the_head_is_that_table),
+        cmocka_unit_test(loaded_models_give_the_golden_logits),
+        cmocka_unit_test(every_parameter_loads_with_any_staging_size),
+        cmocka_unit_test(folders_of_other_models_are_refused),
+        cmocka_unit_test(unknown_tensors_are_refused_and_buffers_ignored),
+        cmocka_unit_test(a_tied_head_has_to_equal_the_embedding_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

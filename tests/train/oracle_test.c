@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oracle_test.c - logits, loss, every gradient and ten steps of training against PyTorch's. */
+/* oracle_test.c - compares logits, loss, every gradient and ten training steps with PyTorch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "support/oracle.h"
 #include "support/rig.h"
 
-/* Ten times what two implementations of fp32 were seen to differ by. */
+/* Ten times the observed difference between two fp32 implementations. */
 #define LOGIT_TOLERANCE 2e-5
 #define LOSS_TOLERANCE 1e-5
 #define STEP_TOLERANCE 1e-2
@@ -194,7 +194,7 @@ static double worst_gradient(const rig *r, const oracle_file *golden, int32_t *c
     return worst;
 }
 
-static int holds_noise(const json_t *json, const char *name)
+static int is_noise(const json_t *json, const char *name)
 {
     const json_t *list = json_object_get(json, "final_holds_rounding_noise");
     size_t i;
@@ -203,9 +203,10 @@ static int holds_noise(const json_t *json, const char *name)
     return 0;
 }
 
-/* How far the way that a parameter went in ten steps is from the oracle's, relative. */
-static double worst_way(const rig *r, const oracle_file *weights, const oracle_file *golden,
-                        const json_t *json)
+/* Returns the largest relative difference between the change of a parameter in ten steps and that
+ * of the oracle. */
+static double worst_update(const rig *r, const oracle_file *weights, const oracle_file *golden,
+                           const json_t *json)
 {
     double worst = 0;
     int64_t bytes = 0;
@@ -213,19 +214,19 @@ static double worst_way(const rig *r, const oracle_file *weights, const oracle_f
         const hr_param *param = &r->compiled.program.params[p];
         const float *before = oracle_tensor(weights, "", param->external_name, &bytes);
         const float *after = oracle_tensor(golden, "final.", param->external_name, &bytes);
-        double apart = 0, way = 0;
-        if (!after || holds_noise(json, param->external_name)) continue;
+        double apart = 0, distance = 0;
+        if (!after || is_noise(json, param->external_name)) continue;
         for (int64_t i = 0; i < rig_elements(param); i++) {
             const double want = (double)after[i] - before[i];
             apart += pow((double)rig_weight(r, p, i) - before[i] - want, 2);
-            way += want * want;
+            distance += want * want;
         }
-        worst = fmax(worst, sqrt(apart / way));
+        worst = fmax(worst, sqrt(apart / distance));
     }
     return worst;
 }
 
-/* Sum, 2-norm, product with r and largest element, as the oracle sums tensors up; r is in
+/* Sum, 2-norm, product with r and largest element, as the oracle computes them; r is defined in
  * tests/oracles/README.md. */
 static void sum_up(const rig *r, int32_t index, int64_t first, bool final, double of[4])
 {
@@ -241,10 +242,10 @@ static void sum_up(const rig *r, int32_t index, int64_t first, bool final, doubl
     of[1] = sqrt(of[1]);
 }
 
-/* How far the sums of every tensor are from the oracle's, as a share of what is allowed: ten
- * times the largest difference of an element that two runs of PyTorch had, of random sign (its
- * root of n in sums). After ten steps one element more may have strayed: 7.1e-6, where a
- * gradient is near Adam's epsilon. */
+/* Returns the largest difference of the sums of a tensor from those of the oracle, relative to the
+ * tolerance: ten times the largest element difference of two PyTorch runs, with random signs (times
+ * sqrt(n) in sums). After ten steps one element may differ by 7.1e-6 more, where a gradient is near
+ * Adam's epsilon. */
 static double worst_sum(const rig *r, const json_t *facts, bool final)
 {
     const json_t *sums = json_object_get(facts, final ? "checksum_final" : "checksum_grad");
@@ -263,7 +264,8 @@ static double worst_sum(const rig *r, const json_t *facts, bool final)
         assert_true(want && seen);
         sum_up(r, p, first, final, of);
         first += rig_elements(param);
-        if (final && strstr(param->external_name, "ln_k.bias")) continue; /* noise by noise */
+        if (final && strstr(param->external_name, "ln_k.bias"))
+            continue; /* its gradient is only noise */
         for (size_t k = 0; k < 4; k++) {
             const double value = json_number_value(json_array_get(want, k));
             const double allowed = element * (k == 3 ? 1 : rows) + stray + 1e-9 * fabs(value);
@@ -310,17 +312,17 @@ static void judge(const oracle_case *c, const hr_config *config, uint32_t mask, 
         const double want = json_real_value(json_array_get(losses, i));
         worst_loss = fmax(worst_loss, fabs(r.loss - want) / want);
     }
-    const double way = worst_way(&r, &weights, &golden, json);
+    const double distance = worst_update(&r, &weights, &golden, json);
     const double final_sums = worst_sum(&r, facts, true);
     print_message("%-22s %-8s %-10s %d threads: logits %.1e, %d gradients %.1e, ten losses %.1e, "
                   "way %.1e; of what sums may differ %.2f, after ten steps %.2f\n",
                   c->golden, c->pattern ? c->pattern : "", hr_cpu_rung_name(mask), threads,
-                  worst_logit, compared, gradient, worst_loss, way, sums, final_sums);
+                  worst_logit, compared, gradient, worst_loss, distance, sums, final_sums);
     assert_true(worst_logit < LOGIT_TOLERANCE);
     assert_true(compared >= 5);
     assert_true(gradient < c->gradient_tolerance);
     assert_true(worst_loss < LOSS_TOLERANCE);
-    assert_true(way < STEP_TOLERANCE);
+    assert_true(distance < STEP_TOLERANCE);
     assert_true(sums < 1 && final_sums < 1);
     rig_close(&r);
     json_decref(json);
@@ -335,7 +337,7 @@ static const char *const rungs[] = { "ref", "avx2", "avx512", "avx512bf16", "amx
 #endif
 enum { RUNGS = sizeof rungs / sizeof *rungs };
 
-/* The rung's mask; false when this machine cannot run it. */
+/* Sets the mask of the rung; false if this machine cannot run it. */
 static bool has_rung(int32_t rung, uint32_t *mask)
 {
     *mask = (uint32_t)hr_cpu_mask_of(rungs[rung]);
@@ -349,7 +351,7 @@ static void on_every_rung(const oracle_case *c, const hr_config *config)
         if (has_rung(i, &mask)) judge(c, config, mask, 1 + i % 2);
 }
 
-static void gpt_neox_is_what_transformers_computes(void **state)
+static void gpt_neox_matches_transformers(void **state)
 {
     (void)state;
     const oracle_case c = { "hf/gpt_neox/model.safetensors", "hf/gpt_neox/golden.safetensors",
@@ -358,7 +360,7 @@ static void gpt_neox_is_what_transformers_computes(void **state)
     on_every_rung(&c, &config);
 }
 
-static void llama_is_what_transformers_computes(void **state)
+static void llama_matches_transformers(void **state)
 {
     (void)state;
     const oracle_case c = { "hf/llama_gqa/model.safetensors", "hf/llama_gqa/golden.safetensors",
@@ -367,7 +369,7 @@ static void llama_is_what_transformers_computes(void **state)
     on_every_rung(&c, &config);
 }
 
-static void gpt2_is_what_transformers_computes(void **state)
+static void gpt2_matches_transformers(void **state)
 {
     (void)state;
     const oracle_case c = { "hf/gpt2/model.safetensors", "hf/gpt2/golden.safetensors",
@@ -376,7 +378,7 @@ static void gpt2_is_what_transformers_computes(void **state)
     on_every_rung(&c, &config);
 }
 
-static void qwen3_is_what_transformers_computes(void **state)
+static void qwen3_matches_transformers(void **state)
 {
     (void)state;
     const oracle_case c = { "hf/qwen3_tied/model.safetensors", "hf/qwen3_tied/golden.safetensors",
@@ -385,7 +387,7 @@ static void qwen3_is_what_transformers_computes(void **state)
     on_every_rung(&c, &config);
 }
 
-static void yxanul_is_what_pytorch_computes(void **state)
+static void yxanul_matches_pytorch(void **state)
 {
     (void)state;
     const oracle_case c = { "systems/yxanul/weights.safetensors",
@@ -395,7 +397,7 @@ static void yxanul_is_what_pytorch_computes(void **state)
     on_every_rung(&c, &config);
 }
 
-static void wide_is_what_pytorch_computes(void **state)
+static void wide_matches_pytorch(void **state)
 {
     (void)state;
     const oracle_case c = { "systems/wide/weights.safetensors", "systems/wide/golden.safetensors",
@@ -404,7 +406,7 @@ static void wide_is_what_pytorch_computes(void **state)
     on_every_rung(&c, &config);
 }
 
-/* The oracle's decoder as the product of one and itself. */
+/* The decoder of the oracle as the product of two factors. */
 static float *factor_of(void *context, const char *name)
 {
     enum { X = 97 };
@@ -415,8 +417,8 @@ static float *factor_of(void *context, const char *name)
     return one;
 }
 
-/* A factor more changes neither logits nor what flows through both. */
-static void wide_with_two_factors_is_wide_with_their_product(void **state)
+/* The extra factor changes neither the logits nor the gradients of the other parameters. */
+static void two_decoder_factors_equal_their_product(void **state)
 {
     (void)state;
     uint32_t mask;
@@ -456,7 +458,7 @@ static void wide_with_two_factors_is_wide_with_their_product(void **state)
     }
 }
 
-static void needle_is_what_pytorch_computes_with_every_pattern(void **state)
+static void needle_matches_pytorch_with_every_pattern(void **state)
 {
     (void)state;
     static const char *const patterns[] = { "dense", "local", "global", "mixed" };
@@ -470,10 +472,10 @@ static void needle_is_what_pytorch_computes_with_every_pattern(void **state)
     }
 }
 
-/* bf16 keeps 8 bits: a rounding is 2^-9, and rounding errors of a sum grow with its root. Over a
- * layer's dozen roundings that is about 1 % of a gradient's norm; loss and updates average it
- * out. */
-static void bf16_follows_the_oracle(void **state)
+/* bf16 keeps 8 bits: one rounding is 2^-9, and rounding errors of a sum grow with its root. Over a
+ * dozen roundings per layer that is about 1 % of the norm of a gradient; the loss and the updates
+ * average it out. */
+static void bf16_is_within_rounding_of_the_oracle(void **state)
 {
     (void)state;
     uint32_t mask;
@@ -519,15 +521,15 @@ static void bf16_follows_the_oracle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gpt_neox_is_what_transformers_computes),
-        cmocka_unit_test(llama_is_what_transformers_computes),
-        cmocka_unit_test(gpt2_is_what_transformers_computes),
-        cmocka_unit_test(qwen3_is_what_transformers_computes),
-        cmocka_unit_test(yxanul_is_what_pytorch_computes),
-        cmocka_unit_test(wide_is_what_pytorch_computes),
-        cmocka_unit_test(wide_with_two_factors_is_wide_with_their_product),
-        cmocka_unit_test(needle_is_what_pytorch_computes_with_every_pattern),
-        cmocka_unit_test(bf16_follows_the_oracle),
+        cmocka_unit_test(gpt_neox_matches_transformers),
+        cmocka_unit_test(llama_matches_transformers),
+        cmocka_unit_test(gpt2_matches_transformers),
+        cmocka_unit_test(qwen3_matches_transformers),
+        cmocka_unit_test(yxanul_matches_pytorch),
+        cmocka_unit_test(wide_matches_pytorch),
+        cmocka_unit_test(two_decoder_factors_equal_their_product),
+        cmocka_unit_test(needle_matches_pytorch_with_every_pattern),
+        cmocka_unit_test(bf16_is_within_rounding_of_the_oracle),
     };
     return cmocka_run_group_tests(tests, 0, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* questions_test.c - the largest value against all values tried one by one, budgets against the
- * pages below them, and frontiers against the plans that their budgets get and the judge. */
+/* plan_queries_test.c - compares the largest value with brute force, budgets with the page below
+ * them, and frontiers with the plans of their budgets and the verifier. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,21 +21,21 @@ static char text[TEXT_BYTES];
 static const hr_plan_query question = { .text = text, .text_bytes = sizeof text, .columns = 80 };
 static hr_error err;
 
-/* Large things are static: how deep the stack is decides how much of it is planned, and that must
- * not differ between the plans that are compared. */
+/* Large objects are static: the stack depth is part of the plan, and must not differ between the
+ * plans that are compared. */
 
-static hr_config recipe(uint64_t turn)
+static hr_config recipe(uint64_t round)
 {
-    hr_config config = random_config(SEED, turn);
+    hr_config config = random_config(SEED, round);
     config.memory.recompute = HR_RECOMPUTE_AUTO;
     config.train.threads = 2;
     config.train.out[0] = 0;
-    config.model.vocab_size = 12000; /* or planning is the largest moment of every run */
+    config.model.vocab_size = 12000; /* otherwise planning is the peak of every run */
     config.model.d_model = config.model.n_heads * 64;
     return config;
 }
 
-/* Whether a plan within the budget exists, and its bytes: asked as a person would. */
+/* Plans within the budget, as a user would, and returns the status and the bytes. */
 static hr_status plan(const hr_config *config, int64_t budget, hr_plan_answer *answer)
 {
     static hr_config bounded;
@@ -59,9 +59,9 @@ static void set(hr_config *config, const char *key, int64_t value)
     if (hr_config_set(config, key, digits, &err) != HR_OK) fail_msg("%s", err.message);
 }
 
-/* ---- the largest */
+/* ---- the largest value */
 
-/* All legal values from one to another, each by a plan of its own. */
+/* Plans all valid values in a range, and returns the largest that fits. */
 static int64_t largest_of_all(const hr_config *config, const char *key, int64_t first, int64_t most)
 {
     int64_t largest = -1;
@@ -78,8 +78,8 @@ static int64_t largest_of_all(const hr_config *config, const char *key, int64_t 
     return largest;
 }
 
-/* A budget between the smallest plans of two values lets something through and something not. */
-static void the_largest_value_is_the_largest_of_all(void **state)
+/* Each budget is between the smallest plans of two values, so some values fit and others do not. */
+static void the_largest_value_matches_brute_force(void **state)
 {
     (void)state;
     static const struct {
@@ -121,7 +121,7 @@ static void the_largest_value_is_the_largest_of_all(void **state)
     }
 }
 
-static void bytes_that_do_not_depend_on_a_key_are_called_so(void **state)
+static void keys_that_do_not_change_the_bytes_are_reported(void **state)
 {
     (void)state;
     static hr_config config;
@@ -136,8 +136,8 @@ static void bytes_that_do_not_depend_on_a_key_are_called_so(void **state)
     free(answer);
 }
 
-/* A batch beyond that is more micro-batches. */
-static void the_largest_batch_comes_with_the_micro_batch_that_fits_at_once(void **state)
+/* Beyond the largest micro-batch, a larger batch only has more micro-batches. */
+static void the_largest_batch_reports_the_largest_micro_batch(void **state)
 {
     (void)state;
     static hr_config config, at_once;
@@ -160,7 +160,7 @@ static void the_largest_batch_comes_with_the_micro_batch_that_fits_at_once(void 
     free(answer);
 }
 
-static void where_nothing_fits_the_smallest_value_is_named(void **state)
+static void if_nothing_fits_the_smallest_value_is_reported(void **state)
 {
     (void)state;
     static hr_config config;
@@ -176,7 +176,7 @@ static void where_nothing_fits_the_smallest_value_is_named(void **state)
     free(answer);
 }
 
-static void what_is_no_whole_number_has_no_largest_value(void **state)
+static void keys_without_integer_values_are_refused(void **state)
 {
     (void)state;
     static const char *const keys[] = { "model.dropout",
@@ -194,7 +194,7 @@ static void what_is_no_whole_number_has_no_largest_value(void **state)
     free(answer);
 }
 
-/* ---- the smallest */
+/* ---- the smallest budget */
 
 static void check_least(const hr_config *config, const hr_plan_point *point)
 {
@@ -205,15 +205,15 @@ static void check_least(const hr_config *config, const hr_plan_point *point)
     assert_string_equal(answer.strategy, point->strategy);
 }
 
-static void a_page_less_than_the_least_budget_is_refused(void **state)
+static void a_page_below_the_smallest_budget_is_refused(void **state)
 {
     (void)state;
     hr_smallest *answer = malloc(sizeof *answer);
-    for (uint64_t turn = 0; turn < 4 * HR_COUNT; turn++) {
+    for (uint64_t round = 0; round < 4 * HR_COUNT; round++) {
         static hr_config config;
         static hr_plan_answer below;
-        config = recipe(turn);
-        const double slowdown = 0.01 * (double)(turn % 4);
+        config = recipe(round);
+        const double slowdown = 0.01 * (double)(round % 4);
         if (hr_plan_smallest(&config, slowdown, &question, answer, &err) != HR_OK)
             fail_msg("%s", err.message);
         check_least(&config, &answer->least);
@@ -227,7 +227,7 @@ static void a_page_less_than_the_least_budget_is_refused(void **state)
     free(answer);
 }
 
-static void a_slowdown_that_is_none_is_refused(void **state)
+static void an_invalid_slowdown_is_refused(void **state)
 {
     (void)state;
     static hr_config config;
@@ -241,7 +241,7 @@ static void a_slowdown_that_is_none_is_refused(void **state)
 
 /* ---- the frontier */
 
-/* The plan that a point's budget gets, judged from its file. */
+/* Makes the plan of the budget of a point, and verifies its file. */
 static void judge(const hr_config *config, const hr_plan_point *point, const char *file)
 {
     static hr_config bounded;
@@ -258,7 +258,7 @@ static void judge(const hr_config *config, const hr_plan_point *point, const cha
     assert_true(answer.step_seconds == point->step_seconds);
 }
 
-static void every_point_of_a_frontier_is_a_plan_and_none_is_beaten(void **state)
+static void every_frontier_point_is_a_plan_and_none_is_dominated(void **state)
 {
     (void)state;
     hr_frontier *frontier = malloc(sizeof *frontier);
@@ -266,9 +266,9 @@ static void every_point_of_a_frontier_is_a_plan_and_none_is_beaten(void **state)
     const char *parent = getenv("TMPDIR");
     snprintf(file, sizeof file, "%.30s/frontier_%d.json", parent ? parent : P_tmpdir, getpid());
     int32_t most = 0;
-    for (uint64_t turn = 0; turn < 3 * HR_COUNT; turn++) {
+    for (uint64_t round = 0; round < 3 * HR_COUNT; round++) {
         static hr_config config;
-        config = recipe(turn);
+        config = recipe(round);
         config.model.d_ff = 600;
         config.train.seq_len = 256;
         if (hr_plan_frontier(&config, NULL, &question, frontier, &err) != HR_OK)
@@ -297,7 +297,7 @@ static void every_point_of_a_frontier_is_a_plan_and_none_is_beaten(void **state)
 #define END_OF(text, words) \
     (strlen(text) >= strlen(words) && !strcmp((text) + strlen(text) - strlen(words), words))
 
-static void a_drawing_is_whole_or_not_there(void **state)
+static void a_plot_is_complete_or_absent(void **state)
 {
     (void)state;
     hr_frontier *frontier = malloc(sizeof *frontier);
@@ -324,7 +324,7 @@ static void a_drawing_is_whole_or_not_there(void **state)
     free(frontier);
 }
 
-static void a_named_strategy_leaves_nothing_to_search(void **state)
+static void a_strategy_file_leaves_nothing_to_search(void **state)
 {
     (void)state;
     static hr_config config;
@@ -361,16 +361,16 @@ static void a_named_strategy_leaves_nothing_to_search(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_largest_value_is_the_largest_of_all),
-        cmocka_unit_test(bytes_that_do_not_depend_on_a_key_are_called_so),
-        cmocka_unit_test(the_largest_batch_comes_with_the_micro_batch_that_fits_at_once),
-        cmocka_unit_test(where_nothing_fits_the_smallest_value_is_named),
-        cmocka_unit_test(what_is_no_whole_number_has_no_largest_value),
-        cmocka_unit_test(a_page_less_than_the_least_budget_is_refused),
-        cmocka_unit_test(a_slowdown_that_is_none_is_refused),
-        cmocka_unit_test(every_point_of_a_frontier_is_a_plan_and_none_is_beaten),
-        cmocka_unit_test(a_drawing_is_whole_or_not_there),
-        cmocka_unit_test(a_named_strategy_leaves_nothing_to_search),
+        cmocka_unit_test(the_largest_value_matches_brute_force),
+        cmocka_unit_test(keys_that_do_not_change_the_bytes_are_reported),
+        cmocka_unit_test(the_largest_batch_reports_the_largest_micro_batch),
+        cmocka_unit_test(if_nothing_fits_the_smallest_value_is_reported),
+        cmocka_unit_test(keys_without_integer_values_are_refused),
+        cmocka_unit_test(a_page_below_the_smallest_budget_is_refused),
+        cmocka_unit_test(an_invalid_slowdown_is_refused),
+        cmocka_unit_test(every_frontier_point_is_a_plan_and_none_is_dominated),
+        cmocka_unit_test(a_plot_is_complete_or_absent),
+        cmocka_unit_test(a_strategy_file_leaves_nothing_to_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

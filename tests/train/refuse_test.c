@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refuse_test.c - what is said to help is typed in, planned anew, and must come to the same bytes
- * and seconds. */
+/* refuse_test.c - applies each suggestion, plans again, and expects the reported bytes and
+ * seconds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { TEXT_BYTES = 1 << 16 };
 
-/* A plan with its reasons. */
+/* A plan and its suggestions. */
 typedef struct {
     hr_plan_answer answer;
     hr_plan_details details;
@@ -56,8 +56,8 @@ static void set(hr_config *config, const char *key, const char *value)
     if (hr_config_set(config, key, value, &err) != HR_OK) fail_msg("%s", err.message);
 }
 
-/* Types "key=value key=value" in. */
-static void type(hr_config *config, const char *what)
+/* Applies "key=value key=value". */
+static void apply_words(hr_config *config, const char *what)
 {
     char words[HR_PLAN_NAME_BYTES];
     snprintf(words, sizeof words, "%s", what);
@@ -69,7 +69,7 @@ static void type(hr_config *config, const char *what)
     }
 }
 
-static hr_config tried; /* not on the stack, of which a plan wants little above it */
+static hr_config tried; /* static: the stack depth is part of a plan */
 
 static int64_t least(const hr_config *config)
 {
@@ -81,8 +81,8 @@ static int64_t least(const hr_config *config)
     return bytes;
 }
 
-/* Plans every change of a refusal. Returns how many there are. */
-static int32_t hold_to_changes(const hr_config *config)
+/* Plans every suggested change of a refusal. Returns the number of changes. */
+static int32_t check_changes(const hr_config *config)
 {
     planned *refused = plan(config);
     tried = *config;
@@ -94,7 +94,7 @@ static int32_t hold_to_changes(const hr_config *config)
     for (int32_t i = 0; i < d->change_count; i++) {
         const hr_plan_change *change = &d->changes[i];
         tried = *config;
-        type(&tried, change->what);
+        apply_words(&tried, change->what);
         planned *p = plan(&tried);
         print_message("  %s: %lld bytes, %g s; %s\n", change->what, (long long)change->bytes,
                       change->seconds_lost, change->price);
@@ -120,18 +120,18 @@ static int32_t hold_to_changes(const hr_config *config)
     return count;
 }
 
-static void every_change_fits_and_costs_what_is_said(void **state)
+static void every_suggested_change_fits_at_the_reported_cost(void **state)
 {
     (void)state;
     static hr_config config;
     config = small();
     config.memory.budget = least(&config) - 65536;
-    assert_true(hold_to_changes(&config) > 3);
+    assert_true(check_changes(&config) > 3);
     config.memory.budget = config.memory.budget * 3 / 4;
-    assert_true(hold_to_changes(&config) > 0);
+    assert_true(check_changes(&config) > 0);
 }
 
-static void what_the_recipe_fixes_is_what_it_may_set_free(void **state)
+static void fixed_memory_keys_are_suggested_to_be_freed(void **state)
 {
     (void)state;
     static hr_config config;
@@ -147,15 +147,15 @@ static void what_the_recipe_fixes_is_what_it_may_set_free(void **state)
     assert_false(p->details.changes[0].changes_mathematics);
     assert_int_equal(strncmp(p->details.changes[0].what, "memory.", 7), 0);
     free(p);
-    assert_true(hold_to_changes(&config) > 0);
+    assert_true(check_changes(&config) > 0);
 }
 
-static void where_no_single_change_helps_two_may(void **state)
+static void two_changes_are_suggested_if_no_single_one_helps(void **state)
 {
     (void)state;
     static hr_config config;
     config = small();
-    /* Below what any key reaches by itself: planning takes what it takes for each layer. */
+    /* A budget that no single key reaches: planning needs memory for each layer. */
     planned *p = NULL;
     for (int64_t percent = 34; percent > 5; percent -= 2) {
         free(p);
@@ -168,10 +168,10 @@ static void where_no_single_change_helps_two_may(void **state)
     print_message("budget %lld\n", (long long)config.memory.budget);
     assert_true(p->details.change_count > 0);
     free(p);
-    assert_true(hold_to_changes(&config) > 0);
+    assert_true(check_changes(&config) > 0);
 }
 
-static void what_no_strategy_shrinks_is_named(void **state)
+static void memory_that_no_strategy_reduces_is_reported(void **state)
 {
     (void)state;
     static hr_config config;
@@ -193,7 +193,7 @@ static void what_no_strategy_shrinks_is_named(void **state)
     free(p);
 }
 
-/* A number with commas between its thousands. */
+/* Reads a number with thousands separators. */
 static long long number_of(const char *text)
 {
     long long number = 0;
@@ -202,7 +202,7 @@ static long long number_of(const char *text)
     return number;
 }
 
-/* The plan's strategy with one line of its YAML another, or words of every set left out. */
+/* Writes the strategy of the plan with one line changed, or with words removed from every set. */
 static void change_strategy(const char *strategy, const char *what, FILE *file)
 {
     static const struct {
@@ -270,7 +270,7 @@ static void change_strategy(const char *strategy, const char *what, FILE *file)
     }
 }
 
-static void every_removal_takes_the_bytes_and_the_time_that_are_said(void **state)
+static void every_removal_saves_the_reported_bytes_and_time(void **state)
 {
     int32_t held = 0;
     (void)state;
@@ -310,8 +310,8 @@ static void every_removal_takes_the_bytes_and_the_time_that_are_said(void **stat
     assert_true(held > 3);
 }
 
-/* The plan that is written to a file after removals were tried is the one that was answered. */
-static void looking_for_removals_leaves_the_plan_alone(void **state)
+/* The plan file after a search for removals is that of the reported plan. */
+static void searching_for_removals_does_not_change_the_plan(void **state)
 {
     char path[2][64] = { "/tmp/headroom-plan-XXXXXX", "/tmp/headroom-plan-XXXXXX" };
     static hr_config config;
@@ -344,8 +344,8 @@ static void looking_for_removals_leaves_the_plan_alone(void **state)
     free(bytes[1]);
 }
 
-/* The image is larger than the arena of so small a model. */
-static void a_component_of_the_arena_is_not_said_to_be_of_another_line(void **state)
+/* The image is larger than the arena of such a small model. */
+static void the_largest_parts_of_process_and_arena_are_reported(void **state)
 {
     (void)state;
     hr_config config = small();
@@ -361,7 +361,7 @@ static void a_component_of_the_arena_is_not_said_to_be_of_another_line(void **st
     free(p);
 }
 
-static void a_budget_beyond_the_machine_is_said_to_be(void **state)
+static void a_budget_beyond_the_machine_is_reported(void **state)
 {
     (void)state;
     hr_config config = small();
@@ -396,14 +396,14 @@ static void outputs_and_the_answer_may_be_null(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_change_fits_and_costs_what_is_said),
-        cmocka_unit_test(what_the_recipe_fixes_is_what_it_may_set_free),
-        cmocka_unit_test(where_no_single_change_helps_two_may),
-        cmocka_unit_test(what_no_strategy_shrinks_is_named),
-        cmocka_unit_test(every_removal_takes_the_bytes_and_the_time_that_are_said),
-        cmocka_unit_test(looking_for_removals_leaves_the_plan_alone),
-        cmocka_unit_test(a_component_of_the_arena_is_not_said_to_be_of_another_line),
-        cmocka_unit_test(a_budget_beyond_the_machine_is_said_to_be),
+        cmocka_unit_test(every_suggested_change_fits_at_the_reported_cost),
+        cmocka_unit_test(fixed_memory_keys_are_suggested_to_be_freed),
+        cmocka_unit_test(two_changes_are_suggested_if_no_single_one_helps),
+        cmocka_unit_test(memory_that_no_strategy_reduces_is_reported),
+        cmocka_unit_test(every_removal_saves_the_reported_bytes_and_time),
+        cmocka_unit_test(searching_for_removals_does_not_change_the_plan),
+        cmocka_unit_test(the_largest_parts_of_process_and_arena_are_reported),
+        cmocka_unit_test(a_budget_beyond_the_machine_is_reported),
         cmocka_unit_test(outputs_and_the_answer_may_be_null),
     };
     return cmocka_run_group_tests(tests, 0, 0);

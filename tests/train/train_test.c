@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_test.c - runs from end to end, each in a process of its own: what they leave behind, how
- * they end when they cannot go on, and that bytes used are bytes planned. */
+/* train_test.c - complete runs, each in its own process: their files, their end when they cannot
+ * continue, and used bytes against planned bytes. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static int make_texts(void **state)
     return 0;
 }
 
-/* The folder of weights too. */
+/* Also removes the folder of weights. */
 static void drop_out(void)
 {
     hr_folder out;
@@ -82,7 +82,7 @@ static bool out_has(const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* No weights, and no temporary file that would have become weights. */
+/* There are no weights, and no temporary file of weights. */
 static void no_weights_are_left(void)
 {
     char path[300];
@@ -111,8 +111,9 @@ static float *weight_of(void *context, const char *name)
     return memcpy(malloc((size_t)bytes), found, (size_t)bytes);
 }
 
-/* Every parameter is in the file under the family's name, with its bytes, and nothing else is. */
-static void weights_are_whole(const hr_config *config)
+/* Every parameter is in the file under the name of the family, with its bytes, and there is nothing
+ * else. */
+static void weights_are_complete(const hr_config *config)
 {
     oracle_file weights = open_weights();
     rig r;
@@ -141,7 +142,7 @@ static void weights_are_whole(const hr_config *config)
     oracle_close(&weights);
 }
 
-static void a_run_kept_its_plan(const child_outcome *run)
+static void run_matches_its_plan(const child_outcome *run)
 {
     const hr_train_result *result = &run->result;
     assert_int_equal(result->arena_bytes_used, result->arena_bytes_planned);
@@ -150,7 +151,7 @@ static void a_run_kept_its_plan(const child_outcome *run)
     assert_true(result->process_bytes_planned - result->process_bytes_measured <= 4 << 20);
 }
 
-static void training_teaches_saves_and_keeps_its_plan(void **state)
+static void training_lowers_the_loss_saves_and_matches_its_plan(void **state)
 {
     (void)state;
     for (int32_t family = 0; family < HR_FAMILIES; family++)
@@ -172,12 +173,12 @@ static void training_teaches_saves_and_keeps_its_plan(void **state)
             assert_true(run->result.saved && run->saved_count == 1);
             assert_int_equal(run->evaluated_count, 1);
             assert_true(run->sample_bytes > 0);
-            a_run_kept_its_plan(run);
-            weights_are_whole(&config);
+            run_matches_its_plan(run);
+            weights_are_complete(&config);
         }
 }
 
-/* The weights that were saved, evaluated again on every window of the validation text. */
+/* Evaluates the saved weights again on every window of the validation text. */
 static void validation_is_the_mean_over_all_windows(void **state)
 {
     (void)state;
@@ -203,7 +204,7 @@ static void validation_is_the_mean_over_all_windows(void **state)
             r.targets[i] = text[i + 1];
         }
         rig_evaluate(&r);
-        print_message("%lld windows: %.9f told, %.9f again\n", (long long)windows, told,
+        print_message("%lld windows: %.9f reported, %.9f recomputed\n", (long long)windows, told,
                       r.evaluation_loss);
         assert_true(fabs(told - r.evaluation_loss) < 1e-9 * told);
         rig_close(&r);
@@ -262,8 +263,7 @@ static void two_equal_runs_have_equal_bits_and_metrics(void **state)
     for (int32_t i = 0; i < 26; i++) json_decref(lines[i / 13][i % 13]);
 }
 
-/* Nothing is saved, and the arena is used all the same: the plan does not know about the
- * directory. */
+/* Nothing is saved, and the whole arena is still used: the plan does not depend on the folder. */
 static void a_run_that_saves_nothing_uses_its_whole_arena(void **state)
 {
     (void)state;
@@ -281,13 +281,13 @@ static void a_run_that_saves_nothing_uses_its_whole_arena(void **state)
         if (run->status != HR_OK) fail_msg("%s", run->err.message);
         assert_false(run->result.saved);
         assert_true(isnan(run->result.valid_loss));
-        a_run_kept_its_plan(run);
+        run_matches_its_plan(run);
     }
 }
 
-/* ---- ends */
+/* ---- how runs end */
 
-static void an_interrupt_ends_the_step_saves_and_says_so(void **state)
+static void an_interrupt_finishes_the_step_saves_and_is_reported(void **state)
 {
     (void)state;
     hr_config config = config_of(HR_FAMILY_NEEDLE);
@@ -296,8 +296,8 @@ static void an_interrupt_ends_the_step_saves_and_says_so(void **state)
     assert_int_equal(run->result.steps, 3);
     assert_true(run->result.saved);
     assert_non_null(strstr(run->err.message, "after step 3 of 30"));
-    a_run_kept_its_plan(run);
-    weights_are_whole(&config);
+    run_matches_its_plan(run);
+    weights_are_complete(&config);
 }
 
 static void an_interrupt_before_the_first_step_leaves_no_weights(void **state)
@@ -311,9 +311,8 @@ static void an_interrupt_before_the_first_step_leaves_no_weights(void **state)
     no_weights_are_left();
 }
 
-/* A strategy that keeps little, with gradients as it says. */
-/* A queue ends what goes on longer, whatever it is busy with. */
-static void time_that_is_over_ends_the_preparing(void **state)
+/* A job queue kills a run that exceeds its time, also during preparation. */
+static void max_seconds_ends_the_preparation(void **state)
 {
     (void)state;
     hr_config config = config_of(HR_FAMILY_NEEDLE);
@@ -325,6 +324,7 @@ static void time_that_is_over_ends_the_preparing(void **state)
     no_weights_are_left();
 }
 
+/* Uses a strategy that keeps few activations, with the given gradients. */
 static void take_strategy(hr_config *config, const char *gradients)
 {
     char text[200];
@@ -336,7 +336,7 @@ static void take_strategy(hr_config *config, const char *gradients)
     snprintf(config->memory.strategy, sizeof config->memory.strategy, "%s", path);
 }
 
-static void consumed_gradients_train_to_the_same_loss(void **state)
+static void released_gradients_train_to_the_same_loss(void **state)
 {
     (void)state;
     for (int32_t i = 0; i < 4; i++) {
@@ -353,7 +353,7 @@ static void consumed_gradients_train_to_the_same_loss(void **state)
     }
 }
 
-static void a_loss_that_is_not_finite_ends_the_run(void **state)
+static void a_non_finite_loss_ends_the_run(void **state)
 {
     (void)state;
     for (int32_t kind = 0; kind < 6; kind++) {
@@ -371,7 +371,7 @@ static void a_loss_that_is_not_finite_ends_the_run(void **state)
     }
 }
 
-static void the_minimum_runs_and_a_page_less_is_refused(void **state)
+static void the_minimum_budget_runs_and_a_page_less_is_refused(void **state)
 {
     (void)state;
     hr_config config = config_of(HR_FAMILY_GPT_NEOX);
@@ -389,10 +389,10 @@ static void the_minimum_runs_and_a_page_less_is_refused(void **state)
     run = child_run(&config, (child_wishes){ 0 });
     if (run->status != HR_OK) fail_msg("%s", run->err.message);
     assert_int_equal(run->result.process_bytes_planned, plan.minimum_bytes);
-    a_run_kept_its_plan(run);
+    run_matches_its_plan(run);
 }
 
-static void what_cannot_be_read_or_written_is_refused(void **state)
+static void unreadable_and_unwritable_paths_are_refused(void **state)
 {
     (void)state;
     hr_config config = config_of(HR_FAMILY_GPT_NEOX);
@@ -415,8 +415,8 @@ static void what_cannot_be_read_or_written_is_refused(void **state)
     assert_int_equal(run->status, HR_USAGE);
 }
 
-/* Tokens fit below the limit, weights do not. */
-static void a_full_disk_leaves_no_half_of_a_file(void **state)
+/* Tokens fit below the file size limit, weights do not. */
+static void a_full_disk_leaves_no_partial_file(void **state)
 {
     (void)state;
     hr_config config = config_of(HR_FAMILY_GPT_NEOX);
@@ -431,7 +431,7 @@ static void a_full_disk_leaves_no_half_of_a_file(void **state)
 
 /* ---- schedules */
 
-static void schedules_are_what_their_page_says(void **state)
+static void schedules_match_their_documentation(void **state)
 {
     (void)state;
     enum { STEPS = 100, WARM = 10 };
@@ -456,7 +456,7 @@ static void schedules_are_what_their_page_says(void **state)
         }
     }
     config.train.schedule.warmup_steps = 0;
-    config.train.schedule.decay_fraction = 0; /* no division by it */
+    config.train.schedule.decay_fraction = 0; /* must not divide by it */
     config.train.schedule.kind = HR_SCHEDULE_WSD;
     for (int64_t step = 0; step < STEPS; step++)
         assert_true(hr_schedule_lr(&config, step, STEPS) == 0.5);
@@ -464,7 +464,7 @@ static void schedules_are_what_their_page_says(void **state)
 
 /* ---- the trap */
 
-static void a_whole_run_asks_for_nothing_after_its_seal(void **state)
+static void a_run_allocates_nothing_after_its_seal(void **state)
 {
     (void)state;
     hr_test_require_trap();
@@ -489,20 +489,20 @@ int main(int argc, char **argv)
 {
     if (argc == 3) return child_main(argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_teaches_saves_and_keeps_its_plan),
+        cmocka_unit_test(training_lowers_the_loss_saves_and_matches_its_plan),
         cmocka_unit_test(validation_is_the_mean_over_all_windows),
         cmocka_unit_test(two_equal_runs_have_equal_bits_and_metrics),
         cmocka_unit_test(a_run_that_saves_nothing_uses_its_whole_arena),
-        cmocka_unit_test(an_interrupt_ends_the_step_saves_and_says_so),
+        cmocka_unit_test(an_interrupt_finishes_the_step_saves_and_is_reported),
         cmocka_unit_test(an_interrupt_before_the_first_step_leaves_no_weights),
-        cmocka_unit_test(time_that_is_over_ends_the_preparing),
-        cmocka_unit_test(consumed_gradients_train_to_the_same_loss),
-        cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
-        cmocka_unit_test(the_minimum_runs_and_a_page_less_is_refused),
-        cmocka_unit_test(what_cannot_be_read_or_written_is_refused),
-        cmocka_unit_test(a_full_disk_leaves_no_half_of_a_file),
-        cmocka_unit_test(schedules_are_what_their_page_says),
-        cmocka_unit_test(a_whole_run_asks_for_nothing_after_its_seal),
+        cmocka_unit_test(max_seconds_ends_the_preparation),
+        cmocka_unit_test(released_gradients_train_to_the_same_loss),
+        cmocka_unit_test(a_non_finite_loss_ends_the_run),
+        cmocka_unit_test(the_minimum_budget_runs_and_a_page_less_is_refused),
+        cmocka_unit_test(unreadable_and_unwritable_paths_are_refused),
+        cmocka_unit_test(a_full_disk_leaves_no_partial_file),
+        cmocka_unit_test(schedules_match_their_documentation),
+        cmocka_unit_test(a_run_allocates_nothing_after_its_seal),
     };
     return cmocka_run_group_tests(tests, make_texts, drop_texts);
 }
