@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/checkpoint_store.c - names, manifests and hashes of directories; no memory but the caller's.
- */
+/* ckpt/checkpoint_store.c - names, verification, removal and locking of checkpoint directories, in
+ * memory of the caller. */
 #define _GNU_SOURCE
 #include "ckpt/checkpoint_store.h"
 
@@ -38,7 +38,7 @@ const char *hr_step_partial(int64_t step, char name[HR_STEP_NAME_BYTES])
     return name;
 }
 
-/* The step that a name says, -1: it is none of ours. */
+/* Parses the step out of a directory name; -1 if it is not a checkpoint's name. */
 static int64_t step_of(const char *name)
 {
     char again[HR_STEP_NAME_BYTES], *end;
@@ -71,8 +71,8 @@ hr_status hr_checkpoint_store_newest(const char *store, int64_t below, int64_t *
 
 /* ---- reading */
 
-/* What trying again, or somebody else, could read is not damaged: nobody goes back to an older one
- * for it, and nobody removes it. */
+/* Distinguishes temporary or permission errors from damage. Only a damaged checkpoint may be
+ * skipped or removed. */
 static hr_status unread(int code)
 {
     switch (code) {
@@ -85,7 +85,7 @@ static hr_status unread(int code)
     }
 }
 
-/* A name in a checkpoint: a file of its own, and no link to anything else. */
+/* Opens a file of a checkpoint. It must be a regular file, not a link. */
 static hr_status open_file(const char *place, const char *name, int more, int *file, int64_t *bytes,
                            hr_error *err)
 {
@@ -138,7 +138,7 @@ typedef struct {
     int64_t done, total;
 } verifying;
 
-/* Reads past the end of a file, which O_DIRECT asks for in whole blocks. */
+/* Requests whole buffers beyond the end of the file, because O_DIRECT needs whole blocks. */
 static hr_status hash_file(verifying *v, int file, const char *path, int64_t bytes, hr_hash *hash,
                            hr_error *err)
 {
@@ -169,7 +169,8 @@ static hr_status verify_file(verifying *v, const char *place, const hr_manifest_
     const int direct = v->reader->direct ? O_DIRECT : 0;
     hr_status status = hr_path_join(place, named->name, path, sizeof path, err);
     if (status == HR_OK) status = open_file(place, named->name, direct, &file, &bytes, err);
-    if (status == HR_UNDECIDED) { /* no direct reading there: what is clean leaves the cache */
+    /* O_DIRECT is not supported: drop clean pages from the page cache instead */
+    if (status == HR_UNDECIDED) {
         status = open_file(place, named->name, 0, &file, &bytes, err);
         if (status == HR_OK) posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
     }
@@ -231,8 +232,9 @@ hr_status hr_checkpoint_store_remove_partial(const char *store, hr_error *err)
     }
 }
 
-/* It loses its name before the first of its files: whoever kills this process leaves a checkpoint,
- * or what was never finished, and none that looks damaged. What is no directory is not ours. */
+/* Renames the directory before the first file is removed. If the process is killed, the result is
+ * either a complete checkpoint or a partial one, never one that looks damaged. Leaves
+ * non-directories to remove_named. */
 hr_status hr_checkpoint_store_remove(const char *store, int64_t step, hr_error *err)
 {
     char name[HR_STEP_NAME_BYTES], hidden[HR_STEP_NAME_BYTES], from[PATH_MAX], to[PATH_MAX];
@@ -301,7 +303,7 @@ static hr_status refuse_lock(const char *out, int lock, hr_error *err)
                    out, *holder ? holder : "unknown");
 }
 
-/* The kernel lets go of it when the process ends: a lock that a dead process left is free. */
+/* The kernel releases the lock when the process ends, so a dead process leaves no lock. */
 hr_status hr_checkpoint_store_lock_again(const char *out, int *lock, bool *moved, hr_error *err)
 {
     int another = -1;
@@ -339,6 +341,7 @@ hr_status hr_checkpoint_store_lock(const char *out, int *lock, hr_error *err)
         return refused;
     }
     const int length = snprintf(holder, sizeof holder, "%lld\n", (long long)getpid());
-    if (ftruncate(*lock, 0) == 0) (void)!pwrite(*lock, holder, (size_t)length, 0); /* for people */
+    /* for users who inspect the file */
+    if (ftruncate(*lock, 0) == 0) (void)!pwrite(*lock, holder, (size_t)length, 0);
     return HR_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/manifest.c - one table of the state's numbers for both directions. */
+/* ckpt/manifest.c - one table of the state's members serves printing and parsing. */
 #include "ckpt/manifest.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ const hr_manifest_file *hr_manifest_find(const hr_manifest *manifest, const char
     return NULL;
 }
 
-/* ---- out */
+/* ---- printing */
 
 static void put_real(hr_writer *w, double value)
 {
@@ -81,7 +81,7 @@ static void put_state(hr_writer *w, const hr_run_state *state)
     hr_put(w, "]}");
 }
 
-/* `,"xxh3_128":"` and the digits and `"}\n`. */
+/* The end of a manifest: `,"xxh3_128":"`, the digits, and `"}\n`. */
 static const char hash_before[] = ",\"xxh3_128\":\"", hash_behind[] = "\"}\n";
 enum { TAIL_BYTES = sizeof hash_before - 1 + HR_HASH_BYTES - 1 + sizeof hash_behind - 1 };
 
@@ -117,17 +117,18 @@ int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYT
     return w.used;
 }
 
-/* ---- in */
+/* ---- parsing */
 
 typedef struct {
     hr_manifest *manifest;
     hr_json json;
     int64_t version;
-    uint32_t seen; /* rows of the state */
+    uint32_t seen; /* bit i: rows[i] occurred */
     bool has_files, has_levels;
 } reading;
 
-/* A word as hr_manifest_print puts it between quotes: a name of a file or of a rung, digits. */
+/* Reads a string with the characters that hr_manifest_print writes: file names, kernel names,
+ * digits. */
 static bool read_word(reading *r, char *text, int64_t bytes)
 {
     static const char letters[] =
@@ -245,7 +246,8 @@ static bool is_whole(const char *text, int64_t bytes)
     return !memcmp(text + bytes - TAIL_BYTES, tail, TAIL_BYTES);
 }
 
-/* Hashes are no promise of sense: these numbers are added up and counted with. */
+/* Bounds the numbers, because the run calculates with them and a valid hash does not guarantee
+ * their range. */
 static bool is_sane(const hr_run_state *state)
 {
     const int64_t most = INT64_C(1) << 41;

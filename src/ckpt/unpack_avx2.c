@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/unpack_avx2.c - lines of a panel, sixteen at a time.
+/* ckpt/unpack_avx2.c - converts panels in blocks of 16 x 16 elements.
  *
- * Line k of a panel is row k of the matrix in the panel's sixteen columns. A file that has the
- * matrix gives lines as they are, one that has it transposed gives them sixteen rows and columns at
- * a time, turned over. Out of lines in fp32, in the nearest cache, come all layouts and types; only
- * pairs of bf16 that stay what they are go as words.
+ * Line k of a panel is row k of the matrix in the panel's 16 columns. Lines are copied from a file
+ * that stores the matrix, and transposed in 16 x 16 blocks from a file that stores its transpose.
+ * The fp32 lines stay in the first-level cache and are converted to each layout and dtype; only
+ * unconverted pairs of bf16 are moved as 32-bit words.
  *
- * Weights are not read again soon, and a line of memory that is written whole past the caches need
- * not be fetched first: that is a third of the traffic. */
+ * Weights are not read again soon, so non-temporal stores of whole cache lines avoid fetching the
+ * destination: a third of the memory traffic. */
 #include "ckpt/unpack_kernels.h"
 
 #include <immintrin.h>
@@ -23,7 +23,7 @@ typedef struct {
     _Alignas(64) uint32_t at[LINES][PANEL];
 } lines;
 
-/* The largest elements so far, without signs: words and halves apart. */
+/* Maxima of the absolute bit patterns, for 32-bit and for 16-bit elements. */
 typedef struct {
     __m256i words, halves;
 } extent;
@@ -55,7 +55,8 @@ static bool all_finite(const hr_unpack *u, const extent *seen)
     return _mm256_testz_si256(_mm256_or_si256(words, halves), _mm256_set1_epi32(-1));
 }
 
-/* Eight elements as fp32. A half that is subnormal is exact, whatever the thread flushes. */
+/* Converts eight elements to fp32. Subnormal f16 values are exact, even if the thread flushes
+ * subnormals. */
 ALWAYS_INLINE __m256i widen(hr_stored_kind kind, const void *from)
 {
     if (kind == HR_STORED_F32) return load(from);
@@ -64,20 +65,20 @@ ALWAYS_INLINE __m256i widen(hr_stored_kind kind, const void *from)
     return _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16);
 }
 
-/* The nearest bf16, the even one of two, in the upper halves. */
+/* Rounds to bf16, nearest with ties to even; the result is in the upper 16 bits. */
 ALWAYS_INLINE __m256i round_up_half(__m256i words)
 {
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(words, 16), _mm256_set1_epi32(1));
     return _mm256_add_epi32(_mm256_add_epi32(words, _mm256_set1_epi32(0x7fff)), odd);
 }
 
-/* Pairs of what is in the upper halves: `even` first. */
+/* Interleaves the upper halves; `even` comes first. */
 ALWAYS_INLINE __m256i pair(__m256i even, __m256i odd)
 {
     return _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
 }
 
-/* The upper halves of sixteen words, in order. */
+/* The upper halves of 16 words, in order. */
 ALWAYS_INLINE __m256i narrow(__m256i first, __m256i second)
 {
     const __m256i mixed = _mm256_packus_epi32(_mm256_srli_epi32(first, 16),
@@ -91,9 +92,9 @@ ALWAYS_INLINE void put(void *to, __m256i value, bool past)
     else _mm256_storeu_si256(to, value);
 }
 
-/* ---- lines out of a file */
+/* ---- from the file to lines */
 
-/* Words [8][8] in registers turned over. */
+/* Transposes an 8 x 8 matrix of words in registers. */
 ALWAYS_INLINE void turn(__m256i r[LANES])
 {
     __m256i t[LANES];
@@ -114,11 +115,11 @@ ALWAYS_INLINE void turn(__m256i r[LANES])
     for (int32_t i = 0; i < LANES; i++) r[i] = t[i];
 }
 
-/* Sixteen rows of sixteen elements, `stride` bytes apart, into lines: turned, or as they are. Eight
- * rows are read whole before the next: rows that are a power of two apart all want the same few
- * places of the nearest cache.
+/* Reads 16 rows of 16 elements, `stride` bytes apart, into lines, optionally transposed. Reads
+ * eight rows completely before the next eight: rows at a power-of-two distance compete for the same
+ * few cache sets.
  *
- *   raw  the elements are words, and pairs of bf16 */
+ *   raw  the elements are words that are pairs of bf16 */
 ALWAYS_INLINE void fill(lines *l, hr_stored_kind kind, const char *from, int64_t stride,
                         bool turned, bool raw, extent *seen)
 {
@@ -138,8 +139,8 @@ ALWAYS_INLINE void fill(lines *l, hr_stored_kind kind, const char *from, int64_t
         }
 }
 
-/* A block of a matrix at its end: what is not there is zeros. Rows [LINES][row_bytes] go into
- * `edge`. */
+/* Copies a partial block at the edge of a matrix into `edge` [LINES][row_bytes], padded with zeros.
+ */
 static void fill_edge(char *edge, int64_t row_bytes, const char *from, int64_t stride, int64_t rows,
                       int64_t bytes)
 {
@@ -148,7 +149,7 @@ static void fill_edge(char *edge, int64_t row_bytes, const char *from, int64_t s
         memcpy(edge + n * row_bytes, from + n * stride, (size_t)bytes);
 }
 
-/* ---- lines into memory */
+/* ---- from lines to memory */
 
 ALWAYS_INLINE void put_words(const lines *l, int64_t count, uint32_t *to, bool past)
 {
@@ -156,7 +157,7 @@ ALWAYS_INLINE void put_words(const lines *l, int64_t count, uint32_t *to, bool p
     for (int64_t i = 0; i < count * PANEL; i += LANES) put(to + i, load(from + i), past);
 }
 
-/* Lines 2k and 2k + 1 together: the two of a column side by side. */
+/* Interleaves lines 2k and 2k + 1: the two elements of a column are adjacent. */
 ALWAYS_INLINE void put_interleaved(const lines *l, int64_t count, uint32_t *to, bool past)
 {
     for (int64_t k = 0; k < count; k += 2)
@@ -185,7 +186,7 @@ ALWAYS_INLINE void put_halves(const lines *l, int64_t count, uint16_t *to, bool 
             narrow(round_up_half(load(&l->at[k][0])), round_up_half(load(&l->at[k][LANES]))), past);
 }
 
-/* Lines [k, k + count) of a panel; `count` may be odd at the end of a matrix alone. */
+/* Writes lines [k, k + count) of a panel. `count` may be odd only at the end of a matrix. */
 ALWAYS_INLINE void put_lines(const hr_unpack *u, const lines *l, int64_t panel, int64_t k,
                              int64_t count, bool past)
 {
@@ -204,7 +205,7 @@ static bool is_aligned(const hr_unpack *u)
     return !(((uintptr_t)u->master | (uintptr_t)u->weight) % sizeof(__m256i));
 }
 
-/* Rows [first, first + count) in blocks of sixteen of their columns; each block is lines of one
+/* Converts rows [first, first + count) in blocks of 16 columns; each block gives lines of one
  * panel. */
 ALWAYS_INLINE bool take_panels(const hr_unpack *u, hr_stored_kind kind, bool turned, bool raw,
                                int64_t first, int64_t count, const char *source)
@@ -236,7 +237,7 @@ ALWAYS_INLINE bool take_panels(const hr_unpack *u, hr_stored_kind kind, bool tur
     return all_finite(u, &seen);
 }
 
-/* Elements in the order of the file. */
+/* Converts elements whose order in memory equals that of the file. */
 ALWAYS_INLINE bool take_flat(const hr_unpack *u, hr_stored_kind kind, int64_t first, int64_t count,
                              const char *source)
 {
@@ -296,6 +297,6 @@ bool hr_unpack_take_avx2(const hr_unpack *u, int64_t first, int64_t count, const
     if (u->kind == HR_STORED_F32) finite = take_kind(u, HR_STORED_F32, first, count, source);
     else if (u->kind == HR_STORED_F16) finite = take_kind(u, HR_STORED_F16, first, count, source);
     else finite = take_kind(u, HR_STORED_BF16, first, count, source);
-    _mm_sfence(); /* before another thread is told that the rows are there */
+    _mm_sfence(); /* orders the non-temporal stores before any signal to other threads */
     return finite;
 }
