@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/kind.c - endings, from the last one on. */
+/* corpus/kind.c - matches file name extensions, the last one first. */
 #include "corpus/kind.h"
 
 #include <string.h>
 #include <strings.h>
 
-/* Takes the ending away where the name has it. */
+/* Removes the extension if the name has it. */
 static bool take_ending(const char *name, int64_t *bytes, const char *ending)
 {
     const int64_t length = (int64_t)strlen(ending);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/lines.c - a machine that looks at one byte at a time, but in texts, where it runs. */
+/* corpus/lines.c - a state machine that reads one byte at a time, and runs of plain characters at
+ * once inside strings. */
 #include "corpus/lines.h"
 
 #include <string.h>
 
 #include "base/json.h"
 
-/* What may come next. In a text, a key, a number or a word it is in the middle of one. */
+/* What may come next. Inside a string, a key, a number or a literal, the state names that token. */
 enum {
-    OBJECT, /* the line's own */
+    OBJECT, /* the object of the line itself */
     VALUE,
     VALUE_OR_CLOSE,
     KEY,
@@ -22,7 +23,7 @@ enum {
     IN_WORD
 };
 
-/* Where in a number: what was there last. */
+/* State within a number: its last element. */
 enum { MINUS, ZERO, DIGITS, POINT, FRACTION, EXPONENT, SIGN, POWER };
 
 void hr_line_begin(hr_line *line, const char *const names[HR_LINE_FIELDS])
@@ -31,11 +32,11 @@ void hr_line_begin(hr_line *line, const char *const names[HR_LINE_FIELDS])
     for (int32_t i = 0; i < HR_LINE_FIELDS; i++) line->names[i] = names[i];
 }
 
-/* A part while it is read. */
+/* State while a part is read. */
 typedef struct {
     hr_line *line;
     uint8_t *at, *end;
-    uint8_t *out; /* where the next decoded byte of a field's text goes */
+    uint8_t *out; /* destination of the next decoded byte of a field's text */
     bool last;
 } reader;
 
@@ -44,9 +45,9 @@ static void wrong(reader *r, const char *problem)
     if (!r->line->problem) r->line->problem = problem;
 }
 
-/* ---- texts */
+/* ---- strings */
 
-/* Bytes of the letter of two bytes or more at hand; 0: it is no UTF-8, -1: it is cut. */
+/* Bytes of the multi-byte UTF-8 character at r->at; 0: invalid, -1: incomplete. */
 static int64_t letter_bytes(const reader *r)
 {
     const uint8_t *text = r->at;
@@ -61,8 +62,8 @@ static int64_t letter_bytes(const reader *r)
     return longer_than_needed || no_point ? 0 : bytes;
 }
 
-/* The escape at hand: its letter into out, *made bytes of it. Returns the escape's bytes; 0: there
- * is no such, -1: it is cut. */
+/* Decodes the escape at r->at into out; *made is the length of the result. Returns the length of
+ * the escape; 0: invalid, -1: incomplete. */
 static int64_t unescape(const reader *r, uint8_t out[4], int64_t *made)
 {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -92,7 +93,7 @@ static int64_t unescape(const reader *r, uint8_t out[4], int64_t *made)
     return pair ? 12 : 6;
 }
 
-/* What was decoded goes to the field's text, or to the key; of other texts nowhere. */
+/* Stores decoded bytes: in the field's text or in the key; other strings are dropped. */
 static void put(reader *r, const uint8_t *text, int64_t bytes)
 {
     hr_line *line = r->line;
@@ -105,7 +106,8 @@ static void put(reader *r, const uint8_t *text, int64_t bytes)
     }
 }
 
-/* Bytes from `at` on that stand for themselves: no quote, backslash, control or past ASCII. */
+/* End of the run of plain ASCII at `at`: no quote, backslash, control character or multi-byte byte.
+ */
 static const uint8_t *run(const uint8_t *at, const uint8_t *end)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
@@ -120,7 +122,7 @@ static const uint8_t *run(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-/* Reads on in a text or key, up to its quote. Returns false where it cannot go on in this part. */
+/* Reads a string or key up to its quote. Returns false if it cannot continue in this part. */
 static bool read_text(reader *r)
 {
     while (r->at < r->end) {
@@ -146,14 +148,14 @@ static bool read_text(reader *r)
     return true;
 }
 
-/* ---- numbers and words */
+/* ---- numbers and literals */
 
 static bool is_number(uint8_t state)
 {
     return state == ZERO || state == DIGITS || state == FRACTION || state == POWER;
 }
 
-/* What comes after this byte in a number; -1: it does not belong to it. */
+/* State of a number after this byte; -1: the byte does not belong to the number. */
 static int32_t next_in_number(uint8_t state, uint8_t c)
 {
     const bool digit = c >= '0' && c <= '9';
@@ -170,7 +172,7 @@ static int32_t next_in_number(uint8_t state, uint8_t c)
     }
 }
 
-/* ---- what may come next */
+/* ---- transitions */
 
 static void after_value(hr_line *line)
 {
@@ -197,7 +199,7 @@ static void close_container(reader *r)
     after_value(r->line);
 }
 
-/* The text of a field begins, or goes on in a new part. */
+/* Opens a span when the text of a field begins, or continues in a new part. */
 static void open_span(reader *r, bool begins)
 {
     hr_line *line = r->line;
@@ -214,7 +216,7 @@ static void close_span(reader *r, bool ends)
     span->ends = ends;
 }
 
-/* Whether the key is one that a sentence may name. */
+/* Whether the key can be shown in an error sentence. */
 static bool is_plain_key(const hr_line *line)
 {
     if (line->key_bytes == HR_LINE_NAME_BYTES) return false;
@@ -268,7 +270,7 @@ static void begin_value(reader *r)
     wrong(r, "no value");
 }
 
-/* A key is whole: whether its value is one of the fields. */
+/* Ends a key: finds whether its value is one of the fields. */
 static void end_key(reader *r)
 {
     hr_line *line = r->line;
@@ -285,7 +287,7 @@ static void end_key(reader *r)
     }
 }
 
-/* The closing quote is at hand. */
+/* Handles the closing quote of a string. */
 static void end_text(reader *r)
 {
     hr_line *line = r->line;
@@ -304,7 +306,7 @@ static bool is_blank(uint8_t c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* One byte between texts. */
+/* Handles one byte outside of strings. */
 static void step(reader *r)
 {
     hr_line *line = r->line;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/list.c - folders are walked level by level with the system's own call, into the caller's
- * memory: opendir would allocate. */
+/* corpus/list.c - reads folders breadth-first with getdents64 into the caller's memory, because
+ * opendir would allocate. */
 #define _GNU_SOURCE /* getdents64, strerrordesc_np */
 #include "corpus/list.h"
 
@@ -18,7 +18,7 @@
 #include "headroom/config.h"
 
 enum {
-    POOL_BYTES = 4 << 20, /* of paths: 65536 of 64 bytes */
+    POOL_BYTES = 4 << 20, /* 65536 paths of 64 bytes */
     FILES_MAX = 65536,
     FOLDERS_MAX = 8192,
     ENTRIES_BYTES = 32 << 10,
@@ -64,8 +64,8 @@ int64_t hr_list_bytes(const hr_spec *train, const hr_spec *valid)
 
 /* ---- patterns */
 
-/* Whether `letter` is in the set at pattern, behind its bracket; *bytes out: of the set, the
- * closing bracket included, 0: it has none and the bracket is a letter. */
+/* Whether `letter` is in the set at pattern, after its opening bracket; *bytes out: length of the
+ * set with its closing bracket, 0: there is none, so the bracket is literal. */
 static bool in_set(const char *pattern, int64_t pattern_bytes, char letter, int64_t *bytes)
 {
     int64_t i = 0;
@@ -82,7 +82,7 @@ static bool in_set(const char *pattern, int64_t pattern_bytes, char letter, int6
     return found != inverts;
 }
 
-/* Whether one letter of the pattern means this one of the name; *bytes out: of the pattern. */
+/* Whether one element of the pattern matches this character; *bytes out: length of the element. */
 static bool matches_one(const char *pattern, int64_t pattern_bytes, char letter, int64_t *bytes)
 {
     *bytes = 1;
@@ -98,7 +98,7 @@ static bool matches_one(const char *pattern, int64_t pattern_bytes, char letter,
     return *pattern == letter;
 }
 
-/* Where it fails behind a star, the star takes one letter more. */
+/* After a mismatch, the last star matches one more character. */
 bool hr_list_matches(const char *pattern, int64_t pattern_bytes, const char *name)
 {
     int64_t p = 0, star = -1, n = 0, resume = 0;
@@ -123,24 +123,24 @@ bool hr_list_matches(const char *pattern, int64_t pattern_bytes, const char *nam
     return p == pattern_bytes;
 }
 
-/* ---- walking */
+/* ---- traversal */
 
-/* What lies between two slashes of a pattern. */
+/* A component of a pattern, between two slashes. */
 typedef struct {
     const char *text;
     int64_t bytes;
 } piece;
 
-/* What the entries of folders are held against. */
+/* State of the traversal of one part. */
 typedef struct {
     hr_list *list;
     hr_error *err;
     const hr_spec_part *part;
     piece components[COMPONENTS_MAX];
     int32_t component_count;
-    bool folder;    /* the part is one: only names that say what they are count */
-    int64_t tables; /* that it has: they are not read */
-    int64_t table;  /* path of one */
+    bool folder;    /* the part is a folder: only files with known extensions count */
+    int64_t tables; /* tables found in the folder, which are not read */
+    int64_t table;  /* path of one of them */
 } walk;
 
 static const char *reason(int code)
@@ -167,7 +167,7 @@ static hr_status refuse_table(const walk *w, const char *path)
                    path);
 }
 
-/* Puts `folder`/`name` into the pool; returns its offset, -1: no room. */
+/* Puts `folder`/`name` into the pool; returns its offset, or -1 if the pool is full. */
 static int64_t keep_path(hr_list *list, const char *folder, int64_t folder_bytes, const char *name)
 {
     const bool slash = folder_bytes && folder[folder_bytes - 1] != '/' && *name;
@@ -201,7 +201,7 @@ static hr_status add_file(walk *w, int64_t path, int64_t bytes)
     return HR_OK;
 }
 
-/* Whether a folder lies in itself, by way of a link. */
+/* Whether a folder contains itself through a link. */
 static bool leads_back(const hr_list *list, int32_t parent, const struct stat *what)
 {
     for (; parent >= 0; parent = list->folders[parent].parent)
@@ -239,7 +239,7 @@ static bool means(const walk *w, int32_t component, const char *name)
            hr_list_matches(w->components[component].text, w->components[component].bytes, name);
 }
 
-/* An entry of a folder: a file that is meant, a folder that may lead to one, or neither. */
+/* Handles an entry of a folder: a matching file, a folder that may contain one, or neither. */
 static hr_status take_entry(walk *w, int32_t folder, const char *name)
 {
     hr_list *list = w->list;
@@ -252,7 +252,7 @@ static hr_status take_entry(walk *w, int32_t folder, const char *name)
     const char *place = list->pool + in->path;
     const int64_t path = keep_path(list, place, (int64_t)strlen(place), name);
     if (path < 0) return no_room(w);
-    /* What is gone meanwhile, or a link to nowhere, is not there. */
+    /* Ignore files that disappear during the traversal, and broken links. */
     if (stat(list->pool + path, &what) != 0) {
         list->pool_used = path;
         return HR_OK;
@@ -294,7 +294,7 @@ static hr_status read_folder(walk *w, int32_t folder)
 
 /* ---- parts */
 
-/* Whether a path [bytes] exists as it is written. */
+/* Whether a path [bytes] exists literally. */
 static bool exists(const char *text, int64_t bytes)
 {
     char path[HR_PATH_BYTES];
@@ -309,11 +309,12 @@ bool hr_list_is_pattern(const hr_spec_part *part)
     return hr_spec_is_pattern(part) && !exists(part->path, part->path_bytes);
 }
 
-/* The folder to begin in: components without * ? or [, and those that exist as they are written. */
+/* Length of the folder to start in: leading components without * ? or [, or that exist literally.
+ */
 static int64_t literal_bytes(const hr_spec_part *part)
 {
     int64_t literal = 0;
-    bool plain = true; /* the component at hand, so far */
+    bool plain = true; /* the current component has no wildcard so far */
     for (int64_t i = 0; i < part->path_bytes; i++) {
         plain = plain && !strchr("*?[", part->path[i]);
         if (part->path[i] != '/') continue;
@@ -324,7 +325,8 @@ static int64_t literal_bytes(const hr_spec_part *part)
     return literal;
 }
 
-/* Cuts the pattern at its slashes, behind the folder to begin in: *base_bytes of the part. */
+/* Splits the pattern at its slashes after the first *base_bytes, which name the folder to start in.
+ */
 static hr_status cut_pattern(walk *w, int64_t *base_bytes)
 {
     const hr_spec_part *part = w->part;
@@ -357,7 +359,7 @@ static bool comes_before(const void *table, int32_t a, int32_t b)
     return strcmp(hr_list_path(list, a), hr_list_path(list, b)) < 0;
 }
 
-/* The files from `first` on in the order of their paths' bytes. */
+/* Sorts the files from `first` on by the bytes of their paths. */
 static void order_files(hr_list *list, int32_t first)
 {
     const int32_t count = list->count - first;

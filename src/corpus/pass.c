@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/pass.c - from file to file; texts, which are a document each, and ids. */
+/* corpus/pass.c - iterates over the files of a text; handles plain texts and files of ids. */
 #include "corpus/pass.h"
 
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include "base/assert.h"
 #include "base/checked.h"
 
-/* Two texts are told apart by more than their bytes. */
+/* Start value of the hash that assigns documents to sides. */
 static const uint64_t HELD_SEED = UINT64_C(0x68656c64); /* "held" */
 
-/* ---- documents of the other side */
+/* ---- held-out documents */
 
-/* The first 53 bits of a hash as a number below 1. A document is held out where it is below the
- * share: so equal documents are on one side, whichever file they lie in, and a larger share holds
- * out all that a smaller one did. */
+/* Holds out a document if the first 53 bits of its hash, as a number below 1, are below the share.
+ * So equal documents are on the same side in every file, and a larger share holds out a superset of
+ * a smaller one. */
 bool hr_pass_is_other(const hr_pass *pass, const hr_line_span *texts, int32_t count)
 {
     const hr_stream *stream = pass->stream;
@@ -36,7 +36,7 @@ void hr_pass_put(hr_pass *pass, hr_piece piece)
     pass->queue[pass->queued++] = piece;
 }
 
-/* ---- a text */
+/* ---- plain texts */
 
 static hr_status next_text(hr_pass *pass, bool *end, hr_error *err)
 {
@@ -52,7 +52,7 @@ static hr_status next_text(hr_pass *pass, bool *end, hr_error *err)
     const int64_t last = hr_min(stream->to - at, count);
     *end = count < room;
     pass->offset += count;
-    /* An empty file is no document, and of a file that is split the other part is read past. */
+    /* An empty file is not a document. Of a split file, skip the bytes of the other side. */
     if ((begins && count == 0) || (stream->split && first >= last)) return HR_OK;
     if (begins) pass->passed = hr_pass_is_other(pass, &text, 1);
     pass->begun = true;
@@ -92,7 +92,7 @@ static hr_status next_ids(hr_pass *pass, bool *end, hr_error *err)
     return HR_OK;
 }
 
-/* ---- from file to file */
+/* ---- files */
 
 static hr_status open_file(hr_pass *pass, hr_error *err)
 {
@@ -111,7 +111,7 @@ static hr_status open_file(hr_pass *pass, hr_error *err)
     return status;
 }
 
-/* What a file adds to the identity beside its bytes. */
+/* Adds a file's size, kind and id width to the identity. */
 static void close_file(hr_pass *pass)
 {
     const hr_listed *file = &pass->list->files[pass->file];
@@ -123,7 +123,7 @@ static void close_file(hr_pass *pass)
     pass->file++;
 }
 
-/* What the description adds. */
+/* Adds the settings of the description to the identity. */
 static void add_settings(hr_pass *pass)
 {
     const hr_corpus_desc *desc = pass->desc;

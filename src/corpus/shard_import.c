@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/shard_import.c - little-endian, as all who write such files do.
+/* corpus/shard_import.c - parses little-endian headers and ids.
  * Source  llm.c, dev/data/data_common.py: 256 numbers of 32 bits, then the ids. */
 #include "corpus/shard_import.h"
 
@@ -10,9 +10,9 @@
 enum {
     HEADER_BYTES = 1024,
     GPT2_MAGIC = 20240520,
-    GPT2_VERSION = 1, /* 16 bits an id */
+    GPT2_VERSION = 1, /* 16-bit ids */
     LLAMA_MAGIC = 20240801,
-    LLAMA_VERSION = 7 /* 32 */
+    LLAMA_VERSION = 7 /* 32-bit ids */
 };
 
 static hr_status check_said(hr_shard_import *tokens, const hr_input_stream *input_stream,
