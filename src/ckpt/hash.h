@@ -4,8 +4,7 @@
 #ifndef HR_CKPT_HASH_H
 #define HR_CKPT_HASH_H
 
-/* declares the state as a plain struct, which needs no allocation */
-#define XXH_STATIC_LINKING_ONLY
+#define XXH_STATIC_LINKING_ONLY /* for a state struct without allocation */
 #include <stdint.h>
 #include <xxhash.h>
 

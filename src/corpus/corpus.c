@@ -37,7 +37,8 @@ static void add_needs(needs *n, const hr_spec *spec)
         int64_t first = part->path_bytes;
         while (first && !strchr("*?[]", part->path[first - 1])) first--;
         const bool names_one = first == 0 && !hr_spec_is_folder(part);
-        first -= first > 0; /* requires a character before the extension */
+        /* keep a character before the extension, which hr_file_sort_of requires */
+        first -= first > 0;
         const hr_file_sort sort = hr_file_sort_of(part->path + first, part->path_bytes - first);
         const bool ending = names_one || sort.known || sort.kind != HR_FILE_TEXT;
         const bool packing = ending || sort.packing != HR_FILE_PLAIN;

@@ -6,8 +6,7 @@
 #ifndef HR_CORPUS_INPUT_STREAM_H
 #define HR_CORPUS_INPUT_STREAM_H
 
-/* declares the state as a plain struct, which needs no allocation */
-#define XXH_STATIC_LINKING_ONLY
+#define XXH_STATIC_LINKING_ONLY /* for a state struct without allocation */
 #include <xxhash.h>
 
 #include "base/region.h"

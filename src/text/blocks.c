@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/blocks.c - a checksum is seeded with its block's index, so blocks cannot trade places. */
+/* text/blocks.c - reads and writes checksummed blocks. The block's index is the seed of its
+ * checksum, so exchanged blocks are detected. */
 #include "text/blocks.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ static void seal(uint8_t *block, int64_t index)
     memcpy(block, &sum, sizeof sum);
 }
 
-/* Bytes of a file with that payload. */
+/* Size of a file with this payload. */
 static int64_t file_bytes(int64_t payload_bytes)
 {
     return (1 + (payload_bytes + HR_BLOCK_PAYLOAD - 1) / HR_BLOCK_PAYLOAD) * HR_BLOCK_BYTES;
@@ -35,11 +36,11 @@ hr_status hr_blocks_begin(hr_blocks_writer *writer, const char *directory, const
     memset(staging, 0, HR_BLOCK_BYTES);
     const hr_status status = hr_file_begin(&writer->out, directory, name, err);
     if (status != HR_OK) return status;
-    /* Room for the header, which is written when all is known. */
+    /* Reserve block 0 for the header, which is written at commit. */
     return hr_file_append(&writer->out, staging, HR_BLOCK_BYTES, err);
 }
 
-/* Writes the staged blocks; the last is filled up with zeros. */
+/* Writes the staged blocks; pads the last one with zeros. */
 static hr_status write_staged(hr_blocks_writer *writer, hr_error *err)
 {
     const int64_t count = (writer->used + HR_BLOCK_PAYLOAD - 1) / HR_BLOCK_PAYLOAD;
@@ -72,7 +73,7 @@ hr_status hr_blocks_append(hr_blocks_writer *writer, const void *memory, int64_t
     return HR_OK;
 }
 
-/* Staged blocks are cut; where some were written meanwhile, they are written again later. */
+/* Rolling back discards staged blocks; blocks written after the mark are overwritten later. */
 void hr_blocks_mark_here(const hr_blocks_writer *writer, hr_blocks_mark *mark)
 {
     mark->payload_bytes = writer->payload_bytes;
@@ -125,7 +126,7 @@ static hr_status damaged(const hr_blocks *blocks, int64_t block, hr_error *err)
                    (long long)((block + 1) * HR_BLOCK_BYTES));
 }
 
-/* Stages and checks blocks [block, block + count). */
+/* Reads blocks [block, block + count) into staging and verifies them. */
 static hr_status stage(hr_blocks *blocks, int64_t block, int64_t count, hr_error *err)
 {
     blocks->count = 0;
@@ -143,7 +144,7 @@ static hr_status stage(hr_blocks *blocks, int64_t block, int64_t count, hr_error
     return HR_OK;
 }
 
-/* Reads block 0 and holds it against what the caller expects and how long the file is. */
+/* Reads block 0; verifies magic, version and the file's size. */
 static hr_status read_header(hr_blocks *blocks, const char *magic, uint32_t version,
                              hr_blocks_header *header, int64_t length, hr_error *err)
 {

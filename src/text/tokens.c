@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/tokens.c - a window that documents go through. */
-#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
+/* text/tokens.c - buffers documents in a window for the encoder. */
+#define XXH_STATIC_LINKING_ONLY /* for a state struct without allocation */
 #include "text/tokens.h"
 
 #include <stdio.h>
@@ -16,29 +16,32 @@
 #include "tokenizer/encoder.h"
 
 enum {
-    PIECE_BYTES = 1 << 20, /* that no pre-tokenizer cuts, at most */
+    PIECE_BYTES = 1 << 20, /* limit of a part that the pre-tokenizer does not split */
     WINDOW_BYTES = PIECE_BYTES + (64 << 10),
-    DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + HR_DECODER_RUN + 32), /* of one id, and a run */
-    ENCODER_BYTES = 31 << 20 /* what the encoders of the field need, and some patterns more */
+    /* text of one id and of pending bytes */
+    DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + HR_DECODER_RUN + 32),
+    /* sufficient for the common tokenizers, with a margin for other patterns */
+    ENCODER_BYTES = 31 << 20
 };
 
 struct hr_tokens {
-    hr_word_level *words; /* null: another tokenizer; else only the sink is used of the rest */
+    /* word-level tokenizer; null: another one. With it, only `sink` and `context` are used */
+    hr_word_level *words;
     hr_tokenizer *tokenizer;
     hr_encoder *encoder;
     hr_tokens_sink *sink;
     void *context;
-    hr_error *err; /* of the call that is being served */
+    hr_error *err; /* of the current call */
     hr_status sunk;
-    bool around, alone; /* alone: not any more */
-    bool begun;         /* the encoder is in the middle of a text */
-    int64_t at, end;    /* of the window: taken up to, filled up to */
+    bool around, alone; /* around: add special tokens; alone: no longer */
+    bool begun;         /* the encoder is within a text */
+    int64_t at, end;    /* of the window: encoded up to, filled up to */
     uint8_t *window;    /* [WINDOW_BYTES] */
     hr_decoder decoder;
     uint8_t *decoded; /* [DECODED_BYTES] */
 };
 
-/* ---- what a file is */
+/* ---- tokenizer files */
 
 static const char vocabulary_name[] = "vocab.json", merges_name[] = "merges.txt";
 
@@ -95,7 +98,8 @@ static hr_status hash_file(XXH3_state_t *hash, const char *path, uint8_t *stagin
 static hr_status identify_words(const hr_word_level_source *words, uint8_t *staging,
                                 hr_tokens_facts *facts, hr_error *err)
 {
-    static const uint64_t seed = UINT64_C(0x776f726473); /* "words": not how other files are read */
+    /* "words": differs from the hashes of other tokenizers */
+    static const uint64_t seed = UINT64_C(0x776f726473);
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
     XXH3_128bits_reset_withSeed(&hash, seed);
@@ -126,7 +130,7 @@ hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts
     return status;
 }
 
-/* The name under which a folder has the tokenizer's file. */
+/* The standard name of the tokenizer's file in a folder. */
 static const char *name_of(const hr_tokenizer_source *source)
 {
     const char *slash = strrchr(source->path, '/');
@@ -224,7 +228,7 @@ hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const 
     return status;
 }
 
-/* Moves what the encoder still has to see to the front. */
+/* Moves the bytes that the encoder still needs to the front. */
 static void compact(hr_tokens *t)
 {
     const int64_t first = t->at - hr_min(t->at, hr_encoder_before(t->encoder));
