@@ -85,7 +85,7 @@ HR_MUST_CHECK hr_status hr_checkpoint_store_prune(const char *store, const hr_co
 
 /* Locks OUT/lock for this process until the descriptor is closed or the process ends.
  *   lock  out; a descriptor for hr_file_close
- * Errors   USAGE  another process holds the lock; the sentence names it. FAILURE. */
+ * Errors   USAGE  another process holds the lock; the message names it. FAILURE. */
 HR_MUST_CHECK hr_status hr_checkpoint_store_lock(const char *out, int *lock, hr_error *err);
 
 /* If OUT/lock is no longer the locked file (OUT was moved, removed or created again), locks the new

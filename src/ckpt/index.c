@@ -130,7 +130,7 @@ static hr_opening_name *find_named(const hr_opening *o, const char *name)
     return NULL;
 }
 
-/* The sentence begins with the path of the shard. */
+/* The message begins with the path of the shard. */
 static hr_status wrong_shard(hr_opening *o, int32_t file, const char *what, const char *tensor,
                              const char *where, const char *shard)
 {

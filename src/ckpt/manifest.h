@@ -69,7 +69,7 @@ const hr_manifest_file *hr_manifest_find(const hr_manifest *manifest, const char
 int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYTES]);
 
 /* Parses the manifest in text [bytes], which is modified.
- *   path  for error sentences
+ *   path  for error messages
  * Errors   USAGE    the manifest has another version
  *          CORRUPT  it is damaged or incomplete. */
 HR_MUST_CHECK hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text,

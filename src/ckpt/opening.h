@@ -28,7 +28,7 @@ typedef struct {
     int64_t text_bytes[HR_STORED_FILES_MAX];
     hr_opening_name *named; /* [named_count], sorted by name; null without an index */
     int32_t named_count;
-    char place[PATH_MAX]; /* path of the current file, for error sentences */
+    char place[PATH_MAX]; /* path of the current file, for error messages */
 } hr_opening;
 
 /* The last part of a long path: the end identifies a file better than the beginning. */

@@ -74,7 +74,7 @@ int64_t hr_weights_in_pieces(const hr_weights_in *in, int32_t param, int64_t sta
  *                   null if there is only a weight
  *   staging         [staging_bytes], as in hr_weights_in_pieces
  *
- * Errors   CORRUPT  an element is not finite; the sentence names the tensor. FAILURE.
+ * Errors   CORRUPT  an element is not finite; the message names the tensor. FAILURE.
  * Threads  any, for different chunks. */
 HR_MUST_CHECK hr_status hr_weights_in_take(const hr_weights_in *in, int32_t param, int64_t piece,
                                            float *master, void *weight, void *staging,

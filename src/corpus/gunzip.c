@@ -19,7 +19,7 @@ struct hr_gunzip {
     z_stream stream;
     hr_region region;
     const char *path;
-    int64_t offset; /* input bytes consumed, for error sentences */
+    int64_t offset; /* input bytes consumed, for error messages */
     phase phase;
     bool any; /* at least one stream has ended */
     _Alignas(64) uint8_t pool[POOL_BYTES];

@@ -21,12 +21,12 @@ int64_t hr_gunzip_bytes(void);
 /* Builds a decoder in memory [hr_gunzip_bytes()], aligned to 64. */
 hr_gunzip *hr_gunzip_place(void *memory);
 
-/* Begins a file. `path` is for error sentences and is borrowed. */
+/* Begins a file. `path` is for error messages and is borrowed. */
 void hr_gunzip_begin(hr_gunzip *gunzip, const char *path);
 
 /* Decompresses from in [in_bytes] into out [out_bytes] until one of them is exhausted. Skips zeros
  * after the last stream, as gzip does.
- * Errors   CORRUPT  not gzip, or damaged; the sentence has the byte offset. */
+ * Errors   CORRUPT  not gzip, or damaged; the message has the byte offset. */
 HR_MUST_CHECK hr_status hr_gunzip_step(hr_gunzip *gunzip, const uint8_t *in, int64_t in_bytes,
                                        uint8_t *out, int64_t out_bytes, hr_unpacked *unpacked,
                                        hr_error *err);

@@ -216,7 +216,7 @@ static void close_span(reader *r, bool ends)
     span->ends = ends;
 }
 
-/* Whether the key can be shown in an error sentence. */
+/* Whether the key can be shown in an error message. */
 static bool is_plain_key(const hr_line *line)
 {
     if (line->key_bytes == HR_LINE_NAME_BYTES) return false;

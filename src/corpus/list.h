@@ -49,7 +49,7 @@ bool hr_list_is_pattern(const hr_spec_part *part);
  * any number of folders. Names that begin with a dot match only if the pattern has the dot.
  *
  * Errors   USAGE    nothing has that name or matches; too many files; a folder that contains itself
- *                   through a link, or cannot be read; a table (Parquet); the sentence has the
+ *                   through a link, or cannot be read; a table (Parquet); the message has the
  *                   command that converts it
  *          FAILURE  a system call failed. */
 HR_MUST_CHECK hr_status hr_list_add(hr_list *list, const hr_spec_part *part, hr_error *err);

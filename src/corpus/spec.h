@@ -31,7 +31,7 @@ typedef struct {
     double share; /* data.valid: fraction of the documents to hold out; 0: parts are given */
 } hr_spec;
 
-/* Parses a text of the recipe without modifying it. `key` is for error sentences. An empty text has
+/* Parses a text of the recipe without modifying it. `key` is for error messages. An empty text has
  * no parts.
  * Errors   USAGE  names the part. */
 HR_MUST_CHECK hr_status hr_spec_read(hr_spec *spec, const char *key, const char *text,

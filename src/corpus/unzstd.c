@@ -14,7 +14,7 @@
 struct hr_unzstd {
     ZSTD_DStream *stream;
     const char *path;
-    int64_t offset; /* input bytes consumed, for error sentences */
+    int64_t offset; /* input bytes consumed, for error messages */
     bool between;   /* a frame has ended, and no other has begun */
 };
 

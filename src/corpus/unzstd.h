@@ -16,7 +16,7 @@ int64_t hr_unzstd_bytes(void);
 /* Builds a decoder in memory [hr_unzstd_bytes()], aligned to 64. */
 hr_unzstd *hr_unzstd_place(void *memory);
 
-/* Begins a file. `path` is for error sentences and is borrowed. */
+/* Begins a file. `path` is for error messages and is borrowed. */
 void hr_unzstd_begin(hr_unzstd *unzstd, const char *path);
 
 /* As hr_gunzip_step. A larger window is refused with its size and a command that recompresses the

@@ -131,7 +131,7 @@ static hr_status check_batches(const hr_batch_desc *desc, const hr_batch_shape *
                    rows ? "more rows" : "a longer text", (long long)shape->windows);
 }
 
-/* Opens one shard; `name` is for error sentences. */
+/* Opens one shard; `name` is for error messages. */
 static hr_status open_shard(hr_batches *b, const hr_batch_desc *desc, int32_t index,
                             const char *path, const char *name, hr_error *err)
 {

@@ -40,7 +40,7 @@ typedef struct {
     bool fixed;               /* rows: the first B rows are the batch of every step */
     bool separate;            /* the first token of a document is never a target */
     const char *shard;        /* path */
-    const char *name;         /* the text's name in error sentences: "data.train" */
+    const char *name;         /* the text's name in error messages: "data.train" */
     int64_t vocab_size;       /* rows of the model's embedding; every id must be below */
     int64_t T;                /* tokens per window */
     int64_t batch;            /* B, windows per step */
@@ -99,7 +99,7 @@ HR_MUST_CHECK hr_status hr_batches_targets(hr_batches *batches, int64_t step,
                                            int64_t *targets_count, hr_error *err);
 
 /* Checks that at least one window or row has a target; otherwise the loss is undefined.
- *   name  of the text, for the error sentence
+ *   name  of the text, for the error message
  * Errors   CORRUPT  there is none. As hr_batches_fill.
  * Cost     none without masks; otherwise reads masks up to the first target. */
 HR_MUST_CHECK hr_status hr_batches_check_targets(hr_batches *batches, const char *name,

@@ -22,11 +22,11 @@ typedef struct {
 int64_t hr_counting_table_words(const hr_text_desc *desc);
 
 /* Counts the words of all parts of the training text.
- * Errors  USAGE  more distinct words than data.words_max: the sentence has their number and the
+ * Errors  USAGE  more distinct words than data.words_max: the message has their number and the
  *                command. As reading; INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_counting_run(const hr_counting *counting);
 
-/* Name of the training text in error sentences. Pure. */
+/* Name of the training text in error messages. Pure. */
 const char *hr_text_train_name(const hr_text_desc *desc);
 
 /* Checks that a later pass read the same content as the identification.

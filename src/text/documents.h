@@ -24,13 +24,13 @@ typedef struct {
     bool targets; /* its tokens are training targets */
     /* discard this document: a later part of its line was invalid; it ends here */
     bool forget;
-    /* for error sentences: the file, and the offset of the piece in its text */
+    /* for error messages: the file, and the offset of the piece in its text */
     const char *path;
     int64_t offset;
 } hr_piece;
 
 typedef struct {
-    const char *name; /* for error sentences: its name in the recipe */
+    const char *name; /* for error messages: its name in the recipe */
     void *context;
     bool is_ids;    /* pieces are ids, all below vocab_size */
     uint32_t holds; /* maps that its shard may need: HR_SHARD_DOCUMENTS, HR_SHARD_MASKS */

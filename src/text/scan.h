@@ -30,7 +30,7 @@ void hr_scan_take(hr_scan *scan, const hr_piece *piece);
  *   bytes  out; 0: no further word ends in this piece. A partial word continues in the next piece,
  *          unless the segment ends
  *
- * Errors   CORRUPT  not UTF-8, or a word of more than HR_WORD_BYTES; the sentence has the byte
+ * Errors   CORRUPT  not UTF-8, or a word of more than HR_WORD_BYTES; the message has the byte
  *                   offset. */
 HR_MUST_CHECK hr_status hr_scan_next(hr_scan *scan, int64_t *bytes, hr_error *err);
 

@@ -51,7 +51,7 @@ HR_MUST_CHECK hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t
 /* Encodes more text. `ends`: the text ends here, and all of its ids reach the sink before the call
  * returns.
  *
- *   name, offset  for error sentences: the name of the text, and the offset of this part in it
+ *   name, offset  for error messages: the name of the text, and the offset of this part in it
  *
  * Errors   CORRUPT  not UTF-8; a part that the pre-tokenizer cannot split. Those of the sink. */
 HR_MUST_CHECK hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes,

@@ -36,7 +36,7 @@ HR_MUST_CHECK hr_status hr_word_level_open(hr_word_level **level, hr_region *reg
                                            const hr_word_level_source *source, hr_error *err);
 
 /* Starts to encode a part of a text. `ends`: the text ends here. The text and `name`, which is for
- * error sentences, are borrowed until all ids are read; `offset` is the position in its file. */
+ * error messages, are borrowed until all ids are read; `offset` is the position in its file. */
 void hr_word_level_take(hr_word_level *level, const uint8_t *text, int64_t bytes, bool ends,
                         const char *name, int64_t offset);
 
