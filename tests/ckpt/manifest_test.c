@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest_test.c - a manifest reads back to the bit, and any bit that flips in it is found. */
+/* manifest_test.c - a manifest reads back exactly, and every flipped bit in it is detected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ static void every_flipped_bit_and_every_cut_is_found(void **state)
     }
 }
 
-/* A text whose hash is right, and that says what no run writes: `from` in it is `to`. */
+/* Tests a manifest with a valid hash in which `from` is replaced by `to`. */
 static void refuses_as(hr_status status, const char *from, const char *to, const char *sentence)
 {
     static char text[HR_MANIFEST_BYTES], changed[HR_MANIFEST_BYTES + 256];
@@ -128,7 +128,7 @@ static void refuses(const char *from, const char *to, const char *sentence)
 static void what_no_run_writes_is_refused(void **state)
 {
     (void)state;
-    /* Not damaged: nobody goes back to an older one for it. */
+    /* HR_USAGE, not HR_CORRUPT: the checkpoint must not be treated as damaged. */
     refuses_as(HR_USAGE, "\"headroom_checkpoint\":2", "\"headroom_checkpoint\":3",
                "has version 3, this program reads version 2");
     refuses_as(HR_USAGE, "\"headroom_checkpoint\":2", "\"headroom_checkpoint\":1",

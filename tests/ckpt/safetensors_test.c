@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors_test.c - files that are whole are told tensor by tensor; files that lie are refused,
- * each with its sentence. */
+/* safetensors_test.c - valid files give the right table of tensors; invalid ones are refused with
+ * the right message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { SEED = 11 };
 
-/* Length, header, `data_bytes` of data. */
+/* Writes the length, the header, and `data_bytes` of data. */
 static void write_file(const char *path, const char *header, int64_t data_bytes)
 {
     const int64_t length = (int64_t)strlen(header);
@@ -26,7 +26,7 @@ static void write_file(const char *path, const char *header, int64_t data_bytes)
     free(file);
 }
 
-/* As much room as was said to be needed, and not a byte more. */
+/* Opens a path in exactly the planned memory. */
 typedef struct {
     hr_stored stored;
     void *memory;
@@ -60,7 +60,7 @@ static void is_refused(const char *path, hr_status expected, const char *said)
     close_it(&o);
 }
 
-/* ---- what is whole */
+/* ---- valid files */
 
 static void a_file_is_told_tensor_by_tensor(void **state)
 {
@@ -134,7 +134,7 @@ static void the_oracles_are_told_as_another_reader_tells_them(void **state)
     }
 }
 
-/* ---- files that lie */
+/* ---- invalid files */
 
 #define T(name, dtype, shape, begin, end) \
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end \
@@ -206,7 +206,7 @@ static void a_header_that_lies_is_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_file(path, cases[i].header, cases[i].data_bytes);
         is_refused(path, HR_CORRUPT, cases[i].said);
-        is_refused(path, HR_CORRUPT, path); /* which file, folder and all */
+        is_refused(path, HR_CORRUPT, path); /* the message has the whole path */
         is_refused(folder.path, HR_CORRUPT, path);
     }
     hr_folder_close(&folder);
@@ -224,7 +224,7 @@ static void lengths_that_lie_are_refused(void **state)
     hr_folder_write(path, "\3\0\0\0\0\0\0\0{}", 10);
     is_refused(path, HR_CORRUPT,
                "its header ends at byte 11, the file at byte 10: the file is truncated");
-    hr_folder_write(path, "\1\xe1\xf5\5\0\0\0\0{}", 10); /* a hundred million and one */
+    hr_folder_write(path, "\1\xe1\xf5\5\0\0\0\0{}", 10); /* 100,000,001 */
     is_refused(path, HR_CORRUPT, "its header has 100000001 bytes, the limit is 100000000");
     hr_folder_write(path, "\377\377\377\377\377\377\377\377{}", 10);
     is_refused(path, HR_CORRUPT, "its header has 18446744073709551615 bytes");
@@ -248,14 +248,14 @@ static void what_is_nested_deeply_is_refused(void **state)
                     (int64_t)(used + DEPTH));
     is_refused(folder.path, HR_CORRUPT, "nested more than 32 deep");
     text[used - 5] = '{';
-    write_file(path, text + used - 5, 0); /* "a": and the rest, of which no value is read */
+    write_file(path, text + used - 5, 0); /* from "a": on; none of the values is parsed */
     is_refused(path, HR_CORRUPT, "wrong type of value");
     free(text);
     hr_folder_close(&folder);
 }
 
-/* A whole file cut anywhere, or with any one byte of its header changed, never does harm, and is
- * never told as it was unless it says the same. */
+/* A valid file that is truncated anywhere is refused; one with a random byte in its header is read
+ * or refused as corrupt. */
 static void every_cut_and_many_flips_are_answered(void **state)
 {
     (void)state;
@@ -363,8 +363,8 @@ static void shards_are_one_table(void **state)
     hr_folder_close(&folder);
 }
 
-/* Signs inside names and metadata, tensors as short as they can be written, and what is no JSON:
- * the room that was asked for is enough, or the text is refused for what it says. */
+/* Structural characters inside names and metadata, minimal tensors, and invalid JSON: the planned
+ * memory suffices, or the text is refused for its content. */
 static void the_room_is_what_the_text_needs(void **state)
 {
     (void)state;
@@ -403,7 +403,7 @@ static void the_room_is_what_the_text_needs(void **state)
     hr_folder_close(&folder);
 }
 
-/* More names than rows of any small table, in no order. */
+/* Many names in random order. */
 static void many_tensors_are_all_found(void **state)
 {
     (void)state;

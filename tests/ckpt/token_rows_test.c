@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token_rows_test.c - rows of tokens read back as they were written, of either type and in pieces;
- * whatever else a file may be is refused in one sentence, and is closed again. */
+/* token_rows_test.c - rows of tokens read back as written, in both dtypes; invalid files are
+ * refused and closed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Ids from 0 to V - 1, both of them there, and labels of which a third are -100. */
+/* Random ids, with 0 and V - 1 among them, and labels of which a third are -100. */
 static void draw(int64_t count, int64_t *ids, int64_t *labels)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -74,7 +74,7 @@ static hr_token_rows open_rows(const char *path)
     return rows;
 }
 
-/* Rows shorter than a piece of 512 numbers, as long, and longer. */
+/* Rows shorter than a chunk of 512 numbers, equally long, and longer. */
 static void rows_read_back_as_they_were_written(void **state)
 {
     static const int64_t lengths[] = { 1, 2, 23, 511, 512, 513, 1500 };
@@ -122,7 +122,7 @@ static void rows_read_back_as_they_were_written(void **state)
     }
 }
 
-/* Then what comes after a token is the next of its row; and a header may have any size. */
+/* Without labels, the next token is the target; and the header may have any size. */
 static void without_labels_the_next_of_a_row_is_its_target(void **state)
 {
     static const int64_t lengths[] = { 1, 2, 512, 513, 1500 };
@@ -166,7 +166,7 @@ static void without_labels_the_next_of_a_row_is_its_target(void **state)
     }
 }
 
-/* That the check, and reading row `row`, say this of the file. */
+/* The check, and reading row `row`, refuse the file with this message. */
 static void check_refuses(const char *path, int64_t row, const char *sentence)
 {
     hr_error err;
@@ -216,7 +216,7 @@ static void numbers_that_the_vocabulary_has_not_are_named_with_their_place(void 
     }
 }
 
-/* Some other software moves labels by one inside the model: there they repeat the ids. */
+/* Some programs shift labels inside the model; their label files repeat the ids. */
 static void labels_that_were_not_moved_are_told_from_those_that_were(void **state)
 {
     enum { ROWS = 2, T = 6, COUNT = ROWS * T };
@@ -229,12 +229,13 @@ static void labels_that_were_not_moved_are_told_from_those_that_were(void **stat
     check_refuses(put("same", ROWS, T, ids, labels, true, true), -1,
                   ": labels equal input_ids; each label must be the next token: shift them by "
                   "one");
-    labels[4] = ids[5]; /* one that does not repeat is enough */
+    labels[4] = ids[5]; /* one label that differs from its id suffices */
     hr_token_rows rows = open_rows(put("moved", ROWS, T, ids, labels, true, true));
     assert_int_equal(hr_token_rows_check(&rows, NULL, &facts, &err), HR_OK);
     assert_int_equal(facts.targets, COUNT - 2);
     hr_token_rows_close(&rows);
-    for (int64_t i = 0; i < COUNT; i++) ids[i] = labels[i] = 9; /* both are true of it */
+    /* labels equal both the ids and the next ids */
+    for (int64_t i = 0; i < COUNT; i++) ids[i] = labels[i] = 9;
     rows = open_rows(put("one word", ROWS, T, ids, labels, true, true));
     assert_int_equal(hr_token_rows_check(&rows, NULL, &facts, &err), HR_OK);
     hr_token_rows_close(&rows);
@@ -314,7 +315,7 @@ static void files_of_another_form_are_refused(void **state)
     open_refuses(path, HR_CORRUPT, "text");
 }
 
-/* A header that a stack has no room for: among two hundred tensors of other things. */
+/* A header too large for the stack: it has two hundred other tensors. */
 static void a_header_too_large_is_refused_and_one_of_a_hundred_tensors_is_not(void **state)
 {
     static const int64_t values[6] = { 1, 2, 3, 4, 5, 6 };

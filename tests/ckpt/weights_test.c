@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights_test.c - a file of weights holds finite numbers, or there is none; the config beside it
- * says what other software asks for. What a whole file holds, train_test reads back. */
+/* weights_test.c - saved weights are finite, and config.json has the keys that transformers reads.
+ * train_test compares the contents of a saved file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { STAGING_BYTES = 4096, SEED = 7 };
 
-/* Writes all parameters, zeros but for one element. */
+/* Writes all parameters as zeros, except one element. */
 static hr_status write_with(const hr_program *program, const char *directory, int32_t param,
                             int64_t element, float value, hr_error *err)
 {
@@ -94,7 +94,7 @@ static rig small_rig(const hr_config *wanted)
     return r;
 }
 
-/* The config that stands beside the weights of such a model: json_decref. */
+/* Parses config.json of such a model; the caller calls json_decref. */
 static json_t *config_beside(const hr_config *config)
 {
     rig r = small_rig(config);
@@ -188,7 +188,7 @@ static void the_config_of_llama_says_its_heads_and_angles(void **state)
         config.model.rope_scaling.high_freq_factor = 6.5;
         config.model.rope_scaling.original_positions = 4096;
         json_t *file = config_beside(&config);
-        says_shape(file, grouped ? "mistral" : "llama"); /* a window makes it one */
+        says_shape(file, grouped ? "mistral" : "llama"); /* a sliding window makes it a mistral */
         says_architecture(file, grouped ? "MistralForCausalLM" : "LlamaForCausalLM");
         says_text(file, "hidden_act", "silu");
         says_integer(file, "num_key_value_heads", grouped ? 2 : 6);
@@ -231,7 +231,7 @@ static void the_config_of_gpt_neox_says_its_angles_and_residual(void **state)
     }
 }
 
-/* No other software knows needle: it names no architecture. */
+/* transformers has no needle, so its config has no architectures. */
 static void the_config_of_needle_names_no_architecture(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void the_config_of_needle_names_no_architecture(void **state)
     json_decref(file);
 }
 
-/* ---- places */
+/* ---- destinations */
 
 static void a_directory_in_the_place_of_a_file_is_told(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus_test.c - documents out of files of every kind, the same whatever the buffers; what is held
- * out, what is masked, and what is refused with its place. */
+/* corpus_test.c - documents from files of every kind, independent of buffer sizes; held-out shares,
+ * masks, and errors with positions. */
 #include "told.h"
 
 #include "base/random.h"
@@ -27,7 +27,7 @@ static void put(const char *name, const char *content)
     hr_folder_write(hr_folder_path(&folder, name), content, (int64_t)strlen(content));
 }
 
-/* A description of a recipe's text in which @ stands for the folder. */
+/* A description in which @ in the recipe's text stands for the folder. */
 static hr_corpus_desc describe(const char *train)
 {
     static char text[2048];
@@ -96,7 +96,7 @@ static int64_t append(char *to, const char *text)
     return (int64_t)bytes;
 }
 
-/* Lines far longer than the buffer, with escapes and letters that its end cuts. */
+/* Lines much longer than the buffer; its end splits escapes and characters. */
 static void a_line_of_any_length_is_read_in_a_buffer_of_any(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static int64_t documents_in(const char *told)
     return count;
 }
 
-/* Writes documents of both sides; returns how many are held out. */
+/* Renders the documents of both sides; returns how many are held out. */
 static int64_t hold_out(const char *train, const char *share, char *kept, char *held)
 {
     hr_told told;
@@ -303,16 +303,16 @@ static void documents_are_held_out_by_what_they_are(void **state)
                         i);
     put("a.jsonl", content);
     const int64_t count = hold_out("@a.jsonl", "10%", kept, held);
-    assert_in_range(count, 320, 480); /* four deviations */
+    assert_in_range(count, 320, 480); /* four standard deviations */
     assert_int_equal(documents_in(kept), 4000 - count);
-    /* What a smaller share holds out, the larger one did. */
+    /* A smaller share holds out a subset. */
     const int64_t fewer = hold_out("@a.jsonl", "2.5%", kept, less);
     assert_in_range(fewer, 60, 140);
     int64_t at = 0;
     for (const char *document = strtok(less, "]"); document; document = strtok(NULL, "]"), at++)
         assert_non_null(strstr(held, document));
     assert_int_equal(at, fewer);
-    /* In another file and order, with other fields, a document is on the same side. */
+    /* The side of a document does not depend on its file, its position or its other fields. */
     char swapped[sizeof less];
     put("b.jsonl", "{\"id\":7,\"text\":\"document 1\"}");
     for (int i = 1; i < 40; i += 2) {
@@ -324,7 +324,7 @@ static void documents_are_held_out_by_what_they_are(void **state)
     }
 }
 
-/* The pieces of one text, one behind the other. */
+/* Concatenates the pieces of a text. */
 static int64_t join(const hr_documents *documents, char *text)
 {
     hr_piece piece;
@@ -345,7 +345,7 @@ static int64_t join(const hr_documents *documents, char *text)
     return bytes;
 }
 
-/* Holds out a share of "a.txt"; the end of it has to begin with `first`. */
+/* Holds out a share of "a.txt"; the held-out end must begin with `first`. */
 static void is_split(const char *content, const char *share, const char *first, int64_t most)
 {
     static char text[1 << 20];
@@ -381,7 +381,7 @@ static void of_a_single_text_the_end_is_held_out(void **state)
     is_split("one\ntwo\nthree\nfour\nfive\nsix\n", "50%", "four\n", 14);
     is_split("one two three four", "50%", "hree four", 9);
     is_split("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "30%", "\xc3\xa4", 3);
-    int64_t used = 0; /* through several buffers, on both sides */
+    int64_t used = 0; /* several buffers, on both sides */
     while (used < 700000) used += sprintf(content + used, "line %d\n", (int)used);
     is_split(content, "50%", "line ", 350000);
     is_split(content, "0.01%", "line ", 70);
@@ -420,12 +420,12 @@ static void long_documents_are_held_out_whole(void **state)
     int64_t bad_lines;
     hr_corpus_desc desc = describe("@a.jsonl");
     desc.valid = "50%";
-    desc.line_bytes = 70000; /* twice, since none is longer than a quarter of the megabyte */
+    desc.line_bytes = 70000; /* first above HR_HELD_BYTES, then below */
     for (; desc.line_bytes > 64; desc.line_bytes /= 8) {
         assert_int_equal(hr_told_open(&told, &desc, &err), HR_OK);
         const hr_documents *side = &hr_corpus_look(told.corpus)->valid.documents;
         assert_int_equal(hr_told_write(side, out, sizeof out, &bad_lines, NULL, &err), HR_OK);
-        /* A buffer that is shorter than what says where a document goes may move it, never cut. */
+        /* A buffer shorter than HR_HELD_BYTES may change a document's side, but never splits it. */
         for (const char *at = out; (at = strchr(at, '[')); at++) {
             const char *end = strchr(at, ']');
             assert_non_null(end);
@@ -481,7 +481,7 @@ static void whatever_changes_documents_changes_their_identity(void **state)
     seen[count++] = identity_of(&desc);
     for (int32_t i = 0; i < count; i++)
         for (int32_t k = 0; k < i; k++) assert_false(hr_text_hash_equal(seen[i], seen[k]));
-    /* And nothing else does: not the name, nor what else is there. */
+    /* The name and other files do not change the identity. */
     put("b.txt", "{\"text\":\"a\"}\n");
     desc = describe("@b.txt");
     assert_true(hr_text_hash_equal(identity_of(&desc), alone));

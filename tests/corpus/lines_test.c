@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lines_test.c - the reader of lines beside the reader of JSON texts, which shares nothing with it,
- * over lines cut anywhere. */
+/* lines_test.c - compares the parser of lines with the independent JSON parser, for lines split
+ * anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ enum { MOST = 4096 };
 
 static const char *const names[HR_LINE_FIELDS] = { "text", "prompt", "completion" };
 
-/* Fields of a line, as they were found. */
+/* The fields found in a line. */
 typedef struct {
     char text[HR_LINE_FIELDS][MOST];
     int64_t bytes[HR_LINE_FIELDS];
@@ -25,7 +25,7 @@ typedef struct {
     char problem[64];
 } fields;
 
-/* Reads a line whose parts have so many bytes, what was left of one before the next. */
+/* Reads a line in parts of `part` bytes; unread bytes of a part come before the next. */
 static bool read_in_parts(const char *content, int64_t bytes, int64_t part, bool stops, fields *f)
 {
     static uint8_t buffer[MOST + 64];
@@ -62,7 +62,7 @@ static bool read_in_parts(const char *content, int64_t bytes, int64_t part, bool
     return whole;
 }
 
-/* The same by the other reader; -1: it does not say, since it refuses zero bytes or depth. */
+/* Reads with the other parser; -1: undecided, because it refuses zero bytes and deep nesting. */
 static int read_otherwise(const char *content, int64_t bytes, fields *f)
 {
     static char copy[MOST];
@@ -93,7 +93,7 @@ static int read_otherwise(const char *content, int64_t bytes, fields *f)
     return good;
 }
 
-/* Both readers, and all cuts, say the same of the line. Returns whether it is good. */
+/* Both parsers, with all split sizes, give the same result. Returns whether the line is valid. */
 static bool assert_agreed(const char *content, int64_t bytes)
 {
     static fields whole, parts, other;
@@ -199,7 +199,7 @@ static void nesting_is_bounded(void **state)
     assert_string_equal(f.problem, "nested more than 64 deep");
 }
 
-/* Lines put together from pieces, a few bytes of them changed. */
+/* Lines of random fragments with a few random bytes. */
 static void random_lines_are_judged_alike_by_both_readers(void **state)
 {
     (void)state;

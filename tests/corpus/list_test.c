@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list_test.c - the files that a file, a folder or a pattern names. */
+/* list_test.c - the files that a file name, a folder or a pattern selects. */
 #include "told.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-/* The files of a part, as names inside the folder, each followed by a blank. */
+/* The files of a part, as names relative to the folder, each followed by a blank. */
 static hr_status list(const char *path, char *names, hr_error *err)
 {
     char text[1024];
@@ -112,7 +112,7 @@ static void names_match_patterns_as_in_a_shell(void **state)
         if (hr_list_matches(cases[i].pattern, (int64_t)strlen(cases[i].pattern), cases[i].name) !=
             cases[i].matches)
             fail_msg("%s and %s", cases[i].pattern, cases[i].name);
-    /* What would take for ever if every star tried every length. */
+    /* Takes exponential time if every star tries every length. */
     char pattern[128] = "", name[2048];
     memset(name, 'a', sizeof name - 1);
     name[sizeof name - 1] = 0;
@@ -181,7 +181,7 @@ static void what_names_nothing_is_refused(void **state)
     assert_listed("*.txt", "10.txt 2.txt ");
 }
 
-/* Also where the name would match others, or nothing, as a pattern. */
+/* Even if the name, as a pattern, would match other files or none. */
 static void a_name_that_exists_is_no_pattern(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void more_files_than_there_is_room_for_are_refused(void **state)
     (void)state;
     char name[300];
     make_folder("many");
-    /* Paths of 4 MiB in all: some hundred names as long as can be, in folders as deep as needed. */
+    /* Fills the pool of 4 MiB with some hundred long names in nested folders. */
     memset(name, 'n', sizeof name);
     char place[4096] = "many";
     for (int depth = 0; depth < 12; depth++) {

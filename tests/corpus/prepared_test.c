@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prepared_test.c - corpora as shards: what stands between documents, masks, what is held out or
- * left out, mixtures, and what is reused. */
+/* prepared_test.c - corpora as shards: separators, masks, held-out and skipped documents, mixtures,
+ * and reuse. */
 #include "told.h"
 
 #include "text/shard.h"
@@ -31,7 +31,7 @@ static void put(const char *name, const char *content)
     hr_folder_write(hr_folder_path(&folder, name), content, (int64_t)strlen(content));
 }
 
-/* What a recipe says, and the tokenizer that it goes through. */
+/* A recipe's text and tokenizer. */
 typedef struct {
     const char *train, *valid; /* @ stands for the folder */
     hr_tokenizer_kind tokenizer;
@@ -85,8 +85,8 @@ static void assert_prepared(const recipe *r)
     if (prepare(r, &err) != HR_OK) fail_msg("%s", err.message);
 }
 
-/* A shard as text: ids that are bytes as they are, others #n; | before a document but the first, ~
- * before a token that is masked. */
+/* Compares a shard as text: byte ids as characters, others as #n; | before each document but the
+ * first, ~ before each masked token. */
 static void assert_shard(const hr_text_part *part, const char *wanted)
 {
     static int32_t ids[4096];
@@ -130,7 +130,7 @@ static void what_the_recipe_says_stands_between_documents(void **state)
     assert_prepared(&r);
     assert_false(text.train[0].reused);
     assert_shard(&text.train[0], "ab#10|~c~de#10|f");
-    r.document_end = 299; /* an id that no byte is */
+    r.document_end = 299; /* an id that is not a byte */
     assert_prepared(&r);
     assert_shard(&text.train[0], "ab#299|~c~de#299|f");
     assert_int_equal(text.train[0].covered, text.train[0].tokens);
@@ -142,7 +142,7 @@ static void what_the_recipe_says_stands_between_documents(void **state)
                            "data.document_end=300: must be an id below model.vocab_size=300");
 }
 
-/* A bit a token is kept for masks where there are any, however late they come. */
+/* A shard has masks only if tokens are masked, however late the first one comes. */
 static void masks_are_there_where_they_are_needed(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void a_word_reaches_over_no_document_and_no_prompt(void **state)
     recipe r = {
         "@a.jsonl", "@b.txt", HR_TOKENIZER_WORDS, 9, hr_text_document_end(HR_TOKENIZER_WORDS), false
     };
-    /* one twice, then two, t and wo in the order they came: 4 5 6 7 */
+    /* one twice, then two, t and wo by first occurrence: 4 5 6 7 */
     assert_prepared(&r);
     assert_shard(&text.train[0], "#4#5#3|~#6#7#4");
     assert_shard(&text.valid, "#5#7");

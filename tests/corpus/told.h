@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* told.h - a corpus in exactly its planned bytes, and its documents written out as one text. */
+/* corpus_case.h - opens a corpus in exactly its planned memory, and renders its documents as text.
+ */
 #ifndef HR_TESTS_TOLD_H
 #define HR_TESTS_TOLD_H
 
@@ -46,8 +47,8 @@ static inline void hr_told_close(hr_told *told)
     hr_guard_close(&told->guard);
 }
 
-/* A document is [text], a prompt in it (text), ids are #1#2. What is forgotten is cut away again.
- * Of a document a piece may be cut anywhere, so pieces do not show. */
+/* Renders a document as [text], a prompt in it as (text), and ids as #1#2. Discarded documents are
+ * removed. The result does not depend on how documents are split into pieces. */
 static inline hr_status hr_told_write(const hr_documents *documents, char *out, int64_t bytes,
                                       int64_t *bad_lines, hr_text_hash *hash, hr_error *err)
 {
@@ -89,7 +90,7 @@ static inline hr_status hr_told_write(const hr_documents *documents, char *out, 
     return status;
 }
 
-/* The documents of data.train, or a status and its sentence. */
+/* Renders the documents of data.train; returns an error as status and message. */
 static inline hr_status hr_told_train(const hr_corpus_desc *desc, char *out, int64_t bytes,
                                       int64_t *bad_lines, hr_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a corpus: text, lines, ids, packed or not, as the first byte says. Its
- * documents come whole, one after the other, the same in any buffer, or it is refused with a
- * sentence of one line. */
+/* Arbitrary bytes as a corpus: text, lines or ids, compressed or not, as the first byte selects.
+ * The documents are complete and independent of buffer sizes, or the corpus is refused with a
+ * message of one line. */
 #define XXH_STATIC_LINKING_ONLY
 #include <stdint.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void check_piece(const hr_piece *piece, bool inside, bool is_ids)
         if (piece->ids[i] >= V) __builtin_trap();
 }
 
-/* Reads all documents; a hash says which they are, not how they came. */
+/* Reads all documents; the hash depends on their content, not on the pieces. */
 static void tell(const hr_documents *documents, told *t)
 {
     static XXH3_state_t all, one;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a tokenizer.json to be like, or a merges.txt to inherit from: they are
- * taken, and then a word is merged by them, or refused with a sentence of one line. */
+/* Arbitrary bytes as the tokenizer.json or merges.txt that a new tokenizer starts from: they are
+ * accepted and merge a word, or are refused with a message of one line. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

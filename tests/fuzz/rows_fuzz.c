@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called rows of tokens: their ids and targets are in the vocabulary, and as many
- * as they were counted, or they are refused with a sentence of one line. */
+/* Arbitrary bytes as rows of tokens: ids and targets are in the vocabulary and their counts agree,
+ * or the file is refused with a message of one line. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void must_be_told(hr_status status, const hr_error *err)
         __builtin_trap();
 }
 
-/* Returns the targets of a row; -1: it was refused. */
+/* Returns the number of targets of a row; -1: it was refused. */
 static int64_t look(const hr_token_rows *rows, int64_t row)
 {
     static int32_t ids[NUMBERS_MOST], targets[NUMBERS_MOST];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a tokenizer: they are read into exactly the memory that they were said to
- * need, and then encode and decode a text, or are refused with a sentence of one line. */
+/* Arbitrary bytes as a tokenizer: it loads in exactly its planned memory and encodes and decodes a
+ * text, or is refused with a message of one line. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan_test.c - a text becomes the words that Python's text.lower().split() makes of it. */
+/* scan_test.c - splits a text into the words of Python's text.lower().split(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 static uint8_t word[HR_WORD_BYTES];
 static char joined[1 << 20];
 
-/* The words of content [bytes], in pieces of so many bytes, each followed by '|', in `joined`. */
+/* Joins the words of content [bytes], read in pieces of `piece_bytes`, each followed by '|'. */
 static hr_status scan_in_pieces(const void *content, int64_t bytes, int64_t piece_bytes,
                                 hr_error *err)
 {
@@ -43,7 +43,7 @@ static hr_status scan_in_pieces(const void *content, int64_t bytes, int64_t piec
     return status;
 }
 
-/* In one piece; and in small ones, which may change nothing. */
+/* In one piece and in small ones, with the same result. */
 static hr_status scan_all(const void *content, int64_t bytes, hr_error *err)
 {
     static char before[sizeof joined];
@@ -133,8 +133,8 @@ static void what_is_not_utf8_is_refused_with_its_place(void **state)
         "ab \xf4\x90\x80\x80", /* past U+10FFFF */
         "ab \xf8\x88\x80\x80", /* five bytes */
         "ab \xff",
-        "ab \xe2\x82",   /* cut short by the end of the text */
-        "ab \xe2\x82 c", /* cut short inside */
+        "ab \xe2\x82",   /* truncated by the end of the text */
+        "ab \xe2\x82 c", /* truncated by another byte */
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         hr_error err;
@@ -161,7 +161,7 @@ static void a_word_may_have_64_kib_and_no_byte_more(void **state)
     assert_int_equal(scan_all(content, MOST + 3, &err), HR_CORRUPT);
 }
 
-/* A two-, three- or four-byte letter, and a word, across the end of a piece at every offset. */
+/* Pieces that split a character of two, three or four bytes, or a word, at every offset. */
 static void pieces_do_not_cut_letters_or_words(void **state)
 {
     (void)state;

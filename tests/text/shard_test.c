@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shard_test.c - ids come back as they went in, and no bit of a shard can change unseen. */
+/* shard_test.c - ids read back as written, and every changed bit of a shard is detected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static hr_status begin(hr_shard_writer **writer, const char *name, int64_t vocab
     return hr_shard_begin(writer, memory, &desc, err);
 }
 
-/* A shard of `tokens` ids made by id_at. */
+/* Writes a shard of `tokens` ids from id_at. */
 static void write_shard(const char *name, int64_t tokens, int64_t vocab_size)
 {
     hr_shard_writer *writer = NULL;
@@ -68,7 +68,7 @@ static void write_shard(const char *name, int64_t tokens, int64_t vocab_size)
     assert_int_equal(hr_shard_commit(writer, &info, &err), HR_OK);
 }
 
-/* Opens, reads the header and all ids. */
+/* Opens a shard, reads the header and all ids. */
 static hr_status read_shard(const char *path, hr_error *err)
 {
     hr_shard *shard = NULL;
@@ -124,7 +124,7 @@ static void one_flipped_bit_anywhere_is_found(void **state)
     FILE *file = fopen(path, "r+b");
     for (int64_t i = 0; i < 4096 * HR_COUNT; i++) {
         hr_error err;
-        /* All bits of the header's first 128 bytes, then bits anywhere. */
+        /* All bits of the header's first 128 bytes, then random bits. */
         const int64_t bit = i < 1024 ? i
                                      : (int64_t)(hr_random_mix(seed + (uint64_t)i) %
                                                  (uint64_t)(bytes * 8));
@@ -167,7 +167,7 @@ static void blocks_that_traded_places_and_cut_files_are_found(void **state)
     free(traded);
 }
 
-/* A shard with right checksums whose ids are not all below its vocabulary's size. */
+/* A shard with valid checksums in which an id is not below the vocabulary's size. */
 static void an_id_that_is_no_word_is_found(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void an_aborted_shard_is_not_there(void **state)
     hr_shard_abort(NULL);
 }
 
-/* What a shard should say of a token: made beside it, from the same calls. */
+/* Expected marks of each token, recorded from the same calls. */
 typedef struct {
     int32_t ids[40000];
     uint8_t marks[40000];
@@ -238,8 +238,7 @@ static void assert_says(const char *path, const told *t)
     hr_shard_close(&shard);
 }
 
-/* Documents of any length, none among them, some with a part that is no target, some forgotten,
- * however long they had become. */
+/* Documents of any length, also empty, some partly masked, some discarded at any length. */
 static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(void **state)
 {
     (void)state;
@@ -290,7 +289,7 @@ static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(
     }
 }
 
-/* A header with a right checksum that counts other documents than there are. */
+/* A header with a valid checksum and a wrong number of documents. */
 static void documents_that_are_not_there_are_found(void **state)
 {
     (void)state;
@@ -304,7 +303,7 @@ static void documents_that_are_not_there_are_found(void **state)
     assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = 0 }, &err), HR_OK);
     assert_int_equal(read_shard(path, &err), HR_OK);
     char *content = hr_folder_read(path, &bytes);
-    content[8 + 96] = 2; /* documents, in block 0 */
+    content[8 + 96] = 2; /* the number of documents, in block 0 */
     const uint64_t sum = XXH3_64bits_withSeed(content + 8, HR_BLOCK_PAYLOAD, 0);
     memcpy(content, &sum, 8);
     hr_folder_write(path, content, bytes);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_test.c - from files of text to files of ids: the counts, what is reused, what is refused,
- * and that nothing half-made stays behind. */
+/* text_test.c - text files to files of ids: counts, reuse, errors, and no partial files. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -211,7 +210,7 @@ static void more_words_than_planned_are_refused_with_both_numbers(void **state)
     assert_prepared(&desc, &text);
 }
 
-/* However few words there was room for: counting all of them takes what one word needs at least. */
+/* With any small capacity, all words are counted in the minimum table. */
 static void a_text_with_far_more_words_than_planned_is_counted_to_the_last(void **state)
 {
     (void)state;
@@ -335,7 +334,7 @@ static void ids_become_text_again(void **state)
     hr_guard_close(&guard);
 }
 
-/* All ids of a shard in one number. */
+/* A hash of all ids of a shard. */
 static uint64_t digest_of(const hr_text_part *part)
 {
     static _Alignas(64) uint8_t memory[1 << 17];

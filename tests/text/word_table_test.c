@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* words_test.c - the table against a slow list, its limits, and the ranking against a sort. */
+/* word_table_test.c - compares the table with a linear list and the ranking with a sort; tests the
+ * limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
