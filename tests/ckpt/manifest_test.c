@@ -50,7 +50,7 @@ static hr_manifest some_manifest(void)
     return m;
 }
 
-static void it_reads_back_to_the_bit(void **state)
+static void a_manifest_reads_back_exactly(void **state)
 {
     (void)state;
     static char text[HR_MANIFEST_BYTES], again[HR_MANIFEST_BYTES];
@@ -76,7 +76,7 @@ static void it_reads_back_to_the_bit(void **state)
     assert_null(hr_manifest_find(&read, "recipe"));
 }
 
-static void every_flipped_bit_and_every_cut_is_found(void **state)
+static void every_flipped_bit_and_every_truncation_is_detected(void **state)
 {
     (void)state;
     static char text[HR_MANIFEST_BYTES], wrong[HR_MANIFEST_BYTES];
@@ -125,7 +125,7 @@ static void refuses(const char *from, const char *to, const char *sentence)
     refuses_as(HR_CORRUPT, from, to, sentence);
 }
 
-static void what_no_run_writes_is_refused(void **state)
+static void a_manifest_that_no_run_writes_is_refused(void **state)
 {
     (void)state;
     /* HR_USAGE, not HR_CORRUPT: the checkpoint must not be treated as damaged. */
@@ -159,9 +159,9 @@ static void what_no_run_writes_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_reads_back_to_the_bit),
-        cmocka_unit_test(every_flipped_bit_and_every_cut_is_found),
-        cmocka_unit_test(what_no_run_writes_is_refused),
+        cmocka_unit_test(a_manifest_reads_back_exactly),
+        cmocka_unit_test(every_flipped_bit_and_every_truncation_is_detected),
+        cmocka_unit_test(a_manifest_that_no_run_writes_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void is_refused(const char *path, hr_status expected, const char *said)
 
 /* ---- valid files */
 
-static void a_file_is_told_tensor_by_tensor(void **state)
+static void a_valid_file_gives_its_table_of_tensors(void **state)
 {
     (void)state;
     opened o;
@@ -106,7 +106,7 @@ static void a_file_is_told_tensor_by_tensor(void **state)
     hr_folder_close(&folder);
 }
 
-static void the_oracles_are_told_as_another_reader_tells_them(void **state)
+static void the_oracles_read_as_with_another_reader(void **state)
 {
     (void)state;
     static const char *const names[] = { "gpt2", "gpt_neox", "llama_gqa", "qwen3_tied" };
@@ -140,7 +140,7 @@ static void the_oracles_are_told_as_another_reader_tells_them(void **state)
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end \
     "]}"
 
-static void a_header_that_lies_is_refused(void **state)
+static void an_invalid_header_is_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -212,7 +212,7 @@ static void a_header_that_lies_is_refused(void **state)
     hr_folder_close(&folder);
 }
 
-static void lengths_that_lie_are_refused(void **state)
+static void wrong_lengths_are_refused(void **state)
 {
     (void)state;
     hr_folder folder = hr_folder_open();
@@ -234,7 +234,7 @@ static void lengths_that_lie_are_refused(void **state)
     hr_folder_close(&folder);
 }
 
-static void what_is_nested_deeply_is_refused(void **state)
+static void deep_nesting_is_refused(void **state)
 {
     (void)state;
     enum { DEPTH = 100000 };
@@ -256,7 +256,7 @@ static void what_is_nested_deeply_is_refused(void **state)
 
 /* A valid file that is truncated anywhere is refused; one with a random byte in its header is read
  * or refused as corrupt. */
-static void every_cut_and_many_flips_are_answered(void **state)
+static void truncated_and_damaged_files_are_handled(void **state)
 {
     (void)state;
     static const char header[] = "{" T("a", "F32", "[2]", 0, 8) "," T("b", "BF16", "[2,2]", 8,
@@ -299,7 +299,7 @@ static void write_index(const hr_folder *folder, const char *text)
                     (int64_t)strlen(text));
 }
 
-static void shards_are_one_table(void **state)
+static void shards_become_one_table(void **state)
 {
     (void)state;
     opened o;
@@ -365,7 +365,7 @@ static void shards_are_one_table(void **state)
 
 /* Structural characters inside names and metadata, minimal tensors, and invalid JSON: the planned
  * memory suffices, or the text is refused for its content. */
-static void the_room_is_what_the_text_needs(void **state)
+static void the_planned_memory_suffices_for_any_text(void **state)
 {
     (void)state;
     enum { MOST = 4096 };
@@ -434,14 +434,14 @@ static void many_tensors_are_all_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_told_tensor_by_tensor),
-        cmocka_unit_test(the_oracles_are_told_as_another_reader_tells_them),
-        cmocka_unit_test(a_header_that_lies_is_refused),
-        cmocka_unit_test(lengths_that_lie_are_refused),
-        cmocka_unit_test(what_is_nested_deeply_is_refused),
-        cmocka_unit_test(every_cut_and_many_flips_are_answered),
-        cmocka_unit_test(shards_are_one_table),
-        cmocka_unit_test(the_room_is_what_the_text_needs),
+        cmocka_unit_test(a_valid_file_gives_its_table_of_tensors),
+        cmocka_unit_test(the_oracles_read_as_with_another_reader),
+        cmocka_unit_test(an_invalid_header_is_refused),
+        cmocka_unit_test(wrong_lengths_are_refused),
+        cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(truncated_and_damaged_files_are_handled),
+        cmocka_unit_test(shards_become_one_table),
+        cmocka_unit_test(the_planned_memory_suffices_for_any_text),
         cmocka_unit_test(many_tensors_are_all_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

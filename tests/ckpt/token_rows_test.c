@@ -123,7 +123,7 @@ static void rows_read_back_as_they_were_written(void **state)
 }
 
 /* Without labels, the next token is the target; and the header may have any size. */
-static void without_labels_the_next_of_a_row_is_its_target(void **state)
+static void without_labels_the_target_is_the_next_token_of_the_row(void **state)
 {
     static const int64_t lengths[] = { 1, 2, 512, 513, 1500 };
     enum { ROWS = 2 };
@@ -186,7 +186,7 @@ static void check_refuses(const char *path, int64_t row, const char *sentence)
     hr_token_rows_close(&rows);
 }
 
-static void numbers_that_the_vocabulary_has_not_are_named_with_their_place(void **state)
+static void numbers_outside_the_vocabulary_are_named_with_their_position(void **state)
 {
     enum { T = 5, COUNT = 2 * T };
     static const struct {
@@ -217,7 +217,7 @@ static void numbers_that_the_vocabulary_has_not_are_named_with_their_place(void 
 }
 
 /* Some programs shift labels inside the model; their label files repeat the ids. */
-static void labels_that_were_not_moved_are_told_from_those_that_were(void **state)
+static void unshifted_labels_are_detected(void **state)
 {
     enum { ROWS = 2, T = 6, COUNT = ROWS * T };
     int64_t ids[COUNT], labels[COUNT];
@@ -244,7 +244,7 @@ static void labels_that_were_not_moved_are_told_from_those_that_were(void **stat
                   ": all 12 labels are -100: there is nothing to learn");
 }
 
-static void an_interrupt_ends_the_reading(void **state)
+static void an_interrupt_ends_the_check(void **state)
 {
     int64_t ids[4] = { 1, 2, 3, 4 }, labels[4] = { 2, 3, 4, 5 };
     hr_token_rows_facts facts;
@@ -291,7 +291,7 @@ static const char *put_two(const char *name, const char *dtype, const char *shap
     return path;
 }
 
-static void files_of_another_form_are_refused(void **state)
+static void files_of_another_format_are_refused(void **state)
 {
     (void)state;
     open_refuses(hr_folder_path(&folder, "nothing"), HR_USAGE, "nothing: no such file");
@@ -342,7 +342,7 @@ static void a_header_too_large_is_refused_and_one_of_a_hundred_tensors_is_not(vo
     }
 }
 
-static void a_file_that_becomes_shorter_is_told(void **state)
+static void a_file_that_becomes_shorter_is_detected(void **state)
 {
     int64_t ids[4] = { 1, 2, 3, 4 }, labels[4] = { 2, 3, 4, 5 };
     int32_t got[2];
@@ -361,13 +361,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(rows_read_back_as_they_were_written),
-        TEST(without_labels_the_next_of_a_row_is_its_target),
-        TEST(numbers_that_the_vocabulary_has_not_are_named_with_their_place),
-        TEST(labels_that_were_not_moved_are_told_from_those_that_were),
-        TEST(an_interrupt_ends_the_reading),
-        TEST(files_of_another_form_are_refused),
+        TEST(without_labels_the_target_is_the_next_token_of_the_row),
+        TEST(numbers_outside_the_vocabulary_are_named_with_their_position),
+        TEST(unshifted_labels_are_detected),
+        TEST(an_interrupt_ends_the_check),
+        TEST(files_of_another_format_are_refused),
         TEST(a_header_too_large_is_refused_and_one_of_a_hundred_tensors_is_not),
-        TEST(a_file_that_becomes_shorter_is_told),
+        TEST(a_file_that_becomes_shorter_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

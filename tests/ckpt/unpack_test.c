@@ -132,7 +132,7 @@ static void one_case(uint32_t cpu_mask, hr_stored_kind kind, hr_layout layout, b
     free(source);
 }
 
-static void every_type_goes_into_every_layout(void **state)
+static void every_dtype_converts_to_every_layout(void **state)
 {
     (void)state;
     static const int64_t sizes[] = { 1, 2, 3, 15, 16, 17, 33, 64, 66, 131 };
@@ -150,7 +150,7 @@ static void every_type_goes_into_every_layout(void **state)
 }
 
 /* All 65,536 f16 values convert exactly, including subnormals; non-finite ones are detected. */
-static void every_half_is_its_number(void **state)
+static void every_f16_converts_exactly(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 2 * 65536; i++) {
@@ -167,7 +167,7 @@ static void every_half_is_its_number(void **state)
 
 /* Values that bf16 rounds to infinity are detected only if bf16 is written, in full blocks and at
  * the edges of a matrix. */
-static void what_rounds_to_infinity_is_told_where_bf16_is_written(void **state)
+static void values_that_round_to_infinity_are_detected_if_bf16_is_written(void **state)
 {
     (void)state;
     enum { K = 38, N = 37 };
@@ -196,7 +196,7 @@ static void what_rounds_to_infinity_is_told_where_bf16_is_written(void **state)
     }
 }
 
-static void what_is_not_finite_is_seen_wherever_it_is(void **state)
+static void non_finite_elements_are_detected_at_every_position(void **state)
 {
     (void)state;
     enum { K = 38, N = 37 };
@@ -225,10 +225,10 @@ static void what_is_not_finite_is_seen_wherever_it_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_goes_into_every_layout),
-        cmocka_unit_test(every_half_is_its_number),
-        cmocka_unit_test(what_is_not_finite_is_seen_wherever_it_is),
-        cmocka_unit_test(what_rounds_to_infinity_is_told_where_bf16_is_written),
+        cmocka_unit_test(every_dtype_converts_to_every_layout),
+        cmocka_unit_test(every_f16_converts_exactly),
+        cmocka_unit_test(non_finite_elements_are_detected_at_every_position),
+        cmocka_unit_test(values_that_round_to_infinity_are_detected_if_bf16_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

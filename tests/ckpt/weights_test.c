@@ -39,7 +39,7 @@ static hr_status write_with(const hr_program *program, const char *directory, in
     return status;
 }
 
-static void what_is_not_finite_is_never_saved(void **state)
+static void non_finite_weights_are_never_saved(void **state)
 {
     (void)state;
     const float values[] = { NAN, -NAN, INFINITY, -INFINITY };
@@ -166,7 +166,7 @@ static void says_scaling(const json_t *file, const char *kind)
     says_integer(scaling, "original_max_position_embeddings", 4096);
 }
 
-static void the_config_of_llama_says_its_heads_and_angles(void **state)
+static void the_config_of_llama_has_its_heads_and_rope_options(void **state)
 {
     static const char *const kinds[] = { "none", "linear", "llama3" };
     (void)state;
@@ -205,7 +205,7 @@ static void the_config_of_llama_says_its_heads_and_angles(void **state)
     }
 }
 
-static void the_config_of_gpt_neox_says_its_angles_and_residual(void **state)
+static void the_config_of_gpt_neox_has_its_rope_and_residual_options(void **state)
 {
     (void)state;
     for (int32_t parallel = 0; parallel < 2; parallel++) {
@@ -249,7 +249,7 @@ static void the_config_of_needle_names_no_architecture(void **state)
 
 /* ---- destinations */
 
-static void a_directory_in_the_place_of_a_file_is_told(void **state)
+static void a_directory_in_place_of_a_file_is_refused(void **state)
 {
     (void)state;
     static const char *const names[] = { "model.safetensors", "config.json" };
@@ -268,11 +268,11 @@ static void a_directory_in_the_place_of_a_file_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_finite_is_never_saved),
-        cmocka_unit_test(the_config_of_llama_says_its_heads_and_angles),
-        cmocka_unit_test(the_config_of_gpt_neox_says_its_angles_and_residual),
+        cmocka_unit_test(non_finite_weights_are_never_saved),
+        cmocka_unit_test(the_config_of_llama_has_its_heads_and_rope_options),
+        cmocka_unit_test(the_config_of_gpt_neox_has_its_rope_and_residual_options),
         cmocka_unit_test(the_config_of_needle_names_no_architecture),
-        cmocka_unit_test(a_directory_in_the_place_of_a_file_is_told),
+        cmocka_unit_test(a_directory_in_place_of_a_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

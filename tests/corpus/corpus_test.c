@@ -54,7 +54,7 @@ static void assert_refused(const hr_corpus_desc *desc, hr_status wanted, const c
     hr_told_assert_refused(status, &err, wanted, sentence);
 }
 
-static void a_text_is_a_document_and_so_is_a_line_of_objects(void **state)
+static void a_text_file_is_a_document_and_so_is_each_json_line(void **state)
 {
     (void)state;
     put("a.txt", "one\ntwo\n");
@@ -97,7 +97,7 @@ static int64_t append(char *to, const char *text)
 }
 
 /* Lines much longer than the buffer; its end splits escapes and characters. */
-static void a_line_of_any_length_is_read_in_a_buffer_of_any(void **state)
+static void a_line_of_any_length_is_read_with_a_buffer_of_any_size(void **state)
 {
     (void)state;
     static char content[200000], wanted[200000];
@@ -126,7 +126,7 @@ static void a_line_of_any_length_is_read_in_a_buffer_of_any(void **state)
         assert_told(&desc, wanted);
 }
 
-static void a_bad_line_ends_the_pass_or_is_counted(void **state)
+static void a_bad_line_ends_the_pass_or_is_skipped_and_counted(void **state)
 {
     (void)state;
     static const struct {
@@ -167,7 +167,7 @@ static void a_bad_line_ends_the_pass_or_is_counted(void **state)
     }
 }
 
-static void a_long_line_has_its_fields_in_their_order(void **state)
+static void a_long_line_needs_its_prompt_before_its_completion(void **state)
 {
     (void)state;
     char filler[101], content[512];
@@ -212,7 +212,7 @@ static void put_ids(const char *name, int32_t magic, int32_t version, int32_t sa
     hr_folder_write(hr_folder_path(&folder, name), content, used);
 }
 
-static void shards_of_others_are_read_where_it_is_known_what_they_are(void **state)
+static void shards_of_other_programs_are_read_if_their_format_is_known(void **state)
 {
     (void)state;
     put_ids("gpt2.bin", 20240520, 1, 7, 7, 2);
@@ -291,7 +291,7 @@ static int64_t hold_out(const char *train, const char *share, char *kept, char *
     return documents_in(held);
 }
 
-static void documents_are_held_out_by_what_they_are(void **state)
+static void documents_are_held_out_by_their_content(void **state)
 {
     (void)state;
     static char content[1 << 19], kept[sizeof out], held[sizeof out], less[sizeof out];
@@ -373,7 +373,7 @@ static void is_split(const char *content, const char *share, const char *first, 
     hr_told_close(&told);
 }
 
-static void of_a_single_text_the_end_is_held_out(void **state)
+static void the_end_of_a_single_text_is_held_out(void **state)
 {
     (void)state;
     static char content[700000 + 64];
@@ -388,7 +388,7 @@ static void of_a_single_text_the_end_is_held_out(void **state)
     is_split(content, "99.99%", "line ", 699999);
 }
 
-static void of_a_packed_text_no_share_is_held_out(void **state)
+static void a_share_of_a_compressed_text_is_refused(void **state)
 {
     (void)state;
     hr_error err = { HR_OK, "" };
@@ -400,7 +400,7 @@ static void of_a_packed_text_no_share_is_held_out(void **state)
                            "one packed text, no share can be held out: unpack it");
 }
 
-static void long_documents_are_held_out_whole(void **state)
+static void long_documents_are_held_out_completely(void **state)
 {
     (void)state;
     static char content[1 << 19], kept[sizeof out], held[sizeof out];
@@ -452,7 +452,7 @@ static hr_text_hash identity_of(const hr_corpus_desc *desc)
     return hash;
 }
 
-static void whatever_changes_documents_changes_their_identity(void **state)
+static void every_change_of_documents_changes_their_identity(void **state)
 {
     (void)state;
     hr_text_hash seen[16];
@@ -487,7 +487,7 @@ static void whatever_changes_documents_changes_their_identity(void **state)
     assert_true(hr_text_hash_equal(identity_of(&desc), alone));
 }
 
-static void memory_is_known_before_any_file_is_looked_at(void **state)
+static void memory_is_known_before_any_file_is_opened(void **state)
 {
     (void)state;
     const hr_corpus_desc plain = hr_told_desc("a.txt", ""), lines = hr_told_desc("a.jsonl", "");
@@ -512,19 +512,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_text_is_a_document_and_so_is_a_line_of_objects),
+        TEST(a_text_file_is_a_document_and_so_is_each_json_line),
         TEST(prompts_are_masked_and_completions_are_not),
-        TEST(a_line_of_any_length_is_read_in_a_buffer_of_any),
-        TEST(a_bad_line_ends_the_pass_or_is_counted),
-        TEST(a_long_line_has_its_fields_in_their_order),
-        TEST(shards_of_others_are_read_where_it_is_known_what_they_are),
+        TEST(a_line_of_any_length_is_read_with_a_buffer_of_any_size),
+        TEST(a_bad_line_ends_the_pass_or_is_skipped_and_counted),
+        TEST(a_long_line_needs_its_prompt_before_its_completion),
+        TEST(shards_of_other_programs_are_read_if_their_format_is_known),
         TEST(ids_of_unknown_origin_are_refused),
-        TEST(documents_are_held_out_by_what_they_are),
-        TEST(of_a_single_text_the_end_is_held_out),
-        TEST(of_a_packed_text_no_share_is_held_out),
-        TEST(long_documents_are_held_out_whole),
-        TEST(whatever_changes_documents_changes_their_identity),
-        TEST(memory_is_known_before_any_file_is_looked_at),
+        TEST(documents_are_held_out_by_their_content),
+        TEST(the_end_of_a_single_text_is_held_out),
+        TEST(a_share_of_a_compressed_text_is_refused),
+        TEST(long_documents_are_held_out_completely),
+        TEST(every_change_of_documents_changes_their_identity),
+        TEST(memory_is_known_before_any_file_is_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static void assert_comes_back(hr_file_packing packing, int64_t packed_bytes, int
     }
 }
 
-static void packed_content_comes_back_in_parts_of_any_size(void **state)
+static void compressed_content_is_read_in_parts_of_any_size(void **state)
 {
     (void)state;
     static const int64_t sizes[] = { 1, 100, 65536, 1000003 };
@@ -117,7 +117,7 @@ static void packed_content_comes_back_in_parts_of_any_size(void **state)
     assert_comes_back(HR_FILE_ZSTD, zstd(content, 0, packed, 0), 0);
 }
 
-static void streams_behind_one_another_are_one_content(void **state)
+static void concatenated_streams_are_one_content(void **state)
 {
     (void)state;
     int64_t bytes = 0;
@@ -162,7 +162,7 @@ static void assert_cut_is_refused(hr_file_packing packing, int64_t packed_bytes,
     }
 }
 
-static void a_stream_cut_short_anywhere_is_refused(void **state)
+static void a_truncated_stream_is_refused(void **state)
 {
     (void)state;
     assert_cut_is_refused(HR_FILE_GZIP, gzip(content, 3000, packed, 6),
@@ -173,7 +173,7 @@ static void a_stream_cut_short_anywhere_is_refused(void **state)
 
 /* A changed bit may be in a name or a timestamp that has no effect; then the content is unchanged.
  */
-static void a_changed_bit_is_found_or_changes_nothing(void **state)
+static void a_changed_bit_is_detected_or_has_no_effect(void **state)
 {
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
@@ -202,7 +202,7 @@ static void a_changed_bit_is_found_or_changes_nothing(void **state)
     }
 }
 
-static void what_is_not_packed_is_refused(void **state)
+static void uncompressed_content_is_refused(void **state)
 {
     (void)state;
     memcpy(packed, content, 5000);
@@ -215,7 +215,7 @@ static void what_is_not_packed_is_refused(void **state)
     assert_refused(HR_FILE_GZIP, bytes + 4, "damaged gzip data near byte");
 }
 
-static void the_largest_window_is_read_and_a_larger_one_refused_by_name(void **state)
+static void the_largest_window_is_read_and_a_larger_one_is_refused(void **state)
 {
     (void)state;
     assert_comes_back(HR_FILE_ZSTD, zstd(content, MOST / 2, packed, 23), MOST / 2);
@@ -230,12 +230,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(packed_content_comes_back_in_parts_of_any_size),
-        TEST(streams_behind_one_another_are_one_content),
-        TEST(a_stream_cut_short_anywhere_is_refused),
-        TEST(a_changed_bit_is_found_or_changes_nothing),
-        TEST(what_is_not_packed_is_refused),
-        TEST(the_largest_window_is_read_and_a_larger_one_refused_by_name),
+        TEST(compressed_content_is_read_in_parts_of_any_size),
+        TEST(concatenated_streams_are_one_content),
+        TEST(a_truncated_stream_is_refused),
+        TEST(a_changed_bit_is_detected_or_has_no_effect),
+        TEST(uncompressed_content_is_refused),
+        TEST(the_largest_window_is_read_and_a_larger_one_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,7 @@ static void assert_bad(const char *content, const char *problem)
     assert_string_equal(f.problem, problem);
 }
 
-static void texts_are_decoded_wherever_they_stand(void **state)
+static void texts_are_decoded_at_any_position(void **state)
 {
     (void)state;
     assert_good("{\"text\":\"\"}", "");
@@ -145,7 +145,7 @@ static void texts_are_decoded_wherever_they_stand(void **state)
     assert_good("{}", "");
 }
 
-static void a_zero_byte_is_a_letter_where_it_is_escaped(void **state)
+static void an_escaped_zero_byte_is_a_character(void **state)
 {
     (void)state;
     static fields f;
@@ -157,7 +157,7 @@ static void a_zero_byte_is_a_letter_where_it_is_escaped(void **state)
     assert_string_equal(f.problem, "a control character in a string");
 }
 
-static void what_is_no_object_with_texts_is_refused(void **state)
+static void lines_that_are_not_objects_with_texts_are_refused(void **state)
 {
     (void)state;
     assert_bad("", "nothing");
@@ -200,7 +200,7 @@ static void nesting_is_bounded(void **state)
 }
 
 /* Lines of random fragments with a few random bytes. */
-static void random_lines_are_judged_alike_by_both_readers(void **state)
+static void both_parsers_agree_on_random_lines(void **state)
 {
     (void)state;
     static const char *const pieces[] = { "{",
@@ -257,11 +257,11 @@ static void random_lines_are_judged_alike_by_both_readers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_decoded_wherever_they_stand),
-        cmocka_unit_test(a_zero_byte_is_a_letter_where_it_is_escaped),
-        cmocka_unit_test(what_is_no_object_with_texts_is_refused),
+        cmocka_unit_test(texts_are_decoded_at_any_position),
+        cmocka_unit_test(an_escaped_zero_byte_is_a_character),
+        cmocka_unit_test(lines_that_are_not_objects_with_texts_are_refused),
         cmocka_unit_test(nesting_is_bounded),
-        cmocka_unit_test(random_lines_are_judged_alike_by_both_readers),
+        cmocka_unit_test(both_parsers_agree_on_random_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

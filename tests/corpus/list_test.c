@@ -121,7 +121,7 @@ static void names_match_patterns_as_in_a_shell(void **state)
     assert_false(hr_list_matches(pattern, (int64_t)strlen(pattern), name));
 }
 
-static void files_come_in_the_order_of_their_bytes(void **state)
+static void files_are_sorted_by_the_bytes_of_their_paths(void **state)
 {
     (void)state;
     assert_listed("2.txt", "2.txt ");
@@ -136,7 +136,7 @@ static void files_come_in_the_order_of_their_bytes(void **state)
     assert_listed(".[n]*", ".not.txt ");
 }
 
-static void a_folder_is_the_texts_in_it_and_below(void **state)
+static void a_folder_selects_the_texts_in_it_and_its_subfolders(void **state)
 {
     (void)state;
     assert_listed("", "1.jsonl.gz 10.txt 2.txt a/deep/er/y2.txt a/deep/y.txt.zst a/x.txt b/x.txt ");
@@ -144,7 +144,7 @@ static void a_folder_is_the_texts_in_it_and_below(void **state)
     assert_listed("*/", "a/deep/er/y2.txt a/deep/y.txt.zst a/x.txt b/x.txt ");
 }
 
-static void links_are_followed_and_one_that_leads_back_is_refused(void **state)
+static void links_are_followed_and_a_cycle_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(symlink("../10.txt", hr_folder_path(&folder, "b/link.txt")), 0);
@@ -157,7 +157,7 @@ static void links_are_followed_and_one_that_leads_back_is_refused(void **state)
     assert_listed("a/*.txt", "a/x.txt ");
 }
 
-static void what_names_nothing_is_refused(void **state)
+static void a_part_without_files_is_refused(void **state)
 {
     (void)state;
     make_folder("empty");
@@ -182,7 +182,7 @@ static void what_names_nothing_is_refused(void **state)
 }
 
 /* Even if the name, as a pattern, would match other files or none. */
-static void a_name_that_exists_is_no_pattern(void **state)
+static void an_existing_name_is_not_a_pattern(void **state)
 {
     (void)state;
     make("br[1].txt");
@@ -216,7 +216,7 @@ static void a_folder_that_cannot_be_read_is_named(void **state)
     assert_int_equal(chmod(hr_folder_path(&folder, "a/deep"), 0777), 0);
 }
 
-static void more_files_than_there_is_room_for_are_refused(void **state)
+static void too_many_files_are_refused(void **state)
 {
     (void)state;
     char name[300];
@@ -245,13 +245,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(names_match_patterns_as_in_a_shell),
-        TEST(files_come_in_the_order_of_their_bytes),
-        TEST(a_folder_is_the_texts_in_it_and_below),
-        TEST(links_are_followed_and_one_that_leads_back_is_refused),
-        TEST(what_names_nothing_is_refused),
-        TEST(a_name_that_exists_is_no_pattern),
+        TEST(files_are_sorted_by_the_bytes_of_their_paths),
+        TEST(a_folder_selects_the_texts_in_it_and_its_subfolders),
+        TEST(links_are_followed_and_a_cycle_is_refused),
+        TEST(a_part_without_files_is_refused),
+        TEST(an_existing_name_is_not_a_pattern),
         TEST(a_folder_that_cannot_be_read_is_named),
-        TEST(more_files_than_there_is_room_for_are_refused),
+        TEST(too_many_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

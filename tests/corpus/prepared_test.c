@@ -116,7 +116,7 @@ static void assert_shard(const hr_text_part *part, const char *wanted)
 static const char LINES[] = "{\"text\":\"ab\"}\n{\"prompt\":\"cd\",\"completion\":\"e\"}\n"
                             "{\"text\":\"\"}\n{\"text\":\"f\"}\n";
 
-static void what_the_recipe_says_stands_between_documents(void **state)
+static void the_separator_of_the_recipe_is_between_documents(void **state)
 {
     (void)state;
     put("a.jsonl", LINES);
@@ -143,7 +143,7 @@ static void what_the_recipe_says_stands_between_documents(void **state)
 }
 
 /* A shard has masks only if tokens are masked, however late the first one comes. */
-static void masks_are_there_where_they_are_needed(void **state)
+static void a_shard_has_masks_only_if_tokens_are_masked(void **state)
 {
     (void)state;
     static char content[400000];
@@ -164,7 +164,7 @@ static void masks_are_there_where_they_are_needed(void **state)
     assert_in_range(bytes[1] - bytes[0], 100000 / 8 - 4096, 100000 / 8 + 4096);
 }
 
-static void a_word_reaches_over_no_document_and_no_prompt(void **state)
+static void words_do_not_cross_documents_or_prompts(void **state)
 {
     (void)state;
     put("a.jsonl", "{\"text\":\"one two\"}\n{\"prompt\":\"t\",\"completion\":\"wo one\"}\n");
@@ -179,7 +179,7 @@ static void a_word_reaches_over_no_document_and_no_prompt(void **state)
     assert_int_equal(text.distinct_words, 4);
 }
 
-static void bad_lines_are_counted_and_leave_no_token(void **state)
+static void skipped_lines_are_counted_and_give_no_token(void **state)
 {
     (void)state;
     put("a.jsonl", "{\"text\":\"ab\"}\n{\"text\":\"cd\nno\n{\"text\":\"e\"}\n");
@@ -195,7 +195,7 @@ static void bad_lines_are_counted_and_leave_no_token(void **state)
     hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, "a.jsonl: line 2: byte 11: ");
 }
 
-static void what_is_held_out_is_not_trained_on(void **state)
+static void held_out_documents_are_not_trained_on(void **state)
 {
     (void)state;
     static char content[1 << 15];
@@ -215,7 +215,7 @@ static void what_is_held_out_is_not_trained_on(void **state)
     hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, ": has no document with text");
 }
 
-static void a_mixture_is_a_shard_for_each_part(void **state)
+static void a_mixture_has_a_shard_for_each_part(void **state)
 {
     (void)state;
     put("a.txt", "first");
@@ -231,7 +231,7 @@ static void a_mixture_is_a_shard_for_each_part(void **state)
     assert_string_equal(text.valid.shard, text.train[0].shard);
 }
 
-static void ids_of_others_are_kept_as_they_are(void **state)
+static void ids_of_other_programs_are_kept_unchanged(void **state)
 {
     (void)state;
     static const uint16_t ids[] = { 300, 5, 0, 7, 49999, 0, 65 };
@@ -265,13 +265,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_the_recipe_says_stands_between_documents),
-        TEST(masks_are_there_where_they_are_needed),
-        TEST(a_word_reaches_over_no_document_and_no_prompt),
-        TEST(bad_lines_are_counted_and_leave_no_token),
-        TEST(what_is_held_out_is_not_trained_on),
-        TEST(a_mixture_is_a_shard_for_each_part),
-        TEST(ids_of_others_are_kept_as_they_are),
+        TEST(the_separator_of_the_recipe_is_between_documents),
+        TEST(a_shard_has_masks_only_if_tokens_are_masked),
+        TEST(words_do_not_cross_documents_or_prompts),
+        TEST(skipped_lines_are_counted_and_give_no_token),
+        TEST(held_out_documents_are_not_trained_on),
+        TEST(a_mixture_has_a_shard_for_each_part),
+        TEST(ids_of_other_programs_are_kept_unchanged),
         TEST(a_corpus_without_text_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

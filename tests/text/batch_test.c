@@ -111,7 +111,7 @@ static void all_orders_are_equally_likely(void **state)
 
 /* 120 orders of 5 windows: chi-squared with 119 degrees of freedom has a standard deviation of
  * sqrt(238). */
-static void orders_of_five_are_as_even_as_chance_makes_them(void **state)
+static void orders_of_five_pass_a_chi_squared_test(void **state)
 {
     (void)state;
     static int counts[3125];
@@ -131,7 +131,7 @@ static void orders_of_five_are_as_even_as_chance_makes_them(void **state)
     assert_true(fabs(sum - 119) < 6 * sqrt(238));
 }
 
-static void other_seeds_and_epochs_give_other_orders(void **state)
+static void different_seeds_and_epochs_give_different_orders(void **state)
 {
     (void)state;
     int same_seed = 0, same_epoch = 0;
@@ -144,7 +144,7 @@ static void other_seeds_and_epochs_give_other_orders(void **state)
     assert_in_range(same_epoch, 0, 10);
 }
 
-static void an_epoch_shows_each_window_at_most_once_and_targets_follow(void **state)
+static void an_epoch_has_each_window_at_most_once_and_targets_are_next_tokens(void **state)
 {
     (void)state;
     enum { T = 8, BATCH = 6, WINDOWS = 63 };
@@ -173,7 +173,7 @@ static void an_epoch_shows_each_window_at_most_once_and_targets_follow(void **st
     close_batches(batches);
 }
 
-static void a_run_taken_up_anywhere_in_any_pieces_sees_the_same(void **state)
+static void a_resumed_run_sees_the_same_batches_in_any_pieces(void **state)
 {
     (void)state;
     enum { T = 5, BATCH = 12, STEPS = 30 };
@@ -325,7 +325,7 @@ static void rows_for_evaluation_come_in_order_with_a_partial_batch(void **state)
     close_batches(batches);
 }
 
-static void a_fixed_batch_is_every_step_in_its_own_order(void **state)
+static void a_fixed_batch_is_equal_in_every_step(void **state)
 {
     (void)state;
     enum { BATCH = 5 };
@@ -348,7 +348,7 @@ static void a_fixed_batch_is_every_step_in_its_own_order(void **state)
     close_batches(batches);
 }
 
-static void windows_longer_than_the_staging_are_whole(void **state)
+static void windows_longer_than_the_staging_buffer_are_complete(void **state)
 {
     (void)state;
     enum { T = 50000 };
@@ -403,7 +403,7 @@ static void texts_that_are_too_short_are_refused_with_both_numbers(void **state)
                    "model.vocab_size=131072");
 }
 
-static void a_flipped_bit_is_found_when_its_window_is_read(void **state)
+static void a_flipped_bit_is_detected_when_its_window_is_read(void **state)
 {
     (void)state;
     int32_t ids[16], targets[16];
@@ -448,7 +448,7 @@ static void write_documents(const char *name, int64_t tokens, uint32_t first)
     free(memory);
 }
 
-static void masked_tokens_and_other_documents_are_no_targets(void **state)
+static void masked_tokens_and_first_tokens_of_documents_are_not_targets(void **state)
 {
     (void)state;
     enum { T = 1300, TOKENS = 5300 };
@@ -506,7 +506,7 @@ static void masked_tokens_and_other_documents_are_no_targets(void **state)
 
 /* Every block has the exact shares. Each shard shows all of its windows once before any of them
  * again, except in a block across two epochs. Steps do not depend on the order of the calls. */
-static void a_mixture_has_its_shares_exactly_and_goes_through_its_shards_evenly(void **state)
+static void a_mixture_has_exact_shares_and_complete_epochs_of_each_shard(void **state)
 {
     (void)state;
     enum { B = 4, STEPS = 300, PARTS = 3, MOST = 200 };
@@ -578,19 +578,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_is_a_permutation_for_every_count),
         cmocka_unit_test(all_orders_are_equally_likely),
-        cmocka_unit_test(orders_of_five_are_as_even_as_chance_makes_them),
-        cmocka_unit_test(other_seeds_and_epochs_give_other_orders),
-        TEST(an_epoch_shows_each_window_at_most_once_and_targets_follow),
-        TEST(a_run_taken_up_anywhere_in_any_pieces_sees_the_same),
+        cmocka_unit_test(orders_of_five_pass_a_chi_squared_test),
+        cmocka_unit_test(different_seeds_and_epochs_give_different_orders),
+        TEST(an_epoch_has_each_window_at_most_once_and_targets_are_next_tokens),
+        TEST(a_resumed_run_sees_the_same_batches_in_any_pieces),
         TEST(evaluation_goes_in_order_and_keeps_the_partial_batch),
         TEST(rows_come_in_the_order_of_windows_and_count_their_targets),
         TEST(rows_for_evaluation_come_in_order_with_a_partial_batch),
-        TEST(a_fixed_batch_is_every_step_in_its_own_order),
-        TEST(windows_longer_than_the_staging_are_whole),
+        TEST(a_fixed_batch_is_equal_in_every_step),
+        TEST(windows_longer_than_the_staging_buffer_are_complete),
         TEST(texts_that_are_too_short_are_refused_with_both_numbers),
-        TEST(a_flipped_bit_is_found_when_its_window_is_read),
-        TEST(masked_tokens_and_other_documents_are_no_targets),
-        TEST(a_mixture_has_its_shares_exactly_and_goes_through_its_shards_evenly),
+        TEST(a_flipped_bit_is_detected_when_its_window_is_read),
+        TEST(masked_tokens_and_first_tokens_of_documents_are_not_targets),
+        TEST(a_mixture_has_exact_shares_and_complete_epochs_of_each_shard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

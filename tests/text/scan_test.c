@@ -87,7 +87,7 @@ static void words_are_lower_cased_and_split_on_white_space(void **state)
                  "bom|");
 }
 
-static void unicode_white_space_separates_and_its_look_alikes_do_not(void **state)
+static void unicode_white_space_separates_and_similar_characters_do_not(void **state)
 {
     (void)state;
     /* U+0085, U+00A0, U+1680, U+2000, U+200A, U+2028, U+2029, U+202F, U+205F, U+3000 */
@@ -114,7 +114,7 @@ static void unicode_white_space_separates_and_its_look_alikes_do_not(void **stat
                  "d|");
 }
 
-static void lower_case_may_take_more_bytes_or_fewer(void **state)
+static void lower_case_may_need_more_bytes_or_fewer(void **state)
 {
     (void)state;
     assert_words("\xc8\xba\xd0\x96", "\xe2\xb1\xa5\xd0\xb6|"); /* U+023A, U+0416 */
@@ -122,7 +122,7 @@ static void lower_case_may_take_more_bytes_or_fewer(void **state)
     assert_words("\xf0\x90\x90\x80", "\xf0\x90\x90\xa8|");     /* U+10400 */
 }
 
-static void what_is_not_utf8_is_refused_with_its_place(void **state)
+static void invalid_utf8_is_refused_with_its_offset(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -145,7 +145,7 @@ static void what_is_not_utf8_is_refused_with_its_place(void **state)
     }
 }
 
-static void a_word_may_have_64_kib_and_no_byte_more(void **state)
+static void a_word_has_at_most_64_kib(void **state)
 {
     (void)state;
     enum { MOST = HR_WORD_BYTES };
@@ -162,7 +162,7 @@ static void a_word_may_have_64_kib_and_no_byte_more(void **state)
 }
 
 /* Pieces that split a character of two, three or four bytes, or a word, at every offset. */
-static void pieces_do_not_cut_letters_or_words(void **state)
+static void pieces_do_not_split_characters_or_words(void **state)
 {
     (void)state;
     enum { PIECE = 64 };
@@ -187,11 +187,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test(name)
     const struct CMUnitTest tests[] = {
         TEST(words_are_lower_cased_and_split_on_white_space),
-        TEST(unicode_white_space_separates_and_its_look_alikes_do_not),
-        TEST(lower_case_may_take_more_bytes_or_fewer),
-        TEST(what_is_not_utf8_is_refused_with_its_place),
-        TEST(a_word_may_have_64_kib_and_no_byte_more),
-        TEST(pieces_do_not_cut_letters_or_words),
+        TEST(unicode_white_space_separates_and_similar_characters_do_not),
+        TEST(lower_case_may_need_more_bytes_or_fewer),
+        TEST(invalid_utf8_is_refused_with_its_offset),
+        TEST(a_word_has_at_most_64_kib),
+        TEST(pieces_do_not_split_characters_or_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

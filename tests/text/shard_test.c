@@ -78,7 +78,7 @@ static hr_status read_shard(const char *path, hr_error *err)
     return status;
 }
 
-static void ids_of_each_width_come_back(void **state)
+static void ids_of_each_width_read_back(void **state)
 {
     (void)state;
     static const int64_t sizes[] = { 1, 256, 257, 65536, 65537, 200000 };
@@ -112,7 +112,7 @@ static void ids_of_each_width_come_back(void **state)
     }
 }
 
-static void one_flipped_bit_anywhere_is_found(void **state)
+static void one_flipped_bit_anywhere_is_detected(void **state)
 {
     (void)state;
     const uint64_t seed = 20241122;
@@ -142,7 +142,7 @@ static void one_flipped_bit_anywhere_is_found(void **state)
     free(content);
 }
 
-static void blocks_that_traded_places_and_cut_files_are_found(void **state)
+static void exchanged_blocks_and_truncated_files_are_detected(void **state)
 {
     (void)state;
     int64_t bytes;
@@ -168,7 +168,7 @@ static void blocks_that_traded_places_and_cut_files_are_found(void **state)
 }
 
 /* A shard with valid checksums in which an id is not below the vocabulary's size. */
-static void an_id_that_is_no_word_is_found(void **state)
+static void an_id_outside_the_vocabulary_is_detected(void **state)
 {
     (void)state;
     hr_shard_writer *writer = NULL;
@@ -183,7 +183,7 @@ static void an_id_that_is_no_word_is_found(void **state)
         strstr(err.message, "token id 9 among tokens 0 to 4, and the vocabulary has 9"));
 }
 
-static void an_aborted_shard_is_not_there(void **state)
+static void an_aborted_shard_leaves_no_file(void **state)
 {
     (void)state;
     static uint32_t ids[100000];
@@ -239,7 +239,7 @@ static void assert_says(const char *path, const told *t)
 }
 
 /* Documents of any length, also empty, some partly masked, some discarded at any length. */
-static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(void **state)
+static void documents_and_masks_read_back_and_discarded_documents_do_not(void **state)
 {
     (void)state;
     static const int64_t sizes[] = { 256, 5000, 200000 };
@@ -290,7 +290,7 @@ static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(
 }
 
 /* A header with a valid checksum and a wrong number of documents. */
-static void documents_that_are_not_there_are_found(void **state)
+static void a_wrong_number_of_documents_is_detected(void **state)
 {
     (void)state;
     hr_shard_writer *writer = NULL;
@@ -316,13 +316,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(ids_of_each_width_come_back),
-        TEST(one_flipped_bit_anywhere_is_found),
-        TEST(blocks_that_traded_places_and_cut_files_are_found),
-        TEST(an_id_that_is_no_word_is_found),
-        TEST(an_aborted_shard_is_not_there),
-        TEST(documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace),
-        TEST(documents_that_are_not_there_are_found),
+        TEST(ids_of_each_width_read_back),
+        TEST(one_flipped_bit_anywhere_is_detected),
+        TEST(exchanged_blocks_and_truncated_files_are_detected),
+        TEST(an_id_outside_the_vocabulary_is_detected),
+        TEST(an_aborted_shard_leaves_no_file),
+        TEST(documents_and_masks_read_back_and_discarded_documents_do_not),
+        TEST(a_wrong_number_of_documents_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static void a_tokenizer_file_gives_its_ids_and_their_texts(void **state)
     assert_ids(&text.train[0], other, 8);
 }
 
-static void between_documents_stands_the_token_that_the_field_has_for_it(void **state)
+static void the_usual_end_token_separates_documents(void **state)
 {
     (void)state;
     hr_text text;
@@ -88,7 +88,7 @@ static void between_documents_stands_the_token_that_the_field_has_for_it(void **
     assert_ids(&text.train[0], none, 2);
 }
 
-static void a_tokenizer_file_that_cannot_be_used_is_refused(void **state)
+static void an_unusable_tokenizer_file_is_refused(void **state)
 {
     (void)state;
     write_texts("the", "the");
@@ -108,8 +108,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_tokenizer_file_gives_its_ids_and_their_texts),
-        TEST(between_documents_stands_the_token_that_the_field_has_for_it),
-        TEST(a_tokenizer_file_that_cannot_be_used_is_refused),
+        TEST(the_usual_end_token_separates_documents),
+        TEST(an_unusable_tokenizer_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
