@@ -17,7 +17,7 @@
 #include "base/checked.h"
 #include "base/directory.h"
 
-static const char step_before[] = "step-", partial_behind[] = ".partial";
+static const char step_prefix[] = "step-", partial_suffix[] = ".partial";
 
 hr_status hr_checkpoint_store_path(const char *out, char path[HR_CHECKPOINT_STORE_PATH_BYTES],
                                    hr_error *err)
@@ -27,14 +27,14 @@ hr_status hr_checkpoint_store_path(const char *out, char path[HR_CHECKPOINT_STOR
 
 const char *hr_step_name(int64_t step, char name[HR_STEP_NAME_BYTES])
 {
-    snprintf(name, HR_STEP_NAME_BYTES, "%s%012lld", step_before, (long long)step);
+    snprintf(name, HR_STEP_NAME_BYTES, "%s%012lld", step_prefix, (long long)step);
     return name;
 }
 
 const char *hr_step_partial(int64_t step, char name[HR_STEP_NAME_BYTES])
 {
-    snprintf(name, HR_STEP_NAME_BYTES, ".%s%012lld%s", step_before, (long long)step,
-             partial_behind);
+    snprintf(name, HR_STEP_NAME_BYTES, ".%s%012lld%s", step_prefix, (long long)step,
+             partial_suffix);
     return name;
 }
 
@@ -42,9 +42,9 @@ const char *hr_step_partial(int64_t step, char name[HR_STEP_NAME_BYTES])
 static int64_t step_of(const char *name)
 {
     char again[HR_STEP_NAME_BYTES], *end;
-    if (strncmp(name, step_before, sizeof step_before - 1)) return -1;
+    if (strncmp(name, step_prefix, sizeof step_prefix - 1)) return -1;
     errno = 0;
-    const long long step = strtoll(name + sizeof step_before - 1, &end, 10);
+    const long long step = strtoll(name + sizeof step_prefix - 1, &end, 10);
     if (errno || *end || step < 0) return -1;
     return strcmp(hr_step_name(step, again), name) ? -1 : step;
 }
@@ -53,7 +53,7 @@ typedef struct {
     int64_t below, newest;
 } newest_step;
 
-static bool look_at(void *context, const char *name)
+static bool note_newest(void *context, const char *name)
 {
     newest_step *newest = context;
     const int64_t step = step_of(name);
@@ -64,7 +64,7 @@ static bool look_at(void *context, const char *name)
 hr_status hr_checkpoint_store_newest(const char *store, int64_t below, int64_t *step, hr_error *err)
 {
     newest_step newest = { below, -1 };
-    const hr_status status = hr_directory_list(store, look_at, &newest, err);
+    const hr_status status = hr_directory_list(store, note_newest, &newest, err);
     *step = newest.newest;
     return status;
 }
@@ -73,7 +73,7 @@ hr_status hr_checkpoint_store_newest(const char *store, int64_t below, int64_t *
 
 /* Distinguishes temporary or permission errors from damage. Only a damaged checkpoint may be
  * skipped or removed. */
-static hr_status unread(int code)
+static hr_status status_of_errno(int code)
 {
     switch (code) {
     case EACCES:
@@ -92,8 +92,8 @@ static hr_status open_file(const char *place, const char *name, int more, int *f
     struct stat what;
     int directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (directory < 0)
-        return hr_fail(err, unread(errno), "%s: cannot be opened as a directory: %s", place,
-                       hr_reason(errno));
+        return hr_fail(err, status_of_errno(errno), "%s: cannot be opened as a directory: %s",
+                       place, hr_reason(errno));
     *file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | more);
     const int code = errno;
     hr_file_close(&directory);
@@ -101,7 +101,7 @@ static hr_status open_file(const char *place, const char *name, int more, int *f
         return hr_fail(err, HR_CORRUPT, "%s/%s: is a symbolic link; checkpoints have regular files",
                        place, name);
     if (*file < 0)
-        return hr_fail(err, code == EINVAL && more ? HR_UNDECIDED : unread(code),
+        return hr_fail(err, code == EINVAL && more ? HR_UNDECIDED : status_of_errno(code),
                        "%s/%s: cannot be read: %s", place, name, hr_reason(code));
     if (fstat(*file, &what) == 0 && S_ISREG(what.st_mode)) {
         *bytes = what.st_size;
@@ -148,12 +148,14 @@ static hr_status hash_file(verifying *v, int file, const char *path, int64_t byt
         const ssize_t got = pread(file, reader->memory, (size_t)reader->bytes, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            return hr_fail(err, unread(errno), "%s: cannot be read: %s", path, hr_reason(errno));
+            return hr_fail(err, status_of_errno(errno), "%s: cannot be read: %s", path,
+                           hr_reason(errno));
         if (got == 0) return hr_fail(err, HR_CORRUPT, "%s: was truncated while it was read", path);
         hr_hash_add(hash, reader->memory, hr_min(got, bytes - at));
         at += got;
         v->done += got;
-        if (reader->told && reader->told(reader->context, hr_min(v->done, v->total), v->total))
+        if (reader->progress &&
+            reader->progress(reader->context, hr_min(v->done, v->total), v->total))
             return hr_fail(err, HR_INTERRUPTED, "interrupted");
     }
     return HR_OK;
@@ -205,10 +207,10 @@ typedef struct {
 static bool find_partial(void *context, const char *name)
 {
     partial_name *found = context;
-    const size_t length = strlen(name), behind = sizeof partial_behind - 1;
+    const size_t length = strlen(name), behind = sizeof partial_suffix - 1;
     if (*name != '.' || length <= behind || length >= sizeof found->name) return true;
-    if (strncmp(name + 1, step_before, sizeof step_before - 1) ||
-        strcmp(name + length - behind, partial_behind))
+    if (strncmp(name + 1, step_prefix, sizeof step_prefix - 1) ||
+        strcmp(name + length - behind, partial_suffix))
         return true;
     strcpy(found->name, name);
     return false;

@@ -54,7 +54,7 @@ typedef struct {
     void *memory;
     int64_t bytes;
     bool direct;
-    hr_checkpoint_store_fn *told; /* may be null */
+    hr_checkpoint_store_fn *progress; /* may be null */
     void *context;
 } hr_checkpoint_store_reader;
 HR_MUST_CHECK hr_status hr_checkpoint_store_verify(const char *place, const hr_manifest *manifest,

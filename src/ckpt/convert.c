@@ -33,7 +33,7 @@ enum {
 static const char *const prefixes[] = { "none", "model.", "transformer.", "gpt_neox." };
 
 _Static_assert((int64_t)PIECE_BYTES >= HR_SIDECAR_FILE_BYTES,
-               "a piece is read, and companions too");
+               "the buffer for tensors also holds a sidecar file");
 
 enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
 
@@ -74,8 +74,8 @@ int64_t hr_convert_bytes(const char *source)
 {
     /* The rows and the new names need less than the tables of the source, and so does the new
      * header, which has no white space between its entries. */
-    return hr_stored_bytes(source) + 2 * hr_stored_said_bytes(source) + 3 * (int64_t)PIECE_BYTES +
-           TEXT_BYTES + 65536;
+    return hr_stored_bytes(source) + 2 * hr_stored_compact_bytes(source) +
+           3 * (int64_t)PIECE_BYTES + TEXT_BYTES + 65536;
 }
 
 /* ---- names */
@@ -154,7 +154,7 @@ static void put_file_name(const conversion *c, int32_t file, char name[HR_NAME_B
 
 /* Assigns files in the order of the source. Within a file, wider elements come first, so all
  * tensors are aligned to their element size. */
-static hr_status place(conversion *c)
+static hr_status assign_offsets(conversion *c)
 {
     const int64_t most = c->request->shard_bytes;
     const int32_t count = c->stored.tensor_count;
@@ -222,7 +222,7 @@ static bool f16_of(float value, uint16_t *half)
 
 /* Converts the elements of a chunk. Returns the result, or null if an element cannot be
  * represented. */
-static const void *change(const conversion *c, const row *r, int64_t count)
+static const void *convert_elements(const conversion *c, const row *r, int64_t count)
 {
     const bool to_bf16 = r->dtype->kind == HR_STORED_BF16;
     const hr_unpack unpack = {
@@ -252,7 +252,7 @@ static hr_status write_tensor(const conversion *c, hr_file_out *out, const row *
         status = hr_file_read(file, c->request->source, r->from->offset + at * from_bytes, c->piece,
                               some * from_bytes, c->err);
         if (status != HR_OK) return status;
-        const void *written = changes ? change(c, r, some) : c->piece;
+        const void *written = changes ? convert_elements(c, r, some) : c->piece;
         if (!written)
             return hr_fail(c->err, HR_CORRUPT,
                            "%.200s: tensor %.*s has values that are NaN, Inf or too large for %s",
@@ -357,7 +357,7 @@ static hr_status check_destination(const conversion *c)
                    path, found);
 }
 
-static hr_status check_words(conversion *c)
+static hr_status check_options(conversion *c)
 {
     const char *dtype = c->request->dtype, *prefix = c->request->prefix;
     char name[WORD_BYTES] = "";
@@ -376,7 +376,7 @@ static hr_status check_words(conversion *c)
                    "--prefix takes none, model., transformer. or gpt_neox.; got \"%.40s\"", prefix);
 }
 
-static hr_status take_room(conversion *c, hr_region *region)
+static hr_status take_memory(conversion *c, hr_region *region)
 {
     c->rows = hr_region_take(region, c->stored.tensor_count, sizeof *c->rows);
     c->file_bytes = hr_region_take(region, HR_STORED_FILES_MAX + 1, sizeof *c->file_bytes);
@@ -398,7 +398,7 @@ static hr_status write_all(conversion *c)
 
 /* Removes only files that this conversion has written. check_destination has ensured that none
  * existed before. */
-static void remove_begun(const conversion *c)
+static void remove_written(const conversion *c)
 {
     char path[PATH_MAX], name[HR_NAME_BYTES];
     const char *folder = c->request->destination;
@@ -412,9 +412,9 @@ static void remove_begun(const conversion *c)
 
 static hr_status convert(conversion *c, hr_region *region)
 {
-    hr_status status = take_room(c, region);
+    hr_status status = take_memory(c, region);
     if (status == HR_OK) status = check_names(c);
-    if (status == HR_OK) status = place(c);
+    if (status == HR_OK) status = assign_offsets(c);
     c->sidecars = (hr_sidecar_files){ .source = hr_file_is_directory(c->request->source)
                                                     ? c->request->source
                                                     : NULL,
@@ -427,7 +427,7 @@ static hr_status convert(conversion *c, hr_region *region)
     status = hr_directory_make(c->request->destination, c->err);
     if (status != HR_OK) return status;
     status = write_all(c);
-    if (status != HR_OK) remove_begun(c);
+    if (status != HR_OK) remove_written(c);
     return status;
 }
 
@@ -435,7 +435,7 @@ hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
                         hr_convert_report *report, hr_error *err)
 {
     conversion c = { .request = request, .err = err, .cpu_mask = hr_cpu_detect() };
-    hr_status status = check_words(&c);
+    hr_status status = check_options(&c);
     if (status == HR_OK) status = check_destination(&c);
     if (status == HR_OK) status = hr_stored_open(&c.stored, request->source, region, err);
     if (status != HR_OK) return status;

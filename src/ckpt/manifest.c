@@ -82,8 +82,8 @@ static void put_state(hr_writer *w, const hr_run_state *state)
 }
 
 /* The end of a manifest: `,"xxh3_128":"`, the digits, and `"}\n`. */
-static const char hash_before[] = ",\"xxh3_128\":\"", hash_behind[] = "\"}\n";
-enum { TAIL_BYTES = sizeof hash_before - 1 + HR_HASH_BYTES - 1 + sizeof hash_behind - 1 };
+static const char hash_prefix[] = ",\"xxh3_128\":\"", hash_suffix[] = "\"}\n";
+enum { TAIL_BYTES = sizeof hash_prefix - 1 + HR_HASH_BYTES - 1 + sizeof hash_suffix - 1 };
 
 static void print_tail(const char *text, int64_t bytes, char tail[TAIL_BYTES + 1])
 {
@@ -91,8 +91,8 @@ static void print_tail(const char *text, int64_t bytes, char tail[TAIL_BYTES + 1
     char digits[HR_HASH_BYTES];
     hr_hash_begin(&hash);
     hr_hash_add(&hash, text, bytes);
-    snprintf(tail, TAIL_BYTES + 1, "%s%s%s", hash_before, hr_hash_print(&hash, digits),
-             hash_behind);
+    snprintf(tail, TAIL_BYTES + 1, "%s%s%s", hash_prefix, hr_hash_print(&hash, digits),
+             hash_suffix);
 }
 
 int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYTES])
@@ -248,7 +248,7 @@ static bool is_whole(const char *text, int64_t bytes)
 
 /* Bounds the numbers, because the run calculates with them and a valid hash does not guarantee
  * their range. */
-static bool is_sane(const hr_run_state *state)
+static bool is_in_range(const hr_run_state *state)
 {
     const int64_t most = INT64_C(1) << 41;
     for (int32_t i = 0; i < ROW_COUNT; i++)
@@ -280,7 +280,8 @@ hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text, 
                        "%s: has version %lld, this program reads version %d: use the program that "
                        "wrote it, or another folder",
                        path, (long long)r.version, HR_MANIFEST_VERSION);
-    if (r.seen == (1u << ROW_COUNT) - 1 && r.has_levels && r.has_files && is_sane(&manifest->state))
+    if (r.seen == (1u << ROW_COUNT) - 1 && r.has_levels && r.has_files &&
+        is_in_range(&manifest->state))
         return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: its run state is incomplete", path);
 }

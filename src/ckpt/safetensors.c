@@ -263,30 +263,30 @@ void hr_stored_close(hr_stored *stored)
 typedef struct {
     int64_t bytes, blanks, braces, colons;
     bool in_string, escaped;
-} outline;
+} text_counts;
 
-static void see(outline *o, char sign)
+static void count_character(text_counts *o, char c)
 {
-    const bool ends = sign == '"' && !o->escaped;
-    o->escaped = o->in_string && sign == '\\' && !o->escaped;
+    const bool ends = c == '"' && !o->escaped;
+    o->escaped = o->in_string && c == '\\' && !o->escaped;
     if (ends) o->in_string = !o->in_string;
     if (o->in_string) return;
-    o->blanks += sign == ' ' || sign == '\n' || sign == '\t' || sign == '\r';
-    o->braces += sign == '{';
-    o->colons += sign == ':';
+    o->blanks += c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    o->braces += c == '{';
+    o->colons += c == ':';
 }
 
 /* Scans a text from `offset` on. An unreadable text counts as empty; opening it reports the error.
  */
-static outline outline_of(int file, const char *path, int64_t offset, int64_t bytes)
+static text_counts count_text(int file, const char *path, int64_t offset, int64_t bytes)
 {
     char piece[4096];
-    outline o = { .bytes = bytes };
+    text_counts o = { .bytes = bytes };
     for (int64_t at = 0; at < bytes; at += (int64_t)sizeof piece) {
         const int64_t some = hr_min((int64_t)sizeof piece, bytes - at);
         if (hr_file_read(file, path, offset + at, piece, some, NULL) != HR_OK)
-            return (outline){ 0 };
-        for (int64_t i = 0; i < some; i++) see(&o, piece[i]);
+            return (text_counts){ 0 };
+        for (int64_t i = 0; i < some; i++) count_character(&o, piece[i]);
     }
     return o;
 }
@@ -298,7 +298,7 @@ typedef struct {
 
 /* A tensor entry of a header has a brace and at least 50 bytes of text; an entry of an index has a
  * colon and at least 7 bytes. */
-static void add_text(needs *n, const outline *o, bool is_index)
+static void add_text(needs *n, const text_counts *o, bool is_index)
 {
     const int64_t tensor_bytes = sizeof(hr_stored_tensor) + 2 * sizeof(int32_t);
     const int64_t name_bytes = 2 * sizeof(hr_opening_name) + sizeof(int32_t);
@@ -321,7 +321,7 @@ static bool add_file(needs *n, const char *path)
         for (int32_t i = HR_STORED_LENGTH_BYTES - 1; i >= 0; i--)
             text_bytes = text_bytes << 8 | length[i];
     if (text_bytes > HR_STORED_HEADER_BYTES_MAX || (int64_t)text_bytes > bytes) text_bytes = 0;
-    const outline o = outline_of(file, path, HR_STORED_LENGTH_BYTES, (int64_t)text_bytes);
+    const text_counts o = count_text(file, path, HR_STORED_LENGTH_BYTES, (int64_t)text_bytes);
     hr_file_close(&file);
     add_text(n, &o, false);
     return true;
@@ -349,13 +349,13 @@ static bool add_index(needs *n, const char *path)
     int file;
     int64_t bytes;
     if (hr_file_open(path, &file, &bytes, NULL) != HR_OK) return false;
-    const outline o = outline_of(file, path, 0, hr_min(bytes, HR_STORED_HEADER_BYTES_MAX));
+    const text_counts o = count_text(file, path, 0, hr_min(bytes, HR_STORED_HEADER_BYTES_MAX));
     hr_file_close(&file);
     add_text(n, &o, true);
     return true;
 }
 
-static bool look(needs *n, const char *path)
+static bool add_path(needs *n, const char *path)
 {
     char inside[PATH_MAX];
     if (!hr_file_is_directory(path)) return add_file(n, path);
@@ -374,20 +374,20 @@ static const int64_t files_bytes = HR_STORED_FILES_MAX * (int64_t)sizeof(hr_stor
 int64_t hr_stored_bytes(const char *path)
 {
     needs n = { 0 };
-    if (!look(&n, path)) return 0;
+    if (!add_path(&n, path)) return 0;
     return (int64_t)strlen(path) + files_bytes + n.text_bytes + n.table_bytes;
 }
 
 int64_t hr_stored_text_bytes(const char *path)
 {
     needs n = { 0 };
-    return look(&n, path) ? n.text_bytes : 0;
+    return add_path(&n, path) ? n.text_bytes : 0;
 }
 
-int64_t hr_stored_said_bytes(const char *path)
+int64_t hr_stored_compact_bytes(const char *path)
 {
     needs n = { 0 };
-    if (!look(&n, path)) return 0;
+    if (!add_path(&n, path)) return 0;
     return n.text_bytes - n.blanks + n.table_bytes;
 }
 

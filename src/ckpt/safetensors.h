@@ -68,7 +68,7 @@ int64_t hr_stored_text_bytes(const char *path);
 
 /* As hr_stored_bytes, but without the white space of the texts: an upper bound for a table of the
  * tensors, or for a rewritten header. */
-int64_t hr_stored_said_bytes(const char *path);
+int64_t hr_stored_compact_bytes(const char *path);
 
 /* Checks that `path` is a safetensors file, or a folder with model.safetensors or an index, and
  * that it can be opened. The error says what is there instead: a broken link, a pipe, or a pickle

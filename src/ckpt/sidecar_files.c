@@ -106,8 +106,8 @@ static hr_status write_config(const hr_sidecar_files *c, const char *path, hr_er
 }
 
 /* The path of a sidecar file in the source; `there` is false if it does not exist. */
-static hr_status find_companion(const hr_sidecar_files *c, int32_t which, char path[PATH_MAX],
-                                bool *there, hr_error *err)
+static hr_status find_sidecar(const hr_sidecar_files *c, int32_t which, char path[PATH_MAX],
+                              bool *there, hr_error *err)
 {
     *there = false;
     if (!c->source) return HR_OK;
@@ -123,7 +123,7 @@ hr_status hr_sidecar_files_check(const hr_sidecar_files *c, hr_error *err)
     int64_t bytes;
     for (int32_t i = 0; i < HR_SIDECAR_FILES; i++) {
         bool there;
-        hr_status status = find_companion(c, i, path, &there, err);
+        hr_status status = find_sidecar(c, i, path, &there, err);
         if (status == HR_OK && there && i == 0) status = read_config(c, path, &bytes, &found, err);
         if (status == HR_OK && there)
             status = hr_path_join(c->destination, names[i], path, sizeof path, err);
@@ -141,7 +141,7 @@ hr_status hr_sidecar_files_copy(hr_sidecar_files *c, hr_error *err)
     hr_status status = HR_OK;
     for (int32_t i = 0; i < HR_SIDECAR_FILES && status == HR_OK; i++) {
         bool there;
-        status = find_companion(c, i, path, &there, err);
+        status = find_sidecar(c, i, path, &there, err);
         if (status != HR_OK || !there) continue;
         if (i == 0) status = write_config(c, path, err);
         else

@@ -39,7 +39,7 @@ static void put(const hr_unpack *u, int64_t to, uint32_t bits)
 
 /* Writes each row with the zero padding at its end; the last row also writes the padding rows after
  * it. */
-static bool take_singly(const hr_unpack *u, int64_t first, int64_t count, const void *source)
+static bool take_portable(const hr_unpack *u, int64_t first, int64_t count, const void *source)
 {
     const int64_t rows = hr_unpack_rows(u), width = hr_unpack_width(u);
     const bool panels = u->layout != HR_ROWS;
@@ -70,5 +70,5 @@ bool hr_unpack_take(const hr_unpack *u, int64_t first, int64_t count, const void
 {
     const bool quick = u->cpu_mask & HR_CPU_AVX2 && hr_unpack_can_avx2(u, first, count);
     return quick ? hr_unpack_take_avx2(u, first, count, source)
-                 : take_singly(u, first, count, source);
+                 : take_portable(u, first, count, source);
 }

@@ -156,7 +156,7 @@ static hr_status check_kinds(const hr_corpus *corpus, hr_error *err)
     return HR_OK;
 }
 
-static uint32_t what_it_holds(const hr_list *list, const hr_stream *stream, int64_t document_end)
+static uint32_t maps_of(const hr_list *list, const hr_stream *stream, int64_t document_end)
 {
     uint32_t holds = stream->count > 1 ? HR_SHARD_DOCUMENTS : 0;
     for (int32_t i = stream->first; i < stream->first + stream->count; i++) {
@@ -187,7 +187,7 @@ static void make_text(hr_corpus *corpus, int32_t index, hr_corpus_text *text, in
     text->documents = hr_pass_documents(stream);
     text->documents.name = corpus->names[index];
     text->documents.is_ids = file->sort.kind == HR_FILE_TOKENS;
-    text->documents.holds = what_it_holds(list, stream, corpus->desc.document_end);
+    text->documents.holds = maps_of(list, stream, corpus->desc.document_end);
 }
 
 static void name_text(hr_corpus *corpus, int32_t index, const char *path, int64_t bytes)

@@ -70,7 +70,7 @@ static hr_status damaged(const hr_gunzip *gunzip, const char *problem, hr_error 
 }
 
 /* Skips zeros between streams. Returns how many bytes it skips. */
-static int64_t pass_padding(hr_gunzip *gunzip, const uint8_t *in, int64_t in_bytes)
+static int64_t skip_padding(hr_gunzip *gunzip, const uint8_t *in, int64_t in_bytes)
 {
     int64_t passed = 0;
     if (gunzip->any)
@@ -86,7 +86,7 @@ hr_status hr_gunzip_step(hr_gunzip *gunzip, const uint8_t *in, int64_t in_bytes,
     z_stream *stream = &gunzip->stream;
     *unpacked = (hr_unpacked){ .between = gunzip->any && gunzip->phase != INSIDE };
     if (gunzip->phase != INSIDE) {
-        unpacked->used = pass_padding(gunzip, in, in_bytes);
+        unpacked->used = skip_padding(gunzip, in, in_bytes);
         if (unpacked->used == in_bytes) return HR_OK;
         if (gunzip->phase == AT_PADDING) return damaged(gunzip, "other data follows it", err);
         gunzip->phase = INSIDE;

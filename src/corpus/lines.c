@@ -48,7 +48,7 @@ static void wrong(reader *r, const char *problem)
 /* ---- strings */
 
 /* Bytes of the multi-byte UTF-8 character at r->at; 0: invalid, -1: incomplete. */
-static int64_t letter_bytes(const reader *r)
+static int64_t character_bytes(const reader *r)
 {
     const uint8_t *text = r->at;
     const int64_t bytes = *text >= 0xf0 ? 4 : *text >= 0xe0 ? 3 : 2;
@@ -134,7 +134,7 @@ static bool read_text(reader *r)
         uint8_t letter[4];
         int64_t made = 0, taken = 0;
         if (*r->at == '\\') taken = unescape(r, letter, &made);
-        else if (*r->at >= 0x80) made = taken = letter_bytes(r);
+        else if (*r->at >= 0x80) made = taken = character_bytes(r);
         if (taken < 0) return false;
         if (taken == 0) {
             wrong(r, *r->at == '\\'  ? "an unknown escape, or half a surrogate pair"

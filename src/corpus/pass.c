@@ -16,7 +16,7 @@ static const uint64_t HELD_SEED = UINT64_C(0x68656c64); /* "held" */
 /* Holds out a document if the first 53 bits of its hash, as a number below 1, are below the share.
  * So equal documents are on the same side in every file, and a larger share holds out a superset of
  * a smaller one. */
-bool hr_pass_is_other(const hr_pass *pass, const hr_line_span *texts, int32_t count)
+bool hr_pass_is_excluded(const hr_pass *pass, const hr_line_span *texts, int32_t count)
 {
     const hr_stream *stream = pass->stream;
     uint64_t hash = HELD_SEED;
@@ -30,7 +30,7 @@ bool hr_pass_is_other(const hr_pass *pass, const hr_line_span *texts, int32_t co
 
 void hr_pass_put(hr_pass *pass, hr_piece piece)
 {
-    if (pass->passed) return;
+    if (pass->excluded) return;
     HR_ASSERT(pass->queued < HR_PASS_QUEUE);
     piece.path = hr_list_path(pass->list, pass->file);
     pass->queue[pass->queued++] = piece;
@@ -54,7 +54,7 @@ static hr_status next_text(hr_pass *pass, bool *end, hr_error *err)
     pass->offset += count;
     /* An empty file is not a document. Of a split file, skip the bytes of the other side. */
     if ((begins && count == 0) || (stream->split && first >= last)) return HR_OK;
-    if (begins) pass->passed = hr_pass_is_other(pass, &text, 1);
+    if (begins) pass->excluded = hr_pass_is_excluded(pass, &text, 1);
     pass->begun = true;
     const bool ends = *end || last < count || stream->to == pass->offset;
     hr_pass_put(pass, (hr_piece){ .bytes = pass->buffer + first,
@@ -102,7 +102,7 @@ static hr_status open_file(hr_pass *pass, hr_error *err)
     if (status != HR_OK) return status;
     pass->open = true;
     pass->offset = 0;
-    if (file->sort.kind != HR_FILE_TOKENS) pass->begun = pass->passed = false;
+    if (file->sort.kind != HR_FILE_TOKENS) pass->begun = pass->excluded = false;
     if (file->sort.kind == HR_FILE_LINES) hr_pass_lines_begin(pass);
     pass->id_at = pass->id_count = 0;
     if (file->sort.kind == HR_FILE_TOKENS)
@@ -148,9 +148,9 @@ static void begin(hr_stream *stream, const char *work, const hr_text_progress *p
     hr_input_stream_begin(&pass->input_stream, work, progress, total);
     pass->stream = stream;
     pass->file = stream->first;
-    pass->open = pass->begun = pass->passed = false;
+    pass->open = pass->begun = pass->excluded = false;
     pass->bad_lines = 0;
-    pass->queued = pass->given = 0;
+    pass->queued = pass->returned = 0;
 }
 
 static hr_status identify(void *context, const hr_text_progress *progress, hr_text_hash *hash,
@@ -189,10 +189,10 @@ static hr_status next(void *context, hr_piece *piece, hr_error *err)
     const hr_stream *stream = context;
     hr_pass *pass = stream->pass;
     HR_ASSERT(pass->stream == stream);
-    while (pass->given == pass->queued) {
+    while (pass->returned == pass->queued) {
         bool end = false;
         hr_status status = HR_OK;
-        pass->given = pass->queued = 0;
+        pass->returned = pass->queued = 0;
         if (!pass->open && pass->file == stream->first + stream->count) {
             add_settings(pass);
             *piece = (hr_piece){ 0 };
@@ -208,7 +208,7 @@ static hr_status next(void *context, hr_piece *piece, hr_error *err)
         if (status != HR_OK) return status;
         if (end) close_file(pass);
     }
-    *piece = pass->queue[pass->given++];
+    *piece = pass->queue[pass->returned++];
     return HR_OK;
 }
 

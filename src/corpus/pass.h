@@ -61,14 +61,14 @@ struct hr_pass {
     int32_t file;   /* list index of the current or next file */
     bool open;      /* the file is open */
     bool begun;     /* the document of a text or ids has begun; ids continue in the next file */
-    bool passed;    /* the current document belongs to the other side */
+    bool excluded;  /* the current document belongs to the other side */
     int64_t offset; /* position in the text of the file */
     int64_t bad_lines;
     hr_pass_lines lines;
     hr_shard_import tokens;
     int64_t id_at, id_count; /* ids that were not returned yet */
     hr_piece queue[HR_PASS_QUEUE];
-    int32_t queued, given;
+    int32_t queued, returned;
 };
 
 /* The document interface of a text. The caller sets its name, kind and contents. */
@@ -79,7 +79,7 @@ void hr_pass_put(hr_pass *pass, hr_piece piece);
 
 /* Whether a document belongs to the other side, decided by the first HR_HELD_BYTES of each of its
  * texts. */
-bool hr_pass_is_other(const hr_pass *pass, const hr_line_span *texts, int32_t count);
+bool hr_pass_is_excluded(const hr_pass *pass, const hr_line_span *texts, int32_t count);
 
 /* Begins a JSON Lines file that was opened, and queues its next pieces; `end` out: the file has
  * ended.

@@ -39,7 +39,7 @@ void hr_pass_lines_begin(hr_pass *pass)
 /* ---- bad lines */
 
 /* Describes the fields that a valid object lacks to be a document; an empty text if it is one. */
-static void say_lacking(const hr_pass *pass, char *text, int64_t bytes)
+static void describe_missing(const hr_pass *pass, char *text, int64_t bytes)
 {
     const hr_line *line = &pass->lines.line;
     const uint32_t both = line->found & BIT_BOTH;
@@ -91,17 +91,17 @@ static hr_status take_line(hr_pass *pass, hr_error *err)
 {
     const hr_line *line = &pass->lines.line;
     const hr_line_span *fields[HR_LINE_FIELDS] = { NULL };
-    char lacking[256];
+    char missing[256];
     for (int32_t i = 0; i < line->span_count; i++) fields[line->spans[i].field] = &line->spans[i];
-    say_lacking(pass, lacking, sizeof lacking);
-    if (lacking[0]) return refuse_line(pass, lacking, err);
+    describe_missing(pass, missing, sizeof missing);
+    if (missing[0]) return refuse_line(pass, missing, err);
     if (fields[TEXT]) {
-        pass->passed = hr_pass_is_other(pass, fields[TEXT], 1);
+        pass->excluded = hr_pass_is_excluded(pass, fields[TEXT], 1);
         put_span(pass, fields[TEXT], true, true);
         return HR_OK;
     }
     const hr_line_span both[] = { *fields[PROMPT], *fields[COMPLETION] };
-    pass->passed = hr_pass_is_other(pass, both, 2);
+    pass->excluded = hr_pass_is_excluded(pass, both, 2);
     put_span(pass, &both[0], true, false);
     put_span(pass, &both[1], false, true);
     return HR_OK;
@@ -195,7 +195,7 @@ static const char *take_span(hr_pass *pass, const hr_line_span *span)
     if (lines->opened < 0 && field == COMPLETION)
         return "is longer than the buffer, and its completion comes before the prompt";
     const bool begins = lines->opened < 0;
-    if (begins) pass->passed = hr_pass_is_other(pass, span, 1);
+    if (begins) pass->excluded = hr_pass_is_excluded(pass, span, 1);
     lines->opened = field;
     put_span(pass, span, begins, false);
     return NULL;
@@ -205,10 +205,10 @@ static const char *take_span(hr_pass *pass, const hr_line_span *span)
 static hr_status end_long(hr_pass *pass, hr_error *err)
 {
     hr_pass_lines *lines = &pass->lines;
-    char lacking[256];
+    char missing[256];
     if (!hr_line_is_whole(&lines->line)) return refuse_long(pass, lines->line.problem, err);
-    say_lacking(pass, lacking, sizeof lacking);
-    if (lacking[0]) return refuse_long(pass, lacking, err);
+    describe_missing(pass, missing, sizeof missing);
+    if (missing[0]) return refuse_long(pass, missing, err);
     hr_pass_put(pass, (hr_piece){ .ends = true, .segment_ends = true });
     lines->discarded = true; /* skips the newline */
     return HR_OK;

@@ -13,7 +13,7 @@ enum { HR_SHARD_IMPORT_AT_ONCE = 16384 };
 /* A file of ids whose beginning was read. */
 typedef struct {
     int32_t id_bytes; /* 2 or 4 */
-    int64_t said;     /* number of ids by the header; -1: no header */
+    int64_t declared; /* number of ids by the header; -1: no header */
     int64_t read;     /* ids read so far */
     int64_t held;     /* bytes of ids in the caller's buffer that were read with the header */
 } hr_shard_import;

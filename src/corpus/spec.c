@@ -148,7 +148,7 @@ bool hr_spec_is_pattern(const hr_spec_part *part)
 /* ---- shares */
 
 /* Rounds weights to shares of `block` rows by largest remainder; returns whether all are exact. */
-static bool share_out(const hr_spec *spec, double sum, int64_t block, int64_t *shares)
+static bool round_shares(const hr_spec *spec, double sum, int64_t block, int64_t *shares)
 {
     double remainder[HR_SPEC_PARTS_MAX], worst = 0;
     int64_t left = block;
@@ -174,7 +174,7 @@ hr_status hr_spec_shares(const hr_spec *spec, int64_t *shares, int64_t *block, h
     double sum = 0;
     for (int32_t i = 0; i < spec->count; i++) sum += spec->parts[i].weight;
     int64_t rows = 1;
-    while (!share_out(spec, sum, rows, shares) && rows < HR_MIX_BLOCK_MAX) rows++;
+    while (!round_shares(spec, sum, rows, shares) && rows < HR_MIX_BLOCK_MAX) rows++;
     for (int32_t i = 0; i < spec->count; i++)
         if (shares[i] < 1)
             return hr_fail(

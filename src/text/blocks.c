@@ -14,7 +14,7 @@ static uint64_t checksum(const uint8_t *block, int64_t index)
     return XXH3_64bits_withSeed(block + 8, HR_BLOCK_PAYLOAD, (uint64_t)index);
 }
 
-static void seal(uint8_t *block, int64_t index)
+static void set_checksum(uint8_t *block, int64_t index)
 {
     const uint64_t sum = checksum(block, index);
     memcpy(block, &sum, sizeof sum);
@@ -47,7 +47,7 @@ static hr_status write_staged(hr_blocks_writer *writer, hr_error *err)
     const int64_t tail = count * HR_BLOCK_PAYLOAD - writer->used;
     memset(writer->staging + count * HR_BLOCK_BYTES - tail, 0, (size_t)tail);
     for (int64_t i = 0; i < count; i++)
-        seal(writer->staging + i * HR_BLOCK_BYTES, writer->block + i);
+        set_checksum(writer->staging + i * HR_BLOCK_BYTES, writer->block + i);
     writer->block += count;
     writer->used = 0;
     return hr_file_append(&writer->out, writer->staging, count * HR_BLOCK_BYTES, err);
@@ -107,7 +107,7 @@ hr_status hr_blocks_commit(hr_blocks_writer *writer, hr_blocks_header *header, i
     HR_ASSERT(writer->out.bytes == file_bytes(header->payload_bytes));
     memset(writer->staging, 0, HR_BLOCK_BYTES);
     memcpy(writer->staging + 8, header, (size_t)bytes);
-    seal(writer->staging, 0);
+    set_checksum(writer->staging, 0);
     status = hr_file_rewrite(&writer->out, 0, writer->staging, HR_BLOCK_BYTES, err);
     return status == HR_OK ? hr_file_commit(&writer->out, err) : status;
 }

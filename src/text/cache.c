@@ -93,7 +93,7 @@ typedef struct {
     place tried, oldest; /* the last entry tried; the least recently used entry after it */
     bool any_tried, any;
     int64_t count, bytes; /* of removable entries */
-} look;
+} listing;
 
 /* Whether a running process uses the file; true if that cannot be determined. */
 static bool is_in_use(const char *path)
@@ -101,14 +101,14 @@ static bool is_in_use(const char *path)
     int file = -1;
     int64_t bytes;
     if (hr_file_open(path, &file, &bytes, NULL) != HR_OK) return true;
-    const bool alone = lock(file, LOCK_EX | LOCK_NB);
+    const bool unused = lock(file, LOCK_EX | LOCK_NB);
     hr_file_close(&file);
-    return !alone;
+    return !unused;
 }
 
 static bool take_entry(void *context, const char *name)
 {
-    look *l = context;
+    listing *l = context;
     hr_cache_kind kind;
     char path[PATH_MAX];
     struct stat what;
@@ -139,7 +139,7 @@ hr_status hr_cache_list(const char *directory,
                         void (*tell)(void *context, const hr_cache_entry *entry), void *context,
                         hr_error *err)
 {
-    look l = { .directory = directory, .tell = tell, .context = context };
+    listing l = { .directory = directory, .tell = tell, .context = context };
     return hr_directory_list(directory, take_entry, &l, err);
 }
 
@@ -149,7 +149,7 @@ typedef enum { REMOVED, IN_USE, GONE } outcome;
 
 /* Removes an entry that is not in use. A process that waits for the lock then finds the name
  * missing (hr_cache_hold). */
-static hr_status remove_entry(const look *l, outcome *what, hr_error *err)
+static hr_status remove_entry(const listing *l, outcome *what, hr_error *err)
 {
     char path[PATH_MAX];
     int file = -1;
@@ -174,7 +174,7 @@ hr_status hr_cache_prune(const char *directory, int64_t limit_bytes, hr_cache_re
                          hr_error *err)
 {
     hr_cache_report made = { 0 };
-    look l = { .directory = directory };
+    listing l = { .directory = directory };
     for (;;) {
         l.any = false;
         l.count = l.bytes = 0;

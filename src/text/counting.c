@@ -47,8 +47,8 @@ static hr_status count_piece(const hr_counting *c, hr_scan *scan, share of, bool
         const hr_status status = hr_scan_next(scan, &bytes, c->err);
         if (status != HR_OK || bytes == 0) return status;
         const uint64_t hash = hr_words_hash(c->word, bytes);
-        const uint64_t turned = hash << 32 | hash >> 32;
-        if (turned < of.first || turned > of.last) continue;
+        const uint64_t rotated = hash << 32 | hash >> 32;
+        if (rotated < of.first || rotated > of.last) continue;
         const int64_t index = hr_words_add(c->table, c->word, bytes, hash);
         *full = index < 0;
         if (*full) return HR_OK;
@@ -108,11 +108,11 @@ static hr_status count_distinct(const hr_counting *c, distinct *all)
 {
     int64_t text_bytes = 1;
     for (int32_t i = 0; i < c->desc->train_count; i++) text_bytes += c->train[i].source_bytes;
-    const int64_t readings = hr_max(RECOUNTS_LEAST, RECOUNT_BYTES / text_bytes);
+    const int64_t passes = hr_max(RECOUNTS_LEAST, RECOUNT_BYTES / text_bytes);
     uint64_t first = 0, width = UINT64_MAX / 2 + 1;
     *all = (distinct){ .more = true };
     *c->table = hr_words_place(c->table_memory, hr_counting_table_words(c->desc));
-    for (int64_t i = 0; i < readings && all->more; i++) {
+    for (int64_t i = 0; i < passes && all->more; i++) {
         const share of = { first, first + (width - 1) };
         char work[64];
         bool full;

@@ -107,7 +107,7 @@ static hr_status take_wide(hr_scan *scan, bool *space, hr_error *err)
 
 /* Completes a character that the last piece ended within. Only the last piece can be too short for
  * that. */
-static hr_status take_cut(hr_scan *scan, bool *space, hr_error *err)
+static hr_status take_split(hr_scan *scan, bool *space, hr_error *err)
 {
     const int64_t before = scan->letter_used, needed = sequence_bytes(scan->letter[0]);
     int32_t code = 0;
@@ -127,7 +127,7 @@ hr_status hr_scan_next(hr_scan *scan, int64_t *bytes, hr_error *err)
         bool space = false;
         hr_status status = HR_OK;
         if (scan->letter_used && (scan->at < scan->end || scan->piece->segment_ends)) {
-            status = take_cut(scan, &space, err);
+            status = take_split(scan, &space, err);
         } else if (scan->at == scan->end) {
             if (!scan->piece->segment_ends) return HR_OK;
             space = true;

@@ -28,14 +28,14 @@ typedef struct {
 typedef struct {
     int64_t tokens, documents, longest, masked, ends, document_first;
     uint8_t maps[MAPS][MAP_BYTES]; /* bits of the current group: documents, masks */
-} counted;
+} counters;
 
 struct hr_shard_writer {
     hr_blocks_writer blocks;
     int64_t vocab_size, document_end;
     uint32_t holds;
     bool begins, masks; /* the next token begins a document; the next tokens are not targets */
-    counted now, before;
+    counters now, before;
     hr_blocks_mark mark; /* position where the current document began */
     uint8_t staging[HR_BLOCKS_BYTES];
 };
@@ -103,7 +103,7 @@ static void set_bits(uint8_t *map, int64_t first, int64_t count)
 static hr_status append_narrow(hr_shard_writer *writer, const uint8_t *ids, int64_t count,
                                int64_t width, hr_error *err)
 {
-    counted *now = &writer->now;
+    counters *now = &writer->now;
     if (!writer->holds) {
         now->tokens += count;
         return hr_blocks_append(&writer->blocks, ids, count * width, err);
@@ -125,7 +125,7 @@ static hr_status append_narrow(hr_shard_writer *writer, const uint8_t *ids, int6
 }
 
 /* Updates the longest document when the current one ends. */
-static void measure(counted *now)
+static void update_longest(counters *now)
 {
     now->longest = hr_max(now->longest, now->tokens - now->document_first);
 }
@@ -134,7 +134,7 @@ static void measure(counted *now)
  * if the document's tokens are masked. */
 static hr_status open_document(hr_shard_writer *writer, hr_error *err)
 {
-    counted *now = &writer->now;
+    counters *now = &writer->now;
     const bool masks = writer->masks;
     hr_status status = HR_OK;
     writer->begins = false;
@@ -184,7 +184,7 @@ hr_status hr_shard_append_bytes(hr_shard_writer *writer, const uint8_t *ids, int
 void hr_shard_document(hr_shard_writer *writer)
 {
     if (writer->begins) return;
-    measure(&writer->now);
+    update_longest(&writer->now);
     writer->begins = true;
     writer->before = writer->now;
     if (writer->holds) hr_blocks_mark_here(&writer->blocks, &writer->mark);
@@ -207,8 +207,8 @@ hr_status hr_shard_forget(hr_shard_writer *writer, hr_error *err)
 
 hr_status hr_shard_commit(hr_shard_writer *writer, const hr_shard_info *info, hr_error *err)
 {
-    const counted *now = &writer->now;
-    if (!writer->begins) measure(&writer->now);
+    const counters *now = &writer->now;
+    if (!writer->begins) update_longest(&writer->now);
     const int64_t left = now->tokens % GROUP;
     const hr_status status = writer->holds && left ? end_group(writer, left, err) : HR_OK;
     if (status != HR_OK) return status;
@@ -253,7 +253,7 @@ static bool payload_bytes_of(const shard_header *header, int64_t *bytes)
     return hr_checked_add(ids, marks, bytes);
 }
 
-static bool is_sound(const shard_header *header, int64_t payload_bytes)
+static bool is_valid(const shard_header *header, int64_t payload_bytes)
 {
     int64_t needed = -1;
     if (header->vocab_size < 1 || header->token_bytes != token_bytes_for(header->vocab_size) ||
@@ -272,7 +272,7 @@ hr_status hr_shard_open(hr_shard **shard, void *memory, const char *path, hr_err
     const hr_status status = hr_blocks_open(&opened->blocks, path, opened->staging, MAGIC, VERSION,
                                             &header, sizeof header, err);
     if (status != HR_OK) return status;
-    if (!is_sound(&header, opened->blocks.payload_bytes)) {
+    if (!is_valid(&header, opened->blocks.payload_bytes)) {
         hr_blocks_close(&opened->blocks);
         return hr_fail(err, HR_CORRUPT,
                        "%s: %lld tokens of %u bytes do not match its %lld bytes: delete the file "

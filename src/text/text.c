@@ -133,7 +133,7 @@ static hr_status hold(prepare *p, const char *path, bool *there)
 }
 
 /* Releases the file that was locked last, because it is damaged and will be created again. */
-static void let_go(prepare *p, const char *path)
+static void release_damaged(prepare *p, const char *path)
 {
     char line[HR_PATH_BYTES + 64];
     snprintf(line, sizeof line, "cache: %s is damaged and is made again", path);
@@ -270,7 +270,7 @@ static hr_status prepare_token_texts(prepare *p, hr_text *text)
     if (status == HR_OK) status = hold(p, text->vocabulary, &there);
     if (status == HR_OK && there)
         status = hr_vocabulary_check_tokens(text->vocabulary, p->shard_memory, p->err);
-    if (there && status == HR_CORRUPT) let_go(p, text->vocabulary);
+    if (there && status == HR_CORRUPT) release_damaged(p, text->vocabulary);
     else if (there || status != HR_OK) return status;
     status = open_tokens(p);
     if (status == HR_OK)
@@ -379,7 +379,7 @@ static hr_status make_shard(prepare *p, const hr_documents *documents, const cha
 /* ---- reuse */
 
 /* Whether the header matches the text and tokenizer that the name refers to. */
-static bool belongs(const hr_shard_info *have, const hr_shard_info *want)
+static bool matches_text(const hr_shard_info *have, const hr_shard_info *want)
 {
     return have->kind == want->kind && hr_text_hash_equal(have->source, want->source) &&
            hr_text_hash_equal(have->tokenizer, want->tokenizer);
@@ -406,7 +406,7 @@ static hr_status take_shard(prepare *p, const hr_documents *documents, const hr_
     part->longest = have->longest;
     part->masked = have->masked;
     part->bad_lines = have->bad_lines;
-    if (!belongs(have, want))
+    if (!matches_text(have, want))
         status = hr_fail(p->err, HR_CORRUPT,
                          "%s: was made from another text than %s: delete the file and run again",
                          part->shard, documents->name);
@@ -462,7 +462,7 @@ static hr_status prepare_part(prepare *p, const hr_documents *documents, hr_voca
     status = hold(p, part->shard, &part->reused);
     if (status == HR_OK && part->reused) status = take_shard(p, documents, info, part);
     if (part->reused && status == HR_CORRUPT) {
-        let_go(p, part->shard);
+        release_damaged(p, part->shard);
         part->reused = false;
         status = HR_OK;
     }
@@ -502,7 +502,7 @@ static hr_status prepare_vocabulary(prepare *p, hr_text_hash train, hr_vocabular
     if (status == HR_OK) status = hold(p, text->vocabulary, &there);
     if (status == HR_OK && there) status = open_vocabulary(p, train, vocabulary, text->vocabulary);
     if (there && status == HR_CORRUPT) {
-        let_go(p, text->vocabulary);
+        release_damaged(p, text->vocabulary);
         there = false;
         status = HR_OK;
     }

@@ -170,7 +170,7 @@ static hr_status no_json(const reading *r)
                    r->json.problem ? r->json.problem : "another kind of value is needed");
 }
 
-static hr_status other_form(const reading *r, const char *what)
+static hr_status wrong_form(const reading *r, const char *what)
 {
     return hr_fail(r->err, HR_CORRUPT,
                    "%s: a WordLevel tokenizer with %s, which is not read: of WordLevel only what "
@@ -192,7 +192,7 @@ static hr_status read_same(reading *r, const char *wanted, const char *what)
         const bool text = kind == HR_JSON_KEY || kind == HR_JSON_STRING;
         if (there != kind || (text && (own.value_bytes != r->json.value_bytes ||
                                        memcmp(own.value, r->json.value, (size_t)own.value_bytes))))
-            return other_form(r, what);
+            return wrong_form(r, what);
     }
     return HR_OK;
 }
@@ -206,13 +206,13 @@ static hr_status read_vocab(reading *r)
     while ((kind = hr_json_next(&r->json)) == HR_JSON_KEY) {
         const uint8_t *word = (const uint8_t *)r->json.value;
         const int64_t bytes = r->json.value_bytes, next = table->word_count;
-        if (next == table->words_max || bytes == 0) return other_form(r, "an empty word");
+        if (next == table->words_max || bytes == 0) return wrong_form(r, "an empty word");
         table->text[table->text_bytes++] = ' ';
         if (hr_words_add(table, word, bytes, hr_words_hash(word, bytes)) != next)
-            return other_form(r, "a word that is there twice");
+            return wrong_form(r, "a word that is there twice");
         if (hr_json_next(&r->json) != HR_JSON_NUMBER) return no_json(r);
         if (!hr_json_integer(&r->json, &id) || id != next)
-            return other_form(r, "ids that do not come in order from 0 on");
+            return wrong_form(r, "ids that do not come in order from 0 on");
     }
     return kind == HR_JSON_CLOSE ? HR_OK : no_json(r);
 }
@@ -261,12 +261,12 @@ static hr_status read_all(reading *r)
     }
     if (kind != HR_JSON_CLOSE || hr_json_next(&r->json) != HR_JSON_END) return no_json(r);
     if (!r->has_model || r->level->table.word_count != r->source->words)
-        return other_form(r, "no vocabulary");
+        return wrong_form(r, "no vocabulary");
     const uint8_t *unknown = (const uint8_t *)r->unknown;
     const int64_t bytes = (int64_t)strlen(r->unknown);
     r->level->unknown = hr_words_find(&r->level->table, unknown, bytes,
                                       hr_words_hash(unknown, bytes));
-    return r->level->unknown >= 0 ? HR_OK : other_form(r, "no word for unknown ones");
+    return r->level->unknown >= 0 ? HR_OK : wrong_form(r, "no word for unknown ones");
 }
 
 hr_status hr_word_level_open(hr_word_level **level, hr_region *region,

@@ -39,7 +39,7 @@ static hr_status judge(looking *l, int64_t step, bool thorough, hr_error *err)
 {
     char name[HR_STEP_NAME_BYTES];
     const hr_checkpoint_store_reader reader = {
-        .memory = l->memory, .bytes = sizeof l->memory, .told = tell_reading, .context = l
+        .memory = l->memory, .bytes = sizeof l->memory, .progress = tell_reading, .context = l
     };
     hr_status status = hr_path_join(l->store, hr_step_name(step, name), l->place, sizeof l->place,
                                     err);

@@ -81,9 +81,10 @@ static hr_status try_step(const char *store, int64_t step, const hr_train_option
 {
     _Alignas(4096) char memory[32 << 10];
     char name[HR_STEP_NAME_BYTES];
-    const hr_checkpoint_store_reader reader = {
-        .memory = memory, .bytes = sizeof memory, .told = tell_progress, .context = (void *)options
-    };
+    const hr_checkpoint_store_reader reader = { .memory = memory,
+                                                .bytes = sizeof memory,
+                                                .progress = tell_progress,
+                                                .context = (void *)options };
     _Static_assert(sizeof memory >= HR_MANIFEST_BYTES, "it holds a manifest");
     hr_status status = hr_path_join(store, hr_step_name(step, name), resume->place,
                                     sizeof resume->place, err);

@@ -35,7 +35,7 @@ typedef struct {
 
 static hr_status open_it(opened *o, const char *path, hr_error *err)
 {
-    const int64_t said = hr_stored_bytes(path), bytes = said ? said : 64 << 10;
+    const int64_t needed = hr_stored_bytes(path), bytes = needed ? needed : 64 << 10;
     *o = (opened){ .memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) };
     o->region = hr_region_over(o->memory, bytes);
     return hr_stored_open(&o->stored, path, &o->region, err);
@@ -47,13 +47,13 @@ static void close_it(opened *o)
     free(o->memory);
 }
 
-static void is_refused(const char *path, hr_status expected, const char *said)
+static void is_refused(const char *path, hr_status expected, const char *message)
 {
     opened o;
     hr_error err;
     const hr_status status = open_it(&o, path, &err);
-    if (status != expected || (status != HR_OK && !strstr(err.message, said)))
-        fail_msg("expected %d \"%s\", got %d \"%s\"", expected, said, status,
+    if (status != expected || (status != HR_OK && !strstr(err.message, message)))
+        fail_msg("expected %d \"%s\", got %d \"%s\"", expected, message, status,
                  status ? err.message : "");
     assert_null(strchr(err.message, '\n'));
     assert_true(strlen(err.message) < HR_ERROR_BYTES - 1);
@@ -146,7 +146,7 @@ static void an_invalid_header_is_refused(void **state)
     static const struct {
         const char *header;
         int64_t data_bytes;
-        const char *said;
+        const char *message;
     } cases[] = {
         { "{" T("a", "F32", "[2]", 0, 8) "}", 7, "the file is truncated" },
         { "{" T("a", "F32", "[2]", 0, 8) "}", 9, "there are bytes after them" },
@@ -205,7 +205,7 @@ static void an_invalid_header_is_refused(void **state)
     const char *path = hr_folder_path(&folder, "model.safetensors");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_file(path, cases[i].header, cases[i].data_bytes);
-        is_refused(path, HR_CORRUPT, cases[i].said);
+        is_refused(path, HR_CORRUPT, cases[i].message);
         is_refused(path, HR_CORRUPT, path); /* the message has the whole path */
         is_refused(folder.path, HR_CORRUPT, path);
     }
@@ -324,7 +324,7 @@ static void shards_become_one_table(void **state)
     static const struct {
         const char *index;
         hr_status status;
-        const char *said;
+        const char *message;
     } cases[] = {
         { "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
           "\"c\":\"m-3.safetensors\"}}",
@@ -351,7 +351,7 @@ static void shards_become_one_table(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_index(&folder, cases[i].index);
-        is_refused(folder.path, cases[i].status, cases[i].said);
+        is_refused(folder.path, cases[i].status, cases[i].message);
         is_refused(folder.path, cases[i].status, folder.path);
     }
     write_file(hr_folder_path(&folder, "m-1.safetensors"),

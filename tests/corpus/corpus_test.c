@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* corpus_test.c - documents from files of every kind, independent of buffer sizes; held-out shares,
  * masks, and errors with positions. */
-#include "told.h"
+#include "corpus_case.h"
 
 #include "base/random.h"
 
@@ -37,21 +37,22 @@ static hr_corpus_desc describe(const char *train)
         else text[used++] = *train;
     }
     text[used] = 0;
-    return hr_told_desc(text, "");
+    return hr_corpus_case_desc(text, "");
 }
 
-static void assert_told(const hr_corpus_desc *desc, const char *wanted)
+static void assert_rendered(const hr_corpus_desc *desc, const char *wanted)
 {
     hr_error err = { HR_OK, "" };
-    if (hr_told_train(desc, out, sizeof out, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    if (hr_corpus_case_render_train(desc, out, sizeof out, NULL, &err) != HR_OK)
+        fail_msg("%s", err.message);
     assert_string_equal(out, wanted);
 }
 
 static void assert_refused(const hr_corpus_desc *desc, hr_status wanted, const char *sentence)
 {
     hr_error err = { HR_OK, "" };
-    const hr_status status = hr_told_train(desc, out, sizeof out, NULL, &err);
-    hr_told_assert_refused(status, &err, wanted, sentence);
+    const hr_status status = hr_corpus_case_render_train(desc, out, sizeof out, NULL, &err);
+    hr_corpus_case_assert_refused(status, &err, wanted, sentence);
 }
 
 static void a_text_file_is_a_document_and_so_is_each_json_line(void **state)
@@ -62,15 +63,15 @@ static void a_text_file_is_a_document_and_so_is_each_json_line(void **state)
     put("c.jsonl", "{\"text\":\"three\"}\n\n{\"id\":1,\"text\":\"fo\\nur\"}\r\n{\"text\":\"\"}\n"
                    "{\"text\":\"five\"}");
     hr_corpus_desc desc = describe("@a.txt");
-    assert_told(&desc, "[one\ntwo\n]");
+    assert_rendered(&desc, "[one\ntwo\n]");
     desc = describe("@");
-    assert_told(&desc, "[one\ntwo\n][three][fo\nur][][five]");
+    assert_rendered(&desc, "[one\ntwo\n][three][fo\nur][][five]");
     desc = describe("@c.jsonl; @a.txt");
-    assert_told(&desc, "[three][fo\nur][][five][one\ntwo\n]");
+    assert_rendered(&desc, "[three][fo\nur][][five][one\ntwo\n]");
     put("d.jsonl", "\xef\xbb\xbf{\"content\":\"six\"}\n");
     desc = describe("@d.jsonl");
     desc.text_field = "content";
-    assert_told(&desc, "[six]");
+    assert_rendered(&desc, "[six]");
 }
 
 static void prompts_are_masked_and_completions_are_not(void **state)
@@ -82,11 +83,11 @@ static void prompts_are_masked_and_completions_are_not(void **state)
                    "{\"text\":\"plain\",\"prompt\":1.5}\n");
     hr_corpus_desc desc = describe("@a.jsonl");
     desc.skip_bad_lines = true;
-    assert_told(&desc, "[(2+2=)4][(yes?)no][()alone]");
+    assert_rendered(&desc, "[(2+2=)4][(yes?)no][()alone]");
     put("a.jsonl", "{\"q\":\"2+2=\",\"a\":\"4\"}\n{\"text\":\"plain\",\"q\":\"left out\"}");
     desc.prompt_field = "q";
     desc.completion_field = "a";
-    assert_told(&desc, "[(2+2=)4][plain]");
+    assert_rendered(&desc, "[(2+2=)4][plain]");
 }
 
 static int64_t append(char *to, const char *text)
@@ -101,29 +102,31 @@ static void a_line_of_any_length_is_read_with_a_buffer_of_any_size(void **state)
 {
     (void)state;
     static char content[200000], wanted[200000];
-    int64_t used = 0, told = 0;
+    int64_t used = 0, wanted_bytes = 0;
     for (int line = 0; line < 40; line++) {
         const bool prompt = line % 3 == 2;
         used += sprintf(content + used, "{\"meta\":[\"%0*d\",{}],\"%s\":\"", 7 * line, 0,
                         prompt ? "prompt" : "text");
-        wanted[told++] = '[';
-        if (prompt) wanted[told++] = '(';
+        wanted[wanted_bytes++] = '[';
+        if (prompt) wanted[wanted_bytes++] = '(';
         for (int i = 0; i < line * line; i++) {
             const bool cut = prompt && i == line * line / 2;
             if (cut) used += sprintf(content + used, "\",\"x\":0,\"completion\":\"");
-            if (cut) wanted[told++] = ')';
+            if (cut) wanted[wanted_bytes++] = ')';
             used += append(content + used, i % 5 ? "\\u20ac" : i % 3 ? "\xc3\xa9" : "e");
-            told += append(wanted + told, i % 5 ? "\xe2\x82\xac" : i % 3 ? "\xc3\xa9" : "e");
+            wanted_bytes += append(wanted + wanted_bytes, i % 5   ? "\xe2\x82\xac"
+                                                          : i % 3 ? "\xc3\xa9"
+                                                                  : "e");
         }
         used += sprintf(content + used, "\",\"more\":%d}\n", line);
-        wanted[told++] = ']';
+        wanted[wanted_bytes++] = ']';
     }
-    wanted[told] = 0;
+    wanted[wanted_bytes] = 0;
     put("a.jsonl", content);
     hr_corpus_desc desc = describe("@a.jsonl");
-    assert_told(&desc, wanted);
+    assert_rendered(&desc, wanted);
     for (desc.line_bytes = 64; desc.line_bytes < 20000; desc.line_bytes += desc.line_bytes / 3)
-        assert_told(&desc, wanted);
+        assert_rendered(&desc, wanted);
 }
 
 static void a_bad_line_ends_the_pass_or_is_skipped_and_counted(void **state)
@@ -160,7 +163,8 @@ static void a_bad_line_ends_the_pass_or_is_skipped_and_counted(void **state)
             desc.line_bytes = narrow ? 64 : 0;
             assert_refused(&desc, HR_CORRUPT, bad[i].sentence);
             desc.skip_bad_lines = true;
-            assert_int_equal(hr_told_train(&desc, out, sizeof out, &bad_lines, &err), HR_OK);
+            assert_int_equal(hr_corpus_case_render_train(&desc, out, sizeof out, &bad_lines, &err),
+                             HR_OK);
             assert_string_equal(out, "[one][three]");
             assert_int_equal(bad_lines, 2);
         }
@@ -179,7 +183,7 @@ static void a_long_line_needs_its_prompt_before_its_completion(void **state)
     snprintf(out, sizeof out, "[(p)%s]", filler);
     char wanted[512];
     strcpy(wanted, out);
-    assert_told(&desc, wanted);
+    assert_rendered(&desc, wanted);
     desc.line_bytes = 64;
     assert_refused(&desc, HR_CORRUPT, "and its completion comes before the prompt");
     snprintf(content, sizeof content, "{\"prompt\":\"%s\",\"text\":\"t\"}", filler);
@@ -188,21 +192,21 @@ static void a_long_line_needs_its_prompt_before_its_completion(void **state)
     snprintf(content, sizeof content, "{\"text\":\"t\",\"prompt\":\"%s\",\"completion\":\"c\"}",
              filler);
     put("a.jsonl", content);
-    assert_told(&desc, "[t]");
+    assert_rendered(&desc, "[t]");
     desc.line_bytes = 0;
-    assert_told(&desc, "[t]");
+    assert_rendered(&desc, "[t]");
 }
 
 /* ---- ids */
 
-static void put_ids(const char *name, int32_t magic, int32_t version, int32_t said, int32_t count,
-                    int32_t id_bytes)
+static void put_ids(const char *name, int32_t magic, int32_t version, int32_t declared,
+                    int32_t count, int32_t id_bytes)
 {
     static uint8_t content[1024 + 4 * 40000];
     int64_t used = 0;
     memset(content, 0, sizeof content);
     if (magic) {
-        memcpy(content, (int32_t[]){ magic, version, said }, 12);
+        memcpy(content, (int32_t[]){ magic, version, declared }, 12);
         used = 1024;
     }
     for (int32_t i = 0; i < count; i++, used += id_bytes) {
@@ -219,14 +223,14 @@ static void shards_of_other_programs_are_read_if_their_format_is_known(void **st
     put_ids("llama.bin", 20240801, 7, 7, 7, 4);
     put_ids("raw.bin", 0, 0, 0, 7, 2);
     hr_corpus_desc desc = describe("@gpt2.bin");
-    assert_told(&desc, "[#100#101#102#103#0#105#106]");
+    assert_rendered(&desc, "[#100#101#102#103#0#105#106]");
     desc = describe("@llama.bin");
-    assert_told(&desc, "[#100#101#102#103#0#105#106]");
+    assert_rendered(&desc, "[#100#101#102#103#0#105#106]");
     desc = describe("@raw.bin ids=u16");
-    assert_told(&desc, "[#100#101#102#103#0#105#106]");
+    assert_rendered(&desc, "[#100#101#102#103#0#105#106]");
     desc = describe("@gpt2.bin; @llama.bin");
     desc.document_end = 0;
-    assert_told(&desc, "[#100#101#102#103#0][#105#106#100#101#102#103#0][#105#106]");
+    assert_rendered(&desc, "[#100#101#102#103#0][#105#106#100#101#102#103#0][#105#106]");
 }
 
 static void ids_of_unknown_origin_are_refused(void **state)
@@ -265,29 +269,31 @@ static void ids_of_unknown_origin_are_refused(void **state)
 
 /* ---- held out */
 
-static int64_t documents_in(const char *told)
+static int64_t documents_in(const char *rendered)
 {
     int64_t count = 0;
-    for (; *told; told++) count += *told == '[';
+    for (; *rendered; rendered++) count += *rendered == '[';
     return count;
 }
 
 /* Renders the documents of both sides; returns how many are held out. */
 static int64_t hold_out(const char *train, const char *share, char *kept, char *held)
 {
-    hr_told told;
+    hr_corpus_case opened;
     hr_error err = { HR_OK, "" };
     hr_corpus_desc desc = describe(train);
     desc.valid = share;
     int64_t bad_lines;
-    if (hr_told_open(&told, &desc, &err) != HR_OK) fail_msg("%s", err.message);
-    const hr_corpus_view *view = hr_corpus_look(told.corpus);
+    if (hr_corpus_case_open(&opened, &desc, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_corpus_view *view = hr_corpus_look(opened.corpus);
     assert_true(view->has_valid && view->held_out);
     assert_int_equal(
-        hr_told_write(&view->train[0].documents, kept, sizeof out, &bad_lines, NULL, &err), HR_OK);
+        hr_corpus_case_render(&view->train[0].documents, kept, sizeof out, &bad_lines, NULL, &err),
+        HR_OK);
     assert_int_equal(
-        hr_told_write(&view->valid.documents, held, sizeof out, &bad_lines, NULL, &err), HR_OK);
-    hr_told_close(&told);
+        hr_corpus_case_render(&view->valid.documents, held, sizeof out, &bad_lines, NULL, &err),
+        HR_OK);
+    hr_corpus_case_close(&opened);
     return documents_in(held);
 }
 
@@ -349,15 +355,15 @@ static int64_t join(const hr_documents *documents, char *text)
 static void is_split(const char *content, const char *share, const char *first, int64_t most)
 {
     static char text[1 << 20];
-    hr_told told;
+    hr_corpus_case opened;
     hr_error err = { HR_OK, "" };
     hr_corpus_desc desc = describe("@a.txt");
     hr_text_hash kept, held, again;
     int64_t bytes, bad_lines;
     desc.valid = share;
     put("a.txt", content);
-    if (hr_told_open(&told, &desc, &err) != HR_OK) fail_msg("%s", err.message);
-    const hr_corpus_view *view = hr_corpus_look(told.corpus);
+    if (hr_corpus_case_open(&opened, &desc, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_corpus_view *view = hr_corpus_look(opened.corpus);
     const hr_documents *train = &view->train[0].documents, *valid = &view->valid.documents;
     const int64_t train_bytes = join(train, text), valid_bytes = join(valid, text + train_bytes);
     assert_string_equal(text, content);
@@ -370,7 +376,7 @@ static void is_split(const char *content, const char *share, const char *first, 
     assert_true(hr_text_hash_equal(held, again));
     assert_int_equal(train->identify(train->context, NULL, &kept, &bytes, &err), HR_OK);
     assert_false(hr_text_hash_equal(kept, held));
-    hr_told_close(&told);
+    hr_corpus_case_close(&opened);
 }
 
 static void the_end_of_a_single_text_is_held_out(void **state)
@@ -392,12 +398,12 @@ static void a_share_of_a_compressed_text_is_refused(void **state)
 {
     (void)state;
     hr_error err = { HR_OK, "" };
-    hr_told told;
+    hr_corpus_case opened;
     hr_corpus_desc desc = describe("@a.txt.gz");
     desc.valid = "5%";
     put("a.txt.gz", "");
-    hr_told_assert_refused(hr_told_open(&told, &desc, &err), &err, HR_USAGE,
-                           "one packed text, no share can be held out: unpack it");
+    hr_corpus_case_assert_refused(hr_corpus_case_open(&opened, &desc, &err), &err, HR_USAGE,
+                                  "one packed text, no share can be held out: unpack it");
 }
 
 static void long_documents_are_held_out_completely(void **state)
@@ -415,16 +421,17 @@ static void long_documents_are_held_out_completely(void **state)
     const int64_t count = hold_out("@a.jsonl", "50%", kept, held);
     assert_in_range(count, 6, 34);
     assert_int_equal(strlen(kept) + strlen(held), bytes + 2 * 40);
-    hr_told told;
+    hr_corpus_case opened;
     hr_error err;
     int64_t bad_lines;
     hr_corpus_desc desc = describe("@a.jsonl");
     desc.valid = "50%";
     desc.line_bytes = 70000; /* first above HR_HELD_BYTES, then below */
     for (; desc.line_bytes > 64; desc.line_bytes /= 8) {
-        assert_int_equal(hr_told_open(&told, &desc, &err), HR_OK);
-        const hr_documents *side = &hr_corpus_look(told.corpus)->valid.documents;
-        assert_int_equal(hr_told_write(side, out, sizeof out, &bad_lines, NULL, &err), HR_OK);
+        assert_int_equal(hr_corpus_case_open(&opened, &desc, &err), HR_OK);
+        const hr_documents *side = &hr_corpus_look(opened.corpus)->valid.documents;
+        assert_int_equal(hr_corpus_case_render(side, out, sizeof out, &bad_lines, NULL, &err),
+                         HR_OK);
         /* A buffer shorter than HR_HELD_BYTES may change a document's side, but never splits it. */
         for (const char *at = out; (at = strchr(at, '[')); at++) {
             const char *end = strchr(at, ']');
@@ -433,7 +440,7 @@ static void long_documents_are_held_out_completely(void **state)
             snprintf(document, sizeof document, "%.5s", at + 1);
             assert_int_equal(end - at - 1, 5 + 300 * atoi(document));
         }
-        hr_told_close(&told);
+        hr_corpus_case_close(&opened);
     }
 }
 
@@ -441,14 +448,14 @@ static void long_documents_are_held_out_completely(void **state)
 
 static hr_text_hash identity_of(const hr_corpus_desc *desc)
 {
-    hr_told told;
+    hr_corpus_case opened;
     hr_error err = { HR_OK, "" };
     hr_text_hash hash;
     int64_t bytes;
-    if (hr_told_open(&told, desc, &err) != HR_OK) fail_msg("%s", err.message);
-    const hr_documents *documents = &hr_corpus_look(told.corpus)->train[0].documents;
+    if (hr_corpus_case_open(&opened, desc, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_documents *documents = &hr_corpus_look(opened.corpus)->train[0].documents;
     assert_int_equal(documents->identify(documents->context, NULL, &hash, &bytes, &err), HR_OK);
-    hr_told_close(&told);
+    hr_corpus_case_close(&opened);
     return hash;
 }
 
@@ -490,10 +497,13 @@ static void every_change_of_documents_changes_their_identity(void **state)
 static void memory_is_known_before_any_file_is_opened(void **state)
 {
     (void)state;
-    const hr_corpus_desc plain = hr_told_desc("a.txt", ""), lines = hr_told_desc("a.jsonl", "");
-    const hr_corpus_desc gzip = hr_told_desc("a.txt.gz", ""), zstd = hr_told_desc("a.zst", "");
-    const hr_corpus_desc known = hr_told_desc("*.txt", ""), all = hr_told_desc("a/", "");
-    const hr_corpus_desc wrong = hr_told_desc("a weight=0", "");
+    const hr_corpus_desc plain = hr_corpus_case_desc("a.txt", ""),
+                         lines = hr_corpus_case_desc("a.jsonl", "");
+    const hr_corpus_desc gzip = hr_corpus_case_desc("a.txt.gz", ""),
+                         zstd = hr_corpus_case_desc("a.zst", "");
+    const hr_corpus_desc known = hr_corpus_case_desc("*.txt", ""),
+                         all = hr_corpus_case_desc("a/", "");
+    const hr_corpus_desc wrong = hr_corpus_case_desc("a weight=0", "");
     assert_true(hr_corpus_bytes(&plain) < 400 << 10);
     assert_true(hr_corpus_bytes(&lines) < 1300 << 10);
     assert_true(hr_corpus_bytes(&gzip) < 800 << 10);

@@ -2,7 +2,7 @@
 /* input_stream_test.c - compressed files read back exactly with any buffer size; truncated or
  * damaged ones are refused. */
 #define ZSTD_STATIC_LINKING_ONLY
-#include "told.h"
+#include "corpus_case.h"
 
 #include <zlib.h>
 #include <zstd.h>
@@ -139,7 +139,7 @@ static void assert_file_refused(hr_file_packing packing, const char *sentence)
     int64_t total;
     hr_error err = { HR_OK, "" };
     const hr_status status = read_all(packing, 4096, &total, &err);
-    hr_told_assert_refused(status, &err, HR_CORRUPT, sentence);
+    hr_corpus_case_assert_refused(status, &err, HR_CORRUPT, sentence);
 }
 
 static void assert_refused(hr_file_packing packing, int64_t packed_bytes, const char *sentence)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* list_test.c - the files that a file name, a folder or a pattern selects. */
-#include "told.h"
+#include "corpus_case.h"
 
 #include <errno.h>
 
@@ -77,7 +77,7 @@ static void assert_refused(const char *path, const char *sentence)
     char names[4096];
     hr_error err = { HR_OK, "" };
     const hr_status status = list(path, names, &err);
-    hr_told_assert_refused(status, &err, HR_USAGE, sentence);
+    hr_corpus_case_assert_refused(status, &err, HR_USAGE, sentence);
 }
 
 static void names_match_patterns_as_in_a_shell(void **state)

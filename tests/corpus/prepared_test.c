@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prepared_test.c - corpora as shards: separators, masks, held-out and skipped documents, mixtures,
  * and reuse. */
-#include "told.h"
+#include "corpus_case.h"
 
 #include "text/shard.h"
 #include "text/text.h"
@@ -50,16 +50,16 @@ static void spell(const char *from, char *to)
 static hr_status prepare(const recipe *r, hr_error *err)
 {
     char train[2048], valid[2048];
-    hr_told told;
+    hr_corpus_case opened;
     hr_guard guard;
     spell(r->train, train);
     spell(r->valid, valid);
-    hr_corpus_desc desc = hr_told_desc(train, valid);
+    hr_corpus_desc desc = hr_corpus_case_desc(train, valid);
     desc.skip_bad_lines = r->skip;
     desc.vocab_size = r->vocab_size;
-    hr_status status = hr_told_open(&told, &desc, err);
+    hr_status status = hr_corpus_case_open(&opened, &desc, err);
     if (status == HR_OK) {
-        const hr_corpus_view *view = hr_corpus_look(told.corpus);
+        const hr_corpus_view *view = hr_corpus_look(opened.corpus);
         hr_documents parts[HR_SPEC_PARTS_MAX];
         for (int32_t i = 0; i < view->train_count; i++) parts[i] = view->train[i].documents;
         const hr_text_desc whole = { .train = parts,
@@ -74,7 +74,7 @@ static hr_status prepare(const recipe *r, hr_error *err)
         status = hr_text_prepare(&whole, hr_guard_open(&guard, bytes), bytes, NULL, &text, err);
         hr_guard_close(&guard);
     }
-    hr_told_close(&told);
+    hr_corpus_case_close(&opened);
     assert_int_equal(hr_folder_count(&cache, ".partial"), 0);
     return status;
 }
@@ -91,7 +91,7 @@ static void assert_shard(const hr_text_part *part, const char *wanted)
 {
     static int32_t ids[4096];
     static uint8_t marks[4096];
-    static char told[16384];
+    static char rendered[16384];
     hr_shard *shard = NULL;
     hr_error err = { HR_OK, "" };
     int64_t used = 0;
@@ -103,14 +103,14 @@ static void assert_shard(const hr_text_part *part, const char *wanted)
     assert_int_equal(hr_shard_marks(shard, 0, info->tokens, marks, &err), HR_OK);
     assert_int_equal(hr_shard_check(shard, NULL, &err), HR_OK);
     for (int64_t i = 0; i < info->tokens; i++) {
-        if (i && marks[i] & HR_TOKEN_BEGINS) told[used++] = '|';
-        if (marks[i] & HR_TOKEN_MASKED) told[used++] = '~';
-        if (ids[i] >= ' ' && ids[i] < 127) told[used++] = (char)ids[i];
-        else used += sprintf(told + used, "#%d", ids[i]);
+        if (i && marks[i] & HR_TOKEN_BEGINS) rendered[used++] = '|';
+        if (marks[i] & HR_TOKEN_MASKED) rendered[used++] = '~';
+        if (ids[i] >= ' ' && ids[i] < 127) rendered[used++] = (char)ids[i];
+        else used += sprintf(rendered + used, "#%d", ids[i]);
     }
-    told[used] = 0;
+    rendered[used] = 0;
     hr_shard_close(&shard);
-    assert_string_equal(told, wanted);
+    assert_string_equal(rendered, wanted);
 }
 
 static const char LINES[] = "{\"text\":\"ab\"}\n{\"prompt\":\"cd\",\"completion\":\"e\"}\n"
@@ -138,8 +138,9 @@ static void the_separator_of_the_recipe_is_between_documents(void **state)
     assert_true(text.train[0].reused);
     hr_error err;
     r.document_end = 300;
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_USAGE,
-                           "data.document_end=300: must be an id below model.vocab_size=300");
+    hr_corpus_case_assert_refused(
+        prepare(&r, &err), &err, HR_USAGE,
+        "data.document_end=300: must be an id below model.vocab_size=300");
 }
 
 /* A shard has masks only if tokens are masked, however late the first one comes. */
@@ -192,7 +193,8 @@ static void skipped_lines_are_counted_and_give_no_token(void **state)
     assert_int_equal(text.train[0].bad_lines, 2);
     hr_error err;
     r.skip = false;
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, "a.jsonl: line 2: byte 11: ");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
+                                  "a.jsonl: line 2: byte 11: ");
 }
 
 static void held_out_documents_are_not_trained_on(void **state)
@@ -212,7 +214,8 @@ static void held_out_documents_are_not_trained_on(void **state)
     hr_error err;
     put("b.jsonl", "{\"text\":\"alone\"}");
     r.train = "@b.jsonl";
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, ": has no document with text");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
+                                  ": has no document with text");
 }
 
 static void a_mixture_has_a_shard_for_each_part(void **state)
@@ -243,7 +246,7 @@ static void ids_of_other_programs_are_kept_unchanged(void **state)
     assert_non_null(strstr(text.train[0].shard, "/ids-50000-"));
     hr_error err;
     r.vocab_size = 400;
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, "token 4 is 49999");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, "token 4 is 49999");
 }
 
 static void a_corpus_without_text_is_refused(void **state)
@@ -254,10 +257,11 @@ static void a_corpus_without_text_is_refused(void **state)
     put("b.txt", "");
     put("c.jsonl", "\n\n{\"text\":\"\"}\n");
     recipe r = { "@*.txt", "", HR_TOKENIZER_BYTES, 256, -1, false };
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
-                           "is empty: use data.train=FILE with a file that has text");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
+                                  "is empty: use data.train=FILE with a file that has text");
     r.train = "@*.jsonl";
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, ": has no document with text");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
+                                  ": has no document with text");
     assert_int_equal(hr_folder_count(&cache, ".partial"), 0);
 }
 

@@ -45,7 +45,7 @@ static hr_pretokenizer_desc describe(int kind)
 static int64_t cut_all(hr_pretokenizer_cursor *cut, const uint8_t *text, int64_t bytes,
                        int64_t step, hr_piece *pieces)
 {
-    int64_t told = 0, begin = 0, end = 0, count, last = 0;
+    int64_t piece_count = 0, begin = 0, end = 0, count, last = 0;
     hr_error err;
     hr_pretokenizer_cursor_begin(cut);
     for (;;) {
@@ -54,19 +54,20 @@ static int64_t cut_all(hr_pretokenizer_cursor *cut, const uint8_t *text, int64_t
         memcpy(copy, text + begin, (size_t)(end - begin));
         hr_pretokenizer_cursor_window(cut, copy, 0, end - begin, end == bytes);
         do {
-            if (hr_pretokenizer_cursor_next(cut, pieces + told, 7, &count, &err) != HR_OK)
+            if (hr_pretokenizer_cursor_next(cut, pieces + piece_count, 7, &count, &err) != HR_OK)
                 __builtin_trap();
-            for (int64_t i = 0; i < count; i++, told++) {
-                pieces[told].begin += (uint32_t)begin;
-                pieces[told].end += (uint32_t)begin;
-                if (pieces[told].begin < last || pieces[told].end <= pieces[told].begin ||
-                    pieces[told].end > bytes)
+            for (int64_t i = 0; i < count; i++, piece_count++) {
+                pieces[piece_count].begin += (uint32_t)begin;
+                pieces[piece_count].end += (uint32_t)begin;
+                if (pieces[piece_count].begin < last ||
+                    pieces[piece_count].end <= pieces[piece_count].begin ||
+                    pieces[piece_count].end > bytes)
                     __builtin_trap();
-                last = pieces[told].end;
+                last = pieces[piece_count].end;
             }
         } while (count);
         free(copy);
-        if (end == bytes) return told;
+        if (end == bytes) return piece_count;
         begin += hr_pretokenizer_cursor_done(cut);
     }
 }

@@ -23,11 +23,11 @@ static void *room(int64_t bytes)
 typedef struct {
     const hr_tokenizer *tokenizer;
     int64_t ids;
-} told;
+} sink_state;
 
 static bool sink(void *context, const uint32_t *ids, int64_t count)
 {
-    told *t = context;
+    sink_state *t = context;
     static uint8_t out[1 << 20];
     hr_decoder decoder = { .tokenizer = t->tokenizer };
     int64_t used = 0;
@@ -47,7 +47,7 @@ static void encode(const hr_tokenizer *tokenizer)
     const int64_t bytes = hr_encoder_bytes(tokenizer, PIECE);
     void *memory = room(bytes);
     hr_region region = hr_region_over(memory, bytes);
-    told t = { tokenizer, 0 };
+    sink_state t = { tokenizer, 0 };
     hr_encoder *encoder;
     hr_error err;
     int64_t taken;

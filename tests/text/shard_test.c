@@ -202,16 +202,16 @@ typedef struct {
     int32_t ids[40000];
     uint8_t marks[40000];
     int64_t count, documents, longest, masked, ends;
-} told;
+} expected_marks;
 
-static void tell(told *t, int32_t id, uint8_t marks)
+static void record(expected_marks *t, int32_t id, uint8_t marks)
 {
     t->ids[t->count] = id;
     t->marks[t->count++] = marks;
     t->masked += marks >> 1 & 1;
 }
 
-static void assert_says(const char *path, const told *t)
+static void assert_marks(const char *path, const expected_marks *t)
 {
     static int32_t ids[40001];
     static uint8_t marks[40001];
@@ -243,7 +243,7 @@ static void documents_and_masks_read_back_and_discarded_documents_do_not(void **
 {
     (void)state;
     static const int64_t sizes[] = { 256, 5000, 200000 };
-    static told t;
+    static expected_marks t;
     static uint32_t ids[20000];
     uint64_t random = 20261122;
     print_message("seed %llu\n", (unsigned long long)random);
@@ -274,10 +274,10 @@ static void documents_and_masks_read_back_and_discarded_documents_do_not(void **
                 continue;
             }
             const bool between = count && t.documents && end >= 0;
-            if (between) tell(&t, (int32_t)end, 0);
+            if (between) record(&t, (int32_t)end, 0);
             t.ends += between;
             for (int64_t i = 0; i < count; i++)
-                tell(
+                record(
                     &t, (int32_t)ids[i],
                     (uint8_t)((i == 0 ? HR_TOKEN_BEGINS : 0) | (i < masked ? HR_TOKEN_MASKED : 0)));
             t.documents += count > 0;
@@ -285,7 +285,7 @@ static void documents_and_masks_read_back_and_discarded_documents_do_not(void **
         }
         assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = 1, .covered = 5 }, &err),
                          HR_OK);
-        assert_says(hr_folder_path(&folder, "ids"), &t);
+        assert_marks(hr_folder_path(&folder, "ids"), &t);
     }
 }
 
