@@ -256,10 +256,11 @@ static hr_status split_text(hr_corpus *corpus, hr_error *err)
     int file;
     int64_t bytes;
     if (corpus->list.files[0].sort.packing != HR_FILE_PLAIN)
-        return hr_fail(err, HR_USAGE,
-                       "data.valid=%.40s: of %.200s, one packed text, no share can be held out: "
-                       "unpack it, or type data.valid=FILE",
-                       corpus->desc.valid, path);
+        return hr_fail(
+            err, HR_USAGE,
+            "data.valid=%.40s: %.200s is a single compressed text, from which no share can "
+            "be held out: decompress it, or use data.valid=FILE",
+            corpus->desc.valid, path);
     hr_status status = hr_list_open(path, &file, &bytes, err);
     if (status != HR_OK) return status;
     const int64_t held = (int64_t)((double)bytes * corpus->valid.share), at = bytes - held;

@@ -191,7 +191,7 @@ static const char *take_span(hr_pass *pass, const hr_line_span *span)
     hr_pass_lines *lines = &pass->lines;
     const int32_t field = span->field;
     if (lines->opened >= 0 && (lines->opened == TEXT) != (field == TEXT))
-        return field == TEXT ? "is longer than the buffer, and its text comes behind a prompt" : "";
+        return field == TEXT ? "is longer than the buffer, and its text comes after a prompt" : "";
     if (lines->opened < 0 && field == COMPLETION)
         return "is longer than the buffer, and its completion comes before the prompt";
     const bool begins = lines->opened < 0;

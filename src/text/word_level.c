@@ -173,8 +173,8 @@ static hr_status no_json(const reading *r)
 static hr_status wrong_form(const reading *r, const char *what)
 {
     return hr_fail(r->err, HR_CORRUPT,
-                   "%s: a WordLevel tokenizer with %s, which is not read: of WordLevel only what "
-                   "data.tokenizer=words writes is",
+                   "%s: is a WordLevel tokenizer with %s; only those that data.tokenizer=words "
+                   "writes are supported",
                    r->source->path, what);
 }
 
@@ -209,10 +209,10 @@ static hr_status read_vocab(reading *r)
         if (next == table->words_max || bytes == 0) return wrong_form(r, "an empty word");
         table->text[table->text_bytes++] = ' ';
         if (hr_words_add(table, word, bytes, hr_words_hash(word, bytes)) != next)
-            return wrong_form(r, "a word that is there twice");
+            return wrong_form(r, "a duplicate word");
         if (hr_json_next(&r->json) != HR_JSON_NUMBER) return no_json(r);
         if (!hr_json_integer(&r->json, &id) || id != next)
-            return wrong_form(r, "ids that do not come in order from 0 on");
+            return wrong_form(r, "ids that are not consecutive from 0");
     }
     return kind == HR_JSON_CLOSE ? HR_OK : no_json(r);
 }
@@ -266,7 +266,7 @@ static hr_status read_all(reading *r)
     const int64_t bytes = (int64_t)strlen(r->unknown);
     r->level->unknown = hr_words_find(&r->level->table, unknown, bytes,
                                       hr_words_hash(unknown, bytes));
-    return r->level->unknown >= 0 ? HR_OK : wrong_form(r, "no word for unknown ones");
+    return r->level->unknown >= 0 ? HR_OK : wrong_form(r, "no unknown word in its vocabulary");
 }
 
 hr_status hr_word_level_open(hr_word_level **level, hr_region *region,

@@ -188,7 +188,7 @@ static void a_long_line_needs_its_prompt_before_its_completion(void **state)
     assert_refused(&desc, HR_CORRUPT, "and its completion comes before the prompt");
     snprintf(content, sizeof content, "{\"prompt\":\"%s\",\"text\":\"t\"}", filler);
     put("a.jsonl", content);
-    assert_refused(&desc, HR_CORRUPT, "and its text comes behind a prompt");
+    assert_refused(&desc, HR_CORRUPT, "and its text comes after a prompt");
     snprintf(content, sizeof content, "{\"text\":\"t\",\"prompt\":\"%s\",\"completion\":\"c\"}",
              filler);
     put("a.jsonl", content);
@@ -402,8 +402,9 @@ static void a_share_of_a_compressed_text_is_refused(void **state)
     hr_corpus_desc desc = describe("@a.txt.gz");
     desc.valid = "5%";
     put("a.txt.gz", "");
-    hr_corpus_case_assert_refused(hr_corpus_case_open(&opened, &desc, &err), &err, HR_USAGE,
-                                  "one packed text, no share can be held out: unpack it");
+    hr_corpus_case_assert_refused(
+        hr_corpus_case_open(&opened, &desc, &err), &err, HR_USAGE,
+        "is a single compressed text, from which no share can be held out");
 }
 
 static void long_documents_are_held_out_completely(void **state)
