@@ -335,7 +335,7 @@ void hr_corpus_close(hr_corpus **corpus)
     *corpus = NULL;
 }
 
-const hr_corpus_view *hr_corpus_look(const hr_corpus *corpus)
+const hr_corpus_view *hr_corpus_texts(const hr_corpus *corpus)
 {
     return &corpus->view;
 }

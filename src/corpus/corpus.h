@@ -58,7 +58,7 @@ HR_MUST_CHECK hr_status hr_corpus_open(hr_corpus **corpus, void *memory, int64_t
 void hr_corpus_close(hr_corpus **corpus);
 
 /* Valid until the close. */
-const hr_corpus_view *hr_corpus_look(const hr_corpus *corpus);
+const hr_corpus_view *hr_corpus_texts(const hr_corpus *corpus);
 
 /* Path of file `index` of a text of the view, for reports; null if there are fewer files. */
 const char *hr_corpus_file(const hr_corpus *corpus, const hr_corpus_text *text, int64_t index);

@@ -177,7 +177,7 @@ static hr_status refuse_long(hr_pass *pass, const char *problem, hr_error *err)
     if (status != HR_OK) return status;
     if (lines->opened >= 0) {
         pass->queued = 0; /* discard the pieces that were not returned yet */
-        hr_pass_put(pass, (hr_piece){ .forget = true, .ends = true, .segment_ends = true });
+        hr_pass_put(pass, (hr_piece){ .discard = true, .ends = true, .segment_ends = true });
     }
     lines->discarded = true;
     return HR_OK;

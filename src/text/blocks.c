@@ -81,7 +81,7 @@ void hr_blocks_mark_here(const hr_blocks_writer *writer, hr_blocks_mark *mark)
            (size_t)(writer->used % HR_BLOCK_PAYLOAD) + 8);
 }
 
-hr_status hr_blocks_return(hr_blocks_writer *writer, const hr_blocks_mark *mark, hr_error *err)
+hr_status hr_blocks_rollback(hr_blocks_writer *writer, const hr_blocks_mark *mark, hr_error *err)
 {
     HR_ASSERT(mark->payload_bytes <= writer->payload_bytes);
     const int64_t block = 1 + mark->payload_bytes / HR_BLOCK_PAYLOAD;

@@ -52,8 +52,8 @@ HR_MUST_CHECK hr_status hr_blocks_append(hr_blocks_writer *writer, const void *m
 void hr_blocks_mark_here(const hr_blocks_writer *writer, hr_blocks_mark *mark);
 
 /* Rolls the payload back to the mark. On an error the file is removed. */
-HR_MUST_CHECK hr_status hr_blocks_return(hr_blocks_writer *writer, const hr_blocks_mark *mark,
-                                         hr_error *err);
+HR_MUST_CHECK hr_status hr_blocks_rollback(hr_blocks_writer *writer, const hr_blocks_mark *mark,
+                                           hr_error *err);
 
 /* Writes the header [bytes <= HR_BLOCK_PAYLOAD] and publishes the file under its name. */
 HR_MUST_CHECK hr_status hr_blocks_commit(hr_blocks_writer *writer, hr_blocks_header *header,

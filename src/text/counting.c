@@ -68,7 +68,7 @@ static hr_status count_part(const hr_counting *c, int32_t part, share of, const 
         status = documents->next(documents->context, &piece, c->err);
         if (status != HR_OK || !piece.path) break;
         hr_scan_take(&scan, &piece);
-        if (!piece.forget) status = count_piece(c, &scan, of, full);
+        if (!piece.discard) status = count_piece(c, &scan, of, full);
     }
     if (status == HR_OK && !*full)
         status = hr_text_check_unchanged(c->desc, documents, c->train[part].source, &bad_lines,

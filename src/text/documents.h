@@ -23,7 +23,7 @@ typedef struct {
     bool segment_ends;
     bool targets; /* its tokens are training targets */
     /* discard this document: a later part of its line was invalid; it ends here */
-    bool forget;
+    bool discard;
     /* for error messages: the file, and the offset of the piece in its text */
     const char *path;
     int64_t offset;

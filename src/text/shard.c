@@ -196,13 +196,13 @@ void hr_shard_mask(hr_shard_writer *writer, bool targets)
     writer->masks = !targets;
 }
 
-hr_status hr_shard_forget(hr_shard_writer *writer, hr_error *err)
+hr_status hr_shard_discard(hr_shard_writer *writer, hr_error *err)
 {
     HR_ASSERT(writer->holds);
     if (writer->begins) return HR_OK;
     writer->begins = true;
     writer->now = writer->before;
-    return hr_blocks_return(&writer->blocks, &writer->mark, err);
+    return hr_blocks_rollback(&writer->blocks, &writer->mark, err);
 }
 
 hr_status hr_shard_commit(hr_shard_writer *writer, const hr_shard_info *info, hr_error *err)

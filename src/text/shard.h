@@ -58,7 +58,7 @@ void hr_shard_document(hr_shard_writer *writer);
 void hr_shard_mask(hr_shard_writer *writer, bool targets);
 
 /* Discards the current document, whatever its length. On an error the file is removed. */
-HR_MUST_CHECK hr_status hr_shard_forget(hr_shard_writer *writer, hr_error *err);
+HR_MUST_CHECK hr_status hr_shard_discard(hr_shard_writer *writer, hr_error *err);
 
 /* Appends ids [count], each below vocab_size. On an error the file is removed. */
 HR_MUST_CHECK hr_status hr_shard_append(hr_shard_writer *writer, const uint32_t *ids, int64_t count,

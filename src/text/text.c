@@ -59,7 +59,7 @@ int64_t hr_text_prepare_bytes(const hr_text_desc *desc)
                     hr_round_up(sizeof(hr_text), 64) +
                     hr_round_up(HR_TEXT_PARTS_MAX * sizeof(hr_shard_info), 64);
     hr_tokens_facts facts;
-    if (desc->tokenizer == HR_TOKENIZER_FILE && hr_tokens_look(desc->file, &facts, NULL) == HR_OK)
+    if (desc->tokenizer == HR_TOKENIZER_FILE && hr_tokens_probe(desc->file, &facts, NULL) == HR_OK)
         bytes += hr_round_up(facts.bytes, 64) + HR_TOKENS_STAGING;
     if (desc->tokenizer == HR_TOKENIZER_WORDS)
         bytes += HR_WORD_BYTES + hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size) +
@@ -252,7 +252,7 @@ hr_status hr_text_check_file(const hr_text_desc *desc, hr_error *err)
 {
     hr_tokens_facts facts;
     if (desc->tokenizer != HR_TOKENIZER_FILE) return HR_OK;
-    const hr_status status = hr_tokens_look(desc->file, &facts, err);
+    const hr_status status = hr_tokens_probe(desc->file, &facts, err);
     return status == HR_OK ? check_ids(desc, &facts, err) : status;
 }
 
@@ -313,10 +313,10 @@ static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writ
         *masks |= !piece.targets && piece.count > 0;
         if (*masks && !had_masks) return HR_OK;
         if (had_masks) hr_shard_mask(writer, piece.targets);
-        if (piece.forget) {
+        if (piece.discard) {
             info->covered = covered;
-            if (p->tokens) hr_tokens_forget(p->tokens);
-            status = hr_shard_forget(writer, p->err);
+            if (p->tokens) hr_tokens_discard(p->tokens);
+            status = hr_shard_discard(writer, p->err);
         } else {
             status = encode_piece(p, writer, &scan, &piece, &info->covered);
         }
@@ -350,7 +350,7 @@ static hr_status try_shard(prepare *p, const hr_documents *documents, const char
     info->covered = 0;
     hr_status status = by_file ? open_tokens(p) : HR_OK;
     if (status != HR_OK) return status;
-    if (by_file) hr_tokens_forget(p->tokens);
+    if (by_file) hr_tokens_discard(p->tokens);
     if (desc.document_end < -1) desc.document_end = hr_tokens_document_end(p->tokens);
     status = documents->open(documents->context, "writing token ids", p->progress, p->err);
     if (status == HR_OK) status = hr_shard_begin(&writer, p->shard_memory, &desc, p->err);
@@ -563,7 +563,7 @@ hr_status hr_text_prepare(const hr_text_desc *desc, void *memory, int64_t bytes,
     if (status == HR_OK) status = hr_directory_make(desc->cache, err);
     if (status != HR_OK) return status;
     prepare p = { .desc = desc, .progress = progress, .err = err };
-    if (desc->tokenizer == HR_TOKENIZER_FILE) status = hr_tokens_look(desc->file, &p.facts, err);
+    if (desc->tokenizer == HR_TOKENIZER_FILE) status = hr_tokens_probe(desc->file, &p.facts, err);
     if (status != HR_OK) return status;
     hr_region region = hr_region_over(memory, bytes);
     place(&p, &region);

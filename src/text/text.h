@@ -60,7 +60,7 @@ void hr_text_release(hr_text *text);
 int64_t hr_text_document_end(hr_tokenizer_kind kind);
 
 /* Checks that a tokenizer file can be read and that V is at least its number of ids. Errors as
- * hr_tokens_look; USAGE. */
+ * hr_tokens_probe; USAGE. */
 HR_MUST_CHECK hr_status hr_text_check_file(const hr_text_desc *desc, hr_error *err);
 
 /* Bytes that hr_text_prepare needs: a function of tokenizer, V, words_max and the current tokenizer

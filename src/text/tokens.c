@@ -33,10 +33,10 @@ struct hr_tokens {
     void *context;
     hr_error *err; /* of the current call */
     hr_status sunk;
-    bool around, alone; /* around: add special tokens; alone: no longer */
-    bool begun;         /* the encoder is within a text */
-    int64_t at, end;    /* of the window: encoded up to, filled up to */
-    uint8_t *window;    /* [WINDOW_BYTES] */
+    bool add_special, omit_special; /* omit_special: not from here on */
+    bool begun;                     /* the encoder is within a text */
+    int64_t at, end;                /* of the window: encoded up to, filled up to */
+    uint8_t *window;                /* [WINDOW_BYTES] */
     hr_decoder decoder;
     uint8_t *decoded; /* [DECODED_BYTES] */
 };
@@ -67,7 +67,7 @@ static hr_tokens_facts facts_of_words(const hr_word_level_source *source)
                               .ids = source->words };
 }
 
-hr_status hr_tokens_look(const char *path, hr_tokens_facts *facts, hr_error *err)
+hr_status hr_tokens_probe(const char *path, hr_tokens_facts *facts, hr_error *err)
 {
     hr_tokenizer_source source;
     hr_word_level_source words;
@@ -153,7 +153,7 @@ hr_status hr_tokens_origin(const char *path, const char *name, char *origin, int
     return HR_OK;
 }
 
-hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *staging,
+hr_status hr_tokens_copy_files(const char *path, const char *folder, uint8_t *staging,
                                hr_error *err)
 {
     hr_tokenizer_source source;
@@ -195,7 +195,7 @@ static hr_status open_words(hr_tokens **tokens, void *memory, int64_t bytes,
 }
 
 hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const char *path,
-                         bool around, hr_tokens_sink *sink, void *context, hr_error *err)
+                         bool add_special, hr_tokens_sink *sink, void *context, hr_error *err)
 {
     hr_tokenizer_source source;
     hr_word_level_source words;
@@ -213,7 +213,7 @@ hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const 
     HR_ASSERT(opened && tables);
     *opened = (hr_tokens){ .sink = sink,
                            .context = context,
-                           .around = around,
+                           .add_special = add_special,
                            .decoded = hr_region_take_raw(&region, 1, DECODED_BYTES) };
     hr_region kept = hr_region_over(tables, source.table_bytes);
     const int64_t first = hr_round_up(region.used, 64);
@@ -259,7 +259,7 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
     tokens->err = err;
     tokens->sunk = HR_OK;
     if (!tokens->begun) {
-        hr_encoder_begin(tokens->encoder, offset, tokens->around && !tokens->alone);
+        hr_encoder_begin(tokens->encoder, offset, tokens->add_special && !tokens->omit_special);
         tokens->begun = true;
         tokens->at = tokens->end = 0;
     }
@@ -286,15 +286,15 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
     }
 }
 
-void hr_tokens_leave_alone(hr_tokens *tokens)
+void hr_tokens_omit_special(hr_tokens *tokens)
 {
-    tokens->alone = true;
+    tokens->omit_special = true;
 }
 
-void hr_tokens_forget(hr_tokens *tokens)
+void hr_tokens_discard(hr_tokens *tokens)
 {
     tokens->begun = false;
-    if (tokens->words) hr_word_level_forget(tokens->words);
+    if (tokens->words) hr_word_level_discard(tokens->words);
 }
 
 int64_t hr_tokens_document_end(const hr_tokens *tokens)
@@ -323,10 +323,10 @@ const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *byte
     return bpe->text + bpe->text_at[id];
 }
 
-bool hr_tokens_is_around(const hr_tokens *tokens, int64_t id)
+bool hr_tokens_is_special_prefix(const hr_tokens *tokens, int64_t id)
 {
     const hr_tokenizer *tokenizer = tokens->tokenizer;
-    return !tokens->words && tokens->around && tokenizer->first_count &&
+    return !tokens->words && tokens->add_special && tokenizer->first_count &&
            tokenizer->first[0] == (uint32_t)id;
 }
 

@@ -19,19 +19,19 @@ typedef struct {
 } hr_tokens_facts;
 
 /* Reads the files once. Errors as hr_tokenizer_probe. */
-HR_MUST_CHECK hr_status hr_tokens_look(const char *path, hr_tokens_facts *facts, hr_error *err);
+HR_MUST_CHECK hr_status hr_tokens_probe(const char *path, hr_tokens_facts *facts, hr_error *err);
 
-/* As hr_tokens_look, and computes the hash. staging [HR_TOKENS_STAGING]. */
+/* As hr_tokens_probe, and computes the hash. staging [HR_TOKENS_STAGING]. */
 enum { HR_TOKENS_STAGING = 64 * 1024 };
 HR_MUST_CHECK hr_status hr_tokens_identify(const char *path, uint8_t *staging,
                                            hr_tokens_facts *facts, hr_error *err);
 
 /* Copies the files into a folder under their Hugging Face names. Does nothing if they are already
  * there. staging [HR_TOKENS_STAGING]. Errors as hr_file_begin and hr_file_commit. */
-HR_MUST_CHECK hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *staging,
+HR_MUST_CHECK hr_status hr_tokens_copy_files(const char *path, const char *folder, uint8_t *staging,
                                              hr_error *err);
 
-/* Writes the path of the file that hr_tokens_take_along copies as `name` into origin [bytes]; an
+/* Writes the path of the file that hr_tokens_copy_files copies as `name` into origin [bytes]; an
  * empty string if it copies no such file. Errors as hr_tokenizer_probe. */
 HR_MUST_CHECK hr_status hr_tokens_origin(const char *path, const char *name, char *origin,
                                          int64_t bytes, hr_error *err);
@@ -42,10 +42,10 @@ typedef struct hr_tokens hr_tokens;
 typedef hr_status hr_tokens_sink(void *context, const uint32_t *ids, int64_t count, hr_error *err);
 
 /* Opens a tokenizer that passes its ids to a sink, in memory [facts.bytes], aligned to 64.
- * `around`: also add the special tokens that its file adds to every text.
+ * `add_special`: also add the special tokens that its file adds to every text.
  * Errors as hr_tokenizer_place. */
 HR_MUST_CHECK hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes,
-                                       const char *path, bool around, hr_tokens_sink *sink,
+                                       const char *path, bool add_special, hr_tokens_sink *sink,
                                        void *context, hr_error *err);
 
 /* Encodes more text. `ends`: the text ends here, and all of its ids reach the sink before the call
@@ -58,10 +58,10 @@ HR_MUST_CHECK hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, in
                                       bool ends, const char *name, int64_t offset, hr_error *err);
 
 /* Stops adding special tokens to texts from here on. */
-void hr_tokens_leave_alone(hr_tokens *tokens);
+void hr_tokens_omit_special(hr_tokens *tokens);
 
 /* Discards the text since the last end. Ids that the sink already received stay there. */
-void hr_tokens_forget(hr_tokens *tokens);
+void hr_tokens_discard(hr_tokens *tokens);
 
 /* The id of the end-of-document token, found by its usual names; -1 if there is none. */
 int64_t hr_tokens_document_end(const hr_tokens *tokens);
@@ -72,7 +72,7 @@ int64_t hr_tokens_count(const hr_tokens *tokens);
 const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *bytes);
 
 /* Whether the tokenizer adds this id before a text. */
-bool hr_tokens_is_around(const hr_tokens *tokens, int64_t id);
+bool hr_tokens_is_special_prefix(const hr_tokens *tokens, int64_t id);
 
 /* Decodes incrementally: returns the UTF-8 text that an id adds to the previous ids, without
  * special tokens; incomplete characters are held back. Id -1 flushes the rest at the end. Valid

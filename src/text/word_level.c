@@ -311,7 +311,7 @@ void hr_word_level_take(hr_word_level *level, const uint8_t *text, int64_t bytes
     hr_scan_take(&level->scan, &level->piece);
 }
 
-void hr_word_level_forget(hr_word_level *level)
+void hr_word_level_discard(hr_word_level *level)
 {
     level->scan = hr_scan_over(level->scan.word);
 }

@@ -47,7 +47,7 @@ HR_MUST_CHECK hr_status hr_word_level_next(hr_word_level *level, uint32_t *ids, 
                                            hr_error *err);
 
 /* Discards a partial word. */
-void hr_word_level_forget(hr_word_level *level);
+void hr_word_level_discard(hr_word_level *level);
 
 int64_t hr_word_level_count(const hr_word_level *level);
 

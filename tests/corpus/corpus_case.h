@@ -69,7 +69,7 @@ static inline hr_status hr_corpus_case_render(const hr_documents *documents, cha
             prompt = false;
         }
         assert_true(inside);
-        if (piece.forget) {
+        if (piece.discard) {
             used = begun;
             inside = prompt = false;
             continue;
@@ -103,7 +103,7 @@ static inline hr_status hr_corpus_case_render_train(const hr_corpus_desc *desc, 
     *out = 0;
     hr_status status = hr_corpus_case_open(&opened, desc, err);
     if (status == HR_OK) {
-        const hr_documents *documents = &hr_corpus_look(opened.corpus)->train[0].documents;
+        const hr_documents *documents = &hr_corpus_texts(opened.corpus)->train[0].documents;
         status = documents->identify(documents->context, NULL, &identity, &files_bytes, err);
         if (status == HR_OK)
             status = hr_corpus_case_render(documents, out, bytes, &lines, &seen, err);

@@ -285,7 +285,7 @@ static int64_t hold_out(const char *train, const char *share, char *kept, char *
     desc.valid = share;
     int64_t bad_lines;
     if (hr_corpus_case_open(&opened, &desc, &err) != HR_OK) fail_msg("%s", err.message);
-    const hr_corpus_view *view = hr_corpus_look(opened.corpus);
+    const hr_corpus_view *view = hr_corpus_texts(opened.corpus);
     assert_true(view->has_valid && view->held_out);
     assert_int_equal(
         hr_corpus_case_render(&view->train[0].documents, kept, sizeof out, &bad_lines, NULL, &err),
@@ -363,7 +363,7 @@ static void is_split(const char *content, const char *share, const char *first, 
     desc.valid = share;
     put("a.txt", content);
     if (hr_corpus_case_open(&opened, &desc, &err) != HR_OK) fail_msg("%s", err.message);
-    const hr_corpus_view *view = hr_corpus_look(opened.corpus);
+    const hr_corpus_view *view = hr_corpus_texts(opened.corpus);
     const hr_documents *train = &view->train[0].documents, *valid = &view->valid.documents;
     const int64_t train_bytes = join(train, text), valid_bytes = join(valid, text + train_bytes);
     assert_string_equal(text, content);
@@ -430,7 +430,7 @@ static void long_documents_are_held_out_completely(void **state)
     desc.line_bytes = 70000; /* first above HR_HELD_BYTES, then below */
     for (; desc.line_bytes > 64; desc.line_bytes /= 8) {
         assert_int_equal(hr_corpus_case_open(&opened, &desc, &err), HR_OK);
-        const hr_documents *side = &hr_corpus_look(opened.corpus)->valid.documents;
+        const hr_documents *side = &hr_corpus_texts(opened.corpus)->valid.documents;
         assert_int_equal(hr_corpus_case_render(side, out, sizeof out, &bad_lines, NULL, &err),
                          HR_OK);
         /* A buffer shorter than HR_HELD_BYTES may change a document's side, but never splits it. */
@@ -454,7 +454,7 @@ static hr_text_hash identity_of(const hr_corpus_desc *desc)
     hr_text_hash hash;
     int64_t bytes;
     if (hr_corpus_case_open(&opened, desc, &err) != HR_OK) fail_msg("%s", err.message);
-    const hr_documents *documents = &hr_corpus_look(opened.corpus)->train[0].documents;
+    const hr_documents *documents = &hr_corpus_texts(opened.corpus)->train[0].documents;
     assert_int_equal(documents->identify(documents->context, NULL, &hash, &bytes, &err), HR_OK);
     hr_corpus_case_close(&opened);
     return hash;

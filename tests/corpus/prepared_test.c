@@ -59,7 +59,7 @@ static hr_status prepare(const recipe *r, hr_error *err)
     desc.vocab_size = r->vocab_size;
     hr_status status = hr_corpus_case_open(&opened, &desc, err);
     if (status == HR_OK) {
-        const hr_corpus_view *view = hr_corpus_look(opened.corpus);
+        const hr_corpus_view *view = hr_corpus_texts(opened.corpus);
         hr_documents parts[HR_SPEC_PARTS_MAX];
         for (int32_t i = 0; i < view->train_count; i++) parts[i] = view->train[i].documents;
         const hr_text_desc whole = { .train = parts,

@@ -64,7 +64,7 @@ static void summarize(const hr_documents *documents, summary *t)
         const void *from = piece.ids ? (const void *)piece.ids : piece.bytes;
         XXH3_64bits_update(&one, from, (size_t)piece.count * unit);
         inside = !piece.ends;
-        if (!piece.ends || piece.forget) continue;
+        if (!piece.ends || piece.discard) continue;
         const uint64_t hash = XXH3_64bits_digest(&one);
         XXH3_64bits_update(&all, &hash, sizeof hash);
         t->documents++;
@@ -91,7 +91,7 @@ static summary read_with(const char *path, int64_t line_bytes, bool skips)
     const int64_t bytes = hr_corpus_bytes(&desc);
     void *memory = aligned_alloc(64, (size_t)bytes);
     t.status = hr_corpus_open(&corpus, memory, bytes, &desc, &t.err);
-    if (t.status == HR_OK) summarize(&hr_corpus_look(corpus)->train[0].documents, &t);
+    if (t.status == HR_OK) summarize(&hr_corpus_texts(corpus)->train[0].documents, &t);
     hr_corpus_close(&corpus);
     free(memory);
     if (t.status != HR_OK && ((t.status != HR_CORRUPT && t.status != HR_USAGE) ||

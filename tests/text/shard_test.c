@@ -260,17 +260,17 @@ static void documents_and_masks_read_back_and_discarded_documents_do_not(void **
             random = hr_random_mix(random + 1);
             const int64_t most = random % 4 ? 2500 : random >> 8 & 1 ? 19000 : 1;
             const int64_t count = (int64_t)(random >> 16) % most & INT64_MAX;
-            const bool forgets = random >> 61 & 1;
+            const bool discards = random >> 61 & 1;
             const int64_t masked = holds & HR_SHARD_MASKS ? count / 3 : 0;
-            if (t.count + count > 20000 && !forgets) continue;
+            if (t.count + count > 20000 && !discards) continue;
             for (int64_t i = 0; i < count; i++) ids[i] = id_at(document + i, vocab_size);
             hr_shard_document(writer);
             if (holds & HR_SHARD_MASKS) hr_shard_mask(writer, false);
             assert_int_equal(hr_shard_append(writer, ids, masked, &err), HR_OK);
             if (holds & HR_SHARD_MASKS) hr_shard_mask(writer, true);
             assert_int_equal(hr_shard_append(writer, ids + masked, count - masked, &err), HR_OK);
-            if (forgets) {
-                assert_int_equal(hr_shard_forget(writer, &err), HR_OK);
+            if (discards) {
+                assert_int_equal(hr_shard_discard(writer, &err), HR_OK);
                 continue;
             }
             const bool between = count && t.documents && end >= 0;

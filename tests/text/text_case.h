@@ -71,7 +71,7 @@ static inline hr_status prepare_in(const text_case *desc, int64_t most,
     void *listed = hr_guard_open(&listing, listing_bytes);
     hr_status status = hr_corpus_open(&corpus, listed, listing_bytes, &files, err);
     if (status == HR_OK) {
-        const hr_corpus_view *view = hr_corpus_look(corpus);
+        const hr_corpus_view *view = hr_corpus_texts(corpus);
         const hr_text_desc whole = { .train = &view->train[0].documents,
                                      .train_count = view->train_count,
                                      .valid = view->has_valid ? &view->valid.documents : NULL,
