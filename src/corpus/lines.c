@@ -16,11 +16,11 @@ enum {
     KEY_OR_CLOSE,
     COLON,
     COMMA_OR_CLOSE,
-    NOTHING,
+    END,
     IN_KEY,
     IN_TEXT,
     IN_NUMBER,
-    IN_WORD
+    IN_LITERAL
 };
 
 /* State within a number: its last element. */
@@ -56,24 +56,24 @@ static int64_t character_bytes(const reader *r)
     if (bytes > r->end - r->at) return r->last ? 0 : -1;
     for (int64_t i = 1; i < bytes; i++)
         if ((text[i] & 0xc0) != 0x80) return 0;
-    const bool longer_than_needed = (*text == 0xe0 && text[1] < 0xa0) ||
-                                    (*text == 0xf0 && text[1] < 0x90);
-    const bool no_point = (*text == 0xed && text[1] >= 0xa0) || (*text == 0xf4 && text[1] >= 0x90);
-    return longer_than_needed || no_point ? 0 : bytes;
+    const bool overlong = (*text == 0xe0 && text[1] < 0xa0) || (*text == 0xf0 && text[1] < 0x90);
+    const bool outside_unicode = (*text == 0xed && text[1] >= 0xa0) ||
+                                 (*text == 0xf4 && text[1] >= 0x90);
+    return overlong || outside_unicode ? 0 : bytes;
 }
 
 /* Decodes the escape at r->at into out; *made is the length of the result. Returns the length of
  * the escape; 0: invalid, -1: incomplete. */
 static int64_t unescape(const reader *r, uint8_t out[4], int64_t *made)
 {
-    static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    static const char letters[] = "\"\\/bfnrt", decoded[] = "\"\\/\b\f\n\r\t";
     const uint8_t *text = r->at;
     const int64_t left = r->end - text, none = r->last ? 0 : -1;
     if (left < 2) return none;
     const char *letter = text[1] ? strchr(letters, text[1]) : NULL;
     *made = 1;
     if (letter) {
-        *out = (uint8_t)meant[letter - letters];
+        *out = (uint8_t)decoded[letter - letters];
         return 2;
     }
     if (text[1] != 'u') return 0;
@@ -106,9 +106,8 @@ static void put(reader *r, const uint8_t *text, int64_t bytes)
     }
 }
 
-/* End of the run of plain ASCII at `at`: no quote, backslash, control character or multi-byte byte.
- */
-static const uint8_t *run(const uint8_t *at, const uint8_t *end)
+/* End of the plain characters at `at`: ASCII but no quote, backslash or control character. */
+static const uint8_t *plain_end(const uint8_t *at, const uint8_t *end)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
     for (; end - at >= 8; at += 8) {
@@ -126,7 +125,7 @@ static const uint8_t *run(const uint8_t *at, const uint8_t *end)
 static bool read_text(reader *r)
 {
     while (r->at < r->end) {
-        const uint8_t *plain = run(r->at, r->end);
+        const uint8_t *plain = plain_end(r->at, r->end);
         put(r, r->at, plain - r->at);
         r->at = (uint8_t *)plain;
         if (r->at == r->end) return true;
@@ -176,7 +175,7 @@ static int32_t next_in_number(uint8_t state, uint8_t c)
 
 static void after_value(hr_line *line)
 {
-    line->expects = line->depth ? COMMA_OR_CLOSE : NOTHING;
+    line->expects = line->depth ? COMMA_OR_CLOSE : END;
 }
 
 static void open_container(reader *r, char bracket)
@@ -263,7 +262,7 @@ static void begin_value(reader *r)
     for (int32_t i = 0; i < 3; i++) {
         if (c != (uint8_t)words[i][0]) continue;
         line->word = words[i] + 1;
-        line->expects = IN_WORD;
+        line->expects = IN_LITERAL;
         r->at++;
         return;
     }
@@ -323,7 +322,7 @@ static void step(reader *r)
         }
         return;
     }
-    if (line->expects == IN_WORD) {
+    if (line->expects == IN_LITERAL) {
         if (c != (uint8_t)*line->word) {
             wrong(r, "no value");
             return;
@@ -401,7 +400,7 @@ int64_t hr_line_read(hr_line *line, uint8_t *part, int64_t bytes, bool last, boo
 
 bool hr_line_is_whole(hr_line *line)
 {
-    if (!line->problem && line->expects != NOTHING)
+    if (!line->problem && line->expects != END)
         line->problem = line->expects == OBJECT ? "nothing" : "unexpected end";
     return !line->problem;
 }

@@ -33,7 +33,7 @@ typedef struct {
     hr_region region;
 } opened;
 
-static hr_status open_it(opened *o, const char *path, hr_error *err)
+static hr_status open_stored(opened *o, const char *path, hr_error *err)
 {
     const int64_t needed = hr_stored_bytes(path), bytes = needed ? needed : 64 << 10;
     *o = (opened){ .memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) };
@@ -41,23 +41,23 @@ static hr_status open_it(opened *o, const char *path, hr_error *err)
     return hr_stored_open(&o->stored, path, &o->region, err);
 }
 
-static void close_it(opened *o)
+static void close_stored(opened *o)
 {
     hr_stored_close(&o->stored);
     free(o->memory);
 }
 
-static void is_refused(const char *path, hr_status expected, const char *message)
+static void assert_refused(const char *path, hr_status expected, const char *message)
 {
     opened o;
     hr_error err;
-    const hr_status status = open_it(&o, path, &err);
+    const hr_status status = open_stored(&o, path, &err);
     if (status != expected || (status != HR_OK && !strstr(err.message, message)))
         fail_msg("expected %d \"%s\", got %d \"%s\"", expected, message, status,
                  status ? err.message : "");
     assert_null(strchr(err.message, '\n'));
     assert_true(strlen(err.message) < HR_ERROR_BYTES - 1);
-    close_it(&o);
+    close_stored(&o);
 }
 
 /* ---- valid files */
@@ -80,7 +80,7 @@ static void a_valid_file_gives_its_table_of_tensors(void **state)
                24);
     const char *const paths[] = { path, folder.path };
     for (int32_t i = 0; i < 2; i++) {
-        assert_int_equal(open_it(&o, paths[i], &err), HR_OK);
+        assert_int_equal(open_stored(&o, paths[i], &err), HR_OK);
         assert_int_equal(o.stored.tensor_count, 5);
         const hr_stored_tensor *a = hr_stored_find(&o.stored, "a");
         const hr_stored_tensor *b = hr_stored_find(&o.stored, "b");
@@ -97,12 +97,12 @@ static void a_valid_file_gives_its_table_of_tensors(void **state)
         const int file = o.stored.files[b->file].file;
         assert_int_equal(hr_file_read(file, path, b->offset, first, 2, &err), HR_OK);
         assert_int_equal(first[0], 8);
-        close_it(&o);
+        close_stored(&o);
     }
     write_file(path, "{}", 0);
-    assert_int_equal(open_it(&o, path, &err), HR_OK);
+    assert_int_equal(open_stored(&o, path, &err), HR_OK);
     assert_int_equal(o.stored.tensor_count, 0);
-    close_it(&o);
+    close_stored(&o);
     hr_folder_close(&folder);
 }
 
@@ -117,7 +117,7 @@ static void the_oracles_read_as_with_another_reader(void **state)
         hr_error err;
         snprintf(path, sizeof path, HR_ORACLES "/hf/%s/model.safetensors", names[i]);
         assert_true(oracle_open(&oracle, path));
-        assert_int_equal(open_it(&o, path, &err), HR_OK);
+        assert_int_equal(open_stored(&o, path, &err), HR_OK);
         assert_int_equal(o.stored.tensor_count,
                          json_object_size(oracle.header) -
                              (json_object_get(oracle.header, "__metadata__") != NULL));
@@ -129,7 +129,7 @@ static void the_oracles_read_as_with_another_reader(void **state)
             assert_int_equal(bytes, tensor->bytes);
             assert_int_equal(data - oracle.bytes, tensor->offset);
         }
-        close_it(&o);
+        close_stored(&o);
         oracle_close(&oracle);
     }
 }
@@ -205,9 +205,9 @@ static void an_invalid_header_is_refused(void **state)
     const char *path = hr_folder_path(&folder, "model.safetensors");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_file(path, cases[i].header, cases[i].data_bytes);
-        is_refused(path, HR_CORRUPT, cases[i].message);
-        is_refused(path, HR_CORRUPT, path); /* the message has the whole path */
-        is_refused(folder.path, HR_CORRUPT, path);
+        assert_refused(path, HR_CORRUPT, cases[i].message);
+        assert_refused(path, HR_CORRUPT, path); /* the message has the whole path */
+        assert_refused(folder.path, HR_CORRUPT, path);
     }
     hr_folder_close(&folder);
 }
@@ -218,19 +218,20 @@ static void wrong_lengths_are_refused(void **state)
     hr_folder folder = hr_folder_open();
     const char *path = hr_folder_path(&folder, "model.safetensors");
     hr_folder_write(path, "", 0);
-    is_refused(path, HR_CORRUPT, "has 0 bytes");
+    assert_refused(path, HR_CORRUPT, "has 0 bytes");
     hr_folder_write(path, "\2\0\0\0\0\0\0", 7);
-    is_refused(path, HR_CORRUPT, "has 7 bytes");
+    assert_refused(path, HR_CORRUPT, "has 7 bytes");
     hr_folder_write(path, "\3\0\0\0\0\0\0\0{}", 10);
-    is_refused(path, HR_CORRUPT,
-               "its header ends at byte 11, the file at byte 10: the file is truncated");
+    assert_refused(path, HR_CORRUPT,
+                   "its header ends at byte 11, the file at byte 10: the file is truncated");
     hr_folder_write(path, "\1\xe1\xf5\5\0\0\0\0{}", 10); /* 100,000,001 */
-    is_refused(path, HR_CORRUPT, "its header has 100000001 bytes, the limit is 100000000");
+    assert_refused(path, HR_CORRUPT, "its header has 100000001 bytes, the limit is 100000000");
     hr_folder_write(path, "\377\377\377\377\377\377\377\377{}", 10);
-    is_refused(path, HR_CORRUPT, "its header has 18446744073709551615 bytes");
-    is_refused(hr_folder_path(&folder, "other"), HR_USAGE, "no such file");
+    assert_refused(path, HR_CORRUPT, "its header has 18446744073709551615 bytes");
+    assert_refused(hr_folder_path(&folder, "other"), HR_USAGE, "no such file");
     hr_folder_empty(&folder);
-    is_refused(folder.path, HR_USAGE, "has neither model.safetensors nor model.safetensors.index");
+    assert_refused(folder.path, HR_USAGE,
+                   "has neither model.safetensors nor model.safetensors.index");
     hr_folder_close(&folder);
 }
 
@@ -246,10 +247,10 @@ static void deep_nesting_is_refused(void **state)
     memset(text + used, '[', DEPTH);
     hr_folder_write(hr_folder_path(&folder, "model.safetensors.index.json"), text,
                     (int64_t)(used + DEPTH));
-    is_refused(folder.path, HR_CORRUPT, "nested more than 32 deep");
+    assert_refused(folder.path, HR_CORRUPT, "nested more than 32 deep");
     text[used - 5] = '{';
     write_file(path, text + used - 5, 0); /* from "a": on; none of the values is parsed */
-    is_refused(path, HR_CORRUPT, "wrong type of value");
+    assert_refused(path, HR_CORRUPT, "wrong type of value");
     free(text);
     hr_folder_close(&folder);
 }
@@ -269,7 +270,7 @@ static void truncated_and_damaged_files_are_handled(void **state)
     print_message("seed %d\n", SEED);
     for (int64_t cut = 0; cut < bytes; cut++) {
         hr_folder_write(path, whole, cut);
-        is_refused(path, HR_CORRUPT, "");
+        assert_refused(path, HR_CORRUPT, "");
     }
     int32_t refused = 0;
     for (int32_t i = 0; i < 500 * HR_COUNT; i++) {
@@ -280,10 +281,10 @@ static void truncated_and_damaged_files_are_handled(void **state)
         const char kept = *byte;
         *byte = (char)(draw >> 32);
         hr_folder_write(path, whole, bytes);
-        const hr_status status = open_it(&o, path, &err);
+        const hr_status status = open_stored(&o, path, &err);
         assert_true(status == HR_OK || status == HR_CORRUPT);
         refused += status != HR_OK;
-        close_it(&o);
+        close_stored(&o);
         *byte = kept;
     }
     assert_in_range(refused, 1, 500 * HR_COUNT - 1);
@@ -311,7 +312,7 @@ static void shards_become_one_table(void **state)
     write_index(&folder, "{\"metadata\":{\"total_size\":13.0},\"weight_map\":"
                          "{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
                          "\"c\":\"m-2.safetensors\"}}");
-    assert_int_equal(open_it(&o, folder.path, &err), HR_OK);
+    assert_int_equal(open_stored(&o, folder.path, &err), HR_OK);
     assert_true(o.stored.sharded);
     assert_int_equal(o.stored.file_count, 2);
     assert_int_equal(o.stored.tensor_count, 3);
@@ -319,7 +320,7 @@ static void shards_become_one_table(void **state)
                         "m-2.safetensors");
     assert_string_equal(o.stored.files[hr_stored_find(&o.stored, "b")->file].name,
                         "m-1.safetensors");
-    close_it(&o);
+    close_stored(&o);
 
     static const struct {
         const char *index;
@@ -351,15 +352,15 @@ static void shards_become_one_table(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_index(&folder, cases[i].index);
-        is_refused(folder.path, cases[i].status, cases[i].message);
-        is_refused(folder.path, cases[i].status, folder.path);
+        assert_refused(folder.path, cases[i].status, cases[i].message);
+        assert_refused(folder.path, cases[i].status, folder.path);
     }
     write_file(hr_folder_path(&folder, "m-1.safetensors"),
                "{" T("b", "F32", "[2]", 0, 8) "," T("a", "U8", "[1]", 8, 9) "}", 9);
     write_index(&folder, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
                          "\"c\":\"m-2.safetensors\"}}");
-    is_refused(folder.path, HR_CORRUPT, "has tensor a, which");
-    is_refused(folder.path, HR_CORRUPT, folder.path);
+    assert_refused(folder.path, HR_CORRUPT, "has tensor a, which");
+    assert_refused(folder.path, HR_CORRUPT, folder.path);
     hr_folder_close(&folder);
 }
 
@@ -383,9 +384,9 @@ static void the_planned_memory_suffices_for_any_text(void **state)
         opened o;
         hr_error err;
         write_file(path, parts[i], 0);
-        const hr_status status = open_it(&o, path, &err);
+        const hr_status status = open_stored(&o, path, &err);
         assert_int_equal(status, i < 3 ? HR_OK : HR_CORRUPT);
-        close_it(&o);
+        close_stored(&o);
     }
     char *header = malloc(MOST * 80), *at = header;
     for (int32_t i = 0; i < MOST; i++)
@@ -395,10 +396,10 @@ static void the_planned_memory_suffices_for_any_text(void **state)
     write_file(path, header, 0);
     opened o;
     hr_error err;
-    assert_int_equal(open_it(&o, path, &err), HR_OK);
+    assert_int_equal(open_stored(&o, path, &err), HR_OK);
     assert_int_equal(o.stored.tensor_count, MOST);
     assert_true(o.region.used_most > hr_stored_bytes(path) / 2);
-    close_it(&o);
+    close_stored(&o);
     free(header);
     hr_folder_close(&folder);
 }
@@ -418,7 +419,7 @@ static void many_tensors_are_all_found(void **state)
                       i ? ',' : '{', i * 7919 % MANY, i, i + 1);
     strcpy(at, "}");
     write_file(path, header, MANY);
-    assert_int_equal(open_it(&o, path, &err), HR_OK);
+    assert_int_equal(open_stored(&o, path, &err), HR_OK);
     assert_int_equal(o.stored.tensor_count, MANY);
     for (int32_t i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "%d", i * 7919 % MANY);
@@ -426,7 +427,7 @@ static void many_tensors_are_all_found(void **state)
         assert_non_null(tensor);
         assert_int_equal(tensor->offset - o.stored.files[0].data_offset, i);
     }
-    close_it(&o);
+    close_stored(&o);
     free(header);
     hr_folder_close(&folder);
 }

@@ -167,7 +167,7 @@ static void without_labels_the_target_is_the_next_token_of_the_row(void **state)
 }
 
 /* The check, and reading row `row`, refuse the file with this message. */
-static void check_refuses(const char *path, int64_t row, const char *sentence)
+static void assert_check_refused(const char *path, int64_t row, const char *sentence)
 {
     hr_error err;
     hr_token_rows rows = open_rows(path);
@@ -212,7 +212,7 @@ static void numbers_outside_the_vocabulary_are_named_with_their_position(void **
         draw(COUNT, ids, labels);
         (cases[i].label ? labels : ids)[cases[i].at] = cases[i].value;
         const char *path = put("wrong", 2, T, ids, labels, true, true);
-        check_refuses(path, cases[i].at / T, cases[i].sentence);
+        assert_check_refused(path, cases[i].at / T, cases[i].sentence);
     }
 }
 
@@ -226,9 +226,10 @@ static void unshifted_labels_are_detected(void **state)
     (void)state;
     for (int64_t i = 0; i < COUNT; i++) ids[i] = labels[i] = 3 + i % 4;
     labels[0] = labels[7] = HR_LABEL_IGNORED;
-    check_refuses(put("same", ROWS, T, ids, labels, true, true), -1,
-                  ": labels equal input_ids; each label must be the next token: shift them by "
-                  "one");
+    assert_check_refused(
+        put("same", ROWS, T, ids, labels, true, true), -1,
+        ": labels equal input_ids; each label must be the next token: shift them by "
+        "one");
     labels[4] = ids[5]; /* one label that differs from its id suffices */
     hr_token_rows rows = open_rows(put("moved", ROWS, T, ids, labels, true, true));
     assert_int_equal(hr_token_rows_check(&rows, NULL, &facts, &err), HR_OK);
@@ -240,8 +241,8 @@ static void unshifted_labels_are_detected(void **state)
     assert_int_equal(hr_token_rows_check(&rows, NULL, &facts, &err), HR_OK);
     hr_token_rows_close(&rows);
     for (int64_t i = 0; i < COUNT; i++) labels[i] = HR_LABEL_IGNORED;
-    check_refuses(put("none", ROWS, T, ids, labels, true, true), -1,
-                  ": all 12 labels are -100: there is nothing to learn");
+    assert_check_refused(put("none", ROWS, T, ids, labels, true, true), -1,
+                         ": all 12 labels are -100: there is nothing to learn");
 }
 
 static void an_interrupt_ends_the_check(void **state)

@@ -352,7 +352,7 @@ static int64_t join(const hr_documents *documents, char *text)
 }
 
 /* Holds out a share of "a.txt"; the held-out end must begin with `first`. */
-static void is_split(const char *content, const char *share, const char *first, int64_t most)
+static void assert_split(const char *content, const char *share, const char *first, int64_t most)
 {
     static char text[1 << 20];
     hr_corpus_case opened;
@@ -383,15 +383,15 @@ static void the_end_of_a_single_text_is_held_out(void **state)
 {
     (void)state;
     static char content[700000 + 64];
-    is_split("one\ntwo\n\nthree\nfour\n\nfive\nsix\n", "50%", "five\n", 16);
-    is_split("one\ntwo\nthree\nfour\nfive\nsix\n", "50%", "four\n", 14);
-    is_split("one two three four", "50%", "hree four", 9);
-    is_split("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "30%", "\xc3\xa4", 3);
+    assert_split("one\ntwo\n\nthree\nfour\n\nfive\nsix\n", "50%", "five\n", 16);
+    assert_split("one\ntwo\nthree\nfour\nfive\nsix\n", "50%", "four\n", 14);
+    assert_split("one two three four", "50%", "hree four", 9);
+    assert_split("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "30%", "\xc3\xa4", 3);
     int64_t used = 0; /* several buffers, on both sides */
     while (used < 700000) used += sprintf(content + used, "line %d\n", (int)used);
-    is_split(content, "50%", "line ", 350000);
-    is_split(content, "0.01%", "line ", 70);
-    is_split(content, "99.99%", "line ", 699999);
+    assert_split(content, "50%", "line ", 350000);
+    assert_split(content, "0.01%", "line ", 70);
+    assert_split(content, "99.99%", "line ", 699999);
 }
 
 static void a_share_of_a_compressed_text_is_refused(void **state)

@@ -63,7 +63,7 @@ static bool read_in_parts(const char *content, int64_t bytes, int64_t part, bool
 }
 
 /* Reads with the other parser; -1: undecided, because it refuses zero bytes and deep nesting. */
-static int read_otherwise(const char *content, int64_t bytes, fields *f)
+static int read_as_json(const char *content, int64_t bytes, fields *f)
 {
     static char copy[MOST];
     memset(f, 0, sizeof *f);
@@ -98,7 +98,7 @@ static bool assert_agreed(const char *content, int64_t bytes)
 {
     static fields whole, parts, other;
     const bool good = read_in_parts(content, bytes, bytes ? bytes : 1, false, &whole);
-    const int otherwise = read_otherwise(content, bytes, &other);
+    const int otherwise = read_as_json(content, bytes, &other);
     if (otherwise >= 0 && otherwise != good)
         fail_msg("\"%.*s\": %d, otherwise %d: %s", (int)bytes, content, good, otherwise,
                  whole.problem);
