@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/checkpoint_store.c - names, manifests and hashes of directories; no memory but the caller's.
- */
+/* ckpt/checkpoint_store.c - names, verification, removal and locking of checkpoint directories, in
+ * memory of the caller. */
 #define _GNU_SOURCE
 #include "ckpt/checkpoint_store.h"
 
@@ -17,7 +17,7 @@
 #include "base/checked.h"
 #include "base/directory.h"
 
-static const char step_before[] = "step-", partial_behind[] = ".partial";
+static const char step_prefix[] = "step-", partial_suffix[] = ".partial";
 
 hr_status hr_checkpoint_store_path(const char *out, char path[HR_CHECKPOINT_STORE_PATH_BYTES],
                                    hr_error *err)
@@ -27,24 +27,24 @@ hr_status hr_checkpoint_store_path(const char *out, char path[HR_CHECKPOINT_STOR
 
 const char *hr_step_name(int64_t step, char name[HR_STEP_NAME_BYTES])
 {
-    snprintf(name, HR_STEP_NAME_BYTES, "%s%012lld", step_before, (long long)step);
+    snprintf(name, HR_STEP_NAME_BYTES, "%s%012lld", step_prefix, (long long)step);
     return name;
 }
 
 const char *hr_step_partial(int64_t step, char name[HR_STEP_NAME_BYTES])
 {
-    snprintf(name, HR_STEP_NAME_BYTES, ".%s%012lld%s", step_before, (long long)step,
-             partial_behind);
+    snprintf(name, HR_STEP_NAME_BYTES, ".%s%012lld%s", step_prefix, (long long)step,
+             partial_suffix);
     return name;
 }
 
-/* The step that a name says, -1: it is none of ours. */
+/* Parses the step out of a directory name; -1 if it is not a checkpoint's name. */
 static int64_t step_of(const char *name)
 {
     char again[HR_STEP_NAME_BYTES], *end;
-    if (strncmp(name, step_before, sizeof step_before - 1)) return -1;
+    if (strncmp(name, step_prefix, sizeof step_prefix - 1)) return -1;
     errno = 0;
-    const long long step = strtoll(name + sizeof step_before - 1, &end, 10);
+    const long long step = strtoll(name + sizeof step_prefix - 1, &end, 10);
     if (errno || *end || step < 0) return -1;
     return strcmp(hr_step_name(step, again), name) ? -1 : step;
 }
@@ -53,7 +53,7 @@ typedef struct {
     int64_t below, newest;
 } newest_step;
 
-static bool look_at(void *context, const char *name)
+static bool note_newest(void *context, const char *name)
 {
     newest_step *newest = context;
     const int64_t step = step_of(name);
@@ -64,16 +64,16 @@ static bool look_at(void *context, const char *name)
 hr_status hr_checkpoint_store_newest(const char *store, int64_t below, int64_t *step, hr_error *err)
 {
     newest_step newest = { below, -1 };
-    const hr_status status = hr_directory_list(store, look_at, &newest, err);
+    const hr_status status = hr_directory_list(store, note_newest, &newest, err);
     *step = newest.newest;
     return status;
 }
 
 /* ---- reading */
 
-/* What trying again, or somebody else, could read is not damaged: nobody goes back to an older one
- * for it, and nobody removes it. */
-static hr_status unread(int code)
+/* Distinguishes temporary or permission errors from damage. Only a damaged checkpoint may be
+ * skipped or removed. */
+static hr_status status_of_errno(int code)
 {
     switch (code) {
     case EACCES:
@@ -85,15 +85,15 @@ static hr_status unread(int code)
     }
 }
 
-/* A name in a checkpoint: a file of its own, and no link to anything else. */
+/* Opens a file of a checkpoint. It must be a regular file, not a link. */
 static hr_status open_file(const char *place, const char *name, int more, int *file, int64_t *bytes,
                            hr_error *err)
 {
     struct stat what;
     int directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (directory < 0)
-        return hr_fail(err, unread(errno), "%s: cannot be opened as a directory: %s", place,
-                       hr_reason(errno));
+        return hr_fail(err, status_of_errno(errno), "%s: cannot be opened as a directory: %s",
+                       place, hr_reason(errno));
     *file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | more);
     const int code = errno;
     hr_file_close(&directory);
@@ -101,7 +101,7 @@ static hr_status open_file(const char *place, const char *name, int more, int *f
         return hr_fail(err, HR_CORRUPT, "%s/%s: is a symbolic link; checkpoints have regular files",
                        place, name);
     if (*file < 0)
-        return hr_fail(err, code == EINVAL && more ? HR_UNDECIDED : unread(code),
+        return hr_fail(err, code == EINVAL && more ? HR_UNDECIDED : status_of_errno(code),
                        "%s/%s: cannot be read: %s", place, name, hr_reason(code));
     if (fstat(*file, &what) == 0 && S_ISREG(what.st_mode)) {
         *bytes = what.st_size;
@@ -138,7 +138,7 @@ typedef struct {
     int64_t done, total;
 } verifying;
 
-/* Reads past the end of a file, which O_DIRECT asks for in whole blocks. */
+/* Requests whole buffers beyond the end of the file, because O_DIRECT needs whole blocks. */
 static hr_status hash_file(verifying *v, int file, const char *path, int64_t bytes, hr_hash *hash,
                            hr_error *err)
 {
@@ -148,12 +148,14 @@ static hr_status hash_file(verifying *v, int file, const char *path, int64_t byt
         const ssize_t got = pread(file, reader->memory, (size_t)reader->bytes, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            return hr_fail(err, unread(errno), "%s: cannot be read: %s", path, hr_reason(errno));
+            return hr_fail(err, status_of_errno(errno), "%s: cannot be read: %s", path,
+                           hr_reason(errno));
         if (got == 0) return hr_fail(err, HR_CORRUPT, "%s: was truncated while it was read", path);
         hr_hash_add(hash, reader->memory, hr_min(got, bytes - at));
         at += got;
         v->done += got;
-        if (reader->told && reader->told(reader->context, hr_min(v->done, v->total), v->total))
+        if (reader->progress &&
+            reader->progress(reader->context, hr_min(v->done, v->total), v->total))
             return hr_fail(err, HR_INTERRUPTED, "interrupted");
     }
     return HR_OK;
@@ -169,7 +171,8 @@ static hr_status verify_file(verifying *v, const char *place, const hr_manifest_
     const int direct = v->reader->direct ? O_DIRECT : 0;
     hr_status status = hr_path_join(place, named->name, path, sizeof path, err);
     if (status == HR_OK) status = open_file(place, named->name, direct, &file, &bytes, err);
-    if (status == HR_UNDECIDED) { /* no direct reading there: what is clean leaves the cache */
+    /* O_DIRECT is not supported: drop clean pages from the page cache instead */
+    if (status == HR_UNDECIDED) {
         status = open_file(place, named->name, 0, &file, &bytes, err);
         if (status == HR_OK) posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
     }
@@ -204,10 +207,10 @@ typedef struct {
 static bool find_partial(void *context, const char *name)
 {
     partial_name *found = context;
-    const size_t length = strlen(name), behind = sizeof partial_behind - 1;
+    const size_t length = strlen(name), behind = sizeof partial_suffix - 1;
     if (*name != '.' || length <= behind || length >= sizeof found->name) return true;
-    if (strncmp(name + 1, step_before, sizeof step_before - 1) ||
-        strcmp(name + length - behind, partial_behind))
+    if (strncmp(name + 1, step_prefix, sizeof step_prefix - 1) ||
+        strcmp(name + length - behind, partial_suffix))
         return true;
     strcpy(found->name, name);
     return false;
@@ -231,8 +234,9 @@ hr_status hr_checkpoint_store_remove_partial(const char *store, hr_error *err)
     }
 }
 
-/* It loses its name before the first of its files: whoever kills this process leaves a checkpoint,
- * or what was never finished, and none that looks damaged. What is no directory is not ours. */
+/* Renames the directory before the first file is removed. If the process is killed, the result is
+ * either a complete checkpoint or a partial one, never one that looks damaged. Leaves
+ * non-directories to remove_named. */
 hr_status hr_checkpoint_store_remove(const char *store, int64_t step, hr_error *err)
 {
     char name[HR_STEP_NAME_BYTES], hidden[HR_STEP_NAME_BYTES], from[PATH_MAX], to[PATH_MAX];
@@ -301,7 +305,7 @@ static hr_status refuse_lock(const char *out, int lock, hr_error *err)
                    out, *holder ? holder : "unknown");
 }
 
-/* The kernel lets go of it when the process ends: a lock that a dead process left is free. */
+/* The kernel releases the lock when the process ends, so a dead process leaves no lock. */
 hr_status hr_checkpoint_store_lock_again(const char *out, int *lock, bool *moved, hr_error *err)
 {
     int another = -1;
@@ -339,6 +343,7 @@ hr_status hr_checkpoint_store_lock(const char *out, int *lock, hr_error *err)
         return refused;
     }
     const int length = snprintf(holder, sizeof holder, "%lld\n", (long long)getpid());
-    if (ftruncate(*lock, 0) == 0) (void)!pwrite(*lock, holder, (size_t)length, 0); /* for people */
+    /* for users who inspect the file */
+    if (ftruncate(*lock, 0) == 0) (void)!pwrite(*lock, holder, (size_t)length, 0);
     return HR_OK;
 }

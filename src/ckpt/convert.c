@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/convert.c - names and places are settled first, then tensors go through one buffer.
+/* ckpt/convert.c - assigns names and offsets first, then copies tensors through one buffer.
  *
- * What says which model it is goes first and the index last, so that a folder that is not finished
- * is not taken for one that is. What an error or a signal ends is removed again. */
+ * Config files are written first and the index last, so an incomplete folder is not mistaken for a
+ * complete one. On an error or signal, the written files are removed. */
 #include "ckpt/convert.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@
 enum {
     PIECE_ELEMENTS = 1 << 18,
     PIECE_BYTES = PIECE_ELEMENTS * 4,
-    TEXT_BYTES = 1 << 20, /* of a header and an index, beside what they say of tensors */
+    TEXT_BYTES = 1 << 20, /* header and index, apart from their tensor entries */
     NAME_BYTES = 1024,
     LENGTH_BYTES = 8,
     ALIGN = 64,
@@ -33,21 +33,21 @@ enum {
 static const char *const prefixes[] = { "none", "model.", "transformer.", "gpt_neox." };
 
 _Static_assert((int64_t)PIECE_BYTES >= HR_SIDECAR_FILE_BYTES,
-               "a piece is read, and companions too");
+               "the buffer for tensors also holds a sidecar file");
 
 enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
 
-/* Names that never have a prefix. */
+/* Prefixes of head tensors, which never get a model prefix. */
 static const char *const heads[] = { "lm_head.", "embed_out.", "score." };
 
-/* Bits of types, in the order of a file. */
+/* Element widths in bits, in the order within a file. */
 static const int32_t widths[] = { 64, 32, 16, 8, 6, 4 };
 
-/* A tensor as it is written. */
+/* A tensor in the destination. */
 typedef struct {
     const hr_stored_tensor *from;
     const hr_stored_dtype *dtype;
-    int64_t bytes, begin; /* among the data of its file */
+    int64_t bytes, begin; /* begin: offset in the data of its file */
     int32_t file;
 } row;
 
@@ -55,27 +55,27 @@ typedef struct {
     const hr_convert_request *request;
     hr_error *err;
     hr_stored stored;
-    row *rows; /* [stored.tensor_count], in the order of the source's bytes */
+    row *rows; /* [stored.tensor_count], in the byte order of the source */
     int64_t *file_bytes;
     int32_t file_count;
-    const hr_stored_dtype *dtype; /* null: as they are */
+    const hr_stored_dtype *dtype; /* null: keep each dtype */
     char *text;                   /* [text_bytes] */
     int64_t text_bytes;
-    void *piece;    /* [PIECE_BYTES] as read */
+    void *piece;    /* [PIECE_BYTES] buffer for reading */
     float *wide;    /* [PIECE_ELEMENTS] */
     uint16_t *half; /* [PIECE_ELEMENTS] */
     uint32_t cpu_mask;
-    bool made;             /* the destination, by this conversion */
+    bool made;             /* this conversion created the destination folder */
     int32_t files_written; /* so far */
     hr_sidecar_files sidecars;
 } conversion;
 
 int64_t hr_convert_bytes(const char *source)
 {
-    /* Rows and new names come to less than the tables that are read, the new header to less than
-     * those too; neither has the blanks of the old one. */
-    return hr_stored_bytes(source) + 2 * hr_stored_said_bytes(source) + 3 * (int64_t)PIECE_BYTES +
-           TEXT_BYTES + 65536;
+    /* The rows and the new names need less than the tables of the source, and so does the new
+     * header, which has no white space between its entries. */
+    return hr_stored_bytes(source) + 2 * hr_stored_compact_bytes(source) +
+           3 * (int64_t)PIECE_BYTES + TEXT_BYTES + 65536;
 }
 
 /* ---- names */
@@ -99,7 +99,7 @@ static bool is_head(const char *name)
     return false;
 }
 
-/* A name as it is written, in two parts. */
+/* A destination name in two parts. */
 typedef struct {
     const char *prefix, *rest;
 } name_parts;
@@ -112,7 +112,7 @@ static name_parts name_of(const conversion *c, const hr_stored_tensor *tensor)
     return (name_parts){ strcmp(prefix, prefixes[0]) ? prefix : "", bare };
 }
 
-/* With one prefix for all, names that differed by theirs alone would be one. */
+/* Checks that names stay unique when all get the same prefix. */
 static hr_status check_names(const conversion *c)
 {
     char name[NAME_BYTES];
@@ -150,11 +150,11 @@ static void put_file_name(const conversion *c, int32_t file, char name[HR_NAME_B
     else snprintf(name, HR_NAME_BYTES, "model-%05d-of-%05d.safetensors", file + 1, c->file_count);
 }
 
-/* ---- places */
+/* ---- offsets */
 
-/* In the order of the source; within a file wide elements first, so that all lie at multiples of
- * their size. */
-static hr_status place(conversion *c)
+/* Assigns files in the order of the source. Within a file, wider elements come first, so all
+ * tensors are aligned to their element size. */
+static hr_status assign_offsets(conversion *c)
 {
     const int64_t most = c->request->shard_bytes;
     const int32_t count = c->stored.tensor_count;
@@ -201,15 +201,15 @@ static hr_status check_interrupts(const conversion *c)
 
 /* ---- numbers */
 
-/* Nearest, ties to even; false where it would be infinite. */
+/* Rounds to nearest, ties to even; false if the result would be infinite. */
 static bool f16_of(float value, uint16_t *half)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     const uint32_t size = bits & 0x7fffffff;
     uint32_t rounded;
-    if (size >= 0x477ff000) return false; /* 65520: nearer to 65536 than to the largest half */
-    if (size < 0x38800000) {              /* 2^-14: steps of 2^-24 */
+    if (size >= 0x477ff000) return false; /* 65520 rounds to 65536, above the largest f16 */
+    if (size < 0x38800000) {              /* below 2^-14: subnormal, steps of 2^-24 */
         float steps;
         memcpy(&steps, &size, sizeof steps);
         const float shift = 0x1p23f, nearest = steps * 0x1p24f + shift;
@@ -220,8 +220,9 @@ static bool f16_of(float value, uint16_t *half)
     return true;
 }
 
-/* Elements of a piece into what is written. Returns where they are, null when one cannot be. */
-static const void *change(const conversion *c, const row *r, int64_t count)
+/* Converts the elements of a chunk. Returns the result, or null if an element cannot be
+ * represented. */
+static const void *convert_elements(const conversion *c, const row *r, int64_t count)
 {
     const bool to_bf16 = r->dtype->kind == HR_STORED_BF16;
     const hr_unpack unpack = {
@@ -251,7 +252,7 @@ static hr_status write_tensor(const conversion *c, hr_file_out *out, const row *
         status = hr_file_read(file, c->request->source, r->from->offset + at * from_bytes, c->piece,
                               some * from_bytes, c->err);
         if (status != HR_OK) return status;
-        const void *written = changes ? change(c, r, some) : c->piece;
+        const void *written = changes ? convert_elements(c, r, some) : c->piece;
         if (!written)
             return hr_fail(c->err, HR_CORRUPT,
                            "%.200s: tensor %.*s has values that are NaN, Inf or too large for %s",
@@ -264,7 +265,7 @@ static hr_status write_tensor(const conversion *c, hr_file_out *out, const row *
 
 /* ---- files */
 
-/* Length and text of a header. */
+/* Prints the length field and the text of a header. */
 static hr_status put_header(const conversion *c, int32_t file, int64_t *bytes)
 {
     hr_writer w = { c->text + LENGTH_BYTES, c->text_bytes - LENGTH_BYTES };
@@ -338,15 +339,15 @@ static hr_status write_index(const conversion *c)
     return write_text(c, hr_stored_index_name, c->text, w.used);
 }
 
-/* ---- the whole */
+/* ---- conversion */
 
-/* Weights of before would stand beside the new ones, and be read in their place. */
+/* Refuses a destination with weights: loaders could read the old files instead of the new ones. */
 static hr_status check_destination(const conversion *c)
 {
     const char *path = c->request->destination;
     char found[HR_NAME_BYTES] = "";
     DIR *directory = opendir(path);
-    if (!directory) return HR_OK; /* it is made, or that tells why not */
+    if (!directory) return HR_OK; /* hr_directory_make creates it or reports the error */
     for (const struct dirent *entry; !*found && (entry = readdir(directory));)
         if (strstr(entry->d_name, ".safetensors"))
             snprintf(found, sizeof found, "%s", entry->d_name);
@@ -356,7 +357,7 @@ static hr_status check_destination(const conversion *c)
                    path, found);
 }
 
-static hr_status check_words(conversion *c)
+static hr_status check_options(conversion *c)
 {
     const char *dtype = c->request->dtype, *prefix = c->request->prefix;
     char name[WORD_BYTES] = "";
@@ -375,7 +376,7 @@ static hr_status check_words(conversion *c)
                    "--prefix takes none, model., transformer. or gpt_neox.; got \"%.40s\"", prefix);
 }
 
-static hr_status take_room(conversion *c, hr_region *region)
+static hr_status take_memory(conversion *c, hr_region *region)
 {
     c->rows = hr_region_take(region, c->stored.tensor_count, sizeof *c->rows);
     c->file_bytes = hr_region_take(region, HR_STORED_FILES_MAX + 1, sizeof *c->file_bytes);
@@ -395,8 +396,9 @@ static hr_status write_all(conversion *c)
     return status == HR_OK && c->request->shard_bytes ? write_index(c) : status;
 }
 
-/* Only what this conversion has written: nothing of these names was there before. */
-static void remove_begun(const conversion *c)
+/* Removes only files that this conversion has written. check_destination has ensured that none
+ * existed before. */
+static void remove_written(const conversion *c)
 {
     char path[PATH_MAX], name[HR_NAME_BYTES];
     const char *folder = c->request->destination;
@@ -410,9 +412,9 @@ static void remove_begun(const conversion *c)
 
 static hr_status convert(conversion *c, hr_region *region)
 {
-    hr_status status = take_room(c, region);
+    hr_status status = take_memory(c, region);
     if (status == HR_OK) status = check_names(c);
-    if (status == HR_OK) status = place(c);
+    if (status == HR_OK) status = assign_offsets(c);
     c->sidecars = (hr_sidecar_files){ .source = hr_file_is_directory(c->request->source)
                                                     ? c->request->source
                                                     : NULL,
@@ -425,7 +427,7 @@ static hr_status convert(conversion *c, hr_region *region)
     status = hr_directory_make(c->request->destination, c->err);
     if (status != HR_OK) return status;
     status = write_all(c);
-    if (status != HR_OK) remove_begun(c);
+    if (status != HR_OK) remove_written(c);
     return status;
 }
 
@@ -433,7 +435,7 @@ hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
                         hr_convert_report *report, hr_error *err)
 {
     conversion c = { .request = request, .err = err, .cpu_mask = hr_cpu_detect() };
-    hr_status status = check_words(&c);
+    hr_status status = check_options(&c);
     if (status == HR_OK) status = check_destination(&c);
     if (status == HR_OK) status = hr_stored_open(&c.stored, request->source, region, err);
     if (status != HR_OK) return status;

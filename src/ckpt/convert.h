@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/convert.h - hr_convert in memory that is given. */
+/* ckpt/convert.h - hr_convert in memory of the caller. */
 #ifndef HR_CKPT_CONVERT_H
 #define HR_CKPT_CONVERT_H
 
 #include "base/region.h"
 #include "headroom/convert.h"
 
-/* Bytes of a region that a conversion takes at most. */
+/* Bytes of a region that a conversion needs at most. */
 int64_t hr_convert_bytes(const char *source);
 
-/* As hr_convert; FAILURE also for a region that is too small. */
+/* As hr_convert. FAILURE also if the region is too small. */
 HR_MUST_CHECK hr_status hr_convert_in(const hr_convert_request *request, hr_region *region,
                                       hr_convert_report *report, hr_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/hash.c - the library's streaming hash, and its canonical digits. */
+/* ckpt/hash.c - the streaming XXH3 of xxHash, printed in its canonical form. */
 #include "ckpt/hash.h"
 
 #include <stdio.h>

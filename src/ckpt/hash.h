@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/hash.h - what identifies a file's content: XXH3 of 128 bits, as `xxhsum -H2` prints it. */
+/* ckpt/hash.h - the hash that identifies a file's content: 128-bit XXH3, as `xxhsum -H2` prints it.
+ */
 #ifndef HR_CKPT_HASH_H
 #define HR_CKPT_HASH_H
 
-#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
+#define XXH_STATIC_LINKING_ONLY /* for a state struct without allocation */
 #include <stdint.h>
 #include <xxhash.h>
 
@@ -16,7 +17,7 @@ typedef struct {
 void hr_hash_begin(hr_hash *hash);
 void hr_hash_add(hr_hash *hash, const void *memory, int64_t bytes);
 
-/* Of everything added so far. Returns text. */
+/* Prints the hash of all bytes added so far. Returns text. */
 const char *hr_hash_print(const hr_hash *hash, char text[HR_HASH_BYTES]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/header.c - the header of one safetensors file: its types, its tensors, their sizes. */
+/* ckpt/header.c - parses the header of one safetensors file: dtypes, tensors and their sizes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static hr_status read_dtype(const hr_opening *o, hr_json *json, hr_stored_tensor
     return wrong_tensor(o, tensor, what);
 }
 
-/* `most` numbers, none below 0. */
+/* Reads at most `most` non-negative integers. */
 static hr_status read_numbers(const hr_opening *o, hr_json *json, hr_stored_tensor *tensor,
                               const char *key, int64_t *numbers, int32_t most, int32_t *count)
 {
@@ -79,7 +79,8 @@ static hr_status check_size(const hr_opening *o, const hr_stored_tensor *tensor,
     int64_t bits = tensor->dtype->bits;
     hr_stored_shape(tensor, shape, sizeof shape);
     bool fits = true;
-    for (int32_t i = 0; i < tensor->rank; i++) /* a zero anywhere makes none */
+    /* a dimension of zero makes the tensor empty, even if the product would overflow */
+    for (int32_t i = 0; i < tensor->rank; i++)
         if (tensor->dims[i] == 0) bits = 0;
     for (int32_t i = 0; i < tensor->rank && fits; i++)
         fits = hr_checked_mul(bits, tensor->dims[i], &bits);
@@ -134,7 +135,7 @@ static hr_status read_tensor(hr_opening *o, hr_json *json, hr_stored_tensor *ten
 
 /* ---- a header */
 
-static const char metadata_name[] = "__metadata__"; /* beside the tensors */
+static const char metadata_name[] = "__metadata__"; /* the only key that is not a tensor */
 
 static hr_status read_metadata(const hr_opening *o, hr_json *json)
 {

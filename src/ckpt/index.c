@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/index.c - the index of shards: which tensor it puts where. */
+/* ckpt/index.c - the index of shards: maps each tensor to its file. */
 #include <string.h>
 
 #include "base/sort.h"
@@ -16,7 +16,7 @@ static hr_status wrong_index(const hr_opening *o, const hr_json *json)
     return hr_opening_not_json(o, json, "the index", 0);
 }
 
-/* A shard lies in the folder, under a name of its own. */
+/* Finds a shard or adds it. Its name must be a plain file name in the folder. */
 static hr_status find_shard(hr_opening *o, const char *name, int32_t *file)
 {
     hr_stored *stored = o->stored;
@@ -130,7 +130,7 @@ static hr_opening_name *find_named(const hr_opening *o, const char *name)
     return NULL;
 }
 
-/* A sentence about a tensor begins with the file that it is about. */
+/* The message begins with the path of the shard. */
 static hr_status wrong_shard(hr_opening *o, int32_t file, const char *what, const char *tensor,
                              const char *where, const char *shard)
 {
@@ -141,7 +141,7 @@ static hr_status wrong_shard(hr_opening *o, int32_t file, const char *what, cons
                    hr_stored_index_name, where, shard);
 }
 
-/* Index and shards say the same. */
+/* Every tensor is in the shard that the index names, and every entry has a tensor. */
 hr_status hr_opening_check_index(hr_opening *o)
 {
     const hr_stored *stored = o->stored;

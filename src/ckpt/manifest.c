@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/manifest.c - one table of the state's numbers for both directions. */
+/* ckpt/manifest.c - one table of the state's members serves printing and parsing. */
 #include "ckpt/manifest.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ const hr_manifest_file *hr_manifest_find(const hr_manifest *manifest, const char
     return NULL;
 }
 
-/* ---- out */
+/* ---- printing */
 
 static void put_real(hr_writer *w, double value)
 {
@@ -81,9 +81,9 @@ static void put_state(hr_writer *w, const hr_run_state *state)
     hr_put(w, "]}");
 }
 
-/* `,"xxh3_128":"` and the digits and `"}\n`. */
-static const char hash_before[] = ",\"xxh3_128\":\"", hash_behind[] = "\"}\n";
-enum { TAIL_BYTES = sizeof hash_before - 1 + HR_HASH_BYTES - 1 + sizeof hash_behind - 1 };
+/* The end of a manifest: `,"xxh3_128":"`, the digits, and `"}\n`. */
+static const char hash_prefix[] = ",\"xxh3_128\":\"", hash_suffix[] = "\"}\n";
+enum { TAIL_BYTES = sizeof hash_prefix - 1 + HR_HASH_BYTES - 1 + sizeof hash_suffix - 1 };
 
 static void print_tail(const char *text, int64_t bytes, char tail[TAIL_BYTES + 1])
 {
@@ -91,8 +91,8 @@ static void print_tail(const char *text, int64_t bytes, char tail[TAIL_BYTES + 1
     char digits[HR_HASH_BYTES];
     hr_hash_begin(&hash);
     hr_hash_add(&hash, text, bytes);
-    snprintf(tail, TAIL_BYTES + 1, "%s%s%s", hash_before, hr_hash_print(&hash, digits),
-             hash_behind);
+    snprintf(tail, TAIL_BYTES + 1, "%s%s%s", hash_prefix, hr_hash_print(&hash, digits),
+             hash_suffix);
 }
 
 int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYTES])
@@ -117,17 +117,18 @@ int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYT
     return w.used;
 }
 
-/* ---- in */
+/* ---- parsing */
 
 typedef struct {
     hr_manifest *manifest;
     hr_json json;
     int64_t version;
-    uint32_t seen; /* rows of the state */
+    uint32_t seen; /* bit i: rows[i] occurred */
     bool has_files, has_levels;
 } reading;
 
-/* A word as hr_manifest_print puts it between quotes: a name of a file or of a rung, digits. */
+/* Reads a string with the characters that hr_manifest_print writes: file names, kernel names,
+ * digits. */
 static bool read_word(reading *r, char *text, int64_t bytes)
 {
     static const char letters[] =
@@ -245,8 +246,9 @@ static bool is_whole(const char *text, int64_t bytes)
     return !memcmp(text + bytes - TAIL_BYTES, tail, TAIL_BYTES);
 }
 
-/* Hashes are no promise of sense: these numbers are added up and counted with. */
-static bool is_sane(const hr_run_state *state)
+/* Bounds the numbers, because the run calculates with them and a valid hash does not guarantee
+ * their range. */
+static bool is_in_range(const hr_run_state *state)
 {
     const int64_t most = INT64_C(1) << 41;
     for (int32_t i = 0; i < ROW_COUNT; i++)
@@ -278,7 +280,8 @@ hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text, 
                        "%s: has version %lld, this program reads version %d: use the program that "
                        "wrote it, or another folder",
                        path, (long long)r.version, HR_MANIFEST_VERSION);
-    if (r.seen == (1u << ROW_COUNT) - 1 && r.has_levels && r.has_files && is_sane(&manifest->state))
+    if (r.seen == (1u << ROW_COUNT) - 1 && r.has_levels && r.has_files &&
+        is_in_range(&manifest->state))
         return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: its run state is incomplete", path);
 }

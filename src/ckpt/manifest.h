@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/manifest.h - the last file of a checkpoint: where the run was, and what the others hold.
+/* ckpt/manifest.h - the last file of a checkpoint: the state of the run, and the sizes and hashes
+ * of the other files.
  *
- * One JSON object on a line. Its last member is the hash of all bytes before it, so that a bit that
- * flips in the manifest is found as one in the files that it names. docs/checkpoints.md has the
- * members. */
+ * The manifest is one JSON object on one line. Its last member is the hash of all bytes before it,
+ * so a flipped bit in the manifest is detected like one in the other files. docs/checkpoints.md
+ * lists the members. */
 #ifndef HR_CKPT_MANIFEST_H
 #define HR_CKPT_MANIFEST_H
 
@@ -13,29 +14,32 @@
 #include "headroom/status.h"
 
 enum {
-    HR_MANIFEST_VERSION = 2, /* 1: the same members, but of runs with another random generator */
+    /* version 1 has the same members, but its runs used another random generator */
+    HR_MANIFEST_VERSION = 2,
     HR_MANIFEST_FILES_MAX = 8,
     HR_MANIFEST_NAME_BYTES = 40,
     HR_MANIFEST_BYTES = 16 << 10,
     HR_STATE_LEVELS = 160 /* numbers of the guard's statistics */
 };
 
-/* All that a run is between two updates, beside its tensors. Random numbers are functions of seed
- * and step, and so is what is read next: nothing else has to be kept of them. */
+/* The state of a run between two updates, except its tensors. Random numbers and the data order are
+ * functions of seed and step, so they need no state here. */
 typedef struct {
-    int64_t step, steps; /* done; of the whole run */
-    int64_t tokens;      /* real ones so far */
-    int64_t batch_shift; /* batch of a step: the step and this, past what was left out */
-    int64_t evaluated, sampled, kept; /* steps after which that was done last, as is due */
-    int64_t ended;                    /* 1: patience is spent, and this is the end */
-    int64_t best_step, waited;        /* of the least validation loss; evaluations since */
-    int64_t bad_steps;                /* that were skipped or gone back from */
-    int64_t log_bytes;                /* of whole lines in the log, */
-    int64_t metrics_bytes;            /* and in the file that --metrics named */
+    int64_t step, steps; /* steps done; steps of the whole run */
+    int64_t tokens;      /* training tokens so far, without padding */
+    /* the batch of a step is step + batch_shift; skipped batches increase it */
+    int64_t batch_shift;
+    /* step of the last scheduled evaluation, sample and checkpoint */
+    int64_t evaluated, sampled, kept;
+    int64_t ended;             /* 1: early stopping ended the run */
+    int64_t best_step, waited; /* step of the best validation loss; evaluations since then */
+    int64_t bad_steps;         /* steps that were skipped or rewound */
+    int64_t log_bytes;         /* bytes of complete lines in the log */
+    int64_t metrics_bytes;     /* and in the file of --metrics */
     double first_loss, last_loss;
-    double valid_loss, best_loss;   /* NaN: not evaluated */
-    double seconds;                 /* of training so far */
-    double levels[HR_STATE_LEVELS]; /* as the guard keeps them */
+    double valid_loss, best_loss;   /* NaN: no evaluation yet */
+    double seconds;                 /* training time so far */
+    double levels[HR_STATE_LEVELS]; /* statistics of the guard */
     int64_t level_count;
 } hr_run_state;
 
@@ -47,27 +51,27 @@ typedef struct {
 
 typedef struct {
     hr_run_state state;
-    char kernels[16]; /* rung that computed the last step */
-    char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* identify them */
+    char kernels[16]; /* kernel variant that computed the last step */
+    char train_text[HR_HASH_BYTES], valid_text[HR_HASH_BYTES]; /* hashes of the texts */
     hr_manifest_file files[HR_MANIFEST_FILES_MAX];
     int32_t file_count;
 } hr_manifest;
 
 extern const char hr_manifest_name[]; /* "manifest.json" */
 
-/* Adds a file whose bytes are all in `hash`. */
+/* Adds a file. `hash` must cover all of its bytes. */
 void hr_manifest_add(hr_manifest *manifest, const char *name, int64_t bytes, const hr_hash *hash);
 
-/* The file of that name, or null. */
+/* The file with this name, or null. */
 const hr_manifest_file *hr_manifest_find(const hr_manifest *manifest, const char *name);
 
-/* Prints it into text [HR_MANIFEST_BYTES]. Returns its bytes. */
+/* Prints the manifest into text [HR_MANIFEST_BYTES]. Returns its bytes. */
 int64_t hr_manifest_print(const hr_manifest *manifest, char text[HR_MANIFEST_BYTES]);
 
-/* Reads one that lies in text [bytes], which is written to.
- *   path  for the sentence
- * Errors   USAGE    one of another version, which another program can read
- *          CORRUPT  anything else but a whole manifest. */
+/* Parses the manifest in text [bytes], which is modified.
+ *   path  for error messages
+ * Errors   USAGE    the manifest has another version
+ *          CORRUPT  it is damaged or incomplete. */
 HR_MUST_CHECK hr_status hr_manifest_read(hr_manifest *manifest, const char *path, char *text,
                                          int64_t bytes, hr_error *err);
 

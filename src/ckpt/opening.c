@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/opening.c - what readers of headers and of the index share. */
+/* ckpt/opening.c - helpers shared by the readers of headers and of the index. */
 #include "ckpt/opening.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ hr_status hr_opening_place(hr_opening *o, int32_t index)
 {
     const char *name = o->stored->files[index].name;
     if (o->folder) return hr_path_join(o->folder, name, o->place, sizeof o->place, o->err);
-    snprintf(o->place, sizeof o->place, "%s", name); /* not longer: it was copied into as much */
+    snprintf(o->place, sizeof o->place, "%s", name); /* fits: the path was checked before */
     return HR_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/recipe.c - the table of keys, row by row. */
+/* ckpt/recipe.c - prints and compares recipes with the table of keys. */
 #include "ckpt/recipe.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 const char hr_recipe_name[] = "recipe.yaml";
 
-/* In quotes, with what YAML would take for something else written as its number. */
+/* Prints a double-quoted YAML string; control characters as \xNN. */
 static void put_quoted(hr_writer *writer, const char *text)
 {
     hr_put(writer, "\"");
@@ -25,7 +25,8 @@ static void get(const hr_config *config, const char *key, char text[HR_PATH_BYTE
 {
     hr_error err;
     const hr_status status = hr_config_get(config, key, text, HR_PATH_BYTES, &err);
-    HR_ASSERT(status == HR_OK); /* the table's own key, and room for the longest value */
+    /* the key is from the table, and the buffer fits the longest value */
+    HR_ASSERT(status == HR_OK);
 }
 
 static void put_line(hr_writer *writer, const hr_key *key, const char *value)
@@ -48,7 +49,7 @@ void hr_recipe_print(const hr_config *config, hr_writer *writer)
 
 int64_t hr_recipe_bytes(const hr_config *config)
 {
-    enum { LINE_BYTES = 4 * HR_PATH_BYTES + 256 }; /* a path of which every byte is escaped */
+    enum { LINE_BYTES = 4 * HR_PATH_BYTES + 256 }; /* a path in which every byte is escaped */
     char value[HR_PATH_BYTES], line[LINE_BYTES];
     int64_t sum = 0;
     const hr_key *key;
@@ -62,7 +63,7 @@ int64_t hr_recipe_bytes(const hr_config *config)
     return sum;
 }
 
-/* Keys, or whole sections, with which the run stays the same run. */
+/* Keys, or whole sections, that may change without changing the results of a run. */
 static const char *const free_keys[] = {
     "memory.",        "train.threads",   "train.out",       "train.kernels",    "data.cache",
     "data.words_max", "train.keep_last", "train.keep_best", "train.keep_every", "train.max_seconds",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/safetensors.c - headers into a table, and the table held against the files.
+/* ckpt/safetensors.c - builds the table of tensors from headers and validates it against the files.
  *
- * All texts are read first, so that the rows that are found in them lie one behind the other. */
+ * All texts are loaded before parsing, so the table's rows are contiguous in the region. */
 #define _GNU_SOURCE
 #include "ckpt/safetensors.h"
 
@@ -37,7 +37,7 @@ static bool offset_before(const void *table, int32_t a, int32_t b)
     return strcmp(x->name, y->name) < 0;
 }
 
-/* ---- what all headers together say */
+/* ---- checks over all headers */
 
 static hr_status check_layout(hr_opening *o, const int32_t *by_offset)
 {
@@ -73,7 +73,7 @@ static hr_status check_layout(hr_opening *o, const int32_t *by_offset)
     return HR_OK;
 }
 
-/* Two of one name lie side by side in the order of names. */
+/* Finds duplicates, which are adjacent in the sorted order. */
 static hr_status check_names(hr_opening *o)
 {
     const hr_stored *stored = o->stored;
@@ -111,9 +111,9 @@ static hr_status check_all(hr_opening *o)
     return status;
 }
 
-/* ---- what lies there */
+/* ---- checks of the path */
 
-/* Names in a folder that are, or may be, weights in another form. */
+/* Files in a folder that are, or may be, weights in another format. */
 typedef struct {
     char pickle[HR_NAME_BYTES], other[HR_NAME_BYTES]; /* empty: none */
 } found_names;
@@ -136,7 +136,7 @@ static bool note_name(void *context, const char *name)
     return true;
 }
 
-/* A folder without the two names: the sentence says what it has instead. */
+/* Reports a folder without model.safetensors and index, and which weights it has instead. */
 static hr_status fail_missing(const char *path, hr_error *err)
 {
     found_names found = { .pickle = "" };
@@ -162,7 +162,7 @@ static bool is_link(const char *path)
     return lstat(path, &what) == 0 && S_ISLNK(what.st_mode);
 }
 
-/* A link whose target is missing has a name, but no file. */
+/* Reports a broken link with its target. */
 static hr_status check_file(const char *path, hr_error *err)
 {
     int file;
@@ -256,48 +256,49 @@ void hr_stored_close(hr_stored *stored)
     *stored = (hr_stored){ 0 };
 }
 
-/* ---- how much room that takes */
+/* ---- memory estimate */
 
-/* What stands between the strings of a text, which is not taken apart: blanks, and the signs that
- * every row has one of. */
+/* Counts over a text without parsing it: white space and structural characters outside of strings.
+ */
 typedef struct {
     int64_t bytes, blanks, braces, colons;
     bool in_string, escaped;
-} outline;
+} text_counts;
 
-static void see(outline *o, char sign)
+static void count_character(text_counts *o, char c)
 {
-    const bool ends = sign == '"' && !o->escaped;
-    o->escaped = o->in_string && sign == '\\' && !o->escaped;
+    const bool ends = c == '"' && !o->escaped;
+    o->escaped = o->in_string && c == '\\' && !o->escaped;
     if (ends) o->in_string = !o->in_string;
     if (o->in_string) return;
-    o->blanks += sign == ' ' || sign == '\n' || sign == '\t' || sign == '\r';
-    o->braces += sign == '{';
-    o->colons += sign == ':';
+    o->blanks += c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    o->braces += c == '{';
+    o->colons += c == ':';
 }
 
-/* A text from `offset` on. What cannot be read is none, and is told when it is opened. */
-static outline outline_of(int file, const char *path, int64_t offset, int64_t bytes)
+/* Scans a text from `offset` on. An unreadable text counts as empty; opening it reports the error.
+ */
+static text_counts count_text(int file, const char *path, int64_t offset, int64_t bytes)
 {
     char piece[4096];
-    outline o = { .bytes = bytes };
+    text_counts o = { .bytes = bytes };
     for (int64_t at = 0; at < bytes; at += (int64_t)sizeof piece) {
         const int64_t some = hr_min((int64_t)sizeof piece, bytes - at);
         if (hr_file_read(file, path, offset + at, piece, some, NULL) != HR_OK)
-            return (outline){ 0 };
-        for (int64_t i = 0; i < some; i++) see(&o, piece[i]);
+            return (text_counts){ 0 };
+        for (int64_t i = 0; i < some; i++) count_character(&o, piece[i]);
     }
     return o;
 }
 
-/* Texts, and the tables that they come to with their beginnings. */
+/* Sizes of the texts and of their tables. */
 typedef struct {
     int64_t text_bytes, blanks, table_bytes;
 } needs;
 
-/* A row of a header opens a brace and takes 50 bytes of text at least, one of an index has a colon
- * and 7. */
-static void add_text(needs *n, const outline *o, bool is_index)
+/* A tensor entry of a header has a brace and at least 50 bytes of text; an entry of an index has a
+ * colon and at least 7 bytes. */
+static void add_text(needs *n, const text_counts *o, bool is_index)
 {
     const int64_t tensor_bytes = sizeof(hr_stored_tensor) + 2 * sizeof(int32_t);
     const int64_t name_bytes = 2 * sizeof(hr_opening_name) + sizeof(int32_t);
@@ -308,7 +309,7 @@ static void add_text(needs *n, const outline *o, bool is_index)
     else n->table_bytes += hr_min(o->braces, o->bytes / 50 + 1) * tensor_bytes;
 }
 
-/* False: there is no file that could be opened. */
+/* Returns false if the file cannot be opened. */
 static bool add_file(needs *n, const char *path)
 {
     uint8_t length[HR_STORED_LENGTH_BYTES];
@@ -320,13 +321,13 @@ static bool add_file(needs *n, const char *path)
         for (int32_t i = HR_STORED_LENGTH_BYTES - 1; i >= 0; i--)
             text_bytes = text_bytes << 8 | length[i];
     if (text_bytes > HR_STORED_HEADER_BYTES_MAX || (int64_t)text_bytes > bytes) text_bytes = 0;
-    const outline o = outline_of(file, path, HR_STORED_LENGTH_BYTES, (int64_t)text_bytes);
+    const text_counts o = count_text(file, path, HR_STORED_LENGTH_BYTES, (int64_t)text_bytes);
     hr_file_close(&file);
     add_text(n, &o, false);
     return true;
 }
 
-/* Every shard that an index may name lies in the folder. */
+/* Adds all safetensors files of the folder: the index can name no others. */
 static void add_shards(needs *n, const char *folder)
 {
     static const char suffix[] = ".safetensors";
@@ -348,13 +349,13 @@ static bool add_index(needs *n, const char *path)
     int file;
     int64_t bytes;
     if (hr_file_open(path, &file, &bytes, NULL) != HR_OK) return false;
-    const outline o = outline_of(file, path, 0, hr_min(bytes, HR_STORED_HEADER_BYTES_MAX));
+    const text_counts o = count_text(file, path, 0, hr_min(bytes, HR_STORED_HEADER_BYTES_MAX));
     hr_file_close(&file);
     add_text(n, &o, true);
     return true;
 }
 
-static bool look(needs *n, const char *path)
+static bool add_path(needs *n, const char *path)
 {
     char inside[PATH_MAX];
     if (!hr_file_is_directory(path)) return add_file(n, path);
@@ -373,24 +374,24 @@ static const int64_t files_bytes = HR_STORED_FILES_MAX * (int64_t)sizeof(hr_stor
 int64_t hr_stored_bytes(const char *path)
 {
     needs n = { 0 };
-    if (!look(&n, path)) return 0;
+    if (!add_path(&n, path)) return 0;
     return (int64_t)strlen(path) + files_bytes + n.text_bytes + n.table_bytes;
 }
 
 int64_t hr_stored_text_bytes(const char *path)
 {
     needs n = { 0 };
-    return look(&n, path) ? n.text_bytes : 0;
+    return add_path(&n, path) ? n.text_bytes : 0;
 }
 
-int64_t hr_stored_said_bytes(const char *path)
+int64_t hr_stored_compact_bytes(const char *path)
 {
     needs n = { 0 };
-    if (!look(&n, path)) return 0;
+    if (!add_path(&n, path)) return 0;
     return n.text_bytes - n.blanks + n.table_bytes;
 }
 
-/* ---- looking things up */
+/* ---- lookup */
 
 const hr_stored_tensor *hr_stored_find(const hr_stored *stored, const char *name)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/safetensors.h - which tensors lie where: the headers of safetensors files as one table.
+/* ckpt/safetensors.h - the headers of safetensors files as one table of tensors.
  *
- * One file, or the shards that an index names. Nothing is believed: every byte behind a header
- * belongs to one tensor, and every tensor has the bytes that its shape and type come to. Tables are
- * built in the caller's region, out of headers that are decoded where they lie; no tensor is
+ * The source is one file, or the shards that an index names. All headers are validated: every byte
+ * after a header belongs to exactly one tensor, and the size of each tensor matches its shape and
+ * dtype. The tables are in the caller's region; headers are decoded in place; tensor data is not
  * read. */
 #ifndef HR_CKPT_SAFETENSORS_H
 #define HR_CKPT_SAFETENSORS_H
@@ -14,17 +14,17 @@
 enum {
     HR_STORED_RANK_MAX = 8,
     HR_STORED_FILES_MAX = 512,
-    HR_STORED_HEADER_BYTES_MAX = 100000000 /* as the format says */
+    HR_STORED_HEADER_BYTES_MAX = 100000000 /* limit of the format */
 };
 
 typedef enum {
     HR_STORED_F32,
     HR_STORED_F16,
     HR_STORED_BF16,
-    HR_STORED_OTHER /* known, and moved about, and never computed with */
+    HR_STORED_OTHER /* a known dtype that can be copied but not computed with */
 } hr_stored_kind;
 
-/* A row of the format's list of types. */
+/* One row of the format's table of dtypes. */
 typedef struct {
     const char *name; /* "BF16" */
     int32_t bits;
@@ -35,21 +35,22 @@ typedef struct {
     const char *name;
     const hr_stored_dtype *dtype;
     int64_t dims[HR_STORED_RANK_MAX];
-    int64_t offset, bytes; /* in its file, from the file's beginning on */
+    int64_t offset, bytes; /* from the beginning of its file */
     int32_t rank, file;
 } hr_stored_tensor;
 
 typedef struct {
-    const char *name; /* inside its folder; of a single file its path */
+    const char *name; /* relative to the folder; the path of a single file */
     int file;         /* descriptor */
     int64_t bytes, data_offset;
 } hr_stored_file;
 
 typedef struct {
-    const char *path; /* that was opened */
+    const char *path; /* the path that was opened */
     hr_stored_file *files;
-    hr_stored_tensor *tensors;    /* [tensor_count] in the order of headers */
-    int32_t *by_name, *by_offset; /* [tensor_count] rows by name; by file and offset */
+    hr_stored_tensor *tensors; /* [tensor_count] in header order */
+    /* [tensor_count] row indices sorted by name; by file and offset */
+    int32_t *by_name, *by_offset;
     int32_t file_count, tensor_count;
     bool sharded;
 } hr_stored;
@@ -57,42 +58,42 @@ typedef struct {
 extern const char hr_stored_single_name[]; /* "model.safetensors" */
 extern const char hr_stored_index_name[];  /* "model.safetensors.index.json" */
 
-/* Bytes of a region that hr_stored_open needs for a path as it is now; 0 when there is nothing
- * there that could be opened. The texts of headers and index, and a row for each tensor.
- * Cost     headers and index are read once, and looked through for tensors. */
+/* Bytes of a region that hr_stored_open needs for the current files at a path: the texts of headers
+ * and index, and the tables. 0 if nothing there can be opened.
+ * Cost     reads headers and index once. */
 int64_t hr_stored_bytes(const char *path);
 
-/* The texts alone, of headers and index. */
+/* Bytes of the texts alone: headers and index. */
 int64_t hr_stored_text_bytes(const char *path);
 
-/* As hr_stored_bytes for what they say alone, without the blanks between: what a table of the
- * tensors, or a header that says it again, takes at most. */
-int64_t hr_stored_said_bytes(const char *path);
+/* As hr_stored_bytes, but without the white space of the texts: an upper bound for a table of the
+ * tensors, or for a rewritten header. */
+int64_t hr_stored_compact_bytes(const char *path);
 
-/* That a safetensors file lies at `path`, or a folder with model.safetensors or an index, and that
- * it can be opened. The sentence says what lies there instead: a link without a target, a pipe, or
- * a pickle (pytorch_model.bin), which is never read. Shards are not looked at.
- * Errors USAGE; FAILURE the system refused. */
+/* Checks that `path` is a safetensors file, or a folder with model.safetensors or an index, and
+ * that it can be opened. The error says what is there instead: a broken link, a pipe, or a pickle
+ * (pytorch_model.bin), which is never read. Does not check shards.
+ * Errors USAGE; FAILURE a system call failed. */
 HR_MUST_CHECK hr_status hr_stored_check(const char *path, hr_error *err);
 
-/* Opens a safetensors file, or a folder that has model.safetensors or, without that, an index.
+/* Opens a safetensors file, or a folder with model.safetensors or else an index.
  *
  * Errors   USAGE    the path, or a shard that the index names, is missing or unreadable
- *          CORRUPT  anything that the files say and that is not so
- *          FAILURE  the region is too small, the system refused. */
+ *          CORRUPT  a header or the index is invalid or contradicts the files
+ *          FAILURE  the region is too small, or a system call failed. */
 HR_MUST_CHECK hr_status hr_stored_open(hr_stored *stored, const char *path, hr_region *region,
                                        hr_error *err);
 
-/* Closes the files. Accepts what is closed or zeroed. */
+/* Closes the files. Accepts a closed or zeroed object. */
 void hr_stored_close(hr_stored *stored);
 
-/* The tensor of that name, or null. */
+/* The tensor with this name, or null. */
 const hr_stored_tensor *hr_stored_find(const hr_stored *stored, const char *name);
 
-/* "[48, 3]" into text [bytes]. Returns text. */
+/* Prints a shape such as "[48, 3]" into text [bytes]. Returns text. */
 const char *hr_stored_shape(const hr_stored_tensor *tensor, char *text, int64_t bytes);
 
-/* The type of that name, or null. */
+/* The dtype with this name, or null. */
 const hr_stored_dtype *hr_stored_dtype_find(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/sidecar_files.c - the config with its types made true, all else byte for byte. */
+/* ckpt/sidecar_files.c - copies config.json with its dtype updated, all other files unchanged. */
 #include "ckpt/sidecar_files.h"
 
 #include <limits.h>
@@ -33,7 +33,7 @@ typedef struct {
     int64_t begin, end;
 } span;
 
-/* The other software's name of a type. */
+/* The dtype's name in PyTorch. */
 static const char *torch_name(const hr_stored_dtype *dtype)
 {
     return dtype->kind == HR_STORED_F32   ? "float32"
@@ -41,14 +41,14 @@ static const char *torch_name(const hr_stored_dtype *dtype)
                                           : "bfloat16";
 }
 
-/* Where types stand in a config, in its order. */
+/* Positions of the dtype values in a config, in order. */
 typedef struct {
     span at[2];
     int32_t count;
 } types;
 
-/* Finds the type under one of its names or both. The text is looked through in a copy, since
- * strings are decoded where they lie. Returns null, or what is wrong with the text. */
+/* Finds the values of "torch_dtype" and "dtype". Parses a copy, because the parser decodes strings
+ * in place. Returns null, or the error in the text. */
 static const char *find_types(char *copy, int64_t bytes, types *found)
 {
     hr_json json = hr_json_over_file(copy, bytes);
@@ -66,7 +66,7 @@ static const char *find_types(char *copy, int64_t bytes, types *found)
     return kind == HR_JSON_END ? NULL : json.problem;
 }
 
-/* Reads the config into memory, and finds its types. */
+/* Reads the config into memory and finds its dtypes. */
 static hr_status read_config(const hr_sidecar_files *c, const char *path, int64_t *bytes,
                              types *found, hr_error *err)
 {
@@ -86,7 +86,7 @@ static hr_status read_config(const hr_sidecar_files *c, const char *path, int64_
     return hr_fail(err, HR_CORRUPT, "%.200s: not JSON: %s", path, problem);
 }
 
-/* With the types that the weights have now. */
+/* Writes the config with the dtype of the converted weights. */
 static hr_status write_config(const hr_sidecar_files *c, const char *path, hr_error *err)
 {
     types found;
@@ -105,9 +105,9 @@ static hr_status write_config(const hr_sidecar_files *c, const char *path, hr_er
     return status == HR_OK ? hr_file_commit(&out, err) : status;
 }
 
-/* The path of a companion in the source; `there` is false where it has none. */
-static hr_status find_companion(const hr_sidecar_files *c, int32_t which, char path[PATH_MAX],
-                                bool *there, hr_error *err)
+/* The path of a sidecar file in the source; `there` is false if it does not exist. */
+static hr_status find_sidecar(const hr_sidecar_files *c, int32_t which, char path[PATH_MAX],
+                              bool *there, hr_error *err)
 {
     *there = false;
     if (!c->source) return HR_OK;
@@ -123,7 +123,7 @@ hr_status hr_sidecar_files_check(const hr_sidecar_files *c, hr_error *err)
     int64_t bytes;
     for (int32_t i = 0; i < HR_SIDECAR_FILES; i++) {
         bool there;
-        hr_status status = find_companion(c, i, path, &there, err);
+        hr_status status = find_sidecar(c, i, path, &there, err);
         if (status == HR_OK && there && i == 0) status = read_config(c, path, &bytes, &found, err);
         if (status == HR_OK && there)
             status = hr_path_join(c->destination, names[i], path, sizeof path, err);
@@ -141,7 +141,7 @@ hr_status hr_sidecar_files_copy(hr_sidecar_files *c, hr_error *err)
     hr_status status = HR_OK;
     for (int32_t i = 0; i < HR_SIDECAR_FILES && status == HR_OK; i++) {
         bool there;
-        status = find_companion(c, i, path, &there, err);
+        status = find_sidecar(c, i, path, &there, err);
         if (status != HR_OK || !there) continue;
         if (i == 0) status = write_config(c, path, err);
         else

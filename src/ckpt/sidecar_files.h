@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/sidecar_files.h - files that stand beside weights and go along when those are converted:
- * which model it is, and its tokenizer. */
+/* ckpt/sidecar_files.h - the files beside weights that a conversion copies: model config and
+ * tokenizer. */
 #ifndef HR_CKPT_SIDECAR_FILES_H
 #define HR_CKPT_SIDECAR_FILES_H
 
@@ -9,25 +9,25 @@
 enum { HR_SIDECAR_FILES = 10, HR_SIDECAR_FILE_BYTES = 1 << 20 };
 
 typedef struct {
-    const char *source; /* folder; null: there are none */
+    const char *source; /* folder; null: nothing to copy */
     const char *destination;
-    const hr_stored_dtype *dtype;  /* that config.json is to name; null: as it does */
-    char *memory;                  /* [HR_SIDECAR_FILE_BYTES] while a function runs */
-    bool copied[HR_SIDECAR_FILES]; /* so far */
+    const hr_stored_dtype *dtype;  /* dtype to write into config.json; null: leave it unchanged */
+    char *memory;                  /* [HR_SIDECAR_FILE_BYTES] scratch */
+    bool copied[HR_SIDECAR_FILES]; /* files copied so far */
 } hr_sidecar_files;
 
-/* Whether a file of this name goes along. */
+/* Whether a conversion copies files with this name. */
 bool hr_sidecar_files_have(const char *name);
 
-/* That they can go along.
- * Errors   USAGE    the destination has one of these names
- *          CORRUPT  config.json is no JSON, or half of HR_SIDECAR_FILE_BYTES long. */
+/* Checks that the files can be copied.
+ * Errors   USAGE    the destination already has one of these files
+ *          CORRUPT  config.json is not JSON, or larger than half of HR_SIDECAR_FILE_BYTES. */
 HR_MUST_CHECK hr_status hr_sidecar_files_check(const hr_sidecar_files *sidecars, hr_error *err);
 
-/* Copies them into the destination, each whole or not at all. Errors as hr_file_begin. */
+/* Copies the files into the destination, each completely or not at all. Errors as hr_file_begin. */
 HR_MUST_CHECK hr_status hr_sidecar_files_copy(hr_sidecar_files *sidecars, hr_error *err);
 
-/* Removes those that were copied. */
+/* Removes the files that were copied. */
 void hr_sidecar_files_remove(const hr_sidecar_files *sidecars);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/token_rows.c - numbers of a file, a piece at a time. */
+/* ckpt/token_rows.c - reads and checks integers of a file in chunks. */
 #include "ckpt/token_rows.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum {
     PIECE_BYTES = 4096,
     PIECE_NUMBERS = PIECE_BYTES / 8,
     NAME_SHOWN = 200,
-    /* What hr_stored_bytes comes to with the longest path and the largest header. */
+    /* hr_stored_bytes for the longest path and the largest header. */
     SCRATCH_BYTES = 112 << 10
 };
 
@@ -49,7 +49,7 @@ static hr_status open_in(hr_token_rows *rows, const char *path, bool needs_label
     hr_token_rows opened = { .path = path, .file = -1, .vocabulary = rows->vocabulary };
     hr_stored stored = { 0 };
     int64_t bytes;
-    hr_status status = hr_file_open(path, &opened.file, &bytes, err); /* a folder is none */
+    hr_status status = hr_file_open(path, &opened.file, &bytes, err); /* fails for a folder */
     if (status == HR_OK) status = hr_stored_open(&stored, path, scratch, err);
     if (status == HR_OK)
         status = take_tensor(&opened, &stored, "input_ids", true, &opened.ids, err);
@@ -90,7 +90,7 @@ static int64_t number_at(const uint8_t *bytes, int32_t width)
     return width == 4 ? (int32_t)(uint32_t)value : (int64_t)value;
 }
 
-/* Numbers [count], a piece at most, from number `first` on. A label that is ignored becomes -1. */
+/* Reads numbers [first, first + count), at most one chunk. An ignored label becomes -1. */
 static hr_status read_piece(const hr_token_rows *rows, const hr_token_numbers *from, int64_t first,
                             int64_t count, int32_t *out, hr_error *err)
 {
@@ -114,12 +114,12 @@ static hr_status read_piece(const hr_token_rows *rows, const hr_token_numbers *f
     return HR_OK;
 }
 
-/* What comes after numbers [count], a piece at most, from number `first` on. */
+/* Reads the targets of numbers [first, first + count), at most one chunk. */
 static hr_status read_targets(const hr_token_rows *rows, int64_t first, int64_t count, int32_t *out,
                               hr_error *err)
 {
     if (rows->labels.width) return read_piece(rows, &rows->labels, first, count, out, err);
-    const bool ends = (first + count) % rows->length == 0; /* the row, with this piece */
+    const bool ends = (first + count) % rows->length == 0; /* this chunk ends the row */
     const hr_status status = read_piece(rows, &rows->ids, first + 1, count - ends, out, err);
     if (status == HR_OK && ends) out[count - 1] = -1;
     return status;
@@ -144,10 +144,10 @@ hr_status hr_token_rows_read(const hr_token_rows *rows, int64_t row, int32_t *id
     return HR_OK;
 }
 
-/* What labels are to their tokens. */
+/* How labels relate to input_ids. */
 typedef struct {
-    bool repeat;  /* each that counts is the token at its own place */
-    bool is_next; /* each that counts is the token after, as far as that is in the same piece */
+    bool repeat;  /* every label that is not ignored equals the id at its own position */
+    bool is_next; /* every such label equals the next id, if that is in the same chunk */
 } relation;
 
 static void relate(const hr_token_rows *rows, int64_t first, int64_t count, const int32_t *ids,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/unpack.c - an element after the other, as every processor can. */
+/* ckpt/unpack.c - the portable variant, one element at a time, and the choice of the variant. */
 #include "ckpt/unpack.h"
 
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "base/cpu.h"
 #include "ckpt/unpack_kernels.h"
 
-/* In whole numbers, because threads may flush subnormal floats, and a half's are ordinary ones. */
+/* Converts with integers, because threads may flush subnormal floats to zero. The product with
+ * 2^-24 is a normal float even if the f16 is subnormal. */
 static uint32_t f32_of_f16(uint16_t half)
 {
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
@@ -36,8 +37,9 @@ static void put(const hr_unpack *u, int64_t to, uint32_t bits)
     if (u->weight) u->weight[to] = hr_bf16_from_f32(value);
 }
 
-/* Each row brings the zeros at its own end; the last row those of the rows behind it. */
-static bool take_singly(const hr_unpack *u, int64_t first, int64_t count, const void *source)
+/* Writes each row with the zero padding at its end; the last row also writes the padding rows after
+ * it. */
+static bool take_portable(const hr_unpack *u, int64_t first, int64_t count, const void *source)
 {
     const int64_t rows = hr_unpack_rows(u), width = hr_unpack_width(u);
     const bool panels = u->layout != HR_ROWS;
@@ -68,5 +70,5 @@ bool hr_unpack_take(const hr_unpack *u, int64_t first, int64_t count, const void
 {
     const bool quick = u->cpu_mask & HR_CPU_AVX2 && hr_unpack_can_avx2(u, first, count);
     return quick ? hr_unpack_take_avx2(u, first, count, source)
-                 : take_singly(u, first, count, source);
+                 : take_portable(u, first, count, source);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/unpack.h - rows of a parameter as a file has them, into master and weight as memory has
- * them: another order, and mostly another type. */
+/* ckpt/unpack.h - conversion of a parameter's rows from a file's layout and dtype to those of the
+ * master weight and the weight in memory. */
 #ifndef HR_CKPT_UNPACK_H
 #define HR_CKPT_UNPACK_H
 
@@ -10,15 +10,15 @@
 #include "base/dtype.h"
 #include "ckpt/safetensors.h"
 
-/* One parameter. The file has `rows` rows of `width`: [K, N], or with transposed [N, K]. */
+/* One parameter. The file has `rows` rows of `width` elements: [K, N], or [N, K] if transposed. */
 typedef struct {
     hr_stored_kind kind; /* not OTHER */
     hr_layout layout;    /* of master and weight */
     int64_t K, N;
     bool transposed;
-    float *master;     /* null: there is none */
-    uint16_t *weight;  /* bf16; null: there is none */
-    uint32_t cpu_mask; /* base/cpu.h: instructions that may be used */
+    float *master;     /* may be null */
+    uint16_t *weight;  /* bf16; may be null */
+    uint32_t cpu_mask; /* base/cpu.h: allowed instruction sets */
 } hr_unpack;
 
 static inline int64_t hr_unpack_rows(const hr_unpack *unpack)
@@ -31,21 +31,21 @@ static inline int64_t hr_unpack_width(const hr_unpack *unpack)
     return unpack->transposed ? unpack->K : unpack->N;
 }
 
-/* Whether rows lie in memory as they lie in the file, type and all: then they can be read to where
- * they belong, row 0 to master. */
+/* Whether the rows have the same layout and dtype in memory as in the file. Then they can be read
+ * directly to their destination, row 0 to master. */
 bool hr_unpack_is_flat(const hr_unpack *unpack);
 
-/* Writes rows [first, first + count) of the file, and what is stored beside them and holds zeros.
- * Quick are whole panels, first and count multiples of HR_PANEL_WIDTH; of a matrix that is not
- * transposed, rows by twos.
+/* Writes rows [first, first + count) of the file, and the zero padding of the layout beside them.
+ * Fast for whole panels, where first and count are multiples of HR_PANEL_WIDTH; for a matrix that
+ * is not transposed, also for an even number of rows.
  *
- *   source  [count, width] in the file's type; where the parameter is flat it may be where the rows
- *           belong
+ *   source  [count, width] in the file's dtype; for a flat parameter it may be the destination
  *
- * Returns  whether all elements are finite, in master and in weight: the largest of F32 are not in
- *          bf16; what is not is written too
- * Numerics F32 to bf16 rounds to nearest, ties to even; all else is exact, subnormals too
- * Threads  any, for rows apart from each other. */
+ * Returns  whether all elements are finite in master and in weight: the largest F32 values overflow
+ *          bf16. Non-finite elements are written too
+ * Numerics F32 to bf16 rounds to nearest, ties to even; everything else is exact, including
+ * subnormals
+ * Threads  any, for disjoint rows. */
 bool hr_unpack_take(const hr_unpack *unpack, int64_t first, int64_t count, const void *source);
 
 #endif

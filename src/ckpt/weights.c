@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/weights.c - header, tensors, config: text by snprintf into the caller's buffer, since all
- * of it runs after the seal. */
+/* ckpt/weights.c - header, tensors and config. Text is printed into the caller's buffer, because
+ * all of this runs after the seal. */
 #include "ckpt/weights.h"
 
 #include <limits.h>
@@ -16,7 +16,7 @@ enum { ENTRY_BYTES = 256, CONFIG_BYTES = 4096, LENGTH_BYTES = 8, HEADER_ALIGN = 
 
 const char hr_weights_config_name[] = "config.json";
 
-/* ---- what a file holds */
+/* ---- contents of a file */
 
 const char *hr_kept_name(hr_kept kept)
 {
@@ -70,7 +70,7 @@ int64_t hr_weights_text_bytes(const hr_program *program)
 
 static const char header_begin[] = "{\"__metadata__\":{\"format\":\"pt\"}";
 
-/* The entry of a parameter whose tensor begins at `begin`, behind all tensors before it. */
+/* Prints the entry of a parameter whose tensor begins at offset `begin` of the data. */
 static void put_entry(hr_writer *w, const hr_param *param, int64_t begin)
 {
     const int64_t first = param->dims[param->external_transposed ? 1 : 0];
@@ -84,7 +84,8 @@ static void put_entry(hr_writer *w, const hr_param *param, int64_t begin)
 int64_t hr_kept_file_bytes(const hr_program *program, hr_kept kept)
 {
     char entry[ENTRY_BYTES];
-    int64_t begin = 0, header = LENGTH_BYTES + (int64_t)sizeof header_begin; /* with its "}" */
+    /* includes the final "}" */
+    int64_t begin = 0, header = LENGTH_BYTES + (int64_t)sizeof header_begin;
     if (!hr_kept_any(program, kept)) return 0;
     for (int32_t p = 0; p < program->param_count; p++) {
         if (hr_kept_tensor(program, p, kept) == HR_NONE) continue;
@@ -109,12 +110,12 @@ int64_t hr_weights_header(const hr_program *program, hr_kept kept, char *text, i
     }
     hr_put(&w, "}");
     while ((w.used + LENGTH_BYTES) % HEADER_ALIGN && !w.cut) hr_put(&w, " ");
-    HR_ASSERT(!w.cut); /* sizes were asked for */
+    HR_ASSERT(!w.cut); /* the caller's buffer has hr_weights_text_bytes */
     for (int32_t i = 0; i < LENGTH_BYTES; i++) text[i] = (char)((uint64_t)w.used >> (8 * i));
     return w.used + LENGTH_BYTES;
 }
 
-/* ---- out */
+/* ---- writing */
 
 hr_status hr_weights_check(const char *directory, hr_error *err)
 {
@@ -156,7 +157,7 @@ int64_t hr_weights_width(const hr_param *param)
     return param->external_transposed ? param->dims[0] : hr_max(param->dims[1], 1);
 }
 
-/* Of any layout and type, one element after the other. */
+/* Gathers any layout and dtype, one element at a time. */
 static void gather_any(const hr_param *param, const hr_tensor *tensor, const void *values,
                        int64_t row, float *to)
 {
@@ -171,9 +172,9 @@ static void gather_any(const hr_param *param, const hr_tensor *tensor, const voi
     }
 }
 
-/* Columns [n, n + columns) of one panel, lines [k, k + lines) of it, as rows of the file: a block
- * that the first level of the cache holds, so that every line is fetched once. `step` floats lie
- * between two columns of a line. */
+/* Writes columns [n, n + columns) of lines [k, k + lines) of one panel as rows of the file. The
+ * block fits the first-level cache, so each line is fetched once. Adjacent columns of a line are
+ * `step` floats apart. */
 static void gather_block(const float *values, hr_layout layout, int64_t K, int64_t N, int64_t k,
                          int64_t lines, int64_t n, int64_t columns, float *to, int64_t width)
 {
@@ -184,7 +185,7 @@ static void gather_block(const float *values, hr_layout layout, int64_t K, int64
     }
 }
 
-/* Rows of the file are columns of panels. */
+/* For files whose rows are columns of panels. */
 static void gather_columns(const hr_param *param, hr_layout layout, const float *values,
                            int64_t first, int64_t count, float *to)
 {
@@ -199,7 +200,7 @@ static void gather_columns(const hr_param *param, hr_layout layout, const float 
     }
 }
 
-/* Rows of the file are lines of panels. */
+/* For files whose rows are lines of panels. */
 static void gather_lines(const hr_param *param, hr_layout layout, const float *values,
                          int64_t first, int64_t count, float *to)
 {
@@ -233,8 +234,8 @@ void hr_weights_gather(const hr_program *program, int32_t index, hr_kept kept, c
     }
 }
 
-/* An exponent of all ones carries into the sign. In lanes and without a branch: training waits for
- * this. */
+/* An exponent of all ones carries into the sign bit. Vectorised and without branches, because
+ * training waits for the check. */
 static bool all_finite(const float *values, int64_t count)
 {
     enum { LANES = 16 };

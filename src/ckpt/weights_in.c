@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ckpt/weights_in.c - names, shapes, and then bytes. */
+/* ckpt/weights_in.c - matches names and shapes at opening, then reads the data in chunks. */
 #define _GNU_SOURCE
 #include "ckpt/weights_in.h"
 
@@ -14,19 +14,20 @@
 
 enum { NAME_BYTES = 128, PATH_SHOWN = 160, NAME_SHOWN = 120 };
 
-/* What a whole model puts before the names of its trunk, and a trunk alone does not. */
+/* Prefixes that a model with a head puts before the names of its base model; files of a base model
+ * alone have none. */
 static const char *const prefixes[] = { "", "model.", "transformer.", "gpt_neox." };
 
 enum { PREFIXES = sizeof prefixes / sizeof *prefixes };
 
-/* Buffers that are no weights. */
+/* Buffers that are not weights. */
 static const char *const buffers[] = {
     ".attention.bias",       ".attention.masked_bias", ".attn.bias",
     ".attn.masked_bias",     ".rotary_emb.inv_freq",   ".rotary_emb.cos_cached",
     ".rotary_emb.sin_cached"
 };
 
-/* Names of a head: of its copy, where the head is the table. */
+/* Names of a head, or of its copy if the head is tied to the embedding table. */
 static const char *const heads[] = { "lm_head.weight", "embed_out.weight" };
 
 int64_t hr_weights_in_bytes(const hr_program *program)
@@ -43,7 +44,7 @@ int64_t hr_weights_in_kept_bytes(const hr_program *program)
 
 int64_t hr_weights_in_scratch_bytes(const char *path)
 {
-    /* A byte for each tensor, which has a row of the table. */
+    /* One flag byte for each tensor. */
     const int64_t bytes = hr_stored_bytes(path);
     return bytes + bytes / (int64_t)sizeof(hr_stored_tensor) + 64;
 }
@@ -71,7 +72,7 @@ static const char *without_prefix(const char *name)
     return name;
 }
 
-/* The one tensor of a parameter's name, whatever the prefix. */
+/* Finds the one tensor with a parameter's name, with any prefix. */
 static hr_status find(const hr_stored *stored, const char *path, const char *wanted,
                       const hr_stored_tensor **found, hr_error *err)
 {
@@ -134,7 +135,7 @@ static hr_status check_shape(const char *path, const hr_param *param,
                    shown(path), NAME_SHOWN, tensor->name, tensor->dtype->name);
 }
 
-/* Both in pieces on the stack. */
+/* Compares two tensors in chunks on the stack. */
 static hr_status compare_bytes(const hr_stored *stored, const hr_stored_tensor *head,
                                const hr_stored_tensor *table, bool *same, hr_error *err)
 {
@@ -153,11 +154,11 @@ static hr_status compare_bytes(const hr_stored *stored, const hr_stored_tensor *
     return HR_OK;
 }
 
-/* A head's copy beside the table that is the head has to be that table, byte for byte. */
+/* A stored copy of a tied head must equal the embedding table byte for byte. */
 static hr_status check_copy(const hr_weights_in *in, const hr_stored *stored,
                             const hr_stored_tensor *head, hr_error *err)
 {
-    const hr_param *param = &in->program->params[0]; /* the table, as of every family */
+    const hr_param *param = &in->program->params[0]; /* the embedding table, in every family */
     const hr_stored_tensor *table;
     bool same = false;
     hr_status status = find(stored, in->path, param->external_name, &table, err);
@@ -175,8 +176,9 @@ static hr_status check_copy(const hr_weights_in *in, const hr_stored *stored,
                    shown(in->path), head->name, table->name);
 }
 
-/* What is there and is no parameter: a buffer, or a copy of the table where that is the head, which
- * a product then reads as its matrix. */
+/* Checks a tensor that is not a parameter: it must be a buffer, or a copy of a tied embedding
+ * table. A tied table is marked by external_transposed, because the head's product reads it as a
+ * matrix. */
 static hr_status check_other(const hr_weights_in *in, const hr_stored *stored,
                              const hr_stored_tensor *tensor, hr_error *err)
 {
@@ -219,7 +221,7 @@ hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const
                          shown(path));
     else status = find_all(in, &stored, used, err);
     for (int32_t f = 0; status == HR_OK && f < stored.file_count; f++) {
-        in->files[in->file_count++] = stored.files[f].file; /* from here on ours to close */
+        in->files[in->file_count++] = stored.files[f].file; /* the table now owns the descriptor */
         stored.files[f].file = -1;
         posix_fadvise(in->files[f], 0, 0, POSIX_FADV_SEQUENTIAL);
     }
@@ -227,7 +229,8 @@ hr_status hr_weights_in_open(hr_weights_in *in, const hr_program *program, const
     return status;
 }
 
-/* In pieces on the stack: the header may be large, and is held already. */
+/* Compares in chunks on the stack: the header may be large, and the expected text is already in
+ * memory. */
 static hr_status compare_header(int file, const char *path, const char *header, int64_t bytes,
                                 hr_error *err)
 {
@@ -294,7 +297,7 @@ static int64_t element_bytes(const hr_unpack *unpack)
     return unpack->kind == HR_STORED_F32 ? 4 : 2;
 }
 
-/* Whole panels where they fit, else rows by twos, as pairs want them. */
+/* Whole panels if they fit, otherwise an even number of rows, as the pair layout needs. */
 static int64_t rows_of_piece(const hr_unpack *unpack, int64_t staging_bytes)
 {
     const int64_t row_bytes = hr_unpack_width(unpack) * element_bytes(unpack);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/corpus.c - which files are read for which text, and what they are as one text. */
+/* corpus/corpus.c - assigns the files of a recipe to its texts. */
 #define _GNU_SOURCE /* memmem */
 #include "corpus/corpus.h"
 
@@ -25,7 +25,7 @@ struct hr_corpus {
 
 /* ---- memory */
 
-/* What the files of a description may be, as far as their names in it say. */
+/* Which formats the files may have, judged by the names in the description. */
 typedef struct {
     bool gzip, zstd, lines, tokens;
 } needs;
@@ -37,7 +37,8 @@ static void add_needs(needs *n, const hr_spec *spec)
         int64_t first = part->path_bytes;
         while (first && !strchr("*?[]", part->path[first - 1])) first--;
         const bool names_one = first == 0 && !hr_spec_is_folder(part);
-        first -= first > 0; /* an ending has something before it */
+        /* keep a character before the extension, which hr_file_sort_of requires */
+        first -= first > 0;
         const hr_file_sort sort = hr_file_sort_of(part->path + first, part->path_bytes - first);
         const bool ending = names_one || sort.known || sort.kind != HR_FILE_TEXT;
         const bool packing = ending || sort.packing != HR_FILE_PLAIN;
@@ -134,7 +135,7 @@ hr_status hr_corpus_check(const hr_corpus_desc *desc, hr_error *err)
     return status;
 }
 
-/* That all files of all texts are ids, or none is. */
+/* Checks that either all files of all texts are ids, or none. */
 static hr_status check_kinds(const hr_corpus *corpus, hr_error *err)
 {
     const hr_list *list = &corpus->list;
@@ -155,7 +156,7 @@ static hr_status check_kinds(const hr_corpus *corpus, hr_error *err)
     return HR_OK;
 }
 
-static uint32_t what_it_holds(const hr_list *list, const hr_stream *stream, int64_t document_end)
+static uint32_t maps_of(const hr_list *list, const hr_stream *stream, int64_t document_end)
 {
     uint32_t holds = stream->count > 1 ? HR_SHARD_DOCUMENTS : 0;
     for (int32_t i = stream->first; i < stream->first + stream->count; i++) {
@@ -186,7 +187,7 @@ static void make_text(hr_corpus *corpus, int32_t index, hr_corpus_text *text, in
     text->documents = hr_pass_documents(stream);
     text->documents.name = corpus->names[index];
     text->documents.is_ids = file->sort.kind == HR_FILE_TOKENS;
-    text->documents.holds = what_it_holds(list, stream, corpus->desc.document_end);
+    text->documents.holds = maps_of(list, stream, corpus->desc.document_end);
 }
 
 static void name_text(hr_corpus *corpus, int32_t index, const char *path, int64_t bytes)
@@ -194,7 +195,7 @@ static void name_text(hr_corpus *corpus, int32_t index, const char *path, int64_
     snprintf(corpus->names[index], HR_PATH_BYTES, "%.*s", (int)bytes, path);
 }
 
-/* Lists the files of some parts, behind those that are listed. */
+/* Appends the files of some parts to the list. */
 static hr_status list_parts(hr_corpus *corpus, const hr_spec_part *parts, int32_t count,
                             hr_error *err)
 {
@@ -227,12 +228,12 @@ static hr_status list_train(hr_corpus *corpus, hr_error *err)
     return status;
 }
 
-/* ---- one text, held out by position */
+/* ---- holding out the end of a single text */
 
 enum { BOUNDARY_BYTES = 1 << 14 };
 
-/* Where a paragraph begins in text [bytes] from `at` on, or else a line, or else a character; `at`
- * where nothing does. 2 <= at. */
+/* Finds the beginning of a paragraph in text [bytes] from `at` on, or else of a line, or else of a
+ * character; `at` if there is none. 2 <= at. */
 static int64_t find_boundary(const char *text, int64_t bytes, int64_t at)
 {
     const char *end = text + bytes;
@@ -245,8 +246,8 @@ static int64_t find_boundary(const char *text, int64_t bytes, int64_t at)
     return character < bytes ? character : at;
 }
 
-/* A share of a single plain text is its end: from the first boundary on that lies at most half of
- * the share, and BOUNDARY_BYTES, behind the place where the share begins. */
+/* The held-out share of a single plain text is its end. It begins at the first boundary after the
+ * exact position, at most BOUNDARY_BYTES and half of the share later. */
 static hr_status split_text(hr_corpus *corpus, hr_error *err)
 {
     char text[BOUNDARY_BYTES + 2];
@@ -255,15 +256,16 @@ static hr_status split_text(hr_corpus *corpus, hr_error *err)
     int file;
     int64_t bytes;
     if (corpus->list.files[0].sort.packing != HR_FILE_PLAIN)
-        return hr_fail(err, HR_USAGE,
-                       "data.valid=%.40s: of %.200s, one packed text, no share can be held out: "
-                       "unpack it, or type data.valid=FILE",
-                       corpus->desc.valid, path);
+        return hr_fail(
+            err, HR_USAGE,
+            "data.valid=%.40s: %.200s is a single compressed text, from which no share can "
+            "be held out: decompress it, or use data.valid=FILE",
+            corpus->desc.valid, path);
     hr_status status = hr_list_open(path, &file, &bytes, err);
     if (status != HR_OK) return status;
     const int64_t held = (int64_t)((double)bytes * corpus->valid.share), at = bytes - held;
     const int64_t room = hr_min((held + 1) / 2, BOUNDARY_BYTES), before = hr_min(at, 2);
-    memset(text, 0, 2); /* in front of the file's first byte */
+    memset(text, 0, 2); /* stands for the bytes before the file's first byte */
     status = hr_file_read(file, path, at - before, text + 2 - before, room + before, err);
     hr_file_close(&file);
     if (status != HR_OK) return status;
@@ -333,7 +335,7 @@ void hr_corpus_close(hr_corpus **corpus)
     *corpus = NULL;
 }
 
-const hr_corpus_view *hr_corpus_look(const hr_corpus *corpus)
+const hr_corpus_view *hr_corpus_texts(const hr_corpus *corpus)
 {
     return &corpus->view;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/gunzip.c - zlib asks for its two blocks of memory through hooks: they are cut from the
- * caller's, once, and kept from file to file. */
+/* corpus/gunzip.c - zlib with an allocator that serves its two blocks from the caller's memory;
+ * they are allocated once and reused for every file. */
 #include "corpus/gunzip.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "base/region.h"
 
-/* The state (7 KiB in zlib 1.2.13) and a window of 32 KiB, with room to spare. */
+/* The state (7 KiB in zlib 1.2.13) and a window of 32 KiB, with a margin. */
 enum { POOL_BYTES = 64 << 10 };
 
 typedef enum { AT_HEADER, INSIDE, AT_PADDING } phase;
@@ -19,9 +19,9 @@ struct hr_gunzip {
     z_stream stream;
     hr_region region;
     const char *path;
-    int64_t offset; /* of the input */
+    int64_t offset; /* input bytes consumed, for error messages */
     phase phase;
-    bool any; /* a stream has ended */
+    bool any; /* at least one stream has ended */
     _Alignas(64) uint8_t pool[POOL_BYTES];
 };
 
@@ -50,7 +50,7 @@ hr_gunzip *hr_gunzip_place(void *memory)
     gunzip->stream.zalloc = take;
     gunzip->stream.zfree = give;
     gunzip->stream.opaque = gunzip;
-    HR_ASSERT(inflateInit2(&gunzip->stream, 16 + MAX_WBITS) == Z_OK); /* 16: gzip, nothing else */
+    HR_ASSERT(inflateInit2(&gunzip->stream, 16 + MAX_WBITS) == Z_OK); /* 16: accept only gzip */
     return gunzip;
 }
 
@@ -69,8 +69,8 @@ static hr_status damaged(const hr_gunzip *gunzip, const char *problem, hr_error 
                    (long long)gunzip->offset, problem);
 }
 
-/* Between streams. Returns how many bytes are passed over. */
-static int64_t pass_padding(hr_gunzip *gunzip, const uint8_t *in, int64_t in_bytes)
+/* Skips zeros between streams. Returns how many bytes it skips. */
+static int64_t skip_padding(hr_gunzip *gunzip, const uint8_t *in, int64_t in_bytes)
 {
     int64_t passed = 0;
     if (gunzip->any)
@@ -86,7 +86,7 @@ hr_status hr_gunzip_step(hr_gunzip *gunzip, const uint8_t *in, int64_t in_bytes,
     z_stream *stream = &gunzip->stream;
     *unpacked = (hr_unpacked){ .between = gunzip->any && gunzip->phase != INSIDE };
     if (gunzip->phase != INSIDE) {
-        unpacked->used = pass_padding(gunzip, in, in_bytes);
+        unpacked->used = skip_padding(gunzip, in, in_bytes);
         if (unpacked->used == in_bytes) return HR_OK;
         if (gunzip->phase == AT_PADDING) return damaged(gunzip, "other data follows it", err);
         gunzip->phase = INSIDE;
@@ -107,7 +107,7 @@ hr_status hr_gunzip_step(hr_gunzip *gunzip, const uint8_t *in, int64_t in_bytes,
         HR_ASSERT(inflateReset(stream) == Z_OK);
         return HR_OK;
     }
-    /* Z_BUF_ERROR: nothing could be done, for want of input or room; that is no error here. */
+    /* Z_BUF_ERROR: no progress without more input or output space, which is not an error here. */
     if (code == Z_OK || code == Z_BUF_ERROR) return HR_OK;
     HR_ASSERT(code != Z_MEM_ERROR && code != Z_STREAM_ERROR);
     return damaged(gunzip, stream->msg ? stream->msg : "it needs a dictionary", err);

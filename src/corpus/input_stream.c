@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/input_stream.c - pread, hash, unpack, hand out. */
+/* corpus/input_stream.c - reads with pread, hashes, and decompresses. */
 #include "corpus/input_stream.h"
 
 #include "base/assert.h"
@@ -53,7 +53,7 @@ void hr_input_stream_close(hr_input_stream *input_stream)
     hr_file_close(&input_stream->file);
 }
 
-/* The next bytes of the file as they are: as many as are wanted, or there are. */
+/* Reads the next bytes of the file without decompression; fewer than `bytes` only at its end. */
 static hr_status read_raw(hr_input_stream *input_stream, uint8_t *to, int64_t bytes, int64_t *count,
                           hr_error *err)
 {
@@ -72,7 +72,7 @@ static hr_status read_raw(hr_input_stream *input_stream, uint8_t *to, int64_t by
     return HR_OK;
 }
 
-/* A step of unpacking. At the end of the file, and of all that was packed, it makes nothing. */
+/* Decompresses more data. At the end of the file and of the compressed data, count is 0. */
 static hr_status unpack(hr_input_stream *input_stream, uint8_t *to, int64_t bytes, int64_t *count,
                         hr_error *err)
 {
@@ -122,7 +122,7 @@ hr_status hr_input_stream_read(hr_input_stream *input_stream, uint8_t *to, int64
         *count += made;
         if (made) continue;
         if (plain) break;
-        /* Nothing was made: more input may come, or some was taken in. */
+        /* No output: continue if the decoder consumed input or more input can be read. */
         if (input_stream->offset > offset || input_stream->end - input_stream->at < left) continue;
         if (input_stream->offset == input_stream->bytes && input_stream->at == input_stream->end) {
             if (!input_stream->between) return cut_short(input_stream, err);

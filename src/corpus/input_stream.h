@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/input_stream.h - the content of one file after the other, unpacked, in fixed buffers.
+/* corpus/input_stream.h - reads one file after another, decompressed, through fixed buffers.
  *
- * Every byte of a file passes through here once in a pass, so every pass knows the identity of what
- * it read, tells how far it is, and can be stopped. */
+ * Every byte of a file goes through this reader once per pass. It hashes the bytes, reports
+ * progress, and checks for interrupts. */
 #ifndef HR_CORPUS_INPUT_STREAM_H
 #define HR_CORPUS_INPUT_STREAM_H
 
-#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
+#define XXH_STATIC_LINKING_ONLY /* for a state struct without allocation */
 #include <xxhash.h>
 
 #include "base/region.h"
@@ -15,27 +15,27 @@
 #include "corpus/unzstd.h"
 #include "text/pass.h"
 
-enum { HR_INPUT_STREAM_BYTES = 256 * 1024 }; /* read at once: stays in the second-level cache */
+enum { HR_INPUT_STREAM_BYTES = 256 * 1024 }; /* bytes per read: fits the second-level cache */
 
 typedef struct {
-    XXH3_state_t hash; /* of the files' bytes as they are */
-    uint8_t *raw;      /* [HR_INPUT_STREAM_BYTES], of what is packed; null: nothing will be */
-    hr_gunzip *gunzip; /* null: no such file will come */
-    hr_unzstd *unzstd; /* the same */
-    const char *work;  /* what is done: "counting words" */
+    XXH3_state_t hash; /* of the files' bytes before decompression */
+    uint8_t *raw;      /* [HR_INPUT_STREAM_BYTES] compressed bytes; null if no file is compressed */
+    hr_gunzip *gunzip; /* null if no file uses gzip */
+    hr_unzstd *unzstd; /* null if no file uses zstd */
+    const char *work;  /* name of the pass for progress: "counting words" */
     const hr_text_progress *progress;
     int64_t done, total; /* bytes of all files of the pass */
 
-    /* of the file at hand */
+    /* the current file */
     const char *path;
     hr_file_packing packing;
-    int64_t bytes, offset;   /* of it; of the first byte that was not read yet */
-    const uint8_t *at, *end; /* of raw: what is not unpacked yet */
-    bool between;            /* no packed stream is open */
+    int64_t bytes, offset;   /* file size; offset of the first byte that was not read yet */
+    const uint8_t *at, *end; /* bytes of raw that are not decompressed yet */
+    bool between;            /* no compressed stream is open */
     int file;
 } hr_input_stream;
 
-/* Which packings come, for the memory. Pure. */
+/* Memory for the compression formats that occur. Pure. */
 int64_t hr_input_stream_bytes(bool gzip, bool zstd);
 void hr_input_stream_place(hr_input_stream *input_stream, hr_region *region, bool gzip, bool zstd);
 
@@ -48,20 +48,19 @@ HR_MUST_CHECK hr_status hr_input_stream_open(hr_input_stream *input_stream, cons
                                              hr_file_packing packing, hr_error *err);
 void hr_input_stream_close(hr_input_stream *input_stream);
 
-/* Fills to [bytes] with content; less than that only where it ends.
+/* Fills `to` [bytes] with decompressed content; less only at the end of the file.
  *
- * Errors   INTERRUPTED  the progress function said so
- *          CORRUPT      a packed stream that is damaged, or that the file's end cuts short; a file
- *                       that has become shorter
- *          FAILURE      the system refused. */
+ * Errors   INTERRUPTED  the progress callback asked to stop
+ *          CORRUPT      a compressed stream is damaged or truncated; the file has become shorter
+ *          FAILURE      a system call failed. */
 HR_MUST_CHECK hr_status hr_input_stream_read(hr_input_stream *input_stream, uint8_t *to,
                                              int64_t bytes, int64_t *count, hr_error *err);
 
-/* Reads the whole file as it is, for its hash alone. Errors as hr_input_stream_read. */
+/* Reads the whole file without decompression, for its hash. Errors as hr_input_stream_read. */
 HR_MUST_CHECK hr_status hr_input_stream_pass(hr_input_stream *input_stream, uint8_t *scratch,
                                              int64_t bytes, hr_error *err);
 
-/* Adds to the hash what is no byte of a file; and the hash so far. */
+/* Adds metadata to the hash; returns the current hash. */
 void hr_input_stream_add(hr_input_stream *input_stream, const void *memory, int64_t bytes);
 hr_text_hash hr_input_stream_hash(const hr_input_stream *input_stream);
 

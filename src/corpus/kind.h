@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/kind.h - what a file is, by its name alone: nothing is ever guessed from its content. */
+/* corpus/kind.h - the kind of a file, determined by its name alone, never by its content. */
 #ifndef HR_CORPUS_KIND_H
 #define HR_CORPUS_KIND_H
 
@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 typedef enum {
-    HR_FILE_TEXT,   /* a document */
-    HR_FILE_LINES,  /* JSON, an object a line; each a document */
-    HR_FILE_TOKENS, /* ids of another program */
-    HR_FILE_TABLE   /* Parquet or Arrow: refused */
+    HR_FILE_TEXT,   /* one document */
+    HR_FILE_LINES,  /* JSON Lines: one object per line, each a document */
+    HR_FILE_TOKENS, /* token ids from another program */
+    HR_FILE_TABLE   /* Parquet or Arrow: not supported */
 } hr_file_kind;
 
 typedef enum { HR_FILE_PLAIN, HR_FILE_GZIP, HR_FILE_ZSTD } hr_file_packing;
@@ -18,10 +18,12 @@ typedef enum { HR_FILE_PLAIN, HR_FILE_GZIP, HR_FILE_ZSTD } hr_file_packing;
 typedef struct {
     hr_file_kind kind;
     hr_file_packing packing;
-    bool known; /* its name says that it is text or lines; of any other name it is text too */
+    /* the name has a known extension of a text or JSON Lines file; files with other names are text
+     * too */
+    bool known;
 } hr_file_sort;
 
-/* Of name [bytes]. Pure. */
+/* Kind of a file with name [bytes]. Pure. */
 hr_file_sort hr_file_sort_of(const char *name, int64_t bytes);
 
 #endif

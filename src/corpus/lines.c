@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/lines.c - a machine that looks at one byte at a time, but in texts, where it runs. */
+/* corpus/lines.c - a state machine that reads one byte at a time, and runs of plain characters at
+ * once inside strings. */
 #include "corpus/lines.h"
 
 #include <string.h>
 
 #include "base/json.h"
 
-/* What may come next. In a text, a key, a number or a word it is in the middle of one. */
+/* What may come next. Inside a string, a key, a number or a literal, the state names that token. */
 enum {
-    OBJECT, /* the line's own */
+    OBJECT, /* the object of the line itself */
     VALUE,
     VALUE_OR_CLOSE,
     KEY,
     KEY_OR_CLOSE,
     COLON,
     COMMA_OR_CLOSE,
-    NOTHING,
+    END,
     IN_KEY,
     IN_TEXT,
     IN_NUMBER,
-    IN_WORD
+    IN_LITERAL
 };
 
-/* Where in a number: what was there last. */
+/* State within a number: its last element. */
 enum { MINUS, ZERO, DIGITS, POINT, FRACTION, EXPONENT, SIGN, POWER };
 
 void hr_line_begin(hr_line *line, const char *const names[HR_LINE_FIELDS])
@@ -31,11 +32,11 @@ void hr_line_begin(hr_line *line, const char *const names[HR_LINE_FIELDS])
     for (int32_t i = 0; i < HR_LINE_FIELDS; i++) line->names[i] = names[i];
 }
 
-/* A part while it is read. */
+/* State while a part is read. */
 typedef struct {
     hr_line *line;
     uint8_t *at, *end;
-    uint8_t *out; /* where the next decoded byte of a field's text goes */
+    uint8_t *out; /* destination of the next decoded byte of a field's text */
     bool last;
 } reader;
 
@@ -44,10 +45,10 @@ static void wrong(reader *r, const char *problem)
     if (!r->line->problem) r->line->problem = problem;
 }
 
-/* ---- texts */
+/* ---- strings */
 
-/* Bytes of the letter of two bytes or more at hand; 0: it is no UTF-8, -1: it is cut. */
-static int64_t letter_bytes(const reader *r)
+/* Bytes of the multi-byte UTF-8 character at r->at; 0: invalid, -1: incomplete. */
+static int64_t character_bytes(const reader *r)
 {
     const uint8_t *text = r->at;
     const int64_t bytes = *text >= 0xf0 ? 4 : *text >= 0xe0 ? 3 : 2;
@@ -55,24 +56,24 @@ static int64_t letter_bytes(const reader *r)
     if (bytes > r->end - r->at) return r->last ? 0 : -1;
     for (int64_t i = 1; i < bytes; i++)
         if ((text[i] & 0xc0) != 0x80) return 0;
-    const bool longer_than_needed = (*text == 0xe0 && text[1] < 0xa0) ||
-                                    (*text == 0xf0 && text[1] < 0x90);
-    const bool no_point = (*text == 0xed && text[1] >= 0xa0) || (*text == 0xf4 && text[1] >= 0x90);
-    return longer_than_needed || no_point ? 0 : bytes;
+    const bool overlong = (*text == 0xe0 && text[1] < 0xa0) || (*text == 0xf0 && text[1] < 0x90);
+    const bool outside_unicode = (*text == 0xed && text[1] >= 0xa0) ||
+                                 (*text == 0xf4 && text[1] >= 0x90);
+    return overlong || outside_unicode ? 0 : bytes;
 }
 
-/* The escape at hand: its letter into out, *made bytes of it. Returns the escape's bytes; 0: there
- * is no such, -1: it is cut. */
+/* Decodes the escape at r->at into out; *made is the length of the result. Returns the length of
+ * the escape; 0: invalid, -1: incomplete. */
 static int64_t unescape(const reader *r, uint8_t out[4], int64_t *made)
 {
-    static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    static const char letters[] = "\"\\/bfnrt", decoded[] = "\"\\/\b\f\n\r\t";
     const uint8_t *text = r->at;
     const int64_t left = r->end - text, none = r->last ? 0 : -1;
     if (left < 2) return none;
     const char *letter = text[1] ? strchr(letters, text[1]) : NULL;
     *made = 1;
     if (letter) {
-        *out = (uint8_t)meant[letter - letters];
+        *out = (uint8_t)decoded[letter - letters];
         return 2;
     }
     if (text[1] != 'u') return 0;
@@ -92,7 +93,7 @@ static int64_t unescape(const reader *r, uint8_t out[4], int64_t *made)
     return pair ? 12 : 6;
 }
 
-/* What was decoded goes to the field's text, or to the key; of other texts nowhere. */
+/* Stores decoded bytes: in the field's text or in the key; other strings are dropped. */
 static void put(reader *r, const uint8_t *text, int64_t bytes)
 {
     hr_line *line = r->line;
@@ -105,8 +106,8 @@ static void put(reader *r, const uint8_t *text, int64_t bytes)
     }
 }
 
-/* Bytes from `at` on that stand for themselves: no quote, backslash, control or past ASCII. */
-static const uint8_t *run(const uint8_t *at, const uint8_t *end)
+/* End of the plain characters at `at`: ASCII but no quote, backslash or control character. */
+static const uint8_t *plain_end(const uint8_t *at, const uint8_t *end)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
     for (; end - at >= 8; at += 8) {
@@ -120,11 +121,11 @@ static const uint8_t *run(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-/* Reads on in a text or key, up to its quote. Returns false where it cannot go on in this part. */
+/* Reads a string or key up to its quote. Returns false if it cannot continue in this part. */
 static bool read_text(reader *r)
 {
     while (r->at < r->end) {
-        const uint8_t *plain = run(r->at, r->end);
+        const uint8_t *plain = plain_end(r->at, r->end);
         put(r, r->at, plain - r->at);
         r->at = (uint8_t *)plain;
         if (r->at == r->end) return true;
@@ -132,7 +133,7 @@ static bool read_text(reader *r)
         uint8_t letter[4];
         int64_t made = 0, taken = 0;
         if (*r->at == '\\') taken = unescape(r, letter, &made);
-        else if (*r->at >= 0x80) made = taken = letter_bytes(r);
+        else if (*r->at >= 0x80) made = taken = character_bytes(r);
         if (taken < 0) return false;
         if (taken == 0) {
             wrong(r, *r->at == '\\'  ? "an unknown escape, or half a surrogate pair"
@@ -146,14 +147,14 @@ static bool read_text(reader *r)
     return true;
 }
 
-/* ---- numbers and words */
+/* ---- numbers and literals */
 
 static bool is_number(uint8_t state)
 {
     return state == ZERO || state == DIGITS || state == FRACTION || state == POWER;
 }
 
-/* What comes after this byte in a number; -1: it does not belong to it. */
+/* State of a number after this byte; -1: the byte does not belong to the number. */
 static int32_t next_in_number(uint8_t state, uint8_t c)
 {
     const bool digit = c >= '0' && c <= '9';
@@ -170,11 +171,11 @@ static int32_t next_in_number(uint8_t state, uint8_t c)
     }
 }
 
-/* ---- what may come next */
+/* ---- transitions */
 
 static void after_value(hr_line *line)
 {
-    line->expects = line->depth ? COMMA_OR_CLOSE : NOTHING;
+    line->expects = line->depth ? COMMA_OR_CLOSE : END;
 }
 
 static void open_container(reader *r, char bracket)
@@ -197,7 +198,7 @@ static void close_container(reader *r)
     after_value(r->line);
 }
 
-/* The text of a field begins, or goes on in a new part. */
+/* Opens a span when the text of a field begins, or continues in a new part. */
 static void open_span(reader *r, bool begins)
 {
     hr_line *line = r->line;
@@ -214,7 +215,7 @@ static void close_span(reader *r, bool ends)
     span->ends = ends;
 }
 
-/* Whether the key is one that a sentence may name. */
+/* Whether the key can be shown in an error message. */
 static bool is_plain_key(const hr_line *line)
 {
     if (line->key_bytes == HR_LINE_NAME_BYTES) return false;
@@ -261,14 +262,14 @@ static void begin_value(reader *r)
     for (int32_t i = 0; i < 3; i++) {
         if (c != (uint8_t)words[i][0]) continue;
         line->word = words[i] + 1;
-        line->expects = IN_WORD;
+        line->expects = IN_LITERAL;
         r->at++;
         return;
     }
     wrong(r, "no value");
 }
 
-/* A key is whole: whether its value is one of the fields. */
+/* Ends a key: finds whether its value is one of the fields. */
 static void end_key(reader *r)
 {
     hr_line *line = r->line;
@@ -285,7 +286,7 @@ static void end_key(reader *r)
     }
 }
 
-/* The closing quote is at hand. */
+/* Handles the closing quote of a string. */
 static void end_text(reader *r)
 {
     hr_line *line = r->line;
@@ -304,7 +305,7 @@ static bool is_blank(uint8_t c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* One byte between texts. */
+/* Handles one byte outside of strings. */
 static void step(reader *r)
 {
     hr_line *line = r->line;
@@ -321,7 +322,7 @@ static void step(reader *r)
         }
         return;
     }
-    if (line->expects == IN_WORD) {
+    if (line->expects == IN_LITERAL) {
         if (c != (uint8_t)*line->word) {
             wrong(r, "no value");
             return;
@@ -399,7 +400,7 @@ int64_t hr_line_read(hr_line *line, uint8_t *part, int64_t bytes, bool last, boo
 
 bool hr_line_is_whole(hr_line *line)
 {
-    if (!line->problem && line->expects != NOTHING)
+    if (!line->problem && line->expects != END)
         line->problem = line->expects == OBJECT ? "nothing" : "unexpected end";
     return !line->problem;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/list.c - folders are walked level by level with the system's own call, into the caller's
- * memory: opendir would allocate. */
+/* corpus/list.c - reads folders breadth-first with getdents64 into the caller's memory, because
+ * opendir would allocate. */
 #define _GNU_SOURCE /* getdents64, strerrordesc_np */
 #include "corpus/list.h"
 
@@ -18,7 +18,7 @@
 #include "headroom/config.h"
 
 enum {
-    POOL_BYTES = 4 << 20, /* of paths: 65536 of 64 bytes */
+    POOL_BYTES = 4 << 20, /* 65536 paths of 64 bytes */
     FILES_MAX = 65536,
     FOLDERS_MAX = 8192,
     ENTRIES_BYTES = 32 << 10,
@@ -27,7 +27,7 @@ enum {
 
 /* ---- memory */
 
-static bool walks(const hr_spec *spec)
+static bool needs_traversal(const hr_spec *spec)
 {
     for (int32_t i = 0; i < spec->count; i++)
         if (hr_spec_is_folder(&spec->parts[i]) || hr_spec_is_pattern(&spec->parts[i])) return true;
@@ -36,7 +36,7 @@ static bool walks(const hr_spec *spec)
 
 hr_list hr_list_place(hr_region *region, const hr_spec *train, const hr_spec *valid)
 {
-    const bool folders = walks(train) || walks(valid);
+    const bool folders = needs_traversal(train) || needs_traversal(valid);
     hr_list list = { .pool_bytes = folders ? POOL_BYTES : 2 * HR_PATH_BYTES,
                      .files_max = folders ? FILES_MAX : 2 * HR_SPEC_PARTS_MAX,
                      .folders_max = folders ? FOLDERS_MAX : 0 };
@@ -53,7 +53,7 @@ hr_list hr_list_place(hr_region *region, const hr_spec *train, const hr_spec *va
 
 int64_t hr_list_bytes(const hr_spec *train, const hr_spec *valid)
 {
-    const bool folders = walks(train) || walks(valid);
+    const bool folders = needs_traversal(train) || needs_traversal(valid);
     if (!folders)
         return 2 * HR_PATH_BYTES +
                hr_round_up(2 * HR_SPEC_PARTS_MAX * (int64_t)sizeof(hr_listed), 64);
@@ -64,8 +64,8 @@ int64_t hr_list_bytes(const hr_spec *train, const hr_spec *valid)
 
 /* ---- patterns */
 
-/* Whether `letter` is in the set at pattern, behind its bracket; *bytes out: of the set, the
- * closing bracket included, 0: it has none and the bracket is a letter. */
+/* Whether `letter` is in the set at pattern, after its opening bracket; *bytes out: length of the
+ * set with its closing bracket, 0: there is none, so the bracket is literal. */
 static bool in_set(const char *pattern, int64_t pattern_bytes, char letter, int64_t *bytes)
 {
     int64_t i = 0;
@@ -82,7 +82,7 @@ static bool in_set(const char *pattern, int64_t pattern_bytes, char letter, int6
     return found != inverts;
 }
 
-/* Whether one letter of the pattern means this one of the name; *bytes out: of the pattern. */
+/* Whether one element of the pattern matches this character; *bytes out: length of the element. */
 static bool matches_one(const char *pattern, int64_t pattern_bytes, char letter, int64_t *bytes)
 {
     *bytes = 1;
@@ -98,7 +98,7 @@ static bool matches_one(const char *pattern, int64_t pattern_bytes, char letter,
     return *pattern == letter;
 }
 
-/* Where it fails behind a star, the star takes one letter more. */
+/* After a mismatch, the last star matches one more character. */
 bool hr_list_matches(const char *pattern, int64_t pattern_bytes, const char *name)
 {
     int64_t p = 0, star = -1, n = 0, resume = 0;
@@ -123,25 +123,25 @@ bool hr_list_matches(const char *pattern, int64_t pattern_bytes, const char *nam
     return p == pattern_bytes;
 }
 
-/* ---- walking */
+/* ---- traversal */
 
-/* What lies between two slashes of a pattern. */
+/* A component of a pattern, between two slashes. */
 typedef struct {
     const char *text;
     int64_t bytes;
 } piece;
 
-/* What the entries of folders are held against. */
+/* State of the traversal of one part. */
 typedef struct {
     hr_list *list;
     hr_error *err;
     const hr_spec_part *part;
     piece components[COMPONENTS_MAX];
     int32_t component_count;
-    bool folder;    /* the part is one: only names that say what they are count */
-    int64_t tables; /* that it has: they are not read */
-    int64_t table;  /* path of one */
-} walk;
+    bool folder;    /* the part is a folder: only files with known extensions count */
+    int64_t tables; /* tables found in the folder, which are not read */
+    int64_t table;  /* path of one of them */
+} traversal;
 
 static const char *reason(int code)
 {
@@ -149,7 +149,7 @@ static const char *reason(int code)
     return text ? text : "unknown error";
 }
 
-static hr_status no_room(const walk *w)
+static hr_status no_room(const traversal *w)
 {
     return hr_fail(w->err, HR_USAGE,
                    "%.*s: more than %d files, %d folders or %d bytes of paths: merge the text "
@@ -158,7 +158,7 @@ static hr_status no_room(const walk *w)
                    w->list->folders_max, (int)w->list->pool_bytes);
 }
 
-static hr_status refuse_table(const walk *w, const char *path)
+static hr_status refuse_table(const traversal *w, const char *path)
 {
     return hr_fail(w->err, HR_USAGE,
                    "%.160s: is a table of columns, which is not read; python3 -c \"import "
@@ -167,8 +167,8 @@ static hr_status refuse_table(const walk *w, const char *path)
                    path);
 }
 
-/* Puts `folder`/`name` into the pool; returns its offset, -1: no room. */
-static int64_t keep_path(hr_list *list, const char *folder, int64_t folder_bytes, const char *name)
+/* Puts `folder`/`name` into the pool; returns its offset, or -1 if the pool is full. */
+static int64_t add_path(hr_list *list, const char *folder, int64_t folder_bytes, const char *name)
 {
     const bool slash = folder_bytes && folder[folder_bytes - 1] != '/' && *name;
     const int64_t bytes = folder_bytes + slash + (int64_t)strlen(name) + 1;
@@ -181,7 +181,7 @@ static int64_t keep_path(hr_list *list, const char *folder, int64_t folder_bytes
     return list->pool_used - bytes;
 }
 
-static hr_status add_file(walk *w, int64_t path, int64_t bytes)
+static hr_status add_file(traversal *w, int64_t path, int64_t bytes)
 {
     hr_list *list = w->list;
     const char *text = list->pool + path;
@@ -201,8 +201,8 @@ static hr_status add_file(walk *w, int64_t path, int64_t bytes)
     return HR_OK;
 }
 
-/* Whether a folder lies in itself, by way of a link. */
-static bool leads_back(const hr_list *list, int32_t parent, const struct stat *what)
+/* Whether a folder contains itself through a link. */
+static bool contains_itself(const hr_list *list, int32_t parent, const struct stat *what)
 {
     for (; parent >= 0; parent = list->folders[parent].parent)
         if (list->folders[parent].device == (int64_t)what->st_dev &&
@@ -211,11 +211,11 @@ static bool leads_back(const hr_list *list, int32_t parent, const struct stat *w
     return false;
 }
 
-static hr_status add_folder(walk *w, int64_t path, int32_t parent, int32_t component,
+static hr_status add_folder(traversal *w, int64_t path, int32_t parent, int32_t component,
                             const struct stat *what)
 {
     hr_list *list = w->list;
-    if (leads_back(list, parent, what))
+    if (contains_itself(list, parent, what))
         return hr_fail(w->err, HR_USAGE,
                        "%s: is a link to one of its parent folders: remove it, or name the files",
                        list->pool + path);
@@ -228,47 +228,47 @@ static hr_status add_folder(walk *w, int64_t path, int32_t parent, int32_t compo
     return HR_OK;
 }
 
-static bool is_any_depth(const walk *w, int32_t component)
+static bool is_any_depth(const traversal *w, int32_t component)
 {
     return w->components[component].bytes == 2 && !memcmp(w->components[component].text, "**", 2);
 }
 
-static bool means(const walk *w, int32_t component, const char *name)
+static bool matches_component(const traversal *w, int32_t component, const char *name)
 {
     return component < w->component_count &&
            hr_list_matches(w->components[component].text, w->components[component].bytes, name);
 }
 
-/* An entry of a folder: a file that is meant, a folder that may lead to one, or neither. */
-static hr_status take_entry(walk *w, int32_t folder, const char *name)
+/* Handles an entry of a folder: a matching file, a folder that may contain one, or neither. */
+static hr_status take_entry(traversal *w, int32_t folder, const char *name)
 {
     hr_list *list = w->list;
     const hr_listed_folder *in = &list->folders[folder];
     const bool any = is_any_depth(w, in->component);
     const int32_t own = in->component + any, last = w->component_count - 1;
-    const bool meant = means(w, own, name);
-    if (!meant && !(any && name[0] != '.')) return HR_OK;
+    const bool matches = matches_component(w, own, name);
+    if (!matches && !(any && name[0] != '.')) return HR_OK;
     struct stat what;
     const char *place = list->pool + in->path;
-    const int64_t path = keep_path(list, place, (int64_t)strlen(place), name);
+    const int64_t path = add_path(list, place, (int64_t)strlen(place), name);
     if (path < 0) return no_room(w);
-    /* What is gone meanwhile, or a link to nowhere, is not there. */
+    /* Ignore files that disappear during the traversal, and broken links. */
     if (stat(list->pool + path, &what) != 0) {
         list->pool_used = path;
         return HR_OK;
     }
-    if (S_ISREG(what.st_mode) && meant && own == last) return add_file(w, path, what.st_size);
+    if (S_ISREG(what.st_mode) && matches && own == last) return add_file(w, path, what.st_size);
     const bool deeper = S_ISDIR(what.st_mode);
     const int32_t folders = list->folder_count;
     hr_status status = HR_OK;
     if (deeper && any) status = add_folder(w, path, folder, in->component, &what);
-    if (status == HR_OK && deeper && meant && own < last)
+    if (status == HR_OK && deeper && matches && own < last)
         status = add_folder(w, path, folder, own + 1, &what);
     if (list->folder_count == folders && status == HR_OK) list->pool_used = path;
     return status;
 }
 
-static hr_status read_folder(walk *w, int32_t folder)
+static hr_status read_folder(traversal *w, int32_t folder)
 {
     hr_list *list = w->list;
     const char *path = list->pool + list->folders[folder].path;
@@ -294,7 +294,7 @@ static hr_status read_folder(walk *w, int32_t folder)
 
 /* ---- parts */
 
-/* Whether a path [bytes] exists as it is written. */
+/* Whether a path [bytes] exists literally. */
 static bool exists(const char *text, int64_t bytes)
 {
     char path[HR_PATH_BYTES];
@@ -309,11 +309,12 @@ bool hr_list_is_pattern(const hr_spec_part *part)
     return hr_spec_is_pattern(part) && !exists(part->path, part->path_bytes);
 }
 
-/* The folder to begin in: components without * ? or [, and those that exist as they are written. */
+/* Length of the folder to start in: leading components without * ? or [, or that exist literally.
+ */
 static int64_t literal_bytes(const hr_spec_part *part)
 {
     int64_t literal = 0;
-    bool plain = true; /* the component at hand, so far */
+    bool plain = true; /* the current component has no wildcard so far */
     for (int64_t i = 0; i < part->path_bytes; i++) {
         plain = plain && !strchr("*?[", part->path[i]);
         if (part->path[i] != '/') continue;
@@ -324,8 +325,9 @@ static int64_t literal_bytes(const hr_spec_part *part)
     return literal;
 }
 
-/* Cuts the pattern at its slashes, behind the folder to begin in: *base_bytes of the part. */
-static hr_status cut_pattern(walk *w, int64_t *base_bytes)
+/* Splits the pattern at its slashes after the first *base_bytes, which name the folder to start in.
+ */
+static hr_status cut_pattern(traversal *w, int64_t *base_bytes)
 {
     const hr_spec_part *part = w->part;
     const char *end = part->path + part->path_bytes;
@@ -357,7 +359,7 @@ static bool comes_before(const void *table, int32_t a, int32_t b)
     return strcmp(hr_list_path(list, a), hr_list_path(list, b)) < 0;
 }
 
-/* The files from `first` on in the order of their paths' bytes. */
+/* Sorts the files from `first` on by the bytes of their paths. */
 static void order_files(hr_list *list, int32_t first)
 {
     const int32_t count = list->count - first;
@@ -367,7 +369,7 @@ static void order_files(hr_list *list, int32_t first)
     memcpy(list->files + first, list->sorted, (size_t)count * sizeof *list->files);
 }
 
-static hr_status walk_part(walk *w)
+static hr_status traverse_part(traversal *w)
 {
     hr_list *list = w->list;
     const int32_t first = list->count;
@@ -376,7 +378,7 @@ static hr_status walk_part(walk *w)
     w->folder = hr_spec_is_folder(w->part);
     hr_status status = cut_pattern(w, &base_bytes);
     if (status != HR_OK) return status;
-    const int64_t base = keep_path(list, w->part->path, base_bytes, "");
+    const int64_t base = add_path(list, w->part->path, base_bytes, "");
     if (base < 0) return no_room(w);
     const char *place = list->pool[base] ? list->pool + base : ".";
     const int code = stat(place, &what) == 0 ? 0 : errno;
@@ -410,11 +412,11 @@ hr_status hr_list_open(const char *path, int *file, int64_t *bytes, hr_error *er
 
 hr_status hr_list_add(hr_list *list, const hr_spec_part *part, hr_error *err)
 {
-    walk w = { .list = list, .err = err, .part = part };
-    if (hr_spec_is_folder(part) || hr_list_is_pattern(part)) return walk_part(&w);
+    traversal w = { .list = list, .err = err, .part = part };
+    if (hr_spec_is_folder(part) || hr_list_is_pattern(part)) return traverse_part(&w);
     int file;
     int64_t bytes;
-    const int64_t path = keep_path(list, part->path, part->path_bytes, "");
+    const int64_t path = add_path(list, part->path, part->path_bytes, "");
     if (path < 0) return no_room(&w);
     const hr_status status = hr_list_open(list->pool + path, &file, &bytes, err);
     if (status != HR_OK) return status;

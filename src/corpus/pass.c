@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/pass.c - from file to file; texts, which are a document each, and ids. */
+/* corpus/pass.c - iterates over the files of a text; handles plain texts and files of ids. */
 #include "corpus/pass.h"
 
 #include <stdio.h>
@@ -8,15 +8,15 @@
 #include "base/assert.h"
 #include "base/checked.h"
 
-/* Two texts are told apart by more than their bytes. */
+/* Start value of the hash that assigns documents to sides. */
 static const uint64_t HELD_SEED = UINT64_C(0x68656c64); /* "held" */
 
-/* ---- documents of the other side */
+/* ---- held-out documents */
 
-/* The first 53 bits of a hash as a number below 1. A document is held out where it is below the
- * share: so equal documents are on one side, whichever file they lie in, and a larger share holds
- * out all that a smaller one did. */
-bool hr_pass_is_other(const hr_pass *pass, const hr_line_span *texts, int32_t count)
+/* Holds out a document if the first 53 bits of its hash, as a number below 1, are below the share.
+ * So equal documents are on the same side in every file, and a larger share holds out a superset of
+ * a smaller one. */
+bool hr_pass_is_excluded(const hr_pass *pass, const hr_line_span *texts, int32_t count)
 {
     const hr_stream *stream = pass->stream;
     uint64_t hash = HELD_SEED;
@@ -30,13 +30,13 @@ bool hr_pass_is_other(const hr_pass *pass, const hr_line_span *texts, int32_t co
 
 void hr_pass_put(hr_pass *pass, hr_piece piece)
 {
-    if (pass->passed) return;
+    if (pass->excluded) return;
     HR_ASSERT(pass->queued < HR_PASS_QUEUE);
     piece.path = hr_list_path(pass->list, pass->file);
     pass->queue[pass->queued++] = piece;
 }
 
-/* ---- a text */
+/* ---- plain texts */
 
 static hr_status next_text(hr_pass *pass, bool *end, hr_error *err)
 {
@@ -52,9 +52,9 @@ static hr_status next_text(hr_pass *pass, bool *end, hr_error *err)
     const int64_t last = hr_min(stream->to - at, count);
     *end = count < room;
     pass->offset += count;
-    /* An empty file is no document, and of a file that is split the other part is read past. */
+    /* An empty file is not a document. Of a split file, skip the bytes of the other side. */
     if ((begins && count == 0) || (stream->split && first >= last)) return HR_OK;
-    if (begins) pass->passed = hr_pass_is_other(pass, &text, 1);
+    if (begins) pass->excluded = hr_pass_is_excluded(pass, &text, 1);
     pass->begun = true;
     const bool ends = *end || last < count || stream->to == pass->offset;
     hr_pass_put(pass, (hr_piece){ .bytes = pass->buffer + first,
@@ -92,7 +92,7 @@ static hr_status next_ids(hr_pass *pass, bool *end, hr_error *err)
     return HR_OK;
 }
 
-/* ---- from file to file */
+/* ---- files */
 
 static hr_status open_file(hr_pass *pass, hr_error *err)
 {
@@ -102,7 +102,7 @@ static hr_status open_file(hr_pass *pass, hr_error *err)
     if (status != HR_OK) return status;
     pass->open = true;
     pass->offset = 0;
-    if (file->sort.kind != HR_FILE_TOKENS) pass->begun = pass->passed = false;
+    if (file->sort.kind != HR_FILE_TOKENS) pass->begun = pass->excluded = false;
     if (file->sort.kind == HR_FILE_LINES) hr_pass_lines_begin(pass);
     pass->id_at = pass->id_count = 0;
     if (file->sort.kind == HR_FILE_TOKENS)
@@ -111,7 +111,7 @@ static hr_status open_file(hr_pass *pass, hr_error *err)
     return status;
 }
 
-/* What a file adds to the identity beside its bytes. */
+/* Adds a file's size, kind and id width to the identity. */
 static void close_file(hr_pass *pass)
 {
     const hr_listed *file = &pass->list->files[pass->file];
@@ -123,7 +123,7 @@ static void close_file(hr_pass *pass)
     pass->file++;
 }
 
-/* What the description adds. */
+/* Adds the settings of the description to the identity. */
 static void add_settings(hr_pass *pass)
 {
     const hr_corpus_desc *desc = pass->desc;
@@ -148,9 +148,9 @@ static void begin(hr_stream *stream, const char *work, const hr_text_progress *p
     hr_input_stream_begin(&pass->input_stream, work, progress, total);
     pass->stream = stream;
     pass->file = stream->first;
-    pass->open = pass->begun = pass->passed = false;
+    pass->open = pass->begun = pass->excluded = false;
     pass->bad_lines = 0;
-    pass->queued = pass->given = 0;
+    pass->queued = pass->returned = 0;
 }
 
 static hr_status identify(void *context, const hr_text_progress *progress, hr_text_hash *hash,
@@ -189,10 +189,10 @@ static hr_status next(void *context, hr_piece *piece, hr_error *err)
     const hr_stream *stream = context;
     hr_pass *pass = stream->pass;
     HR_ASSERT(pass->stream == stream);
-    while (pass->given == pass->queued) {
+    while (pass->returned == pass->queued) {
         bool end = false;
         hr_status status = HR_OK;
-        pass->given = pass->queued = 0;
+        pass->returned = pass->queued = 0;
         if (!pass->open && pass->file == stream->first + stream->count) {
             add_settings(pass);
             *piece = (hr_piece){ 0 };
@@ -208,7 +208,7 @@ static hr_status next(void *context, hr_piece *piece, hr_error *err)
         if (status != HR_OK) return status;
         if (end) close_file(pass);
     }
-    *piece = pass->queue[pass->given++];
+    *piece = pass->queue[pass->returned++];
     return HR_OK;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/pass_lines.c - documents out of JSON Lines.
+/* corpus/pass_lines.c - documents from JSON Lines.
  *
- * A line that fits the buffer is read whole before any of it is handed out. Of a longer one parts
- * are handed out as they come; where it turns out to be bad in the end, what came of it is to be
- * forgotten. */
+ * A line that fits the buffer is parsed completely before any of it is returned. A longer line is
+ * returned in parts; if it turns out to be invalid, the last piece discards its document. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,8 +38,8 @@ void hr_pass_lines_begin(hr_pass *pass)
 
 /* ---- bad lines */
 
-/* What is wrong with a line that is an object, but no document; an empty text: nothing is. */
-static void say_lacking(const hr_pass *pass, char *text, int64_t bytes)
+/* Describes the fields that a valid object lacks to be a document; an empty text if it is one. */
+static void describe_missing(const hr_pass *pass, char *text, int64_t bytes)
 {
     const hr_line *line = &pass->lines.line;
     const uint32_t both = line->found & BIT_BOTH;
@@ -59,7 +58,7 @@ static void say_lacking(const hr_pass *pass, char *text, int64_t bytes)
                  line->first_text);
 }
 
-/* Counts the line, or ends the pass for it. */
+/* Counts the line as skipped, or ends the pass with an error. */
 static hr_status refuse_line(hr_pass *pass, const char *problem, hr_error *err)
 {
     const hr_pass_lines *lines = &pass->lines;
@@ -75,7 +74,7 @@ static hr_status refuse_line(hr_pass *pass, const char *problem, hr_error *err)
                    hr_list_path(pass->list, pass->file), (long long)lines->number, place, problem);
 }
 
-/* ---- lines that fit */
+/* ---- lines that fit the buffer */
 
 static void put_span(hr_pass *pass, const hr_line_span *span, bool begins, bool ends)
 {
@@ -92,17 +91,17 @@ static hr_status take_line(hr_pass *pass, hr_error *err)
 {
     const hr_line *line = &pass->lines.line;
     const hr_line_span *fields[HR_LINE_FIELDS] = { NULL };
-    char lacking[256];
+    char missing[256];
     for (int32_t i = 0; i < line->span_count; i++) fields[line->spans[i].field] = &line->spans[i];
-    say_lacking(pass, lacking, sizeof lacking);
-    if (lacking[0]) return refuse_line(pass, lacking, err);
+    describe_missing(pass, missing, sizeof missing);
+    if (missing[0]) return refuse_line(pass, missing, err);
     if (fields[TEXT]) {
-        pass->passed = hr_pass_is_other(pass, fields[TEXT], 1);
+        pass->excluded = hr_pass_is_excluded(pass, fields[TEXT], 1);
         put_span(pass, fields[TEXT], true, true);
         return HR_OK;
     }
     const hr_line_span both[] = { *fields[PROMPT], *fields[COMPLETION] };
-    pass->passed = hr_pass_is_other(pass, both, 2);
+    pass->excluded = hr_pass_is_excluded(pass, both, 2);
     put_span(pass, &both[0], true, false);
     put_span(pass, &both[1], false, true);
     return HR_OK;
@@ -117,7 +116,7 @@ static bool is_blank(const uint8_t *text, int64_t bytes)
     return bytes == 0;
 }
 
-/* Some programs begin a file with U+FEFF. */
+/* Bytes of a byte order mark (U+FEFF) at the beginning of a file. */
 static int64_t mark_bytes(const hr_pass *pass, const uint8_t *text, int64_t bytes)
 {
     return pass->lines.number == 1 && bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
@@ -134,9 +133,9 @@ static hr_status read_line(hr_pass *pass, uint8_t *text, int64_t bytes, hr_error
     return refuse_line(pass, lines->line.problem, err);
 }
 
-/* ---- longer ones */
+/* ---- longer lines */
 
-/* Fills the buffer up, behind what is left in it. */
+/* Moves the unread bytes to the front of the buffer and fills the rest. */
 static hr_status fill(hr_pass *pass, hr_error *err)
 {
     hr_pass_lines *lines = &pass->lines;
@@ -154,7 +153,7 @@ static hr_status fill(hr_pass *pass, hr_error *err)
     return HR_OK;
 }
 
-/* Nothing of the rest of the line is wanted. */
+/* Skips the rest of the line. */
 static hr_status discard(hr_pass *pass, hr_error *err)
 {
     hr_pass_lines *lines = &pass->lines;
@@ -170,51 +169,52 @@ static hr_status discard(hr_pass *pass, hr_error *err)
     return HR_OK;
 }
 
-/* A bad line: what was handed out of it is void. */
+/* Refuses a long line and discards the part of its document that was already returned. */
 static hr_status refuse_long(hr_pass *pass, const char *problem, hr_error *err)
 {
     hr_pass_lines *lines = &pass->lines;
     const hr_status status = refuse_line(pass, problem, err);
     if (status != HR_OK) return status;
     if (lines->opened >= 0) {
-        pass->queued = 0; /* nor is what was to come */
-        hr_pass_put(pass, (hr_piece){ .forget = true, .ends = true, .segment_ends = true });
+        pass->queued = 0; /* discard the pieces that were not returned yet */
+        hr_pass_put(pass, (hr_piece){ .discard = true, .ends = true, .segment_ends = true });
     }
     lines->discarded = true;
     return HR_OK;
 }
 
-/* Hands out a part of a long line's text. Texts have to come in their order, since the first is
- * gone when the second comes; a field that is not the document's is none. */
+/* Queues a part of a long line's text. The prompt must come before the completion, because the
+ * first text is no longer in the buffer when the second arrives. Returns null; an error message; or
+ * an empty text for a field to ignore. */
 static const char *take_span(hr_pass *pass, const hr_line_span *span)
 {
     hr_pass_lines *lines = &pass->lines;
     const int32_t field = span->field;
     if (lines->opened >= 0 && (lines->opened == TEXT) != (field == TEXT))
-        return field == TEXT ? "is longer than the buffer, and its text comes behind a prompt" : "";
+        return field == TEXT ? "is longer than the buffer, and its text comes after a prompt" : "";
     if (lines->opened < 0 && field == COMPLETION)
         return "is longer than the buffer, and its completion comes before the prompt";
     const bool begins = lines->opened < 0;
-    if (begins) pass->passed = hr_pass_is_other(pass, span, 1);
+    if (begins) pass->excluded = hr_pass_is_excluded(pass, span, 1);
     lines->opened = field;
     put_span(pass, span, begins, false);
     return NULL;
 }
 
-/* The line is at its end. */
+/* Ends a long line and its document. */
 static hr_status end_long(hr_pass *pass, hr_error *err)
 {
     hr_pass_lines *lines = &pass->lines;
-    char lacking[256];
+    char missing[256];
     if (!hr_line_is_whole(&lines->line)) return refuse_long(pass, lines->line.problem, err);
-    say_lacking(pass, lacking, sizeof lacking);
-    if (lacking[0]) return refuse_long(pass, lacking, err);
+    describe_missing(pass, missing, sizeof missing);
+    if (missing[0]) return refuse_long(pass, missing, err);
     hr_pass_put(pass, (hr_piece){ .ends = true, .segment_ends = true });
-    lines->discarded = true; /* its newline is left */
+    lines->discarded = true; /* skips the newline */
     return HR_OK;
 }
 
-/* The next part of a long line, up to where the buffer or the line ends. */
+/* Reads the next part of a long line, up to the end of the buffer or of the line. */
 static hr_status next_part(hr_pass *pass, hr_error *err)
 {
     hr_pass_lines *lines = &pass->lines;

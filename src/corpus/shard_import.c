@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/shard_import.c - little-endian, as all who write such files do.
+/* corpus/shard_import.c - parses little-endian headers and ids.
  * Source  llm.c, dev/data/data_common.py: 256 numbers of 32 bits, then the ids. */
 #include "corpus/shard_import.h"
 
@@ -10,13 +10,13 @@
 enum {
     HEADER_BYTES = 1024,
     GPT2_MAGIC = 20240520,
-    GPT2_VERSION = 1, /* 16 bits an id */
+    GPT2_VERSION = 1, /* 16-bit ids */
     LLAMA_MAGIC = 20240801,
-    LLAMA_VERSION = 7 /* 32 */
+    LLAMA_VERSION = 7 /* 32-bit ids */
 };
 
-static hr_status check_said(hr_shard_import *tokens, const hr_input_stream *input_stream,
-                            int32_t ids_bytes, const int32_t header[3], hr_error *err)
+static hr_status check_declared(hr_shard_import *tokens, const hr_input_stream *input_stream,
+                                int32_t ids_bytes, const int32_t header[3], hr_error *err)
 {
     const bool wide = header[0] == LLAMA_MAGIC;
     const int32_t version = wide ? LLAMA_VERSION : GPT2_VERSION;
@@ -27,7 +27,7 @@ static hr_status check_said(hr_shard_import *tokens, const hr_input_stream *inpu
     if (ids_bytes)
         return hr_fail(err, HR_USAGE, "%s: has a header with its type: remove ids=u%d",
                        input_stream->path, 8 * ids_bytes);
-    *tokens = (hr_shard_import){ .id_bytes = wide ? 4 : 2, .said = header[2] };
+    *tokens = (hr_shard_import){ .id_bytes = wide ? 4 : 2, .declared = header[2] };
     return HR_OK;
 }
 
@@ -40,24 +40,24 @@ hr_status hr_shard_import_begin(hr_shard_import *tokens, hr_input_stream *input_
     if (status != HR_OK) return status;
     if (count == HEADER_BYTES) memcpy(header, buffer, sizeof header);
     if (header[0] == GPT2_MAGIC || header[0] == LLAMA_MAGIC)
-        return check_said(tokens, input_stream, ids_bytes, header, err);
+        return check_declared(tokens, input_stream, ids_bytes, header, err);
     if (!ids_bytes)
         return hr_fail(err, HR_USAGE,
                        "%s: has no llm.c header; for raw 16-bit ids, as nanoGPT writes them, add "
                        "ids=u16 after its name",
                        input_stream->path);
-    *tokens = (hr_shard_import){ .id_bytes = ids_bytes, .said = -1, .held = count };
+    *tokens = (hr_shard_import){ .id_bytes = ids_bytes, .declared = -1, .held = count };
     return HR_OK;
 }
 
 static hr_status check_end(const hr_shard_import *tokens, const hr_input_stream *input_stream,
                            hr_error *err)
 {
-    if (tokens->said < 0 || tokens->said == tokens->read) return HR_OK;
+    if (tokens->declared < 0 || tokens->declared == tokens->read) return HR_OK;
     return hr_fail(err, HR_CORRUPT, "%s: its header says %lld tokens, it has %s%lld",
-                   input_stream->path, (long long)tokens->said,
-                   tokens->read > tokens->said ? "more than " : "",
-                   (long long)hr_min(tokens->read, tokens->said));
+                   input_stream->path, (long long)tokens->declared,
+                   tokens->read > tokens->declared ? "more than " : "",
+                   (long long)hr_min(tokens->read, tokens->declared));
 }
 
 hr_status hr_shard_import_next(hr_shard_import *tokens, hr_input_stream *input_stream,
@@ -86,7 +86,7 @@ hr_status hr_shard_import_next(hr_shard_import *tokens, hr_input_stream *input_s
                        (long long)vocab_size);
     }
     tokens->read += *count;
-    if (tokens->said >= 0 && (*count == 0 || tokens->read > tokens->said))
+    if (tokens->declared >= 0 && (*count == 0 || tokens->read > tokens->declared))
         return check_end(tokens, input_stream, err);
     return HR_OK;
 }

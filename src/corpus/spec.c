@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/spec.c - words are taken from a part's end, so that a path may have blanks in it. */
+/* corpus/spec.c - parses options from the end of a part, so a path may contain blanks. */
 #include "corpus/spec.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static hr_status read_ids(hr_spec_part *part, const char *key, const char *value
                    part->path);
 }
 
-/* Takes the last word of the part where it is one about the path. */
+/* Removes the last word of the part if it is an option. */
 static hr_status take_word(hr_spec_part *part, const char *key, bool *taken, hr_error *err)
 {
     static const struct {
@@ -77,7 +77,7 @@ static hr_status read_part(hr_spec_part *part, const char *key, hr_error *err)
     return hr_fail(err, HR_USAGE, "%s: a part between semicolons is empty", key);
 }
 
-/* "0.5%". */
+/* Parses a share such as "0.5%". */
 static bool read_share(const char *text, int64_t bytes, double *share)
 {
     char number[WORD_BYTES];
@@ -118,7 +118,8 @@ hr_status hr_spec_read(hr_spec *spec, const char *key, const char *text, hr_erro
         const char *semicolon = memchr(at, ';', (size_t)(end - at));
         hr_spec_part part = { .path = at, .path_bytes = (semicolon ? semicolon : end) - at };
         trim(&part.path, &part.path_bytes);
-        if (!part.path_bytes && !semicolon && read.count) break; /* one behind the last part */
+        /* a semicolon after the last part is allowed */
+        if (!part.path_bytes && !semicolon && read.count) break;
         if (read.count == HR_SPEC_PARTS_MAX)
             return hr_fail(err, HR_USAGE, "%s: has more than %d parts", key, HR_SPEC_PARTS_MAX);
         const hr_status status = read_part(&part, key, err);
@@ -146,9 +147,8 @@ bool hr_spec_is_pattern(const hr_spec_part *part)
 
 /* ---- shares */
 
-/* Rounds weights to shares of `block` rows, the largest remainders up; returns whether that
- * changed none. */
-static bool share_out(const hr_spec *spec, double sum, int64_t block, int64_t *shares)
+/* Rounds weights to shares of `block` rows by largest remainder; returns whether all are exact. */
+static bool round_shares(const hr_spec *spec, double sum, int64_t block, int64_t *shares)
 {
     double remainder[HR_SPEC_PARTS_MAX], worst = 0;
     int64_t left = block;
@@ -174,7 +174,7 @@ hr_status hr_spec_shares(const hr_spec *spec, int64_t *shares, int64_t *block, h
     double sum = 0;
     for (int32_t i = 0; i < spec->count; i++) sum += spec->parts[i].weight;
     int64_t rows = 1;
-    while (!share_out(spec, sum, rows, shares) && rows < HR_MIX_BLOCK_MAX) rows++;
+    while (!round_shares(spec, sum, rows, shares) && rows < HR_MIX_BLOCK_MAX) rows++;
     for (int32_t i = 0; i < spec->count; i++)
         if (shares[i] < 1)
             return hr_fail(

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus/unzstd.c - a decoder that lives in fixed memory and can never ask for more. */
+/* corpus/unzstd.c - a Zstandard decoder in fixed memory, which never allocates more. */
 #include "corpus/unzstd.h"
 
 #include <string.h>
 
-#define ZSTD_STATIC_LINKING_ONLY /* decoders in the caller's memory */
+#define ZSTD_STATIC_LINKING_ONLY /* declares decoders in the caller's memory */
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -14,8 +14,8 @@
 struct hr_unzstd {
     ZSTD_DStream *stream;
     const char *path;
-    int64_t offset; /* of the input */
-    bool between;   /* of frames, and one has ended */
+    int64_t offset; /* input bytes consumed, for error messages */
+    bool between;   /* a frame has ended, and no other has begun */
 };
 
 static int64_t head_bytes(void)
@@ -69,7 +69,7 @@ hr_status hr_unzstd_step(hr_unzstd *unzstd, const uint8_t *in, int64_t in_bytes,
     const size_t code = ZSTD_decompressStream(unzstd->stream, &output, &input);
     unzstd->offset += (int64_t)input.pos;
     if (ZSTD_isError(code)) return refuse(unzstd, code, err);
-    /* 0: a frame is at its end, and all of it was handed out. */
+    /* 0: the frame is complete and all of its output was returned. */
     if (input.pos || output.pos) unzstd->between = code == 0;
     *unpacked = (hr_unpacked){ (int64_t)input.pos, (int64_t)output.pos, unzstd->between };
     return HR_OK;

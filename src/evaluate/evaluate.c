@@ -94,7 +94,7 @@ static hr_status open_tokens(evaluation *e, hr_error *err)
 /* What is written is none of the files that are read. */
 static hr_status check_files(const evaluation *e, const hr_corpus *corpus, hr_error *err)
 {
-    const hr_corpus_text *text = &hr_corpus_look(corpus)->valid;
+    const hr_corpus_text *text = &hr_corpus_texts(corpus)->valid;
     const char *path, *per_token = e->request->per_token;
     for (int64_t i = 0; per_token && (path = hr_corpus_file(corpus, text, i)); i++)
         if (hr_file_is_one(path, per_token))

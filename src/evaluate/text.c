@@ -80,7 +80,7 @@ static hr_status add_piece(reading *r, const hr_piece *piece)
     if (!r->tokens) return add_bytes(r, piece);
     status = hr_tokens_add(r->tokens, piece->bytes, piece->count, piece->segment_ends, piece->path,
                            piece->offset, r->err);
-    if (piece->segment_ends) hr_tokens_leave_alone(r->tokens);
+    if (piece->segment_ends) hr_tokens_omit_special(r->tokens);
     return status;
 }
 
@@ -93,7 +93,7 @@ static hr_status leave_out_first(const reading *r)
     const hr_status status = hr_ids_file_read(&source->ids, 0, 1, &first, r->err);
     if (status != HR_OK || first < 0 || !source->text_bytes) return status;
     source->targets--;
-    if (r->tokens && hr_tokens_is_around(r->tokens, first)) return HR_OK;
+    if (r->tokens && hr_tokens_is_special_prefix(r->tokens, first)) return HR_OK;
     if (r->tokens) hr_tokens_text(r->tokens, first, &bytes);
     source->text_bytes -= hr_min(bytes, source->text_bytes);
     return HR_OK;
@@ -102,7 +102,7 @@ static hr_status leave_out_first(const reading *r)
 hr_status hr_evaluate_read(hr_sequences *source, hr_corpus *corpus, hr_tokens *tokens,
                            const hr_text_progress *progress, hr_error *err)
 {
-    const hr_corpus_view *view = hr_corpus_look(corpus);
+    const hr_corpus_view *view = hr_corpus_texts(corpus);
     const hr_documents *documents = &view->valid.documents;
     reading r = { .source = source,
                   .tokens = documents->is_ids ? NULL : tokens,

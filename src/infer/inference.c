@@ -57,7 +57,7 @@ hr_status hr_inference_open_text(hr_inference *s, const char *instead, hr_tokens
     hr_tokens_facts facts;
     hr_status status = find_tokenizer(s, instead, &path, err);
     if (status != HR_OK || !path) return status;
-    status = hr_tokens_look(path, &facts, err);
+    status = hr_tokens_probe(path, &facts, err);
     if (status == HR_OK)
         status = hr_memory_region_open(s->memory, "the tokenizer", facts.bytes, &s->tokens_region,
                                        err);

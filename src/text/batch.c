@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/batch.c - windows of a shard, or rows, in an order that is computed and never stored. */
+/* text/batch.c - selects windows of shards, or rows, in a computed order that needs no table. */
 #include "text/batch.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 
 struct hr_batches {
     hr_shard *shards[HR_BATCH_SHARDS_MAX]; /* null: rows */
-    int64_t windows[HR_BATCH_SHARDS_MAX];  /* of each */
+    int64_t windows[HR_BATCH_SHARDS_MAX];  /* of each shard */
     hr_batch_mixture mixture;
     hr_batch_rows rows;
     hr_batch_shape shape;
@@ -21,23 +21,23 @@ struct hr_batches {
     _Alignas(64) uint8_t shard_memory[];
 };
 
-/* A window of one of the shards, or a row. */
+/* A window of a shard, or a row. */
 typedef struct {
     int32_t shard;
-    int64_t window; /* -1: there is none */
+    int64_t window; /* -1: none */
 } place;
 
 /* ---- order */
 
 enum { ROUNDS = 8, FEW = 256 };
 
-/* Lanes of HR_SITE_ORDER: windows of one text, the shards of a mixture's rows, windows of each of
- * its shards. */
+/* Random lanes of HR_SITE_ORDER: the windows of one text, the rows of a mixture, and the windows of
+ * each shard of a mixture. */
 enum { LANE_TEXT, LANE_MIXTURE, LANE_SHARDS };
 
-/* The shuffle of Fisher and Yates: every order is as likely as every other. A Feistel network of so
- * few values does not give that: of 7 windows, the share of an order was off by 19 % (root of the
- * mean square), and more rounds did not help. */
+/* Fisher-Yates shuffle: all orders are equally likely. A Feistel network over so few values is
+ * biased: for 7 windows, the frequency of an order was off by 19 % (root mean square), and more
+ * rounds did not help. */
 static int64_t order_of_few(hr_random_stream stream, int64_t index, int64_t count)
 {
     uint8_t places[FEW];
@@ -53,11 +53,11 @@ static int64_t order_of_few(hr_random_stream stream, int64_t index, int64_t coun
     return places[index];
 }
 
-/* A balanced Feistel network is a bijection whatever its round function: here of [0, 4^half_bits).
- * Its round function is Philox, in a row per round.
- * Values that fall outside [0, count) are sent through again until they land inside ("cycle
- * walking"), which is a bijection of [0, count). It ends, because the walk runs along a cycle that
- * holds the place it began at, and that one is inside.
+/* A balanced Feistel network over [0, 4^half_bits), which is a bijection for any round function.
+ * The round function is Philox, with one row per round.
+ * Values outside [0, count) go through the network again until they are inside (cycle walking),
+ * which gives a bijection of [0, count). The loop ends because it follows a cycle that contains the
+ * start value, which is inside.
  * Source  Black and Rogaway, Ciphers with Arbitrary Finite Domains (2002), section 3. */
 static int64_t order(uint64_t seed, uint32_t lane, int64_t epoch, int64_t index, int64_t count)
 {
@@ -131,7 +131,7 @@ static hr_status check_batches(const hr_batch_desc *desc, const hr_batch_shape *
                    rows ? "more rows" : "a longer text", (long long)shape->windows);
 }
 
-/* Opens one shard; `name` is for sentences. */
+/* Opens one shard; `name` is for error messages. */
 static hr_status open_shard(hr_batches *b, const hr_batch_desc *desc, int32_t index,
                             const char *path, const char *name, hr_error *err)
 {
@@ -145,7 +145,7 @@ static hr_status open_shard(hr_batches *b, const hr_batch_desc *desc, int32_t in
     return check_shard(desc, name, info, err);
 }
 
-/* Opens the shards, unless rows are there in their place. */
+/* Opens the shards, if windows are used. */
 static hr_status open_shards(hr_batches *b, const hr_batch_desc *desc, hr_error *err)
 {
     const hr_batch_mixture *mixture = &desc->mixture;
@@ -207,9 +207,9 @@ double hr_batch_passes(const hr_batch_mixture *mixture, int32_t shard, int64_t w
     return (double)rows * (double)mixture->shares[shard] / (double)mixture->block / (double)windows;
 }
 
-/* Row `row` of all rows of training. A block's rows are shuffled and cut into the shards' shares:
- * so the place in the share, and the shares of the blocks before, number a shard's rows one by
- * one, and that number goes through its epochs. */
+/* Selects the window for training row `row` of a mixture. The rows of a block are shuffled and
+ * divided into the shards' shares. The position in the share plus the shares of the previous blocks
+ * is the row's index within its shard, which selects the epoch and the window. */
 static place mix(const hr_batches *b, int64_t row)
 {
     const hr_batch_mixture *mixture = &b->mixture;
@@ -222,7 +222,7 @@ static place mix(const hr_batches *b, int64_t row)
                              windows) };
 }
 
-/* What a row of a step sees. */
+/* Selects the window or row for a row of a step. */
 static place place_of(const hr_batches *b, int64_t step, int64_t row)
 {
     const int64_t batches = b->shape.batches;
@@ -238,9 +238,9 @@ static place place_of(const hr_batches *b, int64_t step, int64_t row)
 
 /* ---- masks */
 
-enum { MARKS = 512 }; /* looked at at once */
+enum { MARKS = 512 }; /* marks read at once */
 
-/* What makes a token no target. */
+/* Marks that exclude a token as a target. */
 static uint8_t ignored_marks(const hr_batches *b, const hr_shard *shard)
 {
     const hr_shard_info *info = hr_shard_view(shard);
@@ -250,8 +250,8 @@ static uint8_t ignored_marks(const hr_batches *b, const hr_shard *shard)
     return marks;
 }
 
-/* Ignores the targets of a window that are none, in targets [T], or only counts where that is null.
- * Target t is token t + 1 of the window. */
+/* Sets the excluded targets of a window to HR_TARGET_IGNORED in targets [T], which may be null, and
+ * counts the others. Target t is token t + 1 of the window. */
 static hr_status mask_window(const hr_batches *b, hr_shard *shard, int64_t window, int32_t *targets,
                              int64_t *targets_count, hr_error *err)
 {
@@ -325,7 +325,7 @@ hr_status hr_batches_targets(hr_batches *batches, int64_t step, int64_t *targets
     return HR_OK;
 }
 
-/* Whether a shard, or what is there in its place, has a target. */
+/* Whether a shard, or the rows, have a target. */
 static hr_status find_target(hr_batches *b, int32_t index, bool *found, hr_error *err)
 {
     hr_shard *shard = b->shards[index];

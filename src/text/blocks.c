@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/blocks.c - a checksum is seeded with its block's index, so blocks cannot trade places. */
+/* text/blocks.c - reads and writes checksummed blocks. The block's index is the seed of its
+ * checksum, so exchanged blocks are detected. */
 #include "text/blocks.h"
 
 #include <string.h>
@@ -13,13 +14,13 @@ static uint64_t checksum(const uint8_t *block, int64_t index)
     return XXH3_64bits_withSeed(block + 8, HR_BLOCK_PAYLOAD, (uint64_t)index);
 }
 
-static void seal(uint8_t *block, int64_t index)
+static void set_checksum(uint8_t *block, int64_t index)
 {
     const uint64_t sum = checksum(block, index);
     memcpy(block, &sum, sizeof sum);
 }
 
-/* Bytes of a file with that payload. */
+/* Size of a file with this payload. */
 static int64_t file_bytes(int64_t payload_bytes)
 {
     return (1 + (payload_bytes + HR_BLOCK_PAYLOAD - 1) / HR_BLOCK_PAYLOAD) * HR_BLOCK_BYTES;
@@ -35,18 +36,18 @@ hr_status hr_blocks_begin(hr_blocks_writer *writer, const char *directory, const
     memset(staging, 0, HR_BLOCK_BYTES);
     const hr_status status = hr_file_begin(&writer->out, directory, name, err);
     if (status != HR_OK) return status;
-    /* Room for the header, which is written when all is known. */
+    /* Reserve block 0 for the header, which is written at commit. */
     return hr_file_append(&writer->out, staging, HR_BLOCK_BYTES, err);
 }
 
-/* Writes the staged blocks; the last is filled up with zeros. */
+/* Writes the staged blocks; pads the last one with zeros. */
 static hr_status write_staged(hr_blocks_writer *writer, hr_error *err)
 {
     const int64_t count = (writer->used + HR_BLOCK_PAYLOAD - 1) / HR_BLOCK_PAYLOAD;
     const int64_t tail = count * HR_BLOCK_PAYLOAD - writer->used;
     memset(writer->staging + count * HR_BLOCK_BYTES - tail, 0, (size_t)tail);
     for (int64_t i = 0; i < count; i++)
-        seal(writer->staging + i * HR_BLOCK_BYTES, writer->block + i);
+        set_checksum(writer->staging + i * HR_BLOCK_BYTES, writer->block + i);
     writer->block += count;
     writer->used = 0;
     return hr_file_append(&writer->out, writer->staging, count * HR_BLOCK_BYTES, err);
@@ -72,7 +73,7 @@ hr_status hr_blocks_append(hr_blocks_writer *writer, const void *memory, int64_t
     return HR_OK;
 }
 
-/* Staged blocks are cut; where some were written meanwhile, they are written again later. */
+/* Rolling back discards staged blocks; blocks written after the mark are overwritten later. */
 void hr_blocks_mark_here(const hr_blocks_writer *writer, hr_blocks_mark *mark)
 {
     mark->payload_bytes = writer->payload_bytes;
@@ -80,7 +81,7 @@ void hr_blocks_mark_here(const hr_blocks_writer *writer, hr_blocks_mark *mark)
            (size_t)(writer->used % HR_BLOCK_PAYLOAD) + 8);
 }
 
-hr_status hr_blocks_return(hr_blocks_writer *writer, const hr_blocks_mark *mark, hr_error *err)
+hr_status hr_blocks_rollback(hr_blocks_writer *writer, const hr_blocks_mark *mark, hr_error *err)
 {
     HR_ASSERT(mark->payload_bytes <= writer->payload_bytes);
     const int64_t block = 1 + mark->payload_bytes / HR_BLOCK_PAYLOAD;
@@ -106,7 +107,7 @@ hr_status hr_blocks_commit(hr_blocks_writer *writer, hr_blocks_header *header, i
     HR_ASSERT(writer->out.bytes == file_bytes(header->payload_bytes));
     memset(writer->staging, 0, HR_BLOCK_BYTES);
     memcpy(writer->staging + 8, header, (size_t)bytes);
-    seal(writer->staging, 0);
+    set_checksum(writer->staging, 0);
     status = hr_file_rewrite(&writer->out, 0, writer->staging, HR_BLOCK_BYTES, err);
     return status == HR_OK ? hr_file_commit(&writer->out, err) : status;
 }
@@ -125,7 +126,7 @@ static hr_status damaged(const hr_blocks *blocks, int64_t block, hr_error *err)
                    (long long)((block + 1) * HR_BLOCK_BYTES));
 }
 
-/* Stages and checks blocks [block, block + count). */
+/* Reads blocks [block, block + count) into staging and verifies them. */
 static hr_status stage(hr_blocks *blocks, int64_t block, int64_t count, hr_error *err)
 {
     blocks->count = 0;
@@ -143,7 +144,7 @@ static hr_status stage(hr_blocks *blocks, int64_t block, int64_t count, hr_error
     return HR_OK;
 }
 
-/* Reads block 0 and holds it against what the caller expects and how long the file is. */
+/* Reads block 0; verifies magic, version and the file's size. */
 static hr_status read_header(hr_blocks *blocks, const char *magic, uint32_t version,
                              hr_blocks_header *header, int64_t length, hr_error *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/blocks.h - files in which no bit can change unseen.
+/* text/blocks.h - files in which every changed bit is detected.
  *
- * A file is blocks of 4096 bytes: a checksum of 8, then 4088 of content. Block 0 holds the header,
- * the rest one flat array of payload bytes. Reading checks exactly the blocks it touches.
- * docs/shards.md has the format. */
+ * A file consists of blocks of 4096 bytes: a checksum of 8 bytes, then 4088 bytes of content. Block
+ * 0 holds the header, the others hold one array of payload bytes. A read verifies exactly the
+ * blocks that it touches. docs/shards.md specifies the format. */
 #ifndef HR_TEXT_BLOCKS_H
 #define HR_TEXT_BLOCKS_H
 
@@ -18,7 +18,7 @@ enum {
     HR_BLOCKS_BYTES = HR_BLOCKS_STAGED * HR_BLOCK_BYTES /* staging of a reader or a writer */
 };
 
-/* What headers begin with. `payload_bytes` is filled in by the writer. */
+/* The beginning of every header. The writer sets `payload_bytes`. */
 typedef struct {
     char magic[8];
     uint32_t version, reserved;
@@ -33,28 +33,29 @@ typedef struct {
     int64_t payload_bytes;
 } hr_blocks_writer;
 
-/* A place in the payload that a writer can go back to. */
+/* A position in the payload to which a writer can roll back. */
 typedef struct {
     int64_t payload_bytes;
-    uint8_t block[HR_BLOCK_BYTES]; /* what the block that it lies in holds before it */
+    uint8_t block[HR_BLOCK_BYTES]; /* content of its block before the position */
 } hr_blocks_mark;
 
-/* Begins `name` in `directory`. staging [HR_BLOCKS_BYTES] is borrowed. Errors as hr_file_begin. */
+/* Begins file `name` in `directory`. staging [HR_BLOCKS_BYTES] is borrowed. Errors as
+ * hr_file_begin. */
 HR_MUST_CHECK hr_status hr_blocks_begin(hr_blocks_writer *writer, const char *directory,
                                         const char *name, uint8_t *staging, hr_error *err);
 
-/* Adds memory [bytes] to the payload. After an error nothing is left of the file. */
+/* Appends memory [bytes] to the payload. On an error the file is removed. */
 HR_MUST_CHECK hr_status hr_blocks_append(hr_blocks_writer *writer, const void *memory,
                                          int64_t bytes, hr_error *err);
 
-/* Remembers how long the payload is now. */
+/* Saves the current end of the payload in `mark`. */
 void hr_blocks_mark_here(const hr_blocks_writer *writer, hr_blocks_mark *mark);
 
-/* Makes the payload again what it was at the mark. After an error nothing is left of the file. */
-HR_MUST_CHECK hr_status hr_blocks_return(hr_blocks_writer *writer, const hr_blocks_mark *mark,
-                                         hr_error *err);
+/* Rolls the payload back to the mark. On an error the file is removed. */
+HR_MUST_CHECK hr_status hr_blocks_rollback(hr_blocks_writer *writer, const hr_blocks_mark *mark,
+                                           hr_error *err);
 
-/* Writes the header [bytes <= HR_BLOCK_PAYLOAD] and makes the file appear under its name. */
+/* Writes the header [bytes <= HR_BLOCK_PAYLOAD] and publishes the file under its name. */
 HR_MUST_CHECK hr_status hr_blocks_commit(hr_blocks_writer *writer, hr_blocks_header *header,
                                          int64_t bytes, hr_error *err);
 void hr_blocks_abort(hr_blocks_writer *writer);
@@ -62,7 +63,7 @@ void hr_blocks_abort(hr_blocks_writer *writer);
 typedef struct {
     char path[HR_PATH_BYTES];
     uint8_t *staging;
-    int64_t block, count; /* staged and checked: blocks [block, block + count) */
+    int64_t block, count; /* blocks [block, block + count) are staged and verified */
     int64_t payload_bytes;
     int file;
 } hr_blocks;
@@ -70,11 +71,11 @@ typedef struct {
 /* Opens a file and reads its header.
  *
  *   staging  [HR_BLOCKS_BYTES], borrowed until the close
- *   magic    [8]; the file's must be the same, and its version `version`
+ *   magic    [8]; must equal the file's, as `version` must
  *   header   [bytes] out; begins with an hr_blocks_header
  *
  * Errors   USAGE    missing or unreadable
- *          CORRUPT  damaged, cut short, or another kind or version of file. */
+ *          CORRUPT  damaged, truncated, or another kind or version of file. */
 HR_MUST_CHECK hr_status hr_blocks_open(hr_blocks *blocks, const char *path, uint8_t *staging,
                                        const char *magic, uint32_t version, void *header,
                                        int64_t bytes, hr_error *err);

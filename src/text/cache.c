@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/cache.c - who uses an entry holds a shared lock (flock) on it; who removes one has to get it
- * for itself alone. The time of the last use is the file's time of change. */
+/* text/cache.c - users of an entry hold a shared lock (flock) on it; removal needs an exclusive
+ * lock. The modification time of the file is the time of the last use. */
 #include "text/cache.h"
 
 #include <errno.h>
@@ -33,8 +33,8 @@ hr_status hr_cache_hold(const char *path, int *file, hr_error *err)
     const hr_status status = hr_file_open(path, file, &bytes, err);
     if (status != HR_OK) return status;
     (void)lock(*file, LOCK_SH);
-    (void)futimens(*file, NULL); /* somebody else's file keeps its time */
-    /* It may have been removed between the opening and the lock. */
+    (void)futimens(*file, NULL); /* fails for a file of another user, whose time then stays */
+    /* The file may have been removed between open and lock. */
     if (stat(path, &named) != 0 || fstat(*file, &opened) != 0 || named.st_ino != opened.st_ino ||
         named.st_dev != opened.st_dev)
         hr_file_close(file);
@@ -43,7 +43,7 @@ hr_status hr_cache_hold(const char *path, int *file, hr_error *err)
 
 /* ---- entries */
 
-/* How names begin and end: of nothing else is anything said or removed. */
+/* Prefixes and suffixes of entries; other files are never listed or removed. */
 static const struct {
     const char *begin, *end;
     hr_cache_kind kind;
@@ -71,7 +71,7 @@ static bool find_kind(const char *name, hr_cache_kind *kind)
     return false;
 }
 
-/* When an entry was used last, and its name: no two are alike, so there is one order. */
+/* Orders entries by last use; the name breaks ties. */
 typedef struct {
     struct timespec used;
     int64_t bytes;
@@ -85,30 +85,30 @@ static int compare(const place *a, const place *b)
     return strcmp(a->name, b->name);
 }
 
-/* What one look at the directory found. */
+/* State of one listing of the directory. */
 typedef struct {
     const char *directory;
-    void (*tell)(void *context, const hr_cache_entry *entry); /* null: nobody is told */
+    void (*tell)(void *context, const hr_cache_entry *entry); /* may be null */
     void *context;
-    place tried, oldest; /* the last that was tried; the first behind it */
+    place tried, oldest; /* the last entry tried; the least recently used entry after it */
     bool any_tried, any;
-    int64_t count, bytes; /* of entries that may be removed */
-} look;
+    int64_t count, bytes; /* of removable entries */
+} listing;
 
-/* Whether a running process has it. Where that cannot be known, it is taken to be so. */
+/* Whether a running process uses the file; true if that cannot be determined. */
 static bool is_in_use(const char *path)
 {
     int file = -1;
     int64_t bytes;
     if (hr_file_open(path, &file, &bytes, NULL) != HR_OK) return true;
-    const bool alone = lock(file, LOCK_EX | LOCK_NB);
+    const bool unused = lock(file, LOCK_EX | LOCK_NB);
     hr_file_close(&file);
-    return !alone;
+    return !unused;
 }
 
 static bool take_entry(void *context, const char *name)
 {
-    look *l = context;
+    listing *l = context;
     hr_cache_kind kind;
     char path[PATH_MAX];
     struct stat what;
@@ -139,7 +139,7 @@ hr_status hr_cache_list(const char *directory,
                         void (*tell)(void *context, const hr_cache_entry *entry), void *context,
                         hr_error *err)
 {
-    look l = { .directory = directory, .tell = tell, .context = context };
+    listing l = { .directory = directory, .tell = tell, .context = context };
     return hr_directory_list(directory, take_entry, &l, err);
 }
 
@@ -147,9 +147,9 @@ hr_status hr_cache_list(const char *directory,
 
 typedef enum { REMOVED, IN_USE, GONE } outcome;
 
-/* Removes an entry that nobody uses. Whoever waits for the lock meanwhile sees that the name is
- * gone (hr_cache_hold). */
-static hr_status remove_entry(const look *l, outcome *what, hr_error *err)
+/* Removes an entry that is not in use. A process that waits for the lock then finds the name
+ * missing (hr_cache_hold). */
+static hr_status remove_entry(const listing *l, outcome *what, hr_error *err)
 {
     char path[PATH_MAX];
     int file = -1;
@@ -168,13 +168,13 @@ static hr_status remove_entry(const look *l, outcome *what, hr_error *err)
     return status;
 }
 
-/* Listed anew before every removal, which bounds the memory: each turn tries the next entry in the
- * order of use, so the turns end. */
+/* Lists the directory again before every removal, which bounds the memory. Each iteration tries the
+ * next entry in order of last use, so the loop ends. */
 hr_status hr_cache_prune(const char *directory, int64_t limit_bytes, hr_cache_report *report,
                          hr_error *err)
 {
     hr_cache_report made = { 0 };
-    look l = { .directory = directory };
+    listing l = { .directory = directory };
     for (;;) {
         l.any = false;
         l.count = l.bytes = 0;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/cache.h - an entry of a cache in use: it is locked against removal, and its last use is
- * noted. */
+/* text/cache.h - locks a cache entry against removal and records its last use. */
 #ifndef HR_TEXT_CACHE_H
 #define HR_TEXT_CACHE_H
 
 #include "headroom/cache.h"
 
-/* Locks the file against hr_cache_prune for as long as `file` is open, and sets its times to now.
- * Where the file system has no locks, it is opened all the same.
+/* Locks the file against hr_cache_prune while `file` is open, and sets its timestamps to now. On a
+ * file system without locks, the file is only opened.
  *
- *   file  out; a descriptor, for hr_file_close; -1: no such file is there, or not any more
+ *   file  out; a descriptor for hr_file_close; -1 if the file does not exist or was removed
  *
- * Errors   as hr_file_open, but for a file that is missing. */
+ * Errors   as hr_file_open, except for a missing file. */
 HR_MUST_CHECK hr_status hr_cache_hold(const char *path, int *file, hr_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/counting.c - one pass over the training text where its words fit the table; else as many as
- * it takes to say how large the table has to be. */
+/* text/counting.c - counts in one pass if the table is large enough; otherwise in as many passes as
+ * are needed to report the necessary size. */
 #include "text/counting.h"
 
 #include <stdio.h>
@@ -8,13 +8,14 @@
 #include "base/checked.h"
 #include "text/scan.h"
 
-/* After the table is full, how often the text is read again at most to count all of its words: as
- * often as this many bytes have it (a minute or two), and so often in any case. */
+/* Limit of passes after the table is full: RECOUNT_BYTES of reading (a minute or two), but at least
+ * RECOUNTS_LEAST passes. */
 enum { RECOUNTS_LEAST = 32 };
 #define RECOUNT_BYTES (INT64_C(32) << 30)
 
-/* The words whose hash, turned by half, lies from first to last. Turned, because a table goes by
- * the first bits: those of a share would crowd in one part of it. */
+/* The words whose hash, with its halves exchanged, is in [first, last]. The halves are exchanged
+ * because the table uses the upper bits: words with equal upper bits would cluster in one region of
+ * it. */
 typedef struct {
     uint64_t first, last;
 } share;
@@ -46,8 +47,8 @@ static hr_status count_piece(const hr_counting *c, hr_scan *scan, share of, bool
         const hr_status status = hr_scan_next(scan, &bytes, c->err);
         if (status != HR_OK || bytes == 0) return status;
         const uint64_t hash = hr_words_hash(c->word, bytes);
-        const uint64_t turned = hash << 32 | hash >> 32;
-        if (turned < of.first || turned > of.last) continue;
+        const uint64_t rotated = hash << 32 | hash >> 32;
+        if (rotated < of.first || rotated > of.last) continue;
         const int64_t index = hr_words_add(c->table, c->word, bytes, hash);
         *full = index < 0;
         if (*full) return HR_OK;
@@ -67,7 +68,7 @@ static hr_status count_part(const hr_counting *c, int32_t part, share of, const 
         status = documents->next(documents->context, &piece, c->err);
         if (status != HR_OK || !piece.path) break;
         hr_scan_take(&scan, &piece);
-        if (!piece.forget) status = count_piece(c, &scan, of, full);
+        if (!piece.discard) status = count_piece(c, &scan, of, full);
     }
     if (status == HR_OK && !*full)
         status = hr_text_check_unchanged(c->desc, documents, c->train[part].source, &bad_lines,
@@ -78,7 +79,7 @@ static hr_status count_part(const hr_counting *c, int32_t part, share of, const 
 
 /* Counts the words of all parts that belong to a share.
  *
- *   full  out; the table could not take them all */
+ *   full  out; the table is too small for them */
 static hr_status count_words(const hr_counting *c, share of, const char *work, bool *full)
 {
     hr_status status = HR_OK;
@@ -91,27 +92,27 @@ static hr_status count_words(const hr_counting *c, share of, const char *work, b
 
 typedef struct {
     int64_t words, bytes;
-    bool more; /* than these */
+    bool more; /* there are more than these */
 } distinct;
 
-/* Whether words as many and as long again would fit. */
+/* Whether twice the words and twice the text would fit. */
 static bool is_half_empty(const hr_word_table *table)
 {
     return table->word_count <= table->words_max / 2 && table->text_bytes <= table->text_max / 2;
 }
 
-/* Counts the distinct words share by share. One that is too large for the table is halved; behind
- * one that left half of it empty comes one twice as large. A share begins at a multiple of its
- * width. */
+/* Counts the distinct words in one pass per share of the hash range. If a share is too large for
+ * the table, it is halved; after one that leaves half of the table empty, the next is twice as
+ * large. Each share begins at a multiple of its width. */
 static hr_status count_distinct(const hr_counting *c, distinct *all)
 {
     int64_t text_bytes = 1;
     for (int32_t i = 0; i < c->desc->train_count; i++) text_bytes += c->train[i].source_bytes;
-    const int64_t readings = hr_max(RECOUNTS_LEAST, RECOUNT_BYTES / text_bytes);
+    const int64_t passes = hr_max(RECOUNTS_LEAST, RECOUNT_BYTES / text_bytes);
     uint64_t first = 0, width = UINT64_MAX / 2 + 1;
     *all = (distinct){ .more = true };
     *c->table = hr_words_place(c->table_memory, hr_counting_table_words(c->desc));
-    for (int64_t i = 0; i < readings && all->more; i++) {
+    for (int64_t i = 0; i < passes && all->more; i++) {
         const share of = { first, first + (width - 1) };
         char work[64];
         bool full;
@@ -132,7 +133,7 @@ static hr_status count_distinct(const hr_counting *c, distinct *all)
     return HR_OK;
 }
 
-/* The table was too small for the text: says how large it would have to be. */
+/* Reports that the table was too small, and the size that is necessary. */
 static hr_status refuse_words(const hr_counting *c)
 {
     const int64_t words_max = c->desc->words_max;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/counting.h - the distinct words of a training text, in a planned table. */
+/* text/counting.h - counts the distinct words of a training text in a table of planned size. */
 #ifndef HR_TEXT_COUNTING_H
 #define HR_TEXT_COUNTING_H
 
@@ -10,29 +10,30 @@
 typedef struct {
     const hr_text_desc *desc;
     const hr_text_progress *progress;
-    const hr_shard_info *train; /* [train_count], what was identified */
+    const hr_shard_info *train; /* [train_count], identified texts */
     uint8_t *word;              /* [HR_WORD_BYTES] */
     uint8_t *table_memory;      /* [hr_words_bytes(hr_counting_table_words)] */
-    hr_word_table *table;       /* over that; out: the words */
+    hr_word_table *table;       /* in table_memory; out: the words */
     hr_error *err;
 } hr_counting;
 
-/* Words that the memory of the table is for: any one word has to fit, and as much again, so that
- * the words of a text can be counted in not too many shares. Pure. */
+/* Capacity of the table in words. It fits any single word twice, so that recounting by hash range
+ * needs few passes. Pure. */
 int64_t hr_counting_table_words(const hr_text_desc *desc);
 
-/* Counts every word of all parts of the training text.
- * Errors  USAGE  more than data.words_max: how many, and what to type. As reading; INTERRUPTED. */
+/* Counts the words of all parts of the training text.
+ * Errors  USAGE  more distinct words than data.words_max: the message has their number and the
+ *                command. As reading; INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_counting_run(const hr_counting *counting);
 
-/* What refusals call the training text. Pure. */
+/* Name of the training text in error messages. Pure. */
 const char *hr_text_train_name(const hr_text_desc *desc);
 
-/* What was identified must be what a later pass read.
+/* Checks that a later pass read the same content as the identification.
  *
- *   bad_lines  out; that were left out
+ *   bad_lines  out; lines that were skipped
  *
- * Errors  FAILURE  it changed meanwhile. */
+ * Errors  FAILURE  the text has changed. */
 HR_MUST_CHECK hr_status hr_text_check_unchanged(const hr_text_desc *desc,
                                                 const hr_documents *documents, hr_text_hash hash,
                                                 int64_t *bad_lines, hr_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/pass.h - what every pass over a text shares: a way to stop it, the content's identity. */
+/* text/pass.h - what every pass over a text needs: progress with interruption, and a content hash.
+ */
 #ifndef HR_TEXT_PASS_H
 #define HR_TEXT_PASS_H
 
@@ -18,16 +19,15 @@ static inline bool hr_text_hash_equal(hr_text_hash a, hr_text_hash b)
     return a.low == b.low && a.high == b.high;
 }
 
-/* Asked every 256 KiB of a pass, by the thread that runs it. `work` says what is being done
- * ("counting words"); the answer true ends the pass. */
+/* Called every 256 KiB of a pass, on the thread that runs it. `work` names the pass ("counting
+ * words"). Return true to stop the pass. */
 typedef struct {
     bool (*stop)(void *context, const char *work, int64_t bytes_done, int64_t bytes_total);
     void *context;
-    void (*note)(void *context,
-                 const char *line); /* a sentence for people; null: nobody reads it */
+    void (*note)(void *context, const char *line); /* a message for the user; may be null */
 } hr_text_progress;
 
-/* Asks. `progress` may be null. Errors INTERRUPTED. */
+/* Calls `progress`, which may be null. Errors INTERRUPTED. */
 HR_MUST_CHECK static inline hr_status hr_text_continue(const hr_text_progress *progress,
                                                        const char *work, int64_t bytes_done,
                                                        int64_t bytes_total, hr_error *err)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/scan.c - ASCII through a table, the rest of Unicode through utf8proc. */
+/* text/scan.c - classifies ASCII with a table and other characters with utf8proc. */
 #include "text/scan.h"
 
 #include <string.h>
 #include <utf8proc.h>
 
-/* What FOLD says instead of a lower-case letter. */
+/* Entries of FOLD that are not a lower-case letter. */
 enum { SPACE = 0x80, WIDE = 0x81 };
 
 #define WIDE_16 \
@@ -25,7 +25,7 @@ static const uint8_t FOLD[256] = {
 };
 /* clang-format on */
 
-/* White space past ASCII: the code points for which Python's str.isspace is true. */
+/* White space outside ASCII: the code points for which Python's str.isspace is true. */
 static bool is_space(int32_t code)
 {
     return code == 0x85 || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) ||
@@ -45,7 +45,7 @@ void hr_scan_take(hr_scan *scan, const hr_piece *piece)
     scan->end = piece->bytes + piece->count;
 }
 
-/* Where `at` lies in the file's text. */
+/* Offset of `at` in the file's text. */
 static long long offset_of(const hr_scan *scan)
 {
     return (long long)(scan->piece->offset + (scan->at - scan->piece->bytes));
@@ -72,7 +72,7 @@ static int64_t sequence_bytes(uint8_t lead)
     return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
 }
 
-/* Adds a code point past ASCII to the word, or finds that it ends the word. */
+/* Appends a non-ASCII code point to the word, or reports that it is white space. */
 static hr_status take_point(hr_scan *scan, int32_t code, bool *space, hr_error *err)
 {
     uint8_t lower[4];
@@ -85,7 +85,8 @@ static hr_status take_point(hr_scan *scan, int32_t code, bool *space, hr_error *
     return HR_OK;
 }
 
-/* Takes one code point past ASCII from the piece, or keeps what the piece's end cut of it. */
+/* Reads a non-ASCII code point from the piece, or saves its first bytes if the piece ends within
+ * it. */
 static hr_status take_wide(hr_scan *scan, bool *space, hr_error *err)
 {
     const int64_t left = scan->end - scan->at;
@@ -104,8 +105,9 @@ static hr_status take_wide(hr_scan *scan, bool *space, hr_error *err)
     return HR_OK;
 }
 
-/* The rest of a letter that the end of the last piece cut; no piece is that short but the last. */
-static hr_status take_cut(hr_scan *scan, bool *space, hr_error *err)
+/* Completes a character that the last piece ended within. Only the last piece can be too short for
+ * that. */
+static hr_status take_split(hr_scan *scan, bool *space, hr_error *err)
 {
     const int64_t before = scan->letter_used, needed = sequence_bytes(scan->letter[0]);
     int32_t code = 0;
@@ -125,7 +127,7 @@ hr_status hr_scan_next(hr_scan *scan, int64_t *bytes, hr_error *err)
         bool space = false;
         hr_status status = HR_OK;
         if (scan->letter_used && (scan->at < scan->end || scan->piece->segment_ends)) {
-            status = take_cut(scan, &space, err);
+            status = take_split(scan, &space, err);
         } else if (scan->at == scan->end) {
             if (!scan->piece->segment_ends) return HR_OK;
             space = true;

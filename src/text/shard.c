@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/shard.c - ids narrowed to the bytes they need, over checksummed blocks.
+/* text/shard.c - ids in the narrowest width, in checksummed blocks.
  *
- * Bits that say more of a token lie behind every GROUP ids: so they are written in one pass in
- * fixed memory, however many documents there are, and found from a token's index alone. */
+ * The bit maps follow every GROUP ids. So a shard is written in one pass and fixed memory for any
+ * number of documents, and a token's bits are located by its index alone. */
 #include "text/shard.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #define MAGIC "hrtokens"
 enum { VERSION = 2, GROUP = 2048, MAP_BYTES = GROUP / 8, MAPS = 2 };
 
-/* The header as it lies in block 0, little-endian. */
+/* Layout of the header in block 0, little-endian. */
 typedef struct {
     hr_blocks_header blocks;
     int64_t tokens, covered, vocab_size, source_bytes;
@@ -24,19 +24,19 @@ typedef struct {
     uint32_t holds, reserved;
 } shard_header;
 
-/* What forgetting a document brings back. */
+/* Writer state that is restored when a document is discarded. */
 typedef struct {
     int64_t tokens, documents, longest, masked, ends, document_first;
-    uint8_t maps[MAPS][MAP_BYTES]; /* of the group at hand: documents, masks */
-} counted;
+    uint8_t maps[MAPS][MAP_BYTES]; /* bits of the current group: documents, masks */
+} counters;
 
 struct hr_shard_writer {
     hr_blocks_writer blocks;
     int64_t vocab_size, document_end;
     uint32_t holds;
-    bool begins, masks; /* the next token begins a document; tokens are no targets */
-    counted now, before;
-    hr_blocks_mark mark; /* where the document at hand began */
+    bool begins, masks; /* the next token begins a document; the next tokens are not targets */
+    counters now, before;
+    hr_blocks_mark mark; /* position where the current document began */
     uint8_t staging[HR_BLOCKS_BYTES];
 };
 
@@ -82,7 +82,7 @@ hr_status hr_shard_begin(hr_shard_writer **writer, void *memory, const hr_shard_
     return HR_OK;
 }
 
-/* Puts the maps behind the ids of the group, which has `count` of them. */
+/* Writes the maps after the `count` ids of the group. */
 static hr_status end_group(hr_shard_writer *writer, int64_t count, hr_error *err)
 {
     hr_status status = HR_OK;
@@ -99,11 +99,11 @@ static void set_bits(uint8_t *map, int64_t first, int64_t count)
     for (int64_t i = first; i < first + count; i++) map[i / 8] |= (uint8_t)(1 << i % 8);
 }
 
-/* Adds ids of `width` bytes, as many as the payload takes them. */
+/* Appends ids that already have the width of the payload. */
 static hr_status append_narrow(hr_shard_writer *writer, const uint8_t *ids, int64_t count,
                                int64_t width, hr_error *err)
 {
-    counted *now = &writer->now;
+    counters *now = &writer->now;
     if (!writer->holds) {
         now->tokens += count;
         return hr_blocks_append(&writer->blocks, ids, count * width, err);
@@ -124,17 +124,17 @@ static hr_status append_narrow(hr_shard_writer *writer, const uint8_t *ids, int6
     return HR_OK;
 }
 
-/* The length of the document at hand is known. */
-static void measure(counted *now)
+/* Updates the longest document when the current one ends. */
+static void update_longest(counters *now)
 {
     now->longest = hr_max(now->longest, now->tokens - now->document_first);
 }
 
-/* A document has its first token: what stands between it and the one before comes first, which is
- * a target as every other, whatever is masked. */
+/* Called at the first token of a document. Writes the separator before it, which is a target even
+ * if the document's tokens are masked. */
 static hr_status open_document(hr_shard_writer *writer, hr_error *err)
 {
-    counted *now = &writer->now;
+    counters *now = &writer->now;
     const bool masks = writer->masks;
     hr_status status = HR_OK;
     writer->begins = false;
@@ -184,7 +184,7 @@ hr_status hr_shard_append_bytes(hr_shard_writer *writer, const uint8_t *ids, int
 void hr_shard_document(hr_shard_writer *writer)
 {
     if (writer->begins) return;
-    measure(&writer->now);
+    update_longest(&writer->now);
     writer->begins = true;
     writer->before = writer->now;
     if (writer->holds) hr_blocks_mark_here(&writer->blocks, &writer->mark);
@@ -196,19 +196,19 @@ void hr_shard_mask(hr_shard_writer *writer, bool targets)
     writer->masks = !targets;
 }
 
-hr_status hr_shard_forget(hr_shard_writer *writer, hr_error *err)
+hr_status hr_shard_discard(hr_shard_writer *writer, hr_error *err)
 {
     HR_ASSERT(writer->holds);
     if (writer->begins) return HR_OK;
     writer->begins = true;
     writer->now = writer->before;
-    return hr_blocks_return(&writer->blocks, &writer->mark, err);
+    return hr_blocks_rollback(&writer->blocks, &writer->mark, err);
 }
 
 hr_status hr_shard_commit(hr_shard_writer *writer, const hr_shard_info *info, hr_error *err)
 {
-    const counted *now = &writer->now;
-    if (!writer->begins) measure(&writer->now);
+    const counters *now = &writer->now;
+    if (!writer->begins) update_longest(&writer->now);
     const int64_t left = now->tokens % GROUP;
     const hr_status status = writer->holds && left ? end_group(writer, left, err) : HR_OK;
     if (status != HR_OK) return status;
@@ -241,7 +241,7 @@ int64_t hr_shard_bytes(void)
     return hr_round_up(sizeof(hr_shard), 64);
 }
 
-/* Payload bytes of so many tokens; false: more than can be. */
+/* Payload bytes for the header's tokens; false if the number is impossible. */
 static bool payload_bytes_of(const shard_header *header, int64_t *bytes)
 {
     const int64_t maps = map_count(header->holds), left = header->tokens % GROUP;
@@ -253,7 +253,7 @@ static bool payload_bytes_of(const shard_header *header, int64_t *bytes)
     return hr_checked_add(ids, marks, bytes);
 }
 
-static bool is_sound(const shard_header *header, int64_t payload_bytes)
+static bool is_valid(const shard_header *header, int64_t payload_bytes)
 {
     int64_t needed = -1;
     if (header->vocab_size < 1 || header->token_bytes != token_bytes_for(header->vocab_size) ||
@@ -272,7 +272,7 @@ hr_status hr_shard_open(hr_shard **shard, void *memory, const char *path, hr_err
     const hr_status status = hr_blocks_open(&opened->blocks, path, opened->staging, MAGIC, VERSION,
                                             &header, sizeof header, err);
     if (status != HR_OK) return status;
-    if (!is_sound(&header, opened->blocks.payload_bytes)) {
+    if (!is_valid(&header, opened->blocks.payload_bytes)) {
         hr_blocks_close(&opened->blocks);
         return hr_fail(err, HR_CORRUPT,
                        "%s: %lld tokens of %u bytes do not match its %lld bytes: delete the file "
@@ -308,14 +308,14 @@ const hr_shard_info *hr_shard_view(const hr_shard *shard)
     return &shard->info;
 }
 
-/* Where the ids of a group begin in the payload; without maps all ids are one group. */
+/* Offset of a group's ids in the payload; without maps there is one group. */
 static int64_t group_offset(const hr_shard *shard, int64_t group)
 {
     return group * (GROUP * shard->token_bytes + map_count(shard->info.holds) * MAP_BYTES);
 }
 
 /* Widens `count` ids of `width` bytes at `from` to 32 bits and returns the largest. `from` may be
- * the end of `ids` itself: front to back, no id is written over before it is read. */
+ * the end of `ids` itself: going from front to back, each id is read before it is overwritten. */
 static int64_t widen(int32_t *ids, const uint8_t *from, int64_t count, int64_t width)
 {
     uint32_t most = 0;
@@ -369,7 +369,7 @@ hr_status hr_shard_read(hr_shard *shard, int64_t first, int64_t count, int32_t *
     return most < shard->info.vocab_size ? HR_OK : wrong_id(shard, first, count, most, err);
 }
 
-/* Marks of tokens [at, at + count) of one group. */
+/* Reads the marks of tokens [at, at + count) of one group. */
 static hr_status read_marks(hr_shard *shard, int64_t group, int64_t at, int64_t count,
                             uint8_t *marks, hr_error *err)
 {
@@ -422,7 +422,7 @@ static int64_t count_bits(const uint8_t *map, int64_t bytes)
     return count;
 }
 
-/* Reads a group with what lies behind its ids, at once. */
+/* Verifies a group: reads its ids and maps in one read. */
 static hr_status check_group(hr_shard *shard, int64_t group, int64_t counts[MAPS], hr_error *err)
 {
     int32_t ids[GROUP];

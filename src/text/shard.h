@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/shard.h - a text as a file of token ids of 1, 2 or 4 bytes, and where it holds several
- * documents or tokens that are not to be learned, which those are. Format: docs/shards.md. */
+/* text/shard.h - a text as a file of token ids of 1, 2 or 4 bytes, with optional bit maps of
+ * document beginnings and masked tokens. docs/shards.md specifies the format. */
 #ifndef HR_TEXT_SHARD_H
 #define HR_TEXT_SHARD_H
 
 #include "headroom/config.h"
 #include "text/pass.h"
 
-/* What a shard may hold beside the ids, a bit a token each. */
+/* Optional maps of a shard, one bit per token each. */
 enum {
-    HR_SHARD_DOCUMENTS = 1, /* where documents begin */
-    HR_SHARD_MASKS = 2      /* which tokens are no targets */
+    HR_SHARD_DOCUMENTS = 1, /* beginnings of documents */
+    HR_SHARD_MASKS = 2      /* tokens that are not targets */
 };
 
-/* The kind of a shard whose ids were ids before, made elsewhere. */
+/* The kind of a shard whose ids come from another program. */
 enum { HR_SHARD_IDS = 255 };
 
-/* What a shard says of itself. */
+/* Header information of a shard. */
 typedef struct {
-    int64_t tokens, covered; /* covered: tokens that are in the vocabulary; a writer adds those
-                              * that stand between documents */
-    int64_t vocab_size;      /* every id is below */
+    /* covered: tokens that are in the vocabulary; the writer adds the document separators */
+    int64_t tokens, covered;
+    int64_t vocab_size; /* every id is below */
     int64_t source_bytes;
     hr_text_hash source;    /* of the text */
     hr_text_hash tokenizer; /* of the vocabulary; bytes: zero */
     int32_t kind;           /* hr_tokenizer_kind, or HR_SHARD_IDS */
     uint32_t holds;         /* HR_SHARD_DOCUMENTS, HR_SHARD_MASKS */
-    int64_t documents;      /* with a token at least */
-    int64_t longest;        /* tokens of the longest of them, without what stands between */
-    int64_t masked;         /* tokens that are no targets */
-    int64_t bad_lines;      /* of the text, left out */
+    int64_t documents;      /* with at least one token */
+    int64_t longest;        /* tokens of the longest document, without separators */
+    int64_t masked;         /* tokens that are not targets */
+    int64_t bad_lines;      /* skipped lines of the text */
 } hr_shard_info;
 
 /* ---- writing */
@@ -41,37 +41,38 @@ int64_t hr_shard_writer_bytes(void);
 typedef struct {
     const char *directory, *name;
     int64_t vocab_size;
-    uint32_t holds;       /* HR_SHARD_DOCUMENTS, HR_SHARD_MASKS; without documents all is one */
-    int64_t document_end; /* id that is put between two documents; -1: none */
+    /* HR_SHARD_DOCUMENTS, HR_SHARD_MASKS; without HR_SHARD_DOCUMENTS the shard is one document */
+    uint32_t holds;
+    int64_t document_end; /* separator id between two documents; -1: none */
 } hr_shard_desc;
 
 /* Begins a shard, in memory [hr_shard_writer_bytes()], aligned to 64. The first document begins
- * with the first token. Errors   as hr_file_begin. */
+ * with the first token. Errors as hr_file_begin. */
 HR_MUST_CHECK hr_status hr_shard_begin(hr_shard_writer **writer, void *memory,
                                        const hr_shard_desc *desc, hr_error *err);
 
-/* From the next token on it is another document; one without tokens leaves no trace. */
+/* Begins a new document at the next token. A document without tokens is not recorded. */
 void hr_shard_document(hr_shard_writer *writer);
 
-/* Whether the tokens that come are targets; those of a new shard are. The shard holds masks. */
+/* Sets whether the following tokens are targets; initially they are. The shard must hold masks. */
 void hr_shard_mask(hr_shard_writer *writer, bool targets);
 
-/* Forgets the document at hand, however long it is. After an error nothing is left of the file. */
-HR_MUST_CHECK hr_status hr_shard_forget(hr_shard_writer *writer, hr_error *err);
+/* Discards the current document, whatever its length. On an error the file is removed. */
+HR_MUST_CHECK hr_status hr_shard_discard(hr_shard_writer *writer, hr_error *err);
 
-/* Adds ids [count], each below vocab_size. After an error nothing is left of the file. */
+/* Appends ids [count], each below vocab_size. On an error the file is removed. */
 HR_MUST_CHECK hr_status hr_shard_append(hr_shard_writer *writer, const uint32_t *ids, int64_t count,
                                         hr_error *err);
 
-/* The same for ids that are bytes, in a shard whose vocab_size is at most 256. */
+/* As hr_shard_append, for ids of one byte; the shard's vocab_size is at most 256. */
 HR_MUST_CHECK hr_status hr_shard_append_bytes(hr_shard_writer *writer, const uint8_t *ids,
                                               int64_t count, hr_error *err);
 
-/* Makes the shard appear under its name. Of `info`, all that the writer counted is the writer's. */
+/* Publishes the shard under its name. The writer's own counts replace those in `info`. */
 HR_MUST_CHECK hr_status hr_shard_commit(hr_shard_writer *writer, const hr_shard_info *info,
                                         hr_error *err);
 
-/* Removes what was written and was not committed. Accepts null. */
+/* Discards a shard that was not committed. Accepts null. */
 void hr_shard_abort(hr_shard_writer *writer);
 
 /* ---- reading */
@@ -82,7 +83,7 @@ int64_t hr_shard_bytes(void);
 
 /* Opens a shard in memory [hr_shard_bytes()], aligned to 64.
  * Errors   USAGE    missing or unreadable
- *          CORRUPT  damaged, cut short, or no shard of this version. */
+ *          CORRUPT  damaged, truncated, or not a shard of this version. */
 HR_MUST_CHECK hr_status hr_shard_open(hr_shard **shard, void *memory, const char *path,
                                       hr_error *err);
 void hr_shard_close(hr_shard **shard);
@@ -93,21 +94,21 @@ const hr_shard_info *hr_shard_view(const hr_shard *shard);
 /* Reads tokens [first, first + count) into ids [count]. They must be inside the shard.
  *
  * Errors   CORRUPT  a checksum is wrong, or an id is not below the vocabulary's size
- *          FAILURE  the system refused.
- * Cost     no allocation; reads the blocks of 4 KiB in which the tokens lie.
+ *          FAILURE  a system call failed.
+ * Cost     no allocation; reads the blocks of 4 KiB that contain the tokens.
  * Threads  one thread per object. */
 HR_MUST_CHECK hr_status hr_shard_read(hr_shard *shard, int64_t first, int64_t count, int32_t *ids,
                                       hr_error *err);
 
-/* What a token is beside its id. */
+/* Marks of a token. */
 enum { HR_TOKEN_BEGINS = 1, HR_TOKEN_MASKED = 2 };
 
-/* Reads that of tokens [first, first + count) into marks [count]: the first token of the shard
+/* Reads the marks of tokens [first, first + count) into marks [count]. The first token of the shard
  * begins a document. Errors, cost and threads as hr_shard_read. */
 HR_MUST_CHECK hr_status hr_shard_marks(hr_shard *shard, int64_t first, int64_t count,
                                        uint8_t *marks, hr_error *err);
 
-/* Reads the whole shard once, for its checksums, its ids and its documents.
+/* Reads the whole shard and verifies its checksums, ids and document counts.
  * Errors  as hr_shard_read, and INTERRUPTED. */
 HR_MUST_CHECK hr_status hr_shard_check(hr_shard *shard, const hr_text_progress *progress,
                                        hr_error *err);

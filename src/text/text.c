@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/text.c - the passes of hr_text_prepare: identify, count, rank, encode; each skipped when its
- * result is there already. */
+/* text/text.c - the passes of hr_text_prepare: identify, count, rank, encode. A pass is skipped if
+ * its result is in the cache. */
 #include "text/text.h"
 
 #include <inttypes.h>
@@ -20,25 +20,25 @@
 #include "text/tokens.h"
 #include "text/word_vocabulary.h"
 
-/* What the passes work with; everything lies in the caller's memory. */
+/* State of the passes; all pointers are into the caller's memory. */
 typedef struct {
     const hr_text_desc *desc;
     const hr_text_progress *progress;
     hr_error *err;
-    uint8_t *word;         /* of the scan */
+    uint8_t *word;         /* buffer of the scanner */
     uint8_t *shard_memory; /* a shard's writer or reader, or staging of the vocabulary */
     uint8_t *vocabulary_memory;
     uint8_t *table_memory;
     hr_text *made;
-    hr_shard_info *train; /* [train_count], what was identified */
+    hr_shard_info *train; /* [train_count], identified texts */
     uint32_t *order;      /* [V - 4] */
-    hr_word_table table;  /* words: filled from the vocabulary when something is encoded */
+    hr_word_table table;  /* filled from the vocabulary when words are encoded */
     bool table_loaded;
-    uint8_t *tokens_memory, *staging; /* of a tokenizer's file */
+    uint8_t *tokens_memory, *staging; /* for a tokenizer file */
     hr_tokens_facts facts;
-    hr_tokens *tokens;       /* null: not needed yet */
-    hr_shard_writer *writer; /* that its ids go to */
-    int64_t *covered;        /* how many these are */
+    hr_tokens *tokens;       /* null: not opened yet */
+    hr_shard_writer *writer; /* destination of the tokenizer's ids */
+    int64_t *covered;        /* counter of these ids */
 } prepare;
 
 /* ---- memory */
@@ -59,7 +59,7 @@ int64_t hr_text_prepare_bytes(const hr_text_desc *desc)
                     hr_round_up(sizeof(hr_text), 64) +
                     hr_round_up(HR_TEXT_PARTS_MAX * sizeof(hr_shard_info), 64);
     hr_tokens_facts facts;
-    if (desc->tokenizer == HR_TOKENIZER_FILE && hr_tokens_look(desc->file, &facts, NULL) == HR_OK)
+    if (desc->tokenizer == HR_TOKENIZER_FILE && hr_tokens_probe(desc->file, &facts, NULL) == HR_OK)
         bytes += hr_round_up(facts.bytes, 64) + HR_TOKENS_STAGING;
     if (desc->tokenizer == HR_TOKENIZER_WORDS)
         bytes += HR_WORD_BYTES + hr_vocabulary_bytes(desc->tokenizer, desc->vocab_size) +
@@ -118,9 +118,9 @@ int64_t hr_text_document_end(hr_tokenizer_kind kind)
     return kind == HR_TOKENIZER_WORDS ? HR_WORD_END : kind == HR_TOKENIZER_FILE ? -2 : -1;
 }
 
-/* ---- files of the cache */
+/* ---- cache files */
 
-/* Locks the file in the next place of `held`, if it is there. */
+/* Locks the file if it exists, in the next slot of `held`. */
 static hr_status hold(prepare *p, const char *path, bool *there)
 {
     hr_text *made = p->made;
@@ -132,8 +132,8 @@ static hr_status hold(prepare *p, const char *path, bool *there)
     return status;
 }
 
-/* What was held last is damaged, and is about to be made again. */
-static void let_go(prepare *p, const char *path)
+/* Releases the file that was locked last, because it is damaged and will be created again. */
+static void release_damaged(prepare *p, const char *path)
 {
     char line[HR_PATH_BYTES + 64];
     snprintf(line, sizeof line, "cache: %s is damaged and is made again", path);
@@ -148,13 +148,13 @@ void hr_text_release(hr_text *text)
 
 /* ---- passes over a text */
 
-/* The key that names a text. */
+/* The recipe's key of a text. */
 static const char *key_of(const prepare *p, const hr_documents *documents)
 {
     return documents == p->desc->valid ? "data.valid" : "data.train";
 }
 
-/* Reads a text for its identity alone. What comes between documents is part of it. */
+/* Reads a text for its identity, which includes the separator between documents. */
 static hr_status identify(prepare *p, const hr_documents *documents, hr_shard_info *info)
 {
     const hr_status status = documents->identify(documents->context, p->progress, &info->source,
@@ -168,7 +168,7 @@ static hr_status identify(prepare *p, const hr_documents *documents, hr_shard_in
     return HR_OK;
 }
 
-/* Counts the training text and writes the vocabulary's file. */
+/* Counts the training text and writes the vocabulary file. */
 static hr_status make_vocabulary(prepare *p, const char *name, hr_text_hash train)
 {
     hr_counting counting = { p->desc,         p->progress, p->train, p->word,
@@ -184,7 +184,7 @@ static hr_status make_vocabulary(prepare *p, const char *name, hr_text_hash trai
                                train, p->shard_memory, p->err);
 }
 
-/* The words of a piece as ids. */
+/* Appends the words of a piece as ids. */
 static hr_status append_words(prepare *p, hr_shard_writer *writer, hr_scan *scan, int64_t *covered)
 {
     enum { IDS = 1024 };
@@ -206,7 +206,8 @@ static hr_status append_words(prepare *p, hr_shard_writer *writer, hr_scan *scan
     return HR_OK;
 }
 
-/* The bytes of a piece as ids, which are wider where what stands between documents is no byte. */
+/* Appends the bytes of a piece as ids; they are wider than one byte if the separator is above 255.
+ */
 static hr_status append_bytes(prepare *p, hr_shard_writer *writer, const hr_piece *piece)
 {
     enum { IDS = 1024 };
@@ -222,7 +223,7 @@ static hr_status append_bytes(prepare *p, hr_shard_writer *writer, const hr_piec
     return status;
 }
 
-/* ---- a tokenizer's file */
+/* ---- tokenizer files */
 
 static hr_status sink_ids(void *context, const uint32_t *ids, int64_t count, hr_error *err)
 {
@@ -251,11 +252,11 @@ hr_status hr_text_check_file(const hr_text_desc *desc, hr_error *err)
 {
     hr_tokens_facts facts;
     if (desc->tokenizer != HR_TOKENIZER_FILE) return HR_OK;
-    const hr_status status = hr_tokens_look(desc->file, &facts, err);
+    const hr_status status = hr_tokens_probe(desc->file, &facts, err);
     return status == HR_OK ? check_ids(desc, &facts, err) : status;
 }
 
-/* Makes or finds the texts of all ids, for who has ids to print. */
+/* Creates or reuses the file with the texts of all ids, which decoding needs. */
 static hr_status prepare_token_texts(prepare *p, hr_text *text)
 {
     char name[HR_NAME_BYTES];
@@ -269,7 +270,7 @@ static hr_status prepare_token_texts(prepare *p, hr_text *text)
     if (status == HR_OK) status = hold(p, text->vocabulary, &there);
     if (status == HR_OK && there)
         status = hr_vocabulary_check_tokens(text->vocabulary, p->shard_memory, p->err);
-    if (there && status == HR_CORRUPT) let_go(p, text->vocabulary);
+    if (there && status == HR_CORRUPT) release_damaged(p, text->vocabulary);
     else if (there || status != HR_OK) return status;
     status = open_tokens(p);
     if (status == HR_OK)
@@ -280,7 +281,7 @@ static hr_status prepare_token_texts(prepare *p, hr_text *text)
 
 /* ---- pieces */
 
-/* Turns one piece into ids. */
+/* Encodes one piece. */
 static hr_status encode_piece(prepare *p, hr_shard_writer *writer, hr_scan *scan,
                               const hr_piece *piece, int64_t *covered)
 {
@@ -295,15 +296,14 @@ static hr_status encode_piece(prepare *p, hr_shard_writer *writer, hr_scan *scan
     return append_words(p, writer, scan, covered);
 }
 
-/* Turns all documents into ids. Without `masks`, the first token that is no target ends it and sets
- * them. */
+/* Encodes all documents. If `masks` is false and a token is not a target, stops and sets it. */
 static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writer *writer,
                         hr_shard_info *info, bool *masks)
 {
     const bool had_masks = *masks;
     hr_scan scan = hr_scan_over(p->word);
     hr_piece piece;
-    for (int64_t covered = 0;;) { /* up to where the document at hand begins */
+    for (int64_t covered = 0;;) { /* count up to the beginning of the current document */
         hr_status status = documents->next(documents->context, &piece, p->err);
         if (status != HR_OK || !piece.path) return status;
         if (piece.begins) {
@@ -313,10 +313,10 @@ static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writ
         *masks |= !piece.targets && piece.count > 0;
         if (*masks && !had_masks) return HR_OK;
         if (had_masks) hr_shard_mask(writer, piece.targets);
-        if (piece.forget) {
+        if (piece.discard) {
             info->covered = covered;
-            if (p->tokens) hr_tokens_forget(p->tokens);
-            status = hr_shard_forget(writer, p->err);
+            if (p->tokens) hr_tokens_discard(p->tokens);
+            status = hr_shard_discard(writer, p->err);
         } else {
             status = encode_piece(p, writer, &scan, &piece, &info->covered);
         }
@@ -324,7 +324,7 @@ static hr_status encode(prepare *p, const hr_documents *documents, hr_shard_writ
     }
 }
 
-/* Ids that a shard may have: with bytes, what stands between documents may be one more. */
+/* Number of ids of a shard: with bytes, the separator may be above 255. */
 static int64_t shard_vocabulary(const prepare *p, const hr_documents *documents)
 {
     if (documents->is_ids || p->desc->tokenizer == HR_TOKENIZER_WORDS) return p->desc->vocab_size;
@@ -333,8 +333,8 @@ static int64_t shard_vocabulary(const prepare *p, const hr_documents *documents)
     return hr_max(HR_BYTES_VOCABULARY, p->desc->document_end + 1);
 }
 
-/* Writes the shard of one text, with masks or as if it needed none; where it turns out to need
- * them, nothing is written and they are set. */
+/* Writes the shard of one text, with or without masks. If a shard without masks turns out to need
+ * them, writes nothing and sets `masks`. */
 static hr_status try_shard(prepare *p, const hr_documents *documents, const char *name,
                            hr_shard_info *info, bool *masks)
 {
@@ -350,7 +350,7 @@ static hr_status try_shard(prepare *p, const hr_documents *documents, const char
     info->covered = 0;
     hr_status status = by_file ? open_tokens(p) : HR_OK;
     if (status != HR_OK) return status;
-    if (by_file) hr_tokens_forget(p->tokens);
+    if (by_file) hr_tokens_discard(p->tokens);
     if (desc.document_end < -1) desc.document_end = hr_tokens_document_end(p->tokens);
     status = documents->open(documents->context, "writing token ids", p->progress, p->err);
     if (status == HR_OK) status = hr_shard_begin(&writer, p->shard_memory, &desc, p->err);
@@ -366,8 +366,8 @@ static hr_status try_shard(prepare *p, const hr_documents *documents, const char
     return status;
 }
 
-/* Few texts have masks, and those have them from their first lines on: so it costs next to nothing
- * to begin without, and a bit a token is saved. */
+/* Few texts have masks, and those have them in their first lines. So trying without masks first
+ * costs little and saves one bit per token. */
 static hr_status make_shard(prepare *p, const hr_documents *documents, const char *name,
                             hr_shard_info *info)
 {
@@ -376,10 +376,10 @@ static hr_status make_shard(prepare *p, const hr_documents *documents, const cha
     return status == HR_OK && masks ? try_shard(p, documents, name, info, &masks) : status;
 }
 
-/* ---- what is there already */
+/* ---- reuse */
 
-/* Whether the shard belongs to that text and tokenizer; its name says so, its header proves it. */
-static bool belongs(const hr_shard_info *have, const hr_shard_info *want)
+/* Whether the header matches the text and tokenizer that the name refers to. */
+static bool matches_text(const hr_shard_info *have, const hr_shard_info *want)
 {
     return have->kind == want->kind && hr_text_hash_equal(have->source, want->source) &&
            hr_text_hash_equal(have->tokenizer, want->tokenizer);
@@ -390,8 +390,8 @@ static bool have_words(const prepare *p)
     return p->desc->tokenizer == HR_TOKENIZER_WORDS;
 }
 
-/* Opens the shard, holds it against what is wanted, and reads all of it when it was not made just
- * now: a run should not meet the flipped bit in its third week. */
+/* Opens a shard and checks that it matches the text. Verifies all of a reused shard, so that a
+ * flipped bit cannot stop a run weeks later. */
 static hr_status take_shard(prepare *p, const hr_documents *documents, const hr_shard_info *want,
                             hr_text_part *part)
 {
@@ -406,7 +406,7 @@ static hr_status take_shard(prepare *p, const hr_documents *documents, const hr_
     part->longest = have->longest;
     part->masked = have->masked;
     part->bad_lines = have->bad_lines;
-    if (!belongs(have, want))
+    if (!matches_text(have, want))
         status = hr_fail(p->err, HR_CORRUPT,
                          "%s: was made from another text than %s: delete the file and run again",
                          part->shard, documents->name);
@@ -447,7 +447,7 @@ static void name_shard(const prepare *p, const hr_documents *documents, const hr
     else snprintf(name, HR_NAME_BYTES, "bytes-%016" PRIx64 ".tokens", source);
 }
 
-/* Makes or finds the shard of one text whose identity is `info`'s. */
+/* Creates or reuses the shard of one text; `info` has its identity. */
 static hr_status prepare_part(prepare *p, const hr_documents *documents, hr_vocabulary *vocabulary,
                               hr_shard_info *info, hr_text_part *part)
 {
@@ -462,7 +462,7 @@ static hr_status prepare_part(prepare *p, const hr_documents *documents, hr_voca
     status = hold(p, part->shard, &part->reused);
     if (status == HR_OK && part->reused) status = take_shard(p, documents, info, part);
     if (part->reused && status == HR_CORRUPT) {
-        let_go(p, part->shard);
+        release_damaged(p, part->shard);
         part->reused = false;
         status = HR_OK;
     }
@@ -475,7 +475,7 @@ static hr_status prepare_part(prepare *p, const hr_documents *documents, hr_voca
     return status == HR_OK ? check_tokens(p, documents, part) : status;
 }
 
-/* Opens the vocabulary of the training text, which has to be that of this text. */
+/* Opens the vocabulary and checks that it was made from this training text. */
 static hr_status open_vocabulary(prepare *p, hr_text_hash train, hr_vocabulary **vocabulary,
                                  const char *path)
 {
@@ -489,7 +489,7 @@ static hr_status open_vocabulary(prepare *p, hr_text_hash train, hr_vocabulary *
                    hr_text_train_name(p->desc));
 }
 
-/* Makes or finds the vocabulary of the training text, and opens it. */
+/* Creates or reuses the vocabulary of the training text, and opens it. */
 static hr_status prepare_vocabulary(prepare *p, hr_text_hash train, hr_vocabulary **vocabulary,
                                     hr_text *text)
 {
@@ -502,7 +502,7 @@ static hr_status prepare_vocabulary(prepare *p, hr_text_hash train, hr_vocabular
     if (status == HR_OK) status = hold(p, text->vocabulary, &there);
     if (status == HR_OK && there) status = open_vocabulary(p, train, vocabulary, text->vocabulary);
     if (there && status == HR_CORRUPT) {
-        let_go(p, text->vocabulary);
+        release_damaged(p, text->vocabulary);
         there = false;
         status = HR_OK;
     }
@@ -518,9 +518,9 @@ static hr_status prepare_vocabulary(prepare *p, hr_text_hash train, hr_vocabular
     return HR_OK;
 }
 
-/* ---- all of it */
+/* ---- all passes */
 
-/* The identity of all parts as one text: of one part its own. */
+/* The combined identity of all parts; the identity of a single part is unchanged. */
 static hr_text_hash hash_of(const hr_shard_info *parts, int32_t count)
 {
     hr_text_hash hash = parts[0].source;
@@ -563,7 +563,7 @@ hr_status hr_text_prepare(const hr_text_desc *desc, void *memory, int64_t bytes,
     if (status == HR_OK) status = hr_directory_make(desc->cache, err);
     if (status != HR_OK) return status;
     prepare p = { .desc = desc, .progress = progress, .err = err };
-    if (desc->tokenizer == HR_TOKENIZER_FILE) status = hr_tokens_look(desc->file, &p.facts, err);
+    if (desc->tokenizer == HR_TOKENIZER_FILE) status = hr_tokens_probe(desc->file, &p.facts, err);
     if (status != HR_OK) return status;
     hr_region region = hr_region_over(memory, bytes);
     place(&p, &region);

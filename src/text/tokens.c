@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/tokens.c - a window that documents go through. */
-#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
+/* text/tokens.c - buffers documents in a window for the encoder. */
+#define XXH_STATIC_LINKING_ONLY /* for a state struct without allocation */
 #include "text/tokens.h"
 
 #include <stdio.h>
@@ -16,29 +16,32 @@
 #include "tokenizer/encoder.h"
 
 enum {
-    PIECE_BYTES = 1 << 20, /* that no pre-tokenizer cuts, at most */
+    PIECE_BYTES = 1 << 20, /* limit of a part that the pre-tokenizer does not split */
     WINDOW_BYTES = PIECE_BYTES + (64 << 10),
-    DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + HR_DECODER_RUN + 32), /* of one id, and a run */
-    ENCODER_BYTES = 31 << 20 /* what the encoders of the field need, and some patterns more */
+    /* text of one id and of pending bytes */
+    DECODED_BYTES = 3 * (HR_BPE_TOKEN_BYTES_MAX + HR_DECODER_RUN + 32),
+    /* sufficient for the common tokenizers, with a margin for other patterns */
+    ENCODER_BYTES = 31 << 20
 };
 
 struct hr_tokens {
-    hr_word_level *words; /* null: another tokenizer; else only the sink is used of the rest */
+    /* word-level tokenizer; null: another one. With it, only `sink` and `context` are used */
+    hr_word_level *words;
     hr_tokenizer *tokenizer;
     hr_encoder *encoder;
     hr_tokens_sink *sink;
     void *context;
-    hr_error *err; /* of the call that is being served */
+    hr_error *err; /* of the current call */
     hr_status sunk;
-    bool around, alone; /* alone: not any more */
-    bool begun;         /* the encoder is in the middle of a text */
-    int64_t at, end;    /* of the window: taken up to, filled up to */
-    uint8_t *window;    /* [WINDOW_BYTES] */
+    bool add_special, omit_special; /* omit_special: not from here on */
+    bool begun;                     /* the encoder is within a text */
+    int64_t at, end;                /* of the window: encoded up to, filled up to */
+    uint8_t *window;                /* [WINDOW_BYTES] */
     hr_decoder decoder;
     uint8_t *decoded; /* [DECODED_BYTES] */
 };
 
-/* ---- what a file is */
+/* ---- tokenizer files */
 
 static const char vocabulary_name[] = "vocab.json", merges_name[] = "merges.txt";
 
@@ -64,7 +67,7 @@ static hr_tokens_facts facts_of_words(const hr_word_level_source *source)
                               .ids = source->words };
 }
 
-hr_status hr_tokens_look(const char *path, hr_tokens_facts *facts, hr_error *err)
+hr_status hr_tokens_probe(const char *path, hr_tokens_facts *facts, hr_error *err)
 {
     hr_tokenizer_source source;
     hr_word_level_source words;
@@ -95,7 +98,8 @@ static hr_status hash_file(XXH3_state_t *hash, const char *path, uint8_t *stagin
 static hr_status identify_words(const hr_word_level_source *words, uint8_t *staging,
                                 hr_tokens_facts *facts, hr_error *err)
 {
-    static const uint64_t seed = UINT64_C(0x776f726473); /* "words": not how other files are read */
+    /* "words": differs from the hashes of other tokenizers */
+    static const uint64_t seed = UINT64_C(0x776f726473);
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
     XXH3_128bits_reset_withSeed(&hash, seed);
@@ -126,7 +130,7 @@ hr_status hr_tokens_identify(const char *path, uint8_t *staging, hr_tokens_facts
     return status;
 }
 
-/* The name under which a folder has the tokenizer's file. */
+/* The standard name of the tokenizer's file in a folder. */
 static const char *name_of(const hr_tokenizer_source *source)
 {
     const char *slash = strrchr(source->path, '/');
@@ -154,7 +158,7 @@ hr_status hr_tokens_origin(const char *path, const char *name, char *origin, int
     return HR_OK;
 }
 
-hr_status hr_tokens_take_along(const char *path, const char *folder, uint8_t *staging,
+hr_status hr_tokens_copy_files(const char *path, const char *folder, uint8_t *staging,
                                hr_error *err)
 {
     hr_tokenizer_source source;
@@ -196,7 +200,7 @@ static hr_status open_words(hr_tokens **tokens, void *memory, int64_t bytes,
 }
 
 hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const char *path,
-                         bool around, hr_tokens_sink *sink, void *context, hr_error *err)
+                         bool add_special, hr_tokens_sink *sink, void *context, hr_error *err)
 {
     hr_tokenizer_source source;
     hr_word_level_source words;
@@ -214,7 +218,7 @@ hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const 
     HR_ASSERT(opened && tables);
     *opened = (hr_tokens){ .sink = sink,
                            .context = context,
-                           .around = around,
+                           .add_special = add_special,
                            .decoded = hr_region_take_raw(&region, 1, DECODED_BYTES) };
     hr_region kept = hr_region_over(tables, source.table_bytes);
     const int64_t first = hr_round_up(region.used, 64);
@@ -229,7 +233,7 @@ hr_status hr_tokens_open(hr_tokens **tokens, void *memory, int64_t bytes, const 
     return status;
 }
 
-/* Moves what the encoder still has to see to the front. */
+/* Moves the bytes that the encoder still needs to the front. */
 static void compact(hr_tokens *t)
 {
     const int64_t first = t->at - hr_min(t->at, hr_encoder_before(t->encoder));
@@ -260,7 +264,7 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
     tokens->err = err;
     tokens->sunk = HR_OK;
     if (!tokens->begun) {
-        hr_encoder_begin(tokens->encoder, offset, tokens->around && !tokens->alone);
+        hr_encoder_begin(tokens->encoder, offset, tokens->add_special && !tokens->omit_special);
         tokens->begun = true;
         tokens->at = tokens->end = 0;
     }
@@ -287,15 +291,15 @@ hr_status hr_tokens_add(hr_tokens *tokens, const uint8_t *text, int64_t bytes, b
     }
 }
 
-void hr_tokens_leave_alone(hr_tokens *tokens)
+void hr_tokens_omit_special(hr_tokens *tokens)
 {
-    tokens->alone = true;
+    tokens->omit_special = true;
 }
 
-void hr_tokens_forget(hr_tokens *tokens)
+void hr_tokens_discard(hr_tokens *tokens)
 {
     tokens->begun = false;
-    if (tokens->words) hr_word_level_forget(tokens->words);
+    if (tokens->words) hr_word_level_discard(tokens->words);
 }
 
 int64_t hr_tokens_document_end(const hr_tokens *tokens)
@@ -324,10 +328,10 @@ const uint8_t *hr_tokens_text(const hr_tokens *tokens, int64_t id, int64_t *byte
     return bpe->text + bpe->text_at[id];
 }
 
-bool hr_tokens_is_around(const hr_tokens *tokens, int64_t id)
+bool hr_tokens_is_special_prefix(const hr_tokens *tokens, int64_t id)
 {
     const hr_tokenizer *tokenizer = tokens->tokenizer;
-    return !tokens->words && tokens->around && tokenizer->first_count &&
+    return !tokens->words && tokens->add_special && tokenizer->first_count &&
            tokenizer->first[0] == (uint32_t)id;
 }
 

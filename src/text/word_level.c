@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/word_level.c - everything but the vocabulary is one fixed text; a file is read only when it
- * says the same, thing by thing, however it is indented. */
+/* text/word_level.c - everything but the vocabulary is a fixed template. A file is accepted only if
+ * it is equal to it as JSON. */
 #include "text/word_level.h"
 
 #include <stdio.h>
@@ -15,14 +15,14 @@
 #include "text/word_table.h"
 
 struct hr_word_level {
-    hr_word_table table; /* the index of a word is its id; in the text each has a space before it */
-    int64_t unknown;     /* id */
+    hr_word_table table; /* the index of a word is its id; each text begins with a space */
+    int64_t unknown;     /* id of <unk> */
     hr_scan scan;
-    hr_piece piece; /* that the scan reads */
+    hr_piece piece; /* input of the scanner */
 };
 
-/* Python's str.split also splits at U+001C to U+001F, which Rust's white space does not have, and
- * U+0130 becomes one letter here, two by the full case mapping. */
+/* Python's str.split also splits at U+001C to U+001F, which are not white space in Rust. U+0130
+ * becomes one character here, but two by the full case mapping. */
 #define NORMALIZER \
     "{\"type\":\"Sequence\",\"normalizers\":[" \
     "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"[\\\\x1c-\\\\x1f]\"},\"content\":\" \"}," \
@@ -42,7 +42,7 @@ static hr_status put(hr_file_out *out, const char *text, int64_t bytes, hr_error
     return hr_file_append(out, text, bytes, err);
 }
 
-/* "word": id, */
+/* Writes one entry: "word": id, */
 static hr_status put_word(hr_file_out *out, const char *word, int64_t bytes, int64_t id,
                           hr_error *err)
 {
@@ -80,14 +80,14 @@ hr_status hr_word_level_write(hr_vocabulary *vocabulary, const char *folder, hr_
     return status;
 }
 
-/* ---- what a file is */
+/* ---- detection */
 
-/* What is seen of a text that comes in pieces. */
+/* State of a scan over a file that is read in chunks. */
 typedef struct {
     int64_t words; /* keys of objects at depth 3, where the vocabulary is */
     int32_t depth;
     bool in_string, escaped, found;
-    int32_t matched; /* bytes of the model's name so far */
+    int32_t matched; /* bytes of the model's name matched so far */
 } glance;
 
 static void see(glance *g, char c)
@@ -138,7 +138,7 @@ bool hr_word_level_probe(const char *path, hr_word_level_source *source)
 static int64_t text_bytes(const hr_word_level_source *source)
 {
     return source->file_bytes +
-           source->words; /* decoded texts are no longer; a space before each */
+           source->words; /* decoded texts are not longer; a space before each */
 }
 
 int64_t hr_word_level_kept_bytes(const hr_word_level_source *source)
@@ -170,15 +170,15 @@ static hr_status no_json(const reading *r)
                    r->json.problem ? r->json.problem : "another kind of value is needed");
 }
 
-static hr_status other_form(const reading *r, const char *what)
+static hr_status wrong_form(const reading *r, const char *what)
 {
     return hr_fail(r->err, HR_CORRUPT,
-                   "%s: a WordLevel tokenizer with %s, which is not read: of WordLevel only what "
-                   "data.tokenizer=words writes is",
+                   "%s: is a WordLevel tokenizer with %s; only those that data.tokenizer=words "
+                   "writes are supported",
                    r->source->path, what);
 }
 
-/* The value that comes next has to say what `wanted` says. */
+/* Checks that the next value equals `wanted`. */
 static hr_status read_same(reading *r, const char *wanted, const char *what)
 {
     char copy[512];
@@ -192,7 +192,7 @@ static hr_status read_same(reading *r, const char *wanted, const char *what)
         const bool text = kind == HR_JSON_KEY || kind == HR_JSON_STRING;
         if (there != kind || (text && (own.value_bytes != r->json.value_bytes ||
                                        memcmp(own.value, r->json.value, (size_t)own.value_bytes))))
-            return other_form(r, what);
+            return wrong_form(r, what);
     }
     return HR_OK;
 }
@@ -206,13 +206,13 @@ static hr_status read_vocab(reading *r)
     while ((kind = hr_json_next(&r->json)) == HR_JSON_KEY) {
         const uint8_t *word = (const uint8_t *)r->json.value;
         const int64_t bytes = r->json.value_bytes, next = table->word_count;
-        if (next == table->words_max || bytes == 0) return other_form(r, "an empty word");
+        if (next == table->words_max || bytes == 0) return wrong_form(r, "an empty word");
         table->text[table->text_bytes++] = ' ';
         if (hr_words_add(table, word, bytes, hr_words_hash(word, bytes)) != next)
-            return other_form(r, "a word that is there twice");
+            return wrong_form(r, "a duplicate word");
         if (hr_json_next(&r->json) != HR_JSON_NUMBER) return no_json(r);
         if (!hr_json_integer(&r->json, &id) || id != next)
-            return other_form(r, "ids that do not come in order from 0 on");
+            return wrong_form(r, "ids that are not consecutive from 0");
     }
     return kind == HR_JSON_CLOSE ? HR_OK : no_json(r);
 }
@@ -261,12 +261,12 @@ static hr_status read_all(reading *r)
     }
     if (kind != HR_JSON_CLOSE || hr_json_next(&r->json) != HR_JSON_END) return no_json(r);
     if (!r->has_model || r->level->table.word_count != r->source->words)
-        return other_form(r, "no vocabulary");
+        return wrong_form(r, "no vocabulary");
     const uint8_t *unknown = (const uint8_t *)r->unknown;
     const int64_t bytes = (int64_t)strlen(r->unknown);
     r->level->unknown = hr_words_find(&r->level->table, unknown, bytes,
                                       hr_words_hash(unknown, bytes));
-    return r->level->unknown >= 0 ? HR_OK : other_form(r, "no word for unknown ones");
+    return r->level->unknown >= 0 ? HR_OK : wrong_form(r, "no unknown word in its vocabulary");
 }
 
 hr_status hr_word_level_open(hr_word_level **level, hr_region *region,
@@ -300,7 +300,7 @@ hr_status hr_word_level_open(hr_word_level **level, hr_region *region,
     return status;
 }
 
-/* ---- use */
+/* ---- encoding and decoding */
 
 void hr_word_level_take(hr_word_level *level, const uint8_t *text, int64_t bytes, bool ends,
                         const char *name, int64_t offset)
@@ -311,7 +311,7 @@ void hr_word_level_take(hr_word_level *level, const uint8_t *text, int64_t bytes
     hr_scan_take(&level->scan, &level->piece);
 }
 
-void hr_word_level_forget(hr_word_level *level)
+void hr_word_level_discard(hr_word_level *level)
 {
     level->scan = hr_scan_over(level->scan.word);
 }

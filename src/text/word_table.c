@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/word_table.c - linear probing at a load of at most one half, and a bounded heap to rank. */
+/* text/word_table.c - linear probing with a load factor of at most one half, and a bounded heap for
+ * the ranking. */
 #include "text/word_table.h"
 
 #include <string.h>
@@ -58,7 +59,7 @@ uint64_t hr_words_hash(const uint8_t *word, int64_t bytes)
     return XXH3_64bits(word, (size_t)bytes);
 }
 
-/* The slot that holds the word, or the free one where it belongs. One is always free. */
+/* The slot that holds the word, or the free slot for it. At least one slot is always free. */
 static int64_t slot_of(const hr_word_table *table, const uint8_t *word, int64_t bytes,
                        uint64_t hash)
 {
@@ -97,7 +98,7 @@ static bool ranks_before(const hr_word_table *table, uint32_t a, uint32_t b)
     return count_a != count_b ? count_a > count_b : a < b;
 }
 
-/* Restores the heap below `place`: the word that ranks last of all is on top. */
+/* Restores the heap below `place`: the lowest-ranked word is on top. */
 static void sink(const hr_word_table *table, uint32_t *heap, int64_t count, int64_t place)
 {
     const uint32_t word = heap[place];
@@ -121,7 +122,7 @@ int64_t hr_words_rank(const hr_word_table *table, uint32_t *order, int64_t most)
         order[0] = (uint32_t)i;
         sink(table, order, count, 0);
     }
-    /* Taking the last-ranked off the top, one by one, fills the order from its end. */
+    /* Remove the lowest-ranked word from the top repeatedly; this fills the order from its end. */
     for (int64_t left = count - 1; left > 0; left--) {
         const uint32_t last = order[0];
         order[0] = order[left];

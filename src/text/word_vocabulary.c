@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/word_vocabulary.c - one word a line, in checksummed blocks. */
-#define XXH_STATIC_LINKING_ONLY /* the state as a plain struct: no allocation */
+/* text/word_vocabulary.c - one word per line, in checksummed blocks. */
+#define XXH_STATIC_LINKING_ONLY /* for a state struct without allocation */
 #include "text/word_vocabulary.h"
 
 #include <string.h>
@@ -13,12 +13,12 @@
 #include "text/text.h"
 
 #define MAGIC "hrwords\n"
-#define TOKENS_MAGIC "hrtoken\n" /* [used + 1] where each begins, then their texts */
+#define TOKENS_MAGIC "hrtoken\n" /* payload: offsets [used + 1], then the texts */
 enum { VERSION = 1 };
 
 static const char *const SPECIAL[HR_WORDS_SPECIAL] = { "<pad>", "<unk>", "<sos>", "<eos>" };
 
-/* The header as it lies in block 0, little-endian. */
+/* Layout of the header in block 0, little-endian. */
 typedef struct {
     hr_blocks_header blocks;
     int64_t vocab_size, used, distinct_words;
@@ -31,8 +31,9 @@ struct hr_vocabulary {
     hr_tokenizer_kind kind;
     uint8_t staging[HR_BLOCKS_BYTES];
     uint8_t word[HR_WORD_BYTES];
-    uint32_t begin[]; /* [vocab_size + 1]; word i is payload bytes [begin[i], begin[i + 1] - 1), or,
-                         of a token, as many behind the table that it was read from */
+    /* [vocab_size + 1]; word i is payload bytes [begin[i], begin[i + 1] - 1). For a tokenizer file:
+     * bytes [begin[i], begin[i + 1]) after the table of offsets */
+    uint32_t begin[];
 };
 
 int64_t hr_vocabulary_bytes(hr_tokenizer_kind kind, int64_t vocab_size)
@@ -41,7 +42,7 @@ int64_t hr_vocabulary_bytes(hr_tokenizer_kind kind, int64_t vocab_size)
     return hr_round_up((int64_t)sizeof(hr_vocabulary) + offsets * (int64_t)sizeof(uint32_t), 64);
 }
 
-/* Notes where each line begins. Reading through all of it also checks every block. */
+/* Records where each line begins; this read also verifies every block. */
 static hr_status find_words(hr_vocabulary *vocabulary, hr_error *err)
 {
     const int64_t payload_bytes = vocabulary->blocks.payload_bytes;
@@ -179,7 +180,7 @@ static int64_t decode_bytes(const int32_t *ids, int64_t count, char *text, int64
     return written;
 }
 
-/* Whole tokens, and nothing for ids that have none. */
+/* Decodes complete tokens; skips ids without text. */
 static hr_status decode_tokens(hr_vocabulary *vocabulary, const int32_t *ids, int64_t count,
                                char *text, int64_t bytes, int64_t *used, hr_error *err)
 {
@@ -255,7 +256,7 @@ hr_status hr_vocabulary_write_tokens(const char *directory, const char *name,
         const uint8_t *text = hr_tokens_text(tokens, id, &bytes);
         status = hr_blocks_append(&writer, text, bytes, err);
     }
-    if (status != HR_OK) return status; /* what failed has removed the file */
+    if (status != HR_OK) return status; /* the failed call removed the file */
     words_header header = { .blocks = { .magic = TOKENS_MAGIC, .version = VERSION },
                             .vocab_size = count,
                             .used = count,
@@ -263,7 +264,7 @@ hr_status hr_vocabulary_write_tokens(const char *directory, const char *name,
     return hr_blocks_commit(&writer, &header.blocks, sizeof header, err);
 }
 
-/* One line: added to the file and to its hash. */
+/* Appends one line to the file and to its hash. */
 static hr_status write_line(hr_blocks_writer *writer, XXH3_state_t *hash, const void *word,
                             int64_t bytes, hr_error *err)
 {
@@ -288,7 +289,7 @@ hr_status hr_vocabulary_write(const char *directory, const char *name, const hr_
         const hr_word *word = &table->words[order[i]];
         status = write_line(&writer, &hash, table->text + word->text, word->bytes, err);
     }
-    if (status != HR_OK) return status; /* what failed has removed the file */
+    if (status != HR_OK) return status; /* the failed call removed the file */
     const XXH128_hash_t digest = XXH3_128bits_digest(&hash);
     words_header header = { .blocks = { .magic = MAGIC, .version = VERSION },
                             .vocab_size = vocab_size,

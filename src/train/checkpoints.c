@@ -39,7 +39,7 @@ static hr_status check_checkpoint(listing *l, int64_t step, bool thorough, hr_er
 {
     char name[HR_STEP_NAME_BYTES];
     const hr_checkpoint_store_reader reader = {
-        .memory = l->memory, .bytes = sizeof l->memory, .told = report_reading, .context = l
+        .memory = l->memory, .bytes = sizeof l->memory, .progress = report_reading, .context = l
     };
     hr_status status = hr_path_join(l->store, hr_step_name(step, name), l->place, sizeof l->place,
                                     err);

@@ -100,7 +100,7 @@ static double share_of(const hr_corpus_view *view, int32_t part)
 
 static void report_texts(const inspection *in)
 {
-    const hr_corpus_view *view = hr_corpus_look(in->texts.corpus);
+    const hr_corpus_view *view = hr_corpus_texts(in->texts.corpus);
     for (int32_t i = 0; i < view->train_count; i++)
         report_text(in, "data.train", &view->train[i], &in->text.train[i], share_of(view, i));
     if (view->has_valid) report_text(in, "data.valid", &view->valid, &in->text.valid, 0);
@@ -168,7 +168,7 @@ static hr_status report_sample(inspection *in, const char *name, hr_shard *shard
 /* Reports samples from evenly spaced positions in the training rows. */
 static hr_status report_samples(inspection *in)
 {
-    const hr_corpus_view *view = hr_corpus_look(in->texts.corpus);
+    const hr_corpus_view *view = hr_corpus_texts(in->texts.corpus);
     hr_status status = HR_OK;
     double before = 0;
     for (int32_t i = 0; i < in->text.train_count && status == HR_OK; i++) {

@@ -234,7 +234,7 @@ hr_status hr_prepare_open(const hr_config *config, hr_region *region, hr_prepare
     hr_status status = hr_corpus_check(&desc, err);
     if (status == HR_OK) status = hr_corpus_open(&texts->corpus, memory, bytes, &desc, err);
     if (status != HR_OK) return status;
-    const hr_corpus_view *view = hr_corpus_look(texts->corpus);
+    const hr_corpus_view *view = hr_corpus_texts(texts->corpus);
     for (int32_t i = 0; i < view->train_count; i++) texts->train[i] = view->train[i].documents;
     texts->desc = describe(config);
     texts->desc.train = texts->train;
@@ -251,7 +251,7 @@ hr_status hr_prepare_open(const hr_config *config, hr_region *region, hr_prepare
 static void find_mixture(const hr_prepare_texts *texts, const hr_text *text,
                          hr_batch_mixture *mixture)
 {
-    const hr_corpus_view *view = hr_corpus_look(texts->corpus);
+    const hr_corpus_view *view = hr_corpus_texts(texts->corpus);
     *mixture = (hr_batch_mixture){ .count = view->block ? view->train_count : 0,
                                    .block = view->block };
     for (int32_t i = 0; i < mixture->count; i++) {
@@ -278,7 +278,7 @@ static hr_status copy_tokenizer(const hr_config *config, const hr_text *text, vo
     hr_vocabulary *vocabulary = NULL;
     if (!config->train.out[0]) return HR_OK;
     if (kind == HR_TOKENIZER_FILE)
-        return hr_tokens_take_along(config->data.tokenizer, config->train.out, memory, err);
+        return hr_tokens_copy_files(config->data.tokenizer, config->train.out, memory, err);
     if (kind != HR_TOKENIZER_WORDS || !text->vocabulary[0]) return HR_OK;
     hr_status status = hr_vocabulary_open(&vocabulary, memory, kind, config->model.vocab_size,
                                           text->vocabulary, err);

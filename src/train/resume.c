@@ -84,7 +84,7 @@ static hr_status try_step(const char *store, int64_t step, const hr_train_option
     char name[HR_STEP_NAME_BYTES];
     const hr_checkpoint_store_reader reader = { .memory = memory,
                                                 .bytes = sizeof memory,
-                                                .told = report_progress,
+                                                .progress = report_progress,
                                                 .context = (void *)options };
     _Static_assert(sizeof memory >= HR_MANIFEST_BYTES, "it holds a manifest");
     hr_status status = hr_path_join(store, hr_step_name(step, name), resume->place,

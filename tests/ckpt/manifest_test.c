@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest_test.c - a manifest reads back to the bit, and any bit that flips in it is found. */
+/* manifest_test.c - a manifest reads back exactly, and every flipped bit in it is detected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static hr_manifest some_manifest(void)
     return m;
 }
 
-static void it_reads_back_to_the_bit(void **state)
+static void a_manifest_reads_back_exactly(void **state)
 {
     (void)state;
     static char text[HR_MANIFEST_BYTES], again[HR_MANIFEST_BYTES];
@@ -76,7 +76,7 @@ static void it_reads_back_to_the_bit(void **state)
     assert_null(hr_manifest_find(&read, "recipe"));
 }
 
-static void every_flipped_bit_and_every_cut_is_found(void **state)
+static void every_flipped_bit_and_every_truncation_is_detected(void **state)
 {
     (void)state;
     static char text[HR_MANIFEST_BYTES], wrong[HR_MANIFEST_BYTES];
@@ -95,7 +95,7 @@ static void every_flipped_bit_and_every_cut_is_found(void **state)
     }
 }
 
-/* A text whose hash is right, and that says what no run writes: `from` in it is `to`. */
+/* Tests a manifest with a valid hash in which `from` is replaced by `to`. */
 static void refuses_as(hr_status status, const char *from, const char *to, const char *sentence)
 {
     static char text[HR_MANIFEST_BYTES], changed[HR_MANIFEST_BYTES + 256];
@@ -125,10 +125,10 @@ static void refuses(const char *from, const char *to, const char *sentence)
     refuses_as(HR_CORRUPT, from, to, sentence);
 }
 
-static void what_no_run_writes_is_refused(void **state)
+static void a_manifest_that_no_run_writes_is_refused(void **state)
 {
     (void)state;
-    /* Not damaged: nobody goes back to an older one for it. */
+    /* HR_USAGE, not HR_CORRUPT: the checkpoint must not be treated as damaged. */
     refuses_as(HR_USAGE, "\"headroom_checkpoint\":2", "\"headroom_checkpoint\":3",
                "has version 3, this program reads version 2");
     refuses_as(HR_USAGE, "\"headroom_checkpoint\":2", "\"headroom_checkpoint\":1",
@@ -159,9 +159,9 @@ static void what_no_run_writes_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_reads_back_to_the_bit),
-        cmocka_unit_test(every_flipped_bit_and_every_cut_is_found),
-        cmocka_unit_test(what_no_run_writes_is_refused),
+        cmocka_unit_test(a_manifest_reads_back_exactly),
+        cmocka_unit_test(every_flipped_bit_and_every_truncation_is_detected),
+        cmocka_unit_test(a_manifest_that_no_run_writes_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

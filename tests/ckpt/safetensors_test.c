@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors_test.c - files that are whole are told tensor by tensor; files that lie are refused,
- * each with its sentence. */
+/* safetensors_test.c - valid files give the right table of tensors; invalid ones are refused with
+ * the right message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { SEED = 11 };
 
-/* Length, header, `data_bytes` of data. */
+/* Writes the length, the header, and `data_bytes` of data. */
 static void write_file(const char *path, const char *header, int64_t data_bytes)
 {
     const int64_t length = (int64_t)strlen(header);
@@ -26,43 +26,43 @@ static void write_file(const char *path, const char *header, int64_t data_bytes)
     free(file);
 }
 
-/* As much room as was said to be needed, and not a byte more. */
+/* Opens a path in exactly the planned memory. */
 typedef struct {
     hr_stored stored;
     void *memory;
     hr_region region;
 } opened;
 
-static hr_status open_it(opened *o, const char *path, hr_error *err)
+static hr_status open_stored(opened *o, const char *path, hr_error *err)
 {
-    const int64_t said = hr_stored_bytes(path), bytes = said ? said : 64 << 10;
+    const int64_t needed = hr_stored_bytes(path), bytes = needed ? needed : 64 << 10;
     *o = (opened){ .memory = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64) };
     o->region = hr_region_over(o->memory, bytes);
     return hr_stored_open(&o->stored, path, &o->region, err);
 }
 
-static void close_it(opened *o)
+static void close_stored(opened *o)
 {
     hr_stored_close(&o->stored);
     free(o->memory);
 }
 
-static void is_refused(const char *path, hr_status expected, const char *said)
+static void assert_refused(const char *path, hr_status expected, const char *message)
 {
     opened o;
     hr_error err;
-    const hr_status status = open_it(&o, path, &err);
-    if (status != expected || (status != HR_OK && !strstr(err.message, said)))
-        fail_msg("expected %d \"%s\", got %d \"%s\"", expected, said, status,
+    const hr_status status = open_stored(&o, path, &err);
+    if (status != expected || (status != HR_OK && !strstr(err.message, message)))
+        fail_msg("expected %d \"%s\", got %d \"%s\"", expected, message, status,
                  status ? err.message : "");
     assert_null(strchr(err.message, '\n'));
     assert_true(strlen(err.message) < HR_ERROR_BYTES - 1);
-    close_it(&o);
+    close_stored(&o);
 }
 
-/* ---- what is whole */
+/* ---- valid files */
 
-static void a_file_is_told_tensor_by_tensor(void **state)
+static void a_valid_file_gives_its_table_of_tensors(void **state)
 {
     (void)state;
     opened o;
@@ -80,7 +80,7 @@ static void a_file_is_told_tensor_by_tensor(void **state)
                24);
     const char *const paths[] = { path, folder.path };
     for (int32_t i = 0; i < 2; i++) {
-        assert_int_equal(open_it(&o, paths[i], &err), HR_OK);
+        assert_int_equal(open_stored(&o, paths[i], &err), HR_OK);
         assert_int_equal(o.stored.tensor_count, 5);
         const hr_stored_tensor *a = hr_stored_find(&o.stored, "a");
         const hr_stored_tensor *b = hr_stored_find(&o.stored, "b");
@@ -97,16 +97,16 @@ static void a_file_is_told_tensor_by_tensor(void **state)
         const int file = o.stored.files[b->file].file;
         assert_int_equal(hr_file_read(file, path, b->offset, first, 2, &err), HR_OK);
         assert_int_equal(first[0], 8);
-        close_it(&o);
+        close_stored(&o);
     }
     write_file(path, "{}", 0);
-    assert_int_equal(open_it(&o, path, &err), HR_OK);
+    assert_int_equal(open_stored(&o, path, &err), HR_OK);
     assert_int_equal(o.stored.tensor_count, 0);
-    close_it(&o);
+    close_stored(&o);
     hr_folder_close(&folder);
 }
 
-static void the_oracles_are_told_as_another_reader_tells_them(void **state)
+static void the_oracles_read_as_with_another_reader(void **state)
 {
     (void)state;
     static const char *const names[] = { "gpt2", "gpt_neox", "llama_gqa", "qwen3_tied" };
@@ -117,7 +117,7 @@ static void the_oracles_are_told_as_another_reader_tells_them(void **state)
         hr_error err;
         snprintf(path, sizeof path, HR_ORACLES "/hf/%s/model.safetensors", names[i]);
         assert_true(oracle_open(&oracle, path));
-        assert_int_equal(open_it(&o, path, &err), HR_OK);
+        assert_int_equal(open_stored(&o, path, &err), HR_OK);
         assert_int_equal(o.stored.tensor_count,
                          json_object_size(oracle.header) -
                              (json_object_get(oracle.header, "__metadata__") != NULL));
@@ -129,24 +129,24 @@ static void the_oracles_are_told_as_another_reader_tells_them(void **state)
             assert_int_equal(bytes, tensor->bytes);
             assert_int_equal(data - oracle.bytes, tensor->offset);
         }
-        close_it(&o);
+        close_stored(&o);
         oracle_close(&oracle);
     }
 }
 
-/* ---- files that lie */
+/* ---- invalid files */
 
 #define T(name, dtype, shape, begin, end) \
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end \
     "]}"
 
-static void a_header_that_lies_is_refused(void **state)
+static void an_invalid_header_is_refused(void **state)
 {
     (void)state;
     static const struct {
         const char *header;
         int64_t data_bytes;
-        const char *said;
+        const char *message;
     } cases[] = {
         { "{" T("a", "F32", "[2]", 0, 8) "}", 7, "the file is truncated" },
         { "{" T("a", "F32", "[2]", 0, 8) "}", 9, "there are bytes after them" },
@@ -205,36 +205,37 @@ static void a_header_that_lies_is_refused(void **state)
     const char *path = hr_folder_path(&folder, "model.safetensors");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_file(path, cases[i].header, cases[i].data_bytes);
-        is_refused(path, HR_CORRUPT, cases[i].said);
-        is_refused(path, HR_CORRUPT, path); /* which file, folder and all */
-        is_refused(folder.path, HR_CORRUPT, path);
+        assert_refused(path, HR_CORRUPT, cases[i].message);
+        assert_refused(path, HR_CORRUPT, path); /* the message has the whole path */
+        assert_refused(folder.path, HR_CORRUPT, path);
     }
     hr_folder_close(&folder);
 }
 
-static void lengths_that_lie_are_refused(void **state)
+static void wrong_lengths_are_refused(void **state)
 {
     (void)state;
     hr_folder folder = hr_folder_open();
     const char *path = hr_folder_path(&folder, "model.safetensors");
     hr_folder_write(path, "", 0);
-    is_refused(path, HR_CORRUPT, "has 0 bytes");
+    assert_refused(path, HR_CORRUPT, "has 0 bytes");
     hr_folder_write(path, "\2\0\0\0\0\0\0", 7);
-    is_refused(path, HR_CORRUPT, "has 7 bytes");
+    assert_refused(path, HR_CORRUPT, "has 7 bytes");
     hr_folder_write(path, "\3\0\0\0\0\0\0\0{}", 10);
-    is_refused(path, HR_CORRUPT,
-               "its header ends at byte 11, the file at byte 10: the file is truncated");
-    hr_folder_write(path, "\1\xe1\xf5\5\0\0\0\0{}", 10); /* a hundred million and one */
-    is_refused(path, HR_CORRUPT, "its header has 100000001 bytes, the limit is 100000000");
+    assert_refused(path, HR_CORRUPT,
+                   "its header ends at byte 11, the file at byte 10: the file is truncated");
+    hr_folder_write(path, "\1\xe1\xf5\5\0\0\0\0{}", 10); /* 100,000,001 */
+    assert_refused(path, HR_CORRUPT, "its header has 100000001 bytes, the limit is 100000000");
     hr_folder_write(path, "\377\377\377\377\377\377\377\377{}", 10);
-    is_refused(path, HR_CORRUPT, "its header has 18446744073709551615 bytes");
-    is_refused(hr_folder_path(&folder, "other"), HR_USAGE, "no such file");
+    assert_refused(path, HR_CORRUPT, "its header has 18446744073709551615 bytes");
+    assert_refused(hr_folder_path(&folder, "other"), HR_USAGE, "no such file");
     hr_folder_empty(&folder);
-    is_refused(folder.path, HR_USAGE, "has neither model.safetensors nor model.safetensors.index");
+    assert_refused(folder.path, HR_USAGE,
+                   "has neither model.safetensors nor model.safetensors.index");
     hr_folder_close(&folder);
 }
 
-static void what_is_nested_deeply_is_refused(void **state)
+static void deep_nesting_is_refused(void **state)
 {
     (void)state;
     enum { DEPTH = 100000 };
@@ -246,17 +247,17 @@ static void what_is_nested_deeply_is_refused(void **state)
     memset(text + used, '[', DEPTH);
     hr_folder_write(hr_folder_path(&folder, "model.safetensors.index.json"), text,
                     (int64_t)(used + DEPTH));
-    is_refused(folder.path, HR_CORRUPT, "nested more than 32 deep");
+    assert_refused(folder.path, HR_CORRUPT, "nested more than 32 deep");
     text[used - 5] = '{';
-    write_file(path, text + used - 5, 0); /* "a": and the rest, of which no value is read */
-    is_refused(path, HR_CORRUPT, "wrong type of value");
+    write_file(path, text + used - 5, 0); /* from "a": on; none of the values is parsed */
+    assert_refused(path, HR_CORRUPT, "wrong type of value");
     free(text);
     hr_folder_close(&folder);
 }
 
-/* A whole file cut anywhere, or with any one byte of its header changed, never does harm, and is
- * never told as it was unless it says the same. */
-static void every_cut_and_many_flips_are_answered(void **state)
+/* A valid file that is truncated anywhere is refused; one with a random byte in its header is read
+ * or refused as corrupt. */
+static void truncated_and_damaged_files_are_handled(void **state)
 {
     (void)state;
     static const char header[] = "{" T("a", "F32", "[2]", 0, 8) "," T("b", "BF16", "[2,2]", 8,
@@ -269,7 +270,7 @@ static void every_cut_and_many_flips_are_answered(void **state)
     print_message("seed %d\n", SEED);
     for (int64_t cut = 0; cut < bytes; cut++) {
         hr_folder_write(path, whole, cut);
-        is_refused(path, HR_CORRUPT, "");
+        assert_refused(path, HR_CORRUPT, "");
     }
     int32_t refused = 0;
     for (int32_t i = 0; i < 500 * HR_COUNT; i++) {
@@ -280,10 +281,10 @@ static void every_cut_and_many_flips_are_answered(void **state)
         const char kept = *byte;
         *byte = (char)(draw >> 32);
         hr_folder_write(path, whole, bytes);
-        const hr_status status = open_it(&o, path, &err);
+        const hr_status status = open_stored(&o, path, &err);
         assert_true(status == HR_OK || status == HR_CORRUPT);
         refused += status != HR_OK;
-        close_it(&o);
+        close_stored(&o);
         *byte = kept;
     }
     assert_in_range(refused, 1, 500 * HR_COUNT - 1);
@@ -299,7 +300,7 @@ static void write_index(const hr_folder *folder, const char *text)
                     (int64_t)strlen(text));
 }
 
-static void shards_are_one_table(void **state)
+static void shards_become_one_table(void **state)
 {
     (void)state;
     opened o;
@@ -311,7 +312,7 @@ static void shards_are_one_table(void **state)
     write_index(&folder, "{\"metadata\":{\"total_size\":13.0},\"weight_map\":"
                          "{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
                          "\"c\":\"m-2.safetensors\"}}");
-    assert_int_equal(open_it(&o, folder.path, &err), HR_OK);
+    assert_int_equal(open_stored(&o, folder.path, &err), HR_OK);
     assert_true(o.stored.sharded);
     assert_int_equal(o.stored.file_count, 2);
     assert_int_equal(o.stored.tensor_count, 3);
@@ -319,12 +320,12 @@ static void shards_are_one_table(void **state)
                         "m-2.safetensors");
     assert_string_equal(o.stored.files[hr_stored_find(&o.stored, "b")->file].name,
                         "m-1.safetensors");
-    close_it(&o);
+    close_stored(&o);
 
     static const struct {
         const char *index;
         hr_status status;
-        const char *said;
+        const char *message;
     } cases[] = {
         { "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
           "\"c\":\"m-3.safetensors\"}}",
@@ -351,21 +352,21 @@ static void shards_are_one_table(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_index(&folder, cases[i].index);
-        is_refused(folder.path, cases[i].status, cases[i].said);
-        is_refused(folder.path, cases[i].status, folder.path);
+        assert_refused(folder.path, cases[i].status, cases[i].message);
+        assert_refused(folder.path, cases[i].status, folder.path);
     }
     write_file(hr_folder_path(&folder, "m-1.safetensors"),
                "{" T("b", "F32", "[2]", 0, 8) "," T("a", "U8", "[1]", 8, 9) "}", 9);
     write_index(&folder, "{\"weight_map\":{\"a\":\"m-2.safetensors\",\"b\":\"m-1.safetensors\","
                          "\"c\":\"m-2.safetensors\"}}");
-    is_refused(folder.path, HR_CORRUPT, "has tensor a, which");
-    is_refused(folder.path, HR_CORRUPT, folder.path);
+    assert_refused(folder.path, HR_CORRUPT, "has tensor a, which");
+    assert_refused(folder.path, HR_CORRUPT, folder.path);
     hr_folder_close(&folder);
 }
 
-/* Signs inside names and metadata, tensors as short as they can be written, and what is no JSON:
- * the room that was asked for is enough, or the text is refused for what it says. */
-static void the_room_is_what_the_text_needs(void **state)
+/* Structural characters inside names and metadata, minimal tensors, and invalid JSON: the planned
+ * memory suffices, or the text is refused for its content. */
+static void the_planned_memory_suffices_for_any_text(void **state)
 {
     (void)state;
     enum { MOST = 4096 };
@@ -383,9 +384,9 @@ static void the_room_is_what_the_text_needs(void **state)
         opened o;
         hr_error err;
         write_file(path, parts[i], 0);
-        const hr_status status = open_it(&o, path, &err);
+        const hr_status status = open_stored(&o, path, &err);
         assert_int_equal(status, i < 3 ? HR_OK : HR_CORRUPT);
-        close_it(&o);
+        close_stored(&o);
     }
     char *header = malloc(MOST * 80), *at = header;
     for (int32_t i = 0; i < MOST; i++)
@@ -395,15 +396,15 @@ static void the_room_is_what_the_text_needs(void **state)
     write_file(path, header, 0);
     opened o;
     hr_error err;
-    assert_int_equal(open_it(&o, path, &err), HR_OK);
+    assert_int_equal(open_stored(&o, path, &err), HR_OK);
     assert_int_equal(o.stored.tensor_count, MOST);
     assert_true(o.region.used_most > hr_stored_bytes(path) / 2);
-    close_it(&o);
+    close_stored(&o);
     free(header);
     hr_folder_close(&folder);
 }
 
-/* More names than rows of any small table, in no order. */
+/* Many names in random order. */
 static void many_tensors_are_all_found(void **state)
 {
     (void)state;
@@ -418,7 +419,7 @@ static void many_tensors_are_all_found(void **state)
                       i ? ',' : '{', i * 7919 % MANY, i, i + 1);
     strcpy(at, "}");
     write_file(path, header, MANY);
-    assert_int_equal(open_it(&o, path, &err), HR_OK);
+    assert_int_equal(open_stored(&o, path, &err), HR_OK);
     assert_int_equal(o.stored.tensor_count, MANY);
     for (int32_t i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "%d", i * 7919 % MANY);
@@ -426,7 +427,7 @@ static void many_tensors_are_all_found(void **state)
         assert_non_null(tensor);
         assert_int_equal(tensor->offset - o.stored.files[0].data_offset, i);
     }
-    close_it(&o);
+    close_stored(&o);
     free(header);
     hr_folder_close(&folder);
 }
@@ -434,14 +435,14 @@ static void many_tensors_are_all_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_told_tensor_by_tensor),
-        cmocka_unit_test(the_oracles_are_told_as_another_reader_tells_them),
-        cmocka_unit_test(a_header_that_lies_is_refused),
-        cmocka_unit_test(lengths_that_lie_are_refused),
-        cmocka_unit_test(what_is_nested_deeply_is_refused),
-        cmocka_unit_test(every_cut_and_many_flips_are_answered),
-        cmocka_unit_test(shards_are_one_table),
-        cmocka_unit_test(the_room_is_what_the_text_needs),
+        cmocka_unit_test(a_valid_file_gives_its_table_of_tensors),
+        cmocka_unit_test(the_oracles_read_as_with_another_reader),
+        cmocka_unit_test(an_invalid_header_is_refused),
+        cmocka_unit_test(wrong_lengths_are_refused),
+        cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(truncated_and_damaged_files_are_handled),
+        cmocka_unit_test(shards_become_one_table),
+        cmocka_unit_test(the_planned_memory_suffices_for_any_text),
         cmocka_unit_test(many_tensors_are_all_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

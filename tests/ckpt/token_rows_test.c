@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token_rows_test.c - rows of tokens read back as they were written, of either type and in pieces;
- * whatever else a file may be is refused in one sentence, and is closed again. */
+/* token_rows_test.c - rows of tokens read back as written, in both dtypes; invalid files are
+ * refused and closed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Ids from 0 to V - 1, both of them there, and labels of which a third are -100. */
+/* Random ids, with 0 and V - 1 among them, and labels of which a third are -100. */
 static void draw(int64_t count, int64_t *ids, int64_t *labels)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -74,7 +74,7 @@ static hr_token_rows open_rows(const char *path)
     return rows;
 }
 
-/* Rows shorter than a piece of 512 numbers, as long, and longer. */
+/* Rows shorter than a chunk of 512 numbers, equally long, and longer. */
 static void rows_read_back_as_they_were_written(void **state)
 {
     static const int64_t lengths[] = { 1, 2, 23, 511, 512, 513, 1500 };
@@ -122,8 +122,8 @@ static void rows_read_back_as_they_were_written(void **state)
     }
 }
 
-/* Then what comes after a token is the next of its row; and a header may have any size. */
-static void without_labels_the_next_of_a_row_is_its_target(void **state)
+/* Without labels, the next token is the target; and the header may have any size. */
+static void without_labels_the_target_is_the_next_token_of_the_row(void **state)
 {
     static const int64_t lengths[] = { 1, 2, 512, 513, 1500 };
     enum { ROWS = 2 };
@@ -166,8 +166,8 @@ static void without_labels_the_next_of_a_row_is_its_target(void **state)
     }
 }
 
-/* That the check, and reading row `row`, say this of the file. */
-static void check_refuses(const char *path, int64_t row, const char *sentence)
+/* The check, and reading row `row`, refuse the file with this message. */
+static void assert_check_refused(const char *path, int64_t row, const char *sentence)
 {
     hr_error err;
     hr_token_rows rows = open_rows(path);
@@ -186,7 +186,7 @@ static void check_refuses(const char *path, int64_t row, const char *sentence)
     hr_token_rows_close(&rows);
 }
 
-static void numbers_that_the_vocabulary_has_not_are_named_with_their_place(void **state)
+static void numbers_outside_the_vocabulary_are_named_with_their_position(void **state)
 {
     enum { T = 5, COUNT = 2 * T };
     static const struct {
@@ -212,12 +212,12 @@ static void numbers_that_the_vocabulary_has_not_are_named_with_their_place(void 
         draw(COUNT, ids, labels);
         (cases[i].label ? labels : ids)[cases[i].at] = cases[i].value;
         const char *path = put("wrong", 2, T, ids, labels, true, true);
-        check_refuses(path, cases[i].at / T, cases[i].sentence);
+        assert_check_refused(path, cases[i].at / T, cases[i].sentence);
     }
 }
 
-/* Some other software moves labels by one inside the model: there they repeat the ids. */
-static void labels_that_were_not_moved_are_told_from_those_that_were(void **state)
+/* Some programs shift labels inside the model; their label files repeat the ids. */
+static void unshifted_labels_are_detected(void **state)
 {
     enum { ROWS = 2, T = 6, COUNT = ROWS * T };
     int64_t ids[COUNT], labels[COUNT];
@@ -226,24 +226,26 @@ static void labels_that_were_not_moved_are_told_from_those_that_were(void **stat
     (void)state;
     for (int64_t i = 0; i < COUNT; i++) ids[i] = labels[i] = 3 + i % 4;
     labels[0] = labels[7] = HR_LABEL_IGNORED;
-    check_refuses(put("same", ROWS, T, ids, labels, true, true), -1,
-                  ": labels equal input_ids; each label must be the next token: shift them by "
-                  "one");
-    labels[4] = ids[5]; /* one that does not repeat is enough */
+    assert_check_refused(
+        put("same", ROWS, T, ids, labels, true, true), -1,
+        ": labels equal input_ids; each label must be the next token: shift them by "
+        "one");
+    labels[4] = ids[5]; /* one label that differs from its id suffices */
     hr_token_rows rows = open_rows(put("moved", ROWS, T, ids, labels, true, true));
     assert_int_equal(hr_token_rows_check(&rows, NULL, &facts, &err), HR_OK);
     assert_int_equal(facts.targets, COUNT - 2);
     hr_token_rows_close(&rows);
-    for (int64_t i = 0; i < COUNT; i++) ids[i] = labels[i] = 9; /* both are true of it */
+    /* labels equal both the ids and the next ids */
+    for (int64_t i = 0; i < COUNT; i++) ids[i] = labels[i] = 9;
     rows = open_rows(put("one word", ROWS, T, ids, labels, true, true));
     assert_int_equal(hr_token_rows_check(&rows, NULL, &facts, &err), HR_OK);
     hr_token_rows_close(&rows);
     for (int64_t i = 0; i < COUNT; i++) labels[i] = HR_LABEL_IGNORED;
-    check_refuses(put("none", ROWS, T, ids, labels, true, true), -1,
-                  ": all 12 labels are -100: there is nothing to learn");
+    assert_check_refused(put("none", ROWS, T, ids, labels, true, true), -1,
+                         ": all 12 labels are -100: there is nothing to learn");
 }
 
-static void an_interrupt_ends_the_reading(void **state)
+static void an_interrupt_ends_the_check(void **state)
 {
     int64_t ids[4] = { 1, 2, 3, 4 }, labels[4] = { 2, 3, 4, 5 };
     hr_token_rows_facts facts;
@@ -290,7 +292,7 @@ static const char *put_two(const char *name, const char *dtype, const char *shap
     return path;
 }
 
-static void files_of_another_form_are_refused(void **state)
+static void files_of_another_format_are_refused(void **state)
 {
     (void)state;
     open_refuses(hr_folder_path(&folder, "nothing"), HR_USAGE, "nothing: no such file");
@@ -314,7 +316,7 @@ static void files_of_another_form_are_refused(void **state)
     open_refuses(path, HR_CORRUPT, "text");
 }
 
-/* A header that a stack has no room for: among two hundred tensors of other things. */
+/* A header too large for the stack: it has two hundred other tensors. */
 static void a_header_too_large_is_refused_and_one_of_a_hundred_tensors_is_not(void **state)
 {
     static const int64_t values[6] = { 1, 2, 3, 4, 5, 6 };
@@ -341,7 +343,7 @@ static void a_header_too_large_is_refused_and_one_of_a_hundred_tensors_is_not(vo
     }
 }
 
-static void a_file_that_becomes_shorter_is_told(void **state)
+static void a_file_that_becomes_shorter_is_detected(void **state)
 {
     int64_t ids[4] = { 1, 2, 3, 4 }, labels[4] = { 2, 3, 4, 5 };
     int32_t got[2];
@@ -360,13 +362,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(rows_read_back_as_they_were_written),
-        TEST(without_labels_the_next_of_a_row_is_its_target),
-        TEST(numbers_that_the_vocabulary_has_not_are_named_with_their_place),
-        TEST(labels_that_were_not_moved_are_told_from_those_that_were),
-        TEST(an_interrupt_ends_the_reading),
-        TEST(files_of_another_form_are_refused),
+        TEST(without_labels_the_target_is_the_next_token_of_the_row),
+        TEST(numbers_outside_the_vocabulary_are_named_with_their_position),
+        TEST(unshifted_labels_are_detected),
+        TEST(an_interrupt_ends_the_check),
+        TEST(files_of_another_format_are_refused),
         TEST(a_header_too_large_is_refused_and_one_of_a_hundred_tensors_is_not),
-        TEST(a_file_that_becomes_shorter_is_told),
+        TEST(a_file_that_becomes_shorter_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

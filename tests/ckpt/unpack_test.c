@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unpack_test.c - every type of a file into every layout of memory, element by element against the
- * layout's own index; guard pages behind all of it. In plain C, and by what the machine has. */
+/* unpack_test.c - every dtype of a file into every layout in memory, compared element by element
+ * through the layout's index, between guard pages; for the portable and the AVX2 variant. */
 #include <math.h>
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ static int64_t bytes_of(hr_stored_kind kind)
     return kind == HR_STORED_F32 ? 4 : 2;
 }
 
-/* A half in plain arithmetic. */
+/* Converts f16 with plain arithmetic. */
 static float of_half(uint16_t half)
 {
     const int32_t exponent = half >> 10 & 31, fraction = half & 1023;
@@ -28,13 +28,13 @@ static float of_half(uint16_t half)
     return (float)(half >> 15 ? -size : size);
 }
 
-/* Whether a word's bf16 is finite: half a step above the largest one rounds up. */
+/* Whether the bf16 of an fp32 value is finite: half a step above the largest number rounds up. */
 static bool is_finite_in_bf16(uint32_t word)
 {
     return (word & 0x7fffffff) < 0x7f7f8000;
 }
 
-/* Any bits that are finite in both types. */
+/* Random bits that are finite in both dtypes. */
 static void fill(void *source, hr_stored_kind kind, int64_t count, uint64_t seed)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ static uint16_t bf16_of(const void *source, hr_stored_kind kind, int64_t i)
     return hr_bf16_from_f32(value_of(source, kind, i));
 }
 
-/* Takes rows in pieces of `most`, out of memory that ends where they end. */
+/* Converts rows in chunks of `most`, from memory that ends at a guard page. */
 static bool take(const hr_unpack *u, const void *whole, int64_t most)
 {
     bool finite = true;
@@ -91,7 +91,7 @@ static void check(const hr_unpack *u, const void *source)
         }
 }
 
-/* Zeros stored beside the matrix are found by marking what belongs to it. */
+/* Marks the elements of the matrix; the unmarked rest must be zero padding. */
 static void check_padding(const hr_unpack *u)
 {
     const int64_t stored = hr_layout_elements(u->layout, u->K, u->N);
@@ -106,7 +106,7 @@ static void check_padding(const hr_unpack *u)
     free(inside);
 }
 
-/* What the machine has, where `which` is 1. */
+/* Which 1: the features of this machine; 0: none. */
 static uint32_t mask_of(int32_t which)
 {
     return which ? hr_cpu_detect() : 0;
@@ -132,7 +132,7 @@ static void one_case(uint32_t cpu_mask, hr_stored_kind kind, hr_layout layout, b
     free(source);
 }
 
-static void every_type_goes_into_every_layout(void **state)
+static void every_dtype_converts_to_every_layout(void **state)
 {
     (void)state;
     static const int64_t sizes[] = { 1, 2, 3, 15, 16, 17, 33, 64, 66, 131 };
@@ -149,8 +149,8 @@ static void every_type_goes_into_every_layout(void **state)
                              pieces[turn / 3 % 4]);
 }
 
-/* All halves there are: exact, small ones too, and told apart from what is not finite. */
-static void every_half_is_its_number(void **state)
+/* All 65,536 f16 values convert exactly, including subnormals; non-finite ones are detected. */
+static void every_f16_converts_exactly(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 2 * 65536; i++) {
@@ -165,9 +165,9 @@ static void every_half_is_its_number(void **state)
     }
 }
 
-/* Numbers that bf16 rounds to infinity are told where bf16 is written, and only there: in whole
- * blocks and at the ends of a matrix. */
-static void what_rounds_to_infinity_is_told_where_bf16_is_written(void **state)
+/* Values that bf16 rounds to infinity are detected only if bf16 is written, in full blocks and at
+ * the edges of a matrix. */
+static void values_that_round_to_infinity_are_detected_if_bf16_is_written(void **state)
 {
     (void)state;
     enum { K = 38, N = 37 };
@@ -196,14 +196,14 @@ static void what_rounds_to_infinity_is_told_where_bf16_is_written(void **state)
     }
 }
 
-static void what_is_not_finite_is_seen_wherever_it_is(void **state)
+static void non_finite_elements_are_detected_at_every_position(void **state)
 {
     (void)state;
     enum { K = 38, N = 37 };
     static const uint32_t bad[][3] = { { 0x7f800000, 0x7c00, 0x7f80 },   /* infinite */
-                                       { 0xff800000, 0xfc00, 0xff80 },   /* below */
-                                       { 0x7f800001, 0x7c01, 0x7f81 },   /* no number */
-                                       { 0xffffffff, 0xffff, 0xffff } }; /* neither */
+                                       { 0xff800000, 0xfc00, 0xff80 },   /* -infinity */
+                                       { 0x7f800001, 0x7c01, 0x7f81 },   /* NaN */
+                                       { 0xffffffff, 0xffff, 0xffff } }; /* -NaN */
     static float master[64 * 64];
     static uint16_t weight[64 * 64];
     static uint32_t source[K * N];
@@ -225,10 +225,10 @@ static void what_is_not_finite_is_seen_wherever_it_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_goes_into_every_layout),
-        cmocka_unit_test(every_half_is_its_number),
-        cmocka_unit_test(what_is_not_finite_is_seen_wherever_it_is),
-        cmocka_unit_test(what_rounds_to_infinity_is_told_where_bf16_is_written),
+        cmocka_unit_test(every_dtype_converts_to_every_layout),
+        cmocka_unit_test(every_f16_converts_exactly),
+        cmocka_unit_test(non_finite_elements_are_detected_at_every_position),
+        cmocka_unit_test(values_that_round_to_infinity_are_detected_if_bf16_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

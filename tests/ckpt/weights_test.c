@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights_test.c - a file of weights holds finite numbers, or there is none; the config beside it
- * says what other software asks for. What a whole file holds, train_test reads back. */
+/* weights_test.c - saved weights are finite, and config.json has the keys that transformers reads.
+ * train_test compares the contents of a saved file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { STAGING_BYTES = 4096, SEED = 7 };
 
-/* Writes all parameters, zeros but for one element. */
+/* Writes all parameters as zeros, except one element. */
 static hr_status write_with(const hr_program *program, const char *directory, int32_t param,
                             int64_t element, float value, hr_error *err)
 {
@@ -39,7 +39,7 @@ static hr_status write_with(const hr_program *program, const char *directory, in
     return status;
 }
 
-static void what_is_not_finite_is_never_saved(void **state)
+static void non_finite_weights_are_never_saved(void **state)
 {
     (void)state;
     const float values[] = { NAN, -NAN, INFINITY, -INFINITY };
@@ -94,8 +94,8 @@ static rig small_rig(const hr_config *wanted)
     return r;
 }
 
-/* The config that stands beside the weights of such a model: json_decref. */
-static json_t *config_beside(const hr_config *config)
+/* Parses config.json of such a model; the caller calls json_decref. */
+static json_t *config_of(const hr_config *config)
 {
     rig r = small_rig(config);
     const int64_t text_bytes = hr_weights_text_bytes(&r.compiled.program);
@@ -109,47 +109,47 @@ static json_t *config_beside(const hr_config *config)
     return file;
 }
 
-static void says_integer(const json_t *object, const char *key, int64_t expected)
+static void expect_integer(const json_t *object, const char *key, int64_t expected)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value)) fail_msg("%s is no integer", key);
     assert_int_equal(json_integer_value(value), expected);
 }
 
-static void says_real(const json_t *object, const char *key, double expected)
+static void expect_real(const json_t *object, const char *key, double expected)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_number(value)) fail_msg("%s is no number", key);
     assert_true(json_number_value(value) == expected);
 }
 
-static void says_text(const json_t *object, const char *key, const char *expected)
+static void expect_text(const json_t *object, const char *key, const char *expected)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_string(value)) fail_msg("%s is no string", key);
     assert_string_equal(json_string_value(value), expected);
 }
 
-static void says_architecture(const json_t *file, const char *expected)
+static void expect_architecture(const json_t *file, const char *expected)
 {
     const json_t *all = json_object_get(file, "architectures");
     assert_int_equal(json_array_size(all), 1);
     assert_string_equal(json_string_value(json_array_get(all, 0)), expected);
 }
 
-static void says_shape(const json_t *file, const char *family)
+static void expect_shape(const json_t *file, const char *family)
 {
-    says_text(file, "model_type", family);
-    says_text(file, "torch_dtype", "float32");
-    says_integer(file, "hidden_size", 48);
-    says_integer(file, "num_attention_heads", 6);
-    says_integer(file, "num_hidden_layers", 1);
-    says_integer(file, "intermediate_size", 72);
-    says_integer(file, "vocab_size", 256);
-    says_integer(file, "max_position_embeddings", 8);
+    expect_text(file, "model_type", family);
+    expect_text(file, "torch_dtype", "float32");
+    expect_integer(file, "hidden_size", 48);
+    expect_integer(file, "num_attention_heads", 6);
+    expect_integer(file, "num_hidden_layers", 1);
+    expect_integer(file, "intermediate_size", 72);
+    expect_integer(file, "vocab_size", 256);
+    expect_integer(file, "max_position_embeddings", 8);
 }
 
-static void says_scaling(const json_t *file, const char *kind)
+static void expect_scaling(const json_t *file, const char *kind)
 {
     const json_t *scaling = json_object_get(file, "rope_scaling");
     if (!strcmp(kind, "none")) {
@@ -157,16 +157,16 @@ static void says_scaling(const json_t *file, const char *kind)
         return;
     }
     const bool is_llama3 = !strcmp(kind, "llama3");
-    says_text(scaling, "rope_type", kind);
-    says_real(scaling, "factor", 2.5);
+    expect_text(scaling, "rope_type", kind);
+    expect_real(scaling, "factor", 2.5);
     assert_int_equal(json_object_size(scaling), is_llama3 ? 5 : 2);
     if (!is_llama3) return;
-    says_real(scaling, "low_freq_factor", 1.25);
-    says_real(scaling, "high_freq_factor", 6.5);
-    says_integer(scaling, "original_max_position_embeddings", 4096);
+    expect_real(scaling, "low_freq_factor", 1.25);
+    expect_real(scaling, "high_freq_factor", 6.5);
+    expect_integer(scaling, "original_max_position_embeddings", 4096);
 }
 
-static void the_config_of_llama_says_its_heads_and_angles(void **state)
+static void the_config_of_llama_has_its_heads_and_rope_options(void **state)
 {
     static const char *const kinds[] = { "none", "linear", "llama3" };
     (void)state;
@@ -187,25 +187,25 @@ static void the_config_of_llama_says_its_heads_and_angles(void **state)
         config.model.rope_scaling.low_freq_factor = 1.25;
         config.model.rope_scaling.high_freq_factor = 6.5;
         config.model.rope_scaling.original_positions = 4096;
-        json_t *file = config_beside(&config);
-        says_shape(file, grouped ? "mistral" : "llama"); /* a window makes it one */
-        says_architecture(file, grouped ? "MistralForCausalLM" : "LlamaForCausalLM");
-        says_text(file, "hidden_act", "silu");
-        says_integer(file, "num_key_value_heads", grouped ? 2 : 6);
-        says_integer(file, "head_dim", grouped ? 10 : 8);
-        if (grouped) says_integer(file, "sliding_window", 5);
+        json_t *file = config_of(&config);
+        expect_shape(file, grouped ? "mistral" : "llama"); /* a sliding window makes it a mistral */
+        expect_architecture(file, grouped ? "MistralForCausalLM" : "LlamaForCausalLM");
+        expect_text(file, "hidden_act", "silu");
+        expect_integer(file, "num_key_value_heads", grouped ? 2 : 6);
+        expect_integer(file, "head_dim", grouped ? 10 : 8);
+        if (grouped) expect_integer(file, "sliding_window", 5);
         else assert_null(json_object_get(file, "sliding_window"));
-        says_real(file, "rms_norm_eps", 3e-6);
-        says_real(file, "rope_theta", 500000.5);
+        expect_real(file, "rms_norm_eps", 3e-6);
+        expect_real(file, "rope_theta", 500000.5);
         assert_true(json_is_false(json_object_get(file, "tie_word_embeddings")));
         assert_true(json_is_false(json_object_get(file, "attention_bias")));
         assert_true(json_is_false(json_object_get(file, "mlp_bias")));
-        says_scaling(file, kind);
+        expect_scaling(file, kind);
         json_decref(file);
     }
 }
 
-static void the_config_of_gpt_neox_says_its_angles_and_residual(void **state)
+static void the_config_of_gpt_neox_has_its_rope_and_residual_options(void **state)
 {
     (void)state;
     for (int32_t parallel = 0; parallel < 2; parallel++) {
@@ -216,13 +216,13 @@ static void the_config_of_gpt_neox_says_its_angles_and_residual(void **state)
         config.model.rope_theta = 500000.5;
         config.model.rotary_fraction = 0.5;
         config.model.parallel_residual = parallel;
-        json_t *file = config_beside(&config);
-        says_shape(file, "gpt_neox");
-        says_architecture(file, "GPTNeoXForCausalLM");
-        says_text(file, "hidden_act", "gelu");
-        says_real(file, "layer_norm_eps", 3e-6);
-        says_real(file, "rotary_emb_base", 500000.5);
-        says_real(file, "rotary_pct", 0.5);
+        json_t *file = config_of(&config);
+        expect_shape(file, "gpt_neox");
+        expect_architecture(file, "GPTNeoXForCausalLM");
+        expect_text(file, "hidden_act", "gelu");
+        expect_real(file, "layer_norm_eps", 3e-6);
+        expect_real(file, "rotary_emb_base", 500000.5);
+        expect_real(file, "rotary_pct", 0.5);
         assert_true(json_is_true(json_object_get(file, "attention_bias")));
         const json_t *residual = json_object_get(file, "use_parallel_residual");
         assert_true(parallel ? json_is_true(residual) : json_is_false(residual));
@@ -231,7 +231,7 @@ static void the_config_of_gpt_neox_says_its_angles_and_residual(void **state)
     }
 }
 
-/* No other software knows needle: it names no architecture. */
+/* transformers has no needle, so its config has no architectures. */
 static void the_config_of_needle_names_no_architecture(void **state)
 {
     (void)state;
@@ -239,17 +239,17 @@ static void the_config_of_needle_names_no_architecture(void **state)
     hr_config_default(&config);
     config.model.norm_eps = 3e-6;
     config.model.family = HR_FAMILY_NEEDLE;
-    json_t *file = config_beside(&config);
-    says_shape(file, "needle");
+    json_t *file = config_of(&config);
+    expect_shape(file, "needle");
     assert_null(json_object_get(file, "architectures"));
-    says_text(file, "hidden_act", "relu");
-    says_real(file, "layer_norm_eps", 3e-6);
+    expect_text(file, "hidden_act", "relu");
+    expect_real(file, "layer_norm_eps", 3e-6);
     json_decref(file);
 }
 
-/* ---- places */
+/* ---- destinations */
 
-static void a_directory_in_the_place_of_a_file_is_told(void **state)
+static void a_directory_in_place_of_a_file_is_refused(void **state)
 {
     (void)state;
     static const char *const names[] = { "model.safetensors", "config.json" };
@@ -268,11 +268,11 @@ static void a_directory_in_the_place_of_a_file_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_finite_is_never_saved),
-        cmocka_unit_test(the_config_of_llama_says_its_heads_and_angles),
-        cmocka_unit_test(the_config_of_gpt_neox_says_its_angles_and_residual),
+        cmocka_unit_test(non_finite_weights_are_never_saved),
+        cmocka_unit_test(the_config_of_llama_has_its_heads_and_rope_options),
+        cmocka_unit_test(the_config_of_gpt_neox_has_its_rope_and_residual_options),
         cmocka_unit_test(the_config_of_needle_names_no_architecture),
-        cmocka_unit_test(a_directory_in_the_place_of_a_file_is_told),
+        cmocka_unit_test(a_directory_in_place_of_a_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

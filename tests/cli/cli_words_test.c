@@ -109,9 +109,9 @@ static void the_file_may_be_indented_and_says_nothing_else(void **state)
         { "added_tokens", "[{\"id\": 0, \"content\": \"<PAD>\"}]", "added tokens" },
         { "model",
           "{\"type\": \"WordLevel\", \"vocab\": {\"a\": 0, \"b\": 2}, \"unk_token\": \"a\"}",
-          "ids that do not come in order from 0 on" },
+          "ids that are not consecutive from 0" },
         { "model", "{\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": \"b\"}",
-          "no word for unknown ones" },
+          "no unknown word in its vocabulary" },
     };
     put_model();
     rewrite(NULL, NULL);
@@ -122,8 +122,8 @@ static void the_file_may_be_indented_and_says_nothing_else(void **state)
         rewrite(cases[i][0], cases[i][1]);
         assert_int_equal(run("eval m --file text.txt"), HR_CORRUPT);
         snprintf(expected, sizeof expected,
-                 "headroom: m/tokenizer.json: a WordLevel tokenizer with %s, which is not read: of "
-                 "WordLevel only what data.tokenizer=words writes is\n",
+                 "headroom: m/tokenizer.json: is a WordLevel tokenizer with %s; only those that "
+                 "data.tokenizer=words writes are supported\n",
                  cases[i][2]);
         assert_string_equal(err, expected);
         assert_int_equal(system("cp kept.json m/tokenizer.json"), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* corpus_test.c - documents out of files of every kind, the same whatever the buffers; what is held
- * out, what is masked, and what is refused with its place. */
-#include "told.h"
+/* corpus_test.c - documents from files of every kind, independent of buffer sizes; held-out shares,
+ * masks, and errors with positions. */
+#include "corpus_case.h"
 
 #include "base/random.h"
 
@@ -27,7 +27,7 @@ static void put(const char *name, const char *content)
     hr_folder_write(hr_folder_path(&folder, name), content, (int64_t)strlen(content));
 }
 
-/* A description of a recipe's text in which @ stands for the folder. */
+/* A description in which @ in the recipe's text stands for the folder. */
 static hr_corpus_desc describe(const char *train)
 {
     static char text[2048];
@@ -37,24 +37,25 @@ static hr_corpus_desc describe(const char *train)
         else text[used++] = *train;
     }
     text[used] = 0;
-    return hr_told_desc(text, "");
+    return hr_corpus_case_desc(text, "");
 }
 
-static void assert_told(const hr_corpus_desc *desc, const char *wanted)
+static void assert_rendered(const hr_corpus_desc *desc, const char *wanted)
 {
     hr_error err = { HR_OK, "" };
-    if (hr_told_train(desc, out, sizeof out, NULL, &err) != HR_OK) fail_msg("%s", err.message);
+    if (hr_corpus_case_render_train(desc, out, sizeof out, NULL, &err) != HR_OK)
+        fail_msg("%s", err.message);
     assert_string_equal(out, wanted);
 }
 
 static void assert_refused(const hr_corpus_desc *desc, hr_status wanted, const char *sentence)
 {
     hr_error err = { HR_OK, "" };
-    const hr_status status = hr_told_train(desc, out, sizeof out, NULL, &err);
-    hr_told_assert_refused(status, &err, wanted, sentence);
+    const hr_status status = hr_corpus_case_render_train(desc, out, sizeof out, NULL, &err);
+    hr_corpus_case_assert_refused(status, &err, wanted, sentence);
 }
 
-static void a_text_is_a_document_and_so_is_a_line_of_objects(void **state)
+static void a_text_file_is_a_document_and_so_is_each_json_line(void **state)
 {
     (void)state;
     put("a.txt", "one\ntwo\n");
@@ -62,15 +63,15 @@ static void a_text_is_a_document_and_so_is_a_line_of_objects(void **state)
     put("c.jsonl", "{\"text\":\"three\"}\n\n{\"id\":1,\"text\":\"fo\\nur\"}\r\n{\"text\":\"\"}\n"
                    "{\"text\":\"five\"}");
     hr_corpus_desc desc = describe("@a.txt");
-    assert_told(&desc, "[one\ntwo\n]");
+    assert_rendered(&desc, "[one\ntwo\n]");
     desc = describe("@");
-    assert_told(&desc, "[one\ntwo\n][three][fo\nur][][five]");
+    assert_rendered(&desc, "[one\ntwo\n][three][fo\nur][][five]");
     desc = describe("@c.jsonl; @a.txt");
-    assert_told(&desc, "[three][fo\nur][][five][one\ntwo\n]");
+    assert_rendered(&desc, "[three][fo\nur][][five][one\ntwo\n]");
     put("d.jsonl", "\xef\xbb\xbf{\"content\":\"six\"}\n");
     desc = describe("@d.jsonl");
     desc.text_field = "content";
-    assert_told(&desc, "[six]");
+    assert_rendered(&desc, "[six]");
 }
 
 static void prompts_are_masked_and_completions_are_not(void **state)
@@ -82,11 +83,11 @@ static void prompts_are_masked_and_completions_are_not(void **state)
                    "{\"text\":\"plain\",\"prompt\":1.5}\n");
     hr_corpus_desc desc = describe("@a.jsonl");
     desc.skip_bad_lines = true;
-    assert_told(&desc, "[(2+2=)4][(yes?)no][()alone]");
+    assert_rendered(&desc, "[(2+2=)4][(yes?)no][()alone]");
     put("a.jsonl", "{\"q\":\"2+2=\",\"a\":\"4\"}\n{\"text\":\"plain\",\"q\":\"left out\"}");
     desc.prompt_field = "q";
     desc.completion_field = "a";
-    assert_told(&desc, "[(2+2=)4][plain]");
+    assert_rendered(&desc, "[(2+2=)4][plain]");
 }
 
 static int64_t append(char *to, const char *text)
@@ -96,37 +97,39 @@ static int64_t append(char *to, const char *text)
     return (int64_t)bytes;
 }
 
-/* Lines far longer than the buffer, with escapes and letters that its end cuts. */
-static void a_line_of_any_length_is_read_in_a_buffer_of_any(void **state)
+/* Lines much longer than the buffer; its end splits escapes and characters. */
+static void a_line_of_any_length_is_read_with_a_buffer_of_any_size(void **state)
 {
     (void)state;
     static char content[200000], wanted[200000];
-    int64_t used = 0, told = 0;
+    int64_t used = 0, wanted_bytes = 0;
     for (int line = 0; line < 40; line++) {
         const bool prompt = line % 3 == 2;
         used += sprintf(content + used, "{\"meta\":[\"%0*d\",{}],\"%s\":\"", 7 * line, 0,
                         prompt ? "prompt" : "text");
-        wanted[told++] = '[';
-        if (prompt) wanted[told++] = '(';
+        wanted[wanted_bytes++] = '[';
+        if (prompt) wanted[wanted_bytes++] = '(';
         for (int i = 0; i < line * line; i++) {
             const bool cut = prompt && i == line * line / 2;
             if (cut) used += sprintf(content + used, "\",\"x\":0,\"completion\":\"");
-            if (cut) wanted[told++] = ')';
+            if (cut) wanted[wanted_bytes++] = ')';
             used += append(content + used, i % 5 ? "\\u20ac" : i % 3 ? "\xc3\xa9" : "e");
-            told += append(wanted + told, i % 5 ? "\xe2\x82\xac" : i % 3 ? "\xc3\xa9" : "e");
+            wanted_bytes += append(wanted + wanted_bytes, i % 5   ? "\xe2\x82\xac"
+                                                          : i % 3 ? "\xc3\xa9"
+                                                                  : "e");
         }
         used += sprintf(content + used, "\",\"more\":%d}\n", line);
-        wanted[told++] = ']';
+        wanted[wanted_bytes++] = ']';
     }
-    wanted[told] = 0;
+    wanted[wanted_bytes] = 0;
     put("a.jsonl", content);
     hr_corpus_desc desc = describe("@a.jsonl");
-    assert_told(&desc, wanted);
+    assert_rendered(&desc, wanted);
     for (desc.line_bytes = 64; desc.line_bytes < 20000; desc.line_bytes += desc.line_bytes / 3)
-        assert_told(&desc, wanted);
+        assert_rendered(&desc, wanted);
 }
 
-static void a_bad_line_ends_the_pass_or_is_counted(void **state)
+static void a_bad_line_ends_the_pass_or_is_skipped_and_counted(void **state)
 {
     (void)state;
     static const struct {
@@ -160,14 +163,15 @@ static void a_bad_line_ends_the_pass_or_is_counted(void **state)
             desc.line_bytes = narrow ? 64 : 0;
             assert_refused(&desc, HR_CORRUPT, bad[i].sentence);
             desc.skip_bad_lines = true;
-            assert_int_equal(hr_told_train(&desc, out, sizeof out, &bad_lines, &err), HR_OK);
+            assert_int_equal(hr_corpus_case_render_train(&desc, out, sizeof out, &bad_lines, &err),
+                             HR_OK);
             assert_string_equal(out, "[one][three]");
             assert_int_equal(bad_lines, 2);
         }
     }
 }
 
-static void a_long_line_has_its_fields_in_their_order(void **state)
+static void a_long_line_needs_its_prompt_before_its_completion(void **state)
 {
     (void)state;
     char filler[101], content[512];
@@ -179,30 +183,30 @@ static void a_long_line_has_its_fields_in_their_order(void **state)
     snprintf(out, sizeof out, "[(p)%s]", filler);
     char wanted[512];
     strcpy(wanted, out);
-    assert_told(&desc, wanted);
+    assert_rendered(&desc, wanted);
     desc.line_bytes = 64;
     assert_refused(&desc, HR_CORRUPT, "and its completion comes before the prompt");
     snprintf(content, sizeof content, "{\"prompt\":\"%s\",\"text\":\"t\"}", filler);
     put("a.jsonl", content);
-    assert_refused(&desc, HR_CORRUPT, "and its text comes behind a prompt");
+    assert_refused(&desc, HR_CORRUPT, "and its text comes after a prompt");
     snprintf(content, sizeof content, "{\"text\":\"t\",\"prompt\":\"%s\",\"completion\":\"c\"}",
              filler);
     put("a.jsonl", content);
-    assert_told(&desc, "[t]");
+    assert_rendered(&desc, "[t]");
     desc.line_bytes = 0;
-    assert_told(&desc, "[t]");
+    assert_rendered(&desc, "[t]");
 }
 
 /* ---- ids */
 
-static void put_ids(const char *name, int32_t magic, int32_t version, int32_t said, int32_t count,
-                    int32_t id_bytes)
+static void put_ids(const char *name, int32_t magic, int32_t version, int32_t declared,
+                    int32_t count, int32_t id_bytes)
 {
     static uint8_t content[1024 + 4 * 40000];
     int64_t used = 0;
     memset(content, 0, sizeof content);
     if (magic) {
-        memcpy(content, (int32_t[]){ magic, version, said }, 12);
+        memcpy(content, (int32_t[]){ magic, version, declared }, 12);
         used = 1024;
     }
     for (int32_t i = 0; i < count; i++, used += id_bytes) {
@@ -212,21 +216,21 @@ static void put_ids(const char *name, int32_t magic, int32_t version, int32_t sa
     hr_folder_write(hr_folder_path(&folder, name), content, used);
 }
 
-static void shards_of_others_are_read_where_it_is_known_what_they_are(void **state)
+static void shards_of_other_programs_are_read_if_their_format_is_known(void **state)
 {
     (void)state;
     put_ids("gpt2.bin", 20240520, 1, 7, 7, 2);
     put_ids("llama.bin", 20240801, 7, 7, 7, 4);
     put_ids("raw.bin", 0, 0, 0, 7, 2);
     hr_corpus_desc desc = describe("@gpt2.bin");
-    assert_told(&desc, "[#100#101#102#103#0#105#106]");
+    assert_rendered(&desc, "[#100#101#102#103#0#105#106]");
     desc = describe("@llama.bin");
-    assert_told(&desc, "[#100#101#102#103#0#105#106]");
+    assert_rendered(&desc, "[#100#101#102#103#0#105#106]");
     desc = describe("@raw.bin ids=u16");
-    assert_told(&desc, "[#100#101#102#103#0#105#106]");
+    assert_rendered(&desc, "[#100#101#102#103#0#105#106]");
     desc = describe("@gpt2.bin; @llama.bin");
     desc.document_end = 0;
-    assert_told(&desc, "[#100#101#102#103#0][#105#106#100#101#102#103#0][#105#106]");
+    assert_rendered(&desc, "[#100#101#102#103#0][#105#106#100#101#102#103#0][#105#106]");
 }
 
 static void ids_of_unknown_origin_are_refused(void **state)
@@ -265,33 +269,35 @@ static void ids_of_unknown_origin_are_refused(void **state)
 
 /* ---- held out */
 
-static int64_t documents_in(const char *told)
+static int64_t documents_in(const char *rendered)
 {
     int64_t count = 0;
-    for (; *told; told++) count += *told == '[';
+    for (; *rendered; rendered++) count += *rendered == '[';
     return count;
 }
 
-/* Writes documents of both sides; returns how many are held out. */
+/* Renders the documents of both sides; returns how many are held out. */
 static int64_t hold_out(const char *train, const char *share, char *kept, char *held)
 {
-    hr_told told;
+    hr_corpus_case opened;
     hr_error err = { HR_OK, "" };
     hr_corpus_desc desc = describe(train);
     desc.valid = share;
     int64_t bad_lines;
-    if (hr_told_open(&told, &desc, &err) != HR_OK) fail_msg("%s", err.message);
-    const hr_corpus_view *view = hr_corpus_look(told.corpus);
+    if (hr_corpus_case_open(&opened, &desc, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_corpus_view *view = hr_corpus_texts(opened.corpus);
     assert_true(view->has_valid && view->held_out);
     assert_int_equal(
-        hr_told_write(&view->train[0].documents, kept, sizeof out, &bad_lines, NULL, &err), HR_OK);
+        hr_corpus_case_render(&view->train[0].documents, kept, sizeof out, &bad_lines, NULL, &err),
+        HR_OK);
     assert_int_equal(
-        hr_told_write(&view->valid.documents, held, sizeof out, &bad_lines, NULL, &err), HR_OK);
-    hr_told_close(&told);
+        hr_corpus_case_render(&view->valid.documents, held, sizeof out, &bad_lines, NULL, &err),
+        HR_OK);
+    hr_corpus_case_close(&opened);
     return documents_in(held);
 }
 
-static void documents_are_held_out_by_what_they_are(void **state)
+static void documents_are_held_out_by_their_content(void **state)
 {
     (void)state;
     static char content[1 << 19], kept[sizeof out], held[sizeof out], less[sizeof out];
@@ -303,16 +309,16 @@ static void documents_are_held_out_by_what_they_are(void **state)
                         i);
     put("a.jsonl", content);
     const int64_t count = hold_out("@a.jsonl", "10%", kept, held);
-    assert_in_range(count, 320, 480); /* four deviations */
+    assert_in_range(count, 320, 480); /* four standard deviations */
     assert_int_equal(documents_in(kept), 4000 - count);
-    /* What a smaller share holds out, the larger one did. */
+    /* A smaller share holds out a subset. */
     const int64_t fewer = hold_out("@a.jsonl", "2.5%", kept, less);
     assert_in_range(fewer, 60, 140);
     int64_t at = 0;
     for (const char *document = strtok(less, "]"); document; document = strtok(NULL, "]"), at++)
         assert_non_null(strstr(held, document));
     assert_int_equal(at, fewer);
-    /* In another file and order, with other fields, a document is on the same side. */
+    /* The side of a document does not depend on its file, its position or its other fields. */
     char swapped[sizeof less];
     put("b.jsonl", "{\"id\":7,\"text\":\"document 1\"}");
     for (int i = 1; i < 40; i += 2) {
@@ -324,7 +330,7 @@ static void documents_are_held_out_by_what_they_are(void **state)
     }
 }
 
-/* The pieces of one text, one behind the other. */
+/* Concatenates the pieces of a text. */
 static int64_t join(const hr_documents *documents, char *text)
 {
     hr_piece piece;
@@ -345,19 +351,19 @@ static int64_t join(const hr_documents *documents, char *text)
     return bytes;
 }
 
-/* Holds out a share of "a.txt"; the end of it has to begin with `first`. */
-static void is_split(const char *content, const char *share, const char *first, int64_t most)
+/* Holds out a share of "a.txt"; the held-out end must begin with `first`. */
+static void assert_split(const char *content, const char *share, const char *first, int64_t most)
 {
     static char text[1 << 20];
-    hr_told told;
+    hr_corpus_case opened;
     hr_error err = { HR_OK, "" };
     hr_corpus_desc desc = describe("@a.txt");
     hr_text_hash kept, held, again;
     int64_t bytes, bad_lines;
     desc.valid = share;
     put("a.txt", content);
-    if (hr_told_open(&told, &desc, &err) != HR_OK) fail_msg("%s", err.message);
-    const hr_corpus_view *view = hr_corpus_look(told.corpus);
+    if (hr_corpus_case_open(&opened, &desc, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_corpus_view *view = hr_corpus_texts(opened.corpus);
     const hr_documents *train = &view->train[0].documents, *valid = &view->valid.documents;
     const int64_t train_bytes = join(train, text), valid_bytes = join(valid, text + train_bytes);
     assert_string_equal(text, content);
@@ -370,37 +376,38 @@ static void is_split(const char *content, const char *share, const char *first, 
     assert_true(hr_text_hash_equal(held, again));
     assert_int_equal(train->identify(train->context, NULL, &kept, &bytes, &err), HR_OK);
     assert_false(hr_text_hash_equal(kept, held));
-    hr_told_close(&told);
+    hr_corpus_case_close(&opened);
 }
 
-static void of_a_single_text_the_end_is_held_out(void **state)
+static void the_end_of_a_single_text_is_held_out(void **state)
 {
     (void)state;
     static char content[700000 + 64];
-    is_split("one\ntwo\n\nthree\nfour\n\nfive\nsix\n", "50%", "five\n", 16);
-    is_split("one\ntwo\nthree\nfour\nfive\nsix\n", "50%", "four\n", 14);
-    is_split("one two three four", "50%", "hree four", 9);
-    is_split("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "30%", "\xc3\xa4", 3);
-    int64_t used = 0; /* through several buffers, on both sides */
+    assert_split("one\ntwo\n\nthree\nfour\n\nfive\nsix\n", "50%", "five\n", 16);
+    assert_split("one\ntwo\nthree\nfour\nfive\nsix\n", "50%", "four\n", 14);
+    assert_split("one two three four", "50%", "hree four", 9);
+    assert_split("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "30%", "\xc3\xa4", 3);
+    int64_t used = 0; /* several buffers, on both sides */
     while (used < 700000) used += sprintf(content + used, "line %d\n", (int)used);
-    is_split(content, "50%", "line ", 350000);
-    is_split(content, "0.01%", "line ", 70);
-    is_split(content, "99.99%", "line ", 699999);
+    assert_split(content, "50%", "line ", 350000);
+    assert_split(content, "0.01%", "line ", 70);
+    assert_split(content, "99.99%", "line ", 699999);
 }
 
-static void of_a_packed_text_no_share_is_held_out(void **state)
+static void a_share_of_a_compressed_text_is_refused(void **state)
 {
     (void)state;
     hr_error err = { HR_OK, "" };
-    hr_told told;
+    hr_corpus_case opened;
     hr_corpus_desc desc = describe("@a.txt.gz");
     desc.valid = "5%";
     put("a.txt.gz", "");
-    hr_told_assert_refused(hr_told_open(&told, &desc, &err), &err, HR_USAGE,
-                           "one packed text, no share can be held out: unpack it");
+    hr_corpus_case_assert_refused(
+        hr_corpus_case_open(&opened, &desc, &err), &err, HR_USAGE,
+        "is a single compressed text, from which no share can be held out");
 }
 
-static void long_documents_are_held_out_whole(void **state)
+static void long_documents_are_held_out_completely(void **state)
 {
     (void)state;
     static char content[1 << 19], kept[sizeof out], held[sizeof out];
@@ -415,17 +422,18 @@ static void long_documents_are_held_out_whole(void **state)
     const int64_t count = hold_out("@a.jsonl", "50%", kept, held);
     assert_in_range(count, 6, 34);
     assert_int_equal(strlen(kept) + strlen(held), bytes + 2 * 40);
-    hr_told told;
+    hr_corpus_case opened;
     hr_error err;
     int64_t bad_lines;
     hr_corpus_desc desc = describe("@a.jsonl");
     desc.valid = "50%";
-    desc.line_bytes = 70000; /* twice, since none is longer than a quarter of the megabyte */
+    desc.line_bytes = 70000; /* first above HR_HELD_BYTES, then below */
     for (; desc.line_bytes > 64; desc.line_bytes /= 8) {
-        assert_int_equal(hr_told_open(&told, &desc, &err), HR_OK);
-        const hr_documents *side = &hr_corpus_look(told.corpus)->valid.documents;
-        assert_int_equal(hr_told_write(side, out, sizeof out, &bad_lines, NULL, &err), HR_OK);
-        /* A buffer that is shorter than what says where a document goes may move it, never cut. */
+        assert_int_equal(hr_corpus_case_open(&opened, &desc, &err), HR_OK);
+        const hr_documents *side = &hr_corpus_texts(opened.corpus)->valid.documents;
+        assert_int_equal(hr_corpus_case_render(side, out, sizeof out, &bad_lines, NULL, &err),
+                         HR_OK);
+        /* A buffer shorter than HR_HELD_BYTES may change a document's side, but never splits it. */
         for (const char *at = out; (at = strchr(at, '[')); at++) {
             const char *end = strchr(at, ']');
             assert_non_null(end);
@@ -433,7 +441,7 @@ static void long_documents_are_held_out_whole(void **state)
             snprintf(document, sizeof document, "%.5s", at + 1);
             assert_int_equal(end - at - 1, 5 + 300 * atoi(document));
         }
-        hr_told_close(&told);
+        hr_corpus_case_close(&opened);
     }
 }
 
@@ -441,18 +449,18 @@ static void long_documents_are_held_out_whole(void **state)
 
 static hr_text_hash identity_of(const hr_corpus_desc *desc)
 {
-    hr_told told;
+    hr_corpus_case opened;
     hr_error err = { HR_OK, "" };
     hr_text_hash hash;
     int64_t bytes;
-    if (hr_told_open(&told, desc, &err) != HR_OK) fail_msg("%s", err.message);
-    const hr_documents *documents = &hr_corpus_look(told.corpus)->train[0].documents;
+    if (hr_corpus_case_open(&opened, desc, &err) != HR_OK) fail_msg("%s", err.message);
+    const hr_documents *documents = &hr_corpus_texts(opened.corpus)->train[0].documents;
     assert_int_equal(documents->identify(documents->context, NULL, &hash, &bytes, &err), HR_OK);
-    hr_told_close(&told);
+    hr_corpus_case_close(&opened);
     return hash;
 }
 
-static void whatever_changes_documents_changes_their_identity(void **state)
+static void every_change_of_documents_changes_their_identity(void **state)
 {
     (void)state;
     hr_text_hash seen[16];
@@ -481,19 +489,22 @@ static void whatever_changes_documents_changes_their_identity(void **state)
     seen[count++] = identity_of(&desc);
     for (int32_t i = 0; i < count; i++)
         for (int32_t k = 0; k < i; k++) assert_false(hr_text_hash_equal(seen[i], seen[k]));
-    /* And nothing else does: not the name, nor what else is there. */
+    /* The name and other files do not change the identity. */
     put("b.txt", "{\"text\":\"a\"}\n");
     desc = describe("@b.txt");
     assert_true(hr_text_hash_equal(identity_of(&desc), alone));
 }
 
-static void memory_is_known_before_any_file_is_looked_at(void **state)
+static void memory_is_known_before_any_file_is_opened(void **state)
 {
     (void)state;
-    const hr_corpus_desc plain = hr_told_desc("a.txt", ""), lines = hr_told_desc("a.jsonl", "");
-    const hr_corpus_desc gzip = hr_told_desc("a.txt.gz", ""), zstd = hr_told_desc("a.zst", "");
-    const hr_corpus_desc known = hr_told_desc("*.txt", ""), all = hr_told_desc("a/", "");
-    const hr_corpus_desc wrong = hr_told_desc("a weight=0", "");
+    const hr_corpus_desc plain = hr_corpus_case_desc("a.txt", ""),
+                         lines = hr_corpus_case_desc("a.jsonl", "");
+    const hr_corpus_desc gzip = hr_corpus_case_desc("a.txt.gz", ""),
+                         zstd = hr_corpus_case_desc("a.zst", "");
+    const hr_corpus_desc known = hr_corpus_case_desc("*.txt", ""),
+                         all = hr_corpus_case_desc("a/", "");
+    const hr_corpus_desc wrong = hr_corpus_case_desc("a weight=0", "");
     assert_true(hr_corpus_bytes(&plain) < 400 << 10);
     assert_true(hr_corpus_bytes(&lines) < 1300 << 10);
     assert_true(hr_corpus_bytes(&gzip) < 800 << 10);
@@ -512,19 +523,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_text_is_a_document_and_so_is_a_line_of_objects),
+        TEST(a_text_file_is_a_document_and_so_is_each_json_line),
         TEST(prompts_are_masked_and_completions_are_not),
-        TEST(a_line_of_any_length_is_read_in_a_buffer_of_any),
-        TEST(a_bad_line_ends_the_pass_or_is_counted),
-        TEST(a_long_line_has_its_fields_in_their_order),
-        TEST(shards_of_others_are_read_where_it_is_known_what_they_are),
+        TEST(a_line_of_any_length_is_read_with_a_buffer_of_any_size),
+        TEST(a_bad_line_ends_the_pass_or_is_skipped_and_counted),
+        TEST(a_long_line_needs_its_prompt_before_its_completion),
+        TEST(shards_of_other_programs_are_read_if_their_format_is_known),
         TEST(ids_of_unknown_origin_are_refused),
-        TEST(documents_are_held_out_by_what_they_are),
-        TEST(of_a_single_text_the_end_is_held_out),
-        TEST(of_a_packed_text_no_share_is_held_out),
-        TEST(long_documents_are_held_out_whole),
-        TEST(whatever_changes_documents_changes_their_identity),
-        TEST(memory_is_known_before_any_file_is_looked_at),
+        TEST(documents_are_held_out_by_their_content),
+        TEST(the_end_of_a_single_text_is_held_out),
+        TEST(a_share_of_a_compressed_text_is_refused),
+        TEST(long_documents_are_held_out_completely),
+        TEST(every_change_of_documents_changes_their_identity),
+        TEST(memory_is_known_before_any_file_is_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inflow_test.c - what was packed comes out as it went in, whatever the buffers; what was cut short
- * or changed is refused. */
+/* input_stream_test.c - compressed files read back exactly with any buffer size; truncated or
+ * damaged ones are refused. */
 #define ZSTD_STATIC_LINKING_ONLY
-#include "told.h"
+#include "corpus_case.h"
 
 #include <zlib.h>
 #include <zstd.h>
@@ -24,7 +24,7 @@ static int set_up(void **state)
     const int64_t bytes = hr_input_stream_bytes(true, true);
     hr_region region = hr_region_over(hr_guard_open(&guard, bytes), bytes);
     hr_input_stream_place(&input_stream, &region, true, true);
-    for (int64_t i = 0; i < MOST; i++) { /* packs to about a half */
+    for (int64_t i = 0; i < MOST; i++) { /* compresses to about a half */
         const uint64_t random = hr_random_mix((uint64_t)i / 3);
         content[i] = (uint8_t)(random % 7 ? 'a' + random % 19 : random >> 8);
     }
@@ -68,7 +68,7 @@ static int64_t zstd(const uint8_t *from, int64_t bytes, uint8_t *to, int window_
     return (int64_t)to_buffer.pos;
 }
 
-/* Reads the file in parts of so many bytes into `out`. */
+/* Reads the file into `out` in parts of `part` bytes. */
 static hr_status read_all(hr_file_packing packing, int64_t part, int64_t *total, hr_error *err)
 {
     const char *path = hr_folder_path(&folder, "packed");
@@ -95,13 +95,13 @@ static void assert_comes_back(hr_file_packing packing, int64_t packed_bytes, int
         if (read_all(packing, parts[i], &total, &err) != HR_OK) fail_msg("%s", err.message);
         assert_int_equal(total, bytes);
         assert_memory_equal(out, content, (size_t)bytes);
-        /* The identity is of the file, however it was read. */
+        /* The hash does not depend on how the file is read. */
         if (i) assert_true(hr_text_hash_equal(hash, hr_input_stream_hash(&input_stream)));
         hash = hr_input_stream_hash(&input_stream);
     }
 }
 
-static void packed_content_comes_back_in_parts_of_any_size(void **state)
+static void compressed_content_is_read_in_parts_of_any_size(void **state)
 {
     (void)state;
     static const int64_t sizes[] = { 1, 100, 65536, 1000003 };
@@ -117,7 +117,7 @@ static void packed_content_comes_back_in_parts_of_any_size(void **state)
     assert_comes_back(HR_FILE_ZSTD, zstd(content, 0, packed, 0), 0);
 }
 
-static void streams_behind_one_another_are_one_content(void **state)
+static void concatenated_streams_are_one_content(void **state)
 {
     (void)state;
     int64_t bytes = 0;
@@ -125,10 +125,10 @@ static void streams_behind_one_another_are_one_content(void **state)
         if (at + part > 400000) part = 400000 - at;
         bytes += gzip(content + at, part, packed + bytes, 6);
     }
-    memset(packed + bytes, 0, 1000); /* as a tape has it */
+    memset(packed + bytes, 0, 1000); /* zero padding, as on tapes */
     assert_comes_back(HR_FILE_GZIP, bytes + 1000, 400000);
     bytes = zstd(content, 1000, packed, 0);
-    memcpy(packed + bytes, "\x50\x2a\x4d\x18\x03\0\0\0abc", 11); /* a frame to pass over */
+    memcpy(packed + bytes, "\x50\x2a\x4d\x18\x03\0\0\0abc", 11); /* a skippable frame */
     bytes += 11;
     bytes += zstd(content + 1000, 299000, packed + bytes, 0);
     assert_comes_back(HR_FILE_ZSTD, bytes, 300000);
@@ -139,7 +139,7 @@ static void assert_file_refused(hr_file_packing packing, const char *sentence)
     int64_t total;
     hr_error err = { HR_OK, "" };
     const hr_status status = read_all(packing, 4096, &total, &err);
-    hr_told_assert_refused(status, &err, HR_CORRUPT, sentence);
+    hr_corpus_case_assert_refused(status, &err, HR_CORRUPT, sentence);
 }
 
 static void assert_refused(hr_file_packing packing, int64_t packed_bytes, const char *sentence)
@@ -148,7 +148,7 @@ static void assert_refused(hr_file_packing packing, int64_t packed_bytes, const 
     assert_file_refused(packing, sentence);
 }
 
-/* The file gets shorter byte by byte: writing it anew each time would wait for the disk. */
+/* Truncates the file byte by byte; rewriting it each time would wait for the disk. */
 static void assert_cut_is_refused(hr_file_packing packing, int64_t packed_bytes,
                                   const char *sentence)
 {
@@ -162,7 +162,7 @@ static void assert_cut_is_refused(hr_file_packing packing, int64_t packed_bytes,
     }
 }
 
-static void a_stream_cut_short_anywhere_is_refused(void **state)
+static void a_truncated_stream_is_refused(void **state)
 {
     (void)state;
     assert_cut_is_refused(HR_FILE_GZIP, gzip(content, 3000, packed, 6),
@@ -171,8 +171,9 @@ static void a_stream_cut_short_anywhere_is_refused(void **state)
                           "in the middle of its zstd data");
 }
 
-/* A bit may be one of a name or a time that nothing depends on; then all comes out as it was. */
-static void a_changed_bit_is_found_or_changes_nothing(void **state)
+/* A changed bit may be in a name or a timestamp that has no effect; then the content is unchanged.
+ */
+static void a_changed_bit_is_detected_or_has_no_effect(void **state)
 {
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
@@ -201,7 +202,7 @@ static void a_changed_bit_is_found_or_changes_nothing(void **state)
     }
 }
 
-static void what_is_not_packed_is_refused(void **state)
+static void uncompressed_content_is_refused(void **state)
 {
     (void)state;
     memcpy(packed, content, 5000);
@@ -214,26 +215,27 @@ static void what_is_not_packed_is_refused(void **state)
     assert_refused(HR_FILE_GZIP, bytes + 4, "damaged gzip data near byte");
 }
 
-static void the_largest_window_is_read_and_a_larger_one_refused_by_name(void **state)
+static void the_largest_window_is_read_and_a_larger_one_is_refused(void **state)
 {
     (void)state;
     assert_comes_back(HR_FILE_ZSTD, zstd(content, MOST / 2, packed, 23), MOST / 2);
     assert_refused(HR_FILE_ZSTD, zstd(content, MOST / 2, packed, 24),
                    "was packed with a window of more than 8388608 bytes, the largest that is read; "
                    "zstd -dc --long=31 FILE | zstd -19 -o NEW packs it anew");
-    assert_comes_back(HR_FILE_ZSTD, zstd(content, 500, packed, 0), 500); /* the decoder lives on */
+    /* the decoder still works */
+    assert_comes_back(HR_FILE_ZSTD, zstd(content, 500, packed, 0), 500);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(packed_content_comes_back_in_parts_of_any_size),
-        TEST(streams_behind_one_another_are_one_content),
-        TEST(a_stream_cut_short_anywhere_is_refused),
-        TEST(a_changed_bit_is_found_or_changes_nothing),
-        TEST(what_is_not_packed_is_refused),
-        TEST(the_largest_window_is_read_and_a_larger_one_refused_by_name),
+        TEST(compressed_content_is_read_in_parts_of_any_size),
+        TEST(concatenated_streams_are_one_content),
+        TEST(a_truncated_stream_is_refused),
+        TEST(a_changed_bit_is_detected_or_has_no_effect),
+        TEST(uncompressed_content_is_refused),
+        TEST(the_largest_window_is_read_and_a_larger_one_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lines_test.c - the reader of lines beside the reader of JSON texts, which shares nothing with it,
- * over lines cut anywhere. */
+/* lines_test.c - compares the parser of lines with the independent JSON parser, for lines split
+ * anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ enum { MOST = 4096 };
 
 static const char *const names[HR_LINE_FIELDS] = { "text", "prompt", "completion" };
 
-/* Fields of a line, as they were found. */
+/* The fields found in a line. */
 typedef struct {
     char text[HR_LINE_FIELDS][MOST];
     int64_t bytes[HR_LINE_FIELDS];
@@ -25,7 +25,7 @@ typedef struct {
     char problem[64];
 } fields;
 
-/* Reads a line whose parts have so many bytes, what was left of one before the next. */
+/* Reads a line in parts of `part` bytes; unread bytes of a part come before the next. */
 static bool read_in_parts(const char *content, int64_t bytes, int64_t part, bool stops, fields *f)
 {
     static uint8_t buffer[MOST + 64];
@@ -62,8 +62,8 @@ static bool read_in_parts(const char *content, int64_t bytes, int64_t part, bool
     return whole;
 }
 
-/* The same by the other reader; -1: it does not say, since it refuses zero bytes or depth. */
-static int read_otherwise(const char *content, int64_t bytes, fields *f)
+/* Reads with the other parser; -1: undecided, because it refuses zero bytes and deep nesting. */
+static int read_as_json(const char *content, int64_t bytes, fields *f)
 {
     static char copy[MOST];
     memset(f, 0, sizeof *f);
@@ -93,12 +93,12 @@ static int read_otherwise(const char *content, int64_t bytes, fields *f)
     return good;
 }
 
-/* Both readers, and all cuts, say the same of the line. Returns whether it is good. */
+/* Both parsers, with all split sizes, give the same result. Returns whether the line is valid. */
 static bool assert_agreed(const char *content, int64_t bytes)
 {
     static fields whole, parts, other;
     const bool good = read_in_parts(content, bytes, bytes ? bytes : 1, false, &whole);
-    const int otherwise = read_otherwise(content, bytes, &other);
+    const int otherwise = read_as_json(content, bytes, &other);
     if (otherwise >= 0 && otherwise != good)
         fail_msg("\"%.*s\": %d, otherwise %d: %s", (int)bytes, content, good, otherwise,
                  whole.problem);
@@ -131,7 +131,7 @@ static void assert_bad(const char *content, const char *problem)
     assert_string_equal(f.problem, problem);
 }
 
-static void texts_are_decoded_wherever_they_stand(void **state)
+static void texts_are_decoded_at_any_position(void **state)
 {
     (void)state;
     assert_good("{\"text\":\"\"}", "");
@@ -145,7 +145,7 @@ static void texts_are_decoded_wherever_they_stand(void **state)
     assert_good("{}", "");
 }
 
-static void a_zero_byte_is_a_letter_where_it_is_escaped(void **state)
+static void an_escaped_zero_byte_is_a_character(void **state)
 {
     (void)state;
     static fields f;
@@ -157,7 +157,7 @@ static void a_zero_byte_is_a_letter_where_it_is_escaped(void **state)
     assert_string_equal(f.problem, "a control character in a string");
 }
 
-static void what_is_no_object_with_texts_is_refused(void **state)
+static void lines_that_are_not_objects_with_texts_are_refused(void **state)
 {
     (void)state;
     assert_bad("", "nothing");
@@ -199,8 +199,8 @@ static void nesting_is_bounded(void **state)
     assert_string_equal(f.problem, "nested more than 64 deep");
 }
 
-/* Lines put together from pieces, a few bytes of them changed. */
-static void random_lines_are_judged_alike_by_both_readers(void **state)
+/* Lines of random fragments with a few random bytes. */
+static void both_parsers_agree_on_random_lines(void **state)
 {
     (void)state;
     static const char *const pieces[] = { "{",
@@ -257,11 +257,11 @@ static void random_lines_are_judged_alike_by_both_readers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_decoded_wherever_they_stand),
-        cmocka_unit_test(a_zero_byte_is_a_letter_where_it_is_escaped),
-        cmocka_unit_test(what_is_no_object_with_texts_is_refused),
+        cmocka_unit_test(texts_are_decoded_at_any_position),
+        cmocka_unit_test(an_escaped_zero_byte_is_a_character),
+        cmocka_unit_test(lines_that_are_not_objects_with_texts_are_refused),
         cmocka_unit_test(nesting_is_bounded),
-        cmocka_unit_test(random_lines_are_judged_alike_by_both_readers),
+        cmocka_unit_test(both_parsers_agree_on_random_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list_test.c - the files that a file, a folder or a pattern names. */
-#include "told.h"
+/* list_test.c - the files that a file name, a folder or a pattern selects. */
+#include "corpus_case.h"
 
 #include <errno.h>
 
@@ -41,7 +41,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-/* The files of a part, as names inside the folder, each followed by a blank. */
+/* The files of a part, as names relative to the folder, each followed by a blank. */
 static hr_status list(const char *path, char *names, hr_error *err)
 {
     char text[1024];
@@ -77,7 +77,7 @@ static void assert_refused(const char *path, const char *sentence)
     char names[4096];
     hr_error err = { HR_OK, "" };
     const hr_status status = list(path, names, &err);
-    hr_told_assert_refused(status, &err, HR_USAGE, sentence);
+    hr_corpus_case_assert_refused(status, &err, HR_USAGE, sentence);
 }
 
 static void names_match_patterns_as_in_a_shell(void **state)
@@ -112,7 +112,7 @@ static void names_match_patterns_as_in_a_shell(void **state)
         if (hr_list_matches(cases[i].pattern, (int64_t)strlen(cases[i].pattern), cases[i].name) !=
             cases[i].matches)
             fail_msg("%s and %s", cases[i].pattern, cases[i].name);
-    /* What would take for ever if every star tried every length. */
+    /* Takes exponential time if every star tries every length. */
     char pattern[128] = "", name[2048];
     memset(name, 'a', sizeof name - 1);
     name[sizeof name - 1] = 0;
@@ -121,7 +121,7 @@ static void names_match_patterns_as_in_a_shell(void **state)
     assert_false(hr_list_matches(pattern, (int64_t)strlen(pattern), name));
 }
 
-static void files_come_in_the_order_of_their_bytes(void **state)
+static void files_are_sorted_by_the_bytes_of_their_paths(void **state)
 {
     (void)state;
     assert_listed("2.txt", "2.txt ");
@@ -136,7 +136,7 @@ static void files_come_in_the_order_of_their_bytes(void **state)
     assert_listed(".[n]*", ".not.txt ");
 }
 
-static void a_folder_is_the_texts_in_it_and_below(void **state)
+static void a_folder_selects_the_texts_in_it_and_its_subfolders(void **state)
 {
     (void)state;
     assert_listed("", "1.jsonl.gz 10.txt 2.txt a/deep/er/y2.txt a/deep/y.txt.zst a/x.txt b/x.txt ");
@@ -144,7 +144,7 @@ static void a_folder_is_the_texts_in_it_and_below(void **state)
     assert_listed("*/", "a/deep/er/y2.txt a/deep/y.txt.zst a/x.txt b/x.txt ");
 }
 
-static void links_are_followed_and_one_that_leads_back_is_refused(void **state)
+static void links_are_followed_and_a_cycle_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(symlink("../10.txt", hr_folder_path(&folder, "b/link.txt")), 0);
@@ -157,7 +157,7 @@ static void links_are_followed_and_one_that_leads_back_is_refused(void **state)
     assert_listed("a/*.txt", "a/x.txt ");
 }
 
-static void what_names_nothing_is_refused(void **state)
+static void a_part_without_files_is_refused(void **state)
 {
     (void)state;
     make_folder("empty");
@@ -181,8 +181,8 @@ static void what_names_nothing_is_refused(void **state)
     assert_listed("*.txt", "10.txt 2.txt ");
 }
 
-/* Also where the name would match others, or nothing, as a pattern. */
-static void a_name_that_exists_is_no_pattern(void **state)
+/* Even if the name, as a pattern, would match other files or none. */
+static void an_existing_name_is_not_a_pattern(void **state)
 {
     (void)state;
     make("br[1].txt");
@@ -216,12 +216,12 @@ static void a_folder_that_cannot_be_read_is_named(void **state)
     assert_int_equal(chmod(hr_folder_path(&folder, "a/deep"), 0777), 0);
 }
 
-static void more_files_than_there_is_room_for_are_refused(void **state)
+static void too_many_files_are_refused(void **state)
 {
     (void)state;
     char name[300];
     make_folder("many");
-    /* Paths of 4 MiB in all: some hundred names as long as can be, in folders as deep as needed. */
+    /* Fills the pool of 4 MiB with some hundred long names in nested folders. */
     memset(name, 'n', sizeof name);
     char place[4096] = "many";
     for (int depth = 0; depth < 12; depth++) {
@@ -245,13 +245,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(names_match_patterns_as_in_a_shell),
-        TEST(files_come_in_the_order_of_their_bytes),
-        TEST(a_folder_is_the_texts_in_it_and_below),
-        TEST(links_are_followed_and_one_that_leads_back_is_refused),
-        TEST(what_names_nothing_is_refused),
-        TEST(a_name_that_exists_is_no_pattern),
+        TEST(files_are_sorted_by_the_bytes_of_their_paths),
+        TEST(a_folder_selects_the_texts_in_it_and_its_subfolders),
+        TEST(links_are_followed_and_a_cycle_is_refused),
+        TEST(a_part_without_files_is_refused),
+        TEST(an_existing_name_is_not_a_pattern),
         TEST(a_folder_that_cannot_be_read_is_named),
-        TEST(more_files_than_there_is_room_for_are_refused),
+        TEST(too_many_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

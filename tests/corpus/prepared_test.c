@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prepared_test.c - corpora as shards: what stands between documents, masks, what is held out or
- * left out, mixtures, and what is reused. */
-#include "told.h"
+/* prepared_test.c - corpora as shards: separators, masks, held-out and skipped documents, mixtures,
+ * and reuse. */
+#include "corpus_case.h"
 
 #include "text/shard.h"
 #include "text/text.h"
@@ -31,7 +31,7 @@ static void put(const char *name, const char *content)
     hr_folder_write(hr_folder_path(&folder, name), content, (int64_t)strlen(content));
 }
 
-/* What a recipe says, and the tokenizer that it goes through. */
+/* A recipe's text and tokenizer. */
 typedef struct {
     const char *train, *valid; /* @ stands for the folder */
     hr_tokenizer_kind tokenizer;
@@ -50,16 +50,16 @@ static void spell(const char *from, char *to)
 static hr_status prepare(const recipe *r, hr_error *err)
 {
     char train[2048], valid[2048];
-    hr_told told;
+    hr_corpus_case opened;
     hr_guard guard;
     spell(r->train, train);
     spell(r->valid, valid);
-    hr_corpus_desc desc = hr_told_desc(train, valid);
+    hr_corpus_desc desc = hr_corpus_case_desc(train, valid);
     desc.skip_bad_lines = r->skip;
     desc.vocab_size = r->vocab_size;
-    hr_status status = hr_told_open(&told, &desc, err);
+    hr_status status = hr_corpus_case_open(&opened, &desc, err);
     if (status == HR_OK) {
-        const hr_corpus_view *view = hr_corpus_look(told.corpus);
+        const hr_corpus_view *view = hr_corpus_texts(opened.corpus);
         hr_documents parts[HR_SPEC_PARTS_MAX];
         for (int32_t i = 0; i < view->train_count; i++) parts[i] = view->train[i].documents;
         const hr_text_desc whole = { .train = parts,
@@ -74,7 +74,7 @@ static hr_status prepare(const recipe *r, hr_error *err)
         status = hr_text_prepare(&whole, hr_guard_open(&guard, bytes), bytes, NULL, &text, err);
         hr_guard_close(&guard);
     }
-    hr_told_close(&told);
+    hr_corpus_case_close(&opened);
     assert_int_equal(hr_folder_count(&cache, ".partial"), 0);
     return status;
 }
@@ -85,13 +85,13 @@ static void assert_prepared(const recipe *r)
     if (prepare(r, &err) != HR_OK) fail_msg("%s", err.message);
 }
 
-/* A shard as text: ids that are bytes as they are, others #n; | before a document but the first, ~
- * before a token that is masked. */
+/* Compares a shard as text: byte ids as characters, others as #n; | before each document but the
+ * first, ~ before each masked token. */
 static void assert_shard(const hr_text_part *part, const char *wanted)
 {
     static int32_t ids[4096];
     static uint8_t marks[4096];
-    static char told[16384];
+    static char rendered[16384];
     hr_shard *shard = NULL;
     hr_error err = { HR_OK, "" };
     int64_t used = 0;
@@ -103,20 +103,20 @@ static void assert_shard(const hr_text_part *part, const char *wanted)
     assert_int_equal(hr_shard_marks(shard, 0, info->tokens, marks, &err), HR_OK);
     assert_int_equal(hr_shard_check(shard, NULL, &err), HR_OK);
     for (int64_t i = 0; i < info->tokens; i++) {
-        if (i && marks[i] & HR_TOKEN_BEGINS) told[used++] = '|';
-        if (marks[i] & HR_TOKEN_MASKED) told[used++] = '~';
-        if (ids[i] >= ' ' && ids[i] < 127) told[used++] = (char)ids[i];
-        else used += sprintf(told + used, "#%d", ids[i]);
+        if (i && marks[i] & HR_TOKEN_BEGINS) rendered[used++] = '|';
+        if (marks[i] & HR_TOKEN_MASKED) rendered[used++] = '~';
+        if (ids[i] >= ' ' && ids[i] < 127) rendered[used++] = (char)ids[i];
+        else used += sprintf(rendered + used, "#%d", ids[i]);
     }
-    told[used] = 0;
+    rendered[used] = 0;
     hr_shard_close(&shard);
-    assert_string_equal(told, wanted);
+    assert_string_equal(rendered, wanted);
 }
 
 static const char LINES[] = "{\"text\":\"ab\"}\n{\"prompt\":\"cd\",\"completion\":\"e\"}\n"
                             "{\"text\":\"\"}\n{\"text\":\"f\"}\n";
 
-static void what_the_recipe_says_stands_between_documents(void **state)
+static void the_separator_of_the_recipe_is_between_documents(void **state)
 {
     (void)state;
     put("a.jsonl", LINES);
@@ -130,7 +130,7 @@ static void what_the_recipe_says_stands_between_documents(void **state)
     assert_prepared(&r);
     assert_false(text.train[0].reused);
     assert_shard(&text.train[0], "ab#10|~c~de#10|f");
-    r.document_end = 299; /* an id that no byte is */
+    r.document_end = 299; /* an id that is not a byte */
     assert_prepared(&r);
     assert_shard(&text.train[0], "ab#299|~c~de#299|f");
     assert_int_equal(text.train[0].covered, text.train[0].tokens);
@@ -138,12 +138,13 @@ static void what_the_recipe_says_stands_between_documents(void **state)
     assert_true(text.train[0].reused);
     hr_error err;
     r.document_end = 300;
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_USAGE,
-                           "data.document_end=300: must be an id below model.vocab_size=300");
+    hr_corpus_case_assert_refused(
+        prepare(&r, &err), &err, HR_USAGE,
+        "data.document_end=300: must be an id below model.vocab_size=300");
 }
 
-/* A bit a token is kept for masks where there are any, however late they come. */
-static void masks_are_there_where_they_are_needed(void **state)
+/* A shard has masks only if tokens are masked, however late the first one comes. */
+static void a_shard_has_masks_only_if_tokens_are_masked(void **state)
 {
     (void)state;
     static char content[400000];
@@ -164,7 +165,7 @@ static void masks_are_there_where_they_are_needed(void **state)
     assert_in_range(bytes[1] - bytes[0], 100000 / 8 - 4096, 100000 / 8 + 4096);
 }
 
-static void a_word_reaches_over_no_document_and_no_prompt(void **state)
+static void words_do_not_cross_documents_or_prompts(void **state)
 {
     (void)state;
     put("a.jsonl", "{\"text\":\"one two\"}\n{\"prompt\":\"t\",\"completion\":\"wo one\"}\n");
@@ -172,14 +173,14 @@ static void a_word_reaches_over_no_document_and_no_prompt(void **state)
     recipe r = {
         "@a.jsonl", "@b.txt", HR_TOKENIZER_WORDS, 9, hr_text_document_end(HR_TOKENIZER_WORDS), false
     };
-    /* one twice, then two, t and wo in the order they came: 4 5 6 7 */
+    /* one twice, then two, t and wo by first occurrence: 4 5 6 7 */
     assert_prepared(&r);
     assert_shard(&text.train[0], "#4#5#3|~#6#7#4");
     assert_shard(&text.valid, "#5#7");
     assert_int_equal(text.distinct_words, 4);
 }
 
-static void bad_lines_are_counted_and_leave_no_token(void **state)
+static void skipped_lines_are_counted_and_give_no_token(void **state)
 {
     (void)state;
     put("a.jsonl", "{\"text\":\"ab\"}\n{\"text\":\"cd\nno\n{\"text\":\"e\"}\n");
@@ -192,10 +193,11 @@ static void bad_lines_are_counted_and_leave_no_token(void **state)
     assert_int_equal(text.train[0].bad_lines, 2);
     hr_error err;
     r.skip = false;
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, "a.jsonl: line 2: byte 11: ");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
+                                  "a.jsonl: line 2: byte 11: ");
 }
 
-static void what_is_held_out_is_not_trained_on(void **state)
+static void held_out_documents_are_not_trained_on(void **state)
 {
     (void)state;
     static char content[1 << 15];
@@ -212,10 +214,11 @@ static void what_is_held_out_is_not_trained_on(void **state)
     hr_error err;
     put("b.jsonl", "{\"text\":\"alone\"}");
     r.train = "@b.jsonl";
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, ": has no document with text");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
+                                  ": has no document with text");
 }
 
-static void a_mixture_is_a_shard_for_each_part(void **state)
+static void a_mixture_has_a_shard_for_each_part(void **state)
 {
     (void)state;
     put("a.txt", "first");
@@ -231,7 +234,7 @@ static void a_mixture_is_a_shard_for_each_part(void **state)
     assert_string_equal(text.valid.shard, text.train[0].shard);
 }
 
-static void ids_of_others_are_kept_as_they_are(void **state)
+static void ids_of_other_programs_are_kept_unchanged(void **state)
 {
     (void)state;
     static const uint16_t ids[] = { 300, 5, 0, 7, 49999, 0, 65 };
@@ -243,7 +246,7 @@ static void ids_of_others_are_kept_as_they_are(void **state)
     assert_non_null(strstr(text.train[0].shard, "/ids-50000-"));
     hr_error err;
     r.vocab_size = 400;
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, "token 4 is 49999");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, "token 4 is 49999");
 }
 
 static void a_corpus_without_text_is_refused(void **state)
@@ -254,10 +257,11 @@ static void a_corpus_without_text_is_refused(void **state)
     put("b.txt", "");
     put("c.jsonl", "\n\n{\"text\":\"\"}\n");
     recipe r = { "@*.txt", "", HR_TOKENIZER_BYTES, 256, -1, false };
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
-                           "is empty: use data.train=FILE with a file that has text");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
+                                  "is empty: use data.train=FILE with a file that has text");
     r.train = "@*.jsonl";
-    hr_told_assert_refused(prepare(&r, &err), &err, HR_CORRUPT, ": has no document with text");
+    hr_corpus_case_assert_refused(prepare(&r, &err), &err, HR_CORRUPT,
+                                  ": has no document with text");
     assert_int_equal(hr_folder_count(&cache, ".partial"), 0);
 }
 
@@ -265,13 +269,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_the_recipe_says_stands_between_documents),
-        TEST(masks_are_there_where_they_are_needed),
-        TEST(a_word_reaches_over_no_document_and_no_prompt),
-        TEST(bad_lines_are_counted_and_leave_no_token),
-        TEST(what_is_held_out_is_not_trained_on),
-        TEST(a_mixture_is_a_shard_for_each_part),
-        TEST(ids_of_others_are_kept_as_they_are),
+        TEST(the_separator_of_the_recipe_is_between_documents),
+        TEST(a_shard_has_masks_only_if_tokens_are_masked),
+        TEST(words_do_not_cross_documents_or_prompts),
+        TEST(skipped_lines_are_counted_and_give_no_token),
+        TEST(held_out_documents_are_not_trained_on),
+        TEST(a_mixture_has_a_shard_for_each_part),
+        TEST(ids_of_other_programs_are_kept_unchanged),
         TEST(a_corpus_without_text_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

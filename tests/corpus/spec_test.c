@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spec_test.c - what data.train says, and weights as whole shares. */
+/* spec_test.c - parsing of data.train, and weights as integer shares. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void assert_part(const hr_spec *spec, int32_t index, const char *path, do
     assert_int_equal(part->ids_bytes, ids_bytes);
 }
 
-static void parts_have_paths_with_blanks_and_words_behind(void **state)
+static void parts_have_paths_with_blanks_and_options(void **state)
 {
     (void)state;
     hr_spec spec;
@@ -44,7 +44,7 @@ static void parts_have_paths_with_blanks_and_words_behind(void **state)
     assert_true(hr_spec_is_folder(&spec.parts[0]));
     assert_true(hr_spec_is_pattern(&spec.parts[1]));
     assert_false(hr_spec_is_pattern(&spec.parts[2]) || hr_spec_is_folder(&spec.parts[2]));
-    /* A name may hold the word; behind nothing it is a name. */
+    /* A path may contain an option's text; an option without a path is a path. */
     assert_int_equal(hr_spec_read(&spec, "data.train", "weight=2", &err), HR_OK);
     assert_part(&spec, 0, "weight=2", 0, 0);
     assert_int_equal(hr_spec_read(&spec, "data.valid", "0.5%", &err), HR_OK);
@@ -63,7 +63,7 @@ static void assert_refused(const char *text, const char *sentence)
     assert_int_equal(spec.count, -7);
 }
 
-static void what_says_nothing_is_refused(void **state)
+static void an_invalid_spec_is_refused(void **state)
 {
     (void)state;
     static const char *const weights[] = { "0", "-1", "nan", "inf", "", "1e10", "x", "1x" };
@@ -98,7 +98,7 @@ static void assert_shares(const char *text, int64_t block, const int64_t *shares
     assert_int_equal(sum, block);
 }
 
-static void weights_are_shares_of_the_smallest_block_that_has_them_exactly(void **state)
+static void weights_become_shares_of_the_smallest_exact_block(void **state)
 {
     (void)state;
     assert_shares("a weight=0.7; b weight=0.3", 10, (int64_t[]){ 7, 3 });
@@ -108,7 +108,8 @@ static void weights_are_shares_of_the_smallest_block_that_has_them_exactly(void 
     assert_shares("a weight=0.005; b weight=0.995", 200, (int64_t[]){ 1, 199 });
     assert_shares("a weight=0.1; b weight=0.2; c weight=0.3; d weight=0.4", 10,
                   (int64_t[]){ 1, 2, 3, 4 });
-    /* No block of 65536 rows has the square root of two exactly: the nearest is taken. */
+    /* No block of up to 65536 rows represents the square root of two exactly: the nearest shares
+     * are used. */
     assert_shares("a weight=1.4142135623730951; b weight=1", 65536, (int64_t[]){ 38390, 27146 });
     hr_spec spec;
     hr_error err;
@@ -118,7 +119,7 @@ static void weights_are_shares_of_the_smallest_block_that_has_them_exactly(void 
     assert_non_null(strstr(err.message, "weight 1 of b is less than one row of all 65536"));
 }
 
-static void a_name_says_what_a_file_is(void **state)
+static void a_file_name_determines_its_kind(void **state)
 {
     (void)state;
     static const struct {
@@ -151,10 +152,10 @@ static void a_name_says_what_a_file_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_have_paths_with_blanks_and_words_behind),
-        cmocka_unit_test(what_says_nothing_is_refused),
-        cmocka_unit_test(weights_are_shares_of_the_smallest_block_that_has_them_exactly),
-        cmocka_unit_test(a_name_says_what_a_file_is),
+        cmocka_unit_test(parts_have_paths_with_blanks_and_options),
+        cmocka_unit_test(an_invalid_spec_is_refused),
+        cmocka_unit_test(weights_become_shares_of_the_smallest_exact_block),
+        cmocka_unit_test(a_file_name_determines_its_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a config.json: they become keys of a recipe, which are written and read
- * back as the same, or are refused with a sentence of one line. */
+/* Arbitrary bytes as config.json: the result is a set of recipe keys that survives writing and
+ * reading, or an error message of one line. */
 #define _GNU_SOURCE /* mkdtemp */
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void remove_folder(void)
 
 static hr_status read_back(const void *bytes, size_t count, hr_config *config, hr_error *err)
 {
-    remove(path); /* cutting it short would wait for the disk */
+    remove(path); /* truncating the file would wait for the disk */
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(bytes, 1, count, file) != count || fclose(file)) abort();
     hr_config_default(config);
@@ -43,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         strchr(err.message, '\n'))
         __builtin_trap();
     if (status != HR_OK) return 0;
-    if (config.model.d_model % config.model.n_heads) return 0; /* no width of a head follows */
+    /* the head width would not be an integer */
+    if (config.model.d_model % config.model.n_heads) return 0;
     hr_writer writer = { text, sizeof text }, second = { twice, sizeof twice };
     hr_hf_config_write(&config, &writer);
     if (writer.cut || read_back(text, (size_t)writer.used, &again, &err) != HR_OK) __builtin_trap();

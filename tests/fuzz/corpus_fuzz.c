@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a corpus: text, lines, ids, packed or not, as the first byte says. Its
- * documents come whole, one after the other, the same in any buffer, or it is refused with a
- * sentence of one line. */
+/* Arbitrary bytes as a corpus: text, lines or ids, compressed or not, as the first byte selects.
+ * The documents are complete and independent of buffer sizes, or the corpus is refused with a
+ * message of one line. */
 #define XXH_STATIC_LINKING_ONLY
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ typedef struct {
     hr_error err;
     uint64_t hash;
     int64_t documents, bad_lines;
-} told;
+} summary;
 
 static void check_piece(const hr_piece *piece, bool inside, bool is_ids)
 {
@@ -38,8 +38,8 @@ static void check_piece(const hr_piece *piece, bool inside, bool is_ids)
         if (piece->ids[i] >= V) __builtin_trap();
 }
 
-/* Reads all documents; a hash says which they are, not how they came. */
-static void tell(const hr_documents *documents, told *t)
+/* Reads all documents; the hash depends on their content, not on the pieces. */
+static void summarize(const hr_documents *documents, summary *t)
 {
     static XXH3_state_t all, one;
     hr_text_hash identity, seen;
@@ -64,7 +64,7 @@ static void tell(const hr_documents *documents, told *t)
         const void *from = piece.ids ? (const void *)piece.ids : piece.bytes;
         XXH3_64bits_update(&one, from, (size_t)piece.count * unit);
         inside = !piece.ends;
-        if (!piece.ends || piece.forget) continue;
+        if (!piece.ends || piece.discard) continue;
         const uint64_t hash = XXH3_64bits_digest(&one);
         XXH3_64bits_update(&all, &hash, sizeof hash);
         t->documents++;
@@ -75,9 +75,9 @@ static void tell(const hr_documents *documents, told *t)
     t->hash = documents->is_ids ? XXH3_64bits_digest(&one) : XXH3_64bits_digest(&all);
 }
 
-static told read_with(const char *path, int64_t line_bytes, bool skips)
+static summary read_with(const char *path, int64_t line_bytes, bool skips)
 {
-    told t = { 0 };
+    summary t = { 0 };
     hr_corpus *corpus = NULL;
     const hr_corpus_desc desc = { .train = path,
                                   .valid = "",
@@ -91,7 +91,7 @@ static told read_with(const char *path, int64_t line_bytes, bool skips)
     const int64_t bytes = hr_corpus_bytes(&desc);
     void *memory = aligned_alloc(64, (size_t)bytes);
     t.status = hr_corpus_open(&corpus, memory, bytes, &desc, &t.err);
-    if (t.status == HR_OK) tell(&hr_corpus_look(corpus)->train[0].documents, &t);
+    if (t.status == HR_OK) summarize(&hr_corpus_texts(corpus)->train[0].documents, &t);
     hr_corpus_close(&corpus);
     free(memory);
     if (t.status != HR_OK && ((t.status != HR_CORRUPT && t.status != HR_USAGE) ||
@@ -111,8 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     snprintf(file, sizeof file, "%.*s", (int)strcspn(path, " "), path);
     FILE *out = fopen(file, "wb");
     if (!out || fwrite(bytes + 1, 1, count - 1, out) != count - 1 || fclose(out)) return -1;
-    const told wide = read_with(path, 0, false), narrow = read_with(path, 64, false);
-    const told skipped = read_with(path, 0, true);
+    const summary wide = read_with(path, 0, false), narrow = read_with(path, 64, false);
+    const summary skipped = read_with(path, 0, true);
     unlink(file);
     const bool of_order = strstr(narrow.err.message, "is longer than the buffer") != NULL;
     if (narrow.status != wide.status && !of_order) __builtin_trap();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called an index: beside two shards that are whole, they are the one index that
- * says where their three tensors lie, or refused with a sentence of one line. */
+/* Arbitrary bytes as an index beside two valid shards: it is the correct index of their three
+ * tensors, or it is refused with a message of one line. */
 #define _GNU_SOURCE /* mkdtemp */
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void put(const char *name, const void *bytes, size_t count)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    remove(path); /* cutting it short would wait for the disk */
+    remove(path); /* truncating the file would wait for the disk */
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(bytes, 1, count, file) != count || fclose(file)) abort();
 }

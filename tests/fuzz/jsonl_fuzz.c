@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a line of JSON Lines: they are judged as the reader of JSON texts judges
- * them, and however they are cut, the same texts come out. */
+/* Arbitrary bytes as a line of JSON Lines: both JSON parsers agree on its validity, and the texts
+ * do not depend on how the line is split. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void keep(fields *f, const hr_line *line)
     }
 }
 
-/* Each part in memory of its own, so that a byte past its end is found. */
+/* Each part is in its own allocation, so reads past its end are detected. */
 static void read_in_parts(const uint8_t *content, int64_t bytes, int64_t part, bool stops,
                           fields *f)
 {
@@ -45,7 +45,7 @@ static void read_in_parts(const uint8_t *content, int64_t bytes, int64_t part, b
         const bool last = at + fill == bytes;
         int64_t used = 0, here = 1;
         uint8_t *copy = malloc((size_t)fill + 1);
-        uint8_t *exact = copy + 1; /* and what it decodes stays inside */
+        uint8_t *exact = copy + 1; /* writes in front of it are detected */
         memcpy(exact, content + at, (size_t)fill);
         while (here > 0 && (used == 0 || (last && used < fill))) {
             here = hr_line_read(&line, exact + used, fill - used, last, stops);
@@ -64,7 +64,7 @@ static void read_in_parts(const uint8_t *content, int64_t bytes, int64_t part, b
     f->problem = line.problem;
 }
 
-/* -1: it does not say. */
+/* -1: undecided. */
 static int judge(const uint8_t *content, int64_t bytes)
 {
     static char copy[MOST];

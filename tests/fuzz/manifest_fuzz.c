@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a manifest, with a hash that is theirs or without: they say where a run
- * was in numbers that it can count with, or are refused with a sentence of one line. */
+/* Arbitrary bytes as a manifest, with a valid hash or without: the state has numbers within bounds,
+ * or the manifest is refused with a message of one line. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static void check(const hr_manifest *manifest)
 static bool read_it(const void *bytes, int64_t count, hr_manifest *manifest)
 {
     hr_error err = { HR_OK, "" };
-    char *text = malloc((size_t)count + !count); /* of its own, so that what is behind it is seen */
+    /* an exact allocation, so reads past its end are detected */
+    char *text = malloc((size_t)count + !count);
     memcpy(text, bytes, (size_t)count);
     const hr_status status = hr_manifest_read(manifest, "a file", text, count, &err);
     free(text);

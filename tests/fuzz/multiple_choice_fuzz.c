@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a file of questions: they become sequences that stay within their length
- * and ask for every byte of a choice, or are refused with a sentence of one line. */
+/* Arbitrary bytes as a file of questions: the sequences fit their length and score every byte of a
+ * choice, or the file is refused with a message of one line. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a tokenizer.json to be like, or a merges.txt to inherit from: they are
- * taken, and then a word is merged by them, or refused with a sentence of one line. */
+/* Arbitrary bytes as the tokenizer.json or merges.txt that a new tokenizer starts from: they are
+ * accepted and merge a word, or are refused with a message of one line. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void check(hr_status status, const hr_error *err)
         __builtin_trap();
 }
 
-static void be_like(const uint8_t *bytes, size_t count)
+static void read_pipeline(const uint8_t *bytes, size_t count)
 {
     const int64_t room = hr_pipeline_bytes((int64_t)count);
     hr_region region = hr_region_over(aligned_alloc(64, (size_t)(room + 63) / 64 * 64), room);
@@ -66,7 +66,7 @@ static void inherit(const uint8_t *bytes, size_t count)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    if (count && bytes[0] == '{') be_like(bytes, count);
+    if (count && bytes[0] == '{') read_pipeline(bytes, count);
     else inherit(bytes, count);
     return 0;
 }

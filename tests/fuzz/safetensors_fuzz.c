@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a safetensors file: they are told tensor by tensor, each inside the file
- * and apart from the others, or refused with a sentence of one line. */
+/* Arbitrary bytes as a safetensors file: the tensors are inside the file and do not overlap, or the
+ * file is refused with a message of one line. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdint.h>
 #include <stdio.h>

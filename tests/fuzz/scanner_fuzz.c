@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be cut: pieces are in order, inside the text and not empty, and the same whatever
- * the windows. The first byte says how, the second how long windows are. */
+/* Arbitrary bytes as text for the pre-tokenizer: pieces are in order, inside the text, not empty,
+ * and independent of the windows. The first byte selects the pattern, the second the window size.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,11 +41,11 @@ static hr_pretokenizer_desc describe(int kind)
     return desc;
 }
 
-/* Windows are copies, so that nothing outside them can be read unseen. */
+/* Windows are copies, so reads outside of them are detected. */
 static int64_t cut_all(hr_pretokenizer_cursor *cut, const uint8_t *text, int64_t bytes,
                        int64_t step, hr_piece *pieces)
 {
-    int64_t told = 0, begin = 0, end = 0, count, last = 0;
+    int64_t piece_count = 0, begin = 0, end = 0, count, last = 0;
     hr_error err;
     hr_pretokenizer_cursor_begin(cut);
     for (;;) {
@@ -53,19 +54,20 @@ static int64_t cut_all(hr_pretokenizer_cursor *cut, const uint8_t *text, int64_t
         memcpy(copy, text + begin, (size_t)(end - begin));
         hr_pretokenizer_cursor_window(cut, copy, 0, end - begin, end == bytes);
         do {
-            if (hr_pretokenizer_cursor_next(cut, pieces + told, 7, &count, &err) != HR_OK)
+            if (hr_pretokenizer_cursor_next(cut, pieces + piece_count, 7, &count, &err) != HR_OK)
                 __builtin_trap();
-            for (int64_t i = 0; i < count; i++, told++) {
-                pieces[told].begin += (uint32_t)begin;
-                pieces[told].end += (uint32_t)begin;
-                if (pieces[told].begin < last || pieces[told].end <= pieces[told].begin ||
-                    pieces[told].end > bytes)
+            for (int64_t i = 0; i < count; i++, piece_count++) {
+                pieces[piece_count].begin += (uint32_t)begin;
+                pieces[piece_count].end += (uint32_t)begin;
+                if (pieces[piece_count].begin < last ||
+                    pieces[piece_count].end <= pieces[piece_count].begin ||
+                    pieces[piece_count].end > bytes)
                     __builtin_trap();
-                last = pieces[told].end;
+                last = pieces[piece_count].end;
             }
         } while (count);
         free(copy);
-        if (end == bytes) return told;
+        if (end == bytes) return piece_count;
         begin += hr_pretokenizer_cursor_done(cut);
     }
 }
@@ -86,8 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     const int64_t at_once = cut_all(cut, bytes + 2, (int64_t)count - 2, 0, whole);
     const int64_t in_windows = cut_all(cut, bytes + 2, (int64_t)count - 2, 1 + (bytes[1] >> 1),
                                        windows);
-    /* A window's end may cut bytes that are no character otherwise than the text does; text that is
-     * UTF-8 is cut the same. */
+    /* Invalid UTF-8 at the end of a window may be split differently; valid UTF-8 is not. */
     for (size_t i = 2; i < count; i++)
         if (bytes[i] >= 0x80) return 0;
     if (at_once != in_windows || memcmp(whole, windows, (size_t)at_once * sizeof *whole))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a tokenizer.model. The target of tokenizer.json tells the two apart by
- * their first bytes; here those of a model are put in front of what does not have them. */
+/* Arbitrary bytes as a tokenizer.model. The target of tokenizer.json distinguishes the two formats
+ * by their first bytes; this one adds the first bytes of a model if they are missing. */
 #include <string.h>
 
 #define LLVMFuzzerTestOneInput hr_fuzz_tokenizer

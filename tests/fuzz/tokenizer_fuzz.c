@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a tokenizer: they are read into exactly the memory that they were said to
- * need, and then encode and decode a text, or are refused with a sentence of one line. */
+/* Arbitrary bytes as a tokenizer: it loads in exactly its planned memory and encodes and decodes a
+ * text, or is refused with a message of one line. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdint.h>
 #include <stdio.h>
@@ -23,11 +23,11 @@ static void *room(int64_t bytes)
 typedef struct {
     const hr_tokenizer *tokenizer;
     int64_t ids;
-} told;
+} sink_state;
 
 static bool sink(void *context, const uint32_t *ids, int64_t count)
 {
-    told *t = context;
+    sink_state *t = context;
     static uint8_t out[1 << 20];
     hr_decoder decoder = { .tokenizer = t->tokenizer };
     int64_t used = 0;
@@ -47,7 +47,7 @@ static void encode(const hr_tokenizer *tokenizer)
     const int64_t bytes = hr_encoder_bytes(tokenizer, PIECE);
     void *memory = room(bytes);
     hr_region region = hr_region_over(memory, bytes);
-    told t = { tokenizer, 0 };
+    sink_state t = { tokenizer, 0 };
     hr_encoder *encoder;
     hr_error err;
     int64_t taken;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes may be called a plan file: the judge answers with a status and a sentence of one line,
- * and touches nothing that is not its own. libFuzzer makes the bytes; the plan of the tests and its
- * words are where it starts. */
+/* Arbitrary bytes as a plan file: the verifier returns a status and a message of one line, and
+ * accesses only its own memory. libFuzzer starts from the plan of the tests and a dictionary of its
+ * words. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdint.h>
 #include <stdio.h>

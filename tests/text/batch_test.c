@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch_test.c - every window once an epoch, at a place that only (seed, step) decides. */
+/* batch_test.c - every window occurs once per epoch, at a position that depends only on (seed,
+ * step). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A shard whose token i has id i. */
+/* Writes a shard whose token i has id i. */
 static void write_shard(int64_t tokens)
 {
     static uint32_t ids[1 << 17];
@@ -89,7 +90,7 @@ static void an_order_is_a_permutation_for_every_count(void **state)
     assert_in_range(hr_batch_order(7, 3, 0, INT64_C(1) << 40), 0, INT64_C(1) << 40);
 }
 
-/* 24 orders of 4 windows: over 24,000 epochs each comes up 1000 times, give or take 6 sigma. */
+/* 24 orders of 4 windows: in 24,000 epochs each occurs 1000 times, within 6 sigma. */
 static void all_orders_are_equally_likely(void **state)
 {
     (void)state;
@@ -108,9 +109,9 @@ static void all_orders_are_equally_likely(void **state)
     assert_int_equal(orders, 24);
 }
 
-/* 120 orders of 5 windows: the sum of 119 squares of standard normal numbers, whose standard
- * deviation is the root of 238. */
-static void orders_of_five_are_as_even_as_chance_makes_them(void **state)
+/* 120 orders of 5 windows: chi-squared with 119 degrees of freedom has a standard deviation of
+ * sqrt(238). */
+static void orders_of_five_pass_a_chi_squared_test(void **state)
 {
     (void)state;
     static int counts[3125];
@@ -130,7 +131,7 @@ static void orders_of_five_are_as_even_as_chance_makes_them(void **state)
     assert_true(fabs(sum - 119) < 6 * sqrt(238));
 }
 
-static void other_seeds_and_epochs_give_other_orders(void **state)
+static void different_seeds_and_epochs_give_different_orders(void **state)
 {
     (void)state;
     int same_seed = 0, same_epoch = 0;
@@ -143,7 +144,7 @@ static void other_seeds_and_epochs_give_other_orders(void **state)
     assert_in_range(same_epoch, 0, 10);
 }
 
-static void an_epoch_shows_each_window_at_most_once_and_targets_follow(void **state)
+static void an_epoch_has_each_window_at_most_once_and_targets_are_next_tokens(void **state)
 {
     (void)state;
     enum { T = 8, BATCH = 6, WINDOWS = 63 };
@@ -151,7 +152,7 @@ static void an_epoch_shows_each_window_at_most_once_and_targets_follow(void **st
     uint8_t seen[WINDOWS] = { 0 };
     int64_t count;
     hr_error err;
-    write_shard(WINDOWS * T + T); /* one token short of a 64th window */
+    write_shard(WINDOWS * T + T); /* one token too few for a 64th window */
     const hr_batch_desc desc = describe(T, BATCH, true);
     hr_batches *batches = open_batches(&desc);
     assert_int_equal(hr_batches_view(batches)->windows, WINDOWS);
@@ -172,7 +173,7 @@ static void an_epoch_shows_each_window_at_most_once_and_targets_follow(void **st
     close_batches(batches);
 }
 
-static void a_run_taken_up_anywhere_in_any_pieces_sees_the_same(void **state)
+static void a_resumed_run_sees_the_same_batches_in_any_pieces(void **state)
 {
     (void)state;
     enum { T = 5, BATCH = 12, STEPS = 30 };
@@ -188,7 +189,7 @@ static void a_run_taken_up_anywhere_in_any_pieces_sees_the_same(void **state)
             hr_batches_fill(batches, step, 0, BATCH, whole[step], after[step], &count, &err),
             HR_OK);
     close_batches(batches);
-    assert_memory_not_equal(whole[0], whole[16], sizeof whole[0]); /* 16 steps an epoch */
+    assert_memory_not_equal(whole[0], whole[16], sizeof whole[0]); /* 16 steps per epoch */
     batches = open_batches(&desc);
     for (int step = STEPS - 1; step >= 7; step--)
         for (int rows = 1; rows <= BATCH; rows++) {
@@ -234,7 +235,7 @@ static void evaluation_goes_in_order_and_keeps_the_partial_batch(void **state)
     close_batches(batches);
 }
 
-/* Rows of the test's own: row r has ids r, and r % 3 of its T targets count. */
+/* Rows of the caller: row r has ids r, and r % 3 of its T targets count. */
 enum { ROW_T = 4 };
 
 static hr_status read_row(void *context, int64_t row, int32_t *ids, int32_t *targets,
@@ -258,7 +259,8 @@ static hr_batch_desc describe_rows(int64_t count, int64_t batch, bool training, 
     return desc;
 }
 
-/* In the order of windows; a batch knows its targets before it is read, and in any pieces. */
+/* Rows come in the order of windows; targets are counted before reading, for any split of the
+ * batch. */
 static void rows_come_in_the_order_of_windows_and_count_their_targets(void **state)
 {
     (void)state;
@@ -323,7 +325,7 @@ static void rows_for_evaluation_come_in_order_with_a_partial_batch(void **state)
     close_batches(batches);
 }
 
-static void a_fixed_batch_is_every_step_in_its_own_order(void **state)
+static void a_fixed_batch_is_equal_in_every_step(void **state)
 {
     (void)state;
     enum { BATCH = 5 };
@@ -346,7 +348,7 @@ static void a_fixed_batch_is_every_step_in_its_own_order(void **state)
     close_batches(batches);
 }
 
-static void windows_longer_than_the_staging_are_whole(void **state)
+static void windows_longer_than_the_staging_buffer_are_complete(void **state)
 {
     (void)state;
     enum { T = 50000 };
@@ -401,7 +403,7 @@ static void texts_that_are_too_short_are_refused_with_both_numbers(void **state)
                    "model.vocab_size=131072");
 }
 
-static void a_flipped_bit_is_found_when_its_window_is_read(void **state)
+static void a_flipped_bit_is_detected_when_its_window_is_read(void **state)
 {
     (void)state;
     int32_t ids[16], targets[16];
@@ -412,7 +414,7 @@ static void a_flipped_bit_is_found_when_its_window_is_read(void **state)
     hr_batches *batches = open_batches(&desc);
     FILE *file = fopen(desc.shard, "r+b");
     const uint8_t wrong = 0x55;
-    pwrite(fileno(file), &wrong, 1, 4096 * 2 + 100); /* among tokens 1022 to 2043 */
+    pwrite(fileno(file), &wrong, 1, 4096 * 2 + 100); /* within tokens 1022 to 2043 */
     fclose(file);
     assert_int_equal(hr_batches_fill(batches, 1, 0, 1, ids, targets, &count, &err), HR_OK);
     assert_int_equal(hr_batches_fill(batches, 64, 0, 1, ids, targets, &count, &err), HR_CORRUPT);
@@ -425,8 +427,8 @@ static void a_flipped_bit_is_found_when_its_window_is_read(void **state)
 
 enum { MIX_T = 7, LENGTH = 50 };
 
-/* Documents of LENGTH tokens each; token i has id `first` + i, and the first third of a document is
- * no target. */
+/* Documents of LENGTH tokens each. Token i has id `first` + i; the first third of each document is
+ * masked. */
 static void write_documents(const char *name, int64_t tokens, uint32_t first)
 {
     hr_shard_writer *writer = NULL;
@@ -446,7 +448,7 @@ static void write_documents(const char *name, int64_t tokens, uint32_t first)
     free(memory);
 }
 
-static void masked_tokens_and_other_documents_are_no_targets(void **state)
+static void masked_tokens_and_first_tokens_of_documents_are_not_targets(void **state)
 {
     (void)state;
     enum { T = 1300, TOKENS = 5300 };
@@ -477,7 +479,7 @@ static void masked_tokens_and_other_documents_are_no_targets(void **state)
         }
         close_batches(batches);
     }
-    /* Without masks, only the first token of another document is none. */
+    /* Without masks, only the first token of a further document is not a target. */
     hr_shard_writer *writer = NULL;
     hr_error err;
     int64_t count;
@@ -502,9 +504,9 @@ static void masked_tokens_and_other_documents_are_no_targets(void **state)
     close_batches(batches);
 }
 
-/* Shares hold in every block; each shard's windows all come before one comes again, but for a block
- * at the seam; and a step is the same whichever was asked before. */
-static void a_mixture_has_its_shares_exactly_and_goes_through_its_shards_evenly(void **state)
+/* Every block has the exact shares. Each shard shows all of its windows once before any of them
+ * again, except in a block across two epochs. Steps do not depend on the order of the calls. */
+static void a_mixture_has_exact_shares_and_complete_epochs_of_each_shard(void **state)
 {
     (void)state;
     enum { B = 4, STEPS = 300, PARTS = 3, MOST = 200 };
@@ -557,7 +559,7 @@ static void a_mixture_has_its_shares_exactly_and_goes_through_its_shards_evenly(
         assert_memory_equal(again, ids + 2 * MIX_T, MIX_T * sizeof *ids);
     }
     close_batches(batches);
-    /* Another seed is another order; a part that is too short is named. */
+    /* Another seed gives another order; an error names the part that is too short. */
     desc.seed++;
     batches = NULL;
     memory = hr_guard_open(&guard, hr_batches_bytes(PARTS));
@@ -576,19 +578,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_is_a_permutation_for_every_count),
         cmocka_unit_test(all_orders_are_equally_likely),
-        cmocka_unit_test(orders_of_five_are_as_even_as_chance_makes_them),
-        cmocka_unit_test(other_seeds_and_epochs_give_other_orders),
-        TEST(an_epoch_shows_each_window_at_most_once_and_targets_follow),
-        TEST(a_run_taken_up_anywhere_in_any_pieces_sees_the_same),
+        cmocka_unit_test(orders_of_five_pass_a_chi_squared_test),
+        cmocka_unit_test(different_seeds_and_epochs_give_different_orders),
+        TEST(an_epoch_has_each_window_at_most_once_and_targets_are_next_tokens),
+        TEST(a_resumed_run_sees_the_same_batches_in_any_pieces),
         TEST(evaluation_goes_in_order_and_keeps_the_partial_batch),
         TEST(rows_come_in_the_order_of_windows_and_count_their_targets),
         TEST(rows_for_evaluation_come_in_order_with_a_partial_batch),
-        TEST(a_fixed_batch_is_every_step_in_its_own_order),
-        TEST(windows_longer_than_the_staging_are_whole),
+        TEST(a_fixed_batch_is_equal_in_every_step),
+        TEST(windows_longer_than_the_staging_buffer_are_complete),
         TEST(texts_that_are_too_short_are_refused_with_both_numbers),
-        TEST(a_flipped_bit_is_found_when_its_window_is_read),
-        TEST(masked_tokens_and_other_documents_are_no_targets),
-        TEST(a_mixture_has_its_shares_exactly_and_goes_through_its_shards_evenly),
+        TEST(a_flipped_bit_is_detected_when_its_window_is_read),
+        TEST(masked_tokens_and_first_tokens_of_documents_are_not_targets),
+        TEST(a_mixture_has_exact_shares_and_complete_epochs_of_each_shard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

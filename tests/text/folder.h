@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.h - a folder of a test's own, removed with what is in it; files written and read whole. */
+/* folder.h - a temporary folder for a test, and functions that write and read whole files. */
 #ifndef HR_TESTS_FOLDER_H
 #define HR_TESTS_FOLDER_H
 
@@ -22,7 +22,7 @@ static inline hr_folder hr_folder_open(void)
     return folder;
 }
 
-/* The path of a name in the folder; one of four buffers in turn. */
+/* The path of a name in the folder, in one of four static buffers. */
 static inline const char *hr_folder_path(const hr_folder *folder, const char *name)
 {
     static char paths[4][512];
@@ -32,7 +32,7 @@ static inline const char *hr_folder_path(const hr_folder *folder, const char *na
     return path;
 }
 
-/* How many names in it contain `part`; "" counts all. */
+/* Number of names in the folder that contain `part`; "" counts all. */
 static inline int hr_folder_count(const hr_folder *folder, const char *part)
 {
     int count = 0;
@@ -67,7 +67,7 @@ static inline void hr_folder_write(const char *path, const void *content, int64_
     if (!file || fwrite(content, 1, (size_t)bytes, file) != (size_t)bytes || fclose(file)) abort();
 }
 
-/* The file's content, a null behind; free it. */
+/* The file's content, null-terminated; the caller frees it. */
 static inline char *hr_folder_read(const char *path, int64_t *bytes)
 {
     struct stat what;

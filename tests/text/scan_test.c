@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan_test.c - a text becomes the words that Python's text.lower().split() makes of it. */
+/* scan_test.c - splits a text into the words of Python's text.lower().split(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 static uint8_t word[HR_WORD_BYTES];
 static char joined[1 << 20];
 
-/* The words of content [bytes], in pieces of so many bytes, each followed by '|', in `joined`. */
+/* Joins the words of content [bytes], read in pieces of `piece_bytes`, each followed by '|'. */
 static hr_status scan_in_pieces(const void *content, int64_t bytes, int64_t piece_bytes,
                                 hr_error *err)
 {
@@ -43,7 +43,7 @@ static hr_status scan_in_pieces(const void *content, int64_t bytes, int64_t piec
     return status;
 }
 
-/* In one piece; and in small ones, which may change nothing. */
+/* In one piece and in small ones, with the same result. */
 static hr_status scan_all(const void *content, int64_t bytes, hr_error *err)
 {
     static char before[sizeof joined];
@@ -87,7 +87,7 @@ static void words_are_lower_cased_and_split_on_white_space(void **state)
                  "bom|");
 }
 
-static void unicode_white_space_separates_and_its_look_alikes_do_not(void **state)
+static void unicode_white_space_separates_and_similar_characters_do_not(void **state)
 {
     (void)state;
     /* U+0085, U+00A0, U+1680, U+2000, U+200A, U+2028, U+2029, U+202F, U+205F, U+3000 */
@@ -114,7 +114,7 @@ static void unicode_white_space_separates_and_its_look_alikes_do_not(void **stat
                  "d|");
 }
 
-static void lower_case_may_take_more_bytes_or_fewer(void **state)
+static void lower_case_may_need_more_bytes_or_fewer(void **state)
 {
     (void)state;
     assert_words("\xc8\xba\xd0\x96", "\xe2\xb1\xa5\xd0\xb6|"); /* U+023A, U+0416 */
@@ -122,7 +122,7 @@ static void lower_case_may_take_more_bytes_or_fewer(void **state)
     assert_words("\xf0\x90\x90\x80", "\xf0\x90\x90\xa8|");     /* U+10400 */
 }
 
-static void what_is_not_utf8_is_refused_with_its_place(void **state)
+static void invalid_utf8_is_refused_with_its_offset(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -133,8 +133,8 @@ static void what_is_not_utf8_is_refused_with_its_place(void **state)
         "ab \xf4\x90\x80\x80", /* past U+10FFFF */
         "ab \xf8\x88\x80\x80", /* five bytes */
         "ab \xff",
-        "ab \xe2\x82",   /* cut short by the end of the text */
-        "ab \xe2\x82 c", /* cut short inside */
+        "ab \xe2\x82",   /* truncated by the end of the text */
+        "ab \xe2\x82 c", /* truncated by another byte */
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         hr_error err;
@@ -145,7 +145,7 @@ static void what_is_not_utf8_is_refused_with_its_place(void **state)
     }
 }
 
-static void a_word_may_have_64_kib_and_no_byte_more(void **state)
+static void a_word_has_at_most_64_kib(void **state)
 {
     (void)state;
     enum { MOST = HR_WORD_BYTES };
@@ -161,8 +161,8 @@ static void a_word_may_have_64_kib_and_no_byte_more(void **state)
     assert_int_equal(scan_all(content, MOST + 3, &err), HR_CORRUPT);
 }
 
-/* A two-, three- or four-byte letter, and a word, across the end of a piece at every offset. */
-static void pieces_do_not_cut_letters_or_words(void **state)
+/* Pieces that split a character of two, three or four bytes, or a word, at every offset. */
+static void pieces_do_not_split_characters_or_words(void **state)
 {
     (void)state;
     enum { PIECE = 64 };
@@ -187,11 +187,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test(name)
     const struct CMUnitTest tests[] = {
         TEST(words_are_lower_cased_and_split_on_white_space),
-        TEST(unicode_white_space_separates_and_its_look_alikes_do_not),
-        TEST(lower_case_may_take_more_bytes_or_fewer),
-        TEST(what_is_not_utf8_is_refused_with_its_place),
-        TEST(a_word_may_have_64_kib_and_no_byte_more),
-        TEST(pieces_do_not_cut_letters_or_words),
+        TEST(unicode_white_space_separates_and_similar_characters_do_not),
+        TEST(lower_case_may_need_more_bytes_or_fewer),
+        TEST(invalid_utf8_is_refused_with_its_offset),
+        TEST(a_word_has_at_most_64_kib),
+        TEST(pieces_do_not_split_characters_or_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

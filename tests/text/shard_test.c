@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shard_test.c - ids come back as they went in, and no bit of a shard can change unseen. */
+/* shard_test.c - ids read back as written, and every changed bit of a shard is detected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static hr_status begin(hr_shard_writer **writer, const char *name, int64_t vocab
     return hr_shard_begin(writer, memory, &desc, err);
 }
 
-/* A shard of `tokens` ids made by id_at. */
+/* Writes a shard of `tokens` ids from id_at. */
 static void write_shard(const char *name, int64_t tokens, int64_t vocab_size)
 {
     hr_shard_writer *writer = NULL;
@@ -68,7 +68,7 @@ static void write_shard(const char *name, int64_t tokens, int64_t vocab_size)
     assert_int_equal(hr_shard_commit(writer, &info, &err), HR_OK);
 }
 
-/* Opens, reads the header and all ids. */
+/* Opens a shard, reads the header and all ids. */
 static hr_status read_shard(const char *path, hr_error *err)
 {
     hr_shard *shard = NULL;
@@ -78,7 +78,7 @@ static hr_status read_shard(const char *path, hr_error *err)
     return status;
 }
 
-static void ids_of_each_width_come_back(void **state)
+static void ids_of_each_width_read_back(void **state)
 {
     (void)state;
     static const int64_t sizes[] = { 1, 256, 257, 65536, 65537, 200000 };
@@ -112,7 +112,7 @@ static void ids_of_each_width_come_back(void **state)
     }
 }
 
-static void one_flipped_bit_anywhere_is_found(void **state)
+static void one_flipped_bit_anywhere_is_detected(void **state)
 {
     (void)state;
     const uint64_t seed = 20241122;
@@ -124,7 +124,7 @@ static void one_flipped_bit_anywhere_is_found(void **state)
     FILE *file = fopen(path, "r+b");
     for (int64_t i = 0; i < 4096 * HR_COUNT; i++) {
         hr_error err;
-        /* All bits of the header's first 128 bytes, then bits anywhere. */
+        /* All bits of the header's first 128 bytes, then random bits. */
         const int64_t bit = i < 1024 ? i
                                      : (int64_t)(hr_random_mix(seed + (uint64_t)i) %
                                                  (uint64_t)(bytes * 8));
@@ -142,7 +142,7 @@ static void one_flipped_bit_anywhere_is_found(void **state)
     free(content);
 }
 
-static void blocks_that_traded_places_and_cut_files_are_found(void **state)
+static void exchanged_blocks_and_truncated_files_are_detected(void **state)
 {
     (void)state;
     int64_t bytes;
@@ -167,8 +167,8 @@ static void blocks_that_traded_places_and_cut_files_are_found(void **state)
     free(traded);
 }
 
-/* A shard with right checksums whose ids are not all below its vocabulary's size. */
-static void an_id_that_is_no_word_is_found(void **state)
+/* A shard with valid checksums in which an id is not below the vocabulary's size. */
+static void an_id_outside_the_vocabulary_is_detected(void **state)
 {
     (void)state;
     hr_shard_writer *writer = NULL;
@@ -183,7 +183,7 @@ static void an_id_that_is_no_word_is_found(void **state)
         strstr(err.message, "token id 9 among tokens 0 to 4, and the vocabulary has 9"));
 }
 
-static void an_aborted_shard_is_not_there(void **state)
+static void an_aborted_shard_leaves_no_file(void **state)
 {
     (void)state;
     static uint32_t ids[100000];
@@ -197,21 +197,21 @@ static void an_aborted_shard_is_not_there(void **state)
     hr_shard_abort(NULL);
 }
 
-/* What a shard should say of a token: made beside it, from the same calls. */
+/* Expected marks of each token, recorded from the same calls. */
 typedef struct {
     int32_t ids[40000];
     uint8_t marks[40000];
     int64_t count, documents, longest, masked, ends;
-} told;
+} expected_marks;
 
-static void tell(told *t, int32_t id, uint8_t marks)
+static void record(expected_marks *t, int32_t id, uint8_t marks)
 {
     t->ids[t->count] = id;
     t->marks[t->count++] = marks;
     t->masked += marks >> 1 & 1;
 }
 
-static void assert_says(const char *path, const told *t)
+static void assert_marks(const char *path, const expected_marks *t)
 {
     static int32_t ids[40001];
     static uint8_t marks[40001];
@@ -238,13 +238,12 @@ static void assert_says(const char *path, const told *t)
     hr_shard_close(&shard);
 }
 
-/* Documents of any length, none among them, some with a part that is no target, some forgotten,
- * however long they had become. */
-static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(void **state)
+/* Documents of any length, also empty, some partly masked, some discarded at any length. */
+static void documents_and_masks_read_back_and_discarded_documents_do_not(void **state)
 {
     (void)state;
     static const int64_t sizes[] = { 256, 5000, 200000 };
-    static told t;
+    static expected_marks t;
     static uint32_t ids[20000];
     uint64_t random = 20261122;
     print_message("seed %llu\n", (unsigned long long)random);
@@ -261,24 +260,24 @@ static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(
             random = hr_random_mix(random + 1);
             const int64_t most = random % 4 ? 2500 : random >> 8 & 1 ? 19000 : 1;
             const int64_t count = (int64_t)(random >> 16) % most & INT64_MAX;
-            const bool forgets = random >> 61 & 1;
+            const bool discards = random >> 61 & 1;
             const int64_t masked = holds & HR_SHARD_MASKS ? count / 3 : 0;
-            if (t.count + count > 20000 && !forgets) continue;
+            if (t.count + count > 20000 && !discards) continue;
             for (int64_t i = 0; i < count; i++) ids[i] = id_at(document + i, vocab_size);
             hr_shard_document(writer);
             if (holds & HR_SHARD_MASKS) hr_shard_mask(writer, false);
             assert_int_equal(hr_shard_append(writer, ids, masked, &err), HR_OK);
             if (holds & HR_SHARD_MASKS) hr_shard_mask(writer, true);
             assert_int_equal(hr_shard_append(writer, ids + masked, count - masked, &err), HR_OK);
-            if (forgets) {
-                assert_int_equal(hr_shard_forget(writer, &err), HR_OK);
+            if (discards) {
+                assert_int_equal(hr_shard_discard(writer, &err), HR_OK);
                 continue;
             }
             const bool between = count && t.documents && end >= 0;
-            if (between) tell(&t, (int32_t)end, 0);
+            if (between) record(&t, (int32_t)end, 0);
             t.ends += between;
             for (int64_t i = 0; i < count; i++)
-                tell(
+                record(
                     &t, (int32_t)ids[i],
                     (uint8_t)((i == 0 ? HR_TOKEN_BEGINS : 0) | (i < masked ? HR_TOKEN_MASKED : 0)));
             t.documents += count > 0;
@@ -286,12 +285,12 @@ static void documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace(
         }
         assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = 1, .covered = 5 }, &err),
                          HR_OK);
-        assert_says(hr_folder_path(&folder, "ids"), &t);
+        assert_marks(hr_folder_path(&folder, "ids"), &t);
     }
 }
 
-/* A header with a right checksum that counts other documents than there are. */
-static void documents_that_are_not_there_are_found(void **state)
+/* A header with a valid checksum and a wrong number of documents. */
+static void a_wrong_number_of_documents_is_detected(void **state)
 {
     (void)state;
     hr_shard_writer *writer = NULL;
@@ -304,7 +303,7 @@ static void documents_that_are_not_there_are_found(void **state)
     assert_int_equal(hr_shard_commit(writer, &(hr_shard_info){ .kind = 0 }, &err), HR_OK);
     assert_int_equal(read_shard(path, &err), HR_OK);
     char *content = hr_folder_read(path, &bytes);
-    content[8 + 96] = 2; /* documents, in block 0 */
+    content[8 + 96] = 2; /* the number of documents, in block 0 */
     const uint64_t sum = XXH3_64bits_withSeed(content + 8, HR_BLOCK_PAYLOAD, 0);
     memcpy(content, &sum, 8);
     hr_folder_write(path, content, bytes);
@@ -317,13 +316,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(ids_of_each_width_come_back),
-        TEST(one_flipped_bit_anywhere_is_found),
-        TEST(blocks_that_traded_places_and_cut_files_are_found),
-        TEST(an_id_that_is_no_word_is_found),
-        TEST(an_aborted_shard_is_not_there),
-        TEST(documents_and_masks_come_back_and_what_is_forgotten_leaves_no_trace),
-        TEST(documents_that_are_not_there_are_found),
+        TEST(ids_of_each_width_read_back),
+        TEST(one_flipped_bit_anywhere_is_detected),
+        TEST(exchanged_blocks_and_truncated_files_are_detected),
+        TEST(an_id_outside_the_vocabulary_is_detected),
+        TEST(an_aborted_shard_leaves_no_file),
+        TEST(documents_and_masks_read_back_and_discarded_documents_do_not),
+        TEST(a_wrong_number_of_documents_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_case.h - two plain files in a folder of the test's own, and what preparing makes of them. */
+/* text_case.h - two plain files in a temporary folder, and the result of preparing them. */
 #ifndef HR_TESTS_TEXT_CASE_H
 #define HR_TESTS_TEXT_CASE_H
 
@@ -30,7 +30,7 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-/* Two plain files, and what is made of them. */
+/* Two plain files, and the settings to prepare them with. */
 typedef struct {
     const char *train, *valid, *cache;
     hr_tokenizer_kind tokenizer;
@@ -60,7 +60,7 @@ static inline hr_corpus_desc corpus_of(const text_case *desc)
                              .document_end = -1 };
 }
 
-/* Prepares in exactly the planned bytes, or in fewer, which end where a page faults. */
+/* Prepares in exactly the planned memory, or in less, before a guard page. */
 static inline hr_status prepare_in(const text_case *desc, int64_t most,
                                    const hr_text_progress *progress, hr_text *text, hr_error *err)
 {
@@ -71,7 +71,7 @@ static inline hr_status prepare_in(const text_case *desc, int64_t most,
     void *listed = hr_guard_open(&listing, listing_bytes);
     hr_status status = hr_corpus_open(&corpus, listed, listing_bytes, &files, err);
     if (status == HR_OK) {
-        const hr_corpus_view *view = hr_corpus_look(corpus);
+        const hr_corpus_view *view = hr_corpus_texts(corpus);
         const hr_text_desc whole = { .train = &view->train[0].documents,
                                      .train_count = view->train_count,
                                      .valid = view->has_valid ? &view->valid.documents : NULL,
@@ -115,7 +115,7 @@ static inline void assert_refused(const text_case *desc, hr_status status, const
     assert_int_equal(text.distinct_words, -3);
 }
 
-/* All ids of a shard must be these. */
+/* Asserts all ids of a shard. */
 static inline void assert_ids(const hr_text_part *part, const int32_t *expected, int64_t count)
 {
     static _Alignas(64) uint8_t memory[1 << 17];

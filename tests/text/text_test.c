@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_test.c - from files of text to files of ids: the counts, what is reused, what is refused,
- * and that nothing half-made stays behind. */
+/* text_test.c - text files to files of ids: counts, reuse, errors, and no partial files. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,7 +11,7 @@
 #include "text/text_case.h"
 #include "text/word_vocabulary.h"
 
-static void words_get_ids_by_count_and_ties_by_first_seen(void **state)
+static void words_get_ids_by_count_and_then_by_first_occurrence(void **state)
 {
     (void)state;
     hr_text text;
@@ -30,7 +29,7 @@ static void words_get_ids_by_count_and_ties_by_first_seen(void **state)
     assert_int_equal(text.train[0].source_bytes, 21);
 }
 
-static void missing_words_leave_rows_unused(void **state)
+static void few_words_leave_rows_unused(void **state)
 {
     (void)state;
     hr_text text;
@@ -78,7 +77,7 @@ static void a_validation_text_may_be_absent(void **state)
     assert_int_equal(text.valid.tokens, 0);
 }
 
-static void what_is_unchanged_is_reused_and_what_changed_is_not(void **state)
+static void unchanged_texts_are_reused_and_changed_ones_are_not(void **state)
 {
     (void)state;
     hr_text text;
@@ -108,7 +107,7 @@ static void what_is_unchanged_is_reused_and_what_changed_is_not(void **state)
     assert_false(text.train[0].reused || text.valid.reused);
 }
 
-static void damage_in_the_cache_is_made_again(void **state)
+static void damaged_cache_files_are_created_again(void **state)
 {
     (void)state;
     hr_text text;
@@ -133,7 +132,7 @@ static void damage_in_the_cache_is_made_again(void **state)
     }
 }
 
-static void texts_that_cannot_be_used_are_refused(void **state)
+static void unusable_texts_are_refused(void **state)
 {
     (void)state;
     text_case words = describe(HR_TOKENIZER_WORDS, 10, 2);
@@ -211,8 +210,8 @@ static void more_words_than_planned_are_refused_with_both_numbers(void **state)
     assert_prepared(&desc, &text);
 }
 
-/* However few words there was room for: counting all of them takes what one word needs at least. */
-static void a_text_with_far_more_words_than_planned_is_counted_to_the_last(void **state)
+/* With any small capacity, all words are counted in the minimum table. */
+static void a_text_with_far_more_words_than_planned_is_counted_completely(void **state)
 {
     (void)state;
     enum { WORDS = 30000, LONG = 5, LONG_BYTES = 64 * 1024 };
@@ -251,7 +250,7 @@ static bool stop(void *context, const char *work, int64_t bytes_done, int64_t by
     return s->asked++ == s->stop_at;
 }
 
-static void an_interrupt_anywhere_leaves_nothing_half_made(void **state)
+static void an_interrupt_leaves_no_partial_files(void **state)
 {
     (void)state;
     static char content[600000];
@@ -276,7 +275,7 @@ static void an_interrupt_anywhere_leaves_nothing_half_made(void **state)
     assert_int_equal(hr_folder_count(&cache, ""), 3);
 }
 
-static void a_full_disk_leaves_nothing_half_made(void **state)
+static void a_full_disk_leaves_no_partial_files(void **state)
 {
     (void)state;
     static char content[600000];
@@ -298,7 +297,7 @@ static void a_full_disk_leaves_nothing_half_made(void **state)
     assert_int_equal(hr_folder_count(&cache, ""), 0);
 }
 
-static void ids_become_text_again(void **state)
+static void ids_decode_to_their_text(void **state)
 {
     (void)state;
     static const int32_t ids[] = { 4, 5, 1, 7, 0, -1, 6 };
@@ -335,7 +334,7 @@ static void ids_become_text_again(void **state)
     hr_guard_close(&guard);
 }
 
-/* All ids of a shard in one number. */
+/* A hash of all ids of a shard. */
 static uint64_t digest_of(const hr_text_part *part)
 {
     static _Alignas(64) uint8_t memory[1 << 17];
@@ -402,19 +401,19 @@ static void wikitext_has_its_golden_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(words_get_ids_by_count_and_ties_by_first_seen),
-        TEST(missing_words_leave_rows_unused),
+        TEST(words_get_ids_by_count_and_then_by_first_occurrence),
+        TEST(few_words_leave_rows_unused),
         TEST(bytes_are_their_own_ids),
         TEST(a_validation_text_may_be_absent),
-        TEST(what_is_unchanged_is_reused_and_what_changed_is_not),
-        TEST(damage_in_the_cache_is_made_again),
-        TEST(texts_that_cannot_be_used_are_refused),
+        TEST(unchanged_texts_are_reused_and_changed_ones_are_not),
+        TEST(damaged_cache_files_are_created_again),
+        TEST(unusable_texts_are_refused),
         TEST(descriptions_out_of_range_are_refused),
         TEST(more_words_than_planned_are_refused_with_both_numbers),
-        TEST(a_text_with_far_more_words_than_planned_is_counted_to_the_last),
-        TEST(an_interrupt_anywhere_leaves_nothing_half_made),
-        TEST(a_full_disk_leaves_nothing_half_made),
-        TEST(ids_become_text_again),
+        TEST(a_text_with_far_more_words_than_planned_is_counted_completely),
+        TEST(an_interrupt_leaves_no_partial_files),
+        TEST(a_full_disk_leaves_no_partial_files),
+        TEST(ids_decode_to_their_text),
         TEST(wikitext_has_its_golden_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

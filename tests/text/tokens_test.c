@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokens_test.c - texts through a tokenizer's file: its ids, what stands between documents, and
- * files that cannot be used. */
+/* tokens_test.c - texts through a tokenizer file: ids, separators between documents, and unusable
+ * files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,18 +57,18 @@ static void a_tokenizer_file_gives_its_ids_and_their_texts(void **state)
     assert_int_equal(used, 21);
     assert_memory_equal(out, "thet the<|endoftext|>", 21);
     assert_int_equal(hr_vocabulary_decode(vocabulary, ids, 6, out, 20, &used, &err), HR_OK);
-    assert_int_equal(used, 8); /* no half of a token */
+    assert_int_equal(used, 8); /* only complete tokens */
     hr_vocabulary_close(&vocabulary);
     hr_guard_close(&guard);
 
-    desc = by_file(300, "cat in"); /* another tokenizer, other shards */
+    desc = by_file(300, "cat in"); /* another tokenizer gets other shards */
     const int32_t other[] = { 257, ' ', 259, 258, ' ', 'h', 'a', 't' };
     assert_prepared(&desc, &text);
     assert_false(text.train[0].reused);
     assert_ids(&text.train[0], other, 8);
 }
 
-static void between_documents_stands_the_token_that_the_field_has_for_it(void **state)
+static void the_usual_end_token_separates_documents(void **state)
 {
     (void)state;
     hr_text text;
@@ -88,7 +88,7 @@ static void between_documents_stands_the_token_that_the_field_has_for_it(void **
     assert_ids(&text.train[0], none, 2);
 }
 
-static void a_tokenizer_file_that_cannot_be_used_is_refused(void **state)
+static void an_unusable_tokenizer_file_is_refused(void **state)
 {
     (void)state;
     write_texts("the", "the");
@@ -108,8 +108,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_tokenizer_file_gives_its_ids_and_their_texts),
-        TEST(between_documents_stands_the_token_that_the_field_has_for_it),
-        TEST(a_tokenizer_file_that_cannot_be_used_is_refused),
+        TEST(the_usual_end_token_separates_documents),
+        TEST(an_unusable_tokenizer_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

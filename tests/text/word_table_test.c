@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* words_test.c - the table against a slow list, its limits, and the ranking against a sort. */
+/* word_table_test.c - compares the table with a linear list and the ranking with a sort; tests the
+ * limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@ static int64_t find(const hr_word_table *table, const char *word)
     return hr_words_find(table, bytes, length, hr_words_hash(bytes, length));
 }
 
-static void words_are_numbered_as_they_are_first_seen(void **state)
+static void words_are_numbered_by_first_occurrence(void **state)
 {
     (void)state;
     hr_guard guard;
@@ -46,7 +47,7 @@ static void words_are_numbered_as_they_are_first_seen(void **state)
     hr_guard_close(&guard);
 }
 
-static void a_full_table_still_finds_and_takes_no_more(void **state)
+static void a_full_table_finds_words_and_adds_none(void **state)
 {
     (void)state;
     enum { MOST = 1000 };
@@ -66,7 +67,7 @@ static void a_full_table_still_finds_and_takes_no_more(void **state)
     hr_guard_close(&guard);
 }
 
-static void the_text_of_all_words_is_bounded_too(void **state)
+static void the_text_of_all_words_is_bounded(void **state)
 {
     (void)state;
     hr_guard guard;
@@ -87,7 +88,7 @@ static int by_rank(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static void ranking_is_by_count_and_then_by_first_seen(void **state)
+static void ranking_is_by_count_and_then_by_first_occurrence(void **state)
 {
     (void)state;
     enum { MOST = 300 };
@@ -122,10 +123,10 @@ static void ranking_is_by_count_and_then_by_first_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_numbered_as_they_are_first_seen),
-        cmocka_unit_test(a_full_table_still_finds_and_takes_no_more),
-        cmocka_unit_test(the_text_of_all_words_is_bounded_too),
-        cmocka_unit_test(ranking_is_by_count_and_then_by_first_seen),
+        cmocka_unit_test(words_are_numbered_by_first_occurrence),
+        cmocka_unit_test(a_full_table_finds_words_and_adds_none),
+        cmocka_unit_test(the_text_of_all_words_is_bounded),
+        cmocka_unit_test(ranking_is_by_count_and_then_by_first_occurrence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* told.h - a corpus in exactly its planned bytes, and its documents written out as one text. */
-#ifndef HR_TESTS_TOLD_H
-#define HR_TESTS_TOLD_H
+/* corpus_case.h - opens a corpus in exactly its planned memory, and renders its documents as text.
+ */
+#ifndef HR_TESTS_CORPUS_CASE_H
+#define HR_TESTS_CORPUS_CASE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,9 +19,9 @@
 typedef struct {
     hr_guard guard;
     hr_corpus *corpus;
-} hr_told;
+} hr_corpus_case;
 
-static inline hr_corpus_desc hr_told_desc(const char *train, const char *valid)
+static inline hr_corpus_desc hr_corpus_case_desc(const char *train, const char *valid)
 {
     return (hr_corpus_desc){ .train = train,
                              .valid = valid,
@@ -31,30 +32,32 @@ static inline hr_corpus_desc hr_told_desc(const char *train, const char *valid)
                              .document_end = -1 };
 }
 
-static inline hr_status hr_told_open(hr_told *told, const hr_corpus_desc *desc, hr_error *err)
+static inline hr_status hr_corpus_case_open(hr_corpus_case *opened, const hr_corpus_desc *desc,
+                                            hr_error *err)
 {
     const int64_t bytes = hr_corpus_bytes(desc);
-    told->corpus = NULL;
-    void *memory = hr_guard_open(&told->guard, bytes);
+    opened->corpus = NULL;
+    void *memory = hr_guard_open(&opened->guard, bytes);
     memset(memory, 0xa5, (size_t)bytes);
-    return hr_corpus_open(&told->corpus, memory, bytes, desc, err);
+    return hr_corpus_open(&opened->corpus, memory, bytes, desc, err);
 }
 
-static inline void hr_told_close(hr_told *told)
+static inline void hr_corpus_case_close(hr_corpus_case *opened)
 {
-    hr_corpus_close(&told->corpus);
-    hr_guard_close(&told->guard);
+    hr_corpus_close(&opened->corpus);
+    hr_guard_close(&opened->guard);
 }
 
-/* A document is [text], a prompt in it (text), ids are #1#2. What is forgotten is cut away again.
- * Of a document a piece may be cut anywhere, so pieces do not show. */
-static inline hr_status hr_told_write(const hr_documents *documents, char *out, int64_t bytes,
-                                      int64_t *bad_lines, hr_text_hash *hash, hr_error *err)
+/* Renders a document as [text], a prompt in it as (text), and ids as #1#2. Discarded documents are
+ * removed. The result does not depend on how documents are split into pieces. */
+static inline hr_status hr_corpus_case_render(const hr_documents *documents, char *out,
+                                              int64_t bytes, int64_t *bad_lines, hr_text_hash *hash,
+                                              hr_error *err)
 {
     hr_piece piece;
     int64_t used = 0, begun = 0;
     bool inside = false, prompt = false;
-    hr_status status = documents->open(documents->context, "telling", NULL, err);
+    hr_status status = documents->open(documents->context, "rendering", NULL, err);
     while (status == HR_OK) {
         status = documents->next(documents->context, &piece, err);
         if (status != HR_OK || !piece.path) break;
@@ -66,7 +69,7 @@ static inline hr_status hr_told_write(const hr_documents *documents, char *out, 
             prompt = false;
         }
         assert_true(inside);
-        if (piece.forget) {
+        if (piece.discard) {
             used = begun;
             inside = prompt = false;
             continue;
@@ -89,28 +92,30 @@ static inline hr_status hr_told_write(const hr_documents *documents, char *out, 
     return status;
 }
 
-/* The documents of data.train, or a status and its sentence. */
-static inline hr_status hr_told_train(const hr_corpus_desc *desc, char *out, int64_t bytes,
-                                      int64_t *bad_lines, hr_error *err)
+/* Renders the documents of data.train; returns an error as status and message. */
+static inline hr_status hr_corpus_case_render_train(const hr_corpus_desc *desc, char *out,
+                                                    int64_t bytes, int64_t *bad_lines,
+                                                    hr_error *err)
 {
-    hr_told told;
+    hr_corpus_case opened;
     hr_text_hash identity = { 0 }, seen = { 0 };
     int64_t files_bytes, lines = 0;
     *out = 0;
-    hr_status status = hr_told_open(&told, desc, err);
+    hr_status status = hr_corpus_case_open(&opened, desc, err);
     if (status == HR_OK) {
-        const hr_documents *documents = &hr_corpus_look(told.corpus)->train[0].documents;
+        const hr_documents *documents = &hr_corpus_texts(opened.corpus)->train[0].documents;
         status = documents->identify(documents->context, NULL, &identity, &files_bytes, err);
-        if (status == HR_OK) status = hr_told_write(documents, out, bytes, &lines, &seen, err);
+        if (status == HR_OK)
+            status = hr_corpus_case_render(documents, out, bytes, &lines, &seen, err);
         if (status == HR_OK) assert_true(hr_text_hash_equal(identity, seen));
         if (bad_lines) *bad_lines = lines;
     }
-    hr_told_close(&told);
+    hr_corpus_case_close(&opened);
     return status;
 }
 
-static inline void hr_told_assert_refused(hr_status status, const hr_error *err, hr_status wanted,
-                                          const char *sentence)
+static inline void hr_corpus_case_assert_refused(hr_status status, const hr_error *err,
+                                                 hr_status wanted, const char *sentence)
 {
     if (status != wanted) fail_msg("status %d, not %d: %s", status, wanted, err->message);
     if (!strstr(err->message, sentence)) fail_msg("\"%s\" lacks \"%s\"", err->message, sentence);
