@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenize/encode.c - a text window by window; where it can be parted, part by part on all threads.
+/* tokenize/encode.c - encodes a file window by window, or in parts on all threads.
  *
- * A parting is a place over which nothing reaches, so that the parts are encoded as if they were
- * texts: the ids are the same with one thread, which needs none. Whoever is free reads the next
- * part, and ids go on in the order of the parts. */
+ * Text is split only at positions that no token can cross, so parts are encoded like independent
+ * texts and the ids do not depend on the number of threads. A free thread reads the next part. Ids
+ * are output in the order of the parts. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -19,19 +19,19 @@
 typedef struct {
     int file;
     const char *path;
-    int64_t bytes, read; /* bytes -1: not known */
+    int64_t bytes, read; /* bytes -1: unknown */
     bool over;
 } input;
 
-/* A text that all threads are at. */
+/* The state that all threads share while they encode one text. */
 struct hr_encode_session_relay {
     hr_tokenize *session;
     input *in;
-    atomic_bool ended;              /* no part is read any more */
-    hr_ticket_lock reading, giving; /* what follows is for whose turn it is */
-    const uint8_t *rest;            /* [rest_bytes] read, and of no part yet */
+    atomic_bool ended;              /* no further part is read */
+    hr_ticket_lock reading, giving; /* the fields below belong to the holder */
+    const uint8_t *rest;            /* [rest_bytes] read, not yet in a part */
     int64_t rest_bytes;
-    hr_status status; /* of the first part with which something is wrong */
+    hr_status status; /* of the first part that failed */
     hr_error err;
 };
 
@@ -42,7 +42,8 @@ static void give(hr_tokenize *t, const uint32_t *ids, int64_t count)
     if (t->request->ids) t->request->ids(t->request->context, ids, count);
 }
 
-/* Waits for the turn of a part, and gives on what was held back. False: a part before it failed. */
+/* Waits until all earlier parts are output, then outputs the buffered ids. False: an earlier part
+ * failed. */
 static bool take_turn(hr_encode_session_part *part)
 {
     if (part->holds) hr_ticket_lock_wait(&part->relay->giving, part->number);
@@ -73,7 +74,7 @@ hr_status hr_encode_session_room(void *context, hr_encoder_more what, int64_t by
     const hr_encode_session_part *part = context;
     hr_tokenize *t = part->session;
     hr_region *rooms = t->rooms[what];
-    HR_ASSERT(!part->relay); /* parts fit, however they are normalized */
+    HR_ASSERT(!part->relay); /* a part is small enough, even after normalization */
     hr_memory_region_close(&t->memory, &rooms[1]);
     rooms[1] = rooms[0];
     rooms[0] = (hr_region){ 0 };
@@ -83,7 +84,7 @@ hr_status hr_encode_session_room(void *context, hr_encoder_more what, int64_t by
     return status;
 }
 
-/* A window twice as long, with what is in it. */
+/* Doubles the window and keeps its content. */
 static hr_status grow_window(hr_tokenize *t, int64_t filled, hr_error *err)
 {
     hr_region larger;
@@ -107,7 +108,7 @@ static hr_status open_input(input *in, const char *path, hr_error *err)
     return strcmp(path, "-") ? hr_file_open(path, &in->file, &in->bytes, err) : HR_OK;
 }
 
-/* Fills the window behind what is left in it. */
+/* Fills the window after its first `filled` bytes. */
 static hr_status fill(input *in, uint8_t *window, int64_t *filled, int64_t room, hr_error *err)
 {
     while (*filled < room && !in->over) {
@@ -143,10 +144,10 @@ static hr_status of_file(const input *in, hr_status status, hr_error *err)
                    strcmp(in->path, "-") ? in->path : "standard input", inner.message);
 }
 
-/* ---- one text, on all threads */
+/* ---- one text on all threads */
 
-/* The next part: up to the last place in the window where the text may be parted. False: there is
- * none. One that cannot be read is a part, so that it is told in its turn. */
+/* Reads the next part: up to the last split point in the window. Returns false if there is none. A
+ * part with a read error counts as a part, so that the error is reported in order. */
 static bool read_part(struct hr_encode_session_relay *relay, hr_encode_session_part *part)
 {
     input *in = relay->in;
@@ -157,7 +158,7 @@ static bool read_part(struct hr_encode_session_relay *relay, hr_encode_session_p
          end < 0 && room <= HR_ENCODE_SESSION_PART_BYTES_MAX; room *= 2) {
         part->status = fill(in, part->window, &filled, room, &part->err);
         if (part->status != HR_OK) break;
-        /* The last places are not looked at: what stands behind them is not here yet. */
+        /* The last positions are excluded, because the text after them is not read yet. */
         end = in->over
                   ? filled
                   : hr_tokenizer_parting(part->session->tokenizer, part->window, 0, filled - 8);
@@ -181,7 +182,7 @@ static void encode_part(hr_encode_session_part *part)
                                    &part->err);
 }
 
-/* What was wrong with a part in front is what is told, and nothing behind it is given on. */
+/* Reports the first error in text order. Outputs no ids after it. */
 static void end_part(struct hr_encode_session_relay *relay, hr_encode_session_part *part)
 {
     if (take_turn(part)) {
@@ -211,7 +212,8 @@ static void encode_parts(void *context, int32_t thread, int32_t threads)
     part->relay = NULL;
 }
 
-/* Up to a stretch that is longer than a window and cannot be parted: that begins the session's. */
+/* Encodes parts until the end, or until a stretch longer than a window has no split point. The
+ * session's window then holds that stretch. */
 static hr_status encode_in_parts(hr_tokenize *t, input *in, int64_t *filled, hr_error *err)
 {
     struct hr_encode_session_relay relay = { .session = t, .in = in, .rest = t->window };
@@ -226,10 +228,10 @@ static hr_status encode_in_parts(hr_tokenize *t, input *in, int64_t *filled, hr_
     return relay.status;
 }
 
-/* ---- on one */
+/* ---- one text on one thread */
 
-/* Without partings: one encoder takes the text as it comes. What is in the window is its
- * beginning. */
+/* Encodes the text as a stream with one encoder. The window already holds its first `filled`
+ * bytes. */
 static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_t position,
                                hr_error *err)
 {
@@ -275,7 +277,7 @@ static void end_text(hr_tokenize *t)
     if (t->request->end) t->request->end(t->request->context);
 }
 
-/* ---- lines of JSON */
+/* ---- JSON lines */
 
 static hr_status read_line(char *line, int64_t bytes, const char **text, int64_t *text_bytes,
                            const char **why)

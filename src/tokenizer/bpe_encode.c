@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/bpe_encode.c - the tokens of a piece: remembered, walked, or merged as defined.
+/* tokenizer/bpe_encode.c - encodes a piece: from a cache, from left to right, or by merging.
  *
- * Short pieces come again and again: those of up to 15 bytes and three tokens are kept in a cache,
- * two to a line, the newer first. Where later tokens span words, pieces are long and hardly ever
- * come again, but their words do: words first, each as if it were alone, and then the later
- * merges. */
+ * Short pieces recur: those of up to 15 bytes and three tokens are kept in a cache with two entries
+ * per line, the newer first. If some tokens span words, pieces are long and hardly ever recur, but
+ * their words do. Then each word is encoded on its own first, through the cache, and the merges
+ * across words are applied afterwards. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -13,17 +13,19 @@
 #include "tokenizer/unicode.h"
 
 enum {
-    CACHE_LINES = 1 << 14, /* 1 MiB: half of the second-level cache of a server's core */
+    CACHE_LINES = 1 << 14, /* 1 MiB: half of the L2 cache of a server core */
     PAIR_BITS = 14,
     KEPT_BYTES = 15,
     KEPT_IDS = 3,
-    WORDS_BYTES_MAX = 1 << 16, /* of a piece that is encoded by its words; longer ones are walked */
-    MERGED_BYTES_MAX = 1 << 18 /* of a piece that is merged as defined: 48 bytes of scratch each */
+    /* longest piece that is encoded word by word; longer ones go left to right */
+    WORDS_BYTES_MAX = 1 << 16,
+    /* longest piece that is encoded by merging; 48 bytes of scratch per byte */
+    MERGED_BYTES_MAX = 1 << 18
 };
 
 typedef struct {
     uint8_t text[KEPT_BYTES];
-    uint8_t bytes; /* and count << 4; 0: free */
+    uint8_t bytes; /* low 4 bits: bytes, high 4 bits: number of ids; 0: free */
     uint32_t ids[KEPT_IDS];
     uint32_t unused;
 } kept;
@@ -33,20 +35,21 @@ typedef struct {
 } line;
 
 typedef struct {
-    /* -1: none; id -1: merged into the one before; below: a character without a token, with which
-     * nothing merges, at byte -2 - id */
+    /* before, after: -1: none. id -1: merged into the previous symbol. id <= -2: a character
+     * without a token, at byte -2 - id; it merges with nothing. */
     int32_t id, before, after;
 } symbol;
 
 struct hr_bpe_walk {
     const hr_bpe *bpe;
-    line *lines;      /* [CACHE_LINES] */
-    uint64_t *stays;  /* [1 << PAIR_BITS] left, right, and whether they do; 0: free */
-    uint32_t *ids;    /* [piece_bytes + KEPT_IDS] */
-    uint64_t *dead;   /* [piece_bytes / 64 + 1] bits: positions behind which there is no way on */
-    uint8_t *present; /* [piece_bytes] what is left where some bytes have no token */
+    line *lines;     /* [CACHE_LINES] */
+    uint64_t *stays; /* [1 << PAIR_BITS] cache of hr_bpe_stays: left, right, result; 0: free */
+    uint32_t *ids;   /* [piece_bytes + KEPT_IDS] */
+    /* [piece_bytes / 64 + 1] bits: positions from which no encoding reaches the end */
+    uint64_t *dead;
+    uint8_t *present; /* [piece_bytes] the piece without bytes that have no token */
     symbol *symbols;  /* [merged] */
-    uint64_t *heap;   /* [3 merged] rank and position */
+    uint64_t *heap;   /* [3 merged] heap of rank << 32 | position */
     int64_t piece_bytes, merged;
 };
 
@@ -55,7 +58,7 @@ int64_t hr_bpe_piece_bytes(const hr_bpe *bpe, int64_t piece_bytes)
     return bpe->orderly ? piece_bytes : hr_min(piece_bytes, MERGED_BYTES_MAX);
 }
 
-/* Also what hr_bpe_encode_ref takes. */
+/* Also the limit of hr_bpe_encode_ref. */
 static int64_t merged_bytes(const hr_bpe *bpe, int64_t piece_bytes)
 {
     if (!bpe->orderly) return hr_bpe_piece_bytes(bpe, piece_bytes);
@@ -101,7 +104,7 @@ hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region, const hr_bpe 
     return HR_OK;
 }
 
-/* ---- as defined */
+/* ---- encoding by merging */
 
 static void sift_down(uint64_t *heap, int64_t count, int64_t at)
 {
@@ -122,7 +125,7 @@ static void push(uint64_t *heap, int64_t *count, uint64_t entry)
     heap[at] = entry;
 }
 
-/* Queues the pair that begins at symbol `at`. */
+/* Pushes the pair that begins at symbol `at`, if it merges. */
 static void push_pair(hr_bpe_walk *walk, int64_t *count, int32_t at)
 {
     const int32_t after = at < 0 ? -1 : walk->symbols[at].after;
@@ -132,7 +135,7 @@ static void push_pair(hr_bpe_walk *walk, int64_t *count, int32_t at)
     if (rank >= 0) push(walk->heap, count, (uint64_t)rank << 32 | (uint32_t)at);
 }
 
-/* What a merge makes: where several merges share a rank, the token with both texts. */
+/* The result of a merge. If several merges share a rank, the token with the joined text. */
 static uint32_t result_of(const hr_bpe *bpe, int32_t rank, uint32_t left, uint32_t right)
 {
     uint8_t text[HR_BPE_SCORED_BYTES_MAX];
@@ -144,7 +147,7 @@ static uint32_t result_of(const hr_bpe *bpe, int32_t rank, uint32_t left, uint32
     return (uint32_t)hr_bpe_find(bpe, text, a + b);
 }
 
-/* Merges what is queued, and what comes of it. */
+/* Applies the queued merges and the merges that they make possible. */
 static void merge_queued(hr_bpe_walk *walk, int64_t queued)
 {
     const hr_bpe *bpe = walk->bpe;
@@ -168,7 +171,8 @@ static void merge_queued(hr_bpe_walk *walk, int64_t queued)
     }
 }
 
-/* Puts what stands for a character without a token; returns how many ids. */
+/* Writes the ids of a character without a token: the unknown token or byte tokens. Returns their
+ * number. */
 static int64_t put_unknown(const hr_bpe *bpe, const uint8_t *text, int64_t bytes, uint32_t *ids)
 {
     if (!bpe->falls_back) return ids[0] = (uint32_t)bpe->unknown, 1;
@@ -179,7 +183,7 @@ static int64_t put_unknown(const hr_bpe *bpe, const uint8_t *text, int64_t bytes
 static inline int32_t longest(const hr_bpe *bpe, const uint8_t *text, int64_t bytes,
                               int32_t *token_bytes);
 
-/* The symbols of a piece before anything is merged. */
+/* Fills the initial symbols of a piece. */
 static int32_t fill_symbols(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes)
 {
     const hr_bpe *bpe = walk->bpe;
@@ -220,9 +224,10 @@ int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
     *ids = walk->ids;
     return told;
 }
-/* ---- the walk */
+/* ---- encoding from left to right */
 
-/* The longest token that text [bytes] begins with, and how long; HR_BPE_NONE: the text is empty. */
+/* The longest token that is a prefix of text [bytes], and its length; HR_BPE_NONE: none, or no
+ * text. */
 static inline int32_t longest(const hr_bpe *bpe, const uint8_t *text, int64_t bytes,
                               int32_t *token_bytes)
 {
@@ -259,9 +264,10 @@ static inline bool stays(hr_bpe_walk *walk, uint32_t left, uint32_t right, int32
     return answer;
 }
 
-/* The longest token first; where nothing leads on from a position it is dead, and the token that
- * led there is made shorter. Only tokens and merges before rank `limit`. From *from on, up to the
- * end or a character without a token, behind `first` ids; returns how many ids there are then. */
+/* Tries the longest token first. If no token fits at a position, marks the position dead and
+ * shortens the token before it. Uses only tokens and merges of rank below `limit`. Encodes from
+ * *from to the end or to a character without a token, and appends to the first `first` ids. Returns
+ * the number of ids. */
 static int64_t walk_from(hr_bpe_walk *walk, const uint8_t *text, int64_t *from, int64_t bytes,
                          int64_t first, int32_t limit)
 {
@@ -280,7 +286,7 @@ static int64_t walk_from(hr_bpe_walk *walk, const uint8_t *text, int64_t *from, 
         }
         token = bpe->tokens[token].shorter;
         while (token < 0) {
-            HR_ASSERT(count > first); /* a byte or character in front always stays */
+            HR_ASSERT(count > first); /* the first byte or character always fits */
             dead[at >> 6] |= UINT64_C(1) << (at & 63);
             token = (int32_t)walk->ids[--count];
             at -= bpe->tokens[token].bytes;
@@ -299,7 +305,7 @@ static int64_t walk_piece(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
     return walk_from(walk, text, &from, bytes, 0, limit);
 }
 
-/* Nothing merges across a character without a token. */
+/* Characters without a token separate the text: nothing merges across them. */
 static int64_t walk_characters(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes)
 {
     int64_t count = 0;
@@ -317,7 +323,7 @@ static int64_t walk_characters(hr_bpe_walk *walk, const uint8_t *text, int64_t b
 
 /* ---- the cache */
 
-/* Text [bytes <= 15] and zeros behind it; `room` bytes can be read. */
+/* Loads text [bytes <= 15], padded with zeros; `room` bytes are readable. */
 static inline __m128i load_text(const uint8_t *text, int64_t bytes, int64_t room)
 {
     static const uint8_t masks[32] = { 255, 255, 255, 255, 255, 255, 255, 255,
@@ -332,7 +338,8 @@ static inline __m128i load_text(const uint8_t *text, int64_t bytes, int64_t room
     return _mm_loadu_si128((const __m128i *)(const void *)copy);
 }
 
-/* Those of a piece or, of merges before rank `limit`, a word that is not known yet. */
+/* Encodes a piece that is not in the cache; with a `limit`, a word, with merges of rank below
+ * it. */
 static int64_t encode_new(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int32_t limit)
 {
     const hr_bpe *bpe = walk->bpe;
@@ -381,9 +388,9 @@ static inline int64_t encode_kept(hr_bpe_walk *walk, const uint8_t *text, int64_
     return count;
 }
 
-/* ---- by words */
+/* ---- encoding word by word */
 
-/* Merges of rank `words_rank` and later, lowest first, among symbols that earlier ones left. */
+/* Applies the merges of rank words_rank and higher, lowest first. */
 static int64_t merge_symbols(hr_bpe_walk *walk, int32_t count)
 {
     symbol *symbols = walk->symbols;
@@ -395,7 +402,7 @@ static int64_t merge_symbols(hr_bpe_walk *walk, int32_t count)
     return told;
 }
 
-/* A stretch from `begin` on that ends where no later word begins, or where there is no room. */
+/* Encodes each word with the merges below words_rank, then merges across words. */
 static int64_t encode_words(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room)
 {
     const int32_t limit = walk->bpe->words_rank;

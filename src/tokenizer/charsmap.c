@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/charsmap.c - steps through the trie; every index is checked, since a file may lie. */
+/* tokenizer/charsmap.c - searches the trie. Every index is checked, because the file may be
+ * invalid. */
 #include "tokenizer/charsmap.h"
 
 #include <string.h>
@@ -50,7 +51,8 @@ static inline uint64_t offset_of(uint32_t unit)
     return (uint64_t)(unit >> 10) << ((unit & (1u << 9)) >> 6);
 }
 
-/* A step: true where a key ends, and then its value. *at: -1 where no key goes on. */
+/* Follows the edge of a byte. Returns true if a key ends there, and its value. *at: -1 if no key
+ * continues. */
 static inline bool step(const hr_charsmap *map, int64_t *at, uint8_t byte, uint32_t *value)
 {
     const uint64_t next = (uint64_t)*at ^ byte;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/encoder.c - added tokens, form C, added tokens again, pieces, ids: each stage does
- * what is certain in what it is given, and says how far that is. */
+/* tokenizer/encoder.c - the encoding pipeline: added tokens in raw text, normalization, added
+ * tokens in normalized text, pieces, ids. Each stage processes the part of its input that later
+ * text cannot change, and reports how far it got. */
 #include "base/assert.h"
 #include "base/checked.h"
 #include "tokenizer/encoding.h"
@@ -8,13 +9,14 @@
 
 enum { BESIDE = 4, NORMAL_SLACK = 64, LEAD_BYTES = 1 << 12 };
 
-/* Byte-level tokenizers normalize to form C, or not at all. */
+/* Whether text goes through the normalization buffer. Byte-level tokenizers have NFC or no
+ * normalizer. */
 static bool normalizes(const hr_tokenizer *tokenizer)
 {
     return tokenizer->nfc || hr_normalizer_acts(&tokenizer->normalizer);
 }
 
-/* Pieces that get a space in front, or spaces for U+2581, are put together here. */
+/* Bytes of the buffer for pieces that get a leading space, or a space for each U+2581. */
 static int64_t lead_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
     if (tokenizer->kind != HR_BYTE_LEVEL_BPE)
@@ -137,13 +139,13 @@ static hr_status too_long(const hr_encoder *e, int64_t bytes, hr_error *err)
                    (long long)e->position, (long long)bytes, (long long)e->piece_bytes);
 }
 
-/* Bytes to have from now on, where so many are needed. */
+/* The new size of a buffer that needs `needed` bytes. */
 static int64_t grown(int64_t needed)
 {
     return hr_min(hr_round_up(needed + needed / 4, 4096), HR_PRETOKENIZER_WINDOW_MAX);
 }
 
-/* Room for a piece [bytes] that is longer than any before. */
+/* Grows the workspace for a piece [bytes] that is longer than all before. */
 hr_status hr_encoder_grow_pieces(hr_encoder *e, int64_t bytes, hr_error *err)
 {
     const hr_bpe *bpe = &e->tokenizer->bpe;
@@ -170,7 +172,7 @@ hr_status hr_encoder_grow_pieces(hr_encoder *e, int64_t bytes, hr_error *err)
     return status;
 }
 
-/* A buffer twice as long, with the first `kept` bytes of the last. */
+/* Doubles a buffer and keeps its first `kept` bytes. */
 hr_status hr_encoder_grow_buffer(hr_encoder *e, hr_encoder_more what, uint8_t **buffer,
                                  int64_t *bytes, int64_t kept, hr_error *err)
 {
@@ -197,9 +199,9 @@ static inline hr_status put_piece(hr_encoder *e, const uint8_t *text, int64_t by
     return HR_OK;
 }
 
-/* The first piece of a segment, with a space in front that the text has not. What stands behind a
- * piece is cut as if nothing had been before it: no pattern looks back here. *taken: at, if where
- * the piece ends is not certain yet. */
+/* Encodes the first piece of a segment with an added space. The text after it is split as a new
+ * text, because no pattern that is used with this option looks back here. *taken is `at` if more
+ * text is needed to find the end of the piece. */
 static hr_status take_lead(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes, bool ends,
                            int64_t *taken, hr_error *err)
 {
@@ -228,7 +230,7 @@ static hr_status take_lead(hr_encoder *e, const uint8_t *text, int64_t at, int64
     }
 }
 
-/* The pieces of text [at, bytes), a segment or, without `ends`, the beginning of what is left of
+/* Encodes the pieces of text [at, bytes): a segment or, without `ends`, the start of the rest of
  * one. */
 static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                              int64_t readable, bool ends, int64_t *taken, hr_error *err)
@@ -280,7 +282,7 @@ static hr_status take_pieces(hr_encoder *e, const uint8_t *text, int64_t at, int
     return HR_OK;
 }
 
-/* A segment as the only split. */
+/* Encodes a segment as one split, without a pre-tokenizer. */
 static hr_status take_segment(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                               int64_t readable, bool ends, int64_t *taken, hr_error *err)
 {
@@ -297,7 +299,7 @@ static hr_status take_segment(hr_encoder *e, const uint8_t *text, int64_t at, in
 typedef hr_status stretch(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                           int64_t readable, bool ends, int64_t *taken, hr_error *err);
 
-/* Cuts added tokens out of text [at, bytes) and gives what is between them to the next stage. */
+/* Matches added tokens in text [at, bytes) and passes the text between them to the next stage. */
 static hr_status split(hr_encoder *e, hr_encoder_splitter *s, stretch *next, const uint8_t *text,
                        int64_t at, int64_t bytes, int64_t readable, bool ends, int64_t *taken,
                        hr_error *err)
@@ -327,7 +329,7 @@ static hr_status split(hr_encoder *e, hr_encoder_splitter *s, stretch *next, con
 static hr_status take_normalized(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                                  int64_t readable, bool ends, int64_t *taken, hr_error *err)
 {
-    /* To these tokens the text begins here, whatever stands before it. */
+    /* For these tokens the text begins after the last raw added token. */
     const int64_t before = hr_min(e->level_before, at), base = at - before;
     int64_t done = before;
     stretch *const next = e->tokenizer->kind == HR_BYTE_LEVEL_BPE ||
@@ -342,7 +344,8 @@ static hr_status take_normalized(hr_encoder *e, const uint8_t *text, int64_t at,
     return HR_OK;
 }
 
-/* Makes room in the buffer of normalized text: what is before `normal_at` goes, but for some. */
+/* Removes consumed text from the buffer of normalized text, except the context that patterns
+ * need. */
 static void compact(hr_encoder *e)
 {
     const int64_t kept = hr_min(e->normal_at, hr_encoder_before(e));
@@ -352,7 +355,7 @@ static void compact(hr_encoder *e)
     e->normal_end -= begin;
 }
 
-/* Text goes through the normalizer into the buffer. */
+/* Passes text through the normalizer into the buffer. */
 static hr_status take_changed(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                               bool ends, int64_t *taken, hr_error *err)
 {
@@ -388,7 +391,7 @@ static hr_status take_changed(hr_encoder *e, const uint8_t *text, int64_t at, in
     return HR_OK;
 }
 
-/* Text that could change goes through the buffer; other text is taken where it lies. */
+/* Copies text that NFC may change into the buffer. Encodes other text in place. */
 static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_t bytes,
                           int64_t readable, bool ends, int64_t *taken, hr_error *err)
 {
@@ -427,8 +430,8 @@ static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_
 
 /* ---- UTF-8 */
 
-/* Bytes of text that are UTF-8, up to the last whole character; the rest may be the beginning of
- * another one, or is none: then `wrong`. */
+/* The end of the valid UTF-8 from `at` on, at a character boundary. The rest is an incomplete
+ * character, or invalid: then `wrong` is true. */
 static int64_t valid(const uint8_t *text, int64_t at, int64_t bytes, bool whole, bool *wrong)
 {
     *wrong = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/json_index.c - a small machine over bytes: depth, keys of the upper two levels, counts.
- */
+/* tokenizer/json_index.c - a state machine over bytes: nesting depth, keys of the upper two levels,
+ * counts. */
 #include "tokenizer/json_index.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct {
     hr_json_index *outline;
     const char *path;
     bool bare;
-    int64_t at; /* in the file */
+    int64_t at; /* offset in the file */
     int32_t depth;
     char open[DEPTH_MAX];
     bool in_string, escaped, is_key, expects_key, key_too_long, in_number;
@@ -71,7 +71,7 @@ static void number_ends(scan *s)
         s->outline->id_most = s->number;
 }
 
-/* The value of a member ends in front of the byte at hand. */
+/* The value of a member ends before the current byte. */
 static void value_ends(scan *s)
 {
     number_ends(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/nfc.c - what is stable is copied; a character and all that may join it, the run, is
- * decomposed, ordered and composed.
+/* tokenizer/nfc.c - copies stable text. Decomposes, reorders and composes each run: a starter and
+ * all characters that may combine with it.
  *
  * Source   The Unicode Standard, 3.11 (canonical ordering, composition) and 3.12 (Hangul). */
 #include "tokenizer/nfc.h"
@@ -42,7 +42,7 @@ static uint32_t pair_of(uint32_t first, uint32_t second)
     return 0;
 }
 
-/* Adds the decomposition of a point; false: no room. */
+/* Appends the decomposition of a code point; false: no room. */
 static bool add_parts(hr_nfc_scratch *scratch, int32_t *count, uint32_t point)
 {
     if (*count + 8 > HR_NFC_RUN_MAX) return false;
@@ -60,7 +60,7 @@ static bool add_parts(hr_nfc_scratch *scratch, int32_t *count, uint32_t point)
     return true;
 }
 
-/* Marks between two characters of order 0 by their orders, equal ones as they stood. */
+/* Stable sort of the marks between two starters by combining class. */
 static void order_marks(hr_nfc_scratch *scratch, int32_t begin, int32_t end)
 {
     int32_t starts[256] = { 0 };
@@ -125,7 +125,7 @@ static uint8_t *put(uint8_t *out, uint32_t point)
     return out;
 }
 
-/* The end of the stable characters from `at` on, and where the last of them begins. */
+/* The end of the stable characters from `at` on. *last: where the last of them begins. */
 static int64_t stable_end(const uint8_t *text, int64_t at, int64_t bytes, int64_t *last)
 {
     uint32_t point;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/normalizer.c - a queue of characters before each operation and one at the end; each
- * operation takes what its queue has while there is room behind it. */
+/* tokenizer/normalizer.c - a queue of characters before each operation and one after the last. Each
+ * operation consumes its input queue while its output queue has room. */
 #include "tokenizer/normalizer.h"
 
 #include <string.h>
@@ -103,7 +103,7 @@ void hr_normalizing_begin(hr_normalizing *w)
 
 /* ---- queues */
 
-/* Puts what a stage has still to tell; false: the queue is full. */
+/* Moves the pending output of a stage to the next queue; false: the queue is full. */
 static bool tell(hr_normalize_stage *s, hr_normalize_stage *to)
 {
     while (s->told_count && to->count < HR_NORMALIZE_QUEUE) {
@@ -129,8 +129,8 @@ static bool is_space(uint32_t point)
     return hr_unicode_class_of(point) & HR_SPACE;
 }
 
-/* ---- operations: each looks at the next character, and takes it or tells something first. With
- * `end` there is none any more; false: nothing is left to tell. */
+/* ---- operations: a step consumes the next character or adds pending output. With `end` no
+ * character is left; the step returns false when no output is left. */
 
 static bool step_replace(const hr_normalize_op *op, hr_normalize_stage *s, hr_normalize_stage *to,
                          bool end)
@@ -179,7 +179,7 @@ static bool step_spaces(const hr_normalize_op *op, hr_normalize_stage *s, hr_nor
     return true;
 }
 
-/* White space is held back, in runs of one character, until something else follows. */
+/* Holds white space back, as runs of one character, until other text follows. */
 static bool step_strip(hr_normalizing *w, const hr_normalize_op *op, hr_normalize_stage *s,
                        hr_normalize_stage *to, bool end)
 {
@@ -232,7 +232,7 @@ static int64_t put_utf8(uint8_t *out, uint32_t point)
     return 4;
 }
 
-/* A cluster of up to five bytes is replaced as a whole if the map has a prefix of it. */
+/* Replaces a cluster of up to five bytes as a whole if the map contains a prefix of it. */
 static void close_cluster(const hr_normalize_op *op, hr_normalize_stage *s)
 {
     uint8_t text[8 * 4];
@@ -271,7 +271,7 @@ static bool step_charsmap(const hr_normalize_op *op, hr_normalize_stage *s, hr_n
     const uint32_t point = s->queue[s->at];
     const uint8_t class = hr_grapheme_class_of(point);
     if (hr_grapheme_breaks(&s->grapheme, class)) {
-        s->clustered = false; /* the last cluster had more than five bytes */
+        s->clustered = false; /* the previous cluster had more than five bytes */
         if (s->cluster_count) return close_cluster(op, s), true;
     }
     uint8_t text[4];
@@ -299,7 +299,7 @@ static bool step_compatible(hr_normalize_stage *s, hr_normalize_stage *to, bool 
     return true;
 }
 
-/* Collects characters as UTF-8 and composes what is complete of them. */
+/* Collects characters as UTF-8 and composes the complete runs. */
 static bool step_compose(hr_normalizing *w, hr_normalize_stage *s, hr_normalize_stage *to, bool end)
 {
     hr_normalize_composing *c = w->composing;
@@ -345,7 +345,7 @@ static bool step(hr_normalizing *w, int32_t i, bool end)
     return step_compose(w, s, to, end);
 }
 
-/* Runs one operation as far as it goes; true: something moved. */
+/* Runs one operation as far as possible. Returns whether anything changed. */
 static bool run(hr_normalizing *w, int32_t i)
 {
     hr_normalize_stage *s = &w->stages[i], *to = &w->stages[i + 1];
@@ -365,7 +365,7 @@ static bool run(hr_normalizing *w, int32_t i)
     return s->at != at || to->count != count || to->ended != ended;
 }
 
-/* ---- in and out */
+/* ---- input and output */
 
 static void feed(hr_normalize_stage *s, const uint8_t *text, int64_t bytes, bool whole,
                  int64_t *taken)
@@ -387,7 +387,7 @@ static void drain(const hr_normalizer *n, hr_normalize_stage *s, uint8_t *out, i
     }
 }
 
-/* A prefix, and each U+2581 as a space: whole stretches are copied. */
+/* The fast path for an optional prefix and U+2581 to space: copies the text in between. */
 static void normalize_plain(hr_normalizing *w, const uint8_t *text, int64_t bytes, bool whole,
                             uint8_t *out, int64_t room, hr_normalized *result)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/pattern.c - PCRE2 without a heap of its own, with an end to every search. */
+/* tokenizer/pattern.c - PCRE2 with memory from a fixed pool and a limit on the steps of each
+ * search. */
 #include "tokenizer/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -9,14 +10,14 @@
 #include "base/checked.h"
 
 enum {
-    /* Steps of one search. The longest that a pattern of the field takes for a match is about
-     * three a byte; this many take about a tenth of a second. */
+    /* Steps of one search. The longest match of a common pattern takes about three steps per byte.
+     * This many take about a tenth of a second. */
     STEPS_MOST = 20 * 1000 * 1000,
-    /* It doubles while old and new are both there. */
+    /* PCRE2 doubles its buffer, and the old and the new one exist at the same time. */
     HEAP_KIB_MOST = (HR_PATTERN_WALK_BYTES >> 10) / 4
 };
 
-/* Memory that PCRE2 asks for. Nothing is taken back singly. */
+/* A pool for allocations of PCRE2. Single allocations are never freed. */
 typedef struct {
     uint8_t *base;
     int64_t bytes, used;
@@ -30,7 +31,7 @@ struct hr_pattern {
 
 struct hr_pattern_walk {
     pool memory;
-    int64_t kept; /* what a match takes is free again when it is over */
+    int64_t kept; /* pool use before a match; matching resets to it */
     const hr_pattern *pattern;
     pcre2_match_data *data;
     pcre2_match_context *context;
@@ -57,10 +58,10 @@ int64_t hr_pattern_bytes(int64_t pattern_bytes)
     return hr_round_up((int64_t)sizeof(hr_pattern), 64) + 16384 + 64 * pattern_bytes;
 }
 
-/* What Oniguruma and PCRE2 read differently, or null. */
+/* Names syntax that Oniguruma and PCRE2 interpret differently; null: none. */
 static const char *differs(const char *text, int64_t bytes)
 {
-    bool inside = false; /* a class */
+    bool inside = false; /* inside a character class */
     int64_t opened = 0;
     for (int64_t i = 0; i < bytes; i++) {
         const char c = text[i], next = i + 1 < bytes ? text[i + 1] : 0;
@@ -99,7 +100,7 @@ static hr_status compile(hr_pattern *pattern, const char *text, int64_t bytes, h
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
     if (context) {
         pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-        /* ^ and $ are those of lines in Oniguruma's Ruby syntax. */
+        /* ^ and $ match at line breaks in Oniguruma's Ruby syntax. */
         pattern->code = pcre2_compile(
             (PCRE2_SPTR)text, (PCRE2_SIZE)bytes,
             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
@@ -129,7 +130,8 @@ hr_status hr_pattern_place(hr_pattern **pattern, hr_region *region, const char *
     if (compile(made, text, bytes, err) != HR_OK) return err ? err->status : HR_CORRUPT;
     uint32_t characters = 0;
     pcre2_pattern_info(made->code, PCRE2_INFO_MAXLOOKBEHIND, &characters);
-    made->before = 4 * ((int64_t)characters + 1); /* one more: the text has begun before it */
+    made->before = 4 *
+                   ((int64_t)characters + 1); /* one more, to know that the text begins earlier */
     *pattern = made;
     return HR_OK;
 }
@@ -176,7 +178,8 @@ hr_found hr_pattern_search(hr_pattern_walk *walk, const uint8_t *text, int64_t f
     if (found == PCRE2_ERROR_NOMATCH) return whole ? HR_FOUND_NONE : HR_FOUND_MORE;
     if (found < 0) return HR_FOUND_WRONG;
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(walk->data);
-    if (ends[0] > ends[1]) return HR_FOUND_WRONG; /* a look-ahead may set the end before */
+    if (ends[0] > ends[1])
+        return HR_FOUND_WRONG; /* \K in a look-ahead may set the start after the end */
     *match = (hr_piece){ (uint32_t)ends[0], (uint32_t)ends[1] };
     return HR_FOUND;
 }

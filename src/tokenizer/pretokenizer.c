@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/pretokenizer.c - stages one behind the other, each asked for its next piece.
+/* tokenizer/pretokenizer.c - a chain of stages; each stage pulls pieces from the previous one.
  *
- * Only the first stage meets the end of a window: it gives a piece to the second once the piece has
- * its end, so that all others see whole texts. A single stage that leaves no gaps, which is what
- * most tokenizers have, is a loop over its scanner. */
+ * Only the first stage handles the end of a window. It passes a piece on once its end is certain,
+ * so all other stages see complete texts. The common case, a single stage without gaps, is a loop
+ * over its scanner. */
 #define _GNU_SOURCE /* memmem */
 #include "tokenizer/pretokenizer.h"
 
@@ -57,8 +57,8 @@ static const struct {
 
 typedef struct {
     const char *how;
-    hr_scanner *scanner;   /* one of these three, */
-    hr_searcher *searcher; /* or the text to be found */
+    hr_scanner *scanner;   /* one of scanner, searcher, pattern is set, */
+    hr_searcher *searcher; /* or string [string_bytes], the text to match */
     hr_pattern *pattern;
     const char *string;
     int64_t string_bytes;
@@ -69,19 +69,19 @@ typedef struct {
 struct hr_pretokenizer {
     stage stages[HR_PRETOKENIZER_STAGES_MAX];
     int32_t count;
-    bool plain; /* one scanner that leaves no gaps, and every match is a piece */
+    bool plain; /* one scanner without gaps, and each match is a piece */
     int64_t before;
 };
 
-/* A stage at work on one stretch, [begin, end) of the window. */
+/* The state of a stage for one input piece, [begin, end) of the window. */
 typedef struct {
     int64_t begin, end;
-    int64_t at;               /* search goes on here */
+    int64_t at;               /* the search continues here */
     int64_t last;             /* end of the last match, where a gap may begin */
-    bool matched;             /* there was a match that ended at `last` */
-    bool over;                /* nothing is found any more */
-    bool queued;              /* a match stands behind the gap that was told last */
-    bool held, held_is_match; /* a piece that what follows may make longer */
+    bool matched;             /* a match ended at `last` */
+    bool over;                /* no further match */
+    bool queued;              /* `queue` holds the match after the gap that was returned last */
+    bool held, held_is_match; /* `hold` is a piece that the next span may extend */
     bool previous_match;
     hr_piece queue, hold;
     hr_scanner_run run;
@@ -91,14 +91,14 @@ typedef struct {
 struct hr_pretokenizer_cursor {
     const hr_pretokenizer *pretokenizer;
     const uint8_t *text;
-    int64_t bytes, from; /* the window; up to where its pieces are told */
-    bool whole, begins;  /* the text begins where the window does */
-    bool usable;         /* for PCRE2: UTF-8 */
-    int32_t depth;       /* the stage that is asked next; those behind it are at their ends */
+    int64_t bytes, from; /* the window; return pieces from this offset on */
+    bool whole, begins;  /* begins: the window starts at the start of the text */
+    bool usable;         /* PCRE2 may read the window: it is UTF-8 */
+    int32_t depth; /* the stage to pull from next; all later stages are at the end of their input */
     level levels[HR_PRETOKENIZER_STAGES_MAX];
 };
 
-/* ---- making */
+/* ---- construction */
 
 static bool has_pattern(const hr_pretokenizer_stage *described)
 {
@@ -209,7 +209,7 @@ bool hr_pretokenizer_parts(const hr_pretokenizer *pretokenizer, const uint8_t *t
     if (!pretokenizer->count || !kept) return false;
     if (first->searcher == hr_searcher_super_two) return is_letter(left) && is_digit(here);
     if (!first->scanner) return false;
-    /* Lines that begin with a letter or a digit; words behind words. */
+    /* Between lines, if the next line begins with a letter or digit; between words. */
     return left == '\n' ? is_letter(here) || is_digit(here)
                         : is_letter(left) && here == ' ' && is_letter(text[1]);
 }
@@ -258,7 +258,7 @@ void hr_pretokenizer_cursor_begin(hr_pretokenizer_cursor *cut)
     cut->depth = 0;
 }
 
-/* The first byte that a later window has to have. */
+/* The first byte that the next window must contain. */
 static int64_t level_done(const level *here)
 {
     if (here->held) return here->hold.begin;
@@ -296,7 +296,7 @@ void hr_pretokenizer_cursor_window(hr_pretokenizer_cursor *cut, const uint8_t *t
     cut->text = text;
     cut->from = at;
     cut->whole = whole;
-    /* A character of which a part is here comes with the next window. */
+    /* An incomplete character is left to the next window. */
     for (int32_t i = 0; i < 3 && !whole && bytes > at && (text[bytes - 1] & 0xc0) == 0x80; i++)
         bytes--;
     if (!whole && bytes > at && text[bytes - 1] >= 0xc0) bytes--;
@@ -319,7 +319,7 @@ int64_t hr_pretokenizer_cursor_before(const hr_pretokenizer_cursor *cut)
     return cut->pretokenizer->before;
 }
 
-/* ---- a stage */
+/* ---- one stage */
 
 static hr_found find_string(const stage *sought, const uint8_t *text, int64_t from, int64_t bytes,
                             bool whole, hr_piece *match)
@@ -335,7 +335,7 @@ static hr_found find_string(const stage *sought, const uint8_t *text, int64_t fr
     return HR_FOUND;
 }
 
-/* The first match at or behind `from` in [begin, end) of the window. */
+/* Finds the first match at or after `from` in [begin, end) of the window. */
 static hr_found find(hr_pretokenizer_cursor *cut, int32_t depth, int64_t from, hr_piece *match)
 {
     const stage *sought = &cut->pretokenizer->stages[depth];
@@ -356,8 +356,8 @@ static hr_found find(hr_pretokenizer_cursor *cut, int32_t depth, int64_t from, h
     return found;
 }
 
-/* The next match of a stage, or what lies before it, as Oniguruma's iterator gives them: an empty
- * match right behind a match is none, and the search goes on one character behind. */
+/* Returns the next match of a stage, or the gap before it, in the order of Oniguruma's iterator: an
+ * empty match directly after a match is skipped and the search continues one character later. */
 static hr_found next_span(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece *span,
                           bool *is_match)
 {
@@ -401,7 +401,7 @@ static hr_found next_span(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece *
     return HR_FOUND_NONE;
 }
 
-/* Whether a span is joined to the one that is held. */
+/* Whether a span is appended to the held piece. */
 static bool joins(const level *here, hr_pretokenizer_behaviour behaviour, bool is_match)
 {
     if (!here->held) return false;
@@ -410,7 +410,7 @@ static bool joins(const level *here, hr_pretokenizer_behaviour behaviour, bool i
     return behaviour == HR_PRETOKENIZER_MERGED_WITH_NEXT && !is_match && here->held_is_match;
 }
 
-/* The next piece of a stage. */
+/* Returns the next piece of a stage. */
 static hr_found next_piece(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece *piece)
 {
     const stage *cutting = &cut->pretokenizer->stages[depth];

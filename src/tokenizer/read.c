@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read.c - vocabulary, merges and added tokens, and the tables over them. */
+/* tokenizer/read.c - loads a tokenizer: vocabulary, the model's options, and the tables. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -14,12 +14,11 @@ typedef struct {
     hr_tokenizer *tokenizer;
     const hr_tokenizer_source *source;
     hr_region *tables;
-    char *text; /* the file */
+    char *text; /* the contents of the file */
     hr_keys keys;
     hr_added_token *added;
     int32_t added_count;
-    hr_added_token
-        *normal; /* [added_count] texts of normalized ones, where there is a normalizer */
+    hr_added_token *normal; /* [added_count] their normalized texts, if there is a normalizer */
     bool ignores_merges;
     hr_read_unknown_desc unknown;
 } reading;
@@ -47,10 +46,10 @@ static hr_status no_room(hr_error *err)
     return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
 }
 
-/* What lies around the two long members, which are read once and looked at then: the rest of the
- * file with a number in the place of each. */
+/* The JSON file without its two large members, vocabulary and merges, each replaced by a number.
+ * The members are checked when they are read; the frame is checked on its own. */
 typedef struct {
-    const hr_json_index_member *left_out[2]; /* in their order; null: there are no more */
+    const hr_json_index_member *left_out[2]; /* in file order; null: none */
     char *text;
     int64_t bytes;
 } frame;
@@ -80,7 +79,7 @@ static void fill_frame(const reading *r, frame *f)
     memcpy(f->text + to, r->text + from, (size_t)(f->bytes - to));
 }
 
-/* Where a byte of the frame lies in the file. */
+/* The offset in the file of an offset in the frame. */
 static int64_t place_in_file(const frame *f, int64_t at)
 {
     for (int32_t i = 0; i < 2 && f->left_out[i] && at > f->left_out[i]->at; i++)
@@ -88,7 +87,7 @@ static int64_t place_in_file(const frame *f, int64_t at)
     return at;
 }
 
-/* That the file is JSON, but for its vocabulary and merges. */
+/* Checks that the file is JSON, except for vocabulary and merges. */
 static hr_status check_json(reading *r, hr_region scratch, hr_error *err)
 {
     frame f;
@@ -111,7 +110,7 @@ static hr_status wrong(const reading *r, const hr_json *json, const char *what, 
                    r->source->path, what, json->problem ? json->problem : "another kind of value");
 }
 
-/* Nothing may stand behind a value. */
+/* Checks that nothing follows a value. */
 static hr_status ends(const reading *r, hr_json *json, const char *what, hr_error *err)
 {
     return hr_json_next(json) == HR_JSON_END ? HR_OK : wrong(r, json, what, err);
@@ -138,7 +137,8 @@ static hr_status read_vocab(reading *r, hr_json json, hr_error *err)
     }
 }
 
-/* A text as its bytes; false, and the text as it is, where it is not all characters of bytes. */
+/* Converts a byte-level text to its bytes. Returns false and copies the text unchanged if a
+ * character stands for no byte. */
 static bool as_bytes(const char *text, int64_t bytes, uint8_t *out, int64_t *count)
 {
     const uint8_t *at = (const uint8_t *)text;
@@ -157,7 +157,7 @@ static bool as_bytes(const char *text, int64_t bytes, uint8_t *out, int64_t *cou
     return bytes > 0;
 }
 
-/* Where text is normalized, so is a normalized token, also for who reads ids. */
+/* Normalizes the added tokens that match in normalized text, also for decoding. */
 static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
 {
     hr_bpe *bpe = &r->tokenizer->bpe;
@@ -185,8 +185,8 @@ static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
     return HR_OK;
 }
 
-/* The text of a token of characters as the tables have it, with a space for each U+2581; false,
- * and the text as it is, where the model never makes it. */
+/* Writes the text of a token of characters as the tables store it, with a space for each U+2581.
+ * Returns false and copies the text unchanged if the model cannot output the token. */
 static bool as_characters(const reading *r, int64_t id, uint8_t *out, int64_t *count)
 {
     const uint8_t mark = r->tokenizer->marks[id];
@@ -204,8 +204,7 @@ static bool as_characters(const reading *r, int64_t id, uint8_t *out, int64_t *c
     return made;
 }
 
-/* Texts of all ids in their order: those of the vocabulary, and of added tokens that are not
- * there. */
+/* Writes the texts of all ids in id order: vocabulary and added tokens. */
 static void fill_texts(reading *r)
 {
     hr_bpe *bpe = &r->tokenizer->bpe;
@@ -232,7 +231,7 @@ static void fill_texts(reading *r)
 
 /* ---- merges */
 
-/* A token that stands for characters without one is not merged. */
+/* The tokens that stand for characters without a token do not take part in merges. */
 static bool is_fallback(const hr_tokenizer *tokenizer, int32_t id)
 {
     return tokenizer->kind != HR_BYTE_LEVEL_BPE &&
@@ -300,7 +299,7 @@ static hr_status read_merges(reading *r, hr_json json, hr_error *err)
     }
 }
 
-/* ---- the model's other members */
+/* ---- other members of the model */
 
 static hr_status refuse(const reading *r, const char *key, const char *what, hr_error *err)
 {
@@ -377,7 +376,8 @@ static hr_status read_model(reading *r, hr_error *err)
     return read_vocab(r, over(r, vocab), err);
 }
 
-/* An unknown character's token, or those of its bytes, are only asked for where a byte has none. */
+/* unk_token and byte_fallback matter to byte-level BPE only if some byte has no token. Then they
+ * are refused. */
 static hr_status check_unknown(reading *r, const char *key, hr_error *err)
 {
     const hr_json_index_member *member = hr_json_index_model(&r->source->outline, key);
@@ -423,7 +423,7 @@ static hr_status read_added_one(reading *r, hr_json *json, hr_error *err)
     }
     if (kind != HR_JSON_CLOSE || !token.text || id < 0)
         return wrong(r, json, "an added token", err);
-    if (!token.bytes) return HR_OK; /* never found, as the reference has it */
+    if (!token.bytes) return HR_OK; /* never matches, as in the reference */
     token.id = (uint32_t)id;
     const int32_t there = hr_keys_find(&r->keys, (const char *)token.text, token.bytes, "", 0);
     const char *why = NULL;
@@ -456,7 +456,7 @@ static hr_status read_added(reading *r, hr_error *err)
     return kind == HR_JSON_CLOSE ? HR_OK : wrong(r, &json, "an added token", err);
 }
 
-/* Two tables, by where tokens are found. */
+/* Builds the tables for raw and for normalized text. */
 static hr_status place_added(reading *r, hr_error *err)
 {
     hr_tokenizer *tokenizer = r->tokenizer;
@@ -479,7 +479,7 @@ static hr_status place_added(reading *r, hr_error *err)
         }
         if (r->source->form == HR_TOKENIZER_MODEL) symbols[symbol_count++] = *token;
         if (r->source->form == HR_TOKENIZER_MODEL && tokenizer->kind == HR_UNIGRAM)
-            continue; /* only the normalizer looks for them */
+            continue; /* only the normalizer matches them */
         if (token->normalized && found.bytes) normal[normal_count++] = found;
         else if (!token->normalized) raw[raw_count++] = found;
     }
@@ -507,7 +507,7 @@ int32_t hr_tokenizer_id_of(const hr_tokenizer *tokenizer, const char *text)
     return HR_BPE_NONE;
 }
 
-/* ---- all of it */
+/* ---- loading */
 
 static hr_status read_tokens(reading *r, hr_region *scratch, hr_error *err)
 {

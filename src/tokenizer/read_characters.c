@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read_characters.c - what only tokenizers of characters have: scores, tokens of bytes
- * and the unknown token, normalized added tokens. */
+/* tokenizer/read_characters.c - reading specific to tokenizers of characters: scores, byte tokens,
+ * the unknown token, normalized added tokens. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "tokenizer/reading.h"
 
-enum { ADDED_BYTES_MAX = 1 << 15 /* of an added token's normalized text */ };
+enum { ADDED_BYTES_MAX = 1 << 15 /* limit of an added token's normalized text */ };
 
 static hr_status no_room(hr_error *err)
 {
@@ -33,7 +33,7 @@ int64_t hr_read_internal_text(const uint8_t *text, int64_t bytes, uint8_t *out)
     return count;
 }
 
-/* Unigram's: [["<unk>", 0.0], ["\u2581the", -3.2], ...]; ids are places. */
+/* Unigram: [["<unk>", 0.0], ["\u2581the", -3.2], ...]; ids are positions. */
 hr_status hr_read_listed(hr_tokenizer *tokenizer, const hr_tokenizer_source *source, hr_keys *keys,
                          hr_region *tables, hr_json json, hr_error *err)
 {
@@ -64,7 +64,9 @@ hr_status hr_read_listed(hr_tokenizer *tokenizer, const hr_tokenizer_source *sou
 
 /* ---- characters without a token */
 
-/* Every byte of UTF-8 that needs one has a token; -1: that byte has none, `some`: others have. */
+/* Finds the byte tokens. `some`: out, some byte has one. `missing`: out, the first byte that needs
+ * one and has none; -1: none. A byte needs one if UTF-8 contains it and it is no single-byte
+ * token. */
 static bool find_fallback(hr_tokenizer *tokenizer, const hr_keys *keys, bool *some,
                           int32_t *missing)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read_files.c - merges.txt and files of ranks: a line each. */
+/* tokenizer/read_files.c - reads the line-based files: merges.txt and .tiktoken. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "tokenizer/reading.h"
 
-/* The next line of text [bytes] from *at on, without its end; false: there is none. */
+/* The next line of text [bytes] from *at on, without its line break; false: none. */
 static bool next_line(const char *text, int64_t bytes, int64_t *at, const char **line,
                       int64_t *line_bytes)
 {

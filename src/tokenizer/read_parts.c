@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read_parts.c - normalizer, pre-tokenizer, post-processor, decoder.
+/* tokenizer/read_parts.c - reads normalizer, pre-tokenizer, post-processor and decoder.
  *
- * All are components: objects with a type, or a Sequence of such. They are read from the inside
- * out, each told when it closes, which is also the order in which a sequence works. */
+ * Each is a tree of components: objects with a type, or a Sequence of objects. A component is
+ * processed when its object closes, so the components of a sequence are processed in their
+ * order. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,18 +20,18 @@ typedef struct {
     bool is_string, has_behavior, inverts, individual, adds_space, uses_regex, has_children;
     hr_pretokenizer_behaviour behaviour;
     char unknown_behaviour[32];
-    const char *items[ITEMS_MAX]; /* of a template: names of special tokens, null for the text */
+    const char *items[ITEMS_MAX]; /* items of a template: special token names; null: the text */
     int64_t item_bytes[ITEMS_MAX];
     int32_t item_count;
     bool item_wrong;
-    const char *names[ITEMS_MAX]; /* of its special tokens, and their ids */
+    const char *names[ITEMS_MAX]; /* special tokens of a template, and their ids */
     int64_t name_bytes[ITEMS_MAX], ids[ITEMS_MAX][IDS_MAX];
     int32_t id_counts[ITEMS_MAX], name_count;
-    int64_t sep, cls; /* of Roberta's and Bert's; -1 */
+    int64_t sep, cls; /* of RobertaProcessing and BertProcessing; -1: none */
     const char *content, *prepend, *replacement, *map;
     int64_t content_bytes, prepend_bytes, replacement_bytes, map_bytes;
-    char scheme[16];        /* of Metaspace; "" where the file has none */
-    bool unprefixed, whole; /* add_prefix_space, split: they are false */
+    char scheme[16];        /* of Metaspace; "": not in the file */
+    bool unprefixed, whole; /* add_prefix_space is false; split is false */
     bool strip_left, strip_right;
     int64_t start, stop;
 } component;
@@ -42,9 +43,9 @@ typedef struct {
     hr_region *tables;
     const char *part; /* "normalizer", ... */
     bool bytes_seen;
-    bool fused; /* of the decoder: all tokens are one text from here on */
+    bool fused; /* decoder: from here on the text of all tokens is joined */
     int32_t decoders;
-    char *text; /* the part's own */
+    char *text; /* contents of the file */
 } parts;
 
 typedef hr_status closes(parts *p, const component *c, hr_error *err);
@@ -69,7 +70,7 @@ static hr_status wrong(const parts *p, const hr_json *json, hr_error *err)
                    json->problem ? json->problem : "another kind of value");
 }
 
-/* {"Regex": "..."} or {"String": "..."}, its bracket read. */
+/* {"Regex": "..."} or {"String": "..."}; the opening brace is already read. */
 static bool read_pattern(hr_json *json, component *c)
 {
     if (hr_json_next(json) != HR_JSON_KEY) return false;
@@ -93,7 +94,7 @@ static void read_behaviour(const hr_json *json, component *c)
     }
 }
 
-/* ["</s>", 2] of Bert's and Roberta's: the id. */
+/* Returns the id of ["</s>", 2] in BertProcessing and RobertaProcessing. */
 static int64_t read_pair(hr_json *json)
 {
     int64_t id = -1;
@@ -206,7 +207,7 @@ static bool read_member(hr_json *json, component *c, bool *children)
     return true;
 }
 
-/* Reads a part; tells `close` each component but sequences. */
+/* Reads a part and calls `close` for each component except Sequence. */
 static hr_status read_part(parts *p, const char *name, closes *close, hr_error *err)
 {
     const hr_json_index_member *member = hr_json_index_top(&p->source->outline, name);
@@ -214,7 +215,7 @@ static hr_status read_part(parts *p, const char *name, closes *close, hr_error *
     if (!member) return HR_OK;
     hr_json json = hr_json_over(p->text + member->at, member->bytes);
     component open[NESTED_MAX];
-    int32_t depth = 0; /* components open; an array of children is open below the last */
+    int32_t depth = 0; /* open components; an array of children may be open in the last */
     hr_json_kind kind = hr_json_next(&json);
     if (kind == HR_JSON_NULL) return HR_OK;
     for (;; kind = hr_json_next(&json)) {
@@ -226,7 +227,7 @@ static hr_status read_part(parts *p, const char *name, closes *close, hr_error *
         } else if (kind == HR_JSON_CLOSE && depth) {
             if (json.depth && json.open[json.depth - 1] == '{' && open[depth - 1].has_children &&
                 json.depth == 2 * depth - 1)
-                continue; /* the array of children */
+                continue; /* end of the array of children */
             const component *c = &open[--depth];
             const bool sequence = !strcmp(c->type, "Sequence");
             if (sequence != c->has_children) return wrong(p, &json, err);
@@ -242,9 +243,9 @@ static hr_status read_part(parts *p, const char *name, closes *close, hr_error *
     }
 }
 
-/* ---- the four */
+/* ---- the four parts */
 
-/* A text as characters; -1: it is too long, or there is none. */
+/* Decodes a text to characters. Returns -1 if it is too long or missing. */
 static int32_t points_of(const char *text, int64_t bytes, uint32_t *points)
 {
     int32_t count = 0;
@@ -333,8 +334,8 @@ static hr_status add_stage(parts *p, hr_pretokenizer_stage stage, hr_error *err)
     return HR_OK;
 }
 
-/* {"replacement": "\u2581", "prepend_scheme": ..., "split": ...}; older files have add_prefix_space
- * in place of the scheme. */
+/* {"replacement": "\u2581", "prepend_scheme": ..., "split": ...}. Older files have add_prefix_space
+ * instead of prepend_scheme. */
 static hr_status close_metaspace(parts *p, const component *c, hr_error *err)
 {
     static const char *const schemes[] = { "never", "first", "always" };
@@ -414,7 +415,7 @@ static hr_status around(parts *p, bool in_front, uint32_t id, hr_error *err)
     return HR_OK;
 }
 
-/* Which of the special tokens of a template an item names; -1: none. */
+/* Index of the special token that a template item names; -1: none. */
 static int32_t named(const component *c, int32_t item)
 {
     for (int32_t i = 0; i < c->name_count; i++)
@@ -426,7 +427,7 @@ static int32_t named(const component *c, int32_t item)
 
 static hr_status close_post_processor(parts *p, const component *c, hr_error *err)
 {
-    if (!strcmp(c->type, "ByteLevel")) return HR_OK; /* moves offsets only */
+    if (!strcmp(c->type, "ByteLevel")) return HR_OK; /* changes offsets only */
     if (p->tokenizer->first_count || p->tokenizer->last_count)
         return refuse(p, " behind another that adds tokens", c->type, err);
     if (!strcmp(c->type, "RobertaProcessing") || !strcmp(c->type, "BertProcessing")) {
@@ -457,8 +458,8 @@ static hr_status close_post_processor(parts *p, const component *c, hr_error *er
     return HR_OK;
 }
 
-/* The decoders in the orders that files have them in: Replace, ByteFallback, Fuse, Strip; or
- * ByteFallback, Metaspace. */
+/* Accepts the sequences that files contain: Replace, ByteFallback, Fuse, Strip; or ByteFallback,
+ * Metaspace. */
 static hr_status close_decoder(parts *p, const component *c, hr_error *err)
 {
     hr_decoding *d = &p->tokenizer->decoding;
@@ -520,7 +521,8 @@ hr_status hr_read_normalizer(hr_tokenizer *tokenizer, const hr_tokenizer_source 
     return read_part(&p, "normalizer", close_normalizer, err);
 }
 
-/* Byte-level BPE has ByteLevel; all others are read only where U+2581 takes the place of spaces. */
+/* ByteLevel means byte-level BPE. Other tokenizers are supported only if they replace spaces with
+ * U+2581. */
 static hr_status decide_kind(parts *p, hr_error *err)
 {
     static const char *const names[] = { "Prepend",     "Replace", "Replace", "Strip",
@@ -551,7 +553,8 @@ static hr_status decide_kind(parts *p, hr_error *err)
                        "no ByteLevel in its pre_tokenizer, and neither Metaspace nor a "
                        "normalizer that replaces spaces by U+2581: this is not supported",
                        p->source->path);
-    /* The first split is where the reference's offset is 0, which these operations move. */
+    /* The reference applies scheme `first` to the split at offset 0. These operations change
+     * offsets. */
     bool shifts = n->count && p->desc->stage_count;
     for (int32_t i = 0; i < n->count; i++)
         shifts |= (n->ops[i].kind == HR_NORMALIZE_STRIP && n->ops[i].left) ||
@@ -565,7 +568,8 @@ static hr_status decide_kind(parts *p, hr_error *err)
                        p->source->path);
     t->kind = p->source->outline.listed ? HR_UNIGRAM : HR_CHARACTER_BPE;
     t->spaced = true;
-    /* No spaces are left where they are split at, as in Gemma's files. */
+    /* Splits at spaces have no effect, because no spaces are left. Gemma's files have such a
+     * stage. */
     if (n->spaces_back && p->desc->stage_count == 1 &&
         p->desc->stages[0].kind == HR_PRETOKENIZER_STRING && !p->desc->stages[0].invert &&
         p->desc->stages[0].pattern_bytes == 1 && p->desc->stages[0].pattern[0] == ' ')

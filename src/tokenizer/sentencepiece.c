@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/sentencepiece.c - a reader of the fields of Protocol Buffers that checks every length,
- * and the pieces of a model in the order of their scores. */
+/* tokenizer/sentencepiece.c - a reader of Protocol Buffers fields that checks every length, and the
+ * order of pieces by score. */
 #include "tokenizer/sentencepiece.h"
 
 #include <math.h>
@@ -29,10 +29,10 @@ typedef struct {
 } cursor;
 
 typedef struct {
-    uint64_t number; /* of the field */
+    uint64_t number; /* field number */
     int32_t wire;
-    uint64_t value;      /* of a varint, or of four bytes */
-    const uint8_t *text; /* [bytes] of what has a length */
+    uint64_t value;      /* of a varint or a fixed32 */
+    const uint8_t *text; /* [bytes] of a length-delimited field */
     int64_t bytes;
 } field;
 
@@ -49,7 +49,7 @@ static uint64_t varint(cursor *c)
     return 0;
 }
 
-/* The next field; false: there is none, or it is wrong. */
+/* Reads the next field; false: none left, or invalid. */
 static bool next_field(cursor *c, field *f)
 {
     if (c->wrong || c->at == c->end) return false;
@@ -114,7 +114,7 @@ static bool read_piece(const field *of, piece *p)
     return !c.wrong;
 }
 
-/* ---- a first look */
+/* ---- the first pass */
 
 bool hr_sentencepiece_is(const char *path)
 {
@@ -132,7 +132,7 @@ typedef struct {
     int64_t pieces, halves, longest;
 } counts;
 
-/* The head of a field at `offset` of the file, and a piece's message, if it is one. */
+/* Reads the header of a field at `offset` of the file and, for a piece, its message. */
 static hr_status count_field(const char *path, const cursor *all, cursor *c, counts *found,
                              bool *whole, int64_t *skipped, hr_error *err)
 {
@@ -179,7 +179,8 @@ hr_status hr_sentencepiece_count(hr_tokenizer_source *source, hr_error *err)
         cursor c = { buffer, buffer + count, false };
         bool whole = true;
         int64_t skipped = 0;
-        /* The last fields of a buffer come again, but for those of the file. */
+        /* The last fields of a buffer are read again with the next buffer, except at the end of the
+         * file. */
         while (status == HR_OK && whole && !skipped && c.at < c.end &&
                (c.end - c.at > 32 || at + count == bytes))
             status = count_field(source->path, &c, &c, &found, &whole, &skipped, err);
@@ -315,7 +316,7 @@ static hr_status add_piece(reading *r, const field *of, hr_error *err)
     return HR_OK;
 }
 
-/* Shell sort by falling score, then by id. */
+/* Shell sort by descending score, then by id. */
 static void sort_by_score(int32_t *ids, const float *scores, int32_t count)
 {
     for (int32_t gap = count / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11) {
@@ -331,7 +332,7 @@ static void sort_by_score(int32_t *ids, const float *scores, int32_t count)
     }
 }
 
-/* The order in which pieces are merged. Equal scores have one rank. */
+/* Sorts pieces in merge order. Equal scores share one rank. */
 static hr_status rank_pieces(reading *r, hr_region *scratch, hr_error *err)
 {
     hr_bpe *bpe = &r->tokenizer->bpe;
@@ -353,7 +354,7 @@ static hr_status rank_pieces(reading *r, hr_region *scratch, hr_error *err)
     return HR_OK;
 }
 
-/* SentencePiece lets a character that is no piece merge; here it cannot. */
+/* SentencePiece merges characters that are not pieces. This implementation cannot. */
 static hr_status check_characters(const reading *r, hr_error *err)
 {
     uint32_t point;
@@ -381,7 +382,7 @@ static void set_scores(reading *r, double *scores)
     float least = 0;
     bool any = false;
     for (int64_t id = 0; id < r->count; id++) {
-        /* User-defined symbols are always chosen: SentencePiece gives them this by their bytes. */
+        /* SentencePiece gives user-defined symbols this score, so that they always win. */
         scores[id] = r->types[id] == USER_DEFINED ? (float)(0.1 * (r->keys->bytes[id] - 1))
                                                   : r->scores[id];
         if (r->types[id] != NORMAL) continue;
@@ -391,7 +392,7 @@ static void set_scores(reading *r, double *scores)
     *unigram = (hr_unigram){ &r->tokenizer->bpe, scores, least - 10.0f, true };
 }
 
-/* What kind of id each is, and what stands for characters without a piece. */
+/* Sets the flags of each id, and the encoding of characters without a piece. */
 static hr_status finish(reading *r, hr_region *tables, hr_region *scratch, hr_error *err)
 {
     hr_tokenizer *t = r->tokenizer;

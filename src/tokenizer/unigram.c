@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/unigram.c - the best last token for each position; sums are kept for as many positions
- * as the longest token has bytes. */
+/* tokenizer/unigram.c - Viterbi: the best last token for each position. Sums are kept in a ring
+ * buffer for as many positions as the longest token has bytes. */
 #include "tokenizer/unigram.h"
 
 #include <string.h>
@@ -13,11 +13,11 @@ enum { NOTHING = -1, UNKNOWN = -2 };
 
 struct hr_unigram_walk {
     const hr_unigram *unigram;
-    double *sums; /* [mask + 1] of the best way to a position */
+    double *sums; /* [mask + 1] ring buffer: sum of the best path to a position */
     int64_t mask;
-    int32_t *ids; /* [piece_bytes + 2] the last token of the best way to a position */
+    int32_t *ids; /* [piece_bytes + 2] last token of the best path to a position */
     int64_t piece_bytes;
-    double sum; /* of all that came before */
+    double sum; /* of all previous parts */
 };
 
 static int64_t ring_of(const hr_unigram *unigram)
@@ -61,7 +61,7 @@ void hr_unigram_go_on(hr_unigram_walk *walk, const hr_unigram_walk *before)
     walk->sum = before->sum;
 }
 
-/* A way to `end` whose last token is `id`, if it is better than the one that is known. */
+/* Records a path to `end` with last token `id` if it is better than the known one. */
 static inline void offer(hr_unigram_walk *walk, int64_t *frontier, int64_t end, int32_t id,
                          double before, double score)
 {
@@ -73,7 +73,8 @@ static inline void offer(hr_unigram_walk *walk, int64_t *frontier, int64_t end, 
     walk->sums[end & walk->mask] = walk->unigram->single ? (float)sum : sum;
 }
 
-/* All tokens that begin at `at`; returns whether its character alone is one of them. */
+/* Records all tokens that begin at `at`. Returns whether the single character at `at` is one of
+ * them. */
 static bool offer_tokens(hr_unigram_walk *walk, const uint8_t *text, int64_t at, int64_t bytes,
                          int64_t character, int64_t *frontier, double before)
 {
@@ -106,7 +107,7 @@ static bool offer_tokens(hr_unigram_walk *walk, const uint8_t *text, int64_t at,
     return alone;
 }
 
-/* Sums of floats that have become large begin again. */
+/* Restarts float sums that have become large. */
 static void reset_sums(hr_unigram_walk *walk, int64_t at, int64_t frontier)
 {
     const float sum = (float)walk->sums[at & walk->mask];
@@ -116,8 +117,8 @@ static void reset_sums(hr_unigram_walk *walk, int64_t at, int64_t frontier)
             walk->sums[i & walk->mask] = (float)walk->sums[i & walk->mask] - sum;
 }
 
-/* The tokens of the best way, from the end, into the end of the same row. Returns where they
- * begin. */
+/* Writes the tokens of the best path, from last to first, to the end of the same row. Returns the
+ * index of the first. */
 static int64_t trace(hr_unigram_walk *walk, const uint8_t *text, int64_t bytes)
 {
     const hr_bpe *tree = walk->unigram->tree;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sentencepiece_test.c - SentencePiece's models and the files they are converted to, beside what
- * the packages sentencepiece and tokenizers made of nasty texts; and files that are refused, each
- * with its sentence. tools/tokenizer-cases wrote the cases. */
+/* sentencepiece_test.c - SentencePiece models and the files converted from them, against the
+ * encodings of the packages sentencepiece and tokenizers for difficult texts; and the errors of
+ * refused files. tools/tokenizer-cases wrote the cases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void converted_files_encode_and_decode_as_the_reference_does(void **state
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "json");
 }
 
-/* Sums of scores that are floats depend on all of the text before. */
+/* With float scores, sums depend on all of the text before. */
 static void long_texts_need_no_more_room_than_their_words(void **state)
 {
     static const char *const names[] = { "sp-bpe.model", "sp-llama.json", "sp-unigram.model",
@@ -140,7 +140,7 @@ static void what_a_file_asks_for_and_is_not_supported_is_refused_by_name(void **
                  "a Unigram model with ByteLevel is not supported");
 }
 
-/* A message of SentencePiece in the making. */
+/* A SentencePiece message under construction. */
 typedef struct {
     uint8_t bytes[4096];
     int64_t count;
@@ -186,7 +186,7 @@ static message begun(void)
     return m;
 }
 
-/* A field inside a message. */
+/* A message with an embedded message. */
 static message with(int32_t field, const message *inner)
 {
     message m = begun();
@@ -298,7 +298,7 @@ static void pieces_of_equal_score_merge_from_the_left(void **state)
     if (open_message(&m, &err) != HR_OK) fail_msg("%s", err.message);
     assert_false(s.tokenizer->bpe.orderly);
     assert_int_equal(encode_all(&s, (const uint8_t *)text, 3, 0, &err), HR_OK);
-    assert_int_equal(s.count, 3); /* the space in front is unknown */
+    assert_int_equal(s.count, 3); /* the added leading space is unknown */
     assert_int_equal(s.ids[0], 0);
     assert_int_equal(s.ids[1], 3);
     assert_int_equal(s.ids[2], 1);

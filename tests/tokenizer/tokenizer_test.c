@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer_test.c - what the field's reference made of nasty texts, in windows of any length; and
- * files that are refused, each with its sentence. tools/tokenizer-cases wrote the cases. */
+/* tokenizer_test.c - the reference's encodings of difficult texts, in windows of any length; and
+ * the errors of refused files. tools/tokenizer-cases wrote the cases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static void a_file_of_ranks_is_the_tokenizer_that_it_was_made_of(void **state)
 
 #define GOLDEN HR_SOURCE "/tests/tokenizer/golden/"
 
-/* Writes one of the published tokenizers into the folder as tokenizer.json. */
+/* Writes a published tokenizer to the folder as tokenizer.json. */
 static const char *put_published(const hr_folder *folder, const char *name)
 {
     char path[512];
@@ -73,7 +73,7 @@ static const char *put_published(const hr_folder *folder, const char *name)
     return put;
 }
 
-/* vocab.json and merges.txt as Hugging Face's BPE.save writes them. */
+/* Writes vocab.json and merges.txt like Hugging Face's BPE.save. */
 static void put_pair(const hr_folder *folder, const char *tokenizer)
 {
     json_t *whole = json_load_file(tokenizer, 0, NULL), *merge;
@@ -110,7 +110,7 @@ static void a_pair_of_files_is_the_tokenizer_that_it_was_made_of(void **state)
     hr_folder_close(&folder);
 }
 
-/* What Hugging Face's tokenizers encode 543 texts into with five published tokenizers. */
+/* The encodings of 543 texts by Hugging Face's tokenizers with five published tokenizers. */
 static void golden_encodings_are_exact(void **state)
 {
     char open[32] = "";
@@ -140,7 +140,7 @@ static void golden_encodings_are_exact(void **state)
     hr_folder_close(&folder);
 }
 
-/* The walk from left to right against merging as it is defined. */
+/* Compares left-to-right encoding with merging as defined. */
 static void the_walk_is_what_merging_ends_in(void **state)
 {
     static uint8_t piece[64];
@@ -169,7 +169,7 @@ static void the_walk_is_what_merging_ends_in(void **state)
     close_subject(&s);
 }
 
-/* Where a text is parted, its parts give the ids of the whole. */
+/* The ids of the two parts of a split text are the ids of the whole. */
 static void parted_texts_have_the_same_ids(void **state)
 {
     static const char *const names[] = {
@@ -272,7 +272,7 @@ static void files_that_lie_are_refused(void **state)
     hold_refused(&s, "", "no JSON");
     hold_refused(&s, "{", "its JSON ends in the middle");
     hold_refused(&s, "{\"model\":{}}}", "more brackets close than open");
-    /* The long members are read once, and what is around them by itself. */
+    /* Vocabulary and merges are checked when they are read, the rest of the file separately. */
     hold_refused(&s, MODEL(",\"vocab\":{\"a\":0}7,\"merges\":[]"), "the vocabulary is not as");
     hold_refused(&s, MODEL(",\"vocab\":{\"a\":0},\"merges\":[]7"), "the list of merges is not as");
     hold_refused(&s, MODEL(",\"merges\":[],\"vocab\":{\"a\":0,}"), "the vocabulary is not as");

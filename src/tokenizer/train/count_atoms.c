@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/count_atoms.c - stage 2: words are long and hardly any is there twice, but the
- * atoms that inherited merges stay inside are. They are counted and merged once each, and the text
- * is written down as their tokens. A long text is read twice more before that: to count the borders
- * between tokens, and to see what is left when it is cut where those are rare. */
+/* tokenizer/train/count_atoms.c - stage 2. Words are long and hardly ever recur, but their atoms
+ * do. Atoms are counted and merged once each, and the text is written as their tokens. A long text
+ * is read twice more before that: to count the borders between tokens, and to find the size of what
+ * is left when it is cut at rare borders. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -24,7 +24,7 @@ bool hr_stage_count_atoms(void *context, const uint8_t *word, int64_t bytes)
     return true;
 }
 
-/* Merges all atoms, and counts the tokens that the corpus begins with. */
+/* Merges all atoms, and counts the bytes and the tokens of the corpus. */
 static hr_status merge_atoms(hr_stage *s, int64_t counts[256], hr_error *err)
 {
     const hr_word_counts *atoms = &s->words;
@@ -76,14 +76,14 @@ static hr_status merge_atoms(hr_stage *s, int64_t counts[256], hr_error *err)
 
 /* ---- the text as tokens */
 
-/* The tokens of a word, in inherited ids. */
+/* Iterates over the tokens of a word, as inherited ids. */
 typedef struct {
     const hr_stage *stage;
-    hr_atom_place *places; /* of the thread */
+    hr_atom_place *places; /* cache of the thread */
     const uint8_t *word;
     int64_t bytes, at;
-    const uint32_t *token, *end; /* of the atom at work */
-    bool changed;                /* an atom is not there: the text is not what was counted */
+    const uint32_t *token, *end; /* rest of the current atom */
+    bool changed;                /* an atom is unknown: the text differs from what was counted */
 } walk;
 
 static walk walk_of(const hr_stage_worker *w, const uint8_t *word, int64_t bytes)
@@ -91,7 +91,7 @@ static walk walk_of(const hr_stage_worker *w, const uint8_t *word, int64_t bytes
     return (walk){ .stage = w->stage, .places = w->places, .word = word, .bytes = bytes };
 }
 
-/* Looks an atom up in the table of all; false: it is not there. */
+/* Looks an atom up in the table of all atoms; false: not found. */
 static bool find_atom(const hr_stage *s, const uint8_t *text, int64_t bytes, hr_atom_place *place)
 {
     const int64_t atom = hr_word_counts_find(&s->words, text, bytes);
@@ -101,8 +101,7 @@ static bool find_atom(const hr_stage *s, const uint8_t *text, int64_t bytes, hr_
     return true;
 }
 
-/* The place of a short atom, which is mostly one that was there not long ago. HR_FEED_BEHIND bytes
- * behind a word may be read. */
+/* Looks a short atom up through the cache. Reads up to HR_FEED_BEHIND bytes after a word. */
 static const hr_atom_place *place_of(walk *w, const uint8_t *text, int64_t bytes)
 {
     uint64_t key[2];
@@ -139,7 +138,7 @@ static bool next_token(walk *w, uint32_t *token)
     return true;
 }
 
-/* What may never be merged, because a longer token with this in it is refused too. */
+/* Whether a pair can never be merged. A longer token that contains it would be refused too. */
 static bool is_refused(const hr_stage *s, uint32_t left, uint32_t right)
 {
     return hr_vocabulary_refuses(&s->inherited.vocabulary, left, right);
@@ -172,7 +171,7 @@ static void put_slot(hr_stage_worker *w, uint32_t value)
     w->slot_at++;
 }
 
-/* Writes a word, in inherited ids. */
+/* Writes a word as inherited ids. */
 static bool write_whole(void *context, const uint8_t *word, int64_t bytes)
 {
     hr_stage_worker *w = context;
@@ -183,8 +182,8 @@ static bool write_whole(void *context, const uint8_t *word, int64_t bytes)
     return !w->changed;
 }
 
-/* Writes what is left of a word: stretches of tokens between which no border is cut. A token alone
- * is never merged. While there is no corpus, slots are counted. */
+/* Writes the stretches of a word between cut borders. Drops single tokens, which never merge.
+ * Before the corpus is allocated, only counts slots. */
 static bool write_cut(void *context, const uint8_t *word, int64_t bytes)
 {
     hr_stage_worker *w = context;
@@ -205,9 +204,8 @@ static bool write_cut(void *context, const uint8_t *word, int64_t bytes)
 
 /* ---- sizes */
 
-/* Borders that are kept, for each merge that is to be made: by how much fewer merges than borders
- * are as frequent as the least of them is a guess, and where it was too low a stage is done anew
- * with more (train.c). */
+/* Borders to keep per merge. How many merges are as frequent as the rarest kept border is a guess.
+ * If it is too low, train.c repeats the stage with more borders. */
 enum { BORDERS_A_MERGE = 4 };
 
 static hr_status choose_cut(hr_stage *s, int64_t merges, hr_error *err)
@@ -222,7 +220,7 @@ static hr_status choose_cut(hr_stage *s, int64_t merges, hr_error *err)
     return status;
 }
 
-/* Tokens of a thread's part. */
+/* Tokens of the part of a thread. */
 static int64_t tokens_of(const hr_stage *s, const hr_stage_worker *w)
 {
     int64_t tokens = 0;
@@ -250,7 +248,7 @@ static hr_status count_slots(hr_stage *s, int64_t merges, hr_error *err)
     return status;
 }
 
-/* Slots of every thread's part, and room for the pairs of all. */
+/* Computes the slots of each thread's part, and the room for all pairs. */
 static hr_status size_parts(hr_stage *s, int64_t merges, hr_error *err)
 {
     hr_engine_sizes *sizes = &s->sizes;
@@ -263,7 +261,7 @@ static hr_status size_parts(hr_stage *s, int64_t merges, hr_error *err)
         sizes->slots = w->slot_end = w->slot_at + slots;
         s->result->plan.words += w->words;
     }
-    sizes->slots++; /* the end */
+    sizes->slots++; /* the end mark */
     sizes->positions = sizes->slots / 2 + 6 * s->token_most + 65536;
     if (status == HR_OK && s->cut)
         sizes->positions = hr_max(sizes->slots / 2, s->token_most) + 65536 +
@@ -297,7 +295,7 @@ hr_status hr_stage_size_atoms(hr_stage *s, hr_error *err)
 
 /* ---- building */
 
-/* The inherited merges that were there to be made get their ids, in their order. */
+/* Assigns final ids, in rank order, to the inherited merges whose pair occurred. */
 static void inherit(hr_stage *s, const uint32_t bytes[256])
 {
     hr_engine *e = &s->engine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/train/feed.c - lines found in a buffer; a line longer than it goes through window by
- * window. */
+/* tokenizer/train/feed.c - finds lines in a buffer. A line longer than the buffer is split window
+ * by window. */
 #include "tokenizer/train/feed.h"
 
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "base/random.h"
 #include "tokenizer/unicode.h"
 
-/* ---- the look at all files */
+/* ---- scanning all files */
 
 typedef struct {
     hr_feed_source *source;
     uint8_t *scratch;
-    int64_t bytes, line; /* line: bytes of the one that is not ended */
+    int64_t bytes, line; /* line: bytes of the unfinished line */
     hr_feed_stop *stop;
     void *context;
 } looking;
@@ -51,8 +51,8 @@ static void look_at_lines(looking *l, const uint8_t *text, int64_t bytes)
     }
 }
 
-/* Bytes of UTF-8 at the beginning of text [bytes]; all of them, but for what a cut at the end
- * leaves of a character. */
+/* Length of the valid UTF-8 at the start of text [bytes]; less than all if the end cuts a
+ * character. */
 static int64_t valid_bytes(const uint8_t *text, int64_t bytes)
 {
     int64_t at = 0;
@@ -130,9 +130,9 @@ hr_status hr_feed_look(hr_feed_source *source, const char *const *paths, int32_t
     return HR_OK;
 }
 
-/* ---- the parts */
+/* ---- parts */
 
-enum { FRONT = 64 }; /* bytes kept free before what is read, for a space before a line */
+enum { FRONT = 64 }; /* reserved bytes before the data, for a space before a line */
 
 int64_t hr_feed_buffer_bytes(const hr_feed_source *source)
 {
@@ -147,13 +147,13 @@ static int64_t file_end(const hr_feed *f)
     return f->source->files[f->file].start + f->source->files[f->file].bytes;
 }
 
-/* Where what is not cut yet begins, among all bytes. */
+/* The offset of the first byte that is not split yet. */
 static int64_t first_place(const hr_feed *f)
 {
     return f->at - (f->held - f->first);
 }
 
-/* Reads more behind what is held, which moves to the front. */
+/* Moves what is held to the front and reads more after it. */
 static hr_status refill(hr_feed *f, hr_error *err)
 {
     const hr_feed_file *file = &f->source->files[f->file];
@@ -191,14 +191,14 @@ void hr_feed_begin(hr_feed *f, int32_t index, int32_t parts)
     f->begun = f->whole = f->finished = false;
     f->first = f->held = FRONT;
     while (f->file + 1 < f->source->file_count && file_end(f) <= start) f->file++;
-    /* A line that began before belongs to the part before: from the byte before on, it is read up
-     * to its end. */
+    /* A line that began earlier belongs to the previous part. Reading starts one byte early and
+     * skips to the end of that line. */
     const int64_t file_start = f->source->files[f->file].start;
     f->begun = start > file_start;
     f->at = f->begun ? start - 1 : file_start;
 }
 
-/* Passes over the end of a line that is another part's. */
+/* Skips the end of a line that belongs to the previous part. */
 static hr_status skip_line(hr_feed *f, hr_error *err)
 {
     while (f->begun) {
@@ -214,7 +214,7 @@ static hr_status skip_line(hr_feed *f, hr_error *err)
     return HR_OK;
 }
 
-/* Sets the next window: a line, or as much as there is of one; or finishes. */
+/* Sets the next window: a line, or as much of it as is in the buffer; or finishes the part. */
 static hr_status next_window(hr_feed *f, int64_t from, hr_error *err)
 {
     const uint8_t *newline = 0;
@@ -251,7 +251,7 @@ static hr_status next_window(hr_feed *f, int64_t from, hr_error *err)
     return HR_OK;
 }
 
-/* All pieces of a window are told. */
+/* Ends a window whose pieces are all passed on. */
 static hr_status end_window(hr_feed *f, hr_error *err)
 {
     if (f->whole) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge_train_test.c - trainings whole: the files, what stops and goes on, budgets, and what is
- * refused. tests/tokenizer/train/small holds a text and what the field's reference trainer writes
+/* tokenizer_train_test.c - complete trainings: the files, interrupts and resuming, budgets, and
+ * errors. tests/tokenizer/train/small has a text and the files that the reference trainer writes
  * for it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 static char folder[] = "/tmp/headroom-train-XXXXXX";
 static char text_path[128], other_path[128], even_path[128];
 
-/* Not of the heap, which a training plans. */
+/* Static, because a training plans the heap. */
 enum { FILE_MOST = 4 << 20 };
 static char contents[2][FILE_MOST];
 
@@ -66,11 +66,11 @@ static const char *out_named(const char *name)
     return out;
 }
 
-/* What a training tells, and when it is to be interrupted. */
+/* Records the progress of a training, and when to interrupt it. */
 typedef struct {
     volatile sig_atomic_t interrupts;
     int64_t told, interrupt_at; /* -1: never */
-    const char *work;           /* that interrupts are counted in; null: in any */
+    const char *work;           /* count only progress of this work; null: any */
     hr_tokenize_train_plan plans[8];
     int32_t plan_count;
 } listener;
@@ -137,7 +137,7 @@ static void files_are_those_of_the_reference(void **state)
     request.special_count = 2;
     train_well(&request);
     expect_same(HR_SOURCE "/tests/tokenizer/train/small", request.out);
-    /* The same around the model, taken from that file; and a special token twice is one. */
+    /* The sections around the model come from that file; a duplicate special token counts once. */
     request.special_count = 3;
     request.out = out_named("small-again");
     train_well(&request);
@@ -169,7 +169,7 @@ static void threads_change_nothing(void **state)
     }
 }
 
-/* Trains whole and cut: symbols that are left of so many, and how often stage 2 was done. */
+/* Trains with and without cutting. slots: symbols of both; stages: how often stage 2 ran. */
 static void expect_the_same_when_cut(const char *text, int64_t vocab_size, int threads,
                                      int64_t slots[2], int32_t *stages)
 {
@@ -202,7 +202,7 @@ static void cutting_what_is_rare_out_changes_no_file(void **state)
     }
 }
 
-/* Of words that are all beside each other as often, each merge makes the others rarer. */
+/* All words of this text are adjacent equally often, so each merge makes the others rarer. */
 static void merges_that_come_down_to_what_was_cut_out_are_made_anew(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static void what_was_interrupted_ends_as_if_it_had_not_been(void **state)
     interrupted_ends_as_if_it_had_not_been(text_path, 700, INT64_MAX, 6);
 }
 
-/* Many times, each after a little more. */
+/* Interrupts many times, each a little later. */
 static void a_training_may_be_interrupted_again_and_again(void **state)
 {
     (void)state;
@@ -373,7 +373,7 @@ static void the_plan_is_what_is_used_and_a_byte_less_is_refused(void **state)
 static void less_room_for_pairs_changes_no_file(void **state)
 {
     (void)state;
-    /* A vocabulary that is larger plans more room; the merges that both have are the same. */
+    /* A larger vocabulary plans more room; the merges that both have are equal. */
     const char *const files[] = { text_path };
     long few_bytes, many_bytes;
     listener l;
@@ -393,7 +393,7 @@ typedef struct {
     const char *text;
     size_t bytes;
     hr_status status;
-    const char *said; /* behind the path */
+    const char *said; /* the message after the path */
 } wrong_text;
 
 static void texts_that_cannot_be_are_refused(void **state)
@@ -519,7 +519,7 @@ static void pipelines_that_are_not_trained_are_named(void **state)
     }
 }
 
-/* A line that is longer than what is read at once, and words over its ends. */
+/* A line longer than a read, and words across its ends. */
 static void long_lines_and_files_without_an_end_are_read(void **state)
 {
     (void)state;
