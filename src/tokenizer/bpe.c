@@ -66,7 +66,7 @@ hr_status hr_bpe_place(hr_bpe *bpe, hr_region *region, hr_bpe_size size, hr_erro
     bpe->starts = hr_region_take(region, STARTS, 4);
     bpe->sets = hr_region_take_raw(region, 2 * ids / LABELS + 1, sizeof *bpe->sets);
     if (!bpe->sets)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: %lld bytes needed, there are %lld",
+        return hr_fail(err, HR_NO_FIT, "tokenizer tables: need %lld bytes, the region has %lld",
                        (long long)hr_bpe_bytes(size), (long long)region->bytes);
     return HR_OK;
 }
@@ -453,7 +453,7 @@ hr_status hr_bpe_finish(hr_bpe *bpe, hr_bpe_kind kind, hr_region scratch, hr_err
         bpe->tokens[id] = (hr_bpe_token){ HR_BPE_NONE, (int32_t)bytes };
         if (bpe->present[id] != HR_BPE_PLAIN) continue;
         if (bytes > HR_BPE_TOKEN_BYTES_MAX)
-            return hr_fail(err, HR_CORRUPT, "token %d has %lld bytes; the most is %d", id,
+            return hr_fail(err, HR_CORRUPT, "token %d has %lld bytes; the limit is %d", id,
                            (long long)bytes, HR_BPE_TOKEN_BYTES_MAX);
         if (bytes > bpe->longest_bytes) bpe->longest_bytes = (int32_t)bytes;
         if (bytes == 1) bpe->byte_id[bpe->text[bpe->text_at[id]]] = id;
@@ -468,7 +468,7 @@ hr_status hr_bpe_finish(hr_bpe *bpe, hr_bpe_kind kind, hr_region scratch, hr_err
     span *spans = hr_region_take_raw(&scratch, 2 * ids, sizeof *spans);
     int32_t *best = hr_region_take_raw(&scratch, 2 * ids, 4);
     if (!best || !late || !in_order)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: %lld bytes of scratch needed",
+        return hr_fail(err, HR_NO_FIT, "tokenizer tables: need %lld bytes of scratch",
                        (long long)hr_bpe_scratch_bytes(bpe->size));
     find_origins(bpe, in_order, late);
     int64_t count = 0;

@@ -88,7 +88,7 @@ hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region, const hr_bpe 
     symbol *symbols = hr_region_take_raw(region, merged, sizeof *symbols);
     uint64_t *heap = hr_region_take_raw(region, 3 * merged, 8);
     if (!made || !present || !heap)
-        return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed, there are %lld",
+        return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes, the region has %lld",
                        (long long)hr_bpe_walk_bytes(bpe, piece_bytes), (long long)region->bytes);
     *made = (hr_bpe_walk){ .bpe = bpe,
                            .lines = lines,

@@ -33,15 +33,15 @@ const char *hr_charsmap_place(hr_charsmap *map, hr_region *region, const uint8_t
     memcpy(&trie_bytes, blob, UNIT_BYTES);
     if ((int64_t)trie_bytes >= bytes - UNIT_BYTES || trie_bytes < BLOCK_BYTES ||
         trie_bytes % BLOCK_BYTES)
-        return "the size of its trie is wrong";
+        return "the size of its trie is invalid";
     const int64_t rest = bytes - UNIT_BYTES - (int64_t)trie_bytes;
     uint32_t *units = hr_region_take_raw(region, trie_bytes / UNIT_BYTES, UNIT_BYTES);
     uint8_t *texts = hr_region_take_raw(region, rest, 1);
-    if (!units || !texts) return "there is no memory for it";
+    if (!units || !texts) return "out of memory";
     memcpy(units, blob + UNIT_BYTES, trie_bytes);
     memcpy(texts, blob + UNIT_BYTES + trie_bytes, (size_t)rest);
-    if (texts[rest - 1]) return "its last text does not end";
-    if (!is_utf8(texts, rest)) return "its texts are not UTF-8";
+    if (texts[rest - 1]) return "its last replacement is not terminated";
+    if (!is_utf8(texts, rest)) return "its replacements are not UTF-8";
     *map = (hr_charsmap){ units, trie_bytes / UNIT_BYTES, texts, rest };
     return NULL;
 }

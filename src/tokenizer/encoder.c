@@ -59,7 +59,7 @@ hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tok
 {
     hr_encoder *made = hr_region_take(region, 1, sizeof *made);
     if (!made)
-        return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
+        return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes",
                        (long long)hr_encoder_bytes(tokenizer, piece_bytes));
     made->tokenizer = tokenizer;
     made->sink = sink;
@@ -80,14 +80,14 @@ hr_status hr_encoder_place(hr_encoder **encoder, hr_region *region, const hr_tok
         made->normal = hr_region_take_raw(region, made->normal_bytes, 1);
         if (tokenizer->nfc) made->form = hr_region_take_raw(region, 1, sizeof *made->form);
         if (!made->normal || (tokenizer->nfc && !made->form))
-            return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
+            return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes",
                            (long long)hr_encoder_bytes(tokenizer, piece_bytes));
     }
     if (lead_room(tokenizer, piece_bytes)) {
         made->lead_bytes = lead_room(tokenizer, piece_bytes);
         made->lead = hr_region_take_raw(region, made->lead_bytes, 1);
         if (!made->lead)
-            return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed",
+            return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes",
                            (long long)hr_encoder_bytes(tokenizer, piece_bytes));
     }
     *encoder = made;
@@ -133,10 +133,10 @@ void hr_encoder_begin(hr_encoder *encoder, int64_t position, bool around)
 
 static hr_status too_long(const hr_encoder *e, int64_t bytes, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT,
-                   "byte %lld: a piece of %lld bytes or more that the pre-tokenizer does not cut; "
-                   "the longest that can be encoded here is %lld",
-                   (long long)e->position, (long long)bytes, (long long)e->piece_bytes);
+    return hr_fail(
+        err, HR_CORRUPT,
+        "byte %lld: the pre-tokenizer finds no split in %lld bytes or more; the limit is %lld",
+        (long long)e->position, (long long)bytes, (long long)e->piece_bytes);
 }
 
 /* The new size of a buffer that needs `needed` bytes. */
@@ -406,7 +406,7 @@ static hr_status take_raw(hr_encoder *e, const uint8_t *text, int64_t at, int64_
         int64_t read, written, done;
         if (!hr_nfc_compose(text + at, bytes - at, ends, e->normal + e->normal_end,
                             e->normal_bytes - e->normal_end, e->form, &read, &written))
-            return hr_fail(err, HR_CORRUPT, "byte %lld: more than %d characters that join one",
+            return hr_fail(err, HR_CORRUPT, "byte %lld: more than %d combining characters in a row",
                            (long long)e->position, HR_NFC_RUN_MAX);
         at += read;
         e->normal_end += written;

@@ -59,8 +59,8 @@ int32_t hr_keys_find(const hr_keys *keys, const char *text, int64_t bytes, const
 
 const char *hr_keys_add(hr_keys *keys, const char *text, int64_t bytes, int64_t id)
 {
-    if (id < 0 || id >= keys->ids) return "its id is out of range";
-    if (keys->bytes[id] >= 0) return "its id belongs to another token too";
+    if (id < 0 || id >= keys->ids) return "the id is out of range";
+    if (keys->bytes[id] >= 0) return "another token has the same id";
     const int64_t slot = slot_of(keys, text, bytes, "", 0);
     if (keys->slots[slot] >= 0) return "it occurs twice";
     keys->slots[slot] = (int32_t)id;

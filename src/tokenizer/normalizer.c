@@ -64,14 +64,14 @@ hr_status hr_normalizing_place(hr_normalizing **work, hr_region *region,
     hr_normalize_composing *composing = NULL;
     if (normalizer->composes) composing = hr_region_take_raw(region, 1, sizeof *composing);
     if (!made || (normalizer->composes && !composing))
-        return hr_fail(err, HR_NO_FIT, "normalizing: %lld bytes needed",
+        return hr_fail(err, HR_NO_FIT, "normalization: needs %lld bytes",
                        (long long)hr_normalizing_bytes(normalizer));
     for (int32_t i = 0; i < normalizer->count; i++) {
         hr_normalize_stage *s = &made->stages[i];
         if (normalizer->ops[i].kind != HR_NORMALIZE_STRIP) continue;
         s->runs = hr_region_take_raw(region, HR_NORMALIZE_RUNS, sizeof *s->runs);
         if (!s->runs)
-            return hr_fail(err, HR_NO_FIT, "normalizing: %lld bytes needed",
+            return hr_fail(err, HR_NO_FIT, "normalization: needs %lld bytes",
                            (long long)hr_normalizing_bytes(normalizer));
     }
     made->normalizer = normalizer;
@@ -197,7 +197,7 @@ static bool step_strip(hr_normalizing *w, const hr_normalize_op *op, hr_normaliz
             s->runs[s->run_count++] = (hr_normalize_run){ point, 1 };
         else
             w->problem =
-                "white space that changes more than 65536 times, before the normalizer Strip";
+                "white space that changes more than 65536 times, the limit of the normalizer Strip";
     } else if (s->run_at < s->run_count) {
         hr_normalize_run *run = &s->runs[s->run_at];
         to->queue[to->count++] = run->point;
@@ -314,7 +314,7 @@ static bool step_compose(hr_normalizing *w, hr_normalize_stage *s, hr_normalize_
     if (!hr_nfc_compose(c->text, c->bytes, end, c->out, sizeof c->out, &c->form, &taken,
                         &written) ||
         (!taken && c->bytes + 4 > (int64_t)sizeof c->text)) {
-        w->problem = "too many characters that join one";
+        w->problem = "too many combining characters in a row";
         return true;
     }
     memmove(c->text, c->text + taken, (size_t)(c->bytes - taken));

@@ -72,8 +72,8 @@ static const char *differs(const char *text, int64_t bytes)
                 while (i < bytes && text[i] != '}') i++;
         } else if (inside) {
             if (c == ']' && i > opened) inside = false;
-            if (c == '[' && next != ':') return "a class inside a class";
-            if (c == '&' && next == '&') return "an intersection of classes, &&";
+            if (c == '[' && next != ':') return "a nested class";
+            if (c == '&' && next == '&') return "a class intersection, &&";
         } else if (c == '[') {
             inside = true;
             opened = i + 1 + (next == '^');
@@ -106,10 +106,10 @@ static hr_status compile(hr_pattern *pattern, const char *text, int64_t bytes, h
             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
     }
     if (pattern->code) return HR_OK;
-    char why[128] = "it needs more memory than a pattern of its length may";
+    char why[128] = "it needs more memory than its length allows";
     if (context && code != PCRE2_ERROR_HEAP_FAILED)
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
-    return hr_fail(err, HR_CORRUPT, "the pattern \"%.*s\" is refused by PCRE2 at byte %lld: %s",
+    return hr_fail(err, HR_CORRUPT, "pattern \"%.*s\": PCRE2 error at byte %lld: %s",
                    (int)hr_min(bytes, 200), text, (long long)at, why);
 }
 
@@ -118,12 +118,12 @@ hr_status hr_pattern_place(hr_pattern **pattern, hr_region *region, const char *
 {
     const int64_t room = hr_pattern_bytes(bytes);
     hr_pattern *made = hr_region_take(region, room, 1);
-    if (!made) return hr_fail(err, HR_NO_FIT, "a pattern: needs %lld bytes more", (long long)room);
+    if (!made) return hr_fail(err, HR_NO_FIT, "pattern: needs %lld more bytes", (long long)room);
     const char *why = differs(text, bytes);
     if (why)
         return hr_fail(err, HR_CORRUPT,
-                       "the pattern \"%.*s\" has %s, which PCRE2 and Oniguruma, for which "
-                       "it was written, understand differently",
+                       "pattern \"%.*s\": %s is not supported, because PCRE2 and Oniguruma "
+                       "interpret it differently",
                        (int)hr_min(bytes, 200), text, why);
     const int64_t own = hr_round_up((int64_t)sizeof *made, 64);
     made->memory = (pool){ (uint8_t *)made + own, room - own, 0 };
@@ -146,7 +146,7 @@ hr_status hr_pattern_walk_place(hr_pattern_walk **walk, hr_region *region,
 {
     hr_pattern_walk *made = hr_region_take_raw(region, HR_PATTERN_WALK_BYTES, 1);
     if (!made)
-        return hr_fail(err, HR_NO_FIT, "a pattern: needs %d bytes a thread", HR_PATTERN_WALK_BYTES);
+        return hr_fail(err, HR_NO_FIT, "pattern: needs %d bytes per thread", HR_PATTERN_WALK_BYTES);
     const int64_t own = hr_round_up((int64_t)sizeof *made, 64);
     *made = (hr_pattern_walk){ .pattern = pattern,
                                .memory = { (uint8_t *)made + own, HR_PATTERN_WALK_BYTES - own } };
@@ -157,7 +157,7 @@ hr_status hr_pattern_walk_place(hr_pattern_walk **walk, hr_region *region,
         made->context = pcre2_match_context_create(general);
     }
     if (!made->data || !made->context)
-        return hr_fail(err, HR_NO_FIT, "a pattern: its groups do not fit into %d bytes",
+        return hr_fail(err, HR_NO_FIT, "pattern: its groups do not fit in %d bytes",
                        HR_PATTERN_WALK_BYTES);
     pcre2_set_match_limit(made->context, STEPS_MOST);
     pcre2_set_heap_limit(made->context, HEAP_KIB_MOST);

@@ -140,7 +140,7 @@ static hr_status place_stage(stage *made, hr_region *region, const hr_pretokeniz
     }
     if (described->kind == HR_PRETOKENIZER_STRING) {
         char *copy = hr_region_take_raw(region, described->pattern_bytes, 1);
-        if (!copy) return hr_fail(err, HR_NO_FIT, "a cutter: its region is too small");
+        if (!copy) return hr_fail(err, HR_NO_FIT, "pre-tokenizer: the region is too small");
         made->how = "text";
         made->string = memcpy(copy, described->pattern, (size_t)described->pattern_bytes);
         made->string_bytes = described->pattern_bytes;
@@ -167,7 +167,7 @@ hr_status hr_pretokenizer_place(hr_pretokenizer **pretokenizer, hr_region *regio
     HR_ASSERT(desc->stage_count >= 0 && desc->stage_count <= HR_PRETOKENIZER_STAGES_MAX);
     hr_pretokenizer *made = hr_region_take(region, 1, sizeof *made);
     if (!made)
-        return hr_fail(err, HR_NO_FIT, "a cutter: needs %lld bytes, its region has %lld",
+        return hr_fail(err, HR_NO_FIT, "pre-tokenizer: needs %lld bytes, the region has %lld",
                        (long long)hr_pretokenizer_bytes(desc), (long long)region->bytes);
     for (int32_t i = 0; i < desc->stage_count; i++) {
         const hr_status status = place_stage(&made->stages[i], region, &desc->stages[i], err);
@@ -227,7 +227,7 @@ hr_status hr_pretokenizer_cursor_place(hr_pretokenizer_cursor **cut, hr_region *
 {
     hr_pretokenizer_cursor *made = hr_region_take(region, 1, sizeof *made);
     if (!made)
-        return hr_fail(err, HR_NO_FIT, "a walk: needs %lld bytes",
+        return hr_fail(err, HR_NO_FIT, "pre-tokenizer cursor: needs %lld bytes",
                        (long long)hr_pretokenizer_cursor_bytes(pretokenizer));
     made->pretokenizer = pretokenizer;
     for (int32_t i = 0; i < pretokenizer->count; i++) {
@@ -449,10 +449,10 @@ static hr_found next_piece(hr_pretokenizer_cursor *cut, int32_t depth, hr_piece 
 
 static hr_status gave_up(const hr_pretokenizer_cursor *cut, int32_t depth, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT,
-                   "pattern %d of the pre-tokenizer gave up on a stretch of %lld bytes: it "
-                   "backtracks too long, or needs too much memory",
-                   depth + 1, (long long)(cut->levels[depth].end - cut->levels[depth].at));
+    return hr_fail(
+        err, HR_CORRUPT,
+        "pattern %d of the pre-tokenizer exceeds the step or memory limit on %lld bytes of text",
+        depth + 1, (long long)(cut->levels[depth].end - cut->levels[depth].at));
 }
 
 static int64_t next_whole(hr_pretokenizer_cursor *cut, hr_piece *pieces)
@@ -468,7 +468,7 @@ hr_status hr_pretokenizer_cursor_next(hr_pretokenizer_cursor *cut, hr_piece *pie
 {
     const hr_pretokenizer *pretokenizer = cut->pretokenizer;
     if (!cut->usable)
-        return hr_fail(err, HR_CORRUPT, "text that is not UTF-8 before a pattern of PCRE2");
+        return hr_fail(err, HR_CORRUPT, "the text is not UTF-8, which PCRE2 patterns need");
     if (pretokenizer->count == 0) {
         *count = next_whole(cut, pieces);
         return HR_OK;

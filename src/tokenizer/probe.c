@@ -59,11 +59,10 @@ static hr_status find_files(hr_tokenizer_source *source, const char *path, hr_er
         source->form = HR_TOKENIZER_PAIR;
         return HR_OK;
     }
-    return hr_fail(
-        err, HR_USAGE,
-        "%.500s: no tokenizer: neither tokenizer.json nor vocab.json and merges.txt, nor "
-        "tokenizer.model",
-        folder);
+    return hr_fail(err, HR_USAGE,
+                   "%.500s: no tokenizer found: needs tokenizer.json, vocab.json with merges.txt, "
+                   "or tokenizer.model",
+                   folder);
 }
 
 static hr_status choose_pattern(hr_tokenizer_source *source, const char *pattern, hr_error *err)
@@ -83,10 +82,10 @@ static hr_status choose_pattern(hr_tokenizer_source *source, const char *pattern
         return HR_OK;
     }
     if (pattern)
-        return hr_fail(err, HR_USAGE, "--pattern: %.40s is none of gpt2, cl100k, o200k, qwen",
+        return hr_fail(err, HR_USAGE, "--pattern: %.40s is not one of gpt2, cl100k, o200k, qwen",
                        pattern);
     return hr_fail(err, HR_USAGE,
-                   "%.500s: a file of ranks does not say how text is cut; say it with "
+                   "%.500s: a .tiktoken file does not contain its split pattern; give it with "
                    "--pattern: gpt2, cl100k, o200k or qwen",
                    source->path);
 }
@@ -141,7 +140,7 @@ static hr_status count_json(hr_tokenizer_source *source, hr_error *err)
     const int64_t merges = pair ? lines : outline->merge_count;
     if (outline->id_most >= HR_BPE_IDS_MAX || merges >= HR_BPE_RANKS_MAX - 1)
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "%lld merges and ids up to %lld; the most are %d and %d",
+                       HR_OF_FILE "%lld merges and ids up to %lld; the limits are %d and %d",
                        source->path, (long long)merges, (long long)outline->id_most,
                        HR_BPE_RANKS_MAX - 2, HR_BPE_IDS_MAX - 1);
     source->size = (hr_bpe_size){ .ids = outline->id_most + 1,

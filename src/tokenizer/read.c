@@ -34,7 +34,7 @@ static hr_status read_file(reading *r, const char *path, int64_t bytes, char *te
     int64_t now = 0;
     hr_status status = hr_file_open(path, &file, &now, err);
     if (status == HR_OK && now != bytes)
-        status = hr_fail(err, HR_CORRUPT, HR_OF_FILE "it changed while it was read", path);
+        status = hr_fail(err, HR_CORRUPT, HR_OF_FILE "the file changed while it was read", path);
     if (status == HR_OK) status = hr_file_read(file, path, 0, text, bytes, err);
     hr_file_close(&file);
     (void)r;
@@ -43,7 +43,7 @@ static hr_status read_file(reading *r, const char *path, int64_t bytes, char *te
 
 static hr_status no_room(hr_error *err)
 {
-    return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+    return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
 }
 
 /* The JSON file without its two large members, vocabulary and merges, each replaced by a number.
@@ -99,15 +99,15 @@ static hr_status check_json(reading *r, hr_region scratch, hr_error *err)
     hr_json_kind kind = hr_json_next(&json);
     while (kind != HR_JSON_WRONG && kind != HR_JSON_END) kind = hr_json_next(&json);
     if (kind == HR_JSON_WRONG)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "no JSON at byte %lld: %s", r->source->path,
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "invalid JSON at byte %lld: %s", r->source->path,
                        (long long)place_in_file(&f, json.at), json.problem);
     return HR_OK;
 }
 
 static hr_status wrong(const reading *r, const hr_json *json, const char *what, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is not as a tokenizer has it (%s)",
-                   r->source->path, what, json->problem ? json->problem : "another kind of value");
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is invalid (%s)", r->source->path, what,
+                   json->problem ? json->problem : "unexpected type of value");
 }
 
 /* Checks that nothing follows a value. */
@@ -174,8 +174,8 @@ static hr_status normalize_added(reading *r, hr_region scratch, hr_error *err)
                             &taken, &written) ||
             taken < token->bytes || written > token->bytes)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "added token \"%.*s\": longer in form C, which is not "
-                                      "supported",
+                           HR_OF_FILE
+                           "added token \"%.*s\": NFC makes it longer, which is not supported",
                            r->source->path, token->bytes, (const char *)token->text);
         if (written != token->bytes || memcmp(token->text, bpe->text, (size_t)written))
             r->tokenizer->marks[token->id] |= HR_TOKENIZER_RENAMED;
@@ -246,17 +246,16 @@ hr_status hr_read_merge(hr_tokenizer *tokenizer, const hr_tokenizer_source *sour
     const int32_t b = hr_keys_find(keys, right, right_bytes, "", 0);
     const int32_t both = hr_keys_find(keys, left, left_bytes, right, right_bytes);
     if (a < 0 || b < 0 || both < 0)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "merge %lld, \"%.*s %.*s\", names the token \"%.*s%.*s\", "
-                                  "which the vocabulary does not have",
-                       source->path, (long long)tokenizer->merges + 1, (int)hr_min(left_bytes, 60),
-                       left, (int)hr_min(right_bytes, 60), right,
-                       a < 0 || b >= 0 ? (int)hr_min(left_bytes, 60) : 0, left,
-                       a >= 0 ? (int)hr_min(right_bytes, 60) : 0, right);
+        return hr_fail(
+            err, HR_CORRUPT,
+            HR_OF_FILE "merge %lld, \"%.*s %.*s\": the token \"%.*s%.*s\" is not in the vocabulary",
+            source->path, (long long)tokenizer->merges + 1, (int)hr_min(left_bytes, 60), left,
+            (int)hr_min(right_bytes, 60), right, a < 0 || b >= 0 ? (int)hr_min(left_bytes, 60) : 0,
+            left, a >= 0 ? (int)hr_min(right_bytes, 60) : 0, right);
     if (is_fallback(tokenizer, a) || is_fallback(tokenizer, b) || is_fallback(tokenizer, both))
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "merge %lld is of the unknown token or a byte's token, which is "
-                                  "not supported",
+                       HR_OF_FILE
+                       "merge %lld uses the unknown token or a byte token, which is not supported",
                        source->path, (long long)tokenizer->merges + 1);
     if (!hr_bpe_add_merge(&tokenizer->bpe, (uint32_t)a, (uint32_t)b, (int32_t)tokenizer->merges,
                           (uint32_t)both))
@@ -277,7 +276,8 @@ static hr_status read_merges(reading *r, hr_json json, hr_error *err)
             const char *space = memchr(left, ' ', (size_t)left_bytes);
             if (!space || memchr(space + 1, ' ', (size_t)(left + left_bytes - space - 1)))
                 return hr_fail(err, HR_CORRUPT,
-                               HR_OF_FILE "merge %lld, \"%.*s\", is not two tokens",
+                               HR_OF_FILE
+                               "merge %lld, \"%.*s\", is not two tokens separated by a space",
                                r->source->path, (long long)r->tokenizer->merges + 1,
                                (int)hr_min(left_bytes, 80), left);
             right = space + 1;
@@ -303,9 +303,7 @@ static hr_status read_merges(reading *r, hr_json json, hr_error *err)
 
 static hr_status refuse(const reading *r, const char *key, const char *what, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT,
-                   HR_OF_FILE "model.%s is %s, which is not supported: byte-level BPE "
-                              "without it is",
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "model.%s is %s, which is not supported",
                    r->source->path, key, what);
 }
 
@@ -330,13 +328,12 @@ static hr_status read_model(reading *r, hr_error *err)
             const bool unigram = !strcmp(value, "Unigram");
             if (kind != HR_JSON_STRING || (strcmp(value, "BPE") && !unigram))
                 return hr_fail(err, HR_CORRUPT,
-                               HR_OF_FILE "a model of type %s; only BPE and Unigram are supported",
+                               HR_OF_FILE "model type %s is not supported; BPE and Unigram are",
                                r->source->path, value);
             if (unigram != outline->listed)
                 return hr_fail(err, HR_CORRUPT,
-                               HR_OF_FILE
-                               "a model of type %s whose vocabulary is %s list of scores",
-                               r->source->path, value, outline->listed ? "a" : "no");
+                               HR_OF_FILE "model type %s, but the vocabulary is %s list of scores",
+                               r->source->path, value, outline->listed ? "a" : "not a");
             typed = true;
         } else if (!strcmp(member->key, "ignore_merges")) {
             r->ignores_merges = kind == HR_JSON_TRUE;
@@ -364,15 +361,14 @@ static hr_status read_model(reading *r, hr_error *err)
     const hr_json_index_member *merges = hr_json_index_model(outline, "merges");
     if (vocab && outline->listed) {
         if (r->tokenizer->kind != HR_UNIGRAM)
-            return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "a Unigram model with ByteLevel is not supported",
+            return hr_fail(err, HR_CORRUPT, HR_OF_FILE "Unigram with ByteLevel is not supported",
                            r->source->path);
         r->tokenizer->fuses = true;
         return hr_read_listed(r->tokenizer, r->source, &r->keys, r->tables, over(r, vocab), err);
     }
     if (!vocab || !merges)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "its model has no %s%s", r->source->path,
-                       vocab ? "merges" : "vocab", typed ? "" : ", and no type");
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "the model has no %s%s", r->source->path,
+                       vocab ? "merges" : "vocab", typed ? "" : " and no type");
     return read_vocab(r, over(r, vocab), err);
 }
 
@@ -390,8 +386,8 @@ static hr_status check_unknown(reading *r, const char *key, hr_error *err)
         const bool in_utf8 = byte != 0xc0 && byte != 0xc1 && byte < 0xf5;
         if (r->tokenizer->bpe.byte_id[byte] < 0 && in_utf8)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "model.%s is set, and byte %d has no token: this is not "
-                                      "supported",
+                           HR_OF_FILE
+                           "model.%s is set but byte %d has no token, which is not supported",
                            r->source->path, key, byte);
     }
     return HR_OK;
@@ -565,7 +561,7 @@ static hr_status make(reading *r, hr_region scratch, const hr_pretokenizer_desc 
                              : r->source->form == HR_TOKENIZER_MODEL ? HR_BPE_SCORES
                                                                      : HR_BPE_CHARACTERS;
     if (status == HR_OK && kind >= HR_BPE_CHARACTERS && r->ignores_merges && !tokenizer->splits)
-        status = refuse(r, "ignore_merges", "true without a Metaspace that splits", err);
+        status = refuse(r, "ignore_merges", "true without a Metaspace with split", err);
     if (status == HR_OK) status = hr_bpe_finish(&tokenizer->bpe, kind, scratch, err);
     if (status == HR_OK) status = check_unknown(r, "unk_token", err);
     if (status == HR_OK) status = check_unknown(r, "byte_fallback", err);
@@ -580,8 +576,8 @@ static hr_status make(reading *r, hr_region scratch, const hr_pretokenizer_desc 
 static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region scratch,
                        const hr_tokenizer_source *source, uint32_t cpu, hr_error *err)
 {
-    static const char *const forms[] = { "tokenizer.json", "vocab.json and merges.txt",
-                                         "a file of ranks", "tokenizer.model" };
+    static const char *const forms[] = { "tokenizer.json", "vocab.json and merges.txt", ".tiktoken",
+                                         "tokenizer.model" };
     hr_tokenizer *made = hr_region_take(tables, 1, sizeof *made);
     const int64_t text_bytes = source->outline.bytes + source->merges_bytes + 2;
     char *text = hr_region_take_raw(&scratch, text_bytes, 1);

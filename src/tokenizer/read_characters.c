@@ -12,14 +12,14 @@ enum { ADDED_BYTES_MAX = 1 << 15 /* limit of an added token's normalized text */
 
 static hr_status no_room(hr_error *err)
 {
-    return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+    return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
 }
 
 static hr_status wrong(const hr_tokenizer_source *source, const hr_json *json, const char *what,
                        hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is not as a tokenizer has it (%s)", source->path,
-                   what, json->problem ? json->problem : "another kind of value");
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is invalid (%s)", source->path, what,
+                   json->problem ? json->problem : "unexpected type of value");
 }
 
 int64_t hr_read_internal_text(const uint8_t *text, int64_t bytes, uint8_t *out)
@@ -100,29 +100,30 @@ hr_status hr_read_unknown(hr_tokenizer *t, const hr_tokenizer_source *source, co
     const bool all = find_fallback(t, keys, &some, &missing);
     t->bpe.falls_back = desc->falls_back && all;
     if (desc->falls_back && some && !all)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "model.byte_fallback is set, and byte %d has no token: this is "
-                                  "not supported",
-                       source->path, missing);
+        return hr_fail(
+            err, HR_CORRUPT,
+            HR_OF_FILE
+            "model.byte_fallback is set but byte %d has no token, which is not supported",
+            source->path, missing);
     if (t->bpe.falls_back && hr_keys_find(keys, "\xe2\x96\x81", 3, "", 0) < 0)
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "model.byte_fallback is set, and U+2581 has no token: this is "
-                                  "not supported",
+                       HR_OF_FILE
+                       "model.byte_fallback is set but U+2581 has no token, which is not supported",
                        source->path);
     const int32_t unknown = t->bpe.unknown;
     if (unknown < 0 || unknown >= source->size.ids || keys->bytes[unknown] < 0) {
         t->bpe.unknown = HR_BPE_NONE;
         if (!t->bpe.falls_back)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "model.unk_%s names no token, and some characters have none: "
-                                      "this is not supported",
+                           HR_OF_FILE "model.unk_%s names no token and there is no byte "
+                                      "fallback, which is not supported",
                            source->path, t->kind == HR_UNIGRAM ? "id" : "token");
         return HR_OK;
     }
     if (t->kind == HR_UNIGRAM && t->bpe.falls_back && !(t->marks[unknown] & HR_TOKENIZER_ADDED))
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "a Unigram model with byte_fallback whose unknown token is no "
-                                  "added token: this is not supported",
+                       HR_OF_FILE "Unigram with byte_fallback is not supported if the unknown "
+                                  "token is not an added token",
                        source->path);
     return HR_OK;
 }

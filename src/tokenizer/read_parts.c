@@ -65,9 +65,8 @@ static void copy_text(const hr_json *json, char *out, int64_t room)
 
 static hr_status wrong(const parts *p, const hr_json *json, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "its %s is not as a tokenizer has it (%s)",
-                   p->source->path, p->part,
-                   json->problem ? json->problem : "another kind of value");
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is invalid (%s)", p->source->path, p->part,
+                   json->problem ? json->problem : "unexpected type of value");
 }
 
 /* {"Regex": "..."} or {"String": "..."}; the opening brace is already read. */
@@ -273,7 +272,7 @@ static hr_status close_replace(parts *p, const component *c, hr_normalize_op *op
     }
     op->pattern_count = points_of(c->pattern, c->pattern_bytes, op->pattern);
     if (op->pattern_count > 0 && op->content_count >= 0) return HR_OK;
-    return refuse(p, " with no text, or one of more than 64 characters,", c->type, err);
+    return refuse(p, " with an empty text or more than 64 characters", c->type, err);
 }
 
 static hr_status close_precompiled(parts *p, const component *c, hr_normalize_op *op, hr_error *err)
@@ -282,12 +281,12 @@ static hr_status close_precompiled(parts *p, const component *c, hr_normalize_op
     char *text = p->text + (c->map ? c->map - p->text : 0);
     op->kind = HR_NORMALIZE_CHARSMAP;
     op->map = map;
-    if (!c->map || map->count) return refuse(p, " without a map, or twice,", c->type, err);
+    if (!c->map || map->count) return refuse(p, " without a map or more than once", c->type, err);
     const int64_t bytes = hr_read_base64(text, c->map_bytes);
     const char *why = bytes < 0 ? "it is not base64"
                                 : hr_charsmap_place(map, p->tables, (uint8_t *)text, bytes);
     if (!why) return HR_OK;
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "precompiled_charsmap of its normalizer: %s",
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "precompiled_charsmap of the normalizer: %s",
                    p->source->path, why);
 }
 
@@ -296,7 +295,7 @@ static hr_status close_normalizer(parts *p, const component *c, hr_error *err)
     hr_normalizer *normalizer = &p->tokenizer->normalizer;
     hr_normalize_op *op = &normalizer->ops[normalizer->count];
     if (normalizer->count + 2 > HR_NORMALIZER_OPS_MAX)
-        return refuse(p, " behind ten others", c->type, err);
+        return refuse(p, " after ten others", c->type, err);
     normalizer->count++;
     *op = (hr_normalize_op){ .kind = HR_NORMALIZE_NFC };
     if (!strcmp(c->type, "NFC")) return HR_OK;
@@ -310,12 +309,12 @@ static hr_status close_normalizer(parts *p, const component *c, hr_error *err)
         op->content_count = points_of(c->prepend, c->prepend_bytes, op->content);
         return op->content_count >= 0
                    ? HR_OK
-                   : refuse(p, " with no text, or one of more than 64 characters,", c->type, err);
+                   : refuse(p, " with an empty text or more than 64 characters", c->type, err);
     }
     if (!strcmp(c->type, "Strip")) {
         op->kind = HR_NORMALIZE_STRIP;
         if (++normalizer->strips > HR_NORMALIZER_STRIPS_MAX)
-            return refuse(p, " behind two others", c->type, err);
+            return refuse(p, " after two others", c->type, err);
         op->left = c->strip_left;
         op->right = c->strip_right;
         return HR_OK;
@@ -328,7 +327,7 @@ static hr_status close_normalizer(parts *p, const component *c, hr_error *err)
 static hr_status add_stage(parts *p, hr_pretokenizer_stage stage, hr_error *err)
 {
     if (p->desc->stage_count == HR_PRETOKENIZER_STAGES_MAX)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "its pre_tokenizer has more than %d stages",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer has more than %d stages",
                        p->source->path, HR_PRETOKENIZER_STAGES_MAX);
     p->desc->stages[p->desc->stage_count++] = stage;
     return HR_OK;
@@ -345,7 +344,7 @@ static hr_status close_metaspace(parts *p, const component *c, hr_error *err)
         if (!strcmp(c->scheme, schemes[i])) scheme = i;
     if (scheme < 0) return refuse(p, " with an unknown prepend_scheme", c->type, err);
     if (c->unprefixed && scheme != HR_METASPACE_NEVER)
-        return refuse(p, " whose add_prefix_space and prepend_scheme differ", c->type, err);
+        return refuse(p, " with contradictory add_prefix_space and prepend_scheme", c->type, err);
     if (!is_text(c->replacement, c->replacement_bytes, "\xe2\x96\x81"))
         return refuse(p, " with a replacement other than U+2581", c->type, err);
     t->metaspace = true;
@@ -356,8 +355,8 @@ static hr_status close_metaspace(parts *p, const component *c, hr_error *err)
 
 static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err)
 {
-    if (p->bytes_seen) return refuse(p, " behind ByteLevel", c->type, err);
-    if (p->tokenizer->metaspace) return refuse(p, " behind Metaspace", c->type, err);
+    if (p->bytes_seen) return refuse(p, " after ByteLevel", c->type, err);
+    if (p->tokenizer->metaspace) return refuse(p, " after Metaspace", c->type, err);
     if (!strcmp(c->type, "Metaspace")) return close_metaspace(p, c, err);
     if (!strcmp(c->type, "WhitespaceSplit"))
         return add_stage(p,
@@ -366,7 +365,7 @@ static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err
                          err);
     if (!strcmp(c->type, "ByteLevel")) {
         if (c->adds_space && p->desc->stage_count)
-            return refuse(p, " with add_prefix_space behind another", c->type, err);
+            return refuse(p, " with add_prefix_space after another", c->type, err);
         p->tokenizer->prefix_space = c->adds_space;
         p->bytes_seen = true;
         if (!c->uses_regex) return HR_OK;
@@ -386,11 +385,10 @@ static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err
                          err);
     if (strcmp(c->type, "Split")) return refuse(p, "", c->type, err);
     if (!c->has_behavior)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "pre_tokenizer Split: the behavior \"%s\" is unknown",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer Split: unknown behavior \"%s\"",
                        p->source->path, c->unknown_behaviour);
     if (!c->pattern)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer Split: it has no pattern",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "pre_tokenizer Split has no pattern",
                        p->source->path);
     return add_stage(p,
                      (hr_pretokenizer_stage){ .kind = c->is_string ? HR_PRETOKENIZER_STRING
@@ -407,10 +405,11 @@ static hr_status around(parts *p, bool in_front, uint32_t id, hr_error *err)
     hr_tokenizer *tokenizer = p->tokenizer;
     int32_t *count = in_front ? &tokenizer->first_count : &tokenizer->last_count;
     if (*count == HR_TOKENIZER_AROUND_MAX || id >= (uint64_t)p->source->size.ids)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "its post_processor puts too much around a text, or an id that "
-                                  "no token has",
-                       p->source->path);
+        return hr_fail(
+            err, HR_CORRUPT,
+            HR_OF_FILE
+            "post_processor adds more than %d ids to one end of a text, or an id without a token",
+            p->source->path, HR_TOKENIZER_AROUND_MAX);
     (in_front ? tokenizer->first : tokenizer->last)[(*count)++] = id;
     return HR_OK;
 }
@@ -429,7 +428,7 @@ static hr_status close_post_processor(parts *p, const component *c, hr_error *er
 {
     if (!strcmp(c->type, "ByteLevel")) return HR_OK; /* changes offsets only */
     if (p->tokenizer->first_count || p->tokenizer->last_count)
-        return refuse(p, " behind another that adds tokens", c->type, err);
+        return refuse(p, " after another that adds tokens", c->type, err);
     if (!strcmp(c->type, "RobertaProcessing") || !strcmp(c->type, "BertProcessing")) {
         if (c->sep < 0 || c->cls < 0) return refuse(p, " without sep and cls", c->type, err);
         const hr_status status = around(p, true, (uint32_t)c->cls, err);
@@ -445,7 +444,8 @@ static hr_status close_post_processor(parts *p, const component *c, hr_error *er
         const int32_t at = named(c, i);
         if (at < 0)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "its post_processor names the token \"%.*s\", which is none",
+                           HR_OF_FILE
+                           "post_processor uses \"%.*s\", which is not one of its special_tokens",
                            p->source->path, (int)hr_min(c->item_bytes[i], 80), c->items[i]);
         for (int32_t k = 0; k < c->id_counts[at]; k++) {
             const uint32_t id = (uint32_t)hr_max(0, hr_min(c->ids[at][k], UINT32_MAX));
@@ -454,7 +454,7 @@ static hr_status close_post_processor(parts *p, const component *c, hr_error *er
         }
     }
     if (texts != 1 || c->item_wrong)
-        return refuse(p, " whose single is not one text", c->type, err);
+        return refuse(p, " whose single template does not contain exactly one text", c->type, err);
     return HR_OK;
 }
 
@@ -470,28 +470,28 @@ static hr_status close_decoder(parts *p, const component *c, hr_error *err)
         return HR_OK;
     }
     if (bytes && !strcmp(c->type, "Fuse")) return HR_OK;
-    if (bytes) return refuse(p, " behind ByteLevel", c->type, err);
+    if (bytes) return refuse(p, " after ByteLevel", c->type, err);
     d->kind = HR_DECODING_PIECES;
     if (!strcmp(c->type, "Replace")) {
         if (!first || !c->is_string || !is_text(c->pattern, c->pattern_bytes, "\xe2\x96\x81") ||
             !is_text(c->content, c->content_bytes, " "))
-            return refuse(p, " that is not the first, or not of U+2581 by a space,", c->type, err);
+            return refuse(p, " that is not first or does not replace U+2581 with a space", c->type,
+                          err);
         d->spaces = true;
     } else if (!strcmp(c->type, "ByteFallback")) {
         if (d->falls_back || d->drops || p->fused || d->strips)
-            return refuse(p, " in this place", c->type, err);
+            return refuse(p, " at this position", c->type, err);
         d->falls_back = true;
     } else if (!strcmp(c->type, "Fuse")) {
         p->fused = true;
     } else if (!strcmp(c->type, "Strip")) {
         if (!p->fused || c->stop || c->start < 0 || c->start > 64 ||
             !is_text(c->content, c->content_bytes, " "))
-            return refuse(p, " of anything but spaces at the beginning of all of the text", c->type,
-                          err);
+            return refuse(p, " of anything but spaces at the start of the text", c->type, err);
         d->strips = (int32_t)c->start;
     } else if (!strcmp(c->type, "Metaspace")) {
         if (p->fused || d->spaces || !is_text(c->replacement, c->replacement_bytes, "\xe2\x96\x81"))
-            return refuse(p, " in this place, or with a replacement other than U+2581,", c->type,
+            return refuse(p, " at this position or with a replacement other than U+2581", c->type,
                           err);
         d->spaces = true;
         d->drops = c->scheme[0] ? strcmp(c->scheme, "never") != 0 : !c->unprefixed;
@@ -508,8 +508,7 @@ static hr_status check_absent(parts *p, const char *key, hr_error *err)
     hr_json json = hr_json_over(p->text + member->at, member->bytes);
     if (hr_json_next(&json) == HR_JSON_NULL) return HR_OK;
     return hr_fail(err, HR_CORRUPT,
-                   HR_OF_FILE
-                   "its %s is set, which is not supported: encodings would be cut or filled",
+                   HR_OF_FILE "%s is set, which is not supported: it truncates or pads encodings",
                    p->source->path, key);
 }
 
@@ -543,15 +542,15 @@ static hr_status decide_kind(parts *p, hr_error *err)
     hr_normalizer_finish(n);
     for (int32_t i = 0; i + 1 < n->count; i++)
         if (hr_normalizer_replaces_spaces(&n->ops[i]))
-            return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "a normalizer behind Replace of spaces by U+2581 is not "
-                                      "supported",
-                           p->source->path);
+            return hr_fail(
+                err, HR_CORRUPT,
+                HR_OF_FILE
+                "a normalizer after one that replaces spaces with U+2581 is not supported",
+                p->source->path);
     if (!n->spaces_back && !t->metaspace)
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE
-                       "no ByteLevel in its pre_tokenizer, and neither Metaspace nor a "
-                       "normalizer that replaces spaces by U+2581: this is not supported",
+                       HR_OF_FILE "pre_tokenizer has neither ByteLevel nor Metaspace and no "
+                                  "normalizer replaces spaces with U+2581, which is not supported",
                        p->source->path);
     /* The reference applies scheme `first` to the split at offset 0. These operations change
      * offsets. */
@@ -562,9 +561,8 @@ static hr_status decide_kind(parts *p, hr_error *err)
     if (t->metaspace && t->scheme == HR_METASPACE_FIRST && shifts)
         return hr_fail(err, HR_CORRUPT,
                        HR_OF_FILE
-                       "Metaspace with prepend_scheme first is not supported behind a "
-                       "normalizer that removes text, or behind a normalizer and another "
-                       "pre_tokenizer",
+                       "Metaspace with prepend_scheme first is not supported after a normalizer "
+                       "that removes text, or after a normalizer and another pre_tokenizer",
                        p->source->path);
     t->kind = p->source->outline.listed ? HR_UNIGRAM : HR_CHARACTER_BPE;
     t->spaced = true;
@@ -575,10 +573,11 @@ static hr_status decide_kind(parts *p, hr_error *err)
         p->desc->stages[0].pattern_bytes == 1 && p->desc->stages[0].pattern[0] == ' ')
         p->desc->stage_count = 0;
     if (n->spaces_back && p->desc->stage_count)
-        return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "a pre_tokenizer behind a normalizer that replaces spaces by "
-                                  "U+2581 is not supported",
-                       p->source->path);
+        return hr_fail(
+            err, HR_CORRUPT,
+            HR_OF_FILE
+            "a pre_tokenizer after a normalizer that replaces spaces with U+2581 is not supported",
+            p->source->path);
     return HR_OK;
 }
 

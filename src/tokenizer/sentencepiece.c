@@ -84,7 +84,7 @@ static cursor inside(const field *f)
 
 static hr_status damaged(const char *path, hr_error *err)
 {
-    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "not a SentencePiece model: its fields are damaged",
+    return hr_fail(err, HR_CORRUPT, HR_OF_FILE "not a SentencePiece model: its fields are corrupt",
                    path);
 }
 
@@ -153,7 +153,7 @@ static hr_status count_field(const char *path, const cursor *all, cursor *c, cou
     }
     found->pieces++;
     if (bytes > PIECE_BYTES_MAX + 64)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "piece %lld has %lld bytes; the most is %d",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "piece %lld has %lld bytes; the limit is %d",
                        path, (long long)found->pieces - 1, (long long)bytes, PIECE_BYTES_MAX - 1);
     if ((int64_t)bytes > c->end - c->at) {
         c->at = begin;
@@ -192,9 +192,8 @@ hr_status hr_sentencepiece_count(hr_tokenizer_source *source, hr_error *err)
     if (status != HR_OK) return status;
     if (!found.pieces || found.pieces > HR_BPE_IDS_MAX || bytes > INT32_MAX)
         return hr_fail(err, HR_CORRUPT,
-                       HR_OF_FILE "a SentencePiece model of %lld pieces in %lld bytes; the most "
-                                  "are %d pieces",
-                       source->path, (long long)found.pieces, (long long)bytes, HR_BPE_IDS_MAX);
+                       HR_OF_FILE "%lld pieces in %lld bytes; the limit is %d pieces", source->path,
+                       (long long)found.pieces, (long long)bytes, HR_BPE_IDS_MAX);
     source->outline.bytes = bytes;
     source->outline.added_count = found.pieces;
     source->size = (hr_bpe_size){ .ids = found.pieces,
@@ -294,14 +293,14 @@ static hr_status add_piece(reading *r, const field *of, hr_error *err)
     const char *why = NULL;
     if (!p.bytes) why = "it is empty";
     else if (p.bytes >= PIECE_BYTES_MAX) why = "it is too long";
-    else if (memchr(p.text, 0, (size_t)p.bytes)) why = "it has a null character";
+    else if (memchr(p.text, 0, (size_t)p.bytes)) why = "it contains a zero byte";
     else if (!is_utf8(p.text, p.bytes)) why = "it is not UTF-8";
-    else if (!isfinite(p.score)) why = "its score is not a number";
+    else if (!isfinite(p.score)) why = "its score is not finite";
     else if (p.type < NORMAL || p.type > BYTE) why = "its type is unknown";
     else if (p.type == UNKNOWN && r->unknown >= 0) why = "there are two pieces of type UNKNOWN";
     else why = hr_keys_add(r->keys, (const char *)p.text, p.bytes, id);
     const int32_t byte = hr_byte_piece(p.text, p.bytes);
-    if (!why && p.type == BYTE && byte < 0) why = "it is of type BYTE, and names none";
+    if (!why && p.type == BYTE && byte < 0) why = "it has type BYTE but is not of the form <0x41>";
     if (why)
         return hr_fail(err, HR_CORRUPT, HR_OF_FILE "piece %lld, \"%.*s\": %s", r->source->path,
                        (long long)id, (int)hr_min(p.bytes, 80), (const char *)p.text, why);
@@ -339,8 +338,7 @@ static hr_status rank_pieces(reading *r, hr_region *scratch, hr_error *err)
     int32_t *ids = hr_region_take_raw(scratch, r->count + 1, 4);
     int32_t *ranks = hr_region_take_raw(scratch, r->count + 1, 4);
     int32_t count = 0;
-    if (!ids || !ranks)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+    if (!ids || !ranks) return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
     for (int32_t id = 0; id < r->count; id++)
         if (r->types[id] == NORMAL) ids[count++] = id;
     sort_by_score(ids, r->scores, count);
@@ -367,8 +365,8 @@ static hr_status check_characters(const reading *r, hr_error *err)
             const int32_t one = hr_keys_find(r->keys, (const char *)text + p, taken, "", 0);
             if (one >= 0 && (r->types[one] == NORMAL || r->types[one] == USER_DEFINED)) continue;
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "piece %lld, \"%.*s\", has a character that is no piece, "
-                                      "which is not supported",
+                           HR_OF_FILE "piece %lld, \"%.*s\", contains a character that is not a "
+                                      "piece, which is not supported",
                            r->source->path, (long long)id, (int)hr_min(bytes, 80),
                            (const char *)text);
         }
@@ -403,12 +401,12 @@ static hr_status finish(reading *r, hr_region *tables, hr_region *scratch, hr_er
     bpe->unknown = r->unknown;
     bpe->falls_back = r->falls_back;
     if (r->unknown < 0 && !r->falls_back)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "it has no piece of type UNKNOWN",
+        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "there is no piece of type UNKNOWN",
                        r->source->path);
     for (int32_t byte = 0; r->falls_back && byte < 256; byte++)
         if (bpe->fallback[byte] < 0)
             return hr_fail(err, HR_CORRUPT,
-                           HR_OF_FILE "trainer_spec.byte_fallback is set, and byte %d has no piece",
+                           HR_OF_FILE "trainer_spec.byte_fallback is set but byte %d has no piece",
                            r->source->path, byte);
     for (int64_t id = 0; id < r->count; id++) {
         const uint8_t type = r->types[id];
@@ -422,8 +420,7 @@ static hr_status finish(reading *r, hr_region *tables, hr_region *scratch, hr_er
         return status == HR_OK ? rank_pieces(r, scratch, err) : status;
     }
     double *scores = hr_region_take_raw(tables, r->count, 8);
-    if (!scores)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+    if (!scores) return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
     set_scores(r, scores);
     return HR_OK;
 }
@@ -444,7 +441,7 @@ hr_status hr_sentencepiece_read(hr_tokenizer *tokenizer, const hr_tokenizer_sour
                   .model = UNIGRAM,
                   .unknown = -1 };
     if (!r.scores || !r.types)
-        return hr_fail(err, HR_NO_FIT, "a tokenizer's tables: the memory given is too small");
+        return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
     tokenizer->normalizer.sentencepiece = true;
     tokenizer->normalizer.spec = (hr_normalize_sentencepiece){
         .dummy_prefix = true, .remove_extra = true, .user_defined = &tokenizer->symbols

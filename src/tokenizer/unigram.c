@@ -39,7 +39,7 @@ hr_status hr_unigram_walk_place(hr_unigram_walk **walk, hr_region *region,
     double *sums = hr_region_take_raw(region, ring_of(unigram), 8);
     int32_t *ids = hr_region_take_raw(region, piece_bytes + 2, 4);
     if (!made || !sums || !ids)
-        return hr_fail(err, HR_NO_FIT, "encoding: %lld bytes needed, there are %lld",
+        return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes, the region has %lld",
                        (long long)hr_unigram_walk_bytes(unigram, piece_bytes),
                        (long long)region->bytes);
     *made = (hr_unigram_walk){ .unigram = unigram,

@@ -88,12 +88,12 @@ static void what_a_file_asks_for_and_is_not_supported_is_refused_by_name(void **
     hold_refused(&s,
                  META ",\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"<unk>\","
                       "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1},\"merges\":[]}}",
-                 "model.byte_fallback is set, and byte 0 has no token");
+                 "model.byte_fallback is set but byte 0 has no token");
     hold_refused(&s,
                  META
                  ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"ignore_merges\":true,"
                  "\"vocab\":{\"<unk>\":0,\"x\":1,\"<unk>x\":2},\"merges\":[[\"<unk>\",\"x\"]]}}",
-                 "merge 1 is of the unknown token");
+                 "merge 1 uses the unknown token");
     hold_refused(&s, META ",\"normalizer\":{\"type\":\"Lowercase\"}" BPE,
                  "normalizer of type Lowercase is not supported");
     hold_refused(&s,
@@ -103,7 +103,7 @@ static void what_a_file_asks_for_and_is_not_supported_is_refused_by_name(void **
     hold_refused(&s,
                  META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
                       "\"AAAA\"}" BPE,
-                 "precompiled_charsmap of its normalizer: it is too short");
+                 "precompiled_charsmap of the normalizer: it is too short");
     hold_refused(&s,
                  META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
                       "\"?\"}" BPE,
@@ -117,27 +117,27 @@ static void what_a_file_asks_for_and_is_not_supported_is_refused_by_name(void **
     hold_refused(&s,
                  "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
                  "\"prepend_scheme\":\"first\",\"add_prefix_space\":false}" BPE,
-                 "whose add_prefix_space and prepend_scheme differ");
+                 "with contradictory add_prefix_space and prepend_scheme");
     hold_refused(&s,
                  "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
                  "\"prepend_scheme\":\"first\"},\"normalizer\":{\"type\":\"Strip\","
                  "\"strip_left\":true,\"strip_right\":true}" BPE,
-                 "Metaspace with prepend_scheme first is not supported behind a normalizer");
+                 "Metaspace with prepend_scheme first is not supported after a normalizer");
     hold_refused(&s, META ",\"decoder\":{\"type\":\"CTC\"}" BPE, "decoder of type CTC");
     hold_refused(&s,
                  META ",\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":1,"
                       "\"stop\":0}" BPE,
-                 "Strip of anything but spaces at the beginning of all of the text");
+                 "Strip of anything but spaces at the start of the text");
     hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":5" SCORES "}}",
                  "model.unk_id names no token");
     hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0" WORDS "}}",
-                 "a model of type Unigram whose vocabulary is no list of scores");
+                 "model type Unigram, but the vocabulary is not a list of scores");
     hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1],[\"a\",1]]}}",
-                 "token 1, \"a\": it is there twice");
+                 "token 1, \"a\": it occurs twice");
     hold_refused(&s,
                  "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"Unigram\","
                  "\"unk_id\":0" SCORES "}}",
-                 "a Unigram model with ByteLevel is not supported");
+                 "Unigram with ByteLevel is not supported");
 }
 
 /* A SentencePiece message under construction. */
@@ -220,7 +220,7 @@ static void a_model_that_lies_is_refused(void **state)
     (void)state;
     message m = begun();
     put_piece(&m, "a", -3, 1);
-    hold_model_refused(&m, "piece 3, \"a\": it is there twice");
+    hold_model_refused(&m, "piece 3, \"a\": it occurs twice");
     m = begun();
     put_piece(&m, "", -3, 1);
     hold_model_refused(&m, "it is empty");
@@ -229,13 +229,13 @@ static void a_model_that_lies_is_refused(void **state)
     hold_model_refused(&m, "it is not UTF-8");
     m = begun();
     put_piece(&m, "c", 1.0f / 0.0f, 1);
-    hold_model_refused(&m, "its score is not a number");
+    hold_model_refused(&m, "its score is not finite");
     m = begun();
     put_piece(&m, "c", 0, 7);
     hold_model_refused(&m, "its type is unknown");
     m = begun();
     put_piece(&m, "<0xZZ>", 0, 6);
-    hold_model_refused(&m, "it is of type BYTE, and names none");
+    hold_model_refused(&m, "it has type BYTE but is not of the form");
     for (int64_t cut = begun().count - 1; cut > 3; cut -= 5) {
         m = begun();
         m.count = cut;
@@ -246,7 +246,7 @@ static void a_model_that_lies_is_refused(void **state)
     }
     m = (message){ .count = 0 };
     put_piece(&m, "a", -1, 1);
-    hold_model_refused(&m, "it has no piece of type UNKNOWN");
+    hold_model_refused(&m, "there is no piece of type UNKNOWN");
 }
 
 static void what_a_model_asks_for_and_is_not_supported_is_refused_by_name(void **state)
@@ -263,7 +263,7 @@ static void what_a_model_asks_for_and_is_not_supported_is_refused_by_name(void *
     trainer.count = 0;
     put_number(&trainer, 35, 1);
     m = with(2, &trainer);
-    hold_model_refused(&m, "trainer_spec.byte_fallback is set, and byte 0 has no piece");
+    hold_model_refused(&m, "trainer_spec.byte_fallback is set but byte 0 has no piece");
     trainer.count = 0;
     put_number(&trainer, 5, 0);
     m = with(3, &trainer);
@@ -271,14 +271,14 @@ static void what_a_model_asks_for_and_is_not_supported_is_refused_by_name(void *
     trainer.count = 0;
     put_bytes(&trainer, 2, "abcdefgh", 8);
     m = with(3, &trainer);
-    hold_model_refused(&m, "normalizer_spec.precompiled_charsmap: the size of its trie is wrong");
+    hold_model_refused(&m, "normalizer_spec.precompiled_charsmap: the size of its trie is invalid");
     m = with(5, &trainer);
     hold_model_refused(&m, "denormalizer_spec.precompiled_charsmap is set");
     trainer.count = 0;
     put_number(&trainer, 3, 2);
     m = with(2, &trainer);
     put_piece(&m, "ac", -3, 1);
-    hold_model_refused(&m, "piece 3, \"ac\", has a character that is no piece");
+    hold_model_refused(&m, "piece 3, \"ac\", contains a character that is not a piece");
     m = with(2, &trainer);
     put_piece(&m, "ab", -3, 5);
     hold_model_refused(&m, "a BPE model with pieces of type UNUSED");

@@ -54,7 +54,7 @@ static void a_file_of_ranks_is_the_tokenizer_that_it_was_made_of(void **state)
     hold_case("ranks", "tiktoken", "gpt2");
     snprintf(path, sizeof path, "%s/tests/tokenizer/cases/ranks.tiktoken", HR_SOURCE);
     assert_int_equal(open_subject(&s, path, NULL, &err), HR_USAGE);
-    assert_non_null(strstr(err.message, "say it with --pattern: gpt2, cl100k, o200k or qwen"));
+    assert_non_null(strstr(err.message, "give it with --pattern: gpt2, cl100k, o200k or qwen"));
     assert_int_equal(open_subject(&s, path, "gpt5", &err), HR_USAGE);
 }
 
@@ -221,19 +221,19 @@ static void what_is_not_supported_is_refused_by_name(void **state)
     (void)state;
     hold_refused(&s, MODEL(WORDS ",\"dropout\":0.1"), "model.dropout is set");
     hold_refused(&s, MODEL(WORDS ",\"byte_fallback\":true"),
-                 "model.byte_fallback is set, and byte 0 has no token");
+                 "model.byte_fallback is set but byte 0 has no token");
     hold_refused(&s, MODEL(WORDS ",\"continuing_subword_prefix\":\"##\""),
                  "continuing_subword_prefix is ##");
     hold_refused(&s, MODEL(WORDS ",\"end_of_word_suffix\":\"</w>\""), "end_of_word_suffix is </w>");
     hold_refused(&s, MODEL(WORDS ",\"unk_token\":\"a\""),
-                 "unk_token is set, and byte 0 has no token");
+                 "unk_token is set but byte 0 has no token");
     hold_refused(&s, HEAD ",\"model\":{\"type\":\"WordPiece\"" WORDS "}}",
-                 "a model of type WordPiece");
+                 "model type WordPiece is not supported");
     hold_refused(
         &s, "{\"pre_tokenizer\":{\"type\":\"Punctuation\"},\"model\":{\"type\":\"BPE\"" WORDS "}}",
         "pre_tokenizer of type Punctuation is not supported");
     hold_refused(&s, "{\"model\":{\"type\":\"BPE\"" WORDS "}}",
-                 "no ByteLevel in its pre_tokenizer");
+                 "pre_tokenizer has neither ByteLevel nor Metaspace");
     hold_refused(&s,
                  HEAD ",\"normalizer\":{\"type\":\"NFKC\"},\"model\":{\"type\":\"BPE\"" WORDS "}}",
                  "normalizer of type NFKC");
@@ -245,54 +245,54 @@ static void what_is_not_supported_is_refused_by_name(void **state)
         "post_processor of type Other");
     hold_refused(&s,
                  HEAD ",\"truncation\":{\"max_length\":3},\"model\":{\"type\":\"BPE\"" WORDS "}}",
-                 "its truncation is set");
+                 "truncation is set");
     hold_refused(
         &s,
         "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},"
         "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}]},"
         "\"model\":{\"type\":\"BPE\"" WORDS "}}",
-        "ByteLevel with add_prefix_space behind another");
+        "ByteLevel with add_prefix_space after another");
     hold_refused(&s,
                  "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
                  "\"pattern\":{\"Regex\":\"(a\"},\"behavior\":\"Isolated\",\"invert\":false},"
                  "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
                  "\"model\":{\"type\":\"BPE\"" WORDS "}}",
-                 "refused by PCRE2 at byte 2");
+                 "PCRE2 error at byte 2");
     hold_refused(&s,
                  "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
                  "\"pattern\":{\"Regex\":\"[^a[b]]\"},\"behavior\":\"Isolated\",\"invert\":false},"
                  "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
                  "\"model\":{\"type\":\"BPE\"" WORDS "}}",
-                 "has a class inside a class");
+                 "a nested class is not supported");
 }
 
 static void files_that_lie_are_refused(void **state)
 {
     (void)state;
-    hold_refused(&s, "", "no JSON");
-    hold_refused(&s, "{", "its JSON ends in the middle");
-    hold_refused(&s, "{\"model\":{}}}", "more brackets close than open");
+    hold_refused(&s, "", "invalid JSON");
+    hold_refused(&s, "{", "invalid JSON: unexpected end of file");
+    hold_refused(&s, "{\"model\":{}}}", "invalid JSON: unmatched closing bracket");
     /* Vocabulary and merges are checked when they are read, the rest of the file separately. */
-    hold_refused(&s, MODEL(",\"vocab\":{\"a\":0}7,\"merges\":[]"), "the vocabulary is not as");
-    hold_refused(&s, MODEL(",\"vocab\":{\"a\":0},\"merges\":[]7"), "the list of merges is not as");
-    hold_refused(&s, MODEL(",\"merges\":[],\"vocab\":{\"a\":0,}"), "the vocabulary is not as");
+    hold_refused(&s, MODEL(",\"vocab\":{\"a\":0}7,\"merges\":[]"), "the vocabulary is invalid");
+    hold_refused(&s, MODEL(",\"vocab\":{\"a\":0},\"merges\":[]7"), "the list of merges is invalid");
+    hold_refused(&s, MODEL(",\"merges\":[],\"vocab\":{\"a\":0,}"), "the vocabulary is invalid");
     hold_refused(&s, "{\"model\":{\"merges\":[],\"vocab\":{\"a\":0}},\"a\" 1}",
-                 "no JSON at byte 43: no colon after a key");
-    hold_refused(&s, "{\"model\":{\"vocab\":{\"a\":0},\"merges\":[]},}", "no JSON at byte 39");
+                 "invalid JSON at byte 43: no colon after a key");
+    hold_refused(&s, "{\"model\":{\"vocab\":{\"a\":0},\"merges\":[]},}", "invalid JSON at byte 39");
     hold_refused(&s, MODEL(",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]"),
-                 "token \"b\" with id 0: its id belongs to another token too");
+                 "token \"b\" with id 0: another token has the same id");
     hold_refused(&s, MODEL(",\"vocab\":{\"a\":0,\"a\":1},\"merges\":[]"),
                  "token \"a\" with id 1: it occurs twice");
-    hold_refused(&s, MODEL(",\"vocab\":{\"a\":-1},\"merges\":[]"), "id -1: its id is out of range");
+    hold_refused(&s, MODEL(",\"vocab\":{\"a\":-1},\"merges\":[]"), "id -1: the id is out of range");
     hold_refused(&s, MODEL(",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[\"a b\"]"),
-                 "names the token \"ab\"");
+                 "the token \"ab\" is not in the vocabulary");
     hold_refused(&s, MODEL(",\"vocab\":{\"a\":0,\"ac\":1},\"merges\":[\"a c\"]"),
-                 "names the token \"c\"");
+                 "the token \"c\" is not in the vocabulary");
     hold_refused(&s, MODEL(",\"vocab\":{\"a\":0},\"merges\":[\"a\"]"),
-                 "merge 1, \"a\", is not two tokens");
-    hold_refused(&s, MODEL(",\"vocab\":{\"a\":0}"), "its model has no merges");
+                 "merge 1, \"a\", is not two tokens separated by a space");
+    hold_refused(&s, MODEL(",\"vocab\":{\"a\":0}"), "the model has no merges");
     hold_refused(&s, MODEL(",\"vocab\":{\"a\":0},\"vocab\":{\"a\":0},\"merges\":[]"),
-                 "is there twice");
+                 "the key \"vocab\" at byte");
     hold_refused(&s, MODEL(",\"vocab\":{\"a\":2097152},\"merges\":[]"), "ids up to 2097152");
     hold_refused(
         &s,
@@ -303,7 +303,7 @@ static void files_that_lie_are_refused(void **state)
         &s,
         HEAD ",\"added_tokens\":[{\"id\":1,\"content\":\"x\"}],\"model\":{\"type\":\"BPE\"" WORDS
              "}}",
-        "added token \"x\" with id 1: its id belongs to another token too");
+        "added token \"x\" with id 1: another token has the same id");
 }
 
 static void texts_that_are_not_utf8_are_refused_with_their_byte(void **state)

@@ -198,8 +198,8 @@ static hr_status add_stage(reading *r, const stage_text *s, hr_error *err)
         stage.pattern = s->pattern;
         stage.pattern_bytes = s->pattern_bytes;
         if (!behaviour_of(s->behaviour, &stage.behaviour))
-            return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: Split is not %s", r->path,
-                           s->behaviour);
+            return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: unknown behavior %s of Split",
+                           r->path, s->behaviour);
     } else {
         return hr_fail(err, HR_CORRUPT, "%s: pre_tokenizer: %s is not supported", r->path,
                        *s->type ? s->type : "one without a type");

@@ -474,7 +474,7 @@ static void settings_that_contradict_are_refused(void **state)
     expect_refused(&r, HR_USAGE, "a special token is empty");
     r = fine;
     r.pattern = "(";
-    expect_refused(&r, HR_CORRUPT, "the pattern");
+    expect_refused(&r, HR_CORRUPT, "pattern \"(");
     r = fine;
     r.like = text_path;
     expect_refused(&r, HR_CORRUPT, "byte 0");
@@ -504,7 +504,7 @@ static void pipelines_that_are_not_trained_are_named(void **state)
           "has added tokens" },
         { "{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":"
           "\"Odd\"}}",
-          "Split is not Odd" },
+          "unknown behavior Odd of Split" },
         { "[]", "not a tokenizer.json" },
     };
     const char *const files[] = { text_path };
