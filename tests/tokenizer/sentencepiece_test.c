@@ -33,7 +33,7 @@ static void hold_case(const char *name, const char *ending)
     close_subject(&s);
 }
 
-static void models_encode_and_decode_as_sentencepiece_does(void **state)
+static void models_encode_and_decode_like_sentencepiece(void **state)
 {
     static const char *const names[] = { "sp-bpe",     "sp-bpe-user",     "sp-bpe-cross",
                                          "sp-unigram", "sp-unigram-user", "sp-unigram-bytes" };
@@ -41,7 +41,7 @@ static void models_encode_and_decode_as_sentencepiece_does(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "model");
 }
 
-static void converted_files_encode_and_decode_as_the_reference_does(void **state)
+static void converted_files_encode_and_decode_like_the_reference(void **state)
 {
     static const char *const names[] = {
         "sp-llama",           "sp-llama-first",   "sp-llama-bare",   "sp-metaspace",
@@ -53,7 +53,7 @@ static void converted_files_encode_and_decode_as_the_reference_does(void **state
 }
 
 /* With float scores, sums depend on all of the text before. */
-static void long_texts_need_no_more_room_than_their_words(void **state)
+static void a_long_text_needs_no_more_room_than_its_words(void **state)
 {
     static const char *const names[] = { "sp-bpe.model", "sp-llama.json", "sp-unigram.model",
                                          "sp-t5.json" };
@@ -81,7 +81,7 @@ static void long_texts_need_no_more_room_than_their_words(void **state)
 #define BPE ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\"" WORDS "}}"
 #define SCORES ",\"vocab\":[[\"<unk>\",0.0],[\"a\",-1.5]]"
 
-static void what_a_file_asks_for_and_is_not_supported_is_refused_by_name(void **state)
+static void unsupported_features_of_files_are_refused_by_name(void **state)
 {
     (void)state;
     hold_refused(&s, META ",\"model\":{\"type\":\"BPE\"" WORDS "}}", "model.unk_token names no");
@@ -215,7 +215,7 @@ static void hold_model_refused(const message *m, const char *sentence)
         fail_msg("gave %d: %s\n not: %s", status, err.message, sentence);
 }
 
-static void a_model_that_lies_is_refused(void **state)
+static void invalid_models_are_refused(void **state)
 {
     (void)state;
     message m = begun();
@@ -249,7 +249,7 @@ static void a_model_that_lies_is_refused(void **state)
     hold_model_refused(&m, "there is no piece of type UNKNOWN");
 }
 
-static void what_a_model_asks_for_and_is_not_supported_is_refused_by_name(void **state)
+static void unsupported_features_of_models_are_refused_by_name(void **state)
 {
     message trainer = { .count = 0 }, m;
     (void)state;
@@ -285,7 +285,7 @@ static void what_a_model_asks_for_and_is_not_supported_is_refused_by_name(void *
 }
 
 /* Of equal scores the leftmost pair is merged first. */
-static void pieces_of_equal_score_merge_from_the_left(void **state)
+static void pieces_of_equal_score_merge_leftmost_first(void **state)
 {
     static const char text[] = "aba";
     message trainer = { .count = 0 };
@@ -309,13 +309,13 @@ int main(void)
 {
     srand(7);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_encode_and_decode_as_sentencepiece_does),
-        cmocka_unit_test(converted_files_encode_and_decode_as_the_reference_does),
-        cmocka_unit_test(long_texts_need_no_more_room_than_their_words),
-        cmocka_unit_test(what_a_file_asks_for_and_is_not_supported_is_refused_by_name),
-        cmocka_unit_test(a_model_that_lies_is_refused),
-        cmocka_unit_test(what_a_model_asks_for_and_is_not_supported_is_refused_by_name),
-        cmocka_unit_test(pieces_of_equal_score_merge_from_the_left),
+        cmocka_unit_test(models_encode_and_decode_like_sentencepiece),
+        cmocka_unit_test(converted_files_encode_and_decode_like_the_reference),
+        cmocka_unit_test(a_long_text_needs_no_more_room_than_its_words),
+        cmocka_unit_test(unsupported_features_of_files_are_refused_by_name),
+        cmocka_unit_test(invalid_models_are_refused),
+        cmocka_unit_test(unsupported_features_of_models_are_refused_by_name),
+        cmocka_unit_test(pieces_of_equal_score_merge_leftmost_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,7 +255,7 @@ static void draw_words(slow *s, int letter_count)
 
 static slow *one, *two;
 
-static void merges_are_those_of_counting_anew(void **state)
+static void merges_equal_those_of_recounting_each_time(void **state)
 {
     (void)state;
     for (int turn = 0; turn < 1500; turn++) {
@@ -299,7 +299,7 @@ static void expect_token(const slow *s, int expected, const hr_inherited *in, ui
     assert_int_equal(hr_vocabulary_find(&in->vocabulary, text, bytes), id);
 }
 
-static void inherited_merges_are_those_of_replaying_one_by_one(void **state)
+static void inherited_merges_equal_a_replay_one_by_one(void **state)
 {
     (void)state;
     int dropped = 0, cuts = 0;
@@ -357,7 +357,7 @@ static void inherited_merges_are_those_of_replaying_one_by_one(void **state)
 }
 
 /* Long atoms use a different algorithm. */
-static void long_atoms_are_merged_as_short_ones(void **state)
+static void long_atoms_are_merged_like_short_ones(void **state)
 {
     (void)state;
     static const char merges[] = "#version: 0.2\na b\nb a\na a\nab ab\naa aa\nabab a\nba b\nb b\n";
@@ -400,7 +400,7 @@ static void long_atoms_are_merged_as_short_ones(void **state)
     free(region.base);
 }
 
-static void lines_that_are_no_merges_are_named(void **state)
+static void invalid_lines_of_merges_are_named(void **state)
 {
     (void)state;
     static const char *const wrong[] = { "#version: 0.2\na b\nab\n", "#version: 0.2\na b\nab c d\n",
@@ -449,7 +449,7 @@ static void too_little_room_changes_no_merge(void **state)
     assert_true(recounts > 100 && floors > 20);
 }
 
-static void what_cannot_fit_is_said(void **state)
+static void an_error_says_what_does_not_fit(void **state)
 {
     (void)state;
     fast f;
@@ -465,7 +465,7 @@ static void what_cannot_fit_is_said(void **state)
     free(f.memory);
 }
 
-static void texts_are_known_whoever_made_them(void **state)
+static void equal_texts_share_one_id(void **state)
 {
     (void)state;
     const int64_t bytes = hr_merge_vocabulary_bytes(16, 64);
@@ -490,7 +490,7 @@ static void texts_are_known_whoever_made_them(void **state)
 }
 
 /* The 256 characters in the order of GPT-2's bytes_to_unicode. */
-static void bytes_have_the_characters_of_the_field(void **state)
+static void bytes_map_to_the_characters_of_gpt2(void **state)
 {
     (void)state;
     int others = 0;
@@ -516,14 +516,14 @@ int main(void)
     two = malloc(sizeof *two);
     printf("seed %llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(merges_are_those_of_counting_anew),
-        cmocka_unit_test(inherited_merges_are_those_of_replaying_one_by_one),
-        cmocka_unit_test(long_atoms_are_merged_as_short_ones),
-        cmocka_unit_test(lines_that_are_no_merges_are_named),
+        cmocka_unit_test(merges_equal_those_of_recounting_each_time),
+        cmocka_unit_test(inherited_merges_equal_a_replay_one_by_one),
+        cmocka_unit_test(long_atoms_are_merged_like_short_ones),
+        cmocka_unit_test(invalid_lines_of_merges_are_named),
         cmocka_unit_test(too_little_room_changes_no_merge),
-        cmocka_unit_test(what_cannot_fit_is_said),
-        cmocka_unit_test(texts_are_known_whoever_made_them),
-        cmocka_unit_test(bytes_have_the_characters_of_the_field),
+        cmocka_unit_test(an_error_says_what_does_not_fit),
+        cmocka_unit_test(equal_texts_share_one_id),
+        cmocka_unit_test(bytes_map_to_the_characters_of_gpt2),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(one);
