@@ -161,7 +161,7 @@ hr_status hr_one_line(hr_status status, hr_error *err)
     return status;
 }
 
-/* Bytes of the file without its vocabulary and merges, which check_json copies. */
+/* Bytes of the file without its vocabulary and merges, which hr_read_check_json copies. */
 static int64_t checked_bytes(const hr_json_index *outline)
 {
     const hr_json_index_member *vocab = hr_json_index_model(outline, "vocab");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokenizer/read.c - loads a tokenizer: vocabulary, the model's options, and the tables. */
+/* tokenizer/read.c - loads a tokenizer: vocabulary, merges, added tokens, and the tables. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -44,64 +44,6 @@ static hr_status read_file(reading *r, const char *path, int64_t bytes, char *te
 static hr_status no_room(hr_error *err)
 {
     return hr_fail(err, HR_NO_FIT, "tokenizer tables: the region is too small");
-}
-
-/* The JSON file without its two large members, vocabulary and merges, each replaced by a number.
- * The members are checked when they are read; the frame is checked on its own. */
-typedef struct {
-    const hr_json_index_member *left_out[2]; /* in file order; null: none */
-    char *text;
-    int64_t bytes;
-} frame;
-
-static void find_long(const hr_json_index *outline, frame *f)
-{
-    const hr_json_index_member *vocab = hr_json_index_model(outline, "vocab");
-    const hr_json_index_member *merges = hr_json_index_model(outline, "merges");
-    const bool merges_first = vocab && merges && merges->at < vocab->at;
-    f->left_out[0] = merges_first || !vocab ? merges : vocab;
-    f->left_out[1] = !vocab || !merges ? NULL : merges_first ? vocab : merges;
-    f->bytes = outline->bytes;
-    for (int32_t i = 0; i < 2; i++)
-        if (f->left_out[i]) f->bytes -= f->left_out[i]->bytes - 1;
-}
-
-static void fill_frame(const reading *r, frame *f)
-{
-    int64_t from = 0, to = 0;
-    for (int32_t i = 0; i < 2 && f->left_out[i]; i++) {
-        const int64_t bytes = f->left_out[i]->at - from;
-        memcpy(f->text + to, r->text + from, (size_t)bytes);
-        f->text[to + bytes] = '0';
-        from = f->left_out[i]->at + f->left_out[i]->bytes;
-        to += bytes + 1;
-    }
-    memcpy(f->text + to, r->text + from, (size_t)(f->bytes - to));
-}
-
-/* The offset in the file of an offset in the frame. */
-static int64_t place_in_file(const frame *f, int64_t at)
-{
-    for (int32_t i = 0; i < 2 && f->left_out[i] && at > f->left_out[i]->at; i++)
-        at += f->left_out[i]->bytes - 1;
-    return at;
-}
-
-/* Checks that the file is JSON, except for vocabulary and merges. */
-static hr_status check_json(reading *r, hr_region scratch, hr_error *err)
-{
-    frame f;
-    find_long(&r->source->outline, &f);
-    f.text = hr_region_take_raw(&scratch, f.bytes, 1);
-    if (!f.text) return no_room(err);
-    fill_frame(r, &f);
-    hr_json json = hr_json_over_file(f.text, f.bytes);
-    hr_json_kind kind = hr_json_next(&json);
-    while (kind != HR_JSON_WRONG && kind != HR_JSON_END) kind = hr_json_next(&json);
-    if (kind == HR_JSON_WRONG)
-        return hr_fail(err, HR_CORRUPT, HR_OF_FILE "invalid JSON at byte %lld: %s", r->source->path,
-                       (long long)place_in_file(&f, json.at), json.problem);
-    return HR_OK;
 }
 
 static hr_status wrong(const reading *r, const hr_json *json, const char *what, hr_error *err)
@@ -586,7 +528,8 @@ static hr_status place(hr_tokenizer **tokenizer, hr_region *tables, hr_region sc
     hr_status status = hr_bpe_place(&made->bpe, tables, source->size, err);
     if (status != HR_OK) return status;
     status = read_file(&r, source->path, source->outline.bytes, text, err);
-    if (status == HR_OK && source->form == HR_TOKENIZER_JSON) status = check_json(&r, scratch, err);
+    if (status == HR_OK && source->form == HR_TOKENIZER_JSON)
+        status = hr_read_check_json(source, text, scratch, err);
     if (status == HR_OK && source->form == HR_TOKENIZER_PAIR)
         status = read_file(&r, source->merges, source->merges_bytes, text + source->outline.bytes,
                            err);

@@ -26,6 +26,11 @@ const char *hr_keys_add(hr_keys *keys, const char *text, int64_t bytes, int64_t 
 int32_t hr_keys_find(const hr_keys *keys, const char *text, int64_t bytes, const char *more,
                      int64_t more_bytes);
 
+/* Checks that text, the contents of a tokenizer.json, is JSON, except for vocabulary and merges.
+ * Errors CORRUPT, NO_FIT. */
+HR_MUST_CHECK hr_status hr_read_check_json(const hr_tokenizer_source *source, const char *text,
+                                           hr_region scratch, hr_error *err);
+
 /* Reads the normalizer of a tokenizer.json, before its tokens. Other files have none. Errors
  * CORRUPT. */
 HR_MUST_CHECK hr_status hr_read_normalizer(hr_tokenizer *tokenizer,
