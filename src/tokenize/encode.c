@@ -2,8 +2,8 @@
 /* tokenize/encode.c - encodes a file window by window, or in parts on all threads.
  *
  * Text is split only at positions that no token can cross, so parts are encoded like independent
- * texts and the ids do not depend on the number of threads. A free thread reads the next part. Ids
- * are output in the order of the parts. */
+ * texts and the ids do not depend on the number of threads. Any free thread reads the next part.
+ * Ids are output in the order of the parts. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -24,7 +24,7 @@ typedef struct {
 } input;
 
 /* The state that all threads share while they encode one text. */
-struct hr_encode_session_relay {
+struct hr_encode_session_shared {
     hr_tokenize *session;
     input *in;
     atomic_bool ended;              /* no further part is read */
@@ -46,8 +46,8 @@ static void give(hr_tokenize *t, const uint32_t *ids, int64_t count)
  * failed. */
 static bool take_turn(hr_encode_session_part *part)
 {
-    if (part->holds) hr_ticket_lock_wait(&part->relay->giving, part->number);
-    if (part->relay->status != HR_OK) return false;
+    if (part->holds) hr_ticket_lock_wait(&part->shared->giving, part->number);
+    if (part->shared->status != HR_OK) return false;
     if (part->holds) give(part->session, part->ids, part->id_count);
     part->holds = false;
     return true;
@@ -74,7 +74,7 @@ hr_status hr_encode_session_room(void *context, hr_encoder_more what, int64_t by
     const hr_encode_session_part *part = context;
     hr_tokenize *t = part->session;
     hr_region *rooms = t->rooms[what];
-    HR_ASSERT(!part->relay); /* a part is small enough, even after normalization */
+    HR_ASSERT(!part->shared); /* a part is small enough, even after normalization */
     hr_memory_region_close(&t->memory, &rooms[1]);
     rooms[1] = rooms[0];
     rooms[0] = (hr_region){ 0 };
@@ -148,12 +148,12 @@ static hr_status of_file(const input *in, hr_status status, hr_error *err)
 
 /* Reads the next part: up to the last split point in the window. Returns false if there is none. A
  * part with a read error counts as a part, so that the error is reported in order. */
-static bool read_part(struct hr_encode_session_relay *relay, hr_encode_session_part *part)
+static bool read_part(struct hr_encode_session_shared *shared, hr_encode_session_part *part)
 {
-    input *in = relay->in;
-    int64_t filled = relay->rest_bytes, end = -1;
-    if (atomic_load(&relay->ended)) return false;
-    memmove(part->window, relay->rest, (size_t)filled);
+    input *in = shared->in;
+    int64_t filled = shared->rest_bytes, end = -1;
+    if (atomic_load(&shared->ended)) return false;
+    memmove(part->window, shared->rest, (size_t)filled);
     for (int64_t room = HR_ENCODE_SESSION_PART_BYTES;
          end < 0 && room <= HR_ENCODE_SESSION_PART_BYTES_MAX; room *= 2) {
         part->status = fill(in, part->window, &filled, room, &part->err);
@@ -161,13 +161,13 @@ static bool read_part(struct hr_encode_session_relay *relay, hr_encode_session_p
         /* The last positions are excluded, because the text after them is not read yet. */
         end = in->over
                   ? filled
-                  : hr_tokenizer_parting(part->session->tokenizer, part->window, 0, filled - 8);
+                  : hr_tokenizer_split_point(part->session->tokenizer, part->window, 0, filled - 8);
     }
     part->bytes = hr_max(end, 0);
     part->position = in->read - filled;
-    relay->rest = part->window + part->bytes;
-    relay->rest_bytes = filled - part->bytes;
-    if (in->over || end < 0) atomic_store(&relay->ended, true);
+    shared->rest = part->window + part->bytes;
+    shared->rest_bytes = filled - part->bytes;
+    if (in->over || end < 0) atomic_store(&shared->ended, true);
     return end >= 0 || part->status != HR_OK;
 }
 
@@ -183,49 +183,49 @@ static void encode_part(hr_encode_session_part *part)
 }
 
 /* Reports the first error in text order. Outputs no ids after it. */
-static void end_part(struct hr_encode_session_relay *relay, hr_encode_session_part *part)
+static void end_part(struct hr_encode_session_shared *shared, hr_encode_session_part *part)
 {
     if (take_turn(part)) {
-        relay->status = part->status;
-        if (part->status == HR_OK) tell(part->session, relay->in, part->position + part->bytes);
-        else relay->err = part->err;
+        shared->status = part->status;
+        if (part->status == HR_OK) tell(part->session, shared->in, part->position + part->bytes);
+        else shared->err = part->err;
     }
     part->holds = false;
-    if (relay->status != HR_OK) atomic_store(&relay->ended, true);
-    hr_ticket_lock_pass(&relay->giving);
+    if (shared->status != HR_OK) atomic_store(&shared->ended, true);
+    hr_ticket_lock_pass(&shared->giving);
 }
 
 static void encode_parts(void *context, int32_t thread, int32_t threads)
 {
-    struct hr_encode_session_relay *relay = context;
-    hr_encode_session_part *part = &relay->session->parts[thread];
+    struct hr_encode_session_shared *shared = context;
+    hr_encode_session_part *part = &shared->session->parts[thread];
     (void)threads;
-    part->relay = relay;
+    part->shared = shared;
     for (;;) {
-        part->number = hr_ticket_lock_take(&relay->reading);
-        const bool some = read_part(relay, part);
-        hr_ticket_lock_pass(&relay->reading);
+        part->number = hr_ticket_lock_take(&shared->reading);
+        const bool some = read_part(shared, part);
+        hr_ticket_lock_pass(&shared->reading);
         if (!some) break;
         encode_part(part);
-        end_part(relay, part);
+        end_part(shared, part);
     }
-    part->relay = NULL;
+    part->shared = NULL;
 }
 
 /* Encodes parts until the end, or until a stretch longer than a window has no split point. The
  * session's window then holds that stretch. */
 static hr_status encode_in_parts(hr_tokenize *t, input *in, int64_t *filled, hr_error *err)
 {
-    struct hr_encode_session_relay relay = { .session = t, .in = in, .rest = t->window };
-    hr_ticket_lock_open(&relay.reading);
-    hr_ticket_lock_open(&relay.giving);
-    hr_pool_run(&t->pool, encode_parts, &relay);
-    hr_ticket_lock_close(&relay.reading);
-    hr_ticket_lock_close(&relay.giving);
-    if (relay.status != HR_OK && err) *err = relay.err;
-    memcpy(t->window, relay.rest, (size_t)relay.rest_bytes);
-    *filled = relay.rest_bytes;
-    return relay.status;
+    struct hr_encode_session_shared shared = { .session = t, .in = in, .rest = t->window };
+    hr_ticket_lock_open(&shared.reading);
+    hr_ticket_lock_open(&shared.giving);
+    hr_pool_run(&t->pool, encode_parts, &shared);
+    hr_ticket_lock_close(&shared.reading);
+    hr_ticket_lock_close(&shared.giving);
+    if (shared.status != HR_OK && err) *err = shared.err;
+    memcpy(t->window, shared.rest, (size_t)shared.rest_bytes);
+    *filled = shared.rest_bytes;
+    return shared.status;
 }
 
 /* ---- one text on one thread */

@@ -24,10 +24,10 @@ enum {
 typedef struct {
     hr_tokenize *session;
     hr_encoder *encoder;
-    uint8_t *window;                       /* [HR_ENCODE_SESSION_PART_BYTES_MAX] */
-    uint32_t *ids;                         /* [HR_ENCODE_SESSION_PART_IDS] */
-    struct hr_encode_session_relay *relay; /* null: the text is one part */
-    bool holds;                            /* ids [id_count] are buffered until the part's turn */
+    uint8_t *window;                         /* [HR_ENCODE_SESSION_PART_BYTES_MAX] */
+    uint32_t *ids;                           /* [HR_ENCODE_SESSION_PART_IDS] */
+    struct hr_encode_session_shared *shared; /* null: the text is one part */
+    bool holds;                              /* ids [id_count] are buffered until the part's turn */
     int64_t number, position, bytes, id_count;
     hr_status status;
     hr_error err;

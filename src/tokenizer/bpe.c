@@ -126,7 +126,7 @@ int32_t hr_bpe_rank(const hr_bpe *bpe, uint32_t left, uint32_t right)
 /* Undoes the merges that made both tokens, the latest first. At each point it checks whether the
  * tokens then adjacent at the border would have merged before that merge. Among equal ranks the
  * left merge comes first. */
-bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit)
+bool hr_bpe_is_stable(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit)
 {
     int32_t left_next = limit, right_next = limit - 1; /* rank of the merge that used x, y */
     for (;;) {
@@ -188,7 +188,7 @@ static void add_origin(hr_bpe *bpe, uint32_t left, uint32_t right, int32_t rank,
 }
 
 /* Treats every way to split a token in two tokens as a merge. */
-static void each_half(hr_bpe *bpe, int32_t id, int32_t rank, int32_t *late, bool notes)
+static void add_splits(hr_bpe *bpe, int32_t id, int32_t rank, int32_t *late, bool notes)
 {
     const uint8_t *text = bpe->text + bpe->text_at[id];
     const int64_t bytes = hr_bpe_token_bytes(bpe, (uint32_t)id);
@@ -234,15 +234,15 @@ static void find_origins(hr_bpe *bpe, uint64_t *in_order, int32_t *late)
     if (bpe->kind == HR_BPE_TREE) return;
     if (bpe->kind == HR_BPE_RANKS) {
         for (int32_t id = 0; id < bpe->size.ids; id++) {
-            each_half(bpe, id, id, late, false);
-            each_half(bpe, id, id, late, true);
+            add_splits(bpe, id, id, late, false);
+            add_splits(bpe, id, id, late, true);
         }
         return;
     }
     if (bpe->kind == HR_BPE_SCORES) {
         for (int32_t i = 0; i < bpe->scored; i++) {
-            each_half(bpe, bpe->by_score[i], bpe->score_ranks[i], late, false);
-            each_half(bpe, bpe->by_score[i], bpe->score_ranks[i], late, true);
+            add_splits(bpe, bpe->by_score[i], bpe->score_ranks[i], late, false);
+            add_splits(bpe, bpe->by_score[i], bpe->score_ranks[i], late, true);
         }
         return;
     }
@@ -436,7 +436,7 @@ static void find_words_rank(hr_bpe *bpe)
         if (rank < 0 || rank == HR_BPE_NEVER) continue;
         if (rank > last) last = rank;
         for (int64_t i = 1; i < bpe->tokens[id].bytes && rank < bpe->words_rank; i++)
-            if (hr_bpe_parts(text[i - 1], text[i])) bpe->words_rank = rank;
+            if (hr_bpe_ends_word(text[i - 1], text[i])) bpe->words_rank = rank;
     }
     bpe->by_words = bpe->kind <= HR_BPE_RANKS && bpe->orderly && bpe->words_rank <= last &&
                     bpe->words_rank > last / 8;

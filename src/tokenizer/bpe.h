@@ -133,10 +133,10 @@ int32_t hr_bpe_rank(const hr_bpe *bpe, uint32_t left, uint32_t right);
 
 /* Whether tokens `left` and `right` stay separate when their joined text is encoded with the merges
  * of rank below `limit`. Needs orderly tables. */
-bool hr_bpe_stays(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit);
+bool hr_bpe_is_stable(const hr_bpe *bpe, uint32_t left, uint32_t right, int32_t limit);
 
 /* Whether a word ends between these two bytes: a space after a visible ASCII character. */
-static inline bool hr_bpe_parts(uint8_t left, uint8_t right)
+static inline bool hr_bpe_ends_word(uint8_t left, uint8_t right)
 {
     return right == ' ' && left > ' ' && left < 0x7f;
 }
@@ -169,12 +169,13 @@ static inline int32_t hr_bpe_child(const hr_bpe *bpe, const hr_bpe_node *node, u
 
 /* ---- encoding */
 
-typedef struct hr_bpe_walk hr_bpe_walk;
+typedef struct hr_bpe_workspace hr_bpe_workspace;
 
 /* Bytes of workspace for one thread and pieces of up to piece_bytes. */
-int64_t hr_bpe_walk_bytes(const hr_bpe *bpe, int64_t piece_bytes);
-HR_MUST_CHECK hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region, const hr_bpe *bpe,
-                                          int64_t piece_bytes, hr_error *err);
+int64_t hr_bpe_workspace_bytes(const hr_bpe *bpe, int64_t piece_bytes);
+HR_MUST_CHECK hr_status hr_bpe_workspace_place(hr_bpe_workspace **work, hr_region *region,
+                                               const hr_bpe *bpe, int64_t piece_bytes,
+                                               hr_error *err);
 
 /* Encodes a piece.
  *
@@ -183,11 +184,11 @@ HR_MUST_CHECK hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region,
  *   ids   out; owned by the workspace, valid until the next piece
  *
  * Returns the number of ids. */
-int64_t hr_bpe_encode(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room,
+int64_t hr_bpe_encode(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes, int64_t room,
                       const uint32_t **ids);
 
 /* Encodes by merging pairs as BPE defines it. For tables that are not orderly, and for tests. */
-int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
+int64_t hr_bpe_encode_ref(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes,
                           const uint32_t **ids);
 
 /* The longest piece that a workspace for `piece_bytes` accepts: shorter if tables are not

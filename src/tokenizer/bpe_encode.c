@@ -40,11 +40,11 @@ typedef struct {
     int32_t id, before, after;
 } symbol;
 
-struct hr_bpe_walk {
+struct hr_bpe_workspace {
     const hr_bpe *bpe;
-    line *lines;     /* [CACHE_LINES] */
-    uint64_t *stays; /* [1 << PAIR_BITS] cache of hr_bpe_stays: left, right, result; 0: free */
-    uint32_t *ids;   /* [piece_bytes + KEPT_IDS] */
+    line *lines;      /* [CACHE_LINES] */
+    uint64_t *stable; /* [1 << PAIR_BITS] cache of hr_bpe_is_stable: left, right, result; 0: free */
+    uint32_t *ids;    /* [piece_bytes + KEPT_IDS] */
     /* [piece_bytes / 64 + 1] bits: positions from which no encoding reaches the end */
     uint64_t *dead;
     uint8_t *present; /* [piece_bytes] the piece without bytes that have no token */
@@ -65,22 +65,22 @@ static int64_t merged_bytes(const hr_bpe *bpe, int64_t piece_bytes)
     return bpe->by_words ? hr_min(piece_bytes, WORDS_BYTES_MAX) : 64;
 }
 
-int64_t hr_bpe_walk_bytes(const hr_bpe *bpe, int64_t piece_bytes)
+int64_t hr_bpe_workspace_bytes(const hr_bpe *bpe, int64_t piece_bytes)
 {
     const int64_t merged = merged_bytes(bpe, piece_bytes);
-    return (int64_t)sizeof(hr_bpe_walk) + CACHE_LINES * (int64_t)sizeof(line) +
+    return (int64_t)sizeof(hr_bpe_workspace) + CACHE_LINES * (int64_t)sizeof(line) +
            (INT64_C(8) << PAIR_BITS) + (piece_bytes + KEPT_IDS) * 4 + piece_bytes / 8 + 16 +
            (bpe->bytes_missing ? piece_bytes : 0) + merged * (int64_t)(sizeof(symbol) + 24) +
            9 * 64;
 }
 
-hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region, const hr_bpe *bpe,
-                            int64_t piece_bytes, hr_error *err)
+hr_status hr_bpe_workspace_place(hr_bpe_workspace **work, hr_region *region, const hr_bpe *bpe,
+                                 int64_t piece_bytes, hr_error *err)
 {
-    hr_bpe_walk *made = hr_region_take(region, 1, sizeof *made);
+    hr_bpe_workspace *made = hr_region_take(region, 1, sizeof *made);
     const int64_t merged = merged_bytes(bpe, piece_bytes);
     line *lines = hr_region_take(region, CACHE_LINES, sizeof *lines);
-    uint64_t *stays = hr_region_take(region, 1 << PAIR_BITS, 8);
+    uint64_t *stable = hr_region_take(region, 1 << PAIR_BITS, 8);
     uint32_t *ids = hr_region_take_raw(region, piece_bytes + KEPT_IDS, 4);
     uint64_t *dead = hr_region_take_raw(region, piece_bytes / 64 + 1, 8);
     uint8_t *present = bpe->bytes_missing ? hr_region_take_raw(region, piece_bytes, 1)
@@ -89,18 +89,19 @@ hr_status hr_bpe_walk_place(hr_bpe_walk **walk, hr_region *region, const hr_bpe 
     uint64_t *heap = hr_region_take_raw(region, 3 * merged, 8);
     if (!made || !present || !heap)
         return hr_fail(err, HR_NO_FIT, "encoding: needs %lld bytes, the region has %lld",
-                       (long long)hr_bpe_walk_bytes(bpe, piece_bytes), (long long)region->bytes);
-    *made = (hr_bpe_walk){ .bpe = bpe,
-                           .lines = lines,
-                           .stays = stays,
-                           .ids = ids,
-                           .dead = dead,
-                           .present = present,
-                           .symbols = symbols,
-                           .heap = heap,
-                           .piece_bytes = piece_bytes,
-                           .merged = merged };
-    *walk = made;
+                       (long long)hr_bpe_workspace_bytes(bpe, piece_bytes),
+                       (long long)region->bytes);
+    *made = (hr_bpe_workspace){ .bpe = bpe,
+                                .lines = lines,
+                                .stable = stable,
+                                .ids = ids,
+                                .dead = dead,
+                                .present = present,
+                                .symbols = symbols,
+                                .heap = heap,
+                                .piece_bytes = piece_bytes,
+                                .merged = merged };
+    *work = made;
     return HR_OK;
 }
 
@@ -126,13 +127,13 @@ static void push(uint64_t *heap, int64_t *count, uint64_t entry)
 }
 
 /* Pushes the pair that begins at symbol `at`, if it merges. */
-static void push_pair(hr_bpe_walk *walk, int64_t *count, int32_t at)
+static void push_pair(hr_bpe_workspace *work, int64_t *count, int32_t at)
 {
-    const int32_t after = at < 0 ? -1 : walk->symbols[at].after;
-    if (after < 0 || walk->symbols[at].id < 0 || walk->symbols[after].id < 0) return;
-    const int32_t rank = hr_bpe_rank(walk->bpe, (uint32_t)walk->symbols[at].id,
-                                     (uint32_t)walk->symbols[after].id);
-    if (rank >= 0) push(walk->heap, count, (uint64_t)rank << 32 | (uint32_t)at);
+    const int32_t after = at < 0 ? -1 : work->symbols[at].after;
+    if (after < 0 || work->symbols[at].id < 0 || work->symbols[after].id < 0) return;
+    const int32_t rank = hr_bpe_rank(work->bpe, (uint32_t)work->symbols[at].id,
+                                     (uint32_t)work->symbols[after].id);
+    if (rank >= 0) push(work->heap, count, (uint64_t)rank << 32 | (uint32_t)at);
 }
 
 /* The result of a merge. If several merges share a rank, the token with the joined text. */
@@ -148,14 +149,14 @@ static uint32_t result_of(const hr_bpe *bpe, int32_t rank, uint32_t left, uint32
 }
 
 /* Applies the queued merges and the merges that they make possible. */
-static void merge_queued(hr_bpe_walk *walk, int64_t queued)
+static void merge_queued(hr_bpe_workspace *work, int64_t queued)
 {
-    const hr_bpe *bpe = walk->bpe;
-    symbol *symbols = walk->symbols;
+    const hr_bpe *bpe = work->bpe;
+    symbol *symbols = work->symbols;
     while (queued) {
-        const uint64_t entry = walk->heap[0];
-        walk->heap[0] = walk->heap[--queued];
-        if (queued) sift_down(walk->heap, queued, 0);
+        const uint64_t entry = work->heap[0];
+        work->heap[0] = work->heap[--queued];
+        if (queued) sift_down(work->heap, queued, 0);
         const int32_t at = (int32_t)(uint32_t)entry, rank = (int32_t)(entry >> 32);
         const int32_t after = symbols[at].id < 0 ? -1 : symbols[at].after;
         if (after < 0 || symbols[after].id < 0 ||
@@ -166,8 +167,8 @@ static void merge_queued(hr_bpe_walk *walk, int64_t queued)
         symbols[at].after = symbols[after].after;
         symbols[after].id = -1;
         if (symbols[at].after >= 0) symbols[symbols[at].after].before = at;
-        push_pair(walk, &queued, symbols[at].before);
-        push_pair(walk, &queued, at);
+        push_pair(work, &queued, symbols[at].before);
+        push_pair(work, &queued, at);
     }
 }
 
@@ -184,10 +185,10 @@ static inline int32_t longest(const hr_bpe *bpe, const uint8_t *text, int64_t by
                               int32_t *token_bytes);
 
 /* Fills the initial symbols of a piece. */
-static int32_t fill_symbols(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes)
+static int32_t fill_symbols(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes)
 {
-    const hr_bpe *bpe = walk->bpe;
-    symbol *symbols = walk->symbols;
+    const hr_bpe *bpe = work->bpe;
+    symbol *symbols = work->symbols;
     int32_t count = 0, token_bytes;
     uint32_t point;
     for (int64_t i = 0, taken; i < bytes; i += taken) {
@@ -203,25 +204,25 @@ static int32_t fill_symbols(hr_bpe_walk *walk, const uint8_t *text, int64_t byte
     return count;
 }
 
-int64_t hr_bpe_encode_ref(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
+int64_t hr_bpe_encode_ref(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes,
                           const uint32_t **ids)
 {
-    symbol *symbols = walk->symbols;
+    symbol *symbols = work->symbols;
     int64_t queued = 0, told = 0;
     uint32_t point;
-    HR_ASSERT(bytes <= walk->merged);
-    const int32_t count = fill_symbols(walk, text, bytes);
-    for (int32_t i = 0; i < count; i++) push_pair(walk, &queued, i);
-    merge_queued(walk, queued);
+    HR_ASSERT(bytes <= work->merged);
+    const int32_t count = fill_symbols(work, text, bytes);
+    for (int32_t i = 0; i < count; i++) push_pair(work, &queued, i);
+    merge_queued(work, queued);
     for (int32_t i = 0; i < count; i++) {
         const int32_t id = symbols[i].id;
-        if (id >= 0) walk->ids[told++] = (uint32_t)id;
+        if (id >= 0) work->ids[told++] = (uint32_t)id;
         if (id > -2) continue;
         const uint8_t *at = text - 2 - id;
-        told += put_unknown(walk->bpe, at, hr_utf8_take(at, text + bytes - at, &point),
-                            walk->ids + told);
+        told += put_unknown(work->bpe, at, hr_utf8_take(at, text + bytes - at, &point),
+                            work->ids + told);
     }
-    *ids = walk->ids;
+    *ids = work->ids;
     return told;
 }
 /* ---- encoding from left to right */
@@ -253,13 +254,13 @@ static inline int32_t longest(const hr_bpe *bpe, const uint8_t *text, int64_t by
     return best;
 }
 
-static inline bool stays(hr_bpe_walk *walk, uint32_t left, uint32_t right, int32_t limit)
+static inline bool is_stable(hr_bpe_workspace *work, uint32_t left, uint32_t right, int32_t limit)
 {
     const uint64_t key = (uint64_t)(left + 1) << 32 | (uint64_t)right << 1;
-    uint64_t *place = &walk->stays[(key * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - PAIR_BITS)];
-    if (limit != INT32_MAX) return hr_bpe_stays(walk->bpe, left, right, limit);
+    uint64_t *place = &work->stable[(key * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - PAIR_BITS)];
+    if (limit != INT32_MAX) return hr_bpe_is_stable(work->bpe, left, right, limit);
     if ((*place ^ key) <= 1) return *place & 1;
-    const bool answer = hr_bpe_stays(walk->bpe, left, right, limit);
+    const bool answer = hr_bpe_is_stable(work->bpe, left, right, limit);
     *place = key | answer;
     return answer;
 }
@@ -268,18 +269,18 @@ static inline bool stays(hr_bpe_walk *walk, uint32_t left, uint32_t right, int32
  * shortens the token before it. Uses only tokens and merges of rank below `limit`. Encodes from
  * *from to the end or to a character without a token, and appends to the first `first` ids. Returns
  * the number of ids. */
-static int64_t walk_from(hr_bpe_walk *walk, const uint8_t *text, int64_t *from, int64_t bytes,
-                         int64_t first, int32_t limit)
+static int64_t encode_run(hr_bpe_workspace *work, const uint8_t *text, int64_t *from, int64_t bytes,
+                          int64_t first, int32_t limit)
 {
-    const hr_bpe *bpe = walk->bpe;
-    uint64_t *dead = walk->dead;
+    const hr_bpe *bpe = work->bpe;
+    uint64_t *dead = work->dead;
     int64_t count = first, at = *from;
     int32_t length = 0, token = longest(bpe, text + at, bytes - at, &length);
     while (token >= 0) {
         const int64_t end = at + length;
         if (bpe->origins[token].rank < limit && !(dead[end >> 6] >> (end & 63) & 1) &&
-            (count == first || stays(walk, walk->ids[count - 1], (uint32_t)token, limit))) {
-            walk->ids[count++] = (uint32_t)token;
+            (count == first || is_stable(work, work->ids[count - 1], (uint32_t)token, limit))) {
+            work->ids[count++] = (uint32_t)token;
             at = end;
             token = longest(bpe, text + at, bytes - at, &length);
             continue;
@@ -288,7 +289,7 @@ static int64_t walk_from(hr_bpe_walk *walk, const uint8_t *text, int64_t *from, 
         while (token < 0) {
             HR_ASSERT(count > first); /* the first byte or character always fits */
             dead[at >> 6] |= UINT64_C(1) << (at & 63);
-            token = (int32_t)walk->ids[--count];
+            token = (int32_t)work->ids[--count];
             at -= bpe->tokens[token].bytes;
             token = bpe->tokens[token].shorter;
         }
@@ -298,24 +299,25 @@ static int64_t walk_from(hr_bpe_walk *walk, const uint8_t *text, int64_t *from, 
     return count;
 }
 
-static int64_t walk_piece(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int32_t limit)
+static int64_t encode_bytes(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes,
+                            int32_t limit)
 {
     int64_t from = 0;
-    memset(walk->dead, 0, (size_t)(bytes / 64 + 1) * 8);
-    return walk_from(walk, text, &from, bytes, 0, limit);
+    memset(work->dead, 0, (size_t)(bytes / 64 + 1) * 8);
+    return encode_run(work, text, &from, bytes, 0, limit);
 }
 
 /* Characters without a token separate the text: nothing merges across them. */
-static int64_t walk_characters(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes)
+static int64_t encode_characters(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes)
 {
     int64_t count = 0;
     uint32_t point;
-    memset(walk->dead, 0, (size_t)(bytes / 64 + 1) * 8);
+    memset(work->dead, 0, (size_t)(bytes / 64 + 1) * 8);
     for (int64_t at = 0; at < bytes;) {
-        count = walk_from(walk, text, &at, bytes, count, INT32_MAX);
+        count = encode_run(work, text, &at, bytes, count, INT32_MAX);
         if (at == bytes) break;
         const int64_t taken = hr_utf8_take(text + at, bytes - at, &point);
-        count += put_unknown(walk->bpe, text + at, taken, walk->ids + count);
+        count += put_unknown(work->bpe, text + at, taken, work->ids + count);
         at += taken;
     }
     return count;
@@ -340,37 +342,37 @@ static inline __m128i load_text(const uint8_t *text, int64_t bytes, int64_t room
 
 /* Encodes a piece that is not in the cache; with a `limit`, a word, with merges of rank below
  * it. */
-static int64_t encode_new(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int32_t limit)
+static int64_t encode_new(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes, int32_t limit)
 {
-    const hr_bpe *bpe = walk->bpe;
+    const hr_bpe *bpe = work->bpe;
     if (bpe->whole_first && limit == INT32_MAX) {
         const int32_t id = hr_bpe_find(bpe, text, bytes);
-        if (id >= 0) return walk->ids[0] = (uint32_t)id, 1;
+        if (id >= 0) return work->ids[0] = (uint32_t)id, 1;
     }
-    if (bpe->kind > HR_BPE_RANKS && bpe->orderly) return walk_characters(walk, text, bytes);
+    if (bpe->kind > HR_BPE_RANKS && bpe->orderly) return encode_characters(work, text, bytes);
     if (bpe->bytes_missing) {
         int64_t left = 0;
         for (int64_t i = 0; i < bytes; i++)
-            if (bpe->byte_id[text[i]] >= 0) walk->present[left++] = text[i];
-        text = walk->present;
+            if (bpe->byte_id[text[i]] >= 0) work->present[left++] = text[i];
+        text = work->present;
         bytes = left;
     }
     const uint32_t *ids;
-    return bpe->orderly ? walk_piece(walk, text, bytes, limit)
-                        : hr_bpe_encode_ref(walk, text, bytes, &ids);
+    return bpe->orderly ? encode_bytes(work, text, bytes, limit)
+                        : hr_bpe_encode_ref(work, text, bytes, &ids);
 }
 
-static inline int64_t encode_kept(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes,
+static inline int64_t encode_kept(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes,
                                   int64_t room, int32_t limit, const uint32_t **ids)
 {
-    *ids = walk->ids;
-    if (bytes > KEPT_BYTES) return encode_new(walk, text, bytes, limit);
+    *ids = work->ids;
+    if (bytes > KEPT_BYTES) return encode_new(work, text, bytes, limit);
     const __m128i key = load_text(text, bytes, room);
     const uint64_t low = (uint64_t)_mm_cvtsi128_si64(key);
     const uint64_t high = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(key, key));
     const uint64_t mixed = (low ^ high * UINT64_C(0xff51afd7ed558ccd) ^ (uint64_t)bytes << 57) *
                            UINT64_C(0x9e3779b97f4a7c15);
-    line *here = &walk->lines[(mixed ^ mixed >> 29) >> 32 & (CACHE_LINES - 1)];
+    line *here = &work->lines[(mixed ^ mixed >> 29) >> 32 & (CACHE_LINES - 1)];
     for (int32_t i = 0; i < 2; i++) {
         const kept *one = &here->two[i];
         const __m128i there = _mm_loadu_si128((const __m128i *)(const void *)one);
@@ -379,7 +381,7 @@ static inline int64_t encode_kept(hr_bpe_walk *walk, const uint8_t *text, int64_
         *ids = one->ids;
         return one->bytes >> 4;
     }
-    const int64_t count = encode_new(walk, text, bytes, limit);
+    const int64_t count = encode_new(work, text, bytes, limit);
     if (count == 0 || count > KEPT_IDS) return count;
     here->two[1] = here->two[0];
     _mm_storeu_si128((__m128i *)(void *)&here->two[0], key);
@@ -391,41 +393,42 @@ static inline int64_t encode_kept(hr_bpe_walk *walk, const uint8_t *text, int64_
 /* ---- encoding word by word */
 
 /* Applies the merges of rank words_rank and higher, lowest first. */
-static int64_t merge_symbols(hr_bpe_walk *walk, int32_t count)
+static int64_t merge_symbols(hr_bpe_workspace *work, int32_t count)
 {
-    symbol *symbols = walk->symbols;
+    symbol *symbols = work->symbols;
     int64_t queued = 0, told = 0;
     symbols[count - 1].after = -1;
-    for (int32_t i = 0; i + 1 < count; i++) push_pair(walk, &queued, i);
-    merge_queued(walk, queued);
-    for (int32_t i = 0; i >= 0; i = symbols[i].after) walk->ids[told++] = (uint32_t)symbols[i].id;
+    for (int32_t i = 0; i + 1 < count; i++) push_pair(work, &queued, i);
+    merge_queued(work, queued);
+    for (int32_t i = 0; i >= 0; i = symbols[i].after) work->ids[told++] = (uint32_t)symbols[i].id;
     return told;
 }
 
 /* Encodes each word with the merges below words_rank, then merges across words. */
-static int64_t encode_words(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room)
+static int64_t encode_words(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes,
+                            int64_t room)
 {
-    const int32_t limit = walk->bpe->words_rank;
+    const int32_t limit = work->bpe->words_rank;
     int32_t count = 0;
     for (int64_t begin = 0; begin < bytes;) {
         int64_t end = begin + 1;
-        while (end < bytes && !hr_bpe_parts(text[end - 1], text[end])) end++;
+        while (end < bytes && !hr_bpe_ends_word(text[end - 1], text[end])) end++;
         const uint32_t *ids;
-        const int64_t told = encode_kept(walk, text + begin, end - begin, room - begin, limit,
+        const int64_t told = encode_kept(work, text + begin, end - begin, room - begin, limit,
                                          &ids);
         for (int64_t i = 0; i < told; i++, count++)
-            walk->symbols[count] = (symbol){ (int32_t)ids[i], count - 1, count + 1 };
+            work->symbols[count] = (symbol){ (int32_t)ids[i], count - 1, count + 1 };
         begin = end;
     }
-    return count ? merge_symbols(walk, count) : 0;
+    return count ? merge_symbols(work, count) : 0;
 }
 
-int64_t hr_bpe_encode(hr_bpe_walk *walk, const uint8_t *text, int64_t bytes, int64_t room,
+int64_t hr_bpe_encode(hr_bpe_workspace *work, const uint8_t *text, int64_t bytes, int64_t room,
                       const uint32_t **ids)
 {
-    if (!walk->bpe->by_words || walk->bpe->whole_first)
-        return encode_kept(walk, text, bytes, room, INT32_MAX, ids);
-    *ids = walk->ids;
-    return bytes <= walk->merged ? encode_words(walk, text, bytes, room)
-                                 : encode_new(walk, text, bytes, INT32_MAX);
+    if (!work->bpe->by_words || work->bpe->whole_first)
+        return encode_kept(work, text, bytes, room, INT32_MAX, ids);
+    *ids = work->ids;
+    return bytes <= work->merged ? encode_words(work, text, bytes, room)
+                                 : encode_new(work, text, bytes, INT32_MAX);
 }

@@ -24,18 +24,19 @@ static int64_t lead_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
     return tokenizer->prefix_space ? LEAD_BYTES : 0;
 }
 
-static int64_t walk_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
+static int64_t workspace_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
-    return tokenizer->kind == HR_UNIGRAM ? hr_unigram_walk_bytes(&tokenizer->unigram, piece_bytes)
-                                         : hr_bpe_walk_bytes(&tokenizer->bpe, piece_bytes);
+    return tokenizer->kind == HR_UNIGRAM
+               ? hr_unigram_workspace_bytes(&tokenizer->unigram, piece_bytes)
+               : hr_bpe_workspace_bytes(&tokenizer->bpe, piece_bytes);
 }
 
 static hr_status place_walk(hr_encoder *e, hr_region *region, int64_t piece_bytes, hr_error *err)
 {
     return e->tokenizer->kind == HR_UNIGRAM
-               ? hr_unigram_walk_place(&e->unigram, region, &e->tokenizer->unigram, piece_bytes,
-                                       err)
-               : hr_bpe_walk_place(&e->walk, region, &e->tokenizer->bpe, piece_bytes, err);
+               ? hr_unigram_workspace_place(&e->unigram, region, &e->tokenizer->unigram,
+                                            piece_bytes, err)
+               : hr_bpe_workspace_place(&e->bpe, region, &e->tokenizer->bpe, piece_bytes, err);
 }
 
 static int64_t normal_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
@@ -46,7 +47,7 @@ static int64_t normal_room(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 
 int64_t hr_encoder_bytes(const hr_tokenizer *tokenizer, int64_t piece_bytes)
 {
-    return (int64_t)sizeof(hr_encoder) + walk_bytes(tokenizer, piece_bytes) +
+    return (int64_t)sizeof(hr_encoder) + workspace_bytes(tokenizer, piece_bytes) +
            hr_pretokenizer_cursor_bytes(tokenizer->pretokenizer) +
            normal_room(tokenizer, piece_bytes) +
            (tokenizer->nfc ? (int64_t)sizeof(hr_nfc_scratch) : 0) +
@@ -155,19 +156,19 @@ hr_status hr_encoder_grow_pieces(hr_encoder *e, int64_t bytes, hr_error *err)
     if (!e->room || most < bytes) return too_long(e, bytes, err);
     const int64_t more = grown(bytes);
     if (e->unigram) {
-        hr_unigram_walk *longer;
-        hr_status made = e->room(e->context, HR_ENCODER_PIECE, hr_unigram_walk_bytes(unigram, more),
-                                 &region, err);
-        if (made == HR_OK) made = hr_unigram_walk_place(&longer, &region, unigram, more, err);
+        hr_unigram_workspace *longer;
+        hr_status made = e->room(e->context, HR_ENCODER_PIECE,
+                                 hr_unigram_workspace_bytes(unigram, more), &region, err);
+        if (made == HR_OK) made = hr_unigram_workspace_place(&longer, &region, unigram, more, err);
         if (made != HR_OK) return made;
-        hr_unigram_go_on(longer, e->unigram);
+        hr_unigram_continue(longer, e->unigram);
         e->unigram = longer;
         e->piece_bytes = more;
         return HR_OK;
     }
-    hr_status status = e->room(e->context, HR_ENCODER_PIECE, hr_bpe_walk_bytes(bpe, more), &region,
-                               err);
-    if (status == HR_OK) status = hr_bpe_walk_place(&e->walk, &region, bpe, more, err);
+    hr_status status = e->room(e->context, HR_ENCODER_PIECE, hr_bpe_workspace_bytes(bpe, more),
+                               &region, err);
+    if (status == HR_OK) status = hr_bpe_workspace_place(&e->bpe, &region, bpe, more, err);
     if (status == HR_OK) e->piece_bytes = more;
     return status;
 }
@@ -194,7 +195,7 @@ static inline hr_status put_piece(hr_encoder *e, const uint8_t *text, int64_t by
     const uint32_t *ids;
     const hr_status status = bytes > e->piece_bytes ? hr_encoder_grow_pieces(e, bytes, err) : HR_OK;
     if (status != HR_OK) return status;
-    const int64_t count = hr_bpe_encode(e->walk, text, bytes, readable, &ids);
+    const int64_t count = hr_bpe_encode(e->bpe, text, bytes, readable, &ids);
     hr_encoder_put_ids(e, ids, count);
     return HR_OK;
 }
@@ -474,12 +475,12 @@ hr_status hr_encoder_take(hr_encoder *encoder, const uint8_t *text, int64_t at, 
     return encoder->stopped ? hr_fail(err, HR_INTERRUPTED, "interrupted while encoding") : HR_OK;
 }
 
-int64_t hr_tokenizer_parting(const hr_tokenizer *tokenizer, const uint8_t *text, int64_t least,
-                             int64_t most)
+int64_t hr_tokenizer_split_point(const hr_tokenizer *tokenizer, const uint8_t *text, int64_t least,
+                                 int64_t most)
 {
     const bool never = tokenizer->prefix_space || tokenizer->kind != HR_BYTE_LEVEL_BPE;
     for (int64_t p = never ? least : most; p > least; p--)
-        if (hr_pretokenizer_parts(tokenizer->pretokenizer, text + p) &&
+        if (hr_pretokenizer_splits_at(tokenizer->pretokenizer, text + p) &&
             hr_added_allows_cut(&tokenizer->raw, text[p - 1], text[p]) &&
             hr_added_allows_cut(&tokenizer->normalized, text[p - 1], text[p]))
             return p;

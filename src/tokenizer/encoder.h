@@ -69,8 +69,8 @@ int64_t hr_encoder_before(const hr_encoder *encoder);
  *   text  [most + 2] UTF-8; 0 <= least < most
  *
  * Threads  any. */
-int64_t hr_tokenizer_parting(const hr_tokenizer *tokenizer, const uint8_t *text, int64_t least,
-                             int64_t most);
+int64_t hr_tokenizer_split_point(const hr_tokenizer *tokenizer, const uint8_t *text, int64_t least,
+                                 int64_t most);
 
 /* ---- decoding */
 

@@ -30,7 +30,7 @@ static hr_status encode_unit(hr_encoder *e, const uint8_t *text, int64_t bytes, 
     const hr_status status = bytes > e->piece_bytes ? hr_encoder_grow_pieces(e, bytes, err) : HR_OK;
     if (status != HR_OK) return status;
     const int64_t count = e->unigram ? hr_unigram_encode(e->unigram, text, bytes, &ids)
-                                     : hr_bpe_encode(e->walk, text, bytes, readable, &ids);
+                                     : hr_bpe_encode(e->bpe, text, bytes, readable, &ids);
     put_unit_ids(e, ids, count);
     return HR_OK;
 }

@@ -21,9 +21,9 @@ struct hr_encoder {
     hr_encoder_sink *sink;
     hr_encoder_room *room; /* null: buffers cannot grow */
     void *context;
-    hr_bpe_walk *walk;        /* BPE; null for Unigram */
-    hr_unigram_walk *unigram; /* Unigram; null for BPE */
-    hr_normalizing *norm;     /* null: no normalizer, or only NFC */
+    hr_bpe_workspace *bpe;         /* BPE; null for Unigram */
+    hr_unigram_workspace *unigram; /* Unigram; null for BPE */
+    hr_normalizing *norm;          /* null: no normalizer, or only NFC */
     hr_pretokenizer_cursor *cut;
     hr_nfc_scratch *form;
     uint8_t *normal; /* [normal_bytes] normalized text: context, consumed, not yet consumed */

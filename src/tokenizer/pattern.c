@@ -14,7 +14,7 @@ enum {
      * This many take about a tenth of a second. */
     STEPS_MOST = 20 * 1000 * 1000,
     /* PCRE2 doubles its buffer, and the old and the new one exist at the same time. */
-    HEAP_KIB_MOST = (HR_PATTERN_WALK_BYTES >> 10) / 4
+    HEAP_KIB_MOST = (HR_PATTERN_WORKSPACE_BYTES >> 10) / 4
 };
 
 /* A pool for allocations of PCRE2. Single allocations are never freed. */
@@ -29,7 +29,7 @@ struct hr_pattern {
     int64_t before;
 };
 
-struct hr_pattern_walk {
+struct hr_pattern_workspace {
     pool memory;
     int64_t kept; /* pool use before a match; matching resets to it */
     const hr_pattern *pattern;
@@ -141,15 +141,17 @@ int64_t hr_pattern_before(const hr_pattern *pattern)
     return pattern->before;
 }
 
-hr_status hr_pattern_walk_place(hr_pattern_walk **walk, hr_region *region,
-                                const hr_pattern *pattern, hr_error *err)
+hr_status hr_pattern_workspace_place(hr_pattern_workspace **work, hr_region *region,
+                                     const hr_pattern *pattern, hr_error *err)
 {
-    hr_pattern_walk *made = hr_region_take_raw(region, HR_PATTERN_WALK_BYTES, 1);
+    hr_pattern_workspace *made = hr_region_take_raw(region, HR_PATTERN_WORKSPACE_BYTES, 1);
     if (!made)
-        return hr_fail(err, HR_NO_FIT, "pattern: needs %d bytes per thread", HR_PATTERN_WALK_BYTES);
+        return hr_fail(err, HR_NO_FIT, "pattern: needs %d bytes per thread",
+                       HR_PATTERN_WORKSPACE_BYTES);
     const int64_t own = hr_round_up((int64_t)sizeof *made, 64);
-    *made = (hr_pattern_walk){ .pattern = pattern,
-                               .memory = { (uint8_t *)made + own, HR_PATTERN_WALK_BYTES - own } };
+    *made = (hr_pattern_workspace){
+        .pattern = pattern, .memory = { (uint8_t *)made + own, HR_PATTERN_WORKSPACE_BYTES - own }
+    };
     pcre2_general_context *general = pcre2_general_context_create(pool_take, pool_ignore,
                                                                   &made->memory);
     if (general) {
@@ -158,26 +160,26 @@ hr_status hr_pattern_walk_place(hr_pattern_walk **walk, hr_region *region,
     }
     if (!made->data || !made->context)
         return hr_fail(err, HR_NO_FIT, "pattern: its groups do not fit in %d bytes",
-                       HR_PATTERN_WALK_BYTES);
+                       HR_PATTERN_WORKSPACE_BYTES);
     pcre2_set_match_limit(made->context, STEPS_MOST);
     pcre2_set_heap_limit(made->context, HEAP_KIB_MOST);
     made->kept = made->memory.used;
-    *walk = made;
+    *work = made;
     return HR_OK;
 }
 
-hr_found hr_pattern_search(hr_pattern_walk *walk, const uint8_t *text, int64_t from, int64_t bytes,
-                           bool begins, bool whole, hr_piece *match)
+hr_found hr_pattern_search(hr_pattern_workspace *work, const uint8_t *text, int64_t from,
+                           int64_t bytes, bool begins, bool whole, hr_piece *match)
 {
     const uint32_t options = PCRE2_NO_UTF_CHECK | (begins ? 0 : PCRE2_NOTBOL) |
                              (whole ? 0 : PCRE2_PARTIAL_HARD);
-    walk->memory.used = walk->kept;
-    const int found = pcre2_match(walk->pattern->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)from,
-                                  options, walk->data, walk->context);
+    work->memory.used = work->kept;
+    const int found = pcre2_match(work->pattern->code, text, (PCRE2_SIZE)bytes, (PCRE2_SIZE)from,
+                                  options, work->data, work->context);
     if (found == PCRE2_ERROR_PARTIAL) return HR_FOUND_MORE;
     if (found == PCRE2_ERROR_NOMATCH) return whole ? HR_FOUND_NONE : HR_FOUND_MORE;
     if (found < 0) return HR_FOUND_WRONG;
-    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(walk->data);
+    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(work->data);
     if (ends[0] > ends[1])
         return HR_FOUND_WRONG; /* \K in a look-ahead may set the start after the end */
     *match = (hr_piece){ (uint32_t)ends[0], (uint32_t)ends[1] };

@@ -11,7 +11,7 @@
 #include "tokenizer/scanner.h"
 
 typedef struct hr_pattern hr_pattern;
-typedef struct hr_pattern_walk hr_pattern_walk;
+typedef struct hr_pattern_workspace hr_pattern_workspace;
 
 int64_t hr_pattern_bytes(int64_t pattern_bytes);
 
@@ -20,16 +20,16 @@ HR_MUST_CHECK hr_status hr_pattern_place(hr_pattern **pattern, hr_region *region
                                          int64_t bytes, hr_error *err);
 
 /* Bytes of workspace for matching, per thread. */
-enum { HR_PATTERN_WALK_BYTES = 5 << 20 };
-HR_MUST_CHECK hr_status hr_pattern_walk_place(hr_pattern_walk **walk, hr_region *region,
-                                              const hr_pattern *pattern, hr_error *err);
+enum { HR_PATTERN_WORKSPACE_BYTES = 5 << 20 };
+HR_MUST_CHECK hr_status hr_pattern_workspace_place(hr_pattern_workspace **work, hr_region *region,
+                                                   const hr_pattern *pattern, hr_error *err);
 
 /* Bytes before a position that a match there may read. */
 int64_t hr_pattern_before(const hr_pattern *pattern);
 
 /* Finds the first match at or after `from` in text [bytes], valid UTF-8. `begins`: text starts at
  * the beginning of what is split. HR_FOUND_WRONG: the limit of steps or of memory is exceeded. */
-hr_found hr_pattern_search(hr_pattern_walk *walk, const uint8_t *text, int64_t from, int64_t bytes,
-                           bool begins, bool whole, hr_piece *match);
+hr_found hr_pattern_search(hr_pattern_workspace *work, const uint8_t *text, int64_t from,
+                           int64_t bytes, bool begins, bool whole, hr_piece *match);
 
 #endif

@@ -85,7 +85,7 @@ typedef struct {
     bool previous_match;
     hr_piece queue, hold;
     hr_scanner_run run;
-    hr_pattern_walk *walk;
+    hr_pattern_workspace *work;
 } level;
 
 struct hr_pretokenizer_cursor {
@@ -198,7 +198,7 @@ static bool is_digit(uint8_t c)
     return c >= '0' && c <= '9';
 }
 
-bool hr_pretokenizer_parts(const hr_pretokenizer *pretokenizer, const uint8_t *text)
+bool hr_pretokenizer_splits_at(const hr_pretokenizer *pretokenizer, const uint8_t *text)
 {
     const stage *first = &pretokenizer->stages[0];
     const bool kept = first->behaviour == HR_PRETOKENIZER_ISOLATED ||
@@ -218,7 +218,7 @@ int64_t hr_pretokenizer_cursor_bytes(const hr_pretokenizer *pretokenizer)
 {
     int64_t bytes = hr_round_up((int64_t)sizeof(hr_pretokenizer_cursor), 64);
     for (int32_t i = 0; i < pretokenizer->count; i++)
-        if (pretokenizer->stages[i].pattern) bytes += HR_PATTERN_WALK_BYTES;
+        if (pretokenizer->stages[i].pattern) bytes += HR_PATTERN_WORKSPACE_BYTES;
     return bytes;
 }
 
@@ -232,8 +232,8 @@ hr_status hr_pretokenizer_cursor_place(hr_pretokenizer_cursor **cut, hr_region *
     made->pretokenizer = pretokenizer;
     for (int32_t i = 0; i < pretokenizer->count; i++) {
         if (!pretokenizer->stages[i].pattern) continue;
-        const hr_status status = hr_pattern_walk_place(&made->levels[i].walk, region,
-                                                       pretokenizer->stages[i].pattern, err);
+        const hr_status status = hr_pattern_workspace_place(&made->levels[i].work, region,
+                                                            pretokenizer->stages[i].pattern, err);
         if (status != HR_OK) return status;
     }
     hr_pretokenizer_cursor_begin(made);
@@ -245,7 +245,7 @@ hr_status hr_pretokenizer_cursor_place(hr_pretokenizer_cursor **cut, hr_region *
 
 static void level_over(level *here, int64_t begin, int64_t end)
 {
-    *here = (level){ .begin = begin, .end = end, .at = begin, .last = begin, .walk = here->walk };
+    *here = (level){ .begin = begin, .end = end, .at = begin, .last = begin, .work = here->work };
 }
 
 void hr_pretokenizer_cursor_begin(hr_pretokenizer_cursor *cut)
@@ -349,7 +349,7 @@ static hr_found find(hr_pretokenizer_cursor *cut, int32_t depth, int64_t from, h
     if (sought->searcher) return sought->searcher(text, from, here->end, whole, &here->run, match);
     if (sought->string) return find_string(sought, text, from, here->end, whole, match);
     const int64_t base = here->begin;
-    const hr_found found = hr_pattern_search(here->walk, text + base, from - base, here->end - base,
+    const hr_found found = hr_pattern_search(here->work, text + base, from - base, here->end - base,
                                              depth > 0 || cut->begins, whole, match);
     match->begin += (uint32_t)base;
     match->end += (uint32_t)base;

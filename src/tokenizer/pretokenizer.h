@@ -74,7 +74,7 @@ const char *hr_pretokenizer_how(const hr_pretokenizer *pretokenizer, int32_t ind
 
 /* Whether a piece begins at `text` in every context, judged from text[-1] to text[1]. Always false
  * if the first stage has no scanner. */
-bool hr_pretokenizer_parts(const hr_pretokenizer *pretokenizer, const uint8_t *text);
+bool hr_pretokenizer_splits_at(const hr_pretokenizer *pretokenizer, const uint8_t *text);
 
 typedef struct {
     uint32_t begin, end; /* offsets in the window */

@@ -15,18 +15,18 @@ typedef struct {
     bool single;
 } hr_unigram;
 
-typedef struct hr_unigram_walk hr_unigram_walk;
+typedef struct hr_unigram_workspace hr_unigram_workspace;
 
-int64_t hr_unigram_walk_bytes(const hr_unigram *unigram, int64_t piece_bytes);
-HR_MUST_CHECK hr_status hr_unigram_walk_place(hr_unigram_walk **walk, hr_region *region,
-                                              const hr_unigram *unigram, int64_t piece_bytes,
-                                              hr_error *err);
+int64_t hr_unigram_workspace_bytes(const hr_unigram *unigram, int64_t piece_bytes);
+HR_MUST_CHECK hr_status hr_unigram_workspace_place(hr_unigram_workspace **work, hr_region *region,
+                                                   const hr_unigram *unigram, int64_t piece_bytes,
+                                                   hr_error *err);
 
 /* Begins a text: the sum is 0. */
-void hr_unigram_begin(hr_unigram_walk *walk);
+void hr_unigram_begin(hr_unigram_workspace *work);
 
 /* Copies the state of `before`, to continue its text with a larger workspace. */
-void hr_unigram_go_on(hr_unigram_walk *walk, const hr_unigram_walk *before);
+void hr_unigram_continue(hr_unigram_workspace *work, const hr_unigram_workspace *before);
 
 /* Encodes the next part of a text, [bytes] <= piece_bytes. No token may extend past its end.
  *
@@ -34,7 +34,7 @@ void hr_unigram_go_on(hr_unigram_walk *walk, const hr_unigram_walk *before);
  *
  * Returns the number of ids.
  * Repeat  sums continue from part to part, so the ids equal those of the whole text */
-int64_t hr_unigram_encode(hr_unigram_walk *walk, const uint8_t *text, int64_t bytes,
+int64_t hr_unigram_encode(hr_unigram_workspace *work, const uint8_t *text, int64_t bytes,
                           const uint32_t **ids);
 
 #endif

@@ -35,7 +35,7 @@ static void hold_case(const char *name, const char *ending, const char *pattern)
     close_subject(&s);
 }
 
-static void every_small_tokenizer_is_as_the_reference_has_it(void **state)
+static void small_tokenizers_encode_and_decode_like_the_reference(void **state)
 {
     static const char *const names[] = { "contiguous",   "digits",    "few-bytes",  "gpt2",
                                          "merged",       "nfc",       "o200k",      "paper-one",
@@ -46,7 +46,7 @@ static void every_small_tokenizer_is_as_the_reference_has_it(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "json", NULL);
 }
 
-static void a_file_of_ranks_is_the_tokenizer_that_it_was_made_of(void **state)
+static void a_tiktoken_file_encodes_like_its_tokenizer_json(void **state)
 {
     hr_error err;
     char path[4096];
@@ -92,7 +92,7 @@ static void put_pair(const hr_folder *folder, const char *tokenizer)
     json_decref(whole);
 }
 
-static void a_pair_of_files_is_the_tokenizer_that_it_was_made_of(void **state)
+static void vocab_json_with_merges_txt_loads_like_its_tokenizer_json(void **state)
 {
     hr_error err;
     (void)state;
@@ -111,7 +111,7 @@ static void a_pair_of_files_is_the_tokenizer_that_it_was_made_of(void **state)
 }
 
 /* The encodings of 543 texts by Hugging Face's tokenizers with five published tokenizers. */
-static void golden_encodings_are_exact(void **state)
+static void golden_encodings_are_reproduced(void **state)
 {
     char open[32] = "";
     int64_t bytes = 0, number = 0;
@@ -141,7 +141,7 @@ static void golden_encodings_are_exact(void **state)
 }
 
 /* Compares left-to-right encoding with merging as defined. */
-static void the_walk_is_what_merging_ends_in(void **state)
+static void left_to_right_encoding_equals_merging(void **state)
 {
     static uint8_t piece[64];
     char path[4096];
@@ -149,35 +149,35 @@ static void the_walk_is_what_merging_ends_in(void **state)
     (void)state;
     snprintf(path, sizeof path, "%s/tests/tokenizer/cases/super-two.json", HR_SOURCE);
     if (open_subject(&s, path, NULL, &err) != HR_OK) fail_msg("%s", err.message);
-    const int64_t bytes = hr_bpe_walk_bytes(&s.tokenizer->bpe, 64);
+    const int64_t bytes = hr_bpe_workspace_bytes(&s.tokenizer->bpe, 64);
     void *memory = room(bytes);
     hr_region region = hr_region_over(memory, bytes);
-    hr_bpe_walk *walk;
-    assert_int_equal(hr_bpe_walk_place(&walk, &region, &s.tokenizer->bpe, 64, &err), HR_OK);
+    hr_bpe_workspace *work;
+    assert_int_equal(hr_bpe_workspace_place(&work, &region, &s.tokenizer->bpe, 64, &err), HR_OK);
     for (int32_t round = 0; round < 40000 * HR_COUNT; round++) {
         const int64_t count = 1 + rand() % 64;
         for (int64_t i = 0; i < count; i++)
             piece[i] = (uint8_t) " the planofmry\nsaei."[rand() % 20];
         const uint32_t *ids;
-        uint32_t walked[64];
-        const int64_t told = hr_bpe_encode(walk, piece, count, count, &ids);
-        memcpy(walked, ids, (size_t)told * 4);
-        assert_int_equal(hr_bpe_encode_ref(walk, piece, count, &ids), told);
-        assert_memory_equal(walked, ids, (size_t)told * 4);
+        uint32_t encoded[64];
+        const int64_t told = hr_bpe_encode(work, piece, count, count, &ids);
+        memcpy(encoded, ids, (size_t)told * 4);
+        assert_int_equal(hr_bpe_encode_ref(work, piece, count, &ids), told);
+        assert_memory_equal(encoded, ids, (size_t)told * 4);
     }
     free(memory);
     close_subject(&s);
 }
 
 /* The ids of the two parts of a split text are the ids of the whole. */
-static void parted_texts_have_the_same_ids(void **state)
+static void split_texts_have_the_same_ids(void **state)
 {
     static const char *const names[] = {
         "gpt2", "nfc", "o200k", "paper-two", "super-two", "digits"
     };
     static uint32_t parts[IDS_MAX];
     char path[4096];
-    int64_t bytes, partings = 0;
+    int64_t bytes, splits = 0;
     hr_error err;
     (void)state;
     snprintf(path, sizeof path, "%s/docs/architecture.md", HR_SOURCE);
@@ -190,9 +190,9 @@ static void parted_texts_have_the_same_ids(void **state)
             end = 3000;
             while ((text[from] & 0xc0) == 0x80) from++;
             while ((text[from + end] & 0xc0) == 0x80) end++;
-            const int64_t cut = hr_tokenizer_parting(s.tokenizer, at + from, 0, 2000);
+            const int64_t cut = hr_tokenizer_split_point(s.tokenizer, at + from, 0, 2000);
             if (cut < 0) continue;
-            partings++;
+            splits++;
             assert_int_equal(encode_all(&s, at + from, cut, 0, &err), HR_OK);
             int64_t count = s.count;
             memcpy(parts, s.ids, (size_t)count * 4);
@@ -205,7 +205,7 @@ static void parted_texts_have_the_same_ids(void **state)
         }
         close_subject(&s);
     }
-    assert_true(partings > 20);
+    assert_true(splits > 20);
     free(text);
 }
 
@@ -216,7 +216,7 @@ static void parted_texts_have_the_same_ids(void **state)
 #define MODEL(more) HEAD ",\"model\":{\"type\":\"BPE\"" more "}}"
 #define WORDS ",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[[\"a\",\"b\"]]"
 
-static void what_is_not_supported_is_refused_by_name(void **state)
+static void unsupported_features_are_refused_by_name(void **state)
 {
     (void)state;
     hold_refused(&s, MODEL(WORDS ",\"dropout\":0.1"), "model.dropout is set");
@@ -266,7 +266,7 @@ static void what_is_not_supported_is_refused_by_name(void **state)
                  "a nested class is not supported");
 }
 
-static void files_that_lie_are_refused(void **state)
+static void invalid_files_are_refused(void **state)
 {
     (void)state;
     hold_refused(&s, "", "invalid JSON");
@@ -306,7 +306,7 @@ static void files_that_lie_are_refused(void **state)
         "added token \"x\" with id 1: another token has the same id");
 }
 
-static void texts_that_are_not_utf8_are_refused_with_their_byte(void **state)
+static void invalid_utf8_is_refused_with_its_byte_offset(void **state)
 {
     char path[4096];
     hr_error err;
@@ -329,15 +329,15 @@ int main(void)
 {
     srand(5);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_small_tokenizer_is_as_the_reference_has_it),
-        cmocka_unit_test(a_file_of_ranks_is_the_tokenizer_that_it_was_made_of),
-        cmocka_unit_test(a_pair_of_files_is_the_tokenizer_that_it_was_made_of),
-        cmocka_unit_test(golden_encodings_are_exact),
-        cmocka_unit_test(the_walk_is_what_merging_ends_in),
-        cmocka_unit_test(parted_texts_have_the_same_ids),
-        cmocka_unit_test(what_is_not_supported_is_refused_by_name),
-        cmocka_unit_test(files_that_lie_are_refused),
-        cmocka_unit_test(texts_that_are_not_utf8_are_refused_with_their_byte),
+        cmocka_unit_test(small_tokenizers_encode_and_decode_like_the_reference),
+        cmocka_unit_test(a_tiktoken_file_encodes_like_its_tokenizer_json),
+        cmocka_unit_test(vocab_json_with_merges_txt_loads_like_its_tokenizer_json),
+        cmocka_unit_test(golden_encodings_are_reproduced),
+        cmocka_unit_test(left_to_right_encoding_equals_merging),
+        cmocka_unit_test(split_texts_have_the_same_ids),
+        cmocka_unit_test(unsupported_features_are_refused_by_name),
+        cmocka_unit_test(invalid_files_are_refused),
+        cmocka_unit_test(invalid_utf8_is_refused_with_its_byte_offset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,11 +84,11 @@ typedef struct {
     int64_t bytes, at;
     const uint32_t *token, *end; /* rest of the current atom */
     bool changed;                /* an atom is unknown: the text differs from what was counted */
-} walk;
+} token_iterator;
 
-static walk walk_of(const hr_stage_worker *w, const uint8_t *word, int64_t bytes)
+static token_iterator iterate_tokens(const hr_stage_worker *w, const uint8_t *word, int64_t bytes)
 {
-    return (walk){ .stage = w->stage, .places = w->places, .word = word, .bytes = bytes };
+    return (token_iterator){ .stage = w->stage, .places = w->places, .word = word, .bytes = bytes };
 }
 
 /* Looks an atom up in the table of all atoms; false: not found. */
@@ -102,7 +102,7 @@ static bool find_atom(const hr_stage *s, const uint8_t *text, int64_t bytes, hr_
 }
 
 /* Looks a short atom up through the cache. Reads up to HR_FEED_BEHIND bytes after a word. */
-static const hr_atom_place *place_of(walk *w, const uint8_t *text, int64_t bytes)
+static const hr_atom_place *place_of(token_iterator *it, const uint8_t *text, int64_t bytes)
 {
     uint64_t key[2];
     memcpy(key, text, sizeof key);
@@ -111,30 +111,30 @@ static const hr_atom_place *place_of(walk *w, const uint8_t *text, int64_t bytes
     key[1] |= (uint64_t)bytes << 56;
     const uint64_t mixed = (key[0] ^ key[1] * UINT64_C(0xbf58476d1ce4e5b9)) *
                            UINT64_C(0x9e3779b97f4a7c15);
-    hr_atom_place *place = &w->places[mixed >> (64 - HR_ATOM_PLACE_BITS)];
+    hr_atom_place *place = &it->places[mixed >> (64 - HR_ATOM_PLACE_BITS)];
     if (place->key[0] == key[0] && place->key[1] == key[1]) return place;
-    if (!find_atom(w->stage, text, bytes, place)) return 0;
+    if (!find_atom(it->stage, text, bytes, place)) return 0;
     memcpy(place->key, key, sizeof key);
     return place;
 }
 
-static bool next_token(walk *w, uint32_t *token)
+static bool next_token(token_iterator *it, uint32_t *token)
 {
-    while (w->token == w->end) {
-        if (w->at == w->bytes) return false;
-        const uint8_t *text = w->word + w->at;
-        const int64_t bytes = hr_inherited_atom(&w->stage->inherited, text, w->bytes - w->at);
+    while (it->token == it->end) {
+        if (it->at == it->bytes) return false;
+        const uint8_t *text = it->word + it->at;
+        const int64_t bytes = hr_inherited_atom(&it->stage->inherited, text, it->bytes - it->at);
         hr_atom_place found;
         const hr_atom_place *place = &found;
-        if (bytes <= 15) place = place_of(w, text, bytes);
-        else if (!find_atom(w->stage, text, bytes, &found)) place = 0;
-        w->changed = !place;
-        if (w->changed) return false;
-        w->at += bytes;
-        w->token = w->stage->atom_tokens + place->start;
-        w->end = w->token + place->tokens;
+        if (bytes <= 15) place = place_of(it, text, bytes);
+        else if (!find_atom(it->stage, text, bytes, &found)) place = 0;
+        it->changed = !place;
+        if (it->changed) return false;
+        it->at += bytes;
+        it->token = it->stage->atom_tokens + place->start;
+        it->end = it->token + place->tokens;
     }
-    *token = *w->token++;
+    *token = *it->token++;
     return true;
 }
 
@@ -148,12 +148,12 @@ static bool count_borders(void *context, const uint8_t *word, int64_t bytes)
 {
     hr_stage_worker *w = context;
     hr_stage *s = w->stage;
-    walk walked = walk_of(w, word, bytes);
+    token_iterator it = iterate_tokens(w, word, bytes);
     uint32_t left, right;
-    if (next_token(&walked, &left))
-        for (; next_token(&walked, &right); left = right)
+    if (next_token(&it, &left))
+        for (; next_token(&it, &right); left = right)
             if (!is_refused(s, left, right)) hr_borders_add(&s->borders, left, right);
-    w->changed = walked.changed;
+    w->changed = it.changed;
     return !w->changed;
 }
 
@@ -175,10 +175,10 @@ static void put_slot(hr_stage_worker *w, uint32_t value)
 static bool write_whole(void *context, const uint8_t *word, int64_t bytes)
 {
     hr_stage_worker *w = context;
-    walk walked = walk_of(w, word, bytes);
+    token_iterator it = iterate_tokens(w, word, bytes);
     uint32_t token, first = HR_SLOT_FIRST;
-    for (; next_token(&walked, &token); first = 0) put_slot(w, token | first);
-    w->changed = w->changed || walked.changed;
+    for (; next_token(&it, &token); first = 0) put_slot(w, token | first);
+    w->changed = w->changed || it.changed;
     return !w->changed;
 }
 
@@ -188,17 +188,17 @@ static bool write_cut(void *context, const uint8_t *word, int64_t bytes)
 {
     hr_stage_worker *w = context;
     const hr_stage *s = w->stage;
-    walk walked = walk_of(w, word, bytes);
+    token_iterator it = iterate_tokens(w, word, bytes);
     uint32_t left, right;
     bool inside = false;
-    if (next_token(&walked, &left))
-        for (; next_token(&walked, &right); left = right) {
+    if (next_token(&it, &left))
+        for (; next_token(&it, &right); left = right) {
             const bool kept = is_kept(s, left, right);
             if (kept && !inside) put_slot(w, left | HR_SLOT_FIRST);
             if (kept) put_slot(w, right);
             inside = kept;
         }
-    w->changed = w->changed || walked.changed;
+    w->changed = w->changed || it.changed;
     return !w->changed;
 }
 

@@ -189,11 +189,11 @@ static void fill(hr_engine *e)
     }
 }
 
-typedef void visit(hr_engine *e, uint32_t a, void *context);
+typedef void left_function(hr_engine *e, uint32_t a, void *context);
 
 /* Counts the pairs of each left token, one group at a time, and calls `each`. `grouped`: the
  * previous pass had one group, which is still in place. */
-static void for_lefts(hr_engine *e, bool grouped, visit *each, void *context)
+static void for_each_left(hr_engine *e, bool grouped, left_function *each, void *context)
 {
     const int64_t step = e->owners ? 2 : 1;
     int64_t occurrences;
@@ -213,12 +213,12 @@ static void for_lefts(hr_engine *e, bool grouped, visit *each, void *context)
     }
 }
 
-static void visit_levels(hr_engine *e, uint32_t a, void *context)
+static void add_levels_of(hr_engine *e, uint32_t a, void *context)
 {
     add_levels(e, a, context);
 }
 
-static void visit_keep(hr_engine *e, uint32_t a, void *context)
+static void keep_of(hr_engine *e, uint32_t a, void *context)
 {
     keep(e, a, context);
 }
@@ -245,7 +245,7 @@ hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
     memset(e->levels, 0, HR_LEVELS * sizeof *e->levels);
     const int64_t most = count_lefts(e, &all);
     const bool fits = step * most <= e->sizes.positions;
-    if (fits) for_lefts(e, false, visit_levels, &most_pair);
+    if (fits) for_each_left(e, false, add_levels_of, &most_pair);
     const int64_t room = e->sizes.pairs - hr_engine_room_pairs(e, most_pair);
     choice c = { .pairs = hr_min(pairs_wanted(e), hr_min(e->sizes.pairs / 8 * 5, room)),
                  .positions = e->sizes.positions - hr_engine_room_positions(most_pair) };
@@ -260,7 +260,7 @@ hr_status hr_engine_count(hr_engine *e, int64_t floor, hr_error *err)
                        (long long)c.floor, (long long)e->sizes.pairs);
     e->floor_count = c.floor;
     e->floor_key = UINT64_MAX;
-    if (all > 0) for_lefts(e, step * all <= e->sizes.positions, visit_keep, &c);
+    if (all > 0) for_each_left(e, step * all <= e->sizes.positions, keep_of, &c);
     fill(e);
     for (uint32_t id = 0; id < e->vocabulary.count; id++) e->sides[0][id] = (hr_engine_side){ 0 };
     e->heap_count = e->pair_count;

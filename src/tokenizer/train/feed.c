@@ -18,7 +18,7 @@ typedef struct {
     int64_t bytes, line; /* line: bytes of the unfinished line */
     hr_feed_stop *stop;
     void *context;
-} looking;
+} scanning;
 
 static uint64_t mix_text(uint64_t sum, const uint8_t *text, int64_t bytes)
 {
@@ -36,7 +36,7 @@ static uint64_t mix_text(uint64_t sum, const uint8_t *text, int64_t bytes)
     return sum;
 }
 
-static void look_at_lines(looking *l, const uint8_t *text, int64_t bytes)
+static void scan_lines(scanning *l, const uint8_t *text, int64_t bytes)
 {
     for (int64_t at = 0; at < bytes;) {
         const uint8_t *newline = memchr(text + at, '\n', (size_t)(bytes - at));
@@ -70,7 +70,7 @@ static int64_t valid_bytes(const uint8_t *text, int64_t bytes)
     return at;
 }
 
-static hr_status look_at_file(looking *l, const hr_feed_file *file, hr_error *err)
+static hr_status scan_file(scanning *l, const hr_feed_file *file, hr_error *err)
 {
     int descriptor;
     int64_t bytes, kept = 0;
@@ -85,7 +85,7 @@ static hr_status look_at_file(looking *l, const hr_feed_file *file, hr_error *er
         if (valid < held && (whole || !hr_utf8_cut(l->scratch + valid, held - valid)))
             status = hr_fail(err, HR_CORRUPT, "%s: byte %lld is not UTF-8", file->path,
                              (long long)(at - kept + valid));
-        look_at_lines(l, l->scratch, valid);
+        scan_lines(l, l->scratch, valid);
         l->source->identity = mix_text(l->source->identity, l->scratch, valid);
         kept = held - valid;
         memmove(l->scratch, l->scratch + valid, (size_t)kept);
@@ -100,11 +100,11 @@ static hr_status look_at_file(looking *l, const hr_feed_file *file, hr_error *er
     return status;
 }
 
-hr_status hr_feed_look(hr_feed_source *source, const char *const *paths, int32_t count,
+hr_status hr_feed_scan(hr_feed_source *source, const char *const *paths, int32_t count,
                        uint8_t *scratch, int64_t bytes, hr_feed_stop *stop, void *context,
                        hr_error *err)
 {
-    looking l = { source, scratch, bytes, 0, stop, context };
+    scanning l = { source, scratch, bytes, 0, stop, context };
     HR_ASSERT(bytes >= HR_FEED_BYTES_LEAST);
     if (count < 1) return hr_fail(err, HR_USAGE, "no text: give at least one file to train on");
     if (count > HR_FEED_FILES_MAX)
@@ -124,7 +124,7 @@ hr_status hr_feed_look(hr_feed_source *source, const char *const *paths, int32_t
         return hr_fail(err, HR_CORRUPT, "%s: no text in %s", paths[0],
                        count == 1 ? "it" : "it or the other files");
     for (int32_t i = 0; i < count; i++) {
-        hr_status status = look_at_file(&l, &source->files[i], err);
+        hr_status status = scan_file(&l, &source->files[i], err);
         if (status != HR_OK) return status;
     }
     return HR_OK;

@@ -63,7 +63,7 @@ typedef struct {
  *          CORRUPT  bytes that are not UTF-8, with their offset; no text
  *          INTERRUPTED. */
 typedef bool hr_feed_stop(void *context, const char *work, int64_t done, int64_t all);
-HR_MUST_CHECK hr_status hr_feed_look(hr_feed_source *source, const char *const *paths,
+HR_MUST_CHECK hr_status hr_feed_scan(hr_feed_source *source, const char *const *paths,
                                      int32_t count, uint8_t *scratch, int64_t bytes,
                                      hr_feed_stop *stop, void *context, hr_error *err);
 

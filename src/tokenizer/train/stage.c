@@ -95,20 +95,20 @@ static hr_status open_inherited(hr_stage *s, hr_error *err)
     return status;
 }
 
-static bool looking(void *context, const char *work, int64_t done, int64_t all)
+static bool scan_progress(void *context, const char *work, int64_t done, int64_t all)
 {
     hr_error ignored;
     return hr_stage_tell(context, work, done, all, &ignored) != HR_OK;
 }
 
-static hr_status look(hr_stage *s, hr_error *err)
+static hr_status scan(hr_stage *s, hr_error *err)
 {
     hr_region scratch = { 0 };
     const int64_t begun = hr_clock_ns();
     hr_status status = hr_stage_region(s, "scanning the text", HR_FEED_BYTES_LEAST, &scratch, err);
     if (status == HR_OK)
-        status = hr_feed_look(s->source, s->request->files, s->request->file_count, scratch.base,
-                              HR_FEED_BYTES_LEAST, looking, s, err);
+        status = hr_feed_scan(s->source, s->request->files, s->request->file_count, scratch.base,
+                              HR_FEED_BYTES_LEAST, scan_progress, s, err);
     hr_memory_region_close(&s->memory, &scratch);
     s->result->plan.text_bytes = s->source->bytes;
     s->result->plan.lines = s->source->lines;
@@ -129,7 +129,7 @@ hr_status hr_stage_open(hr_stage *s, hr_error *err)
     if (!s->source || !s->output) return hr_fail(err, HR_NO_FIT, "out of memory for the settings");
     status = open_pipeline(s, err);
     if (status == HR_OK && s->number == 2) status = open_inherited(s, err);
-    if (status == HR_OK) status = look(s, err);
+    if (status == HR_OK) status = scan(s, err);
     return status;
 }
 

@@ -73,7 +73,7 @@ static hr_status damaged(const char *path, hr_error *err)
                    path);
 }
 
-hr_status hr_state_look(const char *folder, hr_state_head *head, bool *found, hr_error *err)
+hr_status hr_state_read_head(const char *folder, hr_state_head *head, bool *found, hr_error *err)
 {
     char path[HR_PATH_BYTES];
     file_head there;

@@ -17,8 +17,8 @@ typedef struct {
 
 /* Reads the head of the state in a folder; *found false: there is none. Errors CORRUPT  it is
  * damaged. */
-HR_MUST_CHECK hr_status hr_state_look(const char *folder, hr_state_head *head, bool *found,
-                                      hr_error *err);
+HR_MUST_CHECK hr_status hr_state_read_head(const char *folder, hr_state_head *head, bool *found,
+                                           hr_error *err);
 
 /* Writes a state and replaces the previous one. engine null: head->merging is 0. Errors FAILURE. */
 HR_MUST_CHECK hr_status hr_state_save(const char *folder, const hr_state_head *head,

@@ -133,7 +133,7 @@ static hr_status merge(hr_stage *s, hr_error *err)
 /* Resumes from a state in the folder if it belongs to this training; refuses any other. */
 static hr_status find_state(hr_stage *s, hr_state_head *head, bool *found, hr_error *err)
 {
-    hr_status status = hr_state_look(s->request->out, head, found, err);
+    hr_status status = hr_state_read_head(s->request->out, head, found, err);
     if (status != HR_OK || !*found) return status;
     const bool same_text = head->text == s->source->identity;
     if (head->stage == s->number && same_text && !head->merging) {
@@ -232,7 +232,7 @@ hr_status hr_tokenize_train(const hr_tokenize_train_request *request,
     hr_status status = check_request(request, err);
     if (status == HR_OK) status = hr_output_check(request->out, err);
     if (status == HR_OK) status = hr_directory_make(request->out, err);
-    if (status == HR_OK) status = hr_state_look(request->out, &head, &found, err);
+    if (status == HR_OK) status = hr_state_read_head(request->out, &head, &found, err);
     if (status != HR_OK) return status;
     const bool two = request->transition > 0, own = two && !request->inherit;
     if (!two || (own && !(found && head.stage == 2))) {
