@@ -53,7 +53,7 @@ static bool add_parts(hr_nfc_scratch *scratch, int32_t *count, uint32_t point)
         if (syllable % TRAILINGS) scratch->points[(*count)++] = TRAILING + syllable % TRAILINGS;
         return true;
     }
-    const hr_layer_schema *form = hr_layer_schema_of(point);
+    const hr_nfc_form *form = hr_nfc_form_of(point);
     if (!form->count) scratch->points[(*count)++] = point;
     for (int32_t i = 0; i < form->count; i++)
         scratch->points[(*count)++] = hr_nfc_points[form->points + i];
@@ -66,9 +66,9 @@ static void order_marks(hr_nfc_scratch *scratch, int32_t begin, int32_t end)
     int32_t starts[256] = { 0 };
     bool sorted = true;
     for (int32_t i = begin; i < end; i++) {
-        starts[hr_layer_schema_of(scratch->points[i])->order]++;
-        if (i > begin && hr_layer_schema_of(scratch->points[i])->order <
-                             hr_layer_schema_of(scratch->points[i - 1])->order)
+        starts[hr_nfc_form_of(scratch->points[i])->order]++;
+        if (i > begin && hr_nfc_form_of(scratch->points[i])->order <
+                             hr_nfc_form_of(scratch->points[i - 1])->order)
             sorted = false;
     }
     if (sorted) return;
@@ -78,8 +78,7 @@ static void order_marks(hr_nfc_scratch *scratch, int32_t begin, int32_t end)
         at += count;
     }
     for (int32_t i = begin; i < end; i++)
-        scratch->sorted[starts[hr_layer_schema_of(scratch->points[i])->order]++] =
-            scratch->points[i];
+        scratch->sorted[starts[hr_nfc_form_of(scratch->points[i])->order]++] = scratch->points[i];
     memcpy(scratch->points + begin, scratch->sorted + begin,
            (size_t)(end - begin) * sizeof *scratch->points);
 }
@@ -89,7 +88,7 @@ static int32_t compose(hr_nfc_scratch *scratch, int32_t count)
     uint32_t *points = scratch->points;
     int32_t starter = -1, kept = 0, last_order = 0;
     for (int32_t i = 0; i < count; i++) {
-        const int32_t order = hr_layer_schema_of(points[i])->order;
+        const int32_t order = hr_nfc_form_of(points[i])->order;
         const bool adjacent = starter == kept - 1;
         const bool blocked = !adjacent && (last_order >= order || last_order == 0);
         const uint32_t composed = starter >= 0 && !blocked ? pair_of(points[starter], points[i])
@@ -137,7 +136,7 @@ static int64_t stable_end(const uint8_t *text, int64_t at, int64_t bytes, int64_
             continue;
         }
         taken = hr_utf8_take(text + p, bytes - p, &point);
-        if (point >= STABLE_BELOW && hr_layer_schema_of(point)->unstable) return p;
+        if (point >= STABLE_BELOW && hr_nfc_form_of(point)->unstable) return p;
         *last = p;
     }
     return bytes;
@@ -170,13 +169,13 @@ bool hr_nfc_compose(const uint8_t *text, int64_t bytes, bool whole, uint8_t *out
         int64_t p = at;
         for (bool first = true; p < bytes; first = false) {
             const int64_t next = p + hr_utf8_take(text + p, bytes - p, &point);
-            if (!first && !hr_layer_schema_of(point)->unstable) break;
+            if (!first && !hr_nfc_form_of(point)->unstable) break;
             if (!add_parts(scratch, &count, point)) return false;
             p = next;
         }
         if (p == bytes && !whole) return true;
         for (int32_t begin = 0, i = 0; i <= count; i++) {
-            if (i < count && hr_layer_schema_of(scratch->points[i])->order) continue;
+            if (i < count && hr_nfc_form_of(scratch->points[i])->order) continue;
             order_marks(scratch, begin, i);
             begin = i + 1;
         }

@@ -14,7 +14,7 @@ typedef struct {
     uint8_t unstable; /* may change, or may combine with a preceding character */
     uint8_t count;    /* code points of its full decomposition; 0: it has none */
     uint16_t points;
-} hr_layer_schema;
+} hr_nfc_form;
 
 typedef struct {
     uint32_t first, second, composed;
@@ -24,11 +24,11 @@ enum { HR_NFC_PAIRS = 940 };
 
 extern const uint8_t hr_nfc_page[8704];
 extern const uint16_t hr_nfc_record[];
-extern const hr_layer_schema hr_nfc_forms[];
+extern const hr_nfc_form hr_nfc_forms[];
 extern const uint32_t hr_nfc_points[];
 extern const hr_nfc_pair hr_nfc_pairs[HR_NFC_PAIRS]; /* sorted */
 
-static inline const hr_layer_schema *hr_layer_schema_of(uint32_t point)
+static inline const hr_nfc_form *hr_nfc_form_of(uint32_t point)
 {
     return &hr_nfc_forms[hr_nfc_record[hr_nfc_page[point >> 7] << 7 | (point & 127)]];
 }
