@@ -28,14 +28,14 @@ struct hr_encode_session_shared {
     hr_tokenize *session;
     input *in;
     atomic_bool ended;              /* no further part is read */
-    hr_ticket_lock reading, giving; /* the fields below belong to the holder */
+    hr_ticket_lock reading, output; /* the fields below belong to the holder */
     const uint8_t *rest;            /* [rest_bytes] read, not yet in a part */
     int64_t rest_bytes;
     hr_status status; /* of the first part that failed */
     hr_error err;
 };
 
-static void give(hr_tokenize *t, const uint32_t *ids, int64_t count)
+static void output_ids(hr_tokenize *t, const uint32_t *ids, int64_t count)
 {
     if (!count) return;
     t->result->ids += count;
@@ -46,9 +46,9 @@ static void give(hr_tokenize *t, const uint32_t *ids, int64_t count)
  * failed. */
 static bool take_turn(hr_encode_session_part *part)
 {
-    if (part->holds) hr_ticket_lock_wait(&part->shared->giving, part->number);
+    if (part->holds) hr_ticket_lock_wait(&part->shared->output, part->number);
     if (part->shared->status != HR_OK) return false;
-    if (part->holds) give(part->session, part->ids, part->id_count);
+    if (part->holds) output_ids(part->session, part->ids, part->id_count);
     part->holds = false;
     return true;
 }
@@ -62,7 +62,7 @@ bool hr_encode_session_sink(void *context, const uint32_t *ids, int64_t count)
         memcpy(part->ids + part->id_count, ids, (size_t)count * sizeof *ids);
         part->id_count += count;
     } else {
-        give(part->session, ids, count);
+        output_ids(part->session, ids, count);
     }
     const volatile sig_atomic_t *interrupts = part->session->request->interrupts;
     return !interrupts || __atomic_load_n(interrupts, __ATOMIC_RELAXED) == 0;
@@ -131,7 +131,7 @@ static hr_status fill(input *in, uint8_t *window, int64_t *filled, int64_t room,
     return HR_OK;
 }
 
-static void tell(const hr_tokenize *t, const input *in, int64_t done)
+static void report_progress(const hr_tokenize *t, const input *in, int64_t done)
 {
     if (t->request->told) t->request->told(t->request->context, done, in->bytes);
 }
@@ -187,12 +187,13 @@ static void end_part(struct hr_encode_session_shared *shared, hr_encode_session_
 {
     if (take_turn(part)) {
         shared->status = part->status;
-        if (part->status == HR_OK) tell(part->session, shared->in, part->position + part->bytes);
+        if (part->status == HR_OK)
+            report_progress(part->session, shared->in, part->position + part->bytes);
         else shared->err = part->err;
     }
     part->holds = false;
     if (shared->status != HR_OK) atomic_store(&shared->ended, true);
-    hr_ticket_lock_pass(&shared->giving);
+    hr_ticket_lock_pass(&shared->output);
 }
 
 static void encode_parts(void *context, int32_t thread, int32_t threads)
@@ -218,10 +219,10 @@ static hr_status encode_in_parts(hr_tokenize *t, input *in, int64_t *filled, hr_
 {
     struct hr_encode_session_shared shared = { .session = t, .in = in, .rest = t->window };
     hr_ticket_lock_open(&shared.reading);
-    hr_ticket_lock_open(&shared.giving);
+    hr_ticket_lock_open(&shared.output);
     hr_pool_run(&t->pool, encode_parts, &shared);
     hr_ticket_lock_close(&shared.reading);
-    hr_ticket_lock_close(&shared.giving);
+    hr_ticket_lock_close(&shared.output);
     if (shared.status != HR_OK && err) *err = shared.err;
     memcpy(t->window, shared.rest, (size_t)shared.rest_bytes);
     *filled = shared.rest_bytes;
@@ -249,7 +250,7 @@ static hr_status encode_stream(hr_tokenize *t, input *in, int64_t filled, int64_
                            (long long)(in->read - filled + at), HR_PRETOKENIZER_WINDOW_MAX);
         if (taken == at) status = grow_window(t, filled, err);
         if (status != HR_OK) return status;
-        tell(t, in, in->read - filled + taken);
+        report_progress(t, in, in->read - filled + taken);
         const int64_t kept = hr_min(taken, hr_encoder_before(part->encoder));
         memmove(t->window, t->window + taken - kept, (size_t)(filled - taken + kept));
         filled -= taken - kept;
@@ -267,12 +268,12 @@ static hr_status encode_text(hr_tokenize *t, input *in, hr_error *err)
 
 static void begin_text(hr_tokenize *t)
 {
-    if (t->request->around) give(t, t->tokenizer->first, t->tokenizer->first_count);
+    if (t->request->around) output_ids(t, t->tokenizer->first, t->tokenizer->first_count);
 }
 
 static void end_text(hr_tokenize *t)
 {
-    if (t->request->around) give(t, t->tokenizer->last, t->tokenizer->last_count);
+    if (t->request->around) output_ids(t, t->tokenizer->last, t->tokenizer->last_count);
     t->result->texts++;
     if (t->request->end) t->request->end(t->request->context);
 }
@@ -354,7 +355,7 @@ static hr_status encode_lines(hr_tokenize *t, input *in, hr_error *err)
                            (long long)number + 1, HR_PRETOKENIZER_WINDOW_MAX);
         if (full) status = grow_window(t, filled, err);
         if (status != HR_OK) return status;
-        tell(t, in, in->read - filled);
+        report_progress(t, in, in->read - filled);
     } while (!in->over || filled);
     return HR_OK;
 }

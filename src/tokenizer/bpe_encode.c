@@ -208,7 +208,7 @@ int64_t hr_bpe_encode_ref(hr_bpe_workspace *work, const uint8_t *text, int64_t b
                           const uint32_t **ids)
 {
     symbol *symbols = work->symbols;
-    int64_t queued = 0, told = 0;
+    int64_t queued = 0, written = 0;
     uint32_t point;
     HR_ASSERT(bytes <= work->merged);
     const int32_t count = fill_symbols(work, text, bytes);
@@ -216,14 +216,14 @@ int64_t hr_bpe_encode_ref(hr_bpe_workspace *work, const uint8_t *text, int64_t b
     merge_queued(work, queued);
     for (int32_t i = 0; i < count; i++) {
         const int32_t id = symbols[i].id;
-        if (id >= 0) work->ids[told++] = (uint32_t)id;
+        if (id >= 0) work->ids[written++] = (uint32_t)id;
         if (id > -2) continue;
         const uint8_t *at = text - 2 - id;
-        told += put_unknown(work->bpe, at, hr_utf8_take(at, text + bytes - at, &point),
-                            work->ids + told);
+        written += put_unknown(work->bpe, at, hr_utf8_take(at, text + bytes - at, &point),
+                               work->ids + written);
     }
     *ids = work->ids;
-    return told;
+    return written;
 }
 /* ---- encoding from left to right */
 
@@ -396,12 +396,13 @@ static inline int64_t encode_kept(hr_bpe_workspace *work, const uint8_t *text, i
 static int64_t merge_symbols(hr_bpe_workspace *work, int32_t count)
 {
     symbol *symbols = work->symbols;
-    int64_t queued = 0, told = 0;
+    int64_t queued = 0, written = 0;
     symbols[count - 1].after = -1;
     for (int32_t i = 0; i + 1 < count; i++) push_pair(work, &queued, i);
     merge_queued(work, queued);
-    for (int32_t i = 0; i >= 0; i = symbols[i].after) work->ids[told++] = (uint32_t)symbols[i].id;
-    return told;
+    for (int32_t i = 0; i >= 0; i = symbols[i].after)
+        work->ids[written++] = (uint32_t)symbols[i].id;
+    return written;
 }
 
 /* Encodes each word with the merges below words_rank, then merges across words. */
@@ -414,9 +415,9 @@ static int64_t encode_words(hr_bpe_workspace *work, const uint8_t *text, int64_t
         int64_t end = begin + 1;
         while (end < bytes && !hr_bpe_ends_word(text[end - 1], text[end])) end++;
         const uint32_t *ids;
-        const int64_t told = encode_kept(work, text + begin, end - begin, room - begin, limit,
-                                         &ids);
-        for (int64_t i = 0; i < told; i++, count++)
+        const int64_t written = encode_kept(work, text + begin, end - begin, room - begin, limit,
+                                            &ids);
+        for (int64_t i = 0; i < written; i++, count++)
             work->symbols[count] = (symbol){ (int32_t)ids[i], count - 1, count + 1 };
         begin = end;
     }

@@ -88,8 +88,8 @@ void hr_normalizing_begin(hr_normalizing *w)
         s->at = s->count = s->matched = s->run_at = s->run_count = s->todo_at = s->todo_count = 0;
         s->ended = s->begun = s->clustered = false;
         s->blanks = 0;
-        s->told = NULL;
-        s->told_count = 0;
+        s->pending = NULL;
+        s->pending_count = 0;
         s->text = NULL;
         s->text_bytes = 0;
         s->cluster_count = s->cluster_bytes = 0;
@@ -104,11 +104,11 @@ void hr_normalizing_begin(hr_normalizing *w)
 /* ---- queues */
 
 /* Moves the pending output of a stage to the next queue; false: the queue is full. */
-static bool tell(hr_normalize_stage *s, hr_normalize_stage *to)
+static bool flush_pending(hr_normalize_stage *s, hr_normalize_stage *to)
 {
-    while (s->told_count && to->count < HR_NORMALIZE_QUEUE) {
-        to->queue[to->count++] = *s->told++;
-        s->told_count--;
+    while (s->pending_count && to->count < HR_NORMALIZE_QUEUE) {
+        to->queue[to->count++] = *s->pending++;
+        s->pending_count--;
     }
     while (s->text_bytes && to->count < HR_NORMALIZE_QUEUE) {
         const int64_t taken = hr_utf8_take(s->text, s->text_bytes, &to->queue[to->count++]);
@@ -118,10 +118,10 @@ static bool tell(hr_normalize_stage *s, hr_normalize_stage *to)
     return to->count < HR_NORMALIZE_QUEUE;
 }
 
-static void tell_points(hr_normalize_stage *s, const uint32_t *points, int32_t count)
+static void add_pending(hr_normalize_stage *s, const uint32_t *points, int32_t count)
 {
-    s->told = points;
-    s->told_count = count;
+    s->pending = points;
+    s->pending_count = count;
 }
 
 static bool is_space(uint32_t point)
@@ -137,7 +137,7 @@ static bool step_replace(const hr_normalize_op *op, hr_normalize_stage *s, hr_no
 {
     if (end) {
         const int32_t held = s->matched;
-        tell_points(s, op->pattern, held);
+        add_pending(s, op->pattern, held);
         s->matched = 0;
         return held > 0;
     }
@@ -146,10 +146,10 @@ static bool step_replace(const hr_normalize_op *op, hr_normalize_stage *s, hr_no
         s->at++;
         if (++s->matched < op->pattern_count) return true;
         s->matched = 0;
-        tell_points(s, op->content, op->content_count);
+        add_pending(s, op->content, op->content_count);
     } else if (s->matched) {
         const int32_t kept = op->fallback[s->matched - 1];
-        tell_points(s, op->pattern, s->matched - kept);
+        add_pending(s, op->pattern, s->matched - kept);
         s->matched = kept;
     } else {
         s->at++;
@@ -167,8 +167,8 @@ static bool step_spaces(const hr_normalize_op *op, hr_normalize_stage *s, hr_nor
         s->at++;
         s->blanks++;
     } else if (s->blanks) {
-        if (s->blanks == 1) tell_points(s, &space, 1);
-        else tell_points(s, op->content, op->content_count);
+        if (s->blanks == 1) add_pending(s, &space, 1);
+        else add_pending(s, op->content, op->content_count);
         s->blanks = 0;
     } else if (!end) {
         s->at++;
@@ -294,7 +294,7 @@ static bool step_compatible(hr_normalize_stage *s, hr_normalize_stage *to, bool 
     if (end) return false;
     const uint32_t point = s->queue[s->at++];
     const hr_compatible *parts = point < 0xa0 ? NULL : hr_compatible_of(point);
-    if (parts) tell_points(s, hr_compatible_points + parts->points, parts->count);
+    if (parts) add_pending(s, hr_compatible_points + parts->points, parts->count);
     else to->queue[to->count++] = point;
     return true;
 }
@@ -332,7 +332,7 @@ static bool step(hr_normalizing *w, int32_t i, bool end)
     case HR_NORMALIZE_PREPEND:
         if (end) return false;
         if (s->begun) to->queue[to->count++] = s->queue[s->at++];
-        else tell_points(s, op->content, op->content_count);
+        else add_pending(s, op->content, op->content_count);
         s->begun = true;
         return true;
     case HR_NORMALIZE_REPLACE: return step_replace(op, s, to, end);
@@ -353,11 +353,11 @@ static bool run(hr_normalizing *w, int32_t i)
     if (to->at == to->count) to->at = to->count = 0;
     const int32_t count = to->count;
     const bool ended = to->ended;
-    while (!w->problem && tell(s, to)) {
+    while (!w->problem && flush_pending(s, to)) {
         if (s->at < s->count) {
             step(w, i, false);
         } else if (s->ended && !to->ended) {
-            if (!step(w, i, true) && !s->told_count && !s->text_bytes) to->ended = true;
+            if (!step(w, i, true) && !s->pending_count && !s->text_bytes) to->ended = true;
         } else {
             break;
         }

@@ -17,10 +17,10 @@ typedef struct {
 typedef struct {
     uint32_t queue[HR_NORMALIZE_QUEUE];
     int32_t at, count;
-    bool ended;           /* no input follows the queue */
-    bool begun;           /* PREPEND, STRIP: some text was seen */
-    const uint32_t *told; /* [told_count] pending output characters */
-    int32_t told_count;
+    bool ended;              /* no input follows the queue */
+    bool begun;              /* PREPEND, STRIP: some text was seen */
+    const uint32_t *pending; /* [pending_count] pending output characters */
+    int32_t pending_count;
     const uint8_t *text; /* [text_bytes] pending output as UTF-8 */
     int64_t text_bytes;
     int32_t matched;        /* REPLACE: characters of the pattern that matched */

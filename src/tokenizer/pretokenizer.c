@@ -479,8 +479,8 @@ hr_status hr_pretokenizer_cursor_next(hr_pretokenizer_cursor *cut, hr_piece *pie
         if (*count) cut->from = pieces[*count - 1].end;
         return HR_OK;
     }
-    int64_t told = 0;
-    while (told < most) {
+    int64_t written = 0;
+    while (written < most) {
         hr_piece piece;
         const hr_found found = next_piece(cut, cut->depth, &piece);
         if (found == HR_FOUND_WRONG) return gave_up(cut, cut->depth, err);
@@ -491,9 +491,9 @@ hr_status hr_pretokenizer_cursor_next(hr_pretokenizer_cursor *cut, hr_piece *pie
             cut->depth++;
             level_over(&cut->levels[cut->depth], piece.begin, piece.end);
         } else {
-            pieces[told++] = piece;
+            pieces[written++] = piece;
         }
     }
-    *count = told;
+    *count = written;
     return HR_OK;
 }

@@ -130,11 +130,11 @@ typedef struct {
     volatile sig_atomic_t interrupts;
     hr_status status;
     hr_error error;
-} told;
+} output;
 
 static void take_ids(void *context, const uint32_t *ids, int64_t count)
 {
-    told *to = context;
+    output *to = context;
     assert_true(to->count + count <= IDS_MAX);
     memcpy(to->ids + to->count, ids, (size_t)count * sizeof *ids);
     to->count += count;
@@ -144,13 +144,13 @@ static void take_ids(void *context, const uint32_t *ids, int64_t count)
 
 static void take_progress(void *context, int64_t done, int64_t all)
 {
-    told *to = context;
+    output *to = context;
     assert_true(done >= to->done && (all < 0 || done <= all));
     to->done = done;
     if (to->cut) assert_int_equal(truncate(to->cut, 0), 0);
 }
 
-static void encode(hr_tokenize *tokenize, const char *path, told *to)
+static void encode(hr_tokenize *tokenize, const char *path, output *to)
 {
     const hr_tokenize_request request = {
         .ids = take_ids, .told = take_progress, .context = to, .interrupts = &to->interrupts
@@ -183,10 +183,10 @@ static hr_tokenize *opened(const char *name, int32_t threads)
     return tokenize;
 }
 
-static told *room(int32_t which)
+static output *room(int32_t which)
 {
-    static told rooms[2];
-    told *to = &rooms[which];
+    static output rooms[2];
+    output *to = &rooms[which];
     if (!to->ids) to->ids = malloc(IDS_MAX * sizeof *to->ids);
     assert_non_null(to->ids);
     to->interrupt_at = 0;
@@ -194,14 +194,14 @@ static told *room(int32_t which)
     return to;
 }
 
-static void same(const told *to, const told *wanted)
+static void expect_same(const output *to, const output *wanted)
 {
     if (to->status != HR_OK) fail_msg("%s", to->error.message);
     assert_int_equal(to->count, wanted->count);
     assert_memory_equal(to->ids, wanted->ids, (size_t)to->count * sizeof *to->ids);
 }
 
-static void the_beginning(const told *to, const told *whole)
+static void expect_prefix(const output *to, const output *whole)
 {
     assert_true(to->count < whole->count);
     assert_memory_equal(to->ids, whole->ids, (size_t)to->count * sizeof *to->ids);
@@ -212,7 +212,7 @@ static void ids_do_not_depend_on_the_number_of_threads(void **state)
     static const char *const names[] = { "gpt2", "nfc", "super-two", "prefix-nfc" };
     static text_maker *const texts[] = { nothing, a_word,     words,     blanks,
                                          notes,   many_notes, long_words };
-    told *wanted = room(0), *to = room(1);
+    output *wanted = room(0), *to = room(1);
     (void)state;
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
         make_text("text", texts[t]);
@@ -222,9 +222,9 @@ static void ids_do_not_depend_on_the_number_of_threads(void **state)
                 const pid_t child = pipe_text("text");
                 hr_tokenize *tokenize = opened(names[n], threads_of[i]);
                 encode(tokenize, "text", i ? to : wanted);
-                same(i ? to : wanted, wanted);
+                expect_same(i ? to : wanted, wanted);
                 encode(tokenize, "-", to);
-                same(to, wanted);
+                expect_same(to, wanted);
                 hr_tokenize_close(&tokenize);
                 assert_int_equal(waitpid(child, &status, 0), child);
                 assert_int_equal(status, 0);
@@ -238,7 +238,7 @@ static void ids_do_not_depend_on_the_number_of_threads(void **state)
 static void the_first_error_is_reported_and_no_ids_follow_it(void **state)
 {
     enum { FIRST = 700000, SECOND = FIRST + 40000 };
-    told *good = room(0), *to = room(1);
+    output *good = room(0), *to = room(1);
     (void)state;
     make_text("good", words);
     make_text("bad", words);
@@ -257,7 +257,7 @@ static void the_first_error_is_reported_and_no_ids_follow_it(void **state)
             encode(tokenize, "bad", to);
             assert_int_equal(to->status, HR_CORRUPT);
             assert_string_equal(to->error.message, "bad: byte 700000: not UTF-8");
-            the_beginning(to, good);
+            expect_prefix(to, good);
             encode_word(tokenize);
         }
         hr_tokenize_close(&tokenize);
@@ -266,7 +266,7 @@ static void the_first_error_is_reported_and_no_ids_follow_it(void **state)
 
 static void read_errors_are_reported_in_text_order(void **state)
 {
-    told *whole = room(0), *to = room(1);
+    output *whole = room(0), *to = room(1);
     (void)state;
     for (int32_t i = 0; i < COUNTS; i++) {
         hr_tokenize *tokenize = opened("gpt2", threads_of[i]);
@@ -278,7 +278,7 @@ static void read_errors_are_reported_in_text_order(void **state)
             encode(tokenize, "text", to);
             assert_int_equal(to->status, HR_CORRUPT);
             assert_true(to->count > 0);
-            the_beginning(to, whole);
+            expect_prefix(to, whole);
         }
         to->cut = NULL;
         const int folder = open(".", O_RDONLY);
@@ -294,7 +294,7 @@ static void read_errors_are_reported_in_text_order(void **state)
 
 static void an_interrupt_stops_encoding(void **state)
 {
-    told *whole = room(0), *to = room(1);
+    output *whole = room(0), *to = room(1);
     (void)state;
     make_text("text", words);
     for (int32_t i = 0; i < COUNTS; i++) {
@@ -303,10 +303,10 @@ static void an_interrupt_stops_encoding(void **state)
         to->interrupt_at = 1; /* there are more parts than threads, so some are not started */
         encode(tokenize, "text", to);
         assert_int_equal(to->status, HR_INTERRUPTED);
-        the_beginning(to, whole);
+        expect_prefix(to, whole);
         to->interrupt_at = 0;
         encode(tokenize, "text", to);
-        same(to, whole);
+        expect_same(to, whole);
         hr_tokenize_close(&tokenize);
     }
 }

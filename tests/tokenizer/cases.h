@@ -155,7 +155,7 @@ static inline int64_t decode_all(const subject *of, const uint32_t *ids, int64_t
     return written + hr_decoder_end(&decoder, out + written);
 }
 
-static inline void hold_line(subject *s, const expected *e, const char *name, int64_t number)
+static inline void expect_line(subject *s, const expected *e, const char *name, int64_t number)
 {
     static uint8_t out[1 << 22];
     static const int64_t windows[] = { 0, 1, 7, 60 };
@@ -173,7 +173,7 @@ static inline void hold_line(subject *s, const expected *e, const char *name, in
         fail_msg("%s line %lld: decoded as %.*s", name, (long long)number, (int)bytes, out);
 }
 
-static inline void hold_refused(subject *s, const char *file, const char *sentence)
+static inline void expect_refused(subject *s, const char *file, const char *sentence)
 {
     char path[] = "/tmp/tokenizer_testXXXXXX";
     hr_error err = { HR_OK, "" };

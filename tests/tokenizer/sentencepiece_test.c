@@ -14,7 +14,7 @@
 static subject s;
 static expected e;
 
-static void hold_case(const char *name, const char *ending)
+static void expect_case(const char *name, const char *ending)
 {
     char path[4096];
     int64_t bytes, number = 0;
@@ -26,7 +26,7 @@ static void hold_case(const char *name, const char *ending)
     assert_non_null(text);
     for (char *at = text, *stop; (stop = strchr(at, '\n')); at = stop + 1, number++) {
         assert_true(read_expected(at, stop - at, &e));
-        hold_line(&s, &e, name, number);
+        expect_line(&s, &e, name, number);
     }
     assert_true(number > 80);
     free(text);
@@ -38,7 +38,7 @@ static void models_encode_and_decode_like_sentencepiece(void **state)
     static const char *const names[] = { "sp-bpe",     "sp-bpe-user",     "sp-bpe-cross",
                                          "sp-unigram", "sp-unigram-user", "sp-unigram-bytes" };
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "model");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_case(names[i], "model");
 }
 
 static void converted_files_encode_and_decode_like_the_reference(void **state)
@@ -49,7 +49,7 @@ static void converted_files_encode_and_decode_like_the_reference(void **state)
         "sp-t5-old",          "sp-xlnet",         "sp-unigram-whole"
     };
     (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) hold_case(names[i], "json");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_case(names[i], "json");
 }
 
 /* With float scores, sums depend on all of the text before. */
@@ -84,60 +84,61 @@ static void a_long_text_needs_no_more_room_than_its_words(void **state)
 static void unsupported_features_of_files_are_refused_by_name(void **state)
 {
     (void)state;
-    hold_refused(&s, META ",\"model\":{\"type\":\"BPE\"" WORDS "}}", "model.unk_token names no");
-    hold_refused(&s,
-                 META ",\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"<unk>\","
-                      "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1},\"merges\":[]}}",
-                 "model.byte_fallback is set but byte 0 has no token");
-    hold_refused(&s,
-                 META
-                 ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"ignore_merges\":true,"
-                 "\"vocab\":{\"<unk>\":0,\"x\":1,\"<unk>x\":2},\"merges\":[[\"<unk>\",\"x\"]]}}",
-                 "merge 1 uses the unknown token");
-    hold_refused(&s, META ",\"normalizer\":{\"type\":\"Lowercase\"}" BPE,
-                 "normalizer of type Lowercase is not supported");
-    hold_refused(&s,
-                 META ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+\"},"
-                      "\"content\":\"y\"}" BPE,
-                 "Replace with a regular expression other than \" {2,}\"");
-    hold_refused(&s,
-                 META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
-                      "\"AAAA\"}" BPE,
-                 "precompiled_charsmap of the normalizer: it is too short");
-    hold_refused(&s,
-                 META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
-                      "\"?\"}" BPE,
-                 "it is not base64");
-    hold_refused(&s, "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}" BPE,
-                 "a replacement other than U+2581");
-    hold_refused(&s,
-                 "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
-                 "\"prepend_scheme\":\"last\"}" BPE,
-                 "Metaspace with an unknown prepend_scheme");
-    hold_refused(&s,
-                 "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
-                 "\"prepend_scheme\":\"first\",\"add_prefix_space\":false}" BPE,
-                 "with contradictory add_prefix_space and prepend_scheme");
-    hold_refused(&s,
-                 "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
-                 "\"prepend_scheme\":\"first\"},\"normalizer\":{\"type\":\"Strip\","
-                 "\"strip_left\":true,\"strip_right\":true}" BPE,
-                 "Metaspace with prepend_scheme first is not supported after a normalizer");
-    hold_refused(&s, META ",\"decoder\":{\"type\":\"CTC\"}" BPE, "decoder of type CTC");
-    hold_refused(&s,
-                 META ",\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":1,"
-                      "\"stop\":0}" BPE,
-                 "Strip of anything but spaces at the start of the text");
-    hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":5" SCORES "}}",
-                 "model.unk_id names no token");
-    hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0" WORDS "}}",
-                 "model type Unigram, but the vocabulary is not a list of scores");
-    hold_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1],[\"a\",1]]}}",
-                 "token 1, \"a\": it occurs twice");
-    hold_refused(&s,
-                 "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"Unigram\","
-                 "\"unk_id\":0" SCORES "}}",
-                 "Unigram with ByteLevel is not supported");
+    expect_refused(&s, META ",\"model\":{\"type\":\"BPE\"" WORDS "}}", "model.unk_token names no");
+    expect_refused(&s,
+                   META
+                   ",\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"unk_token\":\"<unk>\","
+                   "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1},\"merges\":[]}}",
+                   "model.byte_fallback is set but byte 0 has no token");
+    expect_refused(&s,
+                   META
+                   ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"ignore_merges\":true,"
+                   "\"vocab\":{\"<unk>\":0,\"x\":1,\"<unk>x\":2},\"merges\":[[\"<unk>\",\"x\"]]}}",
+                   "merge 1 uses the unknown token");
+    expect_refused(&s, META ",\"normalizer\":{\"type\":\"Lowercase\"}" BPE,
+                   "normalizer of type Lowercase is not supported");
+    expect_refused(&s,
+                   META ",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+\"},"
+                        "\"content\":\"y\"}" BPE,
+                   "Replace with a regular expression other than \" {2,}\"");
+    expect_refused(&s,
+                   META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
+                        "\"AAAA\"}" BPE,
+                   "precompiled_charsmap of the normalizer: it is too short");
+    expect_refused(&s,
+                   META ",\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":"
+                        "\"?\"}" BPE,
+                   "it is not base64");
+    expect_refused(&s, "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}" BPE,
+                   "a replacement other than U+2581");
+    expect_refused(&s,
+                   "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+                   "\"prepend_scheme\":\"last\"}" BPE,
+                   "Metaspace with an unknown prepend_scheme");
+    expect_refused(&s,
+                   "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+                   "\"prepend_scheme\":\"first\",\"add_prefix_space\":false}" BPE,
+                   "with contradictory add_prefix_space and prepend_scheme");
+    expect_refused(&s,
+                   "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\","
+                   "\"prepend_scheme\":\"first\"},\"normalizer\":{\"type\":\"Strip\","
+                   "\"strip_left\":true,\"strip_right\":true}" BPE,
+                   "Metaspace with prepend_scheme first is not supported after a normalizer");
+    expect_refused(&s, META ",\"decoder\":{\"type\":\"CTC\"}" BPE, "decoder of type CTC");
+    expect_refused(&s,
+                   META ",\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":1,"
+                        "\"stop\":0}" BPE,
+                   "Strip of anything but spaces at the start of the text");
+    expect_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":5" SCORES "}}",
+                   "model.unk_id names no token");
+    expect_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0" WORDS "}}",
+                   "model type Unigram, but the vocabulary is not a list of scores");
+    expect_refused(&s, META ",\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\",1],[\"a\",1]]}}",
+                   "token 1, \"a\": it occurs twice");
+    expect_refused(&s,
+                   "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"Unigram\","
+                   "\"unk_id\":0" SCORES "}}",
+                   "Unigram with ByteLevel is not supported");
 }
 
 /* A SentencePiece message under construction. */
@@ -206,7 +207,7 @@ static hr_status open_message(const message *m, hr_error *err)
     return status;
 }
 
-static void hold_model_refused(const message *m, const char *sentence)
+static void expect_model_refused(const message *m, const char *sentence)
 {
     hr_error err = { HR_OK, "" };
     const hr_status status = open_message(m, &err);
@@ -220,22 +221,22 @@ static void invalid_models_are_refused(void **state)
     (void)state;
     message m = begun();
     put_piece(&m, "a", -3, 1);
-    hold_model_refused(&m, "piece 3, \"a\": it occurs twice");
+    expect_model_refused(&m, "piece 3, \"a\": it occurs twice");
     m = begun();
     put_piece(&m, "", -3, 1);
-    hold_model_refused(&m, "it is empty");
+    expect_model_refused(&m, "it is empty");
     m = begun();
     put_piece(&m, "\xff", -3, 1);
-    hold_model_refused(&m, "it is not UTF-8");
+    expect_model_refused(&m, "it is not UTF-8");
     m = begun();
     put_piece(&m, "c", 1.0f / 0.0f, 1);
-    hold_model_refused(&m, "its score is not finite");
+    expect_model_refused(&m, "its score is not finite");
     m = begun();
     put_piece(&m, "c", 0, 7);
-    hold_model_refused(&m, "its type is unknown");
+    expect_model_refused(&m, "its type is unknown");
     m = begun();
     put_piece(&m, "<0xZZ>", 0, 6);
-    hold_model_refused(&m, "it has type BYTE but is not of the form");
+    expect_model_refused(&m, "it has type BYTE but is not of the form");
     for (int64_t cut = begun().count - 1; cut > 3; cut -= 5) {
         m = begun();
         m.count = cut;
@@ -246,7 +247,7 @@ static void invalid_models_are_refused(void **state)
     }
     m = (message){ .count = 0 };
     put_piece(&m, "a", -1, 1);
-    hold_model_refused(&m, "there is no piece of type UNKNOWN");
+    expect_model_refused(&m, "there is no piece of type UNKNOWN");
 }
 
 static void unsupported_features_of_models_are_refused_by_name(void **state)
@@ -255,33 +256,34 @@ static void unsupported_features_of_models_are_refused_by_name(void **state)
     (void)state;
     put_number(&trainer, 3, 3);
     m = with(2, &trainer);
-    hold_model_refused(&m, "model_type is WORD, which is not supported");
+    expect_model_refused(&m, "model_type is WORD, which is not supported");
     trainer.count = 0;
     put_number(&trainer, 24, 1);
     m = with(2, &trainer);
-    hold_model_refused(&m, "trainer_spec.treat_whitespace_as_suffix is set");
+    expect_model_refused(&m, "trainer_spec.treat_whitespace_as_suffix is set");
     trainer.count = 0;
     put_number(&trainer, 35, 1);
     m = with(2, &trainer);
-    hold_model_refused(&m, "trainer_spec.byte_fallback is set but byte 0 has no piece");
+    expect_model_refused(&m, "trainer_spec.byte_fallback is set but byte 0 has no piece");
     trainer.count = 0;
     put_number(&trainer, 5, 0);
     m = with(3, &trainer);
-    hold_model_refused(&m, "normalizer_spec.escape_whitespaces is false");
+    expect_model_refused(&m, "normalizer_spec.escape_whitespaces is false");
     trainer.count = 0;
     put_bytes(&trainer, 2, "abcdefgh", 8);
     m = with(3, &trainer);
-    hold_model_refused(&m, "normalizer_spec.precompiled_charsmap: the size of its trie is invalid");
+    expect_model_refused(&m,
+                         "normalizer_spec.precompiled_charsmap: the size of its trie is invalid");
     m = with(5, &trainer);
-    hold_model_refused(&m, "denormalizer_spec.precompiled_charsmap is set");
+    expect_model_refused(&m, "denormalizer_spec.precompiled_charsmap is set");
     trainer.count = 0;
     put_number(&trainer, 3, 2);
     m = with(2, &trainer);
     put_piece(&m, "ac", -3, 1);
-    hold_model_refused(&m, "piece 3, \"ac\", contains a character that is not a piece");
+    expect_model_refused(&m, "piece 3, \"ac\", contains a character that is not a piece");
     m = with(2, &trainer);
     put_piece(&m, "ab", -3, 5);
-    hold_model_refused(&m, "a BPE model with pieces of type UNUSED");
+    expect_model_refused(&m, "a BPE model with pieces of type UNUSED");
 }
 
 /* Of equal scores the leftmost pair is merged first. */

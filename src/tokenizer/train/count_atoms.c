@@ -60,7 +60,7 @@ static hr_status merge_atoms(hr_stage *s, int64_t counts[256], hr_error *err)
         for (int64_t t = 0; t < count; t++) totals[tokens[t]] += atom->count;
         for (uint32_t b = 0; b < atom->bytes; b++) counts[text[b]] += atom->count;
         if (i % 4096 == 0) {
-            status = hr_stage_tell(s, "applying inherited merges", i, atoms->word_count, err);
+            status = hr_stage_report(s, "applying inherited merges", i, atoms->word_count, err);
             if (status != HR_OK) return status;
         }
     }

@@ -12,8 +12,8 @@
 #include "mem/limits.h"
 #include "tokenizer/train/output.h"
 
-hr_status hr_stage_tell(const hr_stage *s, const char *work, int64_t done, int64_t all,
-                        hr_error *err)
+hr_status hr_stage_report(const hr_stage *s, const char *work, int64_t done, int64_t all,
+                          hr_error *err)
 {
     const hr_tokenize_train_request *r = s->request;
     if (r->told) r->told(r->context, work, done, all);
@@ -98,7 +98,7 @@ static hr_status open_inherited(hr_stage *s, hr_error *err)
 static bool scan_progress(void *context, const char *work, int64_t done, int64_t all)
 {
     hr_error ignored;
-    return hr_stage_tell(context, work, done, all, &ignored) != HR_OK;
+    return hr_stage_report(context, work, done, all, &ignored) != HR_OK;
 }
 
 static hr_status scan(hr_stage *s, hr_error *err)
@@ -245,7 +245,7 @@ hr_status hr_stage_feed(hr_stage *s, const char *work,
             done += w->feed.done;
         }
         if (status == HR_OK && full) status = grow_tables(s, err);
-        if (status == HR_OK) status = hr_stage_tell(s, work, done, s->source->bytes, err);
+        if (status == HR_OK) status = hr_stage_report(s, work, done, s->source->bytes, err);
     }
     for (int32_t i = 0; i < s->threads; i++) hr_feed_end(&s->workers[i].feed);
     return status;
@@ -332,7 +332,7 @@ static void make_plan(hr_stage *s, bool resumed)
 {
     hr_region *writing[WRITING_REGIONS];
     hr_plan *plan = &s->plan;
-    hr_tokenize_train_plan *told = &s->result->plan;
+    hr_tokenize_train_plan *report = &s->result->plan;
     const int64_t page = hr_page_bytes();
     const int64_t corpus = hr_round_up(hr_engine_corpus_bytes(&s->sizes), page);
     int64_t stay = s->memory.regions_bytes + corpus;
@@ -343,12 +343,12 @@ static void make_plan(hr_stage *s, bool resumed)
                        .page_bytes = page,
                        .arena_bytes = hr_engine_bytes(&s->sizes) };
     hr_memory_account(&s->memory, most, stay, plan);
-    told->stage = s->number;
-    told->slots = s->sizes.slots;
-    told->tables_bytes = most - s->memory.stacks.bytes;
-    told->engine_bytes = stay + plan->arena_bytes;
-    told->process_bytes_planned = plan->process_bytes;
-    told->resumed = resumed;
+    report->stage = s->number;
+    report->slots = s->sizes.slots;
+    report->tables_bytes = most - s->memory.stacks.bytes;
+    report->engine_bytes = stay + plan->arena_bytes;
+    report->process_bytes_planned = plan->process_bytes;
+    report->resumed = resumed;
 }
 
 static hr_status check_plan(const hr_stage *s, hr_error *err)

@@ -122,7 +122,7 @@ HR_MUST_CHECK hr_status hr_stage_alphabet(hr_stage *stage, const int64_t counts[
                                           hr_error *err);
 
 /* Reports progress. Errors INTERRUPTED. */
-HR_MUST_CHECK hr_status hr_stage_tell(const hr_stage *stage, const char *work, int64_t done,
-                                      int64_t all, hr_error *err);
+HR_MUST_CHECK hr_status hr_stage_report(const hr_stage *stage, const char *work, int64_t done,
+                                        int64_t all, hr_error *err);
 
 #endif

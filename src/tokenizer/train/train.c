@@ -111,8 +111,8 @@ static hr_status merge(hr_stage *s, hr_error *err)
         status = hr_engine_step(&s->engine, &made, err);
         if (i % STEPS != 0 || status != HR_OK) continue;
         hr_error interrupted;
-        status = hr_stage_tell(s, "merging", s->engine.vocabulary.count, s->request->vocab_size,
-                               &interrupted);
+        status = hr_stage_report(s, "merging", s->engine.vocabulary.count, s->request->vocab_size,
+                                 &interrupted);
         const int64_t now = hr_clock_ns();
         if (status == HR_OK && now - saved < save_ns) continue;
         const hr_status wrote = save(s, err);

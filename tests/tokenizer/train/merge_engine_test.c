@@ -258,7 +258,7 @@ static slow *one, *two;
 static void merges_equal_those_of_recounting_each_time(void **state)
 {
     (void)state;
-    for (int turn = 0; turn < 1500; turn++) {
+    for (int round = 0; round < 1500; round++) {
         const int letter_count = 1 + draw(4);
         fast f;
         draw_words(one, letter_count);
@@ -304,7 +304,7 @@ static void inherited_merges_equal_a_replay_one_by_one(void **state)
     (void)state;
     int dropped = 0, cuts = 0;
     char *text = malloc(1 << 20);
-    for (int turn = 0; turn < 1000; turn++) {
+    for (int round = 0; round < 1000; round++) {
         const int letter_count = 2 + draw(3);
         uint8_t there[MERGES] = { 0 };
         draw_words(one, letter_count);
@@ -368,7 +368,7 @@ static void long_atoms_are_merged_like_short_ones(void **state)
     assert_int_equal(hr_inherited_place(&in, &region, "merges.txt", merges, sizeof merges - 1,
                                         INT64_MAX, INT64_MAX, &err),
                      HR_OK);
-    for (int turn = 0; turn < 300; turn++) {
+    for (int round = 0; round < 300; round++) {
         uint8_t atom[600], there[16] = { 0 }, expected_there[16] = { 0 };
         uint32_t tokens[600], expected[600];
         int64_t count = 100 + draw(500);
@@ -429,7 +429,7 @@ static void too_little_room_changes_no_merge(void **state)
     (void)state;
     int64_t recounts = 0;
     int floors = 0;
-    for (int turn = 0; turn < 600; turn++) {
+    for (int round = 0; round < 600; round++) {
         const int letter_count = 4 + draw(9);
         fast f;
         draw_words(one, letter_count);

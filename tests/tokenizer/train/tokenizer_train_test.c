@@ -69,8 +69,8 @@ static const char *out_named(const char *name)
 /* Records the progress of a training, and when to interrupt it. */
 typedef struct {
     volatile sig_atomic_t interrupts;
-    int64_t told, interrupt_at; /* -1: never */
-    const char *work;           /* count only progress of this work; null: any */
+    int64_t reports, interrupt_at; /* -1: never */
+    const char *work;              /* count only progress of this work; null: any */
     hr_tokenize_train_plan plans[8];
     int32_t plan_count;
 } listener;
@@ -82,12 +82,12 @@ static void planned(void *context, const hr_tokenize_train_plan *plan)
     l->plans[l->plan_count++] = *plan;
 }
 
-static void told(void *context, const char *work, int64_t done, int64_t all)
+static void report(void *context, const char *work, int64_t done, int64_t all)
 {
     listener *l = context;
     assert_true(done >= 0 && done <= all);
     if (l->work && strcmp(work, l->work) != 0) return;
-    if (l->told++ == l->interrupt_at) l->interrupts = 1;
+    if (l->reports++ == l->interrupt_at) l->interrupts = 1;
 }
 
 static hr_tokenize_train_request request_for(const char *const *files, listener *l, const char *out)
@@ -101,7 +101,7 @@ static hr_tokenize_train_request request_for(const char *const *files, listener 
     request.threads = 2;
     request.interrupts = &l->interrupts;
     request.planned = planned;
-    request.told = told;
+    request.told = report;
     request.context = l;
     return request;
 }
@@ -224,7 +224,7 @@ static void expect_resumed_equals_uninterrupted(const char *text, int64_t vocab_
     request.vocab_size = vocab_size;
     request.cut_from = cut_from;
     train_well(&request);
-    const int64_t all = l.told;
+    const int64_t all = l.reports;
     int32_t saved = 0, resumed = 0;
     for (int64_t at = 0; at < all; at += 1 + all / 23) {
         char name[32];
