@@ -4,37 +4,14 @@
  * Each is a tree of components: objects with a type, or a Sequence of objects. A component is
  * processed when its object closes, so the components of a sequence are processed in their
  * order. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "tokenizer/component.h"
 #include "tokenizer/reading.h"
 #include "tokenizer/unicode.h"
 
-enum { NESTED_MAX = 8, TYPE_BYTES = 48, ITEMS_MAX = HR_TOKENIZER_AROUND_MAX, IDS_MAX = 4 };
-
-typedef struct {
-    char type[TYPE_BYTES];
-    const char *pattern;
-    int64_t pattern_bytes;
-    bool is_string, has_behavior, inverts, individual, adds_space, uses_regex, has_children;
-    hr_pretokenizer_behaviour behaviour;
-    char unknown_behaviour[32];
-    const char *items[ITEMS_MAX]; /* items of a template: special token names; null: the text */
-    int64_t item_bytes[ITEMS_MAX];
-    int32_t item_count;
-    bool item_wrong;
-    const char *names[ITEMS_MAX]; /* special tokens of a template, and their ids */
-    int64_t name_bytes[ITEMS_MAX], ids[ITEMS_MAX][IDS_MAX];
-    int32_t id_counts[ITEMS_MAX], name_count;
-    int64_t sep, cls; /* of RobertaProcessing and BertProcessing; -1: none */
-    const char *content, *prepend, *replacement, *map;
-    int64_t content_bytes, prepend_bytes, replacement_bytes, map_bytes;
-    char scheme[16];        /* of Metaspace; "": not in the file */
-    bool unprefixed, whole; /* add_prefix_space is false; split is false */
-    bool strip_left, strip_right;
-    int64_t start, stop;
-} component;
+enum { NESTED_MAX = 8 };
 
 typedef struct {
     hr_tokenizer *tokenizer;
@@ -48,7 +25,7 @@ typedef struct {
     char *text; /* contents of the file */
 } parts;
 
-typedef hr_status closes(parts *p, const component *c, hr_error *err);
+typedef hr_status closes(parts *p, const hr_component *c, hr_error *err);
 
 static hr_status refuse(const parts *p, const char *what, const char *type, hr_error *err)
 {
@@ -56,154 +33,10 @@ static hr_status refuse(const parts *p, const char *what, const char *type, hr_e
                    p->part, type, what);
 }
 
-static void copy_text(const hr_json *json, char *out, int64_t room)
-{
-    const int64_t bytes = hr_min(json->value_bytes, room - 1);
-    memcpy(out, json->value, (size_t)bytes);
-    out[bytes] = 0;
-}
-
 static hr_status wrong(const parts *p, const hr_json *json, hr_error *err)
 {
     return hr_fail(err, HR_CORRUPT, HR_OF_FILE "%s is invalid (%s)", p->source->path, p->part,
                    json->problem ? json->problem : "unexpected type of value");
-}
-
-/* {"Regex": "..."} or {"String": "..."}; the opening brace is already read. */
-static bool read_pattern(hr_json *json, component *c)
-{
-    if (hr_json_next(json) != HR_JSON_KEY) return false;
-    c->is_string = hr_json_is(json, "String");
-    if (!c->is_string && !hr_json_is(json, "Regex")) return false;
-    if (hr_json_next(json) != HR_JSON_STRING) return false;
-    c->pattern = json->value;
-    c->pattern_bytes = json->value_bytes;
-    return hr_json_next(json) == HR_JSON_CLOSE;
-}
-
-static void read_behaviour(const hr_json *json, component *c)
-{
-    static const char *const names[] = { "Isolated", "Removed", "Contiguous", "MergedWithPrevious",
-                                         "MergedWithNext" };
-    copy_text(json, c->unknown_behaviour, sizeof c->unknown_behaviour);
-    for (int32_t i = 0; i < 5; i++) {
-        if (strcmp(names[i], c->unknown_behaviour)) continue;
-        c->behaviour = (hr_pretokenizer_behaviour)i;
-        c->has_behavior = true;
-    }
-}
-
-/* Returns the id of ["</s>", 2] in BertProcessing and RobertaProcessing. */
-static int64_t read_pair(hr_json *json)
-{
-    int64_t id = -1;
-    if (hr_json_next(json) != HR_JSON_STRING || hr_json_next(json) != HR_JSON_NUMBER ||
-        !hr_json_integer(json, &id) || hr_json_next(json) != HR_JSON_CLOSE)
-        return -1;
-    return id;
-}
-
-/* [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, ...] */
-static bool read_single(hr_json *json, component *c)
-{
-    hr_json_kind kind;
-    while ((kind = hr_json_next(json)) == HR_JSON_OBJECT) {
-        if (c->item_count == ITEMS_MAX || hr_json_next(json) != HR_JSON_KEY) return false;
-        const bool special = hr_json_is(json, "SpecialToken");
-        if (!special && !hr_json_is(json, "Sequence")) return false;
-        if (hr_json_next(json) != HR_JSON_OBJECT) return false;
-        const int32_t item = c->item_count++;
-        while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
-            const bool is_id = hr_json_is(json, "id");
-            kind = hr_json_next(json);
-            if (is_id && kind == HR_JSON_STRING) {
-                c->items[item] = special ? json->value : NULL;
-                c->item_bytes[item] = json->value_bytes;
-                if (!special && !hr_json_is(json, "A")) c->item_wrong = true;
-            } else if (!hr_json_skip(json, kind)) {
-                return false;
-            }
-        }
-        if (kind != HR_JSON_CLOSE || hr_json_next(json) != HR_JSON_CLOSE) return false;
-    }
-    return kind == HR_JSON_CLOSE;
-}
-
-/* {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}, ...} */
-static bool read_special(hr_json *json, component *c)
-{
-    hr_json_kind kind;
-    while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
-        if (c->name_count == ITEMS_MAX) return false;
-        const int32_t at = c->name_count++;
-        c->names[at] = json->value;
-        c->name_bytes[at] = json->value_bytes;
-        if (hr_json_next(json) != HR_JSON_OBJECT) return false;
-        while ((kind = hr_json_next(json)) == HR_JSON_KEY) {
-            const bool ids = hr_json_is(json, "ids");
-            kind = hr_json_next(json);
-            if (!ids || kind != HR_JSON_ARRAY) {
-                if (!hr_json_skip(json, kind)) return false;
-                continue;
-            }
-            while ((kind = hr_json_next(json)) == HR_JSON_NUMBER) {
-                if (c->id_counts[at] == IDS_MAX ||
-                    !hr_json_integer(json, &c->ids[at][c->id_counts[at]]))
-                    return false;
-                c->id_counts[at]++;
-            }
-            if (kind != HR_JSON_CLOSE) return false;
-        }
-        if (kind != HR_JSON_CLOSE) return false;
-    }
-    return kind == HR_JSON_CLOSE;
-}
-
-static void keep_text(const hr_json *json, const char **text, int64_t *bytes)
-{
-    *text = json->value;
-    *bytes = json->value_bytes;
-}
-
-static bool read_member(hr_json *json, component *c, bool *children)
-{
-    char key[32];
-    copy_text(json, key, sizeof key);
-    hr_json_kind kind = hr_json_next(json);
-    const bool on = kind == HR_JSON_TRUE;
-    if (!strcmp(key, "type") && kind == HR_JSON_STRING) copy_text(json, c->type, TYPE_BYTES);
-    else if (!strcmp(key, "pattern") && kind == HR_JSON_OBJECT) return read_pattern(json, c);
-    else if (!strcmp(key, "behavior") && kind == HR_JSON_STRING) read_behaviour(json, c);
-    else if (!strcmp(key, "invert")) c->inverts = on;
-    else if (!strcmp(key, "individual_digits")) c->individual = on;
-    else if (!strcmp(key, "add_prefix_space")) c->adds_space = on, c->unprefixed = !on;
-    else if (!strcmp(key, "content") && kind == HR_JSON_STRING)
-        keep_text(json, &c->content, &c->content_bytes);
-    else if (!strcmp(key, "prepend") && kind == HR_JSON_STRING)
-        keep_text(json, &c->prepend, &c->prepend_bytes);
-    else if (!strcmp(key, "replacement") && kind == HR_JSON_STRING)
-        keep_text(json, &c->replacement, &c->replacement_bytes);
-    else if (!strcmp(key, "precompiled_charsmap") && kind == HR_JSON_STRING)
-        keep_text(json, &c->map, &c->map_bytes);
-    else if (!strcmp(key, "prepend_scheme") && kind == HR_JSON_STRING)
-        copy_text(json, c->scheme, sizeof c->scheme);
-    else if (!strcmp(key, "split")) c->whole = kind == HR_JSON_FALSE;
-    else if (!strcmp(key, "strip_left")) c->strip_left = on;
-    else if (!strcmp(key, "strip_right")) c->strip_right = on;
-    else if (!strcmp(key, "start") && kind == HR_JSON_NUMBER)
-        return hr_json_integer(json, &c->start);
-    else if (!strcmp(key, "stop") && kind == HR_JSON_NUMBER) return hr_json_integer(json, &c->stop);
-    else if (!strcmp(key, "use_regex")) c->uses_regex = on;
-    else if (!strcmp(key, "single") && kind == HR_JSON_ARRAY) return read_single(json, c);
-    else if (!strcmp(key, "special_tokens") && kind == HR_JSON_OBJECT) return read_special(json, c);
-    else if (!strcmp(key, "sep") && kind == HR_JSON_ARRAY) return (c->sep = read_pair(json)) >= 0;
-    else if (!strcmp(key, "cls") && kind == HR_JSON_ARRAY) return (c->cls = read_pair(json)) >= 0;
-    else if (kind == HR_JSON_ARRAY &&
-             (!strcmp(key, "pretokenizers") || !strcmp(key, "normalizers") ||
-              !strcmp(key, "decoders") || !strcmp(key, "processors")))
-        c->has_children = *children = true;
-    else return hr_json_skip(json, kind);
-    return true;
 }
 
 /* Reads a part and calls `close` for each component except Sequence. */
@@ -213,21 +46,22 @@ static hr_status read_part(parts *p, const char *name, closes *close, hr_error *
     p->part = name;
     if (!member) return HR_OK;
     hr_json json = hr_json_over(p->text + member->at, member->bytes);
-    component open[NESTED_MAX];
+    hr_component open[NESTED_MAX];
     int32_t depth = 0; /* open components; an array of children may be open in the last */
     hr_json_kind kind = hr_json_next(&json);
     if (kind == HR_JSON_NULL) return HR_OK;
     for (;; kind = hr_json_next(&json)) {
         if (kind == HR_JSON_OBJECT && depth < NESTED_MAX) {
-            open[depth++] = (component){ .uses_regex = true, .sep = -1, .cls = -1 };
+            open[depth++] = (hr_component){ .uses_regex = true, .sep = -1, .cls = -1 };
         } else if (kind == HR_JSON_KEY && depth) {
             bool children = false;
-            if (!read_member(&json, &open[depth - 1], &children)) return wrong(p, &json, err);
+            if (!hr_component_read_member(&json, &open[depth - 1], &children))
+                return wrong(p, &json, err);
         } else if (kind == HR_JSON_CLOSE && depth) {
             if (json.depth && json.open[json.depth - 1] == '{' && open[depth - 1].has_children &&
                 json.depth == 2 * depth - 1)
                 continue; /* end of the array of children */
-            const component *c = &open[--depth];
+            const hr_component *c = &open[--depth];
             const bool sequence = !strcmp(c->type, "Sequence");
             if (sequence != c->has_children) return wrong(p, &json, err);
             if (!sequence) {
@@ -261,7 +95,7 @@ static bool is_text(const char *text, int64_t bytes, const char *other)
     return text && bytes == (int64_t)strlen(other) && !memcmp(text, other, (size_t)bytes);
 }
 
-static hr_status close_replace(parts *p, const component *c, hr_normalize_op *op, hr_error *err)
+static hr_status close_replace(parts *p, const hr_component *c, hr_normalize_op *op, hr_error *err)
 {
     op->kind = HR_NORMALIZE_REPLACE;
     op->content_count = points_of(c->content, c->content_bytes, op->content);
@@ -275,7 +109,8 @@ static hr_status close_replace(parts *p, const component *c, hr_normalize_op *op
     return refuse(p, " with an empty text or more than 64 characters", c->type, err);
 }
 
-static hr_status close_precompiled(parts *p, const component *c, hr_normalize_op *op, hr_error *err)
+static hr_status close_precompiled(parts *p, const hr_component *c, hr_normalize_op *op,
+                                   hr_error *err)
 {
     hr_charsmap *map = &p->tokenizer->charsmap;
     char *text = p->text + (c->map ? c->map - p->text : 0);
@@ -290,7 +125,7 @@ static hr_status close_precompiled(parts *p, const component *c, hr_normalize_op
                    p->source->path, why);
 }
 
-static hr_status close_normalizer(parts *p, const component *c, hr_error *err)
+static hr_status close_normalizer(parts *p, const hr_component *c, hr_error *err)
 {
     hr_normalizer *normalizer = &p->tokenizer->normalizer;
     hr_normalize_op *op = &normalizer->ops[normalizer->count];
@@ -335,7 +170,7 @@ static hr_status add_stage(parts *p, hr_pretokenizer_stage stage, hr_error *err)
 
 /* {"replacement": "\u2581", "prepend_scheme": ..., "split": ...}. Older files have add_prefix_space
  * instead of prepend_scheme. */
-static hr_status close_metaspace(parts *p, const component *c, hr_error *err)
+static hr_status close_metaspace(parts *p, const hr_component *c, hr_error *err)
 {
     static const char *const schemes[] = { "never", "first", "always" };
     hr_tokenizer *t = p->tokenizer;
@@ -353,7 +188,7 @@ static hr_status close_metaspace(parts *p, const component *c, hr_error *err)
     return HR_OK;
 }
 
-static hr_status close_pre_tokenizer(parts *p, const component *c, hr_error *err)
+static hr_status close_pre_tokenizer(parts *p, const hr_component *c, hr_error *err)
 {
     if (p->bytes_seen) return refuse(p, " after ByteLevel", c->type, err);
     if (p->tokenizer->metaspace) return refuse(p, " after Metaspace", c->type, err);
@@ -415,7 +250,7 @@ static hr_status around(parts *p, bool in_front, uint32_t id, hr_error *err)
 }
 
 /* Index of the special token that a template item names; -1: none. */
-static int32_t named(const component *c, int32_t item)
+static int32_t named(const hr_component *c, int32_t item)
 {
     for (int32_t i = 0; i < c->name_count; i++)
         if (c->name_bytes[i] == c->item_bytes[item] &&
@@ -424,7 +259,7 @@ static int32_t named(const component *c, int32_t item)
     return -1;
 }
 
-static hr_status close_post_processor(parts *p, const component *c, hr_error *err)
+static hr_status close_post_processor(parts *p, const hr_component *c, hr_error *err)
 {
     if (!strcmp(c->type, "ByteLevel")) return HR_OK; /* changes offsets only */
     if (p->tokenizer->first_count || p->tokenizer->last_count)
@@ -460,7 +295,7 @@ static hr_status close_post_processor(parts *p, const component *c, hr_error *er
 
 /* Accepts the sequences that files contain: Replace, ByteFallback, Fuse, Strip; or ByteFallback,
  * Metaspace. */
-static hr_status close_decoder(parts *p, const component *c, hr_error *err)
+static hr_status close_decoder(parts *p, const hr_component *c, hr_error *err)
 {
     hr_decoding *d = &p->tokenizer->decoding;
     const bool first = p->decoders++ == 0;
